@@ -15,54 +15,54 @@ export class ApiError extends Error {
   }
 }
 
-const KEY = 'tidemark.key'
+const KEY_STORAGE_NAME = 'tidemark.key'
 
 /** Kept for this tab alone, and gone with it. */
-export const key = {
-  get: (): string | null => sessionStorage.getItem(KEY),
-  set: (text: string): void => sessionStorage.setItem(KEY, text),
+export const apiKeyStorage = {
+  get: (): string | null => sessionStorage.getItem(KEY_STORAGE_NAME),
+  set: (text: string): void => sessionStorage.setItem(KEY_STORAGE_NAME, text),
   clear: (): void => {
-    sessionStorage.removeItem(KEY)
-    known.clear()
+    sessionStorage.removeItem(KEY_STORAGE_NAME)
+    responseCache.clear()
   },
 }
 
 /** The last answer of each address, with its tag: while nothing moved, the very same value is given back and nothing is drawn anew. */
-const known = new Map<string, { tag: string; value: unknown }>()
-const KNOWN_MAX = 200
+const responseCache = new Map<string, { tag: string; value: unknown }>()
+const RESPONSE_CACHE_MAX = 200
 
 export async function get<Answer>(path: string, signal?: AbortSignal): Promise<Answer> {
-  const before = known.get(path)
-  const response = await ask(path, { headers: before === undefined ? {} : { 'if-none-match': before.tag }, ...(signal && { signal }) })
+  const before = responseCache.get(path)
+  const response = await sendRequest(path, { headers: before === undefined ? {} : { 'if-none-match': before.tag }, ...(signal && { signal }) })
   if (response.status === 304 && before !== undefined) return before.value as Answer
   const value = parseExact(await response.text())
   const tag = response.headers.get('etag')
   if (tag !== null) {
-    if (known.size > KNOWN_MAX) known.clear()
-    known.set(path, { tag, value })
+    if (responseCache.size > RESPONSE_CACHE_MAX) responseCache.clear()
+    responseCache.set(path, { tag, value })
   }
   return value as Answer
 }
 
 export function post<Answer>(path: string, body?: unknown): Promise<Answer> {
-  return write('POST', path, body)
+  return sendJson('POST', path, body)
 }
 
 export function patch<Answer>(path: string, body: unknown): Promise<Answer> {
-  return write('PATCH', path, body)
+  return sendJson('PATCH', path, body)
 }
 
 /** Every write carries a header that no page of others can send. */
-async function write<Answer>(method: 'POST' | 'PATCH', path: string, body: unknown): Promise<Answer> {
-  const response = await ask(path, {
+async function sendJson<Answer>(method: 'POST' | 'PATCH', path: string, body: unknown): Promise<Answer> {
+  const response = await sendRequest(path, {
     method, headers: { 'x-tidemark-console': '1', ...(body !== undefined && { 'content-type': 'application/json' }) }, ...(body !== undefined && { body: JSON.stringify(body) }),
   })
   return parseExact(await response.text()) as Answer
 }
 
 /** Throws ApiError for whatever is not an answer. */
-export async function ask(path: string, init: RequestInit = {}): Promise<Response> {
-  const secret = key.get()
+export async function sendRequest(path: string, init: RequestInit = {}): Promise<Response> {
+  const secret = apiKeyStorage.get()
   let response: Response
   try {
     response = await fetch(path, { ...init, cache: 'no-store', headers: { ...(secret !== null && { authorization: `Bearer ${secret}` }), ...(init.headers as Record<string, string>) } })

@@ -1,10 +1,10 @@
 import { useIsFetching, useQueryClient } from '@tanstack/react-query'
 import { useEffect, useState, type ReactNode } from 'react'
 import { Link, Route, Router, Switch, useLocation } from 'wouter'
-import { key } from './api.ts'
+import { apiKeyStorage } from './api.ts'
 import { Dialog } from './components/dialog.tsx'
-import { Empty } from './components/states.tsx'
-import { focusSearch, useKeys } from './keyboard.ts'
+import { EmptyState } from './components/query-states.tsx'
+import { focusSearch, useShortcuts } from './keyboard.ts'
 import { AccessPage } from './pages/access.tsx'
 import { AuditPage } from './pages/audit.tsx'
 import { DatabasePage } from './pages/database.tsx'
@@ -30,16 +30,16 @@ export function App() {
         <Shell>
           <Switch>
             <Route path="/"><OverviewPage /></Route>
-            <Route path="/syncs/:worker/:sync">{() => { const [worker = '', sync = ''] = namesInPath(); return <SyncPage key={`${worker}/${sync}`} worker={worker} sync={sync} /> }}</Route>
+            <Route path="/syncs/:worker/:sync">{() => { const [worker = '', sync = ''] = parsePathNames(); return <SyncPage key={`${worker}/${sync}`} worker={worker} sync={sync} /> }}</Route>
             <Route path="/databases"><DatabasesPage /></Route>
-            <Route path="/databases/:database">{() => { const [database = ''] = namesInPath(); return <DatabasePage key={database} name={database} /> }}</Route>
-            <Route path="/databases/:database/:record">{() => { const [database = '', record = ''] = namesInPath(); return <RecordPage key={`${database}/${record}`} database={database} id={record} /> }}</Route>
+            <Route path="/databases/:database">{() => { const [database = ''] = parsePathNames(); return <DatabasePage key={database} name={database} /> }}</Route>
+            <Route path="/databases/:database/:record">{() => { const [database = '', record = ''] = parsePathNames(); return <RecordPage key={`${database}/${record}`} database={database} id={record} /> }}</Route>
             <Route path="/feed"><FeedPage /></Route>
             <Route path="/webhooks"><WebhooksPage /></Route>
             <Route path="/quarantine"><QuarantinePage /></Route>
             <Route path="/access"><AccessPage /></Route>
             <Route path="/audit"><AuditPage /></Route>
-            <Route><h1 className="hidden">No such page</h1><Empty title="There is no such page"><Link href="/">Go to the overview</Link></Empty></Route>
+            <Route><h1 className="hidden">No such page</h1><EmptyState title="There is no such page"><Link href="/">Go to the overview</Link></EmptyState></Route>
           </Switch>
         </Shell>
       </SessionGate>
@@ -48,7 +48,7 @@ export function App() {
 }
 
 /** What comes after the kind of page, as it was before `path` made it safe. The router's own leaves a slash, a question mark and the like as they were written. */
-function namesInPath(): string[] {
+function parsePathNames(): string[] {
   return location.pathname.split('/').slice(3).map((part) => {
     try {
       return decodeURIComponent(part)
@@ -61,10 +61,10 @@ function namesInPath(): string[] {
 function Shell({ children }: { children: ReactNode }) {
   const [location, go] = useLocation()
   const [helps, setHelps] = useState(false)
-  useKeys({ '/': focusSearch, '?': () => setHelps(true), ...Object.fromEntries(PAGES.map(([path], at) => [String(at + 1), () => go(path)])) })
+  useShortcuts({ '/': focusSearch, '?': () => setHelps(true), ...Object.fromEntries(PAGES.map(([path], at) => [String(at + 1), () => go(path)])) })
   const isSync = location.startsWith('/syncs/')
   const section = isSync ? 'Overview' : PAGES.find(([path]) => location === path || (path !== '/' && location.startsWith(`${path}/`)))?.[1]
-  const title = isSync ? (namesInPath()[1] ?? '') : (section ?? 'No such page')
+  const title = isSync ? (parsePathNames()[1] ?? '') : (section ?? 'No such page')
   useEffect(() => {
     document.title = `${title} · Tidemark`
     scrollTo(0, 0)
@@ -81,37 +81,37 @@ function Shell({ children }: { children: ReactNode }) {
           {PAGES.map(([path, name]) => <Link key={path} href={path} aria-current={section === name ? 'page' : undefined}>{name}</Link>)}
         </nav>
         <div className="top-tools">
-          <Freshness />
-          <Who />
+          <StaleNotice />
+          <TenantBadge />
           <ThemeSwitch />
           <button type="button" className="icon-button" onClick={() => setHelps(true)} aria-label="Keys and help" title="Keys and help (?)">?</button>
         </div>
       </header>
       <main id="main" tabIndex={-1}>{children}</main>
-      {helps && <Help onClose={() => setHelps(false)} />}
+      {helps && <HelpDialog onClose={() => setHelps(false)} />}
     </>
   )
 }
 
 /** Whether what is shown is what the server says now. */
-function Freshness() {
+function StaleNotice() {
   const client = useQueryClient()
   useIsFetching()
   const isStale = client.getQueryCache().getAll().some((query) => query.state.error !== null && query.state.data !== undefined && query.isActive())
   return isStale ? <span className="stale" role="status">not reachable, shown as last seen</span> : null
 }
 
-function Who() {
+function TenantBadge() {
   const { session, signOut } = useSession()
   return (
     <span className="who">
       <span className="quiet">tenant</span> {session.tenant}
-      {key.get() !== null && <button type="button" className="small" onClick={signOut}>Sign out</button>}
+      {apiKeyStorage.get() !== null && <button type="button" className="small" onClick={signOut}>Sign out</button>}
     </span>
   )
 }
 
-function Help({ onClose }: { onClose: () => void }) {
+function HelpDialog({ onClose }: { onClose: () => void }) {
   return (
     <Dialog title="Keys" onClose={onClose}>
       <dl className="keys">

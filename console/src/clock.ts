@@ -24,7 +24,7 @@ export function useNow(): number {
 
 function subscribe(listener: () => void): () => void {
   listeners.add(listener)
-  timer ??= setInterval(beat, 1_000)
+  timer ??= setInterval(tickClock, 1_000)
   tick = now()
   return () => {
     listeners.delete(listener)
@@ -34,7 +34,7 @@ function subscribe(listener: () => void): () => void {
   }
 }
 
-function beat(): void {
+function tickClock(): void {
   tick = now()
   for (const listener of listeners) listener()
 }

@@ -4,7 +4,7 @@ import type { ScheduleDocument } from '../../src/server/console/documents.ts'
 const UNITS = [['d', 86_400_000], ['h', 3_600_000], ['m', 60_000], ['s', 1_000]] as const
 
 /** The two largest units: `4m 10s`, `2d 3h`. */
-export function duration(ms: number): string {
+export function formatDuration(ms: number): string {
   if (ms < 1_000) return `${Math.max(0, Math.round(ms))} ms`
   const first = UNITS.findIndex(([, unitMs]) => ms >= unitMs)
   const [unit, unitMs] = UNITS[first]!
@@ -15,58 +15,58 @@ export function duration(ms: number): string {
 }
 
 /** In whole seconds: what is drawn anew every second should not flicker. */
-export function ago(at: string, now: number): string {
+export function formatAgo(at: string, now: number): string {
   const ms = now - Date.parse(at)
   if (Math.abs(ms) < 1_500) return 'now'
-  const seconds = duration(Math.floor(Math.abs(ms) / 1_000) * 1_000)
+  const seconds = formatDuration(Math.floor(Math.abs(ms) / 1_000) * 1_000)
   return ms < 0 ? `in ${seconds}` : `${seconds} ago`
 }
 
-const COUNT = new Intl.NumberFormat('en')
-const COMPACT = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 })
+const COUNT_FORMAT = new Intl.NumberFormat('en')
+const COMPACT_FORMAT = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 })
 
-export function count(value: number): string {
-  return COUNT.format(value)
+export function formatCount(value: number): string {
+  return COUNT_FORMAT.format(value)
 }
 
-export function compact(value: number): string {
-  return value < 10_000 ? COUNT.format(Math.round(value)) : COMPACT.format(value)
+export function formatCompact(value: number): string {
+  return value < 10_000 ? COUNT_FORMAT.format(Math.round(value)) : COMPACT_FORMAT.format(value)
 }
 
-export function plural(value: number, one: string, many = `${one}s`): string {
-  return `${count(value)} ${value === 1 ? one : many}`
+export function pluralize(value: number, one: string, many = `${one}s`): string {
+  return `${formatCount(value)} ${value === 1 ? one : many}`
 }
 
 /** A key of nothing but blanks could be neither seen nor followed. */
-export function shownKey(key: string): string {
+export function formatKey(key: string): string {
   return key.trim() === '' ? JSON.stringify(key) : key
 }
 
 /** So many by their names; of more, how many there are. */
-export function some(names: readonly string[], what: string): string {
-  return names.length > 5 ? plural(names.length, what) : names.join(', ')
+export function summarizeNames(names: readonly string[], what: string): string {
+  return names.length > 5 ? pluralize(names.length, what) : names.join(', ')
 }
 
 /** In this machine's zone. */
-export function clockTime(at: string): string {
+export function formatTime(at: string): string {
   const time = new Date(at)
-  return `${two(time.getHours())}:${two(time.getMinutes())}:${two(time.getSeconds())}`
+  return `${padTwo(time.getHours())}:${padTwo(time.getMinutes())}:${padTwo(time.getSeconds())}`
 }
 
-export function day(at: string): string {
+export function formatDate(at: string): string {
   const time = new Date(at)
-  return `${time.getFullYear()}-${two(time.getMonth() + 1)}-${two(time.getDate())}`
+  return `${time.getFullYear()}-${padTwo(time.getMonth() + 1)}-${padTwo(time.getDate())}`
 }
 
-function two(value: number): string {
+function padTwo(value: number): string {
   return String(value).padStart(2, '0')
 }
 
-export function schedule(given: ScheduleDocument | null): string {
+export function formatSchedule(given: ScheduleDocument | null): string {
   if (given === null) return 'not declared'
   switch (given.kind) {
     case 'interval':
-      return `every ${duration(given.intervalMs)}`
+      return `every ${formatDuration(given.intervalMs)}`
     case 'cron':
       return given.zone === 'UTC' ? given.cron : `${given.cron} ${given.zone}`
     default:
@@ -74,25 +74,25 @@ export function schedule(given: ScheduleDocument | null): string {
   }
 }
 
-export function landed({ created, updated }: LandingCounts): number {
+export function countLanded({ created, updated }: LandingCounts): number {
   return created + updated
 }
 
-export function gone({ deleted, swept }: LandingCounts): number {
+export function countDeleted({ deleted, swept }: LandingCounts): number {
   return deleted + swept
 }
 
 /** All that went through, changed or not. */
-function handled({ created, updated, deleted, swept, unchanged, stale, missing, quarantined }: LandingCounts): number {
+function countProcessed({ created, updated, deleted, swept, unchanged, stale, missing, quarantined }: LandingCounts): number {
   return created + updated + deleted + swept + unchanged + stale + missing + quarantined
 }
 
-export function rate(cycle: { readonly startedAt: string; readonly endedAt: string | null; readonly counts: LandingCounts } | null, now: number): number | null {
+export function computeRowsPerSecond(cycle: { readonly startedAt: string; readonly endedAt: string | null; readonly counts: LandingCounts } | null, now: number): number | null {
   if (cycle === null) return null
   const ms = (cycle.endedAt === null ? now : Date.parse(cycle.endedAt)) - Date.parse(cycle.startedAt)
-  return handled(cycle.counts) / Math.max(0.05, ms / 1_000)
+  return countProcessed(cycle.counts) / Math.max(0.05, ms / 1_000)
 }
 
-export function bytes(value: number): string {
+export function formatBytes(value: number): string {
   return value < 1_024 ? `${value} B` : `${(value / 1_024).toFixed(1)} kB`
 }

@@ -1,7 +1,7 @@
 import { useEffect } from 'react'
 
 /** Single keys, while nobody is typing. */
-export function useKeys(keys: Readonly<Record<string, () => void>>): void {
+export function useShortcuts(keys: Readonly<Record<string, () => void>>): void {
   useEffect(() => {
     const listen = (event: KeyboardEvent): void => {
       const target = event.target as HTMLElement

@@ -1,13 +1,13 @@
 import { useEffect, useRef, useState } from 'react'
 import type { ChangeDocument } from '../../src/server/console/documents.ts'
-import { ApiError, ask } from './api.ts'
+import { ApiError, sendRequest } from './api.ts'
 import { parseExact } from './exact-json.ts'
 
 export type LiveState = 'connecting' | 'live' | 'broken' | 'refused'
 
-const KEPT_MAX = 300
+const CHANGES_MAX = 300
 /** So often at most is anything drawn, however fast changes come. */
-const DRAW_MS = 250
+const RENDER_INTERVAL_MS = 250
 const RETRY_MS = 2_000
 
 /** The newest changes, newest first, for as long as the page is open. Goes on where it was after a break. */
@@ -25,9 +25,9 @@ export function useLiveChanges(types: string): { changes: readonly ChangeDocumen
       if (pending.current.length === 0) return
       const fresh = pending.current.toReversed()
       pending.current = []
-      setChanges((before) => [...fresh, ...before].slice(0, KEPT_MAX))
-    }, DRAW_MS)
-    void follow(types, left.signal, {
+      setChanges((before) => [...fresh, ...before].slice(0, CHANGES_MAX))
+    }, RENDER_INTERVAL_MS)
+    void followFeed(types, left.signal, {
       onChange: (change) => void pending.current.push(change),
       onState: (next, cause) => {
         setState(next)
@@ -42,20 +42,20 @@ export function useLiveChanges(types: string): { changes: readonly ChangeDocumen
   return { changes, state, error }
 }
 
-interface Listener {
+interface FeedListener {
   onChange(change: ChangeDocument): void
   onState(state: LiveState, cause: Error | null): void
 }
 
 /** With fetch and not with EventSource, which cannot send a key. */
-async function follow(types: string, signal: AbortSignal, { onChange, onState }: Listener): Promise<void> {
+async function followFeed(types: string, signal: AbortSignal, { onChange, onState }: FeedListener): Promise<void> {
   let cursor = ''
   while (!signal.aborted) {
     try {
       const query = new URLSearchParams({ ...(types !== '' && { types }) })
-      const response = await ask(`/console/api/changes?${query}`, { signal, headers: { accept: 'text/event-stream', ...(cursor !== '' && { 'last-event-id': cursor }) } })
+      const response = await sendRequest(`/console/api/changes?${query}`, { signal, headers: { accept: 'text/event-stream', ...(cursor !== '' && { 'last-event-id': cursor }) } })
       onState('live', null)
-      for await (const { id, event, data } of events(response.body!)) {
+      for await (const { id, event, data } of readEvents(response.body!)) {
         if (event === 'change') onChange(parseExact(data) as ChangeDocument)
         if (id !== '') cursor = id
       }
@@ -70,7 +70,7 @@ async function follow(types: string, signal: AbortSignal, { onChange, onState }:
   }
 }
 
-async function* events(body: ReadableStream<Uint8Array>): AsyncGenerator<{ id: string; event: string; data: string }> {
+async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<{ id: string; event: string; data: string }> {
   const reader = body.pipeThrough(new TextDecoderStream() as unknown as ReadableWritablePair<string, Uint8Array>).getReader()
   let rest = ''
   for (;;) {

@@ -1,22 +1,22 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { createContext, useContext, useState, type FormEvent, type ReactNode } from 'react'
 import type { SessionDocument } from '../../src/server/console/documents.ts'
-import { ApiError, get, key } from './api.ts'
-import { Failure, Loading } from './components/states.tsx'
+import { ApiError, get, apiKeyStorage } from './api.ts'
+import { ErrorMessage, Loading } from './components/query-states.tsx'
 
-interface Session {
+interface SessionState {
   readonly session: SessionDocument
   /** Whether the key, or being on this machine, allows it. */
-  may(scope: string): boolean
+  hasScope(scope: string): boolean
   /** Asks for a key, where being on this machine is not enough. */
   signIn(): void
   signOut(): void
 }
 
-const Current = createContext<Session | null>(null)
+const SessionContext = createContext<SessionState | null>(null)
 
-export function useSession(): Session {
-  return useContext(Current)!
+export function useSession(): SessionState {
+  return useContext(SessionContext)!
 }
 
 /** Asks who is there. On this machine nobody need say; else a key is asked for. */
@@ -25,7 +25,7 @@ export function SessionGate({ children }: { children: ReactNode }) {
   const asked = useQuery({ queryKey: ['session'], queryFn: () => get<{ data: SessionDocument }>('/console/api/session'), staleTime: Infinity })
   const [signsIn, setSignsIn] = useState(false)
   const signOut = (): void => {
-    key.clear()
+    apiKeyStorage.clear()
     client.clear()
     void asked.refetch()
   }
@@ -39,17 +39,17 @@ export function SessionGate({ children }: { children: ReactNode }) {
   if (asked.data !== undefined && asked.error === null) {
     const session = asked.data.data
     const may = (scope: string): boolean => session.scopes.includes('admin') || session.scopes.includes(scope) || (scope === 'sync:read' && session.scopes.includes('sync:write'))
-    return <Current value={{ session, may, signIn: () => setSignsIn(true), signOut }}>{children}</Current>
+    return <SessionContext value={{ session, hasScope: may, signIn: () => setSignsIn(true), signOut }}>{children}</SessionContext>
   }
-  if (asked.error instanceof ApiError && (asked.error.status === 401 || (asked.error.status === 403 && key.get() !== null))) return <Login why="This server is open to others, so it asks for a key." refused={key.get() === null ? null : asked.error} onKey={() => void asked.refetch()} />
-  return <main id="main" className="gate">{asked.error === null ? <Loading what="Asking the server" /> : <Failure error={asked.error} onRetry={() => void asked.refetch()} />}</main>
+  if (asked.error instanceof ApiError && (asked.error.status === 401 || (asked.error.status === 403 && apiKeyStorage.get() !== null))) return <Login why="This server is open to others, so it asks for a key." refused={apiKeyStorage.get() === null ? null : asked.error} onKey={() => void asked.refetch()} />
+  return <main id="main" className="gate">{asked.error === null ? <Loading what="Asking the server" /> : <ErrorMessage error={asked.error} onRetry={() => void asked.refetch()} />}</main>
 }
 
 function Login({ why, refused, onKey }: { why: string; refused: Error | null; onKey: () => void }) {
   const [text, setText] = useState('')
   const submit = (event: FormEvent): void => {
     event.preventDefault()
-    key.set(text.trim())
+    apiKeyStorage.set(text.trim())
     onKey()
   }
   return (

@@ -1,13 +1,13 @@
 import { useState } from 'react'
 
-const NEXT = { system: 'light', light: 'dark', dark: 'system' } as const
-const SIGN = { system: '◐', light: '☀', dark: '☾' } as const
-type Theme = keyof typeof NEXT
+const NEXT_THEME = { system: 'light', light: 'dark', dark: 'system' } as const
+const THEME_ICON = { system: '◐', light: '☀', dark: '☾' } as const
+type Theme = keyof typeof NEXT_THEME
 
 export function ThemeSwitch() {
   const [theme, setTheme] = useState<Theme>(() => (document.documentElement.dataset['theme'] as Theme | undefined) ?? 'system')
   const turn = (): void => {
-    const next = NEXT[theme]
+    const next = NEXT_THEME[theme]
     setTheme(next)
     if (next === 'system') delete document.documentElement.dataset['theme']
     else document.documentElement.dataset['theme'] = next
@@ -20,5 +20,5 @@ export function ThemeSwitch() {
     // Charts are painted with the colours of their moment.
     dispatchEvent(new Event('tidemark-theme'))
   }
-  return <button type="button" className="icon-button" onClick={turn} aria-label={`Theme: ${theme}. Switch to ${NEXT[theme]}.`} title={`Theme: ${theme}`}>{SIGN[theme]}</button>
+  return <button type="button" className="icon-button" onClick={turn} aria-label={`Theme: ${theme}. Switch to ${NEXT_THEME[theme]}.`} title={`Theme: ${theme}`}>{THEME_ICON[theme]}</button>
 }

@@ -1,38 +1,38 @@
 import {
-  addToCycle, allowDeletesEntry, chainAudit, checkSealingKey, databasesWithoutColumns, driftEntry, DriftNotes, heldEntry, isExpected, isKeyOpen, lockBackfill, lockTenant, logged, moveCheckpoint,
-  parseJson, planLanding, refuseKey, refuseRecords, sameJson, sealingKeyOf, shapeColumns, takesShape, toCheckpoint, toInflight, withFormats, withRefused, writeCommits, writeQuarantine,
+  addPageToCycle, createAllowDeletesAuditEntry, appendAuditEntry, checkSealingKey, databasesWithoutColumns, createDriftAuditEntry, DriftCollector, findLeasedEntry, matchesCheckpoint, isKeyUndecided, lockBackfill, lockTenant, listLoggedRanges, updateCheckpoint,
+  parseJson, planLanding, refuseKey, refuseRecords, equalsJson, findSealingKeyId, addDeclaredColumns, acceptsShape, toCheckpoint, toInflight, withFormats, quarantineRefused, writeCommits, writeQuarantine,
   type Commit, type CommitOutcome, type JsonObject, type LandingFacts, type RegistryEntry, type Sql, type Steps, type TenantRow,
 } from 'tidemark/store'
 import { rollback, type Rollback, type Transaction } from './connection.ts'
-import { findRows, writeRows, type Upsert } from './rows.ts'
-import { perform, type Session } from './sql.ts'
-import { rememberSeen, sharedKeys, sweep, tellOtherSweeps } from './sweep.ts'
-import { alterTable, ensureTables, growTable, limitsOf, noteKinds, type Table } from './table.ts'
+import { findRows, writeRows, type UpsertLanding } from './rows.ts'
+import { performSteps, type TenantSession } from './sql.ts'
+import { recordSeen, createSharedKeyCheck, sweep, protectFromOtherSweeps } from './sweep.ts'
+import { alterTable, ensureTables, growTable, limitsOf, writeMemberKinds, type Table } from './table.ts'
 
 /** Everything below runs inside one transaction; a refusal undoes it. Tables and columns are made first, by another connection. */
-export function commit(session: Session, commit: Commit): Promise<CommitOutcome> {
+export function commit(session: TenantSession, commit: Commit): Promise<CommitOutcome> {
   return session.connection.write(async (transaction) => {
-    const run = <T>(steps: (sql: Sql) => Steps<T>): Promise<T> => perform(session, transaction, steps)
+    const run = <T>(steps: (sql: Sql) => Steps<T>): Promise<T> => performSteps(session, transaction, steps)
     const backfill = await run((sql) => lockBackfill(sql, commit))
     const tenant = await run(lockTenant)
-    const entry = await run((sql) => heldEntry(sql, commit.lease))
+    const entry = await run((sql) => findLeasedEntry(sql, commit.lease))
     if (entry === null) return rollback<CommitOutcome>({ kind: 'fenced' })
-    if (!isExpected(entry, commit)) return rollback<CommitOutcome>({ kind: 'conflict', checkpoint: toCheckpoint(entry) })
-    await run((sql) => checkSealingKey(sql, null, sealingKeyOf(commit.move)))
+    if (!matchesCheckpoint(entry, commit)) return rollback<CommitOutcome>({ kind: 'conflict', checkpoint: toCheckpoint(entry) })
+    await run((sql) => checkSealingKey(sql, null, findSealingKeyId(commit.transition)))
     return land(session, transaction, commit, { entry, backfill, tenant })
   })
 }
 
-interface Standing {
+interface CommitContext {
   readonly entry: RegistryEntry
   readonly backfill: RegistryEntry | null
   readonly tenant: TenantRow
 }
 
-async function land(session: Session, transaction: Transaction, commit: Commit, { entry, backfill, tenant }: Standing): Promise<CommitOutcome | Rollback<CommitOutcome>> {
-  const run = <T>(steps: (sql: Sql) => Steps<T>): Promise<T> => perform(session, transaction, steps)
+async function land(session: TenantSession, transaction: Transaction, commit: Commit, { entry, backfill, tenant }: CommitContext): Promise<CommitOutcome | Rollback<CommitOutcome>> {
+  const run = <T>(steps: (sql: Sql) => Steps<T>): Promise<T> => performSteps(session, transaction, steps)
   // What is replayed belongs to no cycle: one that is unfinished has not seen it.
-  const inflight = commit.move.kind === 'replay' ? null : toInflight(entry)
+  const inflight = commit.transition.kind === 'replay' ? null : toInflight(entry)
   const sweeps = inflight?.mode === 'replace'
   const { tables, first, notes, drift: shapeDrift } = await prepareTables(session, transaction, commit, tenant.sequence + 1)
   const owner = await ensureOwner(session, transaction, commit.owner, sweeps)
@@ -41,98 +41,98 @@ async function land(session: Session, transaction: Transaction, commit: Commit, 
 
   const rows = await findRows(session, transaction, tables, commit)
   // Asked for contested landings alone, which only a listing has.
-  const isShared = commit.listing === undefined ? () => false : await sharedKeys(session, transaction, owner)
+  const isShared = commit.listing === undefined ? () => false : await createSharedKeyCheck(session, transaction, owner)
   const complete = new Set((await transaction.all<{ id: number }>(
     `select c.cycle_id as id from tidemark_cycles c join (select distinct cycle_id from tidemark_contests where tenant_id = ?) k on k.cycle_id = c.cycle_id
      where c.stop_reason = 'complete'`, session.tenant,
   )).map(({ id }) => id))
   const facts: LandingFacts = {
-    writer: entry.sync_id, owner, position: tenant.sequence, sweeps, cycle: inflight?.cycle ?? null, find: rows.find,
-    isSame: (landing) => sameJson(rows.textOf(landing), landing.text),
+    writer: entry.sync_id, owner, headSequence: tenant.sequence, sweeps, cycle: inflight?.cycle ?? null, find: rows.find,
+    isSame: (landing) => equalsJson(rows.textOf(landing), landing.text),
     isShared: ({ database, key }, row) => isShared(tables.get(database)!.id, key, row.owner),
     isComplete: (cycle) => complete.has(cycle),
   }
   let plan = planLanding(commit, facts)
   const refused = refuseRecords(commit, plan, {
-    first, tableOf: (database) => tables.get(database),
+    withoutColumns: first, tableOf: (database) => tables.get(database),
     encode: ({ database, text }) => {
       const record = parseJson(text) as JsonObject
       return { record, encoded: tables.get(database)!.encode(record) }
     },
   })
-  if (refused.length > 0) plan = planLanding((commit = withRefused(commit, refused)), facts)
-  if (plan.overlap.length > 0) return rollback({ kind: 'overlap', keys: plan.overlap })
-  if (plan.asked.length > 0) return rollback({ kind: 'contested', keys: plan.asked })
+  if (refused.length > 0) plan = planLanding((commit = quarantineRefused(commit, refused)), facts)
+  if (plan.overlapKeys.length > 0) return rollback({ kind: 'overlap', keys: plan.overlapKeys })
+  if (plan.keysToLookUp.length > 0) return rollback({ kind: 'contested', keys: plan.keysToLookUp })
 
   // Invariant 7: the feed's time never stands still or goes back, whatever the clock does.
   const committedAt = Math.max(commit.at, tenant.committed_at + 1)
-  const page = 'page' in commit.move ? commit.move.page : 0
+  const page = 'page' in commit.transition ? commit.transition.page : 0
   const commitFacts = { sync: entry.sync_id, cycle: inflight?.cycle ?? 0, page }
-  await writeRows(session, transaction, plan, tables, { notes, writer: entry.sync_id, committedAt, ownerIn: (database) => others.get(database) ?? owner })
-  await run((sql) => writeCommits(sql, logged(plan, tables), { ...commitFacts, committedAt }))
-  if (sweeps) await rememberSeen(session, transaction, plan, tables, { owner, cycle: inflight!.cycle, page })
-  await tellOtherSweeps(session, transaction, plan, entry.sync_id)
+  await writeRows(session, transaction, plan, tables, { driftCollector: notes, writer: entry.sync_id, committedAt, ownerIn: (database) => others.get(database) ?? owner })
+  await run((sql) => writeCommits(sql, listLoggedRanges(plan, tables), { ...commitFacts, committedAt }))
+  if (sweeps) await recordSeen(session, transaction, plan, tables, { owner, cycle: inflight!.cycle, page })
+  await protectFromOtherSweeps(session, transaction, plan, entry.sync_id)
   await run((sql) => writeQuarantine(sql, entry, commit))
 
-  let { position } = plan
+  let { headSequence: position } = plan
   // What the sweep deletes comes after the page, at a time of its own: within one time the keys are in order.
   const sweptAt = position > tenant.sequence ? committedAt + 1 : committedAt
-  const limits = sweeps && commit.move.kind === 'complete' ? commit.move.sweep : null
+  const limits = sweeps && commit.transition.kind === 'complete' ? commit.transition.sweep : null
   if (limits !== null) {
-    const swept = await sweep(session, transaction, limits, { ...commitFacts, owner, startSequence: inflight!.startSequence, position, committedAt: sweptAt })
+    const swept = await sweep(session, transaction, limits, { ...commitFacts, owner, startSequence: inflight!.startSequence, headSequence: position, committedAt: sweptAt })
     if (swept.kind !== 'swept') return rollback(swept)
     plan.counts.swept = swept.count
     const { allowedBy } = limits
-    if (allowedBy !== undefined) await run((sql) => chainAudit(sql, entry, allowDeletesEntry(entry.version, inflight!.cycle, swept.count, { actor: allowedBy, at: commit.at })))
+    if (allowedBy !== undefined) await run((sql) => appendAuditEntry(sql, entry, createAllowDeletesAuditEntry(entry.version, inflight!.cycle, swept.count, { actor: allowedBy, at: commit.at })))
     position += swept.count
   }
   if (position > tenant.sequence) {
     await transaction.run('update tidemark_tenants set sequence = ?, committed_at = ? where tenant_id = ?', position, plan.counts.swept > 0 ? sweptAt : committedAt, session.tenant)
   }
-  if (inflight !== null) await run((sql) => addToCycle(sql, inflight.cycle, plan.counts, commit))
-  for (const { database, drift } of notes.stored()) await transaction.run('update tidemark_databases set drift = ? where database_id = ?', drift, tables.get(database)!.id)
-  const drift = [...(commit.drift === undefined ? [] : [commit.drift]), ...shapeDrift, ...notes.words]
-  if (drift.length > 0) await run((sql) => chainAudit(sql, entry, driftEntry(entry.version, commit.at, drift, inflight?.cycle ?? null)))
-  const version = await run((sql) => moveCheckpoint(sql, { entry, backfill }, commit))
+  if (inflight !== null) await run((sql) => addPageToCycle(sql, inflight.cycle, plan.counts, commit))
+  for (const { database, drift } of notes.listChanged()) await transaction.run('update tidemark_databases set drift = ? where database_id = ?', drift, tables.get(database)!.id)
+  const drift = [...(commit.drift === undefined ? [] : [commit.drift]), ...shapeDrift, ...notes.descriptions]
+  if (drift.length > 0) await run((sql) => appendAuditEntry(sql, entry, createDriftAuditEntry(entry.version, commit.at, drift, inflight?.cycle ?? null)))
+  const version = await run((sql) => updateCheckpoint(sql, { entry, backfill }, commit))
   return {
-    kind: 'landed', version, position, counts: plan.counts, paused: Boolean(entry.paused), ...(notes.words.length > 0 && { drift: notes.words }),
+    kind: 'landed', version, headSequence: position, counts: plan.counts, paused: Boolean(entry.paused), ...(notes.descriptions.length > 0 && { drift: notes.descriptions }),
     ...(refused.length > 0 && { refused }),
   }
 }
 
 /** The tables of a commit, with a column for every member that is declared or that its records have. */
 async function prepareTables(
-  session: Session, transaction: Transaction, commit: Commit, since: number,
-): Promise<{ tables: Map<string, Table>; first: ReadonlySet<string>; notes: DriftNotes; drift: string[] }> {
-  const { columns, shapes = [], landings, quarantined, schemas = {}, historyDays = {} } = commit
+  session: TenantSession, transaction: Transaction, commit: Commit, since: number,
+): Promise<{ tables: Map<string, Table>; first: ReadonlySet<string>; notes: DriftCollector; drift: string[] }> {
+  const { columns, shapes = [], landings, quarantined, schemaModes: schemas = {}, historyDays = {} } = commit
   const names = [...new Set([...Object.keys(columns), ...[...shapes, ...landings, ...quarantined].map(({ database }) => database)])]
   const tables = await ensureTables(session, transaction, names)
   const first = databasesWithoutColumns(commit, (database) => tables.get(database))
-  const notes = new DriftNotes(schemas, commit.at, first)
+  const notes = new DriftCollector(schemas, commit.at, first)
   const recordsOf = (database: string): JsonObject[] => landings
-    .filter((landing): landing is Upsert => landing.type === 'upsert' && landing.database === database).map(({ text }) => parseJson(text) as JsonObject)
+    .filter((landing): landing is UpsertLanding => landing.type === 'upsert' && landing.database === database).map(({ text }) => parseJson(text) as JsonObject)
   const drift: string[] = []
   for (const shape of shapes) {
     const known = tables.get(shape.database)!
     const mode = schemas[shape.database]
-    if (!takesShape(known.columns, mode)) continue
-    const shaped = shapeColumns(known.columns, shape, since, (await limitsOf(session, known)).limits)
+    if (!acceptsShape(known.columns, mode)) continue
+    const shaped = addDeclaredColumns(known.columns, shape, since, (await limitsOf(session, known)).limits)
     const formatted = mode === undefined ? shaped.columns : withFormats(shaped.columns, recordsOf(shape.database))
-    const key = isKeyOpen(formatted, shape.key) ? refuseKey(shape.database, formatted, shape.key, 'this store has no constraints on members') : null
+    const key = isKeyUndecided(formatted, shape.key) ? refuseKey(shape.database, formatted, shape.key, 'this store has no constraints on members') : null
     tables.set(shape.database, await alterTable(session, transaction, known, key?.columns ?? formatted))
     drift.push(...shaped.drift, ...(key?.drift ?? []))
   }
   for (const table of tables.values()) {
     const { database, id } = table
     tables.set(database, await growTable(session, transaction, table, recordsOf(database), since, notes))
-    await noteKinds(transaction, table, columns[database] ?? [])
+    await writeMemberKinds(transaction, table, columns[database] ?? [])
     const days = historyDays[database]
     if (days !== undefined && days !== table.historyDays) await transaction.run('update tidemark_databases set history_days = ? where database_id = ?', days, id)
   }
   return { tables, first, notes, drift }
 }
 
-async function ensureOwner({ tenant }: Session, transaction: Transaction, name: string, sweeps: boolean): Promise<number> {
+async function ensureOwner({ tenant }: TenantSession, transaction: Transaction, name: string, sweeps: boolean): Promise<number> {
   const find = () => transaction.get<{ id: number; sweeps: number }>('select owner_id as id, sweeps from tidemark_owners where tenant_id = ? and name = ?', tenant, name)
   const known = await find()
   if (known !== undefined && (known.sweeps === 1 || !sweeps)) return known.id

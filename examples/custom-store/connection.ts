@@ -18,7 +18,7 @@ const RETRY_DELAY_MS = 5
 export class Connection {
   readonly #pool: Pool
   /** For `alone`: a transaction waits for it, so it must not wait for those that wait. */
-  readonly #alonePool: Pool
+  readonly #ddlPool: Pool
   readonly #where: string
   /** Of one statement, so that it fits into a packet of the server. */
   bytesMax = 1_000_000
@@ -35,24 +35,24 @@ export class Connection {
       'innodb_strict_mode = 0',
     ].map((setting) => `session ${setting}`).join(', ')
     this.#pool = makePool(url, poolMax, settings)
-    this.#alonePool = makePool(url, ALONE_MAX, settings)
+    this.#ddlPool = makePool(url, DDL_POOL_MAX, settings)
   }
 
   /** All of it or nothing. `body` may undo everything by returning `rollback(value)`. */
   write<T>(body: (transaction: Transaction) => Promise<T | Rollback<T>>): Promise<T> {
-    return this.#again([DEADLOCK], () => this.#transact(['start transaction'], body))
+    return this.#retryAborted([DEADLOCK], () => this.#transact(['start transaction'], body))
   }
 
   /** Several statements that see one state of the database. */
   read<T>(body: (transaction: Transaction) => Promise<T>): Promise<T> {
     const begin = ['set transaction isolation level repeatable read', 'start transaction with consistent snapshot, read only']
     // A table that was altered or dropped since the snapshot cannot be read in it.
-    return this.#again([DEADLOCK, TABLE_CHANGED, TABLE_MISSING], () => this.#transact(begin, async (transaction) => rollback(await body(transaction))))
+    return this.#retryAborted([DEADLOCK, TABLE_CHANGED, TABLE_MISSING], () => this.#transact(begin, async (transaction) => rollback(await body(transaction))))
   }
 
   /** Statements outside of any transaction: those that change tables commit by themselves. */
-  async alone<T>(body: (statements: Transaction) => Promise<T>): Promise<T> {
-    const client = await this.#checkOut(this.#alonePool)
+  async runOutsideTransaction<T>(body: (statements: Transaction) => Promise<T>): Promise<T> {
+    const client = await this.#checkOut(this.#ddlPool)
     let clean = false
     try {
       const result = await body(new Transaction(client, this.#where, this.bytesMax))
@@ -65,7 +65,7 @@ export class Connection {
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.#pool.end(), this.#alonePool.end()])
+    await Promise.all([this.#pool.end(), this.#ddlPool.end()])
   }
 
   async #transact<T>(begin: readonly string[], body: (transaction: Transaction) => Promise<T | Rollback<T>>): Promise<T> {
@@ -100,18 +100,18 @@ export class Connection {
     try {
       await client.query('commit')
     } catch (cause) {
-      if (errnoOf(cause) === DEADLOCK) throw failure(cause, this.#where)
+      if (errnoOf(cause) === DEADLOCK) throw toSyncError(cause, this.#where)
       throw new SyncError('COMMIT_UNKNOWN', `${this.#where}: COMMIT was sent and no answer came.`, { cause })
     }
   }
 
   /** A transaction that the server undid for the sake of another one has changed nothing, and mostly succeeds the next time. */
-  async #again<T>(errnos: readonly number[], run: () => Promise<T>): Promise<T> {
+  async #retryAborted<T>(errnos: readonly number[], run: () => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       try {
         return await run()
       } catch (error) {
-        if (!errnos.includes(causeOf(error)) || attempt === ATTEMPTS_MAX) throw error
+        if (!errnos.includes(errnoOfCause(error)) || attempt === ATTEMPTS_MAX) throw error
         await new Promise((resolve) => setTimeout(resolve, RETRY_DELAY_MS * 2 ** attempt * (0.5 + Math.random())))
       }
     }
@@ -121,19 +121,19 @@ export class Connection {
     try {
       return await pool.getConnection()
     } catch (error) {
-      throw failure(error, this.#where)
+      throw toSyncError(error, this.#where)
     }
   }
 }
 
-const ALONE_MAX = 2
+const DDL_POOL_MAX = 2
 
 function makePool(url: string, connectionLimit: number, settings: string): Pool {
   const pool = createPool({
     uri: url.replace(/^[a-z]+:/i, 'mysql:'), connectionLimit, connectTimeout: 10_000, enableKeepAlive: true,
     // An update counts the rows it found, also those that it leaves as they were. The server asks for no file of this machine.
     flags: ['+FOUND_ROWS', '-LOCAL_FILES'],
-    typeCast: (field) => (NUMBERS.has(field.type) ? numberOf(field.string()) : textOf(field.buffer())),
+    typeCast: (field) => (NUMBER_TYPES.has(field.type) ? numberOf(field.string()) : textOf(field.buffer())),
   })
   pool.pool.on('connection', (connection) => {
     // Both are sent before any statement of ours. A connection without them is not used.
@@ -169,7 +169,7 @@ export class Transaction {
   }
 
   /** Rows as arrays of the texts that MariaDB writes. */
-  async texts(sql: string, ...values: readonly unknown[]): Promise<Array<Array<string | null>>> {
+  async textRows(sql: string, ...values: readonly unknown[]): Promise<Array<Array<string | null>>> {
     return (await this.#query({ sql, values, rowsAsArray: true, typeCast: (field: { buffer(): Buffer | null }) => textOf(field.buffer()) })) as Array<Array<string | null>>
   }
 
@@ -197,7 +197,7 @@ export class Transaction {
     try {
       return (await this.#client.query(options as { sql: string }))[0]
     } catch (error) {
-      throw failure(error, this.#where)
+      throw toSyncError(error, this.#where)
     }
   }
 }
@@ -221,7 +221,7 @@ export function rollback<T>(value: T): Rollback<T> {
 
 // ── values and failures ──────────────────────────────────────────────────────────────────────────────────────────────
 
-const NUMBERS = new Set(['TINY', 'SHORT', 'LONG', 'INT24', 'LONGLONG', 'NEWDECIMAL', 'FLOAT', 'DOUBLE', 'YEAR'])
+const NUMBER_TYPES = new Set(['TINY', 'SHORT', 'LONG', 'INT24', 'LONGLONG', 'NEWDECIMAL', 'FLOAT', 'DOUBLE', 'YEAR'])
 
 function numberOf(text: string | null): number | null {
   return text === null ? null : Number(text)
@@ -237,7 +237,7 @@ const TABLE_CHANGED = 1412
 const TABLE_MISSING = 1146
 export const LOCK_TIMEOUT = 1205
 
-const CODES: Readonly<Record<number, ErrorCode>> = {
+const ERROR_CODES: Readonly<Record<number, ErrorCode>> = {
   [DEADLOCK]: 'STORE_BUSY', [LOCK_TIMEOUT]: 'STORE_BUSY', 1040: 'STORE_BUSY', 1203: 'STORE_BUSY', 1969: 'STORE_BUSY', // connections, max_statement_time
   1044: 'STORE_UNAVAILABLE', 1045: 'STORE_UNAVAILABLE', 1049: 'STORE_UNAVAILABLE', // the account, or the database
   1053: 'STORE_UNAVAILABLE', 1152: 'STORE_UNAVAILABLE', 1317: 'STORE_UNAVAILABLE', 1927: 'STORE_UNAVAILABLE', // shutdown, killed
@@ -246,10 +246,10 @@ const CODES: Readonly<Record<number, ErrorCode>> = {
 }
 
 /** Wrapped where it leaves the driver. An error without a number of the server is the connection's. */
-function failure(error: unknown, where: string): SyncError {
+function toSyncError(error: unknown, where: string): SyncError {
   const errno = errnoOf(error)
   const message = (error instanceof Error ? error.message : String(error)).replace(/\.$/, '')
-  const code = errno === null ? 'STORE_UNAVAILABLE' : (CODES[errno] ?? 'STORE_FAILED')
+  const code = errno === null ? 'STORE_UNAVAILABLE' : (ERROR_CODES[errno] ?? 'STORE_FAILED')
   return new SyncError(code, `${where}: ${message}${errno === null ? '' : ` (error ${errno})`}.`, { cause: error })
 }
 
@@ -260,6 +260,6 @@ function errnoOf(error: unknown): number | null {
 }
 
 /** The server's number of a failure that was wrapped; 0 for none. */
-export function causeOf(error: unknown): number {
+export function errnoOfCause(error: unknown): number {
   return error instanceof SyncError ? (errnoOf(error.cause) ?? 0) : 0
 }

@@ -1,12 +1,12 @@
 import { createConnection } from 'mysql2/promise'
-import { maskUrl, queryTooLong, quoteName, storeUrlInvalid, SyncError, type Selection, type SelectOptions, type StoreDriver, type StoreLocation } from 'tidemark/store'
+import { maskUrl, createQueryTooLongError, quoteIdentifier, createStoreUrlInvalidError, SyncError, type SelectResult, type SelectOptions, type StoreDriver, type StoreLocation } from 'tidemark/store'
 import { openMariadbStore } from './store.ts'
 
 /** `mariadb://user@host/database`. */
 const driver: StoreDriver = {
   schemes: ['mariadb', 'mysql'],
   locate(url) {
-    if (!/^[a-z]+:\/\//i.test(url) || !URL.canParse(url) || new URL(url).pathname.length < 2) throw storeUrlInvalid(url, 'is not a complete MariaDB URL')
+    if (!/^[a-z]+:\/\//i.test(url) || !URL.canParse(url) || new URL(url).pathname.length < 2) throw createStoreUrlInvalidError(url, 'is not a complete MariaDB URL')
     return locationOf(url)
   },
 }
@@ -22,20 +22,20 @@ function locationOf(url: string): StoreLocation {
     async findTenant(tenant, { orAny = false } = {}) {
       const first = async (sql: string): Promise<unknown> => (await selectFrom(url, sql, { limit: 1, tenant })).rows[0]?.[0]
       if ((await first("select 1 from information_schema.tables where table_schema = database() and table_name = 'tidemark_tenants'")) === undefined) return null
-      return ((await first(`select cast(tenant_id as char) from tidemark_tenants ${orAny ? 'order by 1' : `where tenant_id = ${quoteText(tenant)}`}`)) as string | undefined) ?? null
+      return ((await first(`select cast(tenant_id as char) from tidemark_tenants ${orAny ? 'order by 1' : `where tenant_id = ${quoteLiteral(tenant)}`}`)) as string | undefined) ?? null
     },
     select: (sql, options) => selectFrom(url, sql, options),
     syntax: {
-      relation: quoteName,
-      text: quoteText,
+      tableReference: quoteIdentifier,
+      textLiteral: quoteLiteral,
       contains: (column, text) => `locate(${text}, cast(${column} as char)) > 0`,
-      deadlineCheck: null,
+      deadlineCondition: null,
     },
   }
 }
 
 /** One statement of the user's own, in a transaction that cannot write. */
-async function selectFrom(url: string, sql: string, { limit, deadlineMs, asOf }: SelectOptions): Promise<Selection> {
+async function selectFrom(url: string, sql: string, { limit, deadlineMs, asOf }: SelectOptions): Promise<SelectResult> {
   if (asOf !== undefined) throw new SyncError('ARGUMENT_INVALID', 'This store shows its tables as they are: --as-of is not supported.')
   const connection = await createConnection({ uri: url.replace(/^[a-z]+:/i, 'mysql:'), supportBigNumbers: true, dateStrings: true, rowsAsArray: true })
   try {
@@ -46,7 +46,7 @@ async function selectFrom(url: string, sql: string, { limit, deadlineMs, asOf }:
     return { columns: fields.map(({ name }) => name), rows: limit > 0 ? rows.slice(0, limit) : rows, truncated: limit > 0 && rows.length > limit }
   } catch (cause) {
     const { errno } = Object(cause) as { errno?: number }
-    if (errno === STATEMENT_TIMEOUT) throw queryTooLong(deadlineMs!)
+    if (errno === STATEMENT_TIMEOUT) throw createQueryTooLongError(deadlineMs!)
     throw new SyncError(errno === undefined || errno < 0 ? 'STORE_UNAVAILABLE' : 'ARGUMENT_INVALID', `MariaDB: ${(cause as Error).message}.`, { cause })
   } finally {
     connection.destroy()
@@ -56,6 +56,6 @@ async function selectFrom(url: string, sql: string, { limit, deadlineMs, asOf }:
 const STATEMENT_TIMEOUT = 1969
 
 /** MariaDB reads a backslash in a text as the beginning of a sign. */
-function quoteText(text: string): string {
+function quoteLiteral(text: string): string {
   return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`
 }

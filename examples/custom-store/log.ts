@@ -1,23 +1,23 @@
-import { logPlans, native, type DatabaseInfo, type Row, type Store, type Version, type VersionRange } from 'tidemark/store'
+import { createLogPlans, runNative, type DatabaseInfo, type Row, type Store, type RowVersion, type VersionRange } from 'tidemark/store'
 import type { Transaction } from './connection.ts'
-import type { Session } from './sql.ts'
+import type { TenantSession } from './sql.ts'
 import { readTables } from './table.ts'
 
 /** What has landed, read back. */
 
 /** The log of kit, with the versions of this store. */
-export function logOf(session: Session) {
-  return logPlans((database, from, range) => native((transaction: Transaction) => readVersions(session, transaction, database, { from, range })))
+export function createTenantLogPlans(session: TenantSession) {
+  return createLogPlans((database, from, range) => runNative((transaction: Transaction) => readVersions(session, transaction, database, { from, range })))
 }
 
 type VersionValues = [sequence: string, created: string, key: string, extra: string | null, cursor: string | null, upstreamAt: string | null]
 
 async function readVersions(
-  session: Session, transaction: Transaction, database: string, { from, range }: { from: 'table' | 'history'; range: VersionRange },
-): Promise<Version[]> {
+  session: TenantSession, transaction: Transaction, database: string, { from, range }: { from: 'table' | 'history'; range: VersionRange },
+): Promise<RowVersion[]> {
   const table = (await readTables(session, transaction, [database])).get(database)!
   const [where, values] = 'key' in range ? ['_key = ?', [range.key]] : ['_sequence > ? and _sequence <= ? order by _sequence limit ?', [range.after, range.until, range.limit]]
-  const found = await transaction.texts(
+  const found = await transaction.textRows(
     `select _sequence, _created_sequence, _key, _extra, _cursor, _upstream_at${table.selected} from ${from === 'table' ? table.name : table.history} where ${where}`, ...values,
   )
   return found.map((row) => {
@@ -29,19 +29,19 @@ async function readVersions(
   })
 }
 
-export function rows(session: Session, { database, after = '', limit, bytesMax = Infinity }: Parameters<Store['rows']>[0]): Promise<Row[]> {
+export function rows(session: TenantSession, { database, after = '', limit, bytesMax = Infinity }: Parameters<Store['rows']>[0]): Promise<Row[]> {
   return selectRows(session, database, { where: '_key > ? order by _key limit ?', values: [after, limit], bytesMax })
 }
 
-export async function row(session: Session, database: string, key: string): Promise<Row | null> {
+export async function row(session: TenantSession, database: string, key: string): Promise<Row | null> {
   return (await selectRows(session, database, { where: '_key = ?', values: [key], bytesMax: Infinity }))[0] ?? null
 }
 
-function selectRows(session: Session, database: string, { where, values, bytesMax }: { where: string; values: unknown[]; bytesMax: number }): Promise<Row[]> {
+function selectRows(session: TenantSession, database: string, { where, values, bytesMax }: { where: string; values: unknown[]; bytesMax: number }): Promise<Row[]> {
   return session.connection.read(async (transaction) => {
     const table = (await readTables(session, transaction, [database])).get(database)
     if (table === undefined) return []
-    const found = await transaction.texts(`select _sequence, _key, _extra, _upstream_at, unix_timestamp(_synced_at)${table.selected} from ${table.name} where ${where}`, ...values)
+    const found = await transaction.textRows(`select _sequence, _key, _extra, _upstream_at, unix_timestamp(_synced_at)${table.selected} from ${table.name} where ${where}`, ...values)
     const taken: Row[] = []
     for (let at = 0, bytes = 0; at < found.length && (at === 0 || bytes < bytesMax); at++) {
       const [sequence, key, extra, upstreamAt, syncedAt] = found[at] as [string, string, string | null, string | null, string]
@@ -53,10 +53,10 @@ function selectRows(session: Session, database: string, { where, values, bytesMa
   })
 }
 
-export function databases(session: Session): Promise<DatabaseInfo[]> {
+export function databases(session: TenantSession): Promise<DatabaseInfo[]> {
   return session.connection.read(async (transaction) => {
     const infos: DatabaseInfo[] = []
-    for (const { database, name, history: past, kinds } of (await readTables(session, transaction)).values()) {
+    for (const { database, name, history: past, memberKinds: kinds } of (await readTables(session, transaction)).values()) {
       const { rows: count } = (await transaction.get<{ rows: number }>(`select count(*) as "rows" from ${name}`))!
       infos.push({ name: database, table: name.slice(1, -1), history: past.slice(1, -1), columns: kinds, rows: count })
     }

@@ -1,11 +1,11 @@
 import {
-  parseJson, type Commit, type DriftNotes, type JsonObject, type Landing, type LandingPlan, type RowStatus, type RowWrite, type StoredRow,
+  parseJson, type Commit, type DriftCollector, type JsonObject, type Landing, type LandingPlan, type RowStatus, type RowWrite, type StoredRow,
 } from 'tidemark/store'
 import type { Parameter, Transaction } from './connection.ts'
-import type { Session } from './sql.ts'
-import { OWN, type Table } from './table.ts'
+import type { TenantSession } from './sql.ts'
+import { SYSTEM_COLUMNS, type Table } from './table.ts'
 
-export type Upsert = Extract<Landing, { type: 'upsert' }>
+export type UpsertLanding = Extract<Landing, { type: 'upsert' }>
 
 export interface FoundRows {
   find(landing: { readonly database: string; readonly key: string }): StoredRow | undefined
@@ -16,7 +16,7 @@ export interface FoundRows {
 const KEYS_MAX = 1_000
 
 /** What the store knows of the keys of a commit: the current row, or else the tombstone. */
-export async function findRows({ tenant }: Session, transaction: Transaction, tables: ReadonlyMap<string, Table>, commit: Commit): Promise<FoundRows> {
+export async function findRows({ tenant }: TenantSession, transaction: Transaction, tables: ReadonlyMap<string, Table>, commit: Commit): Promise<FoundRows> {
   const found = new Map<string, Map<string, StoredRow>>()
   const texts = new Map<string, Map<string, () => string>>()
   for (const table of tables.values()) {
@@ -32,7 +32,7 @@ export async function findRows({ tenant }: Session, transaction: Transaction, ta
         `select "key", sequence, status, null as hash, upstream_at as upstreamAt, writer_id as writer, owner_id as owner from tidemark_tombstones
          where tenant_id = ? and database_id = ? and "key" in (?)`, ...of,
       )) rows.set(row.key, { ...row, contestedBy: contests.get(row.key) ?? null })
-      for (const values of await transaction.texts(
+      for (const values of await transaction.textRows(
         `select _key, _sequence, _hash, _upstream_at, _writer, _owner, _extra${table.selected} from ${table.name} where _key in (?)`, some,
       )) {
         const [key, sequence, hash, upstreamAt, writer, owner, extra] = values as [string, string, string, string | null, string, string, string | null]
@@ -49,56 +49,56 @@ export async function findRows({ tenant }: Session, transaction: Transaction, ta
 }
 
 export interface WriteFacts {
-  readonly notes: DriftNotes
+  readonly driftCollector: DriftCollector
   readonly writer: number
   readonly committedAt: number
   ownerIn(database: string): number
 }
 
 /** Carries out a plan: the table gets the new versions, its history those they replace. */
-export async function writeRows(session: Session, transaction: Transaction, plan: LandingPlan, tables: ReadonlyMap<string, Table>, facts: WriteFacts): Promise<void> {
+export async function writeRows(session: TenantSession, transaction: Transaction, plan: LandingPlan, tables: ReadonlyMap<string, Table>, facts: WriteFacts): Promise<void> {
   for (const table of tables.values()) {
     const isHere = ({ landing }: { landing: Landing }): boolean => landing.database === table.database
     const writes = plan.writes.filter(isHere)
-    const upserts = writes.filter((write): write is RowWrite & { landing: Upsert } => write.landing.type === 'upsert')
+    const upserts = writes.filter((write): write is RowWrite & { landing: UpsertLanding } => write.landing.type === 'upsert')
     await insertRows(transaction, table, upserts.filter(({ action }) => action === 'created'), facts, '')
     const updates = upserts.filter(({ action }) => action === 'updated')
-    await keepVersions(transaction, table, updates.map(({ landing: { key }, sequence }) => ({ key, sequence })), facts.committedAt)
+    await archiveVersions(transaction, table, updates.map(({ landing: { key }, sequence }) => ({ key, sequence })), facts.committedAt)
     const columns = ['_sequence', '_hash', '_upstream_at', '_synced_at', '_cursor', '_writer', '_extra', ...table.members]
     await insertRows(transaction, table, updates, facts, `on duplicate key update ${columns.map((name) => `${name} = values(${name})`).join(', ')}`)
     await deleteRows(session, transaction, table, writes.filter(({ landing }) => landing.type === 'delete').map(({ landing, action, sequence, row }) => ({
       key: landing.key, sequence, isLogged: action !== null, isLive: row?.status === 'live', status: 'deleted', loggedAt: landing.upstreamAt,
       upstreamAt: landing.upstreamAt ?? row?.upstreamAt ?? null, writer: facts.writer, owner: row?.status === 'live' ? row.owner : facts.ownerIn(table.database),
     })), facts.committedAt)
-    await forgetKeys(session, transaction, 'tombstones', table, upserts.filter(({ row }) => row !== undefined && row.status !== 'live'))
+    await deleteKeys(session, transaction, 'tombstones', table, upserts.filter(({ row }) => row !== undefined && row.status !== 'live'))
     for (const { landing, upstreamAt } of plan.touches.filter(isHere)) await touchRow(session, transaction, table, landing, upstreamAt)
-    const settled = [...writes.filter(({ row }) => (row?.contestedBy ?? null) !== null), ...plan.touches.filter(isHere), ...plan.contests.filter((contest) => isHere(contest) && contest.by === null)]
-    await forgetKeys(session, transaction, 'contests', table, settled)
+    const settled = [...writes.filter(({ row }) => (row?.contestedBy ?? null) !== null), ...plan.touches.filter(isHere), ...plan.contests.filter((contest) => isHere(contest) && contest.contestedBy === null)]
+    await deleteKeys(session, transaction, 'contests', table, settled)
     await transaction.insert('insert into tidemark_contests (tenant_id, database_id, "key", cycle_id) values',
-      plan.contests.filter((contest) => isHere(contest) && contest.by !== null).map(({ landing, by }) => [session.tenant, table.id, landing.key, by]),
+      plan.contests.filter((contest) => isHere(contest) && contest.contestedBy !== null).map(({ landing, contestedBy: by }) => [session.tenant, table.id, landing.key, by]),
       { tuple: '(?,?,?,?)', tail: 'on duplicate key update cycle_id = values(cycle_id)' })
   }
 }
 
 async function insertRows(
-  transaction: Transaction, table: Table, writes: readonly (RowWrite & { landing: Upsert })[], { notes, writer, committedAt, ownerIn }: WriteFacts, tail: string,
+  transaction: Transaction, table: Table, writes: readonly (RowWrite & { landing: UpsertLanding })[], { driftCollector: notes, writer, committedAt, ownerIn }: WriteFacts, tail: string,
 ): Promise<void> {
   const syncedAt = toDatetime(committedAt)
   const owner = ownerIn(table.database)
   const rows = writes.map(({ landing, sequence, row }): Parameter[] => {
     const record = parseJson(landing.text) as JsonObject
     const encoded = table.encode(record)
-    notes.note(table, record, encoded, sequence)
+    notes.recordDrift(table, record, encoded, sequence)
     // A fact without a time keeps the row's: what is older than that is still older.
     return [landing.key, sequence, sequence, landing.hash, landing.upstreamAt ?? row?.upstreamAt ?? null, syncedAt, landing.cursor, writer, owner, encoded.extra, ...table.bind(encoded)]
   })
-  const columns = [...OWN, ...table.members]
+  const columns = [...SYSTEM_COLUMNS, ...table.members]
   await transaction.insert(`insert into ${table.name} (${columns.join(', ')}) values`, rows, { tuple: `(${columns.map(() => '?').join(',')})`, tail })
 }
 
 /** Puts current rows into the history, as they are before the write of the sequence. */
-async function keepVersions(transaction: Transaction, table: Table, versions: ReadonlyArray<{ key: string; sequence: number }>, committedAt: number): Promise<void> {
-  const columns = [...OWN, ...table.members]
+async function archiveVersions(transaction: Transaction, table: Table, versions: ReadonlyArray<{ key: string; sequence: number }>, committedAt: number): Promise<void> {
+  const columns = [...SYSTEM_COLUMNS, ...table.members]
   await transaction.insert(
     `insert into ${table.history} (_until_sequence, _until_at, ${columns.join(', ')}) select v.until, '${toDatetime(committedAt)}', ${columns.map((name) => `t.${name}`).join(', ')} from (`,
     versions.map(({ key, sequence }) => [Buffer.from(key), sequence]),
@@ -120,9 +120,9 @@ export interface DeletedRow {
   readonly owner: number
 }
 
-export async function deleteRows({ tenant }: Session, transaction: Transaction, table: Table, rows: readonly DeletedRow[], committedAt: number): Promise<void> {
+export async function deleteRows({ tenant }: TenantSession, transaction: Transaction, table: Table, rows: readonly DeletedRow[], committedAt: number): Promise<void> {
   const live = rows.filter(({ isLive }) => isLive)
-  await keepVersions(transaction, table, live, committedAt)
+  await archiveVersions(transaction, table, live, committedAt)
   await transaction.insert(`delete from ${table.name} where _key in (`, live.map(({ key }) => [key]), { tuple: '?', tail: ')' })
   await transaction.insert('insert into tidemark_deletions (tenant_id, sequence, database_id, "key", upstream_at) values',
     rows.filter(({ isLogged }) => isLogged).map(({ key, sequence, loggedAt }) => [tenant, sequence, table.id, key, loggedAt]), { tuple: '(?,?,?,?,?)' })
@@ -135,7 +135,7 @@ export async function deleteRows({ tenant }: Session, transaction: Transaction, 
   )
 }
 
-async function touchRow({ tenant }: Session, transaction: Transaction, table: Table, landing: Landing, upstreamAt: string | null): Promise<void> {
+async function touchRow({ tenant }: TenantSession, transaction: Transaction, table: Table, landing: Landing, upstreamAt: string | null): Promise<void> {
   if (landing.type === 'upsert') await transaction.run(`update ${table.name} set _upstream_at = ?, _hash = ? where _key = ?`, upstreamAt, landing.hash, landing.key)
   else {
     await transaction.run(
@@ -144,15 +144,15 @@ async function touchRow({ tenant }: Session, transaction: Transaction, table: Ta
   }
 }
 
-export async function forgetKeys(
-  { tenant }: Session, transaction: Transaction, from: 'tombstones' | 'contests', { id }: Table, items: ReadonlyArray<{ readonly landing: { readonly key: string } }>,
+export async function deleteKeys(
+  { tenant }: TenantSession, transaction: Transaction, from: 'tombstones' | 'contests', { id }: Table, items: ReadonlyArray<{ readonly landing: { readonly key: string } }>,
 ): Promise<void> {
-  const head = `delete from tidemark_${from} where tenant_id = ${quote(tenant)} and database_id = ${id} and "key" in (`
+  const head = `delete from tidemark_${from} where tenant_id = ${quoteBytes(tenant)} and database_id = ${id} and "key" in (`
   await transaction.insert(head, items.map(({ landing }) => [landing.key]), { tuple: '?', tail: ')' })
 }
 
 /** As bytes, whatever signs it has. */
-function quote(text: string): string {
+function quoteBytes(text: string): string {
   return `x'${Buffer.from(text).toString('hex')}'`
 }
 

@@ -74,7 +74,7 @@ const MIGRATIONS: readonly (readonly string[])[] = [[
 ]]
 
 export async function migrate(connection: Connection): Promise<void> {
-  await connection.alone(async (statements) => {
+  await connection.runOutsideTransaction(async (statements) => {
     const { bytes } = (await statements.get<{ bytes: number }>('select @@max_allowed_packet as bytes'))!
     connection.bytesMax = Math.min(connection.bytesMax, bytes / 8)
     const version = 'select version from tidemark_schema'

@@ -1,10 +1,10 @@
-import { chainAudit, makeSql, native, noSteps, quoteName, runStepsAsync, StatementCompiler, type Dialect, type Plan, type Sql, type Steps } from 'tidemark/store'
+import { appendAuditEntry, createSql, runNative, noSteps, quoteIdentifier, runStepsAsync, StatementCompiler, type Dialect, type TransactionPlan, type Sql, type Steps } from 'tidemark/store'
 import type { Connection, Transaction } from './connection.ts'
-import { eraseRows, forgetVersions } from './forget.ts'
+import { eraseRows, pruneVersions } from './retention.ts'
 import { ensureTables } from './table.ts'
 
 /** A tenant of the database. */
-export interface Session {
+export interface TenantSession {
   readonly connection: Connection
   readonly tenant: string
 }
@@ -12,7 +12,7 @@ export interface Session {
 /** The SQL port on MariaDB. */
 const DIALECT: Dialect = {
   table: (name) => `tidemark_${name}`,
-  words: {
+  tokens: {
     greatest: 'greatest', least: 'least', for_update: 'for update', for_share: 'lock in share mode', insert_new: 'insert ignore', or_nothing: '', text: 'char',
     requests_window: '"window"', open_cycles: 'tidemark_cycles',
   },
@@ -21,7 +21,7 @@ const DIALECT: Dialect = {
   tenantName: (alias) => `${alias}.tenant_id`,
   upsert({ table, key, insert, update = [], add = [] }) {
     const columns = [...key, ...insert]
-    const named = (column: string): string => (column.startsWith('{') ? column : quoteName(column))
+    const named = (column: string): string => (column.startsWith('{') ? column : quoteIdentifier(column))
     const parameters = columns.map((column) => (column === 'tenant_id' ? ':tenant' : `:${column.replace(/[{}]/g, '')}`))
     const sets = [
       ...update.map((column) => `${named(column)} = values(${named(column)})`), ...add.map((column) => `${named(column)} = ${named(column)} + values(${named(column)})`),
@@ -29,33 +29,33 @@ const DIALECT: Dialect = {
     return `insert into {${table}} (${columns.map(named).join(', ')}) values (${parameters.join(', ')}) on duplicate key update ${sets.join(', ')}`
   },
   // Two deletes that wait for each other end in a deadlock, and then the transaction is run again.
-  deleteUnlocked: (table, where) => `delete from {${table}} where tenant_id = :tenant and ${where}`,
+  deleteSkipLocked: (table, where) => `delete from {${table}} where tenant_id = :tenant and ${where}`,
   bind: (value) => value,
 }
 
 const COMPILER = new StatementCompiler(DIALECT)
 
-function sqlOf(session: Session): Sql {
-  return makeSql(session.tenant, DIALECT, (sql) => ({
-    ensureTables: (databases) => native(async (transaction: Transaction) => {
+function sqlOf(session: TenantSession): Sql {
+  return createSql(session.tenant, DIALECT, (sql) => ({
+    ensureTables: (databases) => runNative(async (transaction: Transaction) => {
       const tables = await ensureTables(session, transaction, databases)
-      return Object.fromEntries(databases.map((name) => [name, tables.get(name)!.kinds]))
+      return Object.fromEntries(databases.map((name) => [name, tables.get(name)!.memberKinds]))
     }),
-    forgetVersions: (id, floor, next) => native((transaction: Transaction) => forgetVersions(session, transaction, id, { floor, next })),
-    eraseRows: () => native((transaction: Transaction) => eraseRows(session, transaction)),
-    writeAudit: (entry, audit) => chainAudit(sql, entry, audit),
+    pruneVersions: (id, floor, next) => runNative((transaction: Transaction) => pruneVersions(session, transaction, id, { floor, next })),
+    eraseRows: () => runNative((transaction: Transaction) => eraseRows(session, transaction)),
+    writeAudit: (entry, audit) => appendAuditEntry(sql, entry, audit),
     notify: noSteps,
-    lookBeyond: noSteps,
+    widenRowSecurity: noSteps,
   }))
 }
 
-export function runPlan<Args extends readonly unknown[], T>(session: Session, plan: Plan<Args, T>, args: Args): Promise<T> {
-  const body = (transaction: Transaction): Promise<T> => perform(session, transaction, (sql) => plan.steps(sql, ...args))
+export function runPlan<Args extends readonly unknown[], T>(session: TenantSession, plan: TransactionPlan<Args, T>, args: Args): Promise<T> {
+  const body = (transaction: Transaction): Promise<T> => performSteps(session, transaction, (sql) => plan.steps(sql, ...args))
   return plan.access === 'read' ? session.connection.read(body) : session.connection.write(body)
 }
 
 /** Steps of the kit inside a transaction of this store. */
-export function perform<T>(session: Session, transaction: Transaction, steps: (sql: Sql) => Steps<T>): Promise<T> {
+export function performSteps<T>(session: TenantSession, transaction: Transaction, steps: (sql: Sql) => Steps<T>): Promise<T> {
   return runStepsAsync(steps(sqlOf(session)), (step) => {
     if (step.kind === 'native') return (step.perform as (transaction: Transaction) => unknown)(transaction)
     const compiled = COMPILER.compile(step.sql)

@@ -1,47 +1,47 @@
-import { evenlySpaced, isBraked, mergeRanges, toRanges, writeCommits, type CommitFacts, type CommitOutcome, type LandingPlan, type Sweep } from 'tidemark/store'
+import { sampleEvenly, exceedsDeleteLimit, mergeRanges, toSequenceRanges, writeCommits, type CommitFacts, type CommitOutcome, type LandingPlan, type Sweep } from 'tidemark/store'
 import type { Transaction } from './connection.ts'
-import { deleteRows, forgetKeys } from './rows.ts'
-import { perform, type Session } from './sql.ts'
+import { deleteRows, deleteKeys } from './rows.ts'
+import { performSteps, type TenantSession } from './sql.ts'
 import { readTables, type Table } from './table.ts'
 
 export interface SweepFacts extends CommitFacts {
   readonly owner: number
   readonly startSequence: number
-  readonly position: number
+  readonly headSequence: number
 }
 
-type Ranges = Array<[number, number]>
+type SequenceRanges = Array<[number, number]>
 
 /** Invariant 5: rows this owner had, that the cycle did not see, that were not written since the source's lag before it began, and that no other owner still lists. */
 export async function sweep(
-  session: Session, transaction: Transaction, limits: Sweep, facts: SweepFacts,
+  session: TenantSession, transaction: Transaction, limits: Sweep, facts: SweepFacts,
 ): Promise<{ kind: 'swept'; count: number } | Extract<CommitOutcome, { kind: 'braked' | 'absent' }>> {
   const { tenant } = session
   const { owner, cycle, startSequence } = facts
   const pages = await transaction.all<{ ranges: string }>('select ranges from tidemark_seen where tenant_id = ? and cycle_id = ?', tenant, cycle)
-  const seen = mergeRanges(pages.flatMap(({ ranges }) => JSON.parse(ranges) as Ranges))
+  const seen = mergeRanges(pages.flatMap(({ ranges }) => JSON.parse(ranges) as SequenceRanges))
   await transaction.run('delete from tidemark_claims where tenant_id = ? and owner_id = ? and cycle_id <> ?', tenant, owner, cycle)
-  let { position } = facts
+  let { headSequence: position } = facts
   for (const table of (await readTables(session, transaction)).values()) {
     const owned = await transaction.all<OwnedRow>(
       `select _key as "key", _sequence as sequence, _upstream_at as upstreamAt, _created_sequence <= ? as existed from ${table.name} where _owner = ? order by _key`, startSequence, owner,
     )
-    const unseen = without(owned, seen, Math.min(startSequence, limits.settledSequence ?? startSequence))
-    const doomed = unseen.length === 0 ? [] : await handOver(session, transaction, table, unseen)
+    const unseen = listUnseen(owned, seen, Math.min(startSequence, limits.settledSequence ?? startSequence))
+    const doomed = unseen.length === 0 ? [] : await transferOwnership(session, transaction, table, unseen)
     if (doomed.length === 0) continue
     const existed = owned.filter((row) => Boolean(row.existed)).length - (unseen.length - doomed.length)
-    if (isBraked(limits, existed, doomed.length)) return { kind: 'braked', database: table.database, owned: existed, doomed: doomed.length }
-    if (limits.asks?.database === table.database) {
-      return { kind: 'absent', keys: evenlySpaced(doomed, limits.asks.limit).map(({ key }) => key), count: doomed.length }
+    if (exceedsDeleteLimit(limits, existed, doomed.length)) return { kind: 'braked', database: table.database, owned: existed, toDelete: doomed.length }
+    if (limits.confirmAbsent?.database === table.database) {
+      return { kind: 'absent', keys: sampleEvenly(doomed, limits.confirmAbsent.limit).map(({ key }) => key), count: doomed.length }
     }
     const first = position + 1
     await deleteRows(session, transaction, table, doomed.map(({ key, upstreamAt }) => ({
       key, sequence: ++position, isLogged: true, isLive: true, status: 'swept', loggedAt: null, upstreamAt, writer: facts.sync, owner,
     })), facts.committedAt)
-    await forgetKeys(session, transaction, 'contests', table, doomed.map(({ key }) => ({ landing: { key } })))
-    await perform(session, transaction, (sql) => writeCommits(sql, [{ table, first, last: position }], facts))
+    await deleteKeys(session, transaction, 'contests', table, doomed.map(({ key }) => ({ landing: { key } })))
+    await performSteps(session, transaction, (sql) => writeCommits(sql, [{ table, first, last: position }], facts))
   }
-  return { kind: 'swept', count: position - facts.position }
+  return { kind: 'swept', count: position - facts.headSequence }
 }
 
 interface OwnedRow {
@@ -52,7 +52,7 @@ interface OwnedRow {
 }
 
 /** The rows up to a sequence that are in none of the ranges. */
-function without(rows: readonly OwnedRow[], seen: Ranges, until: number): OwnedRow[] {
+function listUnseen(rows: readonly OwnedRow[], seen: SequenceRanges, until: number): OwnedRow[] {
   const starts = seen.map(([first]) => first)
   return rows.filter(({ sequence }) => {
     let [low, high] = [0, starts.length]
@@ -66,7 +66,7 @@ function without(rows: readonly OwnedRow[], seen: Ranges, until: number): OwnedR
 }
 
 /** A row that another owner still lists passes to that owner; the others are returned. */
-async function handOver({ tenant }: Session, transaction: Transaction, { id, name }: Table, rows: readonly OwnedRow[]): Promise<OwnedRow[]> {
+async function transferOwnership({ tenant }: TenantSession, transaction: Transaction, { id, name }: Table, rows: readonly OwnedRow[]): Promise<OwnedRow[]> {
   const claims = await transaction.all<{ key: string; heir: number }>(
     'select "key", min(owner_id) as heir from tidemark_claims where tenant_id = ? and database_id = ? group by "key"', tenant, id,
   )
@@ -81,10 +81,10 @@ async function handOver({ tenant }: Session, transaction: Transaction, { id, nam
 }
 
 /** What a page of a replace cycle proved to be there. */
-export async function rememberSeen(
-  { tenant }: Session, transaction: Transaction, plan: LandingPlan, tables: ReadonlyMap<string, Table>, { owner, cycle, page }: { owner: number; cycle: number; page: number },
+export async function recordSeen(
+  { tenant }: TenantSession, transaction: Transaction, plan: LandingPlan, tables: ReadonlyMap<string, Table>, { owner, cycle, page }: { owner: number; cycle: number; page: number },
 ): Promise<void> {
-  if (plan.seen.length > 0) await transaction.run('insert into tidemark_seen values (?, ?, ?, ?)', tenant, cycle, page, JSON.stringify(toRanges(plan.seen)))
+  if (plan.seenSequences.length > 0) await transaction.run('insert into tidemark_seen values (?, ?, ?, ?)', tenant, cycle, page, JSON.stringify(toSequenceRanges(plan.seenSequences)))
   for (const { database, key } of plan.sightings) {
     const { id, name } = tables.get(database)!
     // The silence of an owner that never sweeps proves nothing: the first that does takes the row over.
@@ -97,19 +97,19 @@ export async function rememberSeen(
 }
 
 /** What a page saw alive is not for another replace cycle to sweep; kept there as one more page, numbered by the sync that saw it. */
-export async function tellOtherSweeps({ tenant }: Session, transaction: Transaction, { seen }: LandingPlan, syncId: number): Promise<void> {
+export async function protectFromOtherSweeps({ tenant }: TenantSession, transaction: Transaction, { seenSequences: seen }: LandingPlan, syncId: number): Promise<void> {
   if (seen.length === 0) return
   for (const { cycle } of await transaction.all<{ cycle: number }>(
     "select inflight_cycle as cycle from tidemark_registry where tenant_id = ? and inflight_mode = 'replace' and sync_id <> ?", tenant, syncId,
   )) {
     const told = await transaction.get<{ ranges: string }>('select ranges from tidemark_seen where tenant_id = ? and cycle_id = ? and page = ?', tenant, cycle, -syncId)
-    const ranges = JSON.stringify(mergeRanges([...(told === undefined ? [] : (JSON.parse(told.ranges) as Ranges)), ...toRanges(seen)]))
+    const ranges = JSON.stringify(mergeRanges([...(told === undefined ? [] : (JSON.parse(told.ranges) as SequenceRanges)), ...toSequenceRanges(seen)]))
     await transaction.run('insert into tidemark_seen values (?, ?, ?, ?) on duplicate key update ranges = values(ranges)', tenant, cycle, -syncId, ranges)
   }
 }
 
 /** Whether another owner that sweeps has the row, or listed its key in its last complete cycle. */
-export async function sharedKeys({ tenant }: Session, transaction: Transaction, owner: number): Promise<(databaseId: number, key: string, rowOwner: number) => boolean> {
+export async function createSharedKeyCheck({ tenant }: TenantSession, transaction: Transaction, owner: number): Promise<(databaseId: number, key: string, rowOwner: number) => boolean> {
   const sweeping = new Set((await transaction.all<{ id: number }>('select owner_id as id from tidemark_owners where tenant_id = ? and sweeps', tenant)).map(({ id }) => id))
   const claims = await transaction.all<{ id: number; key: string }>('select database_id as id, "key" from tidemark_claims where tenant_id = ? and owner_id <> ?', tenant, owner)
   const claimed = new Set(claims.map(({ id, key }) => `${id} ${key}`))

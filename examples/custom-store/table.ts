@@ -1,11 +1,11 @@
 import { hash } from 'node:crypto'
 import {
-  canonicalInstant, fitRow, growColumns, itemTypeOf, mergeColumns, quoteName, RecordDecoder, RecordEncoder, stringifyJson, SyncError,
-  type Column, type ColumnLimits, type ColumnType, type ColumnValue, type DriftNotes, type EncodedRecord, type JsonObject, type ScalarType, type TableColumn,
+  canonicalizeInstant, fitRow, growColumns, itemTypeOf, mergeColumns, quoteIdentifier, RecordDecoder, RecordEncoder, stringifyJson, SyncError,
+  type Column, type ColumnLimits, type ColumnType, type ColumnValue, type DriftCollector, type EncodedRecord, type JsonObject, type ScalarType, type TableColumn,
 } from 'tidemark/store'
-import { causeOf, LOCK_TIMEOUT, type Parameter, type Transaction } from './connection.ts'
+import { errnoOfCause, LOCK_TIMEOUT, type Parameter, type Transaction } from './connection.ts'
 import { TABLE_OPTIONS } from './schema.ts'
-import type { Session } from './sql.ts'
+import type { TenantSession } from './sql.ts'
 
 /** A database's table, its history, and how records are written to and read from their columns. */
 export interface Table {
@@ -15,7 +15,7 @@ export interface Table {
   readonly name: string
   readonly history: string
   /** The members its records have had, and of which kinds. */
-  readonly kinds: readonly Column[]
+  readonly memberKinds: readonly Column[]
   readonly columns: readonly TableColumn[]
   readonly drift: string
   readonly historyDays: number | null
@@ -30,12 +30,12 @@ export interface Table {
 }
 
 /** Columns of our own in every table; the members of the records stand behind them. */
-export const OWN = ['_key', '_sequence', '_created_sequence', '_hash', '_upstream_at', '_synced_at', '_cursor', '_writer', '_owner', '_extra']
-const OWN_SQL = `_key varbinary(1024) not null, _sequence bigint not null, _created_sequence bigint not null, _hash varchar(64) not null, _upstream_at varchar(40),
+export const SYSTEM_COLUMNS = ['_key', '_sequence', '_created_sequence', '_hash', '_upstream_at', '_synced_at', '_cursor', '_writer', '_owner', '_extra']
+const SYSTEM_COLUMNS_SQL = `_key varbinary(1024) not null, _sequence bigint not null, _created_sequence bigint not null, _hash varchar(64) not null, _upstream_at varchar(40),
   _synced_at datetime(3) not null, _cursor longtext, _writer int not null, _owner int not null, _extra longtext`
-const RESERVED = [...OWN, '_until_sequence', '_until_at', '_deleted_at']
+const RESERVED_NAMES = [...SYSTEM_COLUMNS, '_until_sequence', '_until_at', '_deleted_at']
 /** A row has 8,126 bytes, of which a long value takes at most 40: the rest of it is elsewhere. */
-const WIDTH = { rowBytesMax: 6_500, valueBytesMax: 42 }
+const ROW_SIZE_LIMITS = { rowBytesMax: 6_500, valueBytesMax: 42 }
 const COLUMNS_MAX = 600
 /** How long a new column may wait for a reader of the table; other readers wait meanwhile. */
 const DDL_WAIT_SECONDS = 1
@@ -60,13 +60,13 @@ interface DatabaseRow {
   historyDays: number | null
 }
 
-const DATABASES = `select database_id as id, name as "database", table_name as "table", columns, layout, drift, history_days as historyDays
+const SELECT_DATABASES = `select database_id as id, name as "database", table_name as "table", columns, layout, drift, history_days as historyDays
   from tidemark_databases where tenant_id = ?`
 
 /** By name; of all of them, in the order of their names, when none are given. */
-export async function readTables({ tenant }: Session, transaction: Transaction, names?: readonly string[]): Promise<Map<string, Table>> {
+export async function readTables({ tenant }: TenantSession, transaction: Transaction, names?: readonly string[]): Promise<Map<string, Table>> {
   if (names?.length === 0) return new Map()
-  const rows = await transaction.all<DatabaseRow>(`${DATABASES} ${names === undefined ? '' : 'and name in (?)'} order by name`, tenant, ...(names === undefined ? [] : [names]))
+  const rows = await transaction.all<DatabaseRow>(`${SELECT_DATABASES} ${names === undefined ? '' : 'and name in (?)'} order by name`, tenant, ...(names === undefined ? [] : [names]))
   return new Map(rows.map((row) => [row.database, toTable(row)]))
 }
 
@@ -75,7 +75,7 @@ export async function readTables({ tenant }: Session, transaction: Transaction, 
  * table of records: the statements that make tables commit by themselves, so another connection runs them, and it would wait
  * for this one. A table or a column of a transaction that is undone stays, and the next one that needs it takes it over.
  */
-export async function ensureTables(session: Session, transaction: Transaction, names: readonly string[]): Promise<Map<string, Table>> {
+export async function ensureTables(session: TenantSession, transaction: Transaction, names: readonly string[]): Promise<Map<string, Table>> {
   const tables = await readTables(session, transaction, names)
   for (const database of names) {
     if (tables.has(database)) continue
@@ -89,45 +89,45 @@ export async function ensureTables(session: Session, transaction: Transaction, n
 }
 
 /** Tells the table of members that are new in kind. */
-export async function noteKinds(transaction: Transaction, table: Table, seen: readonly Column[]): Promise<void> {
-  const kinds = mergeColumns(table.kinds, seen)
-  if (kinds !== table.kinds) await transaction.run('update tidemark_databases set columns = ? where database_id = ?', JSON.stringify(kinds), table.id)
+export async function writeMemberKinds(transaction: Transaction, table: Table, seen: readonly Column[]): Promise<void> {
+  const kinds = mergeColumns(table.memberKinds, seen)
+  if (kinds !== table.memberKinds) await transaction.run('update tidemark_databases set columns = ? where database_id = ?', JSON.stringify(kinds), table.id)
 }
 
 /** The table with columns for what is new in these records. While a reader holds the table it stays as it is, and the values are in `_extra`. */
-export async function growTable(session: Session, transaction: Transaction, table: Table, records: readonly JsonObject[], since: number, notes: DriftNotes): Promise<Table> {
-  if (!notes.mayGrow(table) || !records.some((record) => table.encode(record).isNew)) return table
+export async function growTable(session: TenantSession, transaction: Transaction, table: Table, records: readonly JsonObject[], since: number, notes: DriftCollector): Promise<Table> {
+  if (!notes.mayAddColumns(table) || !records.some((record) => table.encode(record).needsColumns)) return table
   const { limits, foreign } = await limitsOf(session, table)
   const columns = growColumns(table.columns, records, since, limits)
   const grown = await alterTable(session, transaction, table, columns)
-  if (grown !== table) notes.noteTaken(table, columns, foreign, since)
+  if (grown !== table) notes.recordTakenNames(table, columns, foreign, since)
   return grown
 }
 
 /** The table with these columns; the table as it is while a reader holds it. */
-export async function alterTable(session: Session, transaction: Transaction, table: Table, columns: readonly TableColumn[]): Promise<Table> {
+export async function alterTable(session: TenantSession, transaction: Transaction, table: Table, columns: readonly TableColumn[]): Promise<Table> {
   if (columns === table.columns) return table
   const there = new Set(table.members)
-  const added = columns.filter(({ name }) => name !== null && !there.has(quoteName(name)))
+  const added = columns.filter(({ name }) => name !== null && !there.has(quoteIdentifier(name)))
   if (added.length > 0 && !(await addColumns(session, table, added))) return table
   const layout = JSON.stringify(columns)
   await transaction.run('update tidemark_databases set layout = ? where database_id = ?', layout, table.id)
   return { ...table, ...codecOf(layout) }
 }
 
-function addColumns({ connection }: Session, table: Table, columns: readonly TableColumn[]): Promise<boolean> {
-  return connection.alone(async (statements) => {
+function addColumns({ connection }: TenantSession, table: Table, columns: readonly TableColumn[]): Promise<boolean> {
+  return connection.runOutsideTransaction(async (statements) => {
     for (const name of [table.name, table.history]) {
       const there = new Set((await columnsOf(statements, name)).map((column) => column.name.toLowerCase()))
       const clauses = columns.map((column) => {
         // One that is there was left behind by a transaction that was undone: it is empty, and may get another type.
         const verb = there.has(column.name!.toLowerCase()) ? 'modify' : 'add'
-        return `${verb} column ${quoteName(column.name!)} ${sqlTypeOf(column.type)} null comment '${OURS}'`
+        return `${verb} column ${quoteIdentifier(column.name!)} ${sqlTypeOf(column.type)} null comment '${TIDEMARK_COMMENT}'`
       })
       try {
         await statements.run(`alter table ${name} wait ${DDL_WAIT_SECONDS} ${clauses.join(', ')}`)
       } catch (error) {
-        if (causeOf(error) === LOCK_TIMEOUT) return false
+        if (errnoOfCause(error) === LOCK_TIMEOUT) return false
         throw error
       }
     }
@@ -136,20 +136,20 @@ function addColumns({ connection }: Session, table: Table, columns: readonly Tab
 }
 
 /** The names that members may not have, and those of them that are columns of the user's own. */
-export function limitsOf({ connection }: Session, table: Table): Promise<{ limits: ColumnLimits; foreign: string[] }> {
-  return connection.alone(async (statements) => {
-    const foreign = (await columnsOf(statements, table.name)).filter(({ comment, name }) => comment !== OURS && !OWN.includes(name)).map(({ name }) => name)
-    return { limits: { reserved: [...RESERVED, ...foreign], nameBytesMax: 64, columnsMax: COLUMNS_MAX, spell: spellName }, foreign }
+export function limitsOf({ connection }: TenantSession, table: Table): Promise<{ limits: ColumnLimits; foreign: string[] }> {
+  return connection.runOutsideTransaction(async (statements) => {
+    const foreign = (await columnsOf(statements, table.name)).filter(({ comment, name }) => comment !== TIDEMARK_COMMENT && !SYSTEM_COLUMNS.includes(name)).map(({ name }) => name)
+    return { limits: { reserved: [...RESERVED_NAMES, ...foreign], nameBytesMax: 64, columnsMax: COLUMNS_MAX, spell: sanitizeName }, foreign }
   })
 }
 
 /** MariaDB refuses some signs in names, and the driver looks for parameters beside others: columns are named with letters and digits. */
-function spellName(member: string): string {
+function sanitizeName(member: string): string {
   return member.replaceAll(/[^\p{L}\p{N}_]|[\u{10000}-\u{10ffff}]/gu, '_')
 }
 
 /** What marks tables and columns as made here. */
-const OURS = 'tidemark'
+const TIDEMARK_COMMENT = 'tidemark'
 
 function columnsOf(statements: Transaction, quoted: string): Promise<Array<{ name: string; comment: string }>> {
   return statements.all(
@@ -158,23 +158,23 @@ function columnsOf(statements: Transaction, quoted: string): Promise<Array<{ nam
 }
 
 /** The database's own name, with a number when another of ours has it. A name of a table has no signs here, and its case does not count. */
-function createTable({ connection, tenant }: Session, database: string): Promise<string> {
+function createTable({ connection, tenant }: TenantSession, database: string): Promise<string> {
   const wanted = (tenant === 'default' ? database : `${tenant}__${database}`).replaceAll(/\W/g, '_').slice(0, 50)
-  const mark = `${OURS} ${hash('sha1', JSON.stringify([tenant, database]), 'hex')}`
-  return connection.alone(async (statements) => {
+  const mark = `${TIDEMARK_COMMENT} ${hash('sha1', JSON.stringify([tenant, database]), 'hex')}`
+  return connection.runOutsideTransaction(async (statements) => {
     await statements.run("select get_lock(concat('tidemark ', database()), 60)")
     for (let table = wanted, n = 2; ; table = `${wanted}_${n++}`) {
       const taken = await statements.all<{ name: string; comment: string }>(
         'select table_name as name, table_comment as comment from information_schema.tables where table_schema = database() and lower(table_name) in (lower(?), lower(?))',
         table, `${table}_history`,
       )
-      const foreign = taken.find(({ comment }) => !comment.startsWith(OURS))
+      const foreign = taken.find(({ comment }) => !comment.startsWith(TIDEMARK_COMMENT))
       if (foreign !== undefined) throw new SyncError('STORE_FOREIGN', `There already is a table ${foreign.name}; the database ${database} cannot have its table there.`)
       if (taken.some(({ comment }) => comment !== mark)) continue
       const options = `${TABLE_OPTIONS} comment '${mark}'`
-      await statements.run(`create table if not exists ${quoteName(table)} (${OWN_SQL}, primary key (_key), key (_sequence)) ${options}`)
-      await statements.run(`create table if not exists ${quoteName(`${table}_history`)} (_until_sequence bigint not null primary key, _until_at datetime(3) not null,
-        ${OWN_SQL}, key (_sequence), key (_key, _sequence)) ${options}`)
+      await statements.run(`create table if not exists ${quoteIdentifier(table)} (${SYSTEM_COLUMNS_SQL}, primary key (_key), key (_sequence)) ${options}`)
+      await statements.run(`create table if not exists ${quoteIdentifier(`${table}_history`)} (_until_sequence bigint not null primary key, _until_at datetime(3) not null,
+        ${SYSTEM_COLUMNS_SQL}, key (_sequence), key (_key, _sequence)) ${options}`)
       await statements.run("do release_lock(concat('tidemark ', database()))")
       return table
     }
@@ -185,35 +185,35 @@ function createTable({ connection, tenant }: Session, database: string): Promise
 
 function toTable({ id, database, table, columns, layout, drift, historyDays }: DatabaseRow): Table {
   return {
-    id, database, drift, historyDays, name: quoteName(table), history: quoteName(`${table}_history`), kinds: JSON.parse(columns) as Column[], ...codecOf(layout),
+    id, database, drift, historyDays, name: quoteIdentifier(table), history: quoteIdentifier(`${table}_history`), memberKinds: JSON.parse(columns) as Column[], ...codecOf(layout),
   }
 }
 
-type Codec = Pick<Table, 'columns' | 'members' | 'selected' | 'encode' | 'bind' | 'decode'>
+type TableCodec = Pick<Table, 'columns' | 'members' | 'selected' | 'encode' | 'bind' | 'decode'>
 
 /** By the text of the layout, which says everything. */
-const codecs = new Map<string, Codec>()
+const codecCache = new Map<string, TableCodec>()
 const CODECS_MAX = 1_000
 
-function codecOf(layout: string): Codec {
-  let codec = codecs.get(layout)
+function codecOf(layout: string): TableCodec {
+  let codec = codecCache.get(layout)
   if (codec === undefined) {
-    if (codecs.size >= CODECS_MAX) codecs.clear()
-    codecs.set(layout, (codec = makeCodec(JSON.parse(layout) as TableColumn[])))
+    if (codecCache.size >= CODECS_MAX) codecCache.clear()
+    codecCache.set(layout, (codec = makeCodec(JSON.parse(layout) as TableColumn[])))
   }
   return codec
 }
 
-function makeCodec(columns: readonly TableColumn[]): Codec {
+function makeCodec(columns: readonly TableColumn[]): TableCodec {
   const named = columns.filter(({ name }) => name !== null)
   const places = new Map(named.map((column, place) => [columns.indexOf(column), place]))
-  const encoder = new RecordEncoder(columns, { keepsText: false, keepsJsonText: true, doubleMin: 2.3e-308 })
-  const decoder = new RecordDecoder<string>(columns, writeValue)
+  const encoder = new RecordEncoder(columns, { preservesText: false, preservesJsonText: true, doubleMin: 2.3e-308 })
+  const decoder = new RecordDecoder<string>(columns, toJsonText)
   return {
-    columns, members: named.map(({ name }) => quoteName(name!)),
+    columns, members: named.map(({ name }) => quoteIdentifier(name!)),
     // The driver refuses answers with a column named __proto__.
-    selected: named.map(({ name, type }, at) => `, ${type === 'bytes' ? `hex(${quoteName(name!)})` : quoteName(name!)} as c${at}`).join(''),
-    encode: (record) => fitRow(columns, encoder.encode(record), record, WIDTH),
+    selected: named.map(({ name, type }, at) => `, ${type === 'bytes' ? `hex(${quoteIdentifier(name!)})` : quoteIdentifier(name!)} as c${at}`).join(''),
+    encode: (record) => fitRow(columns, encoder.encode(record), record, ROW_SIZE_LIMITS),
     bind: ({ values }) => columns.flatMap((column, at) => (column.name === null ? [] : [bindValue(column.type, values[at]!)])),
     decode: (sequence, extra, values, from) => decoder.decode(sequence, extra, (at) => values[from + places.get(at)!] ?? null),
   }
@@ -228,11 +228,11 @@ function bindValue(type: ColumnType, value: ColumnValue): Parameter {
 
 /** As MariaDB reads it, in UTC. */
 function toDatetime(instant: string): string {
-  return canonicalInstant(instant)!.replace('T', ' ').replace('Z', '')
+  return canonicalizeInstant(instant)!.replace('T', ' ').replace('Z', '')
 }
 
 /** The text of a value as MariaDB writes it, as JSON. */
-function writeValue(value: string, { type, format }: TableColumn): string {
+function toJsonText(value: string, { type, format }: TableColumn): string {
   switch (type) {
     case 'bigint':
     case 'json':

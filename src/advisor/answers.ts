@@ -16,18 +16,18 @@ export interface Answers {
 export type KnownApi = 'airtable' | 'bookmarks' | 'github' | 'github-stars' | 'hubspot' | 'linear' | 'salesforce' | 'servicenow' | 'stripe'
 
 /** What the answers amount to, as far as it decides which questions are left. */
-export function modeOf({ changes, deletes, paging, order }: Answers): 'pair' | 'replace' {
+export function chooseMode({ changes, deletes, paging, order }: Answers): 'pair' | 'replace' {
   if (changes === undefined || changes === 'none' || deletes === 'matter') return 'replace'
-  return order === 'unsorted' && !canWindow(paging) ? 'replace' : 'pair'
+  return order === 'unsorted' && !canUseWindow(paging) ? 'replace' : 'pair'
 }
 
 /** A window of changes in no order is safe only where its pages are chained: by number, one that changes again moves another out of sight. */
-function canWindow(paging: Answers['paging']): boolean {
+function canUseWindow(paging: Answers['paging']): boolean {
   return paging === 'none' || paging === 'token'
 }
 
 /** By which time the list is read: of the last change, or of creation where changes leave no trace. */
-export function stampOf({ changes, paging }: Answers): 'updated' | 'created' | null {
+export function chooseTimestamp({ changes, paging }: Answers): 'updated' | 'created' | null {
   if (changes === 'newest-first') return null
   if (changes !== 'none') return 'updated'
   return paging === 'time' ? 'created' : null

@@ -1,72 +1,72 @@
 import type { Answers, KnownApi } from './answers.ts'
-import type { Shape, Strategy } from './state-shapes.ts'
+import type { StateShape, StrategyName } from './state-shapes.ts'
 
 /** An API that has a source here: what its own documents answer, and how it is declared. */
-export interface Known {
+export interface KnownApiProfile {
   readonly answers: Answers
   /** The stream, as an expression. */
   readonly stream: string
   /** Of the database. */
-  readonly name: string
+  readonly database: string
   /** The function that makes the source, where it is not called as the API. */
-  readonly maker?: string
+  readonly factoryName?: string
   /** How deletions that are told elsewhere are read, where not by time and id. */
-  readonly deletesBy?: Strategy
+  readonly deletesBy?: StrategyName
   /** What its backfill keeps besides the strategy's own. */
-  readonly backfillKeeps?: Shape
+  readonly backfillExtraState?: StateShape
   /** Where not the usual. */
   readonly schedule?: string
 }
 
-export const KNOWN_APIS: Readonly<Record<KnownApi, Known>> = {
+export const KNOWN_APIS: Readonly<Record<KnownApi, KnownApiProfile>> = {
   salesforce: {
     // Deleted rows stay in the recycle bin, where the delta sees their flag.
     answers: { changes: 'timestamp', deletes: 'told', paging: 'time', ties: 'yes', http: 'other', lagSeconds: 15 },
     stream: "salesforce({ instanceUrl: 'https://example.my.salesforce.com', accessToken: 'SALESFORCE_TOKEN' }).object('Account')",
-    name: 'accounts',
+    database: 'accounts',
   },
   stripe: {
     answers: { changes: 'events', deletes: 'told', paging: 'token', http: 'other', lagSeconds: 10 },
     stream: "stripe({ apiKey: 'STRIPE_KEY' }).customers",
-    name: 'customers',
+    database: 'customers',
   },
   hubspot: {
     answers: { changes: 'timestamp', deletes: 'elsewhere', paging: 'token', order: 'one-field', lagSeconds: 10 },
     stream: "hubspot({ accessToken: 'HUBSPOT_TOKEN' }).contacts",
-    name: 'contacts',
+    database: 'contacts',
     // What is archived is listed in no order and with no time to begin with: all of it, every other cycle.
     deletesBy: 'archive',
   },
   github: {
     answers: { changes: 'none', paging: 'graphql', nested: 'yes', size: 'small' },
     stream: "github({ token: 'GITHUB_TOKEN' }).issues",
-    name: 'issues',
+    database: 'issues',
     schedule: '1h',
   },
   servicenow: {
     answers: { changes: 'timestamp', deletes: 'elsewhere', paging: 'time', ties: 'yes', http: 'other', lagSeconds: 15 },
     stream: "servicenow({ instanceUrl: 'https://example.service-now.com', user: 'SERVICENOW_USER', password: 'SERVICENOW_PASSWORD' }).table('incident')",
-    name: 'incidents',
+    database: 'incidents',
   },
   linear: {
     answers: { changes: 'none', paging: 'graphql', nested: 'no', size: 'small' },
     stream: "linear({ apiKey: 'LINEAR_KEY' }).issues",
-    name: 'issues',
+    database: 'issues',
   },
   airtable: {
     answers: { changes: 'none', paging: 'token', http: 'other', size: 'small' },
     stream: "airtable({ baseId: 'app0000000000000', token: 'AIRTABLE_TOKEN' }).table('tbl0000000000000')",
-    name: 'tasks',
+    database: 'tasks',
   },
   bookmarks: {
     answers: { changes: 'newest-first', deletes: 'ignore' },
     stream: "bookmarks({ userId: '2244994945', token: 'X_TOKEN' })",
-    name: 'posts',
+    database: 'posts',
   },
   'github-stars': {
     answers: { changes: 'newest-first', deletes: 'ignore' },
     stream: "githubStars({ token: 'GITHUB_TOKEN' })",
-    name: 'stars',
-    maker: 'githubStars',
+    database: 'stars',
+    factoryName: 'githubStars',
   },
 }

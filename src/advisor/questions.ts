@@ -1,26 +1,26 @@
-import { modeOf, type Answers } from './answers.ts'
+import { chooseMode, type Answers } from './answers.ts'
 
 export type QuestionName = keyof Answers
 
 export type Question = ChoiceQuestion | NumberQuestion
 
-interface Asked {
+interface QuestionBase {
   readonly name: QuestionName
   readonly text: string
   /** Whether it matters after what has been answered. */
-  isAsked(answers: Answers): boolean
+  isRelevant(answers: Answers): boolean
 }
 
-export interface ChoiceQuestion extends Asked {
+export interface ChoiceQuestion extends QuestionBase {
   readonly kind: 'choice'
   readonly choices: readonly Choice[]
 }
 
-export interface NumberQuestion extends Asked {
+export interface NumberQuestion extends QuestionBase {
   readonly kind: 'number'
   readonly min: number
   readonly max: number
-  readonly otherwise: number
+  readonly defaultValue: number
 }
 
 export interface Choice {
@@ -46,7 +46,7 @@ export const QUESTIONS: readonly Question[] = [
       { value: 'github-stars', label: 'stars of GitHub' },
       { value: 'other', label: 'another one' },
     ],
-    isAsked: () => true,
+    isRelevant: () => true,
   },
   {
     name: 'changes', kind: 'choice', text: 'Does it tell what changed?',
@@ -57,7 +57,7 @@ export const QUESTIONS: readonly Question[] = [
       { value: 'newest-first', label: 'no, but the list comes newest first: bookmarks, stars, likes' },
       { value: 'none', label: 'no' },
     ],
-    isAsked: ({ api }) => api === 'other',
+    isRelevant: ({ api }) => api === 'other',
   },
   {
     name: 'deletes', kind: 'choice', text: 'Does it tell what was deleted?',
@@ -67,7 +67,7 @@ export const QUESTIONS: readonly Question[] = [
       { value: 'matter', label: 'no, and it matters' },
       { value: 'ignore', label: 'no, and what is gone may stay for a while' },
     ],
-    isAsked: ({ changes }) => changes !== undefined && changes !== 'none',
+    isRelevant: ({ changes }) => changes !== undefined && changes !== 'none',
   },
   {
     name: 'paging', kind: 'choice', text: 'How is the whole list read?',
@@ -79,17 +79,17 @@ export const QUESTIONS: readonly Question[] = [
       { value: 'offset', label: 'by offset and limit' },
       { value: 'time', label: 'by time: after the last record of the page before' },
     ],
-    isAsked: ({ changes }) => changes !== undefined && changes !== 'sync-token' && changes !== 'newest-first',
+    isRelevant: ({ changes }) => changes !== undefined && changes !== 'sync-token' && changes !== 'newest-first',
   },
   {
     name: 'nested', kind: 'choice', text: 'Is it a list inside each entry of another list (the issues of every repository)?',
     choices: [{ value: 'no', label: 'no' }, { value: 'yes', label: 'yes' }],
-    isAsked: ({ paging }) => paging === 'graphql',
+    isRelevant: ({ paging }) => paging === 'graphql',
   },
   {
     name: 'ties', kind: 'choice', text: 'Can two records share a timestamp?',
     choices: [{ value: 'yes', label: 'yes, or not sure; the list is sorted by time and id' }, { value: 'no', label: 'never' }],
-    isAsked: ({ paging }) => paging === 'time',
+    isRelevant: ({ paging }) => paging === 'time',
   },
   {
     name: 'order', kind: 'choice', text: 'How does it sort what changed?',
@@ -99,22 +99,22 @@ export const QUESTIONS: readonly Question[] = [
       { value: 'unique', label: 'by time, and no two records ever share one' },
       { value: 'unsorted', label: 'in no order that it promises' },
     ],
-    isAsked: ({ changes, deletes, paging }) => changes === 'timestamp' && deletes !== 'matter' && paging !== undefined && paging !== 'time',
+    isRelevant: ({ changes, deletes, paging }) => changes === 'timestamp' && deletes !== 'matter' && paging !== undefined && paging !== 'time',
   },
   {
     name: 'http', kind: 'choice', text: 'How is it asked?',
     choices: [{ value: 'plain', label: 'by GET with parameters; it answers in JSON' }, { value: 'other', label: 'otherwise: bodies, signatures, a client library' }],
     // A connection, a search and a sync token are code; a window is not.
-    isAsked: (answers) => answers.paging !== undefined && answers.paging !== 'graphql' && answers.order !== 'one-field' && !(answers.order === 'unsorted' && modeOf(answers) === 'pair'),
+    isRelevant: (answers) => answers.paging !== undefined && answers.paging !== 'graphql' && answers.order !== 'one-field' && !(answers.order === 'unsorted' && chooseMode(answers) === 'pair'),
   },
   {
     name: 'size', kind: 'choice', text: 'How many records are there?',
     choices: [{ value: 'small', label: 'up to some 50,000' }, { value: 'large', label: 'more' }],
-    isAsked: (answers) => answers.changes !== undefined && modeOf(answers) === 'replace',
+    isRelevant: (answers) => answers.changes !== undefined && chooseMode(answers) === 'replace',
   },
   {
-    name: 'lagSeconds', kind: 'number', text: 'How many seconds may pass until a change can be found? (30 if nobody knows)', min: 10, max: 3_600, otherwise: 30,
-    isAsked: (answers) => modeOf(answers) === 'pair' && answers.changes !== 'newest-first' && (answers.changes !== 'sync-token' || answers.deletes === 'elsewhere'),
+    name: 'lagSeconds', kind: 'number', text: 'How many seconds may pass until a change can be found? (30 if nobody knows)', min: 10, max: 3_600, defaultValue: 30,
+    isRelevant: (answers) => chooseMode(answers) === 'pair' && answers.changes !== 'newest-first' && (answers.changes !== 'sync-token' || answers.deletes === 'elsewhere'),
   },
 ]
 
@@ -123,22 +123,22 @@ export function nextQuestion(answers: Answers): Question | null {
   // One after the other: whether a question is asked depends on the answers before it, never on those after.
   const before: Record<string, unknown> = {}
   for (const question of QUESTIONS) {
-    if (!question.isAsked(before)) continue
+    if (!question.isRelevant(before)) continue
     if (answers[question.name] === undefined) return question
     before[question.name] = answers[question.name]
   }
   return null
 }
 
-export function choicesOf(question: ChoiceQuestion, answers: Answers): Choice[] {
+export function listChoices(question: ChoiceQuestion, answers: Answers): Choice[] {
   return question.choices.filter(({ isOffered }) => isOffered?.(answers) ?? true)
 }
 
 /** The questions that these answers lead through, in order. */
-export function pathOf(answers: Answers): Question[] {
+export function listRelevantQuestions(answers: Answers): Question[] {
   const before: Record<string, unknown> = {}
   return QUESTIONS.filter((question) => {
-    if (!question.isAsked(before)) return false
+    if (!question.isRelevant(before)) return false
     before[question.name] = answers[question.name]
     return true
   })

@@ -1,4 +1,4 @@
-export type Strategy =
+export type StrategyName =
   | 'keyset' | 'eventFeed' | 'search' | 'relay' | 'relayNested' | 'token' | 'pageNumber' | 'offset' | 'frontier'
   /** All of it in one answer. */
   | 'whole'
@@ -8,12 +8,12 @@ export type Strategy =
   | 'archive'
 
 /** Member → its type, or a shape inside. Members that only live within a cycle end with `?`. */
-export interface Shape {
-  readonly [member: string]: string | Shape
+export interface StateShape {
+  readonly [member: string]: string | StateShape
 }
 
 /** What each strategy hands from page to page. */
-export const STATE_SHAPES: Readonly<Record<Strategy, Shape | null>> = {
+export const STATE_SHAPES: Readonly<Record<StrategyName, StateShape | null>> = {
   keyset: { cursorTimestamp: 'string | null', cursorId: 'string | null', 'untilMs?': 'number' },
   eventFeed: { cursor: 'string', cursorTime: 'string', 'cursorRank?': 'number' },
   search: { phase: "'delta' | 'deadlock'", cursorMs: 'number', 'untilMs?': 'number' },
@@ -30,6 +30,6 @@ export const STATE_SHAPES: Readonly<Record<Strategy, Shape | null>> = {
 }
 
 /** Two streams in one cycle, each with a state of its own. */
-export function streamsShape(changes: Strategy, deletes: Strategy): Shape {
+export function streamsStateShape(changes: StrategyName, deletes: StrategyName): StateShape {
   return { states: { 'changes?': STATE_SHAPES[changes] ?? {}, 'deletes?': STATE_SHAPES[deletes] ?? {} }, 'reading?': "'changes' | 'deletes'", 'tidemarks?': 'object' }
 }

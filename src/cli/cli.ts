@@ -1,6 +1,6 @@
 import type { Writable } from 'node:stream'
 import type { Environment } from '../config/settings.ts'
-import type { Terminal } from './terminal.ts'
+import type { Terminal } from './kit/terminal.ts'
 
 /** What every verb is given: where it was called, and where it answers. */
 export interface Cli {
@@ -17,4 +17,4 @@ export interface Cli {
 }
 
 /** A verb's work. Without a number it went well. */
-export type Act<Arguments extends unknown[]> = (cli: Cli, ...given: Arguments) => Promise<number | void>
+export type VerbAction<Arguments extends unknown[]> = (cli: Cli, ...given: Arguments) => Promise<number | void>

@@ -1,22 +1,22 @@
 #!/usr/bin/env node
 import { loadStoreModule } from '../config/load-store-module.ts'
 import { withEnvFile } from '../config/settings.ts'
-import { classify } from '../engine/classify.ts'
+import { classifyError } from '../engine/classify-error.ts'
 import { flushTelemetry } from '../platform/open-telemetry.ts'
 import { reportStrayException } from '../platform/stray-exceptions.ts'
-import { noteEnvironment } from '../redaction/known-secrets.ts'
-import { claimStdout } from './claim-stdout.ts'
+import { registerEnvironmentSecrets } from '../redaction/known-secrets.ts'
+import { claimStdout } from './kit/claim-stdout.ts'
 import type { Cli } from './cli.ts'
-import { exitCodeOf } from './exit-code.ts'
+import { exitCodeOf } from './kit/exit-code.ts'
 import { createProgram } from './program.ts'
-import { reportError } from './report-error.ts'
-import { listenForStop } from './stop-signals.ts'
-import { Terminal } from './terminal.ts'
+import { reportError } from './kit/report-error.ts'
+import { listenForStop } from './kit/stop-signals.ts'
+import { Terminal } from './kit/terminal.ts'
 
 const { argv, env, stderr } = process
 const { stream, writable } = claimStdout(process)
 const terminal = new Terminal({ stdout: stream, stderr, environment: env, json: argv.includes('--json') })
-noteEnvironment(env)
+registerEnvironmentSecrets(env)
 let stopping: AbortSignal | undefined
 const cli: Cli = {
   terminal, stdout: writable, environment: env, targetFlags: [], folder: process.cwd(),
@@ -25,7 +25,7 @@ const cli: Cli = {
 
 process.on('uncaughtException', (error) => {
   // Node would print the whole error, with whatever it quotes.
-  if (!reportStrayException(error)) void end(reportError(cli, classify(error), 'tidemark --help'))
+  if (!reportStrayException(error)) void exitProcess(reportError(cli, classifyError(error), 'tidemark --help'))
 })
 let exitCode = 0
 const program = createProgram(cli, (code) => (exitCode = code))
@@ -37,10 +37,10 @@ try {
   const verb = program.commands.find((command) => command.name() === argv[2])
   exitCode = reportError(cli, error, verb === undefined ? 'tidemark --help' : `tidemark ${verb.name()} --help`)
 }
-await end(exitCode)
+await exitProcess(exitCode)
 
 /** Not left to run out: a connector may have left a timer or a connection behind. */
-async function end(code: number): Promise<never> {
+async function exitProcess(code: number): Promise<never> {
   await flushTelemetry()
   await terminal.drain()
   process.exit(code)

@@ -1,50 +1,50 @@
 import { Command } from 'commander'
-import { advise, adviseVerb } from './advise.ts'
-import { check, checkVerb } from './check.ts'
-import type { Act, Cli } from './cli.ts'
-import { demo, demoVerb } from './demo.ts'
-import { discover, discoverVerb } from './discover.ts'
-import { doctor, doctorVerb } from './doctor.ts'
-import { exportRows, exportVerb } from './export.ts'
-import { init, initVerb } from './init.ts'
-import { keysCreate, keysList, keysNew, keysRetire, keysRevoke, keysRotate, keysVerbs } from './keys.ts'
-import { mcp, mcpVerb } from './mcp.ts'
-import { ownVersion } from './own-package.ts'
-import { pause, pauseVerb } from './pause.ts'
-import { preview, previewVerb } from './preview.ts'
-import { quarantineList, quarantineReplay, quarantineShow, quarantineVerbs } from './quarantine.ts'
-import { query, queryVerb } from './query.ts'
-import { restateRegister, restateUp, restateVerbs } from './restate.ts'
-import { resume, resumeVerb } from './resume.ts'
-import { run, runVerb } from './run.ts'
-import { schemaApply, schemaPlan, schemaShow, schemaVerbs } from './schema.ts'
-import { sim, simVerb } from './sim.ts'
-import { start, startVerb } from './start.ts'
-import { stateDiff, stateVerbs, stateGet, stateLog } from './state.ts'
-import { stateCopy, stateReset, stateRewind, stateSet } from './state-moves.ts'
-import { stateVerify } from './state-verify.ts'
-import { status, statusVerb } from './status.ts'
-import { targetFlagWords } from './target-flags.ts'
-import { tenantsDelete, tenantsList, tenantsVerbs } from './tenants.ts'
-import { trigger, triggerVerb } from './trigger.ts'
-import { types, typesVerb } from './types.ts'
+import { advise, adviseVerb } from './verbs/advise.ts'
+import { check, checkVerb } from './verbs/check.ts'
+import type { VerbAction, Cli } from './cli.ts'
+import { demo, demoVerb } from './verbs/demo.ts'
+import { discover, discoverVerb } from './verbs/discover.ts'
+import { doctor, doctorVerb } from './verbs/doctor.ts'
+import { exportRows, exportVerb } from './verbs/export.ts'
+import { init, initVerb } from './verbs/init.ts'
+import { keysCreate, keysList, keysNew, keysRetire, keysRevoke, keysRotate, keysVerbs } from './verbs/keys.ts'
+import { mcp, mcpVerb } from './verbs/mcp.ts'
+import { ownVersion } from './kit/own-package.ts'
+import { pause, pauseVerb } from './verbs/pause.ts'
+import { preview, previewVerb } from './verbs/preview.ts'
+import { quarantineList, quarantineReplay, quarantineShow, quarantineVerbs } from './verbs/quarantine.ts'
+import { query, queryVerb } from './verbs/query.ts'
+import { restateRegister, restateUp, restateVerbs } from './verbs/restate.ts'
+import { resume, resumeVerb } from './verbs/resume.ts'
+import { run, runVerb } from './verbs/run.ts'
+import { schemaApply, schemaPlan, schemaShow, schemaVerbs } from './verbs/schema.ts'
+import { sim, simVerb } from './verbs/sim.ts'
+import { start, startVerb } from './verbs/start.ts'
+import { stateDiff, stateVerbs, stateGet, stateLog } from './verbs/state.ts'
+import { stateCopy, stateReset, stateRewind, stateSet } from './verbs/state-transitions.ts'
+import { stateVerify } from './verbs/state-verify.ts'
+import { status, statusVerb } from './verbs/status.ts'
+import { formatTargetFlags } from './kit/target-flags.ts'
+import { tenantsDelete, tenantsList, tenantsVerbs } from './verbs/tenants.ts'
+import { trigger, triggerVerb } from './verbs/trigger.ts'
+import { types, typesVerb } from './verbs/types.ts'
 import {
   webhooksAdd, webhooksDead, webhooksEdit, webhooksList, webhooksPause, webhooksRemove, webhooksReplay, webhooksResume, webhooksRotate, webhooksTest, webhooksVerbs,
-} from './webhooks.ts'
-import { whyNot, whyNotVerb } from './why-not.ts'
-import { why, whyVerb } from './why.ts'
+} from './verbs/webhooks.ts'
+import { whyNot, whyNotVerb } from './verbs/why-not.ts'
+import { why, whyVerb } from './verbs/why.ts'
 
 /** Every verb with what it does. `onExit` is told what the process should end with. */
 export function createProgram(cli: Cli, onExit: (code: number) => void): Command {
   /** The command itself comes last and is not the verb's affair. */
-  const does = <Given extends unknown[]>(command: Command, act: Act<Given>): Command =>
+  const does = <Given extends unknown[]>(command: Command, act: VerbAction<Given>): Command =>
     command.action(async (...given: unknown[]) => onExit((await act(cli, ...(given.slice(0, -1) as Given))) ?? 0))
 
   const program = new Command('tidemark')
     .description('Keeps a database of yours an exact, always-current copy of systems you do not own.')
     .version(ownVersion())
-    .addHelpText('after', HELP)
-    .hook('preAction', (_, action) => void (cli.targetFlags = targetFlagWords(action.opts())))
+    .addHelpText('after', HELP_FOOTER)
+    .hook('preAction', (_, action) => void (cli.targetFlags = formatTargetFlags(action.opts())))
   const state = new Command('state').summary('look at and move the stored state of a sync').description('Looks at and moves the stored state of a sync. Every move is audited.')
   const states = stateVerbs()
   state.addCommand(does(states.get, stateGet))
@@ -106,17 +106,17 @@ export function createProgram(cli: Cli, onExit: (code: number) => void): Command
     does(mcpVerb(), mcp), does(doctorVerb(), doctor), does(simVerb(), sim),
   ]
   for (const verb of verbs) program.addCommand(verb)
-  for (const command of everyCommand(program)) {
+  for (const command of listCommands(program)) {
     // Thrown instead of printed, so that they come out like every other error.
     command.exitOverride().configureOutput({ writeErr: () => {}, writeOut: (text) => cli.terminal.print(text.trimEnd()) })
   }
   return program
 }
 
-export function everyCommand(command: Command): Command[] {
-  return [command, ...command.commands.flatMap(everyCommand)]
+export function listCommands(command: Command): Command[] {
+  return [command, ...command.commands.flatMap(listCommands)]
 }
 
-const HELP = `
+const HELP_FOOTER = `
 Exit codes: 0 ok, 1 failed, 2 your input, 3 your environment, 130 interrupted.
 Environment: TIDEMARK_STORE, TIDEMARK_TENANT, TIDEMARK_LOG (debug, info, warn, error, silent), TIDEMARK_KEY or TIDEMARK_KEY_FILE (what states are sealed with), NO_COLOR. All but the last are also read from .env beside the worker.`

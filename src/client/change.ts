@@ -5,21 +5,21 @@ export type AnyDatabases = Record<string, JsonObject>
 
 /** One change of one row. A union over databases and actions: asking for `database` and `action` narrows `snapshot`. */
 export type Change<Databases extends object = AnyDatabases, Name extends keyof Databases & string = keyof Databases & string> = {
-  [Type in Name]: Upserted<Type, Databases[Type]> | Deleted<Type>
+  [Type in Name]: UpsertChange<Type, Databases[Type]> | DeleteChange<Type>
 }[Name]
 
-export interface Upserted<Type extends string, Record> extends Named<Type> {
+export interface UpsertChange<Type extends string, Record> extends ChangeBase<Type> {
   readonly action: 'created' | 'updated'
   /** The record after the change. Integers that a double cannot hold are bigint. */
   readonly snapshot: Record
 }
 
-export interface Deleted<Type extends string> extends Named<Type> {
+export interface DeleteChange<Type extends string> extends ChangeBase<Type> {
   readonly action: 'deleted'
   readonly snapshot: null
 }
 
-interface Named<Type extends string> {
+interface ChangeBase<Type extends string> {
   readonly eventId: string
   /** What the row is: the singular of the database's name unless the worker declares another. */
   readonly resourceType: string

@@ -1,12 +1,12 @@
-import type { Batch } from './batch.ts'
+import type { ChangeBatch } from './batch.ts'
 import { changeKey, type Change } from './change.ts'
 import type { Checkpoint } from './checkpoint.ts'
 import { ClientError } from './client-error.ts'
 import { pollPages } from './poll-pages.ts'
-import { lastOf, openingAt, restartAt, skipTo, START, within, type Opening, type Position, type Restart } from './position.ts'
-import { Seen } from './seen.ts'
+import { toLastChange, planRead, planRestart, skipThroughAnchor, START_POSITION, advanceWithinPage, type ReadPlan, type ReaderPosition, type Restart } from './reader-position.ts'
+import { RecentKeys } from './recent-keys.ts'
 import { streamEvents } from './stream-events.ts'
-import type { Wire } from './wire.ts'
+import type { Transport } from './transport.ts'
 
 export interface ChangesOptions<Type extends string = string> {
   /** The databases to hear of; all when absent, also those that are yet to come. */
@@ -44,38 +44,38 @@ const SEEN_MAX = 10_000
  * The changes one by one. Asking for the next one says that the one before is done: only then does the position move, so
  * that a consumer that dies, wherever it dies, gets everything at least once (A11).
  */
-export async function* readChanges(wire: Wire, options: ChangesOptions): AsyncGenerator<Change, void, undefined> {
+export async function* readChanges(wire: Transport, options: ChangesOptions): AsyncGenerator<Change, void, undefined> {
   const { checkpoint, signal = new AbortController().signal, retriesMax = Infinity, onRestart, onRestored } = options
-  let position = await load(checkpoint)
+  let position = await loadPosition(checkpoint)
   let saved = position
   const save = async (): Promise<void> => {
     if (position === saved) return
     await checkpoint?.save(position)
     saved = position
   }
-  const seen = new Seen(SEEN_MAX)
+  const seen = new RecentKeys(SEEN_MAX)
   let [failures, relapses] = [0, 0]
   // Another process began a backfill and did not end it: whoever goes on with it has to know.
   if (position.restart !== null) await onRestart?.(position.restart)
   try {
     while (!signal.aborted) {
       try {
-        const opening = openingAt(position, options.updatedSince)
+        const opening = planRead(position, options.updatedSince)
         let { anchor } = opening
         let isFirst = opening.query['cursor'] === undefined
-        for await (const batch of openAt(wire, opening, options, signal)) {
+        for await (const batch of openBatches(wire, opening, options, signal)) {
           failures = 0
           // A cursor of the server was taken by it: what made the loop begin again is over.
           if (!isFirst) relapses = 0
           isFirst = false
           let { changes } = batch
-          if (anchor !== null) ({ rest: changes, anchor } = skipTo(anchor, changes, batch.upToDate))
+          if (anchor !== null) ({ rest: changes, anchor } = skipThroughAnchor(anchor, changes, batch.upToDate))
           const start = position
           for (const change of changes) {
             const key = changeKey(change)
             if (!seen.has(key)) yield change
             seen.add(key)
-            position = within(start, lastOf(change))
+            position = advanceWithinPage(start, toLastChange(change))
             if (signal.aborted) return
             if (options.saveEach === 'change') await save()
           }
@@ -91,11 +91,11 @@ export async function* readChanges(wire: Wire, options: ChangesOptions): AsyncGe
       } catch (error) {
         // What fails because of the abort is no failure; anything else still is.
         if (signal.aborted && (error === signal.reason || error instanceof ClientError)) return
-        const way = error instanceof ClientError ? restartAt(position, error, wire.clock.now()) : null
-        if (way === null) await wire.pause(error, ++failures, retriesMax, signal).catch(unlessAborted(signal))
+        const way = error instanceof ClientError ? planRestart(position, error, wire.clock.now()) : null
+        if (way === null) await wire.waitForRetry(error, ++failures, retriesMax, signal).catch(ignoreWhenAborted(signal))
         else {
           // A restart that leads to another one is tried again, but not at once: that could go on for ever.
-          if (relapses > 0 || position.restart !== null) await wire.backOff(error as ClientError, Math.max(1, relapses), retriesMax, signal).catch(unlessAborted(signal))
+          if (relapses > 0 || position.restart !== null) await wire.backOff(error as ClientError, Math.max(1, relapses), retriesMax, signal).catch(ignoreWhenAborted(signal))
           relapses++
           position = way.position
           // What was read of a store that was set back may come again, and counts again.
@@ -111,23 +111,23 @@ export async function* readChanges(wire: Wire, options: ChangesOptions): AsyncGe
   }
 }
 
-function openAt(wire: Wire, { query }: Opening, options: ChangesOptions, signal: AbortSignal): AsyncGenerator<Batch> {
+function openBatches(wire: Transport, { query }: ReadPlan, options: ChangesOptions, signal: AbortSignal): AsyncGenerator<ChangeBatch> {
   const { mode = 'poll', follow = true, pageSize = PAGE_SIZE, waitSeconds = WAIT_SECONDS } = options
   const types = options.types?.join(',')
   if (mode === 'stream' && follow) return streamEvents(wire, query, { types, signal })
   return pollPages(wire, query, { types, limit: pageSize, waitSeconds: follow ? Math.max(1, waitSeconds) : 0, signal })
 }
 
-async function load(checkpoint: Checkpoint | undefined): Promise<Position> {
-  const position = (await checkpoint?.load()) ?? START
-  const { cursor, last, midPage, restart } = Object(position) as Partial<Position>
+async function loadPosition(checkpoint: Checkpoint | undefined): Promise<ReaderPosition> {
+  const position = (await checkpoint?.load()) ?? START_POSITION
+  const { cursor, last, midPage, restart } = Object(position) as Partial<ReaderPosition>
   const isPosition = (cursor === null || typeof cursor === 'string') && (last === null || (typeof last?.key === 'string' && typeof last.updatedAt === 'string'))
     && typeof midPage === 'boolean' && typeof restart === 'object'
   if (!isPosition) throw new ClientError('CHECKPOINT_INVALID', 'The checkpoint holds something that no client has saved.')
   return position
 }
 
-function unlessAborted(signal: AbortSignal): (error: unknown) => void {
+function ignoreWhenAborted(signal: AbortSignal): (error: unknown) => void {
   return (error) => {
     if (!signal.aborted) throw error
   }

@@ -4,9 +4,9 @@ import { readChanges, type ChangesOptions } from './changes.ts'
 import type { Checkpoint } from './checkpoint.ts'
 import { ClientError } from './client-error.ts'
 import { serverCheckpoint } from './server-checkpoint.ts'
-import { Wire, type Query, type WireOptions } from './wire.ts'
+import { Transport, type Query, type TransportOptions } from './transport.ts'
 
-export interface ClientOptions extends WireOptions {
+export interface ClientOptions extends TransportOptions {
   /** Failed tries before `list` and `get` give up. */
   readonly retriesMax?: number
 }
@@ -35,17 +35,17 @@ export interface Client<Databases extends object = AnyDatabases> {
 }
 
 const RETRIES_MAX = 5
-const ANSWER_MS = 30_000
+const RESPONSE_TIMEOUT_MS = 30_000
 const PAGE_SIZE = 200
 
 export function createClient<Databases extends object = AnyDatabases>(options: ClientOptions): Client<Databases> {
-  const wire = new Wire(options)
+  const wire = new Transport(options)
   const ask = (path: string, query: Query, signal: AbortSignal = new AbortController().signal, body?: JsonObject): Promise<JsonObject> =>
-    wire.retrying(options.retriesMax ?? RETRIES_MAX, signal, () => wire.json({ path, query, timeoutMs: ANSWER_MS, signal, ...(body !== undefined && { body }) }))
+    wire.withRetries(options.retriesMax ?? RETRIES_MAX, signal, () => wire.requestJson({ path, query, timeoutMs: RESPONSE_TIMEOUT_MS, signal, ...(body !== undefined && { body }) }))
   return {
     changes: (changesOptions = {}) => readChanges(wire, changesOptions) as AsyncGenerator<never, void, undefined>,
     async *list(database, { updatedSince, signal } = {}) {
-      const path = `/agents/v1/${part(database)}`
+      const path = `/agents/v1/${encodePathPart(database)}`
       for (let at: Record<string, string | undefined> = { updatedSince }; ; ) {
         const { data, page } = (await ask(path, { ...at, limit: PAGE_SIZE }, signal)) as unknown as { data: never[]; page: { nextCursor: string | null; hasMore: boolean } }
         yield* data
@@ -55,7 +55,7 @@ export function createClient<Databases extends object = AnyDatabases>(options: C
     },
     async get(database, key, { signal } = {}) {
       try {
-        return (await ask(`/agents/v1/${part(database)}/${part(key)}`, {}, signal))['data'] as never
+        return (await ask(`/agents/v1/${encodePathPart(database)}/${encodePathPart(key)}`, {}, signal))['data'] as never
       } catch (error) {
         if (error instanceof ClientError && error.code === 'NOT_FOUND') return null
         throw error
@@ -70,12 +70,12 @@ export function createClient<Databases extends object = AnyDatabases>(options: C
 }
 
 /** Everything in one call, for programs with one feed. */
-export function changes<Databases extends object = AnyDatabases>(options: WireOptions & ChangesOptions<keyof Databases & string>): AsyncGenerator<Change<Databases>, void, undefined> {
+export function changes<Databases extends object = AnyDatabases>(options: TransportOptions & ChangesOptions<keyof Databases & string>): AsyncGenerator<Change<Databases>, void, undefined> {
   return createClient<Databases>(options).changes(options)
 }
 
 /** Dots alone would be taken for folders, however they are written. */
-function part(text: string): string {
+function encodePathPart(text: string): string {
   if (text === '.' || text === '..' || text === '') throw new ClientError('ARGUMENT_INVALID', `${JSON.stringify(text)} cannot stand in an address; \`list\` gives the row.`)
   return encodeURIComponent(text)
 }

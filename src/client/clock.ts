@@ -1,7 +1,7 @@
 import type { Clock, Random } from '../contract/index.ts'
 
 /** The machine's, with nothing but what browsers have as well. */
-export const clock: Clock = {
+export const systemClock: Clock = {
   now: () => Date.now(),
   sleep: (ms, signal) => new Promise((resolve, reject) => {
     signal?.throwIfAborted()
@@ -17,4 +17,4 @@ export const clock: Clock = {
   }),
 }
 
-export const random: Random = { next: () => Math.random() }
+export const systemRandom: Random = { next: () => Math.random() }

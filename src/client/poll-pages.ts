@@ -1,9 +1,9 @@
-import { batchOf, type Batch } from './batch.ts'
-import type { Query, Wire } from './wire.ts'
+import { parseBatch, type ChangeBatch } from './batch.ts'
+import type { Query, Transport } from './transport.ts'
 
 export const CHANGES_PATH = '/agents/v1/changes'
 
-export interface PageOptions {
+export interface PollOptions {
   readonly types: string | undefined
   readonly limit: number
   /** How long the server may hold an answer back while there is nothing to tell. */
@@ -11,20 +11,20 @@ export interface PageOptions {
   readonly signal: AbortSignal
 }
 
-const ANSWER_MS = 30_000
+const RESPONSE_TIMEOUT_MS = 30_000
 /** Between two questions that were answered with nothing, for a server that does not wait. */
-const QUIET_MS = 1_000
+const POLL_INTERVAL_MIN_MS = 1_000
 
 /** Page after page from a place on. Ends with the first one that is up to date when nobody waits for more. */
-export async function* pollPages(wire: Wire, from: Query, { types, limit, waitSeconds, signal }: PageOptions): AsyncGenerator<Batch> {
+export async function* pollPages(wire: Transport, from: Query, { types, limit, waitSeconds, signal }: PollOptions): AsyncGenerator<ChangeBatch> {
   for (let at = from; ; ) {
     const asked = wire.clock.now()
     const wait = waitSeconds === 0 ? undefined : waitSeconds
-    const batch = batchOf(await wire.json({ path: CHANGES_PATH, query: { ...at, types, limit, wait }, timeoutMs: ANSWER_MS + waitSeconds * 1_000, signal }))
+    const batch = parseBatch(await wire.requestJson({ path: CHANGES_PATH, query: { ...at, types, limit, wait }, timeoutMs: RESPONSE_TIMEOUT_MS + waitSeconds * 1_000, signal }))
     yield batch
     if (batch.upToDate && waitSeconds === 0) return
     const quiet = batch.upToDate && (batch.changes.length === 0 || batch.cursor === null)
-    if (quiet) await wire.clock.sleep(Math.max(0, QUIET_MS - (wire.clock.now() - asked)), signal)
+    if (quiet) await wire.clock.sleep(Math.max(0, POLL_INTERVAL_MIN_MS - (wire.clock.now() - asked)), signal)
     // Without a cursor only the reader knows where to go on.
     if (batch.cursor === null) return
     at = { cursor: batch.cursor }

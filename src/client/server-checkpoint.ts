@@ -1,20 +1,20 @@
 import type { JsonObject } from '../contract/index.ts'
 import type { Checkpoint } from './checkpoint.ts'
 import { ClientError } from './client-error.ts'
-import type { Position } from './position.ts'
-import type { Query } from './wire.ts'
+import type { ReaderPosition } from './reader-position.ts'
+import type { Query } from './transport.ts'
 
 const PATH = '/agents/v1/sync-state/checkpoint'
 
-type Ask = (path: string, query: Query, signal?: AbortSignal, body?: JsonObject) => Promise<JsonObject>
+type SendRequest = (path: string, query: Query, signal?: AbortSignal, body?: JsonObject) => Promise<JsonObject>
 
 /** With the server of the feed, which then also knows how far behind the consumer is. */
-export function serverCheckpoint(name: string, ask: Ask): Checkpoint {
+export function serverCheckpoint(name: string, ask: SendRequest): Checkpoint {
   return {
     async load() {
       try {
         const { data } = (await ask(PATH, { integrationKey: name })) as { data: { metadata: JsonObject | null } }
-        return (data.metadata?.['position'] ?? null) as unknown as Position | null
+        return (data.metadata?.['position'] ?? null) as unknown as ReaderPosition | null
       } catch (error) {
         if (error instanceof ClientError && error.code === 'NOT_FOUND') return null
         throw error

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { parseEnv } from 'node:util'
 import { SyncError } from '../contract/index.ts'
 import { parseLogLevel, type LogLevel } from '../platform/log.ts'
-import { noteEnvironment } from '../redaction/known-secrets.ts'
+import { registerEnvironmentSecrets } from '../redaction/known-secrets.ts'
 import { checkName } from './names.ts'
 
 export interface SettingsInput {
@@ -60,6 +60,6 @@ export function withEnvFile(environment: Environment, folder: string): Environme
   const set = Object.entries(environment).filter(([, value]) => value !== undefined)
   const whole = { ...parseEnv(text.replace(/^\uFEFF/, '')), ...Object.fromEntries(set) }
   // Before anybody looks one up: a worker that reads the environment by itself may quote it too.
-  noteEnvironment(whole)
+  registerEnvironmentSecrets(whole)
   return whole
 }

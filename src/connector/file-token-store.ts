@@ -22,17 +22,17 @@ export interface FileTokensOptions {
  * same version cannot both succeed, no lock is left behind by whoever dies, and half a file is never read.
  */
 export function fileTokens({ folder, key }: FileTokensOptions): (account: string) => TokenStore {
-  let cipher: Promise<Cipher> | undefined
-  const withCipher = (): Promise<Cipher> => (cipher ??= prepare(folder, key || process.env['TIDEMARK_KEY']))
+  let cipher: Promise<TokenCipher> | undefined
+  const withCipher = (): Promise<TokenCipher> => (cipher ??= loadCipher(folder, key || process.env['TIDEMARK_KEY']))
   return (account) => new FileTokenStore(folder, account, withCipher)
 }
 
 class FileTokenStore implements TokenStore {
   readonly #folder: string
   readonly #account: string
-  readonly #cipher: () => Promise<Cipher>
+  readonly #cipher: () => Promise<TokenCipher>
 
-  constructor(folder: string, account: string, cipher: () => Promise<Cipher>) {
+  constructor(folder: string, account: string, cipher: () => Promise<TokenCipher>) {
     if (!/^[\w-]{1,128}$/.test(account)) throw new SyncError('SYNC_INVALID', 'The name of an account is letters and digits.')
     this.#folder = folder
     this.#account = account
@@ -40,82 +40,82 @@ class FileTokenStore implements TokenStore {
   }
 
   read(): Promise<StoredTokens | null> {
-    return this.#guarded(async () => {
+    return this.#wrapErrors(async () => {
       const cipher = await this.#cipher()
       for (;;) {
-        const version = (await this.#versions()).at(-1)
+        const version = (await this.#listVersions()).at(-1)
         if (version === undefined) return null
         try {
-          const file = this.#file(version)
-          return { ...opened(cipher, await readFile(file, 'utf8'), this.#place(version), file), version }
+          const file = this.#filePath(version)
+          return { ...unsealTokens(cipher, await readFile(file, 'utf8'), this.#associatedData(version), file), version }
         } catch (error) {
           // Replaced while it was looked for.
-          if (codeOf(error) !== 'ENOENT') throw error
+          if (getErrorCode(error) !== 'ENOENT') throw error
         }
       }
     })
   }
 
   write(expectedVersion: number, tokens: Tokens): Promise<boolean> {
-    return this.#guarded(async () => {
+    return this.#wrapErrors(async () => {
       const cipher = await this.#cipher()
-      const versions = await this.#versions()
+      const versions = await this.#listVersions()
       if ((versions.at(-1) ?? 0) !== expectedVersion) return false
       const version = expectedVersion + 1
-      const draft = `${this.#file(version)}.${randomBytes(6).toString('hex')}`
+      const draft = `${this.#filePath(version)}.${randomBytes(6).toString('hex')}`
       try {
-        await writeDurably(draft, sealed(cipher, tokens, this.#place(version)))
-        await link(draft, this.#file(version))
+        await writeDurably(draft, sealTokens(cipher, tokens, this.#associatedData(version)))
+        await link(draft, this.#filePath(version))
       } catch (error) {
         // Somebody else has written this version; or has gone on from it, and cleared the draft away.
-        if (codeOf(error) === 'EEXIST' || codeOf(error) === 'ENOENT') return false
+        if (getErrorCode(error) === 'EEXIST' || getErrorCode(error) === 'ENOENT') return false
         throw error
       } finally {
         await rm(draft, { force: true })
       }
-      await syncFolder(this.#folder)
+      await fsyncFolder(this.#folder)
       // The version before the newest always stays, so an old name is free again only when two newer ones are there. Whether this one
       // came before them cannot be told then; who hears "no" reads again, and finds what followed from it.
-      const newest = (await this.#versions()).at(-1)!
+      const newest = (await this.#listVersions()).at(-1)!
       if (newest > version + 1) return false
-      await this.#forget(version - 1)
+      await this.#deleteVersionsBelow(version - 1)
       return true
     })
   }
 
-  async #versions(): Promise<number[]> {
+  async #listVersions(): Promise<number[]> {
     const names = await readdir(this.#folder)
     return names.flatMap((name) => (name.startsWith(`${this.#account}.`) && /^\d+$/.test(name.slice(this.#account.length + 1)) ? [Number(name.slice(this.#account.length + 1))] : [])).toSorted((a, b) => a - b)
   }
 
   /** Versions below, and drafts of them that somebody died over. */
-  async #forget(below: number): Promise<void> {
+  async #deleteVersionsBelow(below: number): Promise<void> {
     for (const name of await readdir(this.#folder)) {
       const version = name.startsWith(`${this.#account}.`) ? Number(name.slice(this.#account.length + 1).split('.')[0]) : Number.NaN
       if (version < below) await rm(join(this.#folder, name), { force: true })
     }
   }
 
-  #file(version: number): string {
+  #filePath(version: number): string {
     return join(this.#folder, `${this.#account}.${version}`)
   }
 
   /** Sealed in with the tokens: a file that is copied over another is not taken for it. */
-  #place(version: number): string {
+  #associatedData(version: number): string {
     return `${this.#account}.${version}`
   }
 
-  async #guarded<T>(act: () => Promise<T>): Promise<T> {
+  async #wrapErrors<T>(act: () => Promise<T>): Promise<T> {
     try {
       return await act()
     } catch (error) {
       if (error instanceof SyncError) throw error
-      throw new SyncError('STORE_UNAVAILABLE', `The tokens in ${this.#folder} cannot be read or written (${codeOf(error) ?? 'unknown error'}).`, { cause: error })
+      throw new SyncError('STORE_UNAVAILABLE', `The tokens in ${this.#folder} cannot be read or written (${getErrorCode(error) ?? 'unknown error'}).`, { cause: error })
     }
   }
 }
 
-interface Cipher {
+interface TokenCipher {
   /** The first seals; all of them open. */
   readonly keys: readonly Buffer[]
 }
@@ -123,33 +123,33 @@ interface Cipher {
 /** Not in the tokens' own files: who has one of those alone has nothing. */
 const KEY_FILE = 'key'
 
-async function prepare(folder: string, given: string | undefined): Promise<Cipher> {
+async function loadCipher(folder: string, given: string | undefined): Promise<TokenCipher> {
   await mkdir(folder, { recursive: true, mode: 0o700 })
   // Set to nothing is not set.
-  const secret = given || (await madeKey(join(folder, KEY_FILE)))
+  const secret = given || (await readOrCreateKey(join(folder, KEY_FILE)))
   return { keys: secret.split(/[\s,]+/).filter((word) => word !== '').map((word) => scryptSync(word, 'tidemark tokens', 32)) }
 }
 
 /** Whoever comes first makes it; all others read it. */
-async function madeKey(file: string): Promise<string> {
+async function readOrCreateKey(file: string): Promise<string> {
   const draft = `${file}.${randomBytes(6).toString('hex')}`
   try {
     await writeDurably(draft, randomBytes(32).toString('base64'))
     await link(draft, file)
-    await syncFolder(dirname(file))
+    await fsyncFolder(dirname(file))
   } catch (error) {
-    if (codeOf(error) !== 'EEXIST') throw error
+    if (getErrorCode(error) !== 'EEXIST') throw error
   } finally {
     await rm(draft, { force: true })
   }
   return readFile(file, 'utf8')
 }
 
-function sealed({ keys }: Cipher, tokens: Tokens, place: string): string {
+function sealTokens({ keys }: TokenCipher, tokens: Tokens, place: string): string {
   return seal(keys[0]!, JSON.stringify(tokens), place, randomBytes)
 }
 
-function opened({ keys }: Cipher, text: string, place: string, file: string): Tokens {
+function unsealTokens({ keys }: TokenCipher, text: string, place: string, file: string): Tokens {
   for (const key of keys) {
     const bytes = unseal(key, text, place)
     if (bytes !== null) return JSON.parse(bytes.toString()) as Tokens
@@ -167,7 +167,7 @@ async function writeDurably(file: string, text: string): Promise<void> {
   }
 }
 
-async function syncFolder(folder: string): Promise<void> {
+async function fsyncFolder(folder: string): Promise<void> {
   const handle = await open(folder)
   try {
     await handle.sync()
@@ -176,6 +176,6 @@ async function syncFolder(folder: string): Promise<void> {
   }
 }
 
-function codeOf(error: unknown): string | undefined {
+function getErrorCode(error: unknown): string | undefined {
   return (error as NodeJS.ErrnoException | undefined)?.code
 }

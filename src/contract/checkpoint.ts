@@ -45,7 +45,7 @@ export interface Checkpoint {
   /** When the last complete cycle began, or the anchor of a delta was taken. Changes after this may be missing. */
   readonly completeSince: number | null
   /** Set on a backfill while everything has to be read again, because its delta lost changes. */
-  readonly backfillNeeded: BackfillNeed | null
+  readonly backfillNeeded: BackfillRequest | null
   /** Who holds the sync, since when and until when; null when nobody does. */
   readonly heldBy: string | null
   readonly heldSince: number | null
@@ -53,19 +53,19 @@ export interface Checkpoint {
 }
 
 /** Without states and scopes: what everybody may see, and what thousands of syncs can be asked for at once. */
-export interface Outline extends Omit<Checkpoint, 'committed' | 'committedBy' | 'scope' | 'inflight'> {
+export interface CheckpointSummary extends Omit<Checkpoint, 'committed' | 'committedBy' | 'scope' | 'inflight'> {
   readonly inflight: Pick<Inflight, 'cycle' | 'page' | 'startedAt'> | null
 }
 
 /** Of a sync that no store knows yet. */
-export const NEVER_RUN: Checkpoint = {
+export const EMPTY_CHECKPOINT: Checkpoint = {
   version: 0, committed: null, committedBy: null, inflight: null, scope: null, tidemark: null, paused: false, triggeredAt: null,
   failures: 0, lastError: null, retryAt: null, lastSuccessAt: null, completeSince: null, backfillNeeded: null,
   heldBy: null, heldSince: null, heldUntil: null,
 }
 
 /** A durable order for a backfill. Only a complete backfill that began after the order ends it. */
-export interface BackfillNeed {
+export interface BackfillRequest {
   readonly since: number
   readonly reason: string
   /** The cycle that was unfinished when the order was given. It began too early to count. */
@@ -92,7 +92,7 @@ export interface Inflight {
   /** The tidemark its incremental pages lead to, if the cycle completes; null in replace mode. */
   readonly tidemark: string | null
   /** What the engine remembers of them (invariants 9 and 12); null before the first page. */
-  readonly guard: string | null
+  readonly guardState: string | null
   /** The tenant's sequence when the cycle began: rows written later are not this cycle's to sweep (invariant 5). */
   readonly startSequence: number
 }

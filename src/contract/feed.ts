@@ -7,7 +7,7 @@ export interface FeedQuery {
   readonly limit: number
   readonly databases?: readonly string[]
   /** Only entries that a row stands on now: the rows in the order of their last change. */
-  readonly live?: boolean
+  readonly liveOnly?: boolean
   /** How many sequences to look through for entries that are wanted; without a filter every entry is. */
   readonly scanMax: number
   /** The entries end once their records have this many bytes together. One entry is always given. */
@@ -16,8 +16,8 @@ export interface FeedQuery {
 
 export interface FeedPage {
   /** The newest sequence. */
-  readonly position: number
-  readonly committedAt: number
+  readonly headSequence: number
+  readonly headCommittedAt: number
   /** Up to here the log was compacted: what no row stands on is gone, tombstones above all. */
   readonly floor: number
   readonly floorCommittedAt: number
@@ -28,7 +28,7 @@ export interface FeedPage {
   readonly afterCommittedAt: number | null
   readonly entries: readonly FeedEntry[]
   /** Everything wanted up to here is in `entries`, or was before `after`. */
-  readonly scanned: number
+  readonly scannedSequence: number
   /** When the entry `scanned` was committed; 0 when it is gone, or never was. */
   readonly scannedCommittedAt: number
 }
@@ -44,14 +44,14 @@ export interface CompactRequest {
   readonly scanMax: number
 }
 
-export interface Compacted {
+export interface CompactResult {
   readonly floor: number
   /** Entries of the log. */
-  readonly removed: number
+  readonly removedEntries: number
   /** Records of cycles. */
-  readonly cycles: number
+  readonly removedCycles: number
   /** There is more to do before the same time. */
-  readonly more: boolean
+  readonly hasMore: boolean
 }
 
 /** Seals the cursors of one tenant. */
@@ -60,11 +60,11 @@ export interface CursorSecret {
   readonly createdAt: number
 }
 
-export interface CursorSecretOffer extends CursorSecret {
+export interface CursorSecretCandidate extends CursorSecret {
   /** Taken when there is none, or when the newest is older than this. */
-  readonly renewMs: number
+  readonly rotateAfterMs: number
   /** An old one is kept this long after its successor came. */
-  readonly keepMs: number
+  readonly retainMs: number
 }
 
 /** A key of the served side. Only a hash of its secret is kept. */

@@ -1,17 +1,17 @@
 export type { JsonObject, JsonValue } from './json.ts'
 export type { Clock, Log, LogFields, Ports, Random } from './ports.ts'
-export { ATTRIBUTES, METRICS, NO_SPAN, SPANS } from './telemetry.ts'
+export { ATTRIBUTES, METRICS, NOOP_SPAN, SPANS } from './telemetry.ts'
 export type { AttributeName, Attributes, Meter, Metric, MetricName, Span, SpanIds, SpanName, Tracer } from './telemetry.ts'
 export type { AsOf, Change, CycleFacts, Execute, Lookup, Mode, Pacing, Page, Secrets, SyncContext } from './page.ts'
-export { NEVER_RUN } from './checkpoint.ts'
-export type { BackfillNeed, Checkpoint, Inflight, LastError, Lease, Outline, StateText, SyncRef } from './checkpoint.ts'
+export { EMPTY_CHECKPOINT } from './checkpoint.ts'
+export type { BackfillRequest, Checkpoint, Inflight, LastError, Lease, CheckpointSummary, StateText, SyncRef } from './checkpoint.ts'
 export type {
-  Acquired, AcquireRequest, Action, BeginRequest, Begun, ChangesQuery, Column, ColumnKind, Commit,
-  CommitOutcome, CycleRecord, CycleReport, DatabaseInfo, Ear, Erased, Held, Landing, LandingCounts, Listening, Listing, LogEntry, Move, Occupied,
-  Row, Standing, Standings, StandingsQuery, StopReason, Store, Sweep,
+  LeaseAcquired, AcquireRequest, ChangeAction, BeginRequest, BeginResult, ChangesQuery, Column, ColumnKind, Commit,
+  CommitOutcome, CycleRecord, CycleReport, DatabaseInfo, Listener, EraseResult, LeaseHeld, Landing, LandingCounts, Subscription, ListingContext, LogEntry, StateTransition, TenantBusy,
+  Row, SyncStatusRow, SyncStatusList, SyncStatusQuery, StopReason, Store, Sweep,
 } from './store.ts'
 export type { ApiKeyStore } from './store/api-keys.ts'
-export type { AuditEntry, AuditLog, Trail, TrailEntry, TrailQuery } from './store/audit.ts'
+export type { AuditEntry, AuditLog, AuditChain, AuditChainEntry, AuditChainQuery } from './store/audit.ts'
 export type { ConsumerStore } from './store/consumers.ts'
 export type { CursorSecretStore } from './store/cursor-secrets.ts'
 export type { DataKeyStore, SealedText, WrappedKey } from './store/data-keys.ts'
@@ -19,25 +19,25 @@ export type { InboundStore } from './store/inbound.ts'
 export type { Kernel } from './store/kernel.ts'
 export type { LeaseStore } from './store/leases.ts'
 export type { SequenceStore } from './store/sequences.ts'
-export type { PacingStore, Pause, PauseRequest, Pauses, SlotRequest, Slots } from './store/pacing.ts'
-export type { Quarantine, Quarantined, QuarantineEntry } from './store/quarantine.ts'
-export type { Signal, SyncDirectory } from './store/syncs.ts'
+export type { PacingStore, Pause, PauseRequest, PauseList, SlotRequest, SlotGrant } from './store/pacing.ts'
+export type { QuarantineStore, QuarantinedRecord, QuarantineEntry } from './store/quarantine.ts'
+export type { SyncSignal, SyncDirectory } from './store/syncs.ts'
 export type { TenantDirectory } from './store/tenants.ts'
 export type { WebhookStore } from './store/webhooks.ts'
 export type { SchemaStore } from './store/schemas.ts'
-export type { DeleteMode } from './deletes.ts'
+export type { DeleteMode } from './delete-mode.ts'
 export type {
-  ColumnChange, SchemaChangeRequest, SchemaChangeState, SchemaColumn, SchemaDrift, SchemaInfo, SchemaMode, SchemaPhase, SchemaStep, WaitingMember,
+  ColumnChange, SchemaChangeRequest, SchemaChangeState, SchemaColumn, SchemaDrift, SchemaInfo, SchemaMode, SchemaPhase, SchemaStepResult, ExtraMember,
 } from './schema.ts'
 export { SCALAR_TYPES } from './table-shape.ts'
 export type { ColumnType, CommitShape, ScalarType, ShapeColumn, TableShape, TypeOrigin } from './table-shape.ts'
 export type { Consumer, ConsumerName } from './consumers.ts'
-export type { QuerySyntax, Selection, SelectOptions, StoreDriver, StoreLocation, StoreOpenOptions } from './store-driver.ts'
+export type { QuerySyntax, SelectResult, SelectOptions, StoreDriver, StoreLocation, StoreOpenOptions } from './store-driver.ts'
 export type {
-  ApiKey, Compacted, CompactRequest, CursorSecret, CursorSecretOffer, FeedEntry, FeedPage, FeedQuery,
+  ApiKey, CompactResult, CompactRequest, CursorSecret, CursorSecretCandidate, FeedEntry, FeedPage, FeedQuery,
 } from './feed.ts'
 export type {
-  Delivery, DeliveryNote, InboundClaim, InboundMessage, KeptMessage, Webhook, WebhookAllowance, WebhookClaim, WebhookEdit, WebhookPlace, WebhookSettings, WebhookStanding,
+  Delivery, DeliveryReport, InboundClaim, InboundMessage, PendingInboundMessage, Webhook, WebhookAllowance, WebhookClaim, WebhookEdit, WebhookCursor, WebhookSettings, WebhookProgress,
 } from './webhooks.ts'
 export { ERROR_CODES, isSyncError, SyncError } from './errors.ts'
-export type { Blame, ErrorCode, Remedy, SyncErrorOptions } from './errors.ts'
+export type { ErrorCategory, ErrorCode, Remedy, SyncErrorOptions } from './errors.ts'

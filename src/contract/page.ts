@@ -34,7 +34,7 @@ export type AsOf = 'event' | 'read'
 export interface Page<State = unknown> {
   changes: Change[]
   hasMore: boolean
-  /** Needed when `hasMore`. On the last page it is kept in incremental mode and ignored in replace mode. */
+  /** Needed when `hasSecondStatement`. On the last page it is kept in incremental mode and ignored in replace mode. */
   nextState?: State | undefined
   /**
    * Who is asking and what may be seen, in any form that changes when the answer to "all of it" changes (account,
@@ -47,7 +47,7 @@ export interface Page<State = unknown> {
    */
   isLog?: boolean
   /** On the last page: why the source ends the cycle here, in a word of its own such as `reached_since`. Kept in the cycle's record. */
-  stopWord?: string
+  endReason?: string
   /**
    * RFC 3339, in the source's time: every change of the source up to this time, deletions included, has been returned once
    * this page and the pages before it are committed (invariant 12). Set it on every page that can say so, the last one at

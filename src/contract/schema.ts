@@ -1,4 +1,4 @@
-import type { DeleteMode } from './deletes.ts'
+import type { DeleteMode } from './delete-mode.ts'
 
 /** What happens to a record that its database's columns do not fit; see docs/guides/tables.md. */
 export type SchemaMode = 'evolve' | 'freeze' | 'quarantine'
@@ -38,7 +38,7 @@ export interface SchemaInfo {
   readonly versions: number
   readonly columns: readonly SchemaColumn[]
   /** What waits in `_extra`, by member. Of at most `waitingScanned` rows that have any. */
-  readonly waiting: readonly WaitingMember[]
+  readonly waiting: readonly ExtraMember[]
   readonly waitingScanned: number
   readonly isWaitingExact: boolean
   /** Columns and indexes that are not Tidemark's. */
@@ -72,7 +72,7 @@ export interface SchemaColumn {
   readonly dependents: ReadonlyArray<{ readonly name: string; readonly isKept: boolean }>
 }
 
-export interface WaitingMember {
+export interface ExtraMember {
   readonly member: string
   readonly rows: number
   /** The types of the values that wait, and how many have each. */
@@ -100,7 +100,7 @@ export interface SchemaChangeRequest {
   readonly reason: string
   readonly at: number
   /** Also when objects that depend on a column are lost. */
-  readonly lose?: boolean
+  readonly allowDependentLoss?: boolean
 }
 
 /** `add` columns, copy the `rows`, then the `history`, build `indexes`, `swap` the columns. */
@@ -117,7 +117,7 @@ export interface SchemaChangeState {
   readonly startedAt: number
 }
 
-export interface SchemaStep {
+export interface SchemaStepResult {
   readonly change: SchemaChangeState
   /** Nothing is left to do. */
   readonly isDone: boolean

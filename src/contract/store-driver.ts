@@ -23,7 +23,7 @@ export interface StoreLocation {
    */
   findTenant(tenant: string, options?: { readonly orAny?: boolean }): Promise<string | null>
   /** One statement of the user's own, on a connection that cannot write. */
-  select(sql: string, options: SelectOptions): Promise<Selection>
+  select(sql: string, options: SelectOptions): Promise<SelectResult>
   readonly syntax: QuerySyntax
 }
 
@@ -44,7 +44,7 @@ export interface SelectOptions {
 }
 
 /** A cell is a number, a bigint, a text, a boolean, null or parsed JSON. */
-export interface Selection {
+export interface SelectResult {
   readonly columns: readonly string[]
   readonly rows: readonly (readonly unknown[])[]
   /** There are more than were asked for. */
@@ -54,11 +54,11 @@ export interface Selection {
 /** How the database writes what the query tools put together. Names are quoted with double quotes everywhere. */
 export interface QuerySyntax {
   /** The table of a database, by the name that `databases` tells. */
-  relation(table: string): string
+  tableReference(table: string): string
   /** A text literal. */
-  text(value: string): string
+  textLiteral(value: string): string
   /** Whether the text of a column contains a text; both are given as SQL. */
   contains(column: string, text: string): string
   /** A condition to put into every statement where the database cannot end one by itself. */
-  readonly deadlineCheck: string | null
+  readonly deadlineCondition: string | null
 }

@@ -1,4 +1,4 @@
-import type { Checkpoint, Inflight, Lease, Outline, StateText, SyncRef } from './checkpoint.ts'
+import type { Checkpoint, Inflight, Lease, CheckpointSummary, StateText, SyncRef } from './checkpoint.ts'
 import type { ErrorCode } from './errors.ts'
 import type { AsOf, Mode } from './page.ts'
 import type { Kernel } from './store/kernel.ts'
@@ -9,13 +9,13 @@ import type { TenantDirectory } from './store/tenants.ts'
 import type { AuditLog } from './store/audit.ts'
 import type { DataKeyStore } from './store/data-keys.ts'
 import type { PacingStore } from './store/pacing.ts'
-import type { Quarantine, Quarantined } from './store/quarantine.ts'
+import type { QuarantineStore, QuarantinedRecord } from './store/quarantine.ts'
 import type { ApiKeyStore } from './store/api-keys.ts'
 import type { CursorSecretStore } from './store/cursor-secrets.ts'
 import type { ConsumerStore } from './store/consumers.ts'
 import type { WebhookStore } from './store/webhooks.ts'
 import type { InboundStore } from './store/inbound.ts'
-import type { DeleteMode } from './deletes.ts'
+import type { DeleteMode } from './delete-mode.ts'
 import type { SchemaMode } from './schema.ts'
 import type { SchemaStore } from './store/schemas.ts'
 import type { CommitShape } from './table-shape.ts'
@@ -29,42 +29,42 @@ import type { CommitShape } from './table-shape.ts'
  */
 export interface Store extends
   Kernel, LeaseStore, SequenceStore, SyncDirectory, TenantDirectory, AuditLog, DataKeyStore, PacingStore,
-  Quarantine, ApiKeyStore, CursorSecretStore, ConsumerStore, WebhookStore, InboundStore, SchemaStore {}
+  QuarantineStore, ApiKeyStore, CursorSecretStore, ConsumerStore, WebhookStore, InboundStore, SchemaStore {}
 
-export interface StandingsQuery {
+export interface SyncStatusQuery {
   readonly at: number
   /** Cycles to tell of each, newest first. */
   readonly recent: number
   /** Only this one. */
   readonly ref?: SyncRef
   /** A mark from an earlier answer of this store: those that have not moved since may be left out. */
-  readonly since?: string
+  readonly changedSince?: string
 }
 
-export interface Standings {
+export interface SyncStatusList {
   /** By the clock that judges leases: the store's own, or else the `at` of the question. */
   readonly now: number
-  readonly mark: string
+  readonly changeToken: string
   /** Those that never ran nor were signalled are missing. */
-  readonly syncs: readonly Standing[]
+  readonly syncs: readonly SyncStatusRow[]
 }
 
-export interface Standing extends SyncRef {
-  readonly checkpoint: Outline
+export interface SyncStatusRow extends SyncRef {
+  readonly checkpoint: CheckpointSummary
   readonly recent: readonly CycleRecord[]
 }
 
-export interface Ear {
+export interface Listener {
   /** Whose news to tell. */
   readonly tenants: readonly string[]
-  heard(tenant: string): void
+  onChange(tenant: string): void
   /** Whether news arrive. Said when it changes; what happened before it became true may have gone unheard. */
-  live(is: boolean): void
+  onConnected(is: boolean): void
 }
 
-export interface Listening {
+export interface Subscription {
   /** Whose news to tell from now on, too. */
-  add(tenant: string): void
+  addTenant(tenant: string): void
   close(): Promise<void>
 }
 
@@ -73,26 +73,26 @@ export interface AcquireRequest {
   readonly ttlMs: number
   readonly at: number
   /** A holder known to be dead: its lease need not run out first. Were it alive after all, its epoch is old. */
-  readonly evict?: string
+  readonly evictHolder?: string
   /** An operator sets the state anew: a row that contradicts the audit log is brought to its version, without a state. */
   readonly forRepair?: boolean
   /** Nobody asked for it by hand: of a tenant that was erased since, and that nobody has brought back, it throws TENANT_ERASED. */
-  readonly byItself?: boolean
+  readonly automatic?: boolean
 }
 
-export interface Acquired {
+export interface LeaseAcquired {
   readonly kind: 'acquired'
   readonly lease: Lease
   readonly checkpoint: Checkpoint
 }
 
-export interface Held {
+export interface LeaseHeld {
   readonly kind: 'held'
-  readonly by: string
-  readonly until: number
+  readonly holder: string
+  readonly expiresAt: number
 }
 
-export interface Erased {
+export interface EraseResult {
   readonly kind: 'erased'
   readonly syncs: number
   /** Entries of the log, and of every other table, that are gone. */
@@ -102,7 +102,7 @@ export interface Erased {
 }
 
 /** Somebody works on the tenant. Nothing was erased. */
-export interface Occupied extends Held {
+export interface TenantBusy extends LeaseHeld {
   readonly ref: SyncRef
 }
 
@@ -116,11 +116,11 @@ export interface BeginRequest {
   readonly databases: readonly string[]
 }
 
-export interface Begun {
+export interface BeginResult {
   readonly inflight: Inflight
   readonly resumed: boolean
   /** The tenant's newest sequence. */
-  readonly position: number
+  readonly headSequence: number
   /** By database, the members that landed records have had so far. */
   readonly columns: Readonly<Record<string, readonly Column[]>>
 }
@@ -132,7 +132,7 @@ export interface Commit {
   /** The registry version this commit builds on; another one there means conflict. */
   readonly version: number
   readonly at: number
-  readonly move: Move
+  readonly transition: StateTransition
   /**
    * Whose rows these become: the name under which a sync owns rows for its sweep. Syncs that maintain one database
    * together (a backfill and its delta) share it.
@@ -142,36 +142,36 @@ export interface Commit {
   readonly owners?: Readonly<Record<string, string>>
   /** At most one per database and key. */
   readonly landings: readonly Landing[]
-  readonly quarantined: readonly Quarantined[]
+  readonly quarantined: readonly QuarantinedRecord[]
   /** Top-level members seen in the landings' records, by database; the store adds what is new to its view. */
   readonly columns: Readonly<Record<string, readonly Column[]>>
   /** Types and keys that are declared, or known from the source: on the first page of a cycle and where they change. */
   readonly shapes?: readonly CommitShape[]
   /** Days by database for which replaced versions and deletions are kept at least, however short the log is; null for as long as the log. */
   readonly historyDays?: Readonly<Record<string, number | null>>
-  /** By database, what a delete does to its row from this commit on; as before where it is not given. See Kernel.keepsDeleted. */
+  /** By database, what a delete does to its row from this commit on; as before where it is not given. See Kernel.supportsSoftDeletes. */
   readonly deletes?: Readonly<Record<string, DeleteMode>>
   /**
    * The tenant's sequence known before this page was asked for. A row another sync wrote later than that was written
    * while the page was being read, so the two cannot be ordered by reading time.
    */
-  readonly readFrom: number
-  /** A log read again (Page.isLog): `readFrom` is where the cycle began, and what was written later is not to be ordered but newer. */
-  readonly isHistory?: boolean
+  readonly readAtSequence: number
+  /** A log read again (Page.isLog): `readAtSequence` is where the cycle began, and what was written later is not to be ordered but newer. */
+  readonly isHistoricalLog?: boolean
   /**
    * A listing that writes the same databases runs beside this sync, and began at this sequence. What changes nothing is put
    * on record too, or the listing would take what it read before for the newer: with times, where only the time moves on
    * or two times are equal; without, unless this sync has written it since.
    */
-  readonly restateSince?: number
+  readonly forceLogSince?: number
   /** Two source times this close count as equal (a source whose clock may step back). */
   readonly upstreamToleranceMs: number
   /** Set for every page of a replace cycle: how its contested landings are resolved. */
-  readonly listing?: Listing
+  readonly listing?: ListingContext
   /** How the records differ from those before, in words: put on record with them. */
   readonly drift?: string
   /** By database, where not `evolve`. */
-  readonly schemas?: Readonly<Record<string, SchemaMode>>
+  readonly schemaModes?: Readonly<Record<string, SchemaMode>>
 }
 
 /**
@@ -179,19 +179,19 @@ export interface Commit {
  * committed before the page was asked for. Either the page comes from a copy that lags, or the source's time went back.
  * The lookup decides; without its answer, the landing wins when an earlier cycle contested the same version too.
  */
-export interface Listing {
+export interface ListingContext {
   /**
    * Versions up to this sequence were committed at least the source's lag before the cycle began. A later one may not
    * show in the cycle's pages yet, so a second sighting does not decide against it.
    */
   readonly settledSequence: number
   /** The database whose contested keys the source can be asked for. If there are any, the outcome is `contested`. */
-  readonly asks?: string
+  readonly lookupDatabase?: string
   /** What the source's lookup said of contested keys of its database. */
-  readonly answers?: { readonly database: string; readonly confirmed: readonly string[]; readonly refuted: readonly string[] }
+  readonly lookupAnswers?: { readonly database: string; readonly confirmed: readonly string[]; readonly refuted: readonly string[] }
 }
 
-export type Move =
+export type StateTransition =
   /** A page inside the cycle. `page` must be one more than what `inflight` says. */
   | {
       readonly kind: 'continue'
@@ -200,7 +200,7 @@ export type Move =
       readonly state: StateText
       readonly tidemark: string | null
       readonly scope: string | null
-      readonly guard: string | null
+      readonly guardState: string | null
     }
   /** The last page: `committed` moves, `inflight` is cleared, the sweep runs, and the cycle is on record as complete even if nobody lives to release it. */
   | {
@@ -212,7 +212,7 @@ export type Move =
       readonly scope: string | null
       readonly sweep: Sweep | null
       /** See Page.stopWord. */
-      readonly stopWord?: string | null
+      readonly endReason?: string | null
     }
   /** The last page of a cycle that must not count: its rows land, `inflight` is cleared, `committed` stays. */
   | { readonly kind: 'abandon'; readonly cycle: number; readonly page: number; readonly reason: string }
@@ -225,10 +225,10 @@ export type Move =
       /** Everything up to this time is in the copy; see Checkpoint.completeSince. Unchanged when absent. */
       readonly completeSince?: number
       /** Orders a backfill in the same transaction: `sync`, of the same worker, gets Checkpoint.backfillNeeded. */
-      readonly needsBackfill?: { readonly sync: string; readonly reason: string }
+      readonly backfillRequest?: { readonly sync: string; readonly reason: string }
     }
   /**
-   * Records out of quarantine, as of `readFrom`: those that pass now land and leave it, those that do not stay with the new
+   * Records out of quarantine, as of `readAtSequence`: those that pass now land and leave it, those that do not stay with the new
    * reason and their old time, and `superseded` entries leave it unlanded. The checkpoint and an unfinished cycle stay.
    */
   | { readonly kind: 'replay'; readonly actor: string; readonly reason: string; readonly superseded: readonly number[] }
@@ -241,7 +241,7 @@ export interface Sweep {
   /** Keep rows with a later sequence: they are younger than the source's lag (invariant 5). */
   readonly settledSequence?: number
   /** Do not delete rows of this database yet: the outcome `absent` reports up to `limit` of them, evenly spaced by key. */
-  readonly asks?: { readonly database: string; readonly limit: number }
+  readonly confirmAbsent?: { readonly database: string; readonly limit: number }
   /** Who lifted the limit for this cycle: then the sweep is an entry of the audit log. */
   readonly allowedBy?: string
 }
@@ -276,14 +276,14 @@ export type CommitOutcome =
   | {
       readonly kind: 'landed'
       readonly version: number
-      readonly position: number
+      readonly headSequence: number
       readonly counts: LandingCounts
       /** Somebody paused the sync: let this page be the last for now. */
       readonly paused: boolean
       /** What the tables do not show of these records and did not note before, in words: it is on record, and open. */
       readonly drift?: readonly string[]
       /** Records that the columns of their database refuse: they went to quarantine. */
-      readonly refused?: readonly Quarantined[]
+      readonly refused?: readonly QuarantinedRecord[]
     }
   /** A newer lease exists. Nothing was written. */
   | { readonly kind: 'fenced' }
@@ -296,7 +296,7 @@ export type CommitOutcome =
   /** The sweep would delete `count` rows of the database that `sweep.asks` names. Nothing was written; commit again without `asks`. */
   | { readonly kind: 'absent'; readonly keys: readonly string[]; readonly count: number }
   /** The sweep would delete too much. Nothing was written. */
-  | { readonly kind: 'braked'; readonly database: string; readonly owned: number; readonly doomed: number }
+  | { readonly kind: 'braked'; readonly database: string; readonly owned: number; readonly toDelete: number }
 
 export interface LandingCounts {
   created: number
@@ -314,13 +314,13 @@ export interface LandingCounts {
 
 // ── what can be read back ────────────────────────────────────────────────────────────────────────────────────────────
 
-export type Action = 'created' | 'updated' | 'deleted'
+export type ChangeAction = 'created' | 'updated' | 'deleted'
 
 export interface LogEntry {
   readonly sequence: number
   readonly database: string
   readonly key: string
-  readonly action: Action
+  readonly action: ChangeAction
   /** JSON text; null for a delete. */
   readonly text: string | null
   /** Our commit time, strictly increasing from commit to commit. */
@@ -386,7 +386,7 @@ export interface CycleReport {
   /** Earliest next try; null when it may run on schedule. */
   readonly retryAt: number | null
   /** A pause of the account kept the cycle from asking: the failure before it, if there was one, is not counted again. */
-  readonly isHeldBack?: boolean
+  readonly isBlockedByPause?: boolean
 }
 
 export interface CycleRecord extends SyncRef {
@@ -399,7 +399,7 @@ export interface CycleRecord extends SyncRef {
   readonly endedAt: number | null
   readonly stopReason: StopReason | null
   /** Of a complete cycle: why the source ended it; see Page.stopWord. */
-  readonly stopWord: string | null
+  readonly endReason: string | null
   readonly pages: number
   readonly counts: LandingCounts
   readonly retries: number

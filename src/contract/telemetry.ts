@@ -40,33 +40,33 @@ export const ATTRIBUTES = {
 export type AttributeName = keyof typeof ATTRIBUTES
 export type Attributes = { readonly [Name in AttributeName]?: string | number | boolean | undefined }
 
-const WHO = ['tidemark.tenant', 'tidemark.worker', 'tidemark.sync'] as const
-const COUNTS = [
+const SYNC_ATTRIBUTES = ['tidemark.tenant', 'tidemark.worker', 'tidemark.sync'] as const
+const COUNT_ATTRIBUTES = [
   'tidemark.records.created', 'tidemark.records.updated', 'tidemark.records.deleted', 'tidemark.records.swept',
   'tidemark.records.unchanged', 'tidemark.records.stale', 'tidemark.records.missing', 'tidemark.records.quarantined',
 ] as const
-const REQUEST = ['http.request.method', 'server.address', 'server.port', 'http.response.status_code', 'tidemark.request_id', 'error.type'] as const
+const REQUEST_ATTRIBUTES = ['http.request.method', 'server.address', 'server.port', 'http.response.status_code', 'tidemark.request_id', 'error.type'] as const
 
 export const SPANS = {
   cycle: {
     name: 'tidemark.cycle', isRequest: false, within: 'whatever the program around it is doing', about: 'One run of a cycle, from the lease to its release.',
-    attributes: [...WHO, 'tidemark.mode', 'tidemark.trigger', 'tidemark.cycle', 'tidemark.resumed', 'tidemark.stop_reason', 'tidemark.pages', 'tidemark.retries', 'tidemark.waited_ms', ...COUNTS, 'error.type'],
+    attributes: [...SYNC_ATTRIBUTES, 'tidemark.mode', 'tidemark.trigger', 'tidemark.cycle', 'tidemark.resumed', 'tidemark.stop_reason', 'tidemark.pages', 'tidemark.retries', 'tidemark.waited_ms', ...COUNT_ATTRIBUTES, 'error.type'],
   },
   page: {
     name: 'tidemark.page', isRequest: false, within: 'the cycle', about: 'One page, from asking the source to its landing. The next one is asked for while it lands, so the spans of two pages may overlap.',
-    attributes: [...WHO, 'tidemark.cycle', 'tidemark.page', 'tidemark.changes', 'tidemark.outcome', ...COUNTS, 'error.type'],
+    attributes: [...SYNC_ATTRIBUTES, 'tidemark.cycle', 'tidemark.page', 'tidemark.changes', 'tidemark.outcome', ...COUNT_ATTRIBUTES, 'error.type'],
   },
   fetch: {
     name: '{method}', isRequest: true, within: 'its page; of the anchor of a backfill, the cycle', about: 'One request of the source, to the head of its answer.',
-    attributes: [...WHO, 'tidemark.cycle', 'tidemark.page', ...REQUEST],
+    attributes: [...SYNC_ATTRIBUTES, 'tidemark.cycle', 'tidemark.page', ...REQUEST_ATTRIBUTES],
   },
   commit: {
     name: 'tidemark.commit', isRequest: false, within: 'its page', about: 'One transaction that lands a page, with the waits for a busy database.',
-    attributes: [...WHO, 'tidemark.cycle', 'tidemark.page', 'tidemark.outcome', 'error.type'],
+    attributes: [...SYNC_ATTRIBUTES, 'tidemark.cycle', 'tidemark.page', 'tidemark.outcome', 'error.type'],
   },
   delivery: {
     name: 'tidemark.delivery', isRequest: true, within: 'nothing: a trace of its own', about: 'One message to one webhook, one try.',
-    attributes: ['tidemark.tenant', 'tidemark.webhook', 'tidemark.attempt', 'tidemark.outcome', ...REQUEST],
+    attributes: ['tidemark.tenant', 'tidemark.webhook', 'tidemark.attempt', 'tidemark.outcome', ...REQUEST_ATTRIBUTES],
   },
 } as const satisfies Record<string, { name: string; isRequest: boolean; within: string; about: string; attributes: readonly AttributeName[] }>
 
@@ -107,7 +107,7 @@ export type MetricName = keyof typeof METRICS
 
 /** Takes figures. */
 export interface Meter {
-  note(metric: MetricName, value: number, labels?: Attributes): void
+  record(metric: MetricName, value: number, labels?: Attributes): void
 }
 
 export interface Tracer {
@@ -121,7 +121,7 @@ export interface Span {
   readonly headers: Readonly<Record<string, string>>
   /** What the act does and waits for is seen inside this span. */
   within<T>(act: () => T): T
-  set(attributes: Attributes): void
+  setAttributes(attributes: Attributes): void
   /** With a code when it failed. Once is enough; what comes after the first end is not heard. */
   end(error?: string | null): void
 }
@@ -132,4 +132,4 @@ export interface SpanIds {
 }
 
 /** Where nobody watches. */
-export const NO_SPAN: Span = { ids: null, headers: {}, within: (act) => act(), set: () => {}, end: () => {} }
+export const NOOP_SPAN: Span = { ids: null, headers: {}, within: (act) => act(), setAttributes: () => {}, end: () => {} }

@@ -1,4 +1,4 @@
-import type { Action } from './store.ts'
+import type { ChangeAction } from './store.ts'
 
 /** Where changes are sent to. */
 export interface WebhookSettings {
@@ -6,7 +6,7 @@ export interface WebhookSettings {
   readonly url: string
   /** Null for all, also those that are yet to come. */
   readonly databases: readonly string[] | null
-  readonly actions: readonly Action[] | null
+  readonly actions: readonly ChangeAction[] | null
   /** What is otherwise refused: `http`, `private` addresses, another `port`. */
   readonly allow: readonly WebhookAllowance[]
   /** JSON text; see webhooks/secrets.ts. */
@@ -20,15 +20,15 @@ export type WebhookEdit = Partial<Pick<WebhookSettings, 'url' | 'databases' | 'a
 export type WebhookAllowance = 'http' | 'private' | 'port'
 
 /** A place in the log, and the floor under it when it was taken; see FeedPage. */
-export interface WebhookPlace {
+export interface WebhookCursor {
   /** Everything up to here was delivered, or waits as a delivery of its own. */
-  readonly position: number
+  readonly sequence: number
   readonly floor: number
 }
 
-export interface WebhookStanding extends WebhookPlace {
+export interface WebhookProgress extends WebhookCursor {
   /** Different deliveries that failed since one got through. */
-  readonly streak: number
+  readonly failureStreak: number
   /** Nothing is sent before this. */
   readonly retryAt: number | null
   readonly succeededAt: number | null
@@ -37,10 +37,10 @@ export interface WebhookStanding extends WebhookPlace {
   readonly lastStatus: number | null
   readonly lastAnswer: string | null
   /** Why nothing is sent any more; null while it is. */
-  readonly disabled: string | null
+  readonly disabledReason: string | null
 }
 
-export interface Webhook extends WebhookSettings, WebhookStanding {
+export interface Webhook extends WebhookSettings, WebhookProgress {
   readonly waiting: number
   readonly dead: number
   /** When the first of those that wait is to be tried; null when none waits. */
@@ -73,12 +73,12 @@ export interface Delivery {
 }
 
 /** What a round of delivering came to; all of it or nothing. */
-export interface DeliveryNote {
-  readonly standing: WebhookStanding
+export interface DeliveryReport {
+  readonly progress: WebhookProgress
   /** Sequences of deliveries that waited and got through. */
   readonly delivered: readonly number[]
   /** New ones, and those that were tried in vain once more. */
-  readonly kept: readonly Delivery[]
+  readonly undelivered: readonly Delivery[]
 }
 
 /** A message somebody sent to us. */
@@ -93,13 +93,13 @@ export interface InboundClaim {
   /** What is needed to do something about it later: kept until it is done. */
   readonly payload?: string
   /** How long whoever claimed it before is given to settle. */
-  readonly busyMs: number
+  readonly claimTtlMs: number
   /** Messages of this source settled before this are forgotten. */
-  readonly forgetBefore: number
+  readonly purgeBefore: number
 }
 
 /** A message that was kept and is not done yet. */
-export interface KeptMessage {
+export interface PendingInboundMessage {
   readonly id: string
   readonly payload: string
 }

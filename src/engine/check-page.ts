@@ -1,5 +1,5 @@
 import { SyncError, type Change, type JsonValue, type Page, type StateText, type TableShape } from '../contract/index.ts'
-import { canonicalInstant } from '../values/instant.ts'
+import { canonicalizeInstant } from '../values/instant.ts'
 import { findShapeFault } from './table-shapes.ts'
 
 /** A page whose shape is sound; its records are looked at later, one by one. */
@@ -9,7 +9,7 @@ export interface CheckedPage {
   /** Null when the page gave no state. */
   readonly state: StateText
   readonly scope: string | null
-  readonly stopWord: string | null
+  readonly endReason: string | null
   readonly isLog: boolean
   /** Canonical; see Page.tidemark. */
   readonly tidemark: string | null | undefined
@@ -19,36 +19,36 @@ export interface CheckedPage {
 }
 
 export function checkPage(sync: string, page: Page, stateBytesMax: number): CheckedPage {
-  if (typeof page !== 'object' || page === null) throw invalid(sync, `returned ${nameOf(page)} instead of a page`)
-  if (!Array.isArray(page.changes)) throw invalid(sync, `returned a page whose \`changes\` is ${nameOf(page.changes)} instead of an array`)
-  if (typeof page.hasMore !== 'boolean') throw invalid(sync, `returned a page whose \`hasMore\` is ${nameOf(page.hasMore)} instead of true or false`)
-  if (page.scope !== undefined && typeof page.scope !== 'string') throw invalid(sync, `returned a page whose \`scope\` is ${nameOf(page.scope)} instead of a string`)
-  if (page.stopWord !== undefined && !(typeof page.stopWord === 'string' && STOP_WORD.test(page.stopWord))) {
-    throw invalid(sync, 'returned a page whose `stopWord` is not a word of small letters, digits and `_`')
+  if (typeof page !== 'object' || page === null) throw pageInvalidError(sync, `returned ${describeType(page)} instead of a page`)
+  if (!Array.isArray(page.changes)) throw pageInvalidError(sync, `returned a page whose \`changes\` is ${describeType(page.changes)} instead of an array`)
+  if (typeof page.hasMore !== 'boolean') throw pageInvalidError(sync, `returned a page whose \`hasMore\` is ${describeType(page.hasMore)} instead of true or false`)
+  if (page.scope !== undefined && typeof page.scope !== 'string') throw pageInvalidError(sync, `returned a page whose \`scope\` is ${describeType(page.scope)} instead of a string`)
+  if (page.endReason !== undefined && !(typeof page.endReason === 'string' && END_REASON_PATTERN.test(page.endReason))) {
+    throw pageInvalidError(sync, 'returned a page whose `stopWord` is not a word of small letters, digits and `_`')
   }
-  if (page.left !== undefined && !(Number.isSafeInteger(page.left) && page.left >= 0)) throw invalid(sync, `returned a page whose \`left\` is no whole number from 0 up`)
+  if (page.left !== undefined && !(Number.isSafeInteger(page.left) && page.left >= 0)) throw pageInvalidError(sync, `returned a page whose \`left\` is no whole number from 0 up`)
   const shapeFault = page.tables === undefined ? null : findShapeFault(page.tables)
-  if (shapeFault !== null) throw invalid(sync, `returned a page whose \`tables\` ${shapeFault}`)
-  const tidemark = page.tidemark === undefined || page.tidemark === null ? page.tidemark : tidemarkOf(sync, page.tidemark)
+  if (shapeFault !== null) throw pageInvalidError(sync, `returned a page whose \`tables\` ${shapeFault}`)
+  const tidemark = page.tidemark === undefined || page.tidemark === null ? page.tidemark : parseTidemark(sync, page.tidemark)
   if (page.hasMore && page.nextState === undefined) {
     throw new SyncError('STATE_MISSING', `${sync}: the page says \`hasMore: true\` but has no \`nextState\` to ask the next one with.`)
   }
-  const state = page.nextState === undefined ? null : stateText(sync, page.nextState, stateBytesMax)
+  const state = page.nextState === undefined ? null : serializeState(sync, page.nextState, stateBytesMax)
   return {
     changes: page.changes, hasMore: page.hasMore, state, scope: page.scope ?? null, tidemark,
-    stopWord: page.hasMore ? null : (page.stopWord ?? null), isLog: page.isLog === true, left: page.left ?? null, tables: page.tables ?? [],
+    endReason: page.hasMore ? null : (page.endReason ?? null), isLog: page.isLog === true, left: page.left ?? null, tables: page.tables ?? [],
   }
 }
 
-function tidemarkOf(sync: string, tidemark: unknown): string {
-  const instant = typeof tidemark === 'string' ? canonicalInstant(tidemark) : null
-  if (instant === null) throw invalid(sync, 'returned a page whose `tidemark` is not an RFC 3339 instant with a zone')
+function parseTidemark(sync: string, tidemark: unknown): string {
+  const instant = typeof tidemark === 'string' ? canonicalizeInstant(tidemark) : null
+  if (instant === null) throw pageInvalidError(sync, 'returned a page whose `tidemark` is not an RFC 3339 instant with a zone')
   return instant
 }
 
 /** State as JSON text, or the reason why it would not come back as it is. The message names the place, never the value. */
-export function stateText(sync: string, state: unknown, bytesMax: number): string {
-  const fault = findUnfit(state, 'nextState', 0)
+export function serializeState(sync: string, state: unknown, bytesMax: number): string {
+  const fault = findStateFault(state, 'nextState', 0)
   if (fault !== null) throw new SyncError('STATE_INVALID', `${sync}: ${fault}.`)
   const text = JSON.stringify(state)
   const bytes = Buffer.byteLength(text)
@@ -69,12 +69,12 @@ export function parseState(sync: string, state: StateText): JsonValue | undefine
 const STATE_DEPTH_MAX = 64
 
 /** It is shown wherever cycles are, so nothing else may hide in it. */
-const STOP_WORD = /^[a-z][a-z0-9_]{0,31}$/
+const END_REASON_PATTERN = /^[a-z][a-z0-9_]{0,31}$/
 
 /** What a developer calls a field. Another name may be part of the value: a map's key, an address, a token. */
-const FIELD = /^[A-Za-z_$]{1,32}$/
+const FIELD_NAME_PATTERN = /^[A-Za-z_$]{1,32}$/
 
-function findUnfit(value: unknown, path: string, depth: number): string | null {
+function findStateFault(value: unknown, path: string, depth: number): string | null {
   if (depth > STATE_DEPTH_MAX) return `nextState is nested more than ${STATE_DEPTH_MAX} deep, or contains itself`
   switch (typeof value) {
     case 'string':
@@ -85,17 +85,17 @@ function findUnfit(value: unknown, path: string, depth: number): string | null {
       return null
     case 'object': {
       if (value === null) return null
-      if (Array.isArray(value)) return firstFault(value, (item, index) => findUnfit(item, `${path}[${index}]`, depth + 1))
+      if (Array.isArray(value)) return findFirstFault(value, (item, index) => findStateFault(item, `${path}[${index}]`, depth + 1))
       const prototype: unknown = Object.getPrototypeOf(value)
-      if (prototype !== Object.prototype && prototype !== null) return `${path} is ${nameOf(value)}, not a plain object`
-      return firstFault(Object.entries(value), ([name, member]) => findUnfit(member, `${path}.${FIELD.test(name) ? name : '…'}`, depth + 1))
+      if (prototype !== Object.prototype && prototype !== null) return `${path} is ${describeType(value)}, not a plain object`
+      return findFirstFault(Object.entries(value), ([name, member]) => findStateFault(member, `${path}.${FIELD_NAME_PATTERN.test(name) ? name : '…'}`, depth + 1))
     }
     default:
-      return `${path} is ${nameOf(value)}`
+      return `${path} is ${describeType(value)}`
   }
 }
 
-function firstFault<T>(items: readonly T[], check: (item: T, index: number) => string | null): string | null {
+function findFirstFault<T>(items: readonly T[], check: (item: T, index: number) => string | null): string | null {
   // By index: a hole in an array must be met as the undefined that it is.
   for (let index = 0; index < items.length; index++) {
     const fault = check(items[index]!, index)
@@ -104,11 +104,11 @@ function firstFault<T>(items: readonly T[], check: (item: T, index: number) => s
   return null
 }
 
-function invalid(sync: string, what: string): SyncError {
+function pageInvalidError(sync: string, what: string): SyncError {
   return new SyncError('PAGE_INVALID', `${sync}: \`execute\` ${what}.`)
 }
 
-export function nameOf(value: unknown): string {
+export function describeType(value: unknown): string {
   if (value === null) return 'null'
   if (Array.isArray(value)) return 'an array'
   if (typeof value !== 'object') return typeof value === 'undefined' ? 'undefined' : `a ${typeof value}`

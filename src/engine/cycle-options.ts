@@ -15,19 +15,19 @@ export interface CycleOptions {
   readonly trigger: string
   readonly signal?: AbortSignal
   /** Whether a holder is known to have died, so that its lease need not run out first. */
-  readonly isDead?: (holder: string) => boolean
+  readonly isHolderGone?: (holder: string) => boolean
   /** Give up the unfinished cycle, if there is one. */
   readonly fresh?: boolean
   /** Confirms a sweep that the brake or a changed scope stopped. */
   readonly allowDeletes?: boolean
   /** Who asked for this run, for the audit log; the trigger when absent. */
   readonly actor?: string
-  readonly onProgress?: (progress: Progress) => void
+  readonly onProgress?: (progress: CycleProgress) => void
 }
 
-export type Progress =
+export type CycleProgress =
   | { readonly kind: 'begun'; readonly cycle: number; readonly resumed: boolean; readonly page: number }
-  | { readonly kind: 'landed'; readonly cycle: number; readonly page: number; readonly counts: LandingCounts; readonly tidemark: string | null; readonly position: number; readonly left?: number }
+  | { readonly kind: 'landed'; readonly cycle: number; readonly page: number; readonly counts: LandingCounts; readonly tidemark: string | null; readonly headSequence: number; readonly left?: number }
   | { readonly kind: 'waiting'; readonly cycle: number; readonly ms: number; readonly code: ErrorCode }
 
 /** Sums of this run; the cycle's record in the store also counts what was landed before a crash. */
@@ -36,7 +36,7 @@ export interface CycleResult extends SyncRef {
   /** `held`: somebody else is at work on it, and nothing was asked of the source. */
   readonly stopReason: StopReason | 'held'
   /** Of a complete cycle: why the source ended it; see Page.stopWord. */
-  readonly stopWord: string | null
+  readonly endReason: string | null
   readonly resumed: boolean
   readonly pages: number
   readonly counts: LandingCounts
@@ -45,7 +45,7 @@ export interface CycleResult extends SyncRef {
   readonly startedAt: number
   readonly endedAt: number
   readonly version: number
-  readonly position: number
+  readonly headSequence: number
   readonly tidemark: string | null
   /** How the records differ from those before, in words such as `new orders.note (string)`. */
   readonly drift: readonly string[]

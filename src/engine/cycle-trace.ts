@@ -1,7 +1,7 @@
-import { NO_SPAN, type Attributes, type CommitOutcome, type CycleFacts, type LandingCounts, type Meter, type Ports, type Span, type SpanName } from '../contract/index.ts'
-import { classify } from './classify.ts'
+import { NOOP_SPAN, type Attributes, type CommitOutcome, type CycleFacts, type LandingCounts, type Meter, type Ports, type Span, type SpanName } from '../contract/index.ts'
+import { classifyError } from './classify-error.ts'
 import type { CycleResult } from './cycle-options.ts'
-import { requestAttributes, requestIdOf, secondsBetween } from './request-attributes.ts'
+import { buildRequestAttributes, readRequestId, computeElapsedSeconds } from '../telemetry/request-attributes.ts'
 import type { SyncPlan } from './sync-plan.ts'
 
 export interface CycleTraceOptions {
@@ -26,71 +26,71 @@ export interface PageTrace {
  */
 export class CycleTrace {
   readonly #ports: Ports
-  readonly #who: Attributes
+  readonly #syncAttributes: Attributes
   readonly #span: Span
   /** Begun, and not at an end yet. */
-  readonly #pages = new Set<PageTrace>()
+  readonly #openPages = new Set<PageTrace>()
 
   constructor({ plan, ports, tenant, trigger }: CycleTraceOptions) {
     this.#ports = ports
-    this.#who = { 'tidemark.tenant': tenant, 'tidemark.worker': plan.worker, 'tidemark.sync': plan.sync }
-    this.#span = this.#start('cycle', { 'tidemark.mode': plan.mode, 'tidemark.trigger': trigger }, null)
+    this.#syncAttributes = { 'tidemark.tenant': tenant, 'tidemark.worker': plan.worker, 'tidemark.sync': plan.sync }
+    this.#span = this.#startSpan('cycle', { 'tidemark.mode': plan.mode, 'tidemark.trigger': trigger }, null)
   }
 
   /** All of the cycle happens inside. */
-  async around(run: () => Promise<CycleResult>): Promise<CycleResult> {
+  async traceCycle(run: () => Promise<CycleResult>): Promise<CycleResult> {
     try {
       return await this.#span.within(run)
     } catch (thrown) {
       // It could not even begin; of what did, the result tells.
-      const { code } = classify(thrown)
-      this.#meter?.note('errors', 1, { 'error.type': code, 'tidemark.fate': 'failed' })
+      const { code } = classifyError(thrown)
+      this.#meter?.record('errors', 1, { 'error.type': code, 'tidemark.fate': 'failed' })
       this.#span.end(code)
       throw thrown
     }
   }
 
-  page(facts: CycleFacts): PageTrace {
-    const page = { facts, span: this.#start('page', placeOf(facts), this.#span) }
-    this.#pages.add(page)
+  startPage(facts: CycleFacts): PageTrace {
+    const page = { facts, span: this.#startSpan('page', toPageAttributes(facts), this.#span) }
+    this.#openPages.add(page)
     return page
   }
 
   /** For what is asked of the source beside its pages. */
-  beside(facts: CycleFacts): PageTrace {
+  forCycle(facts: CycleFacts): PageTrace {
     return { facts, span: this.#span }
   }
 
-  async request({ facts, span: parent }: PageTrace, input: string | URL, init: RequestInit, send: (init: RequestInit) => Promise<Response>): Promise<Response> {
-    if (!this.#isWatched) return send(init)
+  async traceRequest({ facts, span: parent }: PageTrace, input: string | URL, init: RequestInit, send: (init: RequestInit) => Promise<Response>): Promise<Response> {
+    if (!this.#isEnabled) return send(init)
     const { clock } = this.#ports
-    const asked = requestAttributes(input, init.method)
-    const span = this.#start('fetch', { ...placeOf(facts), ...asked }, parent)
+    const asked = buildRequestAttributes(input, init.method)
+    const span = this.#startSpan('fetch', { ...toPageAttributes(facts), ...asked }, parent)
     const startedAt = clock.now()
     const settle = (answer: Attributes, more: Attributes, error: string | null): void => {
-      this.#meter?.note('fetchDuration', secondsBetween(startedAt, clock.now()), { ...asked, ...answer })
-      span.set({ ...answer, ...more })
+      this.#meter?.record('fetchDuration', computeElapsedSeconds(startedAt, clock.now()), { ...asked, ...answer })
+      span.setAttributes({ ...answer, ...more })
       span.end(error)
     }
     try {
       const response = await span.within(() => send(withHeaders(init, span.headers)))
       const { status } = response
-      settle({ 'http.response.status_code': status }, { 'tidemark.request_id': requestIdOf(response) }, status >= 400 ? String(status) : null)
+      settle({ 'http.response.status_code': status }, { 'tidemark.request_id': readRequestId(response) }, status >= 400 ? String(status) : null)
       return response
     } catch (thrown) {
-      const { code } = classify(thrown)
+      const { code } = classifyError(thrown)
       settle({ 'error.type': code }, {}, code)
       throw thrown
     }
   }
 
-  async commit<Outcome extends Pick<CommitOutcome, 'kind'>>(page: PageTrace, commit: () => Promise<Outcome>): Promise<Outcome> {
+  async traceCommit<Outcome extends Pick<CommitOutcome, 'kind'>>(page: PageTrace, commit: () => Promise<Outcome>): Promise<Outcome> {
     const { clock } = this.#ports
-    const span = this.#start('commit', placeOf(page.facts), page.span)
+    const span = this.#startSpan('commit', toPageAttributes(page.facts), page.span)
     const startedAt = clock.now()
     const settle = (outcome: string, error: string | null): void => {
-      this.#meter?.note('commitDuration', secondsBetween(startedAt, clock.now()), { 'tidemark.outcome': outcome })
-      span.set({ 'tidemark.outcome': outcome })
+      this.#meter?.record('commitDuration', computeElapsedSeconds(startedAt, clock.now()), { 'tidemark.outcome': outcome })
+      span.setAttributes({ 'tidemark.outcome': outcome })
       span.end(error)
     }
     try {
@@ -98,48 +98,48 @@ export class CycleTrace {
       settle(outcome.kind, null)
       return outcome
     } catch (thrown) {
-      settle('failed', classify(thrown).code)
-      this.failed(page, thrown)
+      settle('failed', classifyError(thrown).code)
+      this.endFailedPage(page, thrown)
       throw thrown
     }
   }
 
-  landed(page: PageTrace, changes: number, counts: LandingCounts): void {
-    if (!this.#isWatched) return this.#endPage(page, {})
-    this.#meter?.note('pages', 1, this.#sync)
-    for (const [outcome, count] of Object.entries(counts)) if (count > 0) this.#meter?.note('records', count, { ...this.#sync, 'tidemark.outcome': outcome })
-    this.#endPage(page, { 'tidemark.outcome': 'landed', 'tidemark.changes': changes, ...countsOf(counts) })
+  endLandedPage(page: PageTrace, changes: number, counts: LandingCounts): void {
+    if (!this.#isEnabled) return this.#endPage(page, {})
+    this.#meter?.record('pages', 1, this.#syncLabels)
+    for (const [outcome, count] of Object.entries(counts)) if (count > 0) this.#meter?.record('records', count, { ...this.#syncLabels, 'tidemark.outcome': outcome })
+    this.#endPage(page, { 'tidemark.outcome': 'landed', 'tidemark.changes': changes, ...toCountAttributes(counts) })
   }
 
   /** Read in vain: it is read again, or nobody wants it any more. */
-  dropped(page: PageTrace, outcome: 'overlap' | 'discarded'): void {
+  endDroppedPage(page: PageTrace, outcome: 'overlap' | 'discarded'): void {
     this.#endPage(page, { 'tidemark.outcome': outcome })
   }
 
-  failed(page: PageTrace, thrown: unknown): void {
-    const { code } = classify(thrown)
+  endFailedPage(page: PageTrace, thrown: unknown): void {
+    const { code } = classifyError(thrown)
     // Whoever was stopped has not failed.
-    if (code === 'CANCELLED') this.dropped(page, 'discarded')
+    if (code === 'CANCELLED') this.endDroppedPage(page, 'discarded')
     else this.#endPage(page, { 'tidemark.outcome': 'failed' }, code)
   }
 
-  /** `completeSince`: how old the copy is; null when there is none to speak of. */
-  ended(result: CycleResult, completeSince: number | null): CycleResult {
-    for (const page of this.#pages) this.dropped(page, 'discarded')
+  /** `computeCompleteSince`: how old the copy is; null when there is none to speak of. */
+  endCycle(result: CycleResult, completeSince: number | null): CycleResult {
+    for (const page of this.#openPages) this.endDroppedPage(page, 'discarded')
     const { stopReason, cycle, resumed, pages, retries, waitedMs, counts, startedAt, endedAt, error } = result
     const reason = { 'tidemark.stop_reason': stopReason }
     // That somebody else is at it, or has paused it, is no failure.
     const code = stopReason === 'held' || stopReason === 'paused' ? null : (error?.code ?? null)
-    this.#meter?.note('cycles', 1, { ...this.#sync, ...reason })
-    this.#meter?.note('cycleDuration', secondsBetween(startedAt, endedAt), reason)
-    if (code !== null) this.#meter?.note('errors', 1, { 'error.type': code, 'tidemark.fate': 'failed' })
-    if (completeSince !== null) this.#meter?.note('lag', secondsBetween(completeSince, endedAt), this.#sync)
-    this.#span.set({ ...reason, 'tidemark.cycle': cycle ?? undefined, 'tidemark.resumed': resumed, 'tidemark.pages': pages, 'tidemark.retries': retries, 'tidemark.waited_ms': waitedMs, ...countsOf(counts) })
+    this.#meter?.record('cycles', 1, { ...this.#syncLabels, ...reason })
+    this.#meter?.record('cycleDuration', computeElapsedSeconds(startedAt, endedAt), reason)
+    if (code !== null) this.#meter?.record('errors', 1, { 'error.type': code, 'tidemark.fate': 'failed' })
+    if (completeSince !== null) this.#meter?.record('lag', computeElapsedSeconds(completeSince, endedAt), this.#syncLabels)
+    this.#span.setAttributes({ ...reason, 'tidemark.cycle': cycle ?? undefined, 'tidemark.resumed': resumed, 'tidemark.pages': pages, 'tidemark.retries': retries, 'tidemark.waited_ms': waitedMs, ...toCountAttributes(counts) })
     this.#span.end(code)
     return this.#span.ids === null ? result : { ...result, trace: this.#span.ids }
   }
 
-  get #isWatched(): boolean {
+  get #isEnabled(): boolean {
     return this.#ports.tracer !== undefined || this.#meter !== undefined
   }
 
@@ -147,27 +147,27 @@ export class CycleTrace {
     return this.#ports.meter
   }
 
-  get #sync(): Attributes {
-    const { 'tidemark.tenant': _, ...sync } = this.#who
+  get #syncLabels(): Attributes {
+    const { 'tidemark.tenant': _, ...sync } = this.#syncAttributes
     return sync
   }
 
-  #start(span: SpanName, attributes: Attributes, parent: Span | null): Span {
-    return this.#ports.tracer?.start(span, { ...this.#who, ...attributes }, parent) ?? NO_SPAN
+  #startSpan(span: SpanName, attributes: Attributes, parent: Span | null): Span {
+    return this.#ports.tracer?.start(span, { ...this.#syncAttributes, ...attributes }, parent) ?? NOOP_SPAN
   }
 
   #endPage(page: PageTrace, attributes: Attributes, error: string | null = null): void {
-    if (!this.#pages.delete(page)) return
-    page.span.set(attributes)
+    if (!this.#openPages.delete(page)) return
+    page.span.setAttributes(attributes)
     page.span.end(error)
   }
 }
 
-function placeOf({ id, page }: CycleFacts): Attributes {
+function toPageAttributes({ id, page }: CycleFacts): Attributes {
   return { 'tidemark.cycle': id, 'tidemark.page': page }
 }
 
-function countsOf(counts: LandingCounts): Attributes {
+function toCountAttributes(counts: LandingCounts): Attributes {
   return Object.fromEntries(Object.entries(counts).map(([outcome, count]) => [`tidemark.records.${outcome}`, count]))
 }
 

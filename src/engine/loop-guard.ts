@@ -1,19 +1,19 @@
 import { hash } from 'node:crypto'
 import { SyncError, type ErrorCode, type Inflight, type LastError, type StateText } from '../contract/index.ts'
-import type { PreparedPage } from './prepare-page.ts'
+import type { PreparedPage } from './page-preparer.ts'
 
-type Content = Pick<PreparedPage, 'landings' | 'quarantined'>
+type PageContent = Pick<PreparedPage, 'landings' | 'quarantined'>
 
 /** How many positions of one run are remembered. A longer way round is found by the anchor. */
-const HISTORY_MAX = 10_000
+const VISITED_STATES_MAX = 10_000
 
 /** In so many runs the page after a standstill may be the same: a source that goes on behind its position begins there again with each. */
-const STANDSTILLS_MAX = 3
+const STANDSTILL_RUNS_MAX = 3
 
-const OWN_ERRORS: readonly ErrorCode[] = ['EMPTY_PAGES', 'CURSOR_STALLED', 'CURSOR_CYCLE']
+const LOOP_ERROR_CODES: readonly ErrorCode[] = ['EMPTY_PAGES', 'CURSOR_STALLED', 'CURSOR_CYCLE']
 
 /** What is kept with every page, so that a cycle in many runs is judged as one: a few bytes, however long it is. */
-interface Kept {
+interface LoopGuardState {
   /** When the cycle failed here, if it did. Each failure begins all of this anew: a source that was mended may have to pass the same positions. */
   readonly failedAt: number | null
   /**
@@ -27,9 +27,9 @@ interface Kept {
 }
 
 /** A page that may land, and what is known then. */
-export interface Passed {
-  readonly mark: string
-  readonly kept: Kept
+export interface LoopGuardStep {
+  readonly stateDigest: string
+  readonly guardState: LoopGuardState
 }
 
 /** Invariant 9: a cycle that goes in circles, stands still or never gets anywhere fails instead, in however many runs. */
@@ -37,22 +37,22 @@ export class LoopGuard {
   readonly #sync: string
   readonly #emptyPagesMax: number
   readonly #visited = new Set<string>()
-  #kept: Kept
-  #isConfirming = false
+  #state: LoopGuardState
+  #isConfirmingStandstill = false
 
-  constructor(sync: string, emptyPagesMax: number, { state, guard }: Pick<Inflight, 'state' | 'guard'>, lastError: LastError | null) {
+  constructor(sync: string, emptyPagesMax: number, { state, guardState: guard }: Pick<Inflight, 'state' | 'guardState'>, lastError: LastError | null) {
     this.#sync = sync
     this.#emptyPagesMax = emptyPagesMax
     const start = state === null ? null : digest(state)
     if (start !== null) this.#visited.add(start)
-    const failedAt = lastError !== null && OWN_ERRORS.includes(lastError.code) ? lastError.at : null
-    const kept = guard === null ? null : (JSON.parse(guard) as Kept)
-    this.#kept = kept?.failedAt === failedAt ? kept : { failedAt, anchor: start, emptyPages: 0, standstill: null }
+    const failedAt = lastError !== null && LOOP_ERROR_CODES.includes(lastError.code) ? lastError.at : null
+    const kept = guard === null ? null : (JSON.parse(guard) as LoopGuardState)
+    this.#state = kept?.failedAt === failedAt ? kept : { failedAt, anchor: start, emptyPages: 0, standstill: null }
   }
 
   /** Before a page that says there is more is landed. A page read again for other reasons may be checked again. */
-  check({ state: asked, page: landed }: Pick<Inflight, 'state' | 'page'>, next: string, page: Content): Passed {
-    const { failedAt, anchor, emptyPages } = this.#kept
+  check({ state: asked, page: landed }: Pick<Inflight, 'state' | 'page'>, next: string, page: PageContent): LoopGuardStep {
+    const { failedAt, anchor, emptyPages } = this.#state
     if (isEmpty(page) && emptyPages >= this.#emptyPagesMax) {
       throw new SyncError('EMPTY_PAGES', `${this.#sync}: ${emptyPages + 1} empty pages in a row, each saying that more would come.`)
     }
@@ -64,25 +64,25 @@ export class LoopGuard {
       failedAt,
       anchor: isPowerOfTwo(landed + 1) ? mark : anchor,
       emptyPages: isEmpty(page) ? emptyPages + 1 : 0,
-      standstill: this.#standstill(asked, next, page),
+      standstill: this.#checkStandstill(asked, next, page),
     }
-    return { mark, kept }
+    return { stateDigest: mark, guardState: kept }
   }
 
   /** After it has landed. */
-  advance({ mark, kept }: Passed): void {
-    this.#kept = kept
-    this.#isConfirming = kept.standstill !== null
+  advance({ stateDigest: mark, guardState: kept }: LoopGuardStep): void {
+    this.#state = kept
+    this.#isConfirmingStandstill = kept.standstill !== null
     this.#visited.add(mark)
-    if (this.#visited.size > HISTORY_MAX) this.#visited.delete(this.#visited.values().next().value!)
+    if (this.#visited.size > VISITED_STATES_MAX) this.#visited.delete(this.#visited.values().next().value!)
   }
 
   /** Some sources advance behind an unchanged position; so ask once more, and believe the content. */
-  #standstill(asked: StateText, next: string, page: Content): Kept['standstill'] {
+  #checkStandstill(asked: StateText, next: string, page: PageContent): LoopGuardState['standstill'] {
     if (next !== asked) return null
-    const content = contentOf(page)
-    const runs = content === this.#kept.standstill?.content ? this.#kept.standstill.runs : 0
-    if (runs >= (this.#isConfirming ? 1 : STANDSTILLS_MAX)) throw new SyncError('CURSOR_STALLED', `${this.#sync}: asked twice with the same state and got the same page twice.`)
+    const content = digestContent(page)
+    const runs = content === this.#state.standstill?.content ? this.#state.standstill.runs : 0
+    if (runs >= (this.#isConfirmingStandstill ? 1 : STANDSTILL_RUNS_MAX)) throw new SyncError('CURSOR_STALLED', `${this.#sync}: asked twice with the same state and got the same page twice.`)
     return { content, runs: runs + 1 }
   }
 }
@@ -96,11 +96,11 @@ function digest(text: string): string {
 }
 
 /** What could not be landed was there all the same. */
-function isEmpty({ landings, quarantined }: Content): boolean {
+function isEmpty({ landings, quarantined }: PageContent): boolean {
   return landings.length === 0 && quarantined.length === 0
 }
 
-function contentOf({ landings, quarantined }: Content): string {
+function digestContent({ landings, quarantined }: PageContent): string {
   const landed = landings.map((landing) => [landing.database, landing.key, landing.type === 'upsert' ? landing.hash : null])
   return digest(JSON.stringify([landed, quarantined]))
 }

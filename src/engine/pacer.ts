@@ -1,111 +1,111 @@
-import { SyncError, type Clock, type Meter, type Pacing, type Ports, type SlotRequest, type Slots } from '../contract/index.ts'
+import { SyncError, type Clock, type Meter, type Pacing, type Ports, type SlotRequest, type SlotGrant } from '../contract/index.ts'
 import type { PacerPlan } from './sync-plan.ts'
 
 /** Where slots come from: the store, which all who share a budget ask, or whoever stands in for it. */
-export type TakeSlots = (request: Omit<SlotRequest, 'worker'>) => Promise<Slots>
+export type SlotProvider = (request: Omit<SlotRequest, 'worker'>) => Promise<SlotGrant>
 
 /** Every request waits for a slot of its own. Slots are evenly spaced, whoever takes them, so that no window holds more of them than are allowed. */
 export class Pacer implements Pacing {
   readonly #clock: Clock
   readonly #signal: AbortSignal
   readonly #meter: Meter | undefined
-  readonly #lines: ReadonlyMap<string, Line>
+  readonly #queues: ReadonlyMap<string, SlotQueue>
 
-  constructor({ clock, meter }: Pick<Ports, 'clock' | 'meter'>, signal: AbortSignal, plans: readonly PacerPlan[], take: TakeSlots) {
+  constructor({ clock, meter }: Pick<Ports, 'clock' | 'meter'>, signal: AbortSignal, plans: readonly PacerPlan[], take: SlotProvider) {
     this.#clock = clock
     this.#meter = meter
     this.#signal = signal
-    this.#lines = new Map(plans.map((plan) => [plan.name, new Line(clock, signal, plan, take)]))
+    this.#queues = new Map(plans.map((plan) => [plan.name, new SlotQueue(clock, signal, plan, take)]))
   }
 
   async wait(name?: string): Promise<void> {
     if (name === undefined) {
-      for (const pacer of this.#lines.keys()) await this.wait(pacer)
+      for (const pacer of this.#queues.keys()) await this.wait(pacer)
       return
     }
-    const line = this.#lines.get(name)
+    const line = this.#queues.get(name)
     if (line === undefined) throw new SyncError('PACER_UNKNOWN', `This sync does not use a pacer named ${JSON.stringify(name)}.`)
-    const ms = (await line.next()) - this.#clock.now()
+    const ms = (await line.nextSlot()) - this.#clock.now()
     if (ms <= 0) return
-    this.#meter?.note('waitDuration', ms / 1_000, { 'tidemark.reason': 'pacer' })
+    this.#meter?.record('waitDuration', ms / 1_000, { 'tidemark.reason': 'pacer' })
     await this.#clock.sleep(ms, this.#signal)
   }
 }
 
 /** Slots are taken no further ahead than this, or one by one: so much at the most is lost with a process that dies, and waited for by others. */
-const AHEAD_MS = 1_000
+const LOOKAHEAD_MS = 1_000
 /** One that is taken before it is asked for comes after so many that were wanted: a cycle that ends leaves few behind. */
-const WANTED_PER_SPARE = 8
+const REQUESTS_PER_SPARE_SLOT = 8
 
 /** Those who wait for one pacer, in their order. Where requests wait for slots and not for the source, slots are taken many at a time. */
-class Line {
+class SlotQueue {
   readonly #clock: Clock
   readonly #signal: AbortSignal
   readonly #plan: PacerPlan
   readonly #paceMs: number
-  readonly #take: TakeSlots
+  readonly #takeSlots: SlotProvider
   readonly #waiting: Array<{ resolve(slot: number): void; reject(error: unknown): void }> = []
   /** Ours and not used yet. A slot that has passed is gone: used later, it would stand too close to the next. */
-  #spare: number[] = []
-  #asking = false
-  #askedAt = -Infinity
+  #spareSlots: number[] = []
+  #isRequesting = false
+  #requestedAt = -Infinity
   /** The last one given to a request, and how many in a row came for theirs before it would have passed. */
-  #last = -Infinity
-  #inTime = 0
+  #lastUsedSlot = -Infinity
+  #onTimeCount = 0
   /** The last one taken, by the store's clock. */
-  #lastTaken: number | null = null
+  #lastTakenSlot: number | null = null
 
-  constructor(clock: Clock, signal: AbortSignal, plan: PacerPlan, take: TakeSlots) {
+  constructor(clock: Clock, signal: AbortSignal, plan: PacerPlan, take: SlotProvider) {
     this.#clock = clock
     this.#signal = signal
     this.#plan = plan
     this.#paceMs = Math.ceil(plan.intervalMs / plan.allowedRequests)
-    this.#take = take
+    this.#takeSlots = take
   }
 
-  next(): number | Promise<number> {
+  nextSlot(): number | Promise<number> {
     const now = this.#clock.now()
-    const isSetBack = now < this.#askedAt
-    this.#askedAt = now
-    this.#spare = isSetBack ? [] : this.#spare.filter((slot) => slot >= now)
-    this.#inTime = !isSetBack && now <= this.#last + this.#paceMs ? this.#inTime + 1 : 0
-    const spare = this.#spare.shift()
-    if (spare !== undefined) return (this.#last = spare)
+    const isSetBack = now < this.#requestedAt
+    this.#requestedAt = now
+    this.#spareSlots = isSetBack ? [] : this.#spareSlots.filter((slot) => slot >= now)
+    this.#onTimeCount = !isSetBack && now <= this.#lastUsedSlot + this.#paceMs ? this.#onTimeCount + 1 : 0
+    const spare = this.#spareSlots.shift()
+    if (spare !== undefined) return (this.#lastUsedSlot = spare)
     return new Promise((resolve, reject) => {
       this.#waiting.push({ resolve, reject })
-      if (!this.#asking) void this.#ask()
+      if (!this.#isRequesting) void this.#requestSlots()
     })
   }
 
-  async #ask(): Promise<void> {
-    this.#asking = true
+  async #requestSlots(): Promise<void> {
+    this.#isRequesting = true
     try {
       while (this.#waiting.length > 0) {
         this.#signal.throwIfAborted()
-        const slots = await this.#takeMore()
+        const slots = await this.#takeBatch()
         for (const slot of slots) {
           const first = this.#waiting.shift()
-          if (first === undefined) this.#spare.push(slot)
-          else first.resolve((this.#last = slot))
+          if (first === undefined) this.#spareSlots.push(slot)
+          else first.resolve((this.#lastUsedSlot = slot))
         }
-        const aheadMs = slots.at(-1)! - this.#clock.now() - AHEAD_MS
+        const aheadMs = slots.at(-1)! - this.#clock.now() - LOOKAHEAD_MS
         if (this.#waiting.length > 0 && aheadMs > 0) await this.#clock.sleep(aheadMs, this.#signal)
       }
     } catch (error) {
       for (const { reject } of this.#waiting.splice(0)) reject(error)
     } finally {
-      this.#asking = false
+      this.#isRequesting = false
     }
   }
 
   /** By our own clock, counted from when the answer came: so never early, whatever the store's clock says. */
-  async #takeMore(): Promise<number[]> {
-    const wanted = Math.max(this.#waiting.length, Math.floor(this.#inTime / WANTED_PER_SPARE))
-    const count = Math.max(1, Math.min(wanted, Math.floor(AHEAD_MS / this.#paceMs)))
-    const { now, first } = await this.#take({ pacer: this.#plan.name, count, paceMs: this.#paceMs, at: this.#clock.now() })
+  async #takeBatch(): Promise<number[]> {
+    const wanted = Math.max(this.#waiting.length, Math.floor(this.#onTimeCount / REQUESTS_PER_SPARE_SLOT))
+    const count = Math.max(1, Math.min(wanted, Math.floor(LOOKAHEAD_MS / this.#paceMs)))
+    const { now, firstSlotAt: first } = await this.#takeSlots({ pacer: this.#plan.name, count, paceMs: this.#paceMs, at: this.#clock.now() })
     // Others took so many in between that our turns come too seldom: smaller ones come sooner.
-    if (this.#lastTaken !== null && first - this.#lastTaken > 2 * AHEAD_MS) this.#inTime = Math.floor(this.#inTime / 2)
-    this.#lastTaken = first + (count - 1) * this.#paceMs
+    if (this.#lastTakenSlot !== null && first - this.#lastTakenSlot > 2 * LOOKAHEAD_MS) this.#onTimeCount = Math.floor(this.#onTimeCount / 2)
+    this.#lastTakenSlot = first + (count - 1) * this.#paceMs
     const start = this.#clock.now() + (first - now)
     return Array.from({ length: count }, (_, i) => start + i * this.#paceMs)
   }

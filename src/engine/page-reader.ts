@@ -1,47 +1,47 @@
 import { SyncError, type CycleFacts, type Log, type Page, type StateText, type SyncContext } from '../contract/index.ts'
-import { originOf, withEndOfWait, type AccountPauses } from './account-pauses.ts'
+import { parseOrigin, withRetryTime, type AccountPauses } from './account-pauses.ts'
 import { checkPage, parseState, type CheckedPage } from './check-page.ts'
-import { childLog } from './child-log.ts'
-import { classify } from './classify.ts'
+import { createChildLog } from '../telemetry/child-log.ts'
+import { classifyError } from './classify-error.ts'
 import type { CycleOptions } from './cycle-options.ts'
 import type { CycleTrace, PageTrace } from './cycle-trace.ts'
-import type { KeptLease } from './keep-lease.ts'
+import type { LeaseHeartbeat } from './lease-heartbeat.ts'
 import type { Pacer } from './pacer.ts'
-import { PagePreparer, type PreparedPage } from './prepare-page.ts'
-import { requestAttributes, requestIdOf } from './request-attributes.ts'
-import { isWorthRetrying, pageDelayMs } from './retry.ts'
+import { PagePreparer, type PreparedPage } from './page-preparer.ts'
+import { buildRequestAttributes, readRequestId } from '../telemetry/request-attributes.ts'
+import { isRetryable, pageDelayMs } from './retry.ts'
 import type { SyncPlan } from './sync-plan.ts'
-import type { Tally } from './tally.ts'
-import { abortable, rejectAfter } from './waiting.ts'
+import type { CycleCounters } from './cycle-counters.ts'
+import { raceWithAbort, rejectAfter } from './promise-timeouts.ts'
 
 export interface PageRequest {
   readonly state: StateText
   /** The tenant's sequence known now: whatever another sync lands from here on may be newer than what is read. */
-  readonly readFrom: number
+  readonly readAtSequence: number
   readonly cycle: CycleFacts
   /** See SyncContext.unordered. */
   readonly unordered: readonly string[]
 }
 
-export interface ReadPage {
+export interface FetchedPage {
   readonly request: PageRequest
   readonly trace: PageTrace
   readonly checked: CheckedPage
   readonly prepared: PreparedPage
-  readonly times: AnswerTimes | null
+  readonly times: ResponseTimes | null
 }
 
 /** What the `Date` headers of a page's answers say, in the source's time. */
-export interface AnswerTimes {
+export interface ResponseTimes {
   /** The earliest of them. */
-  readonly datedMs: number
+  readonly dateHeaderMs: number
   /** The earliest time at which one of the answers was true: when it was sent for, or put into a cache. */
   readonly readSinceMs: number
 }
 
 /** A page under way. Its failure waits for whoever takes the page; discarding it aborts what it is doing. */
-export interface Reading {
-  readonly page: Promise<ReadPage>
+export interface PendingPage {
+  readonly page: Promise<FetchedPage>
   discard(): void
 }
 
@@ -51,76 +51,76 @@ export class PageReader {
   readonly #options: CycleOptions
   readonly #pacer: Pacer
   readonly #pauses: AccountPauses
-  readonly #lease: KeptLease
-  readonly #stopping: AbortSignal
-  readonly #tally: Tally
+  readonly #lease: LeaseHeartbeat
+  readonly #cycleSignal: AbortSignal
+  readonly #counters: CycleCounters
   readonly #trace: CycleTrace
   readonly #preparer: PagePreparer
 
   constructor(
-    plan: SyncPlan, options: CycleOptions, pacer: Pacer, pauses: AccountPauses, lease: KeptLease, stopping: AbortSignal, tally: Tally, trace: CycleTrace,
+    plan: SyncPlan, options: CycleOptions, pacer: Pacer, pauses: AccountPauses, lease: LeaseHeartbeat, stopping: AbortSignal, tally: CycleCounters, trace: CycleTrace,
   ) {
     this.#plan = plan
     this.#options = options
     this.#pacer = pacer
     this.#pauses = pauses
     this.#lease = lease
-    this.#stopping = stopping
-    this.#tally = tally
+    this.#cycleSignal = stopping
+    this.#counters = tally
     this.#trace = trace
     this.#preparer = new PagePreparer(plan.sync, plan.databases, plan.limits)
   }
 
-  read(request: PageRequest): Reading {
+  read(request: PageRequest): PendingPage {
     const discarding = new AbortController()
-    const trace = this.#trace.page(request.cycle)
-    const signal = AbortSignal.any([this.#stopping, discarding.signal])
-    const page = trace.span.within(() => this.#askWithRetries(trace, signal, async (context, asking) => {
+    const trace = this.#trace.startPage(request.cycle)
+    const signal = AbortSignal.any([this.#cycleSignal, discarding.signal])
+    const page = trace.span.within(() => this.#callWithRetries(trace, signal, async (context, asking) => {
       const { unordered } = request
       const asked = unordered.length === 0 ? context : { ...context, unordered }
       const returned = await this.#plan.execute(parseState(this.#plan.sync, request.state), asked)
-      return this.#take(request, trace, fromResult(returned), asking.times)
+      return this.#checkAndPrepare(request, trace, unwrapResult(returned), asking.times)
     }))
-    page.catch((thrown: unknown) => this.#trace.failed(trace, thrown))
+    page.catch((thrown: unknown) => this.#trace.endFailedPage(trace, thrown))
     return {
       page,
       discard: () => {
-        this.#trace.dropped(trace, 'discarded')
+        this.#trace.endDroppedPage(trace, 'discarded')
         discarding.abort(new SyncError('CANCELLED', 'The page is no longer wanted.'))
       },
     }
   }
 
   /** Anything else of the source, with the same patience. */
-  ask<T>(cycle: CycleFacts, call: (context: SyncContext) => Promise<T>): Promise<T> {
+  callSource<T>(cycle: CycleFacts, call: (context: SyncContext) => Promise<T>): Promise<T> {
     // A source is asked with the context alone: more arguments would be taken for it by what wraps a source.
-    return this.#askWithRetries(this.#trace.beside(cycle), this.#stopping, (context) => call(context))
+    return this.#callWithRetries(this.#trace.forCycle(cycle), this.#cycleSignal, (context) => call(context))
   }
 
-  landed({ prepared }: ReadPage): void {
-    this.#preparer.landed(prepared)
+  recordLanded({ prepared }: FetchedPage): void {
+    this.#preparer.recordLanded(prepared)
   }
 
-  async #askWithRetries<T>(
-    trace: PageTrace, signal: AbortSignal, call: (context: SyncContext, asking: Asking) => Promise<T>,
+  async #callWithRetries<T>(
+    trace: PageTrace, signal: AbortSignal, call: (context: SyncContext, asking: SourceCall) => Promise<T>,
   ): Promise<T> {
     const { clock, random, meter } = this.#options.ports
     const { retriesMax, waitMaxMs } = this.#plan.limits
-    const asking: Asking = { trace, log: childLog(this.#options.ports.log, { cycle: trace.facts.id, page: trace.facts.page }), requestId: undefined, origin: null, times: null }
+    const asking: SourceCall = { trace, log: createChildLog(this.#options.ports.log, { cycle: trace.facts.id, page: trace.facts.page }), requestId: undefined, origin: null, times: null }
     for (let attempt = 1; ; attempt++) {
       try {
         asking.times = null
-        return await this.#askOnce(asking, signal, (context) => call(context, asking))
+        return await this.#callOnce(asking, signal, (context) => call(context, asking))
       } catch (thrown) {
-        const error = classify(signal.aborted ? signal.reason : thrown)
-        if (signal.aborted || !isWorthRetrying(error)) throw error
-        await this.#pauses.noteError(asking.origin, error)
+        const error = classifyError(signal.aborted ? signal.reason : thrown)
+        if (signal.aborted || !isRetryable(error)) throw error
+        await this.#pauses.recordError(asking.origin, error)
         const ms = pageDelayMs(error, attempt, random)
-        if (attempt > retriesMax) throw await this.#pauses.noteGivenUp(asking.origin, error)
-        if (ms > waitMaxMs) throw withEndOfWait(error, clock.now())
-        this.#tally.retried(ms)
-        meter?.note('errors', 1, { 'error.type': error.code, 'tidemark.fate': 'retried' })
-        meter?.note('waitDuration', ms / 1_000, { 'tidemark.reason': 'source' })
+        if (attempt > retriesMax) throw await this.#pauses.recordFinalFailure(asking.origin, error)
+        if (ms > waitMaxMs) throw withRetryTime(error, clock.now())
+        this.#counters.addRetry(ms)
+        meter?.record('errors', 1, { 'error.type': error.code, 'tidemark.fate': 'retried' })
+        meter?.record('waitDuration', ms / 1_000, { 'tidemark.reason': 'source' })
         asking.log.warn('page failed, trying again', { code: error.code, attempt, waitMs: ms, requestId: asking.requestId })
         this.#options.onProgress?.({ kind: 'waiting', cycle: trace.facts.id, ms, code: error.code })
         await clock.sleep(ms, signal)
@@ -128,13 +128,13 @@ export class PageReader {
     }
   }
 
-  async #askOnce<T>(asking: Asking, signal: AbortSignal, call: (context: SyncContext) => Promise<T>): Promise<T> {
-    if (this.#lease.isOver()) await this.#lease.renew()
+  async #callOnce<T>(asking: SourceCall, signal: AbortSignal, call: (context: SyncContext) => Promise<T>): Promise<T> {
+    if (this.#lease.isExpired()) await this.#lease.renew()
     signal.throwIfAborted()
     await this.#pauses.check(null, signal)
     const { sync, limits } = this.#plan
     const timing = new AbortController()
-    const context = this.#context(asking, AbortSignal.any([signal, timing.signal]))
+    const context = this.#createContext(asking, AbortSignal.any([signal, timing.signal]))
     const late = rejectAfter(this.#options.ports.clock, limits.deadlineMs, signal, () => {
       const error = new SyncError('SOURCE_TIMEOUT', `${sync}: \`execute\` took longer than ${limits.deadlineMs} ms.`)
       timing.abort(error)
@@ -143,18 +143,18 @@ export class PageReader {
     try {
       const answer = Promise.resolve().then(() => call(context))
       // A source that ignores the signal is left behind; whatever it still answers is never looked at.
-      return await Promise.race([abortable(answer, signal), late.promise])
+      return await Promise.race([raceWithAbort(answer, signal), late.promise])
     } finally {
       late.cancel()
     }
   }
 
-  async #take(request: PageRequest, trace: PageTrace, page: Page, times: AnswerTimes | null): Promise<ReadPage> {
+  async #checkAndPrepare(request: PageRequest, trace: PageTrace, page: Page, times: ResponseTimes | null): Promise<FetchedPage> {
     const checked = checkPage(this.#plan.sync, page, this.#plan.limits.stateBytesMax)
     return { request, trace, checked, prepared: await this.#preparer.prepare(checked.changes, checked.tables), times }
   }
 
-  #context(asking: Asking, signal: AbortSignal): SyncContext {
+  #createContext(asking: SourceCall, signal: AbortSignal): SyncContext {
     const { ports, secrets } = this.#options
     return {
       clock: ports.clock,
@@ -164,33 +164,33 @@ export class PageReader {
       secrets,
       pacer: this.#pacer,
       cycle: asking.trace.facts,
-      fetch: (input, init = {}) => this.#request(asking, input, { ...init, signal: init.signal ? AbortSignal.any([signal, init.signal]) : signal }, signal),
+      fetch: (input, init = {}) => this.#fetch(asking, input, { ...init, signal: init.signal ? AbortSignal.any([signal, init.signal]) : signal }, signal),
     }
   }
 
-  async #request(asking: Asking, input: string | URL, init: RequestInit, signal: AbortSignal): Promise<Response> {
+  async #fetch(asking: SourceCall, input: string | URL, init: RequestInit, signal: AbortSignal): Promise<Response> {
     await this.#pacer.wait()
-    if (this.#lease.isOver()) await this.#lease.renew()
-    const origin = asking.origin = originOf(input)
+    if (this.#lease.isExpired()) await this.#lease.renew()
+    const origin = asking.origin = parseOrigin(input)
     await this.#pauses.check(origin, signal)
     signal.throwIfAborted()
     const { clock } = this.#options.ports
     const askedAt = clock.now()
-    const response = await this.#trace.request(asking.trace, input, init, (sent) => this.#options.fetch(input, sent))
-    await this.#pauses.noteAnswer(origin, response)
-    asking.requestId = requestIdOf(response)
+    const response = await this.#trace.traceRequest(asking.trace, input, init, (sent) => this.#options.fetch(input, sent))
+    await this.#pauses.recordResponse(origin, response)
+    asking.requestId = readRequestId(response)
     const datedMs = Date.parse(response.headers.get('date') ?? '')
     // A clock that was set back meanwhile does not tell how long it took: not longer than a page may take.
     const tookMs = clock.now() >= askedAt ? clock.now() - askedAt : this.#plan.limits.deadlineMs
-    if (Number.isFinite(datedMs)) asking.times = earliest(asking.times, { datedMs, readSinceMs: datedMs - tookMs })
-    const { 'http.request.method': method, 'server.address': host } = requestAttributes(input, init.method)
+    if (Number.isFinite(datedMs)) asking.times = earliestTimes(asking.times, { dateHeaderMs: datedMs, readSinceMs: datedMs - tookMs })
+    const { 'http.request.method': method, 'server.address': host } = buildRequestAttributes(input, init.method)
     asking.log.debug('the source answered', { method, host, status: response.status, requestId: asking.requestId })
     return response
   }
 }
 
 /** What is under way, for those who watch. */
-interface Asking {
+interface SourceCall {
   readonly trace: PageTrace
   readonly log: Log
   /** What the vendor calls the request that it answered last. */
@@ -198,16 +198,16 @@ interface Asking {
   /** The origin that was asked last; null before the first request. */
   origin: string | null
   /** Of this attempt. */
-  times: AnswerTimes | null
+  times: ResponseTimes | null
 }
 
-function earliest(a: AnswerTimes | null, b: AnswerTimes): AnswerTimes {
+function earliestTimes(a: ResponseTimes | null, b: ResponseTimes): ResponseTimes {
   if (a === null) return b
-  return { datedMs: Math.min(a.datedMs, b.datedMs), readSinceMs: Math.min(a.readSinceMs, b.readSinceMs) }
+  return { dateHeaderMs: Math.min(a.dateHeaderMs, b.dateHeaderMs), readSinceMs: Math.min(a.readSinceMs, b.readSinceMs) }
 }
 
 /** A connector may also return its failure instead of throwing it. */
-function fromResult(returned: Page | { error: unknown }): Page {
+function unwrapResult(returned: Page | { error: unknown }): Page {
   if (typeof returned === 'object' && returned !== null && !('changes' in returned) && 'error' in returned) throw returned.error
   return returned as Page
 }

@@ -2,39 +2,39 @@ import type { Column, ColumnKind, JsonObject } from '../contract/index.ts'
 
 /** Which members records have and the kinds met of each, as bits of KINDS, by database. */
 export class RecordShapes {
-  readonly #shapes: Shapes = new Map()
-  readonly #noted = new Map<string, Set<readonly Column[]>>()
+  readonly #shapes: KindBitsByDatabase = new Map()
+  readonly #addedColumnLists = new Map<string, Set<readonly Column[]>>()
 
   /** Adds the members of a record that `known` does not have with these kinds. */
-  note(database: string, record: JsonObject, known: RecordShapes): void {
-    const landed = shapeOf(known.#shapes, database)
+  addRecord(database: string, record: JsonObject, known: RecordShapes): void {
+    const landed = getOrCreateShape(known.#shapes, database)
     for (const name of Object.keys(record)) {
       const value = record[name]
-      if (value !== undefined) this.#note(database, name, kindBit(value), landed)
+      if (value !== undefined) this.#addMember(database, name, toKindBit(value), landed)
     }
   }
 
   /** The same of a record whose members are told. Records that are alike bring one and the same list. */
-  noteColumns(database: string, columns: readonly Column[], known: RecordShapes): void {
-    let noted = this.#noted.get(database)
-    if (noted === undefined) this.#noted.set(database, (noted = new Set()))
+  addColumns(database: string, columns: readonly Column[], known: RecordShapes): void {
+    let noted = this.#addedColumnLists.get(database)
+    if (noted === undefined) this.#addedColumnLists.set(database, (noted = new Set()))
     if (noted.has(columns)) return
     noted.add(columns)
-    const landed = shapeOf(known.#shapes, database)
-    for (const { name, kinds } of columns) this.#note(database, name, bitsOf(kinds), landed)
+    const landed = getOrCreateShape(known.#shapes, database)
+    for (const { name, kinds } of columns) this.#addMember(database, name, toKindBits(kinds), landed)
   }
 
-  #note(database: string, name: string, bits: number, landed: ReadonlyMap<string, number>): void {
+  #addMember(database: string, name: string, bits: number, landed: ReadonlyMap<string, number>): void {
     const before = landed.get(name)
     if (before !== undefined && (before | bits) === before) return
-    const shape = shapeOf(this.#shapes, database)
+    const shape = getOrCreateShape(this.#shapes, database)
     shape.set(name, (shape.get(name) ?? before ?? 0) | bits)
   }
 
-  add(columns: Readonly<Record<string, readonly Column[]>>): void {
+  merge(columns: Readonly<Record<string, readonly Column[]>>): void {
     for (const [database, seen] of Object.entries(columns)) {
-      const shape = shapeOf(this.#shapes, database)
-      for (const { name, kinds } of seen) shape.set(name, (shape.get(name) ?? 0) | bitsOf(kinds))
+      const shape = getOrCreateShape(this.#shapes, database)
+      for (const { name, kinds } of seen) shape.set(name, (shape.get(name) ?? 0) | toKindBits(kinds))
     }
   }
 
@@ -45,15 +45,15 @@ export class RecordShapes {
   }
 }
 
-type Shapes = Map<string, Map<string, number>>
+type KindBitsByDatabase = Map<string, Map<string, number>>
 
-function shapeOf(shapes: Shapes, database: string): Map<string, number> {
+function getOrCreateShape(shapes: KindBitsByDatabase, database: string): Map<string, number> {
   let shape = shapes.get(database)
   if (shape === undefined) shapes.set(database, (shape = new Map()))
   return shape
 }
 
-function bitsOf(kinds: readonly ColumnKind[]): number {
+function toKindBits(kinds: readonly ColumnKind[]): number {
   return kinds.reduce((bits, kind) => bits | (1 << KINDS.indexOf(kind)), 0)
 }
 
@@ -61,7 +61,7 @@ const KINDS: readonly ColumnKind[] = ['bigint', 'boolean', 'integer', 'json', 'n
 const INT64_MAX = 2n ** 63n
 
 /** A bit of KINDS; 0 for null. */
-function kindBit(value: unknown): number {
+function toKindBit(value: unknown): number {
   switch (typeof value) {
     case 'string':
       return 1 << 5

@@ -22,7 +22,7 @@ export function storeDelayMs(attempt: number, random: Random): number {
   return Math.round(25 * 2 ** attempt * (0.5 + random.next()))
 }
 
-export function isWorthRetrying(error: SyncError): boolean {
+export function isRetryable(error: SyncError): boolean {
   return error.remedy === 'retry' || error.remedy === 'wait'
 }
 

@@ -13,7 +13,7 @@ export interface SyncPlan {
   /** Of its first database; null where the source cannot be asked for one record. */
   readonly lookup?: Lookup | null
   readonly pacers: readonly PacerPlan[]
-  readonly limits: Limits
+  readonly limits: SyncLimits
   readonly sweep: SweepPlan
   /** How long a change may take to show in everything the source answers; 0 unless given. */
   readonly lagMs?: number
@@ -57,20 +57,20 @@ export interface DatabasePlan {
 }
 
 /** What a commit says of them; nothing when every database evolves. */
-export function schemasIn({ databases }: SyncPlan): Pick<Commit, 'schemas'> {
+export function buildCommitSchemaModes({ databases }: SyncPlan): Pick<Commit, 'schemaModes'> {
   const modes = databases.flatMap(({ name, schemaChanges }) => (schemaChanges === undefined || schemaChanges === 'evolve' ? [] : [[name, schemaChanges] as const]))
-  return modes.length === 0 ? {} : { schemas: Object.fromEntries(modes) }
+  return modes.length === 0 ? {} : { schemaModes: Object.fromEntries(modes) }
 }
 
 /** What a commit says of how rows are deleted: of every database, since a setting that is gone means the default again. */
-export function deletesIn({ databases }: SyncPlan): Pick<Commit, 'deletes'> {
+export function buildCommitDeletes({ databases }: SyncPlan): Pick<Commit, 'deletes'> {
   return { deletes: Object.fromEntries(databases.map(({ name, deletes = 'hard' }) => [name, deletes])) }
 }
 
 /** A store that cannot keep deleted rows would remove them, and say nothing. */
-export function checkDeletes({ databases, sync }: SyncPlan, store: Pick<Store, 'keepsDeleted'>): void {
+export function assertDeletesSupported({ databases, sync }: SyncPlan, store: Pick<Store, 'supportsSoftDeletes'>): void {
   const soft = databases.find(({ deletes }) => deletes === 'soft')
-  if (soft === undefined || store.keepsDeleted === true) return
+  if (soft === undefined || store.supportsSoftDeletes === true) return
   throw new SyncError('STORE_UNSUPPORTED', `${sync}: database "${soft.name}" has \`deletes: 'soft'\`, and this store does not keep deleted rows. Use \`deletes: 'hard'\`, or another store.`)
 }
 
@@ -80,7 +80,7 @@ export interface PacerPlan {
   readonly intervalMs: number
 }
 
-export interface Limits {
+export interface SyncLimits {
   readonly pagesMax: number
   /** 0 for no limit. */
   readonly minutesMax: number
@@ -97,7 +97,7 @@ export interface Limits {
   readonly recordMembersMax: number
 }
 
-export const DEFAULT_LIMITS: Limits = {
+export const DEFAULT_LIMITS: SyncLimits = {
   pagesMax: 100_000,
   minutesMax: 0,
   emptyPagesMax: 1_000,
@@ -115,23 +115,23 @@ export const DEFAULT_LIMITS: Limits = {
 export const ABSENT_LOOKUPS_MAX = 200
 
 /** The name that `track` gives to the backfill of a delta. */
-export function backfillNameOf(delta: string): string {
+export function toBackfillName(delta: string): string {
   return `${delta}-backfill`
 }
 
-export function deltaNameOf(backfill: string): string {
+export function toDeltaName(backfill: string): string {
   return backfill.replace(/-backfill$/, '')
 }
 
 export const DEFAULT_SWEEP = { maxShare: 0.5, allowEmpty: false } as const
 
 /** The listings whose pages may be older than what this sync reads meanwhile. */
-export function listingsOf({ mode, listings, pair }: SyncPlan): readonly string[] {
+export function findConcurrentListings({ mode, listings, pair }: SyncPlan): readonly string[] {
   if (mode === 'replace') return []
   return listings ?? (pair?.role === 'delta' ? [pair.backfill] : [])
 }
 
 /** See Commit.owners. */
-export function ownersOf({ databases }: SyncPlan): Record<string, string> {
+export function buildCommitOwners({ databases }: SyncPlan): Record<string, string> {
   return Object.fromEntries(databases.flatMap(({ name, owner }) => (owner === undefined ? [] : [[name, owner]])))
 }

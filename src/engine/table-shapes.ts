@@ -5,9 +5,9 @@ import type { DatabasePlan } from './sync-plan.ts'
 export class TableShapes {
   readonly #sync: string
   readonly #databases: readonly DatabasePlan[]
-  readonly #told = new Map<string, TableShape>()
+  readonly #sourceShapes = new Map<string, TableShape>()
   /** The members that records have had. */
-  readonly #seen = new Map<string, Set<string>>()
+  readonly #seenMembers = new Map<string, Set<string>>()
   readonly #committed = new Map<string, string>()
 
   constructor(sync: string, databases: readonly DatabasePlan[]) {
@@ -19,26 +19,26 @@ export class TableShapes {
    * The shapes that are not committed yet, with those that a page tells. Metadata counts only for members that records have: a
    * program between the source and the copy may have renamed them, or left them out.
    */
-  with(tables: readonly TableShape[], columns: Readonly<Record<string, readonly Column[]>>): CommitShape[] {
+  collectUncommitted(tables: readonly TableShape[], columns: Readonly<Record<string, readonly Column[]>>): CommitShape[] {
     for (const [database, seen] of Object.entries(columns)) {
-      const names = this.#seen.get(database) ?? new Set()
+      const names = this.#seenMembers.get(database) ?? new Set()
       for (const { name } of seen) names.add(name)
-      this.#seen.set(database, names)
+      this.#seenMembers.set(database, names)
     }
     for (const table of tables) {
       const name = table.database ?? this.#databases[0]!.name
       if (!this.#databases.some((database) => database.name === name)) {
         throw new SyncError('DATABASE_UNKNOWN', `${this.#sync}: a page tells the columns of the database ${JSON.stringify(name)}, which this sync does not write to.`)
       }
-      this.#told.set(name, table)
+      this.#sourceShapes.set(name, table)
     }
     return this.#databases.flatMap(({ name, shape }) => {
-      const merged = mergeShapes(name, shape, this.#told.get(name), this.#seen.get(name))
+      const merged = mergeShapes(name, shape, this.#sourceShapes.get(name), this.#seenMembers.get(name))
       return merged === null || this.#committed.get(name) === JSON.stringify(merged) ? [] : [merged]
     })
   }
 
-  committed(shapes: readonly CommitShape[]): void {
+  markCommitted(shapes: readonly CommitShape[]): void {
     for (const shape of shapes) this.#committed.set(shape.database, JSON.stringify(shape))
   }
 }

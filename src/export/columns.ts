@@ -25,11 +25,11 @@ export interface ExportItem {
 }
 
 /** A record has something that its column cannot hold exactly: it landed after the columns were looked at. */
-export class ShapeChanged extends Error {
+export class ShapeChangedError extends Error {
   override readonly name = 'ShapeChanged'
 }
 
-const ENVELOPE: readonly ExportColumn[] = [
+const ENVELOPE_COLUMNS: readonly ExportColumn[] = [
   { name: '_key', type: 'text', value: ({ key }) => key },
   { name: '_action', type: 'text', value: ({ action }) => action },
   { name: '_sequence', type: 'integer', value: ({ sequence }) => sequence },
@@ -38,37 +38,37 @@ const ENVELOPE: readonly ExportColumn[] = [
 ]
 
 export const LOG_COLUMNS: readonly ExportColumn[] = [
-  ...ENVELOPE, { name: '_database', type: 'text', value: ({ database }) => database }, { name: 'record', type: 'text', value: ({ text }) => text },
+  ...ENVELOPE_COLUMNS, { name: '_database', type: 'text', value: ({ database }) => database }, { name: 'record', type: 'text', value: ({ text }) => text },
 ]
 
 /** The envelope, then a column for every member that ever landed. `wide` are those with integers that a double cannot hold. */
-export function columnsOf(columns: readonly Column[], wide: ReadonlySet<string>): ExportColumn[] {
-  const taken = new Set(ENVELOPE.map(({ name }) => name))
-  return [...ENVELOPE, ...columns.map(({ name, kinds }): ExportColumn => {
+export function toExportColumns(columns: readonly Column[], wide: ReadonlySet<string>): ExportColumn[] {
+  const taken = new Set(ENVELOPE_COLUMNS.map(({ name }) => name))
+  return [...ENVELOPE_COLUMNS, ...columns.map(({ name, kinds }): ExportColumn => {
     let own = name
     while (taken.has(own)) own = `${own}_`
     taken.add(own)
-    return { name: own, type: typeOf(kinds, wide.has(name)), value: ({ record }) => (record !== null && Object.hasOwn(record, name) ? record[name] : null) }
+    return { name: own, type: chooseCellType(kinds, wide.has(name)), value: ({ record }) => (record !== null && Object.hasOwn(record, name) ? record[name] : null) }
   })]
 }
 
-export function isMixed({ kinds }: Column): boolean {
+export function isMixedNumeric({ kinds }: Column): boolean {
   return kinds.includes('integer') && kinds.includes('number')
 }
 
-function typeOf(kinds: readonly ColumnKind[], isWide: boolean): CellType {
+function chooseCellType(kinds: readonly ColumnKind[], isWide: boolean): CellType {
   const [only] = kinds
   if (only === undefined) return 'text'
-  if (kinds.length === 1) return SINGLE[only]
+  if (kinds.length === 1) return CELL_TYPE_BY_KIND[only]
   // 1 and 1.5 are of one column, as everybody expects; but no integer is rounded for it.
   return kinds.every((kind) => kind === 'integer' || kind === 'number') && !isWide ? 'double' : 'json'
 }
 
 /** Integers beyond 64 bits are written with all their digits. */
-const SINGLE: Record<ColumnKind, CellType> = { bigint: 'json', boolean: 'boolean', integer: 'integer', json: 'json', number: 'double', string: 'text' }
+const CELL_TYPE_BY_KIND: Record<ColumnKind, CellType> = { bigint: 'json', boolean: 'boolean', integer: 'integer', json: 'json', number: 'double', string: 'text' }
 
-/** The value as the type says, exactly; else ShapeChanged. */
-export function cellOf(column: ExportColumn, item: ExportItem): string | number | bigint | boolean | null {
+/** The value as the type says, exactly; else ShapeChangedError. */
+export function toCell(column: ExportColumn, item: ExportItem): string | number | bigint | boolean | null {
   const value = column.value(item)
   if (value === null || value === undefined) return null
   switch (column.type) {
@@ -92,5 +92,5 @@ export function cellOf(column: ExportColumn, item: ExportItem): string | number 
     default:
       column.type satisfies never
   }
-  throw new ShapeChanged(column.name)
+  throw new ShapeChangedError(column.name)
 }

@@ -1,9 +1,9 @@
 import { closeSync, openSync, writeSync } from 'node:fs'
 import { ParquetWriter, fileWriter } from 'hyparquet-writer'
-import { cellOf, type CellType, type ExportColumn, type ExportItem } from './columns.ts'
+import { toCell, type CellType, type ExportColumn, type ExportItem } from './columns.ts'
 
-export const FORMATS = ['parquet', 'csv', 'ndjson'] as const
-export type ExportFormat = (typeof FORMATS)[number]
+export const EXPORT_FORMATS = ['parquet', 'csv', 'ndjson'] as const
+export type ExportFormat = (typeof EXPORT_FORMATS)[number]
 
 /** Takes items a page at a time; what it was given is in the file once it is finished. */
 export interface ItemWriter {
@@ -14,17 +14,17 @@ export interface ItemWriter {
 export function openWriter(format: ExportFormat, file: string, columns: readonly ExportColumn[]): ItemWriter {
   switch (format) {
     case 'parquet':
-      return parquetWriter(file, columns)
+      return openParquetWriter(file, columns)
     case 'csv':
-      return lineWriter(file, `${columns.map(({ name }) => quoted(name)).join(',')}\n`, (item) => columns.map((column) => csvCell(column, item)).join(','))
+      return openLineWriter(file, `${columns.map(({ name }) => quoteCsv(name)).join(',')}\n`, (item) => columns.map((column) => formatCsvCell(column, item)).join(','))
     case 'ndjson':
-      return lineWriter(file, '', jsonLine)
+      return openLineWriter(file, '', formatJsonLine)
     default:
       return format satisfies never
   }
 }
 
-function lineWriter(file: string, head: string, lineOf: (item: ExportItem) => string): ItemWriter {
+function openLineWriter(file: string, head: string, lineOf: (item: ExportItem) => string): ItemWriter {
   const descriptor = openSync(file, 'w')
   writeSync(descriptor, head)
   return {
@@ -38,35 +38,35 @@ function writeAll(descriptor: number, bytes: Buffer): void {
 }
 
 /** The record as its own text: no number in it is ever read. */
-function jsonLine({ database, key, action, sequence, committedAt, upstreamAt, text }: ExportItem): string {
-  const envelope = JSON.stringify({ _key: key, _action: action, _sequence: sequence, _committed_at: instantText(committedAt), _upstream_at: upstreamAt, _database: database })
+function formatJsonLine({ database, key, action, sequence, committedAt, upstreamAt, text }: ExportItem): string {
+  const envelope = JSON.stringify({ _key: key, _action: action, _sequence: sequence, _committed_at: formatInstant(committedAt), _upstream_at: upstreamAt, _database: database })
   return `${envelope.slice(0, -1)},"record":${text ?? 'null'}}`
 }
 
 // ── CSV ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 /** Nothing is null; the empty text is a pair of quotes. */
-function csvCell(column: ExportColumn, item: ExportItem): string {
-  const cell = cellOf(column, item)
+function formatCsvCell(column: ExportColumn, item: ExportItem): string {
+  const cell = toCell(column, item)
   if (cell === null) return ''
-  if (column.type === 'instant') return instantText(cell as number)
-  return typeof cell === 'string' ? quoted(cell) : String(cell)
+  if (column.type === 'instant') return formatInstant(cell as number)
+  return typeof cell === 'string' ? quoteCsv(cell) : String(cell)
 }
 
-function quoted(text: string): string {
+function quoteCsv(text: string): string {
   return `"${text.replaceAll('"', '""')}"`
 }
 
-function instantText(ms: number): string {
+function formatInstant(ms: number): string {
   return new Date(ms).toISOString()
 }
 
 // ── Parquet ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 /** So many are held in memory, as one group of the file. */
-const GROUP_ROWS = 20_000
+const ROW_GROUP_SIZE = 20_000
 
-const ELEMENTS = {
+const PARQUET_TYPES = {
   boolean: { type: 'BOOLEAN' },
   double: { type: 'DOUBLE' },
   instant: { type: 'INT64', converted_type: 'TIMESTAMP_MILLIS' },
@@ -75,20 +75,20 @@ const ELEMENTS = {
   text: { type: 'BYTE_ARRAY', converted_type: 'UTF8' },
 } as const satisfies Record<CellType, object>
 
-function parquetWriter(file: string, columns: readonly ExportColumn[]): ItemWriter {
-  const schema = [{ name: 'root', num_children: columns.length }, ...columns.map(({ name, type }) => ({ name, repetition_type: 'OPTIONAL' as const, ...ELEMENTS[type] }))]
+function openParquetWriter(file: string, columns: readonly ExportColumn[]): ItemWriter {
+  const schema = [{ name: 'root', num_children: columns.length }, ...columns.map(({ name, type }) => ({ name, repetition_type: 'OPTIONAL' as const, ...PARQUET_TYPES[type] }))]
   const parquet = new ParquetWriter({ writer: fileWriter(file), schema, statistics: true })
   let pending: ExportItem[] = []
   const flush = (): void => {
     if (pending.length === 0) return
     const group = pending
     pending = []
-    void parquet.write({ rowGroupSize: group.length, columnData: columns.map((column) => ({ name: column.name, data: group.map((item) => parquetCell(column, item)) })) })
+    void parquet.write({ rowGroupSize: group.length, columnData: columns.map((column) => ({ name: column.name, data: group.map((item) => toParquetCell(column, item)) })) })
   }
   return {
     write: (items) => {
       pending.push(...items)
-      if (pending.length >= GROUP_ROWS) flush()
+      if (pending.length >= ROW_GROUP_SIZE) flush()
     },
     finish: () => {
       flush()
@@ -97,7 +97,7 @@ function parquetWriter(file: string, columns: readonly ExportColumn[]): ItemWrit
   }
 }
 
-function parquetCell(column: ExportColumn, item: ExportItem): unknown {
-  const cell = cellOf(column, item)
+function toParquetCell(column: ExportColumn, item: ExportItem): unknown {
+  const cell = toCell(column, item)
   return column.type === 'instant' && cell !== null ? new Date(cell as number) : cell
 }

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
-import type { WorkerLike } from '../config/worker.ts'
+import type { WorkerLike } from '../worker/worker.ts'
 import { type Finding } from './findings.ts'
-import { judge } from './judge.ts'
-import { observe, type ObserveOptions, type Surroundings } from './observe.ts'
+import { lintObservation } from './lint-observation.ts'
+import { observeSync, type ObserveOptions, type DatabaseEnvironment } from './observe-sync.ts'
 import { readWorkerText } from './worker-text.ts'
 
 export interface WorkerCheck {
@@ -36,9 +36,9 @@ export async function checkWorker(worker: WorkerLike, options: CheckOptions): Pr
   const syncs: SyncCheck[] = []
   for (const plan of plans) {
     options.onProgress?.(plan.sync)
-    const observation = await observe(plan, surroundingsOf(worker, plan.sync, text.speaksOfDeletes), options)
+    const observation = await observeSync(plan, environmentOf(worker, plan.sync, text.mentionsDeletes), options)
     const pages = observation.cycles.flatMap((cycle) => cycle.pages)
-    const found = judge(observation)
+    const found = lintObservation(observation)
     syncs.push({
       sync: plan.sync, mode: plan.mode, pages: pages.length, requests: observation.requests, changes: pages.reduce((sum, { changes }) => sum + changes.length, 0),
       findings: found.filter(({ finding }) => !text.isIgnored(plan.sync, finding)),
@@ -48,7 +48,7 @@ export async function checkWorker(worker: WorkerLike, options: CheckOptions): Pr
   return { findings: text.findings, syncs }
 }
 
-function surroundingsOf(worker: WorkerLike, name: string, speaksOfDeletes: boolean): Surroundings {
+function environmentOf(worker: WorkerLike, name: string, speaksOfDeletes: boolean): DatabaseEnvironment {
   const { syncs } = worker.manifest
   const own = syncs.find((sync) => sync.name === name)!
   const others = syncs.filter((sync) => sync !== own && sync.databases.some((database) => own.databases.includes(database)))

@@ -1,6 +1,6 @@
 export type Severity = 'error' | 'warning' | 'note'
 
-interface Fault {
+interface FaultDefinition {
   readonly severity: Severity
   readonly todo: string
   /** As docs/reference/rules.md numbers it. */
@@ -37,12 +37,12 @@ export const FAULTS = {
   'secret-in-code': { severity: 'error', rule: 'NX16', todo: 'Put it into .env, read it with `context.secrets.get(name)`, and have it renewed: it was in a file.' },
   unfinished: { severity: 'note', rule: 'invariant 9', todo: 'Raise --pages to see the end of the cycle.' },
   'nothing-read': { severity: 'note', rule: 'N1', todo: 'What shows only in records was not looked at. Check again when there is something to read.' },
-} as const satisfies Record<string, Fault>
+} as const satisfies Record<string, FaultDefinition>
 
-export type FaultWord = keyof typeof FAULTS
+export type FaultCode = keyof typeof FAULTS
 
 export interface Finding {
-  readonly finding: FaultWord
+  readonly finding: FaultCode
   readonly severity: Severity
   /** What was seen; never a state, a key or a record. */
   readonly seen: string
@@ -50,7 +50,7 @@ export interface Finding {
   readonly rule: string
 }
 
-export function finding(word: FaultWord, seen: string, severity?: Severity): Finding {
-  const fault: Fault = FAULTS[word]
+export function createFinding(word: FaultCode, seen: string, severity?: Severity): Finding {
+  const fault: FaultDefinition = FAULTS[word]
   return { finding: word, severity: severity ?? fault.severity, seen, todo: fault.todo, rule: fault.rule }
 }

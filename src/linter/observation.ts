@@ -10,10 +10,10 @@ export interface Observation {
   readonly isSwept: boolean
   readonly pagesMax: number
   readonly cycles: readonly ObservedCycle[]
-  readonly repeats: readonly Repeat[]
+  readonly repeats: readonly PageRepeat[]
   /** A page beyond the last one, asked for with the state that the last one gave. */
-  readonly beyond: readonly ObservedChange[] | null
-  readonly strays: readonly Stray[]
+  readonly changesAfterEnd: readonly ObservedChange[] | null
+  readonly globalAccesses: readonly GlobalAccess[]
   readonly requests: number
 }
 
@@ -31,8 +31,8 @@ export interface ObservedCycle {
 }
 
 export interface ObservedPage {
-  readonly asked: string | null
-  readonly next: string | null
+  readonly requestedState: string | null
+  readonly nextState: string | null
   readonly hasMore: boolean
   readonly changes: readonly ObservedChange[]
 }
@@ -41,15 +41,15 @@ export interface ObservedChange {
   readonly type: 'upsert' | 'delete'
   readonly key: string
   /** Database and key. */
-  readonly place: string
+  readonly rowId: string
   /** The record, as a digest. */
-  readonly content: string
+  readonly contentDigest: string
   /** Of the source, canonical. */
-  readonly at: string | null
+  readonly upstreamAt: string | null
 }
 
 /** One page, asked for once more with the same state. */
-export interface Repeat {
+export interface PageRepeat {
   readonly page: number
   readonly first: readonly ObservedChange[]
   readonly second: readonly ObservedChange[]
@@ -58,8 +58,8 @@ export interface Repeat {
 }
 
 /** Code of the worker reached for something that the context gives. */
-export interface Stray {
-  readonly what: 'clock' | 'chance' | 'fetch'
+export interface GlobalAccess {
+  readonly kind: 'clock' | 'chance' | 'fetch'
   /** File and line. */
-  readonly where: string
+  readonly location: string
 }

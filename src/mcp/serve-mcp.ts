@@ -3,14 +3,14 @@ import { Ajv } from 'ajv'
 import { ERROR_CODES, isSyncError, SyncError, type JsonValue } from '../contract/index.ts'
 import { maskSecrets } from '../redaction/known-secrets.ts'
 import { stringifyJson } from '../values/json.ts'
-import type { Desk } from './desk.ts'
+import type { ToolContext } from './tool-context.ts'
 import { queryTool } from './query-tool.ts'
 import { readTools } from './read-tools.ts'
-import type { Tool } from './tool.ts'
+import type { McpTool } from './tool.ts'
 import { writeTools } from './write-tools.ts'
 
 export interface McpOptions {
-  readonly desk: Desk
+  readonly context: ToolContext
   readonly version: string
   /** Offers the tools that change something. */
   readonly allowWrites: boolean
@@ -19,20 +19,20 @@ export interface McpOptions {
   readonly signal: AbortSignal
 }
 
-const TOOLS: readonly Tool[] = [...readTools, queryTool, ...writeTools]
+const TOOLS: readonly McpTool[] = [...readTools, queryTool, ...writeTools]
 
 /** Answers an agent on standard input and output, until it leaves or the signal says so. */
-export async function serveMcp({ desk, version, allowWrites, stdin, stdout, signal }: McpOptions): Promise<void> {
+export async function serveMcp({ context: desk, version, allowWrites, stdin, stdout, signal }: McpOptions): Promise<void> {
   const { Server, StdioServerTransport, ListToolsRequestSchema, CallToolRequestSchema, McpError, ErrorCode } = await loadSdk()
   const offered = TOOLS.filter(({ writes }) => allowWrites || !writes)
   const ajv = new Ajv({ useDefaults: true, strict: false, allowUnionTypes: true })
-  const checks = new Map(offered.map((tool) => [tool.name, ajv.compile<Record<string, unknown>>(tool.input)]))
+  const checks = new Map(offered.map((tool) => [tool.name, ajv.compile<Record<string, unknown>>(tool.inputSchema)]))
   const server = new Server({ name: 'tidemark', version }, {
     capabilities: { tools: {} },
     instructions: `Databases that Tidemark keeps as exact copies of other systems, for tenant ${desk.tenant}. Begin with list_databases.${allowWrites ? '' : ' Nothing can be changed from here.'}`,
   })
   server.setRequestHandler(ListToolsRequestSchema, async () => ({
-    tools: offered.map(({ name, description, input, writes }) => ({
+    tools: offered.map(({ name, description, inputSchema: input, writes }) => ({
       name, description, inputSchema: input, annotations: { readOnlyHint: !writes, destructiveHint: false, idempotentHint: true, openWorldHint: false },
     })),
   }))
@@ -48,7 +48,7 @@ export async function serveMcp({ desk, version, allowWrites, stdin, stdout, sign
       return { content: [{ type: 'text' as const, text: stringifyJson((await tool.run(desk, given)) as JsonValue) }] }
     } catch (error) {
       // For the agent to read and to do better; what is not ours to tell stays in the log.
-      return { isError: true, content: [{ type: 'text' as const, text: describe(error) }] }
+      return { isError: true, content: [{ type: 'text' as const, text: describeError(error) }] }
     }
   })
   const left = new Promise<void>((resolve) => {
@@ -63,7 +63,7 @@ export async function serveMcp({ desk, version, allowWrites, stdin, stdout, sign
   await server.close()
 }
 
-function describe(error: unknown): string {
+function describeError(error: unknown): string {
   if (!isSyncError(error)) return `INTERNAL: ${ERROR_CODES.INTERNAL.advice}`
   return `${error.code}: ${maskSecrets(error.message)}${error.code === 'ARGUMENT_INVALID' ? '' : ` ${ERROR_CODES[error.code].advice}`}`
 }

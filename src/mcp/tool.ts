@@ -1,29 +1,29 @@
 import { SyncError, type Store } from '../contract/index.ts'
-import type { Desk } from './desk.ts'
+import type { ToolContext } from './tool-context.ts'
 
 /** One thing an agent can do here. */
-export interface Tool {
+export interface McpTool {
   readonly name: string
   readonly description: string
   /** JSON Schema of the arguments; they are checked by it before `run` sees them. */
-  readonly input: { readonly type: 'object'; readonly [keyword: string]: unknown }
+  readonly inputSchema: { readonly type: 'object'; readonly [keyword: string]: unknown }
   readonly writes: boolean
   /** A document that `bounded` cuts to size. */
-  run(desk: Desk, given: Given): Promise<object>
+  run(desk: ToolContext, given: ToolArguments): Promise<object>
 }
 
-export type Given = Readonly<Record<string, unknown>>
+export type ToolArguments = Readonly<Record<string, unknown>>
 
-export const NAME = { type: 'string', minLength: 1, maxLength: 63 } as const
-export const KEY = { type: 'string', minLength: 1, maxLength: 1_024 } as const
+export const NAME_SCHEMA = { type: 'string', minLength: 1, maxLength: 63 } as const
+export const KEY_SCHEMA = { type: 'string', minLength: 1, maxLength: 1_024 } as const
 
-export function input(properties: Readonly<Record<string, unknown>>, required: readonly string[] = []): Tool['input'] {
+export function objectSchema(properties: Readonly<Record<string, unknown>>, required: readonly string[] = []): McpTool['inputSchema'] {
   return { type: 'object', properties, required, additionalProperties: false }
 }
 
 /** Of a database that is there; who asks for another one is told which there are. */
-export async function databaseIn(desk: Desk, name: unknown): Promise<{ store: Store; table: string; hasDeleted: boolean }> {
-  const store = await desk.reading()
+export async function findDatabase(desk: ToolContext, name: unknown): Promise<{ store: Store; table: string; hasDeleted: boolean }> {
+  const store = await desk.openExistingStore()
   const databases = store === null ? [] : await store.databases()
   const found = databases.find((database) => database.name === name)
   if (store === null || found === undefined) {
@@ -32,8 +32,8 @@ export async function databaseIn(desk: Desk, name: unknown): Promise<{ store: St
   return { store, table: found.table, hasDeleted: found.hasDeleted === true }
 }
 
-export function iso(ms: number): string
-export function iso(ms: number | null): string | null
-export function iso(ms: number | null): string | null {
+export function isoTime(ms: number): string
+export function isoTime(ms: number | null): string | null
+export function isoTime(ms: number | null): string | null {
   return ms === null ? null : new Date(ms).toISOString()
 }

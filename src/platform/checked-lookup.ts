@@ -1,10 +1,10 @@
 import type { LookupFunction } from 'node:net'
 import { callbackify } from 'node:util'
-import type { Address, Resolve } from './resolve.ts'
+import type { ResolvedAddress, ResolveHost } from './resolve-host.ts'
 
 /** The connection goes to an address that was checked, not to a name that may lead elsewhere a moment later. */
-export function checkedLookup(resolve: Resolve, isAllowed: (address: string) => boolean, refusal: () => Error): LookupFunction {
-  const lookUp = callbackify(async (hostname: string): Promise<Address[]> => {
+export function createCheckedLookup(resolve: ResolveHost, isAllowed: (address: string) => boolean, refusal: () => Error): LookupFunction {
+  const lookUp = callbackify(async (hostname: string): Promise<ResolvedAddress[]> => {
     const addresses = await resolve(hostname)
     if (addresses.length === 0) throw new Error('the name has no address')
     // All of them: whichever answers first is connected to.

@@ -9,11 +9,11 @@ export const systemClock: Clock = {
     signal?.throwIfAborted()
     // Counted on the monotonic clock: somebody setting the wall clock must not stretch or end a wait.
     const end = performance.now() + ms
-    for (let left = ms; left > 0; left = end - performance.now()) await timer(Math.min(Math.ceil(left), TIMER_MAX_MS), signal)
+    for (let left = ms; left > 0; left = end - performance.now()) await waitForTimer(Math.min(Math.ceil(left), TIMER_MAX_MS), signal)
   },
 }
 
-function timer(ms: number, signal: AbortSignal | undefined): Promise<void> {
+function waitForTimer(ms: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
     function abort(): void {
       clearTimeout(timeout)

@@ -13,18 +13,18 @@ export interface LogOptions {
   context?: () => LogFields
 }
 
-const TEXT_MAX = 2_000
+const TEXT_CHARACTERS_MAX = 2_000
 const FIELDS_MAX = 40
 /** What JSON leaves as it is and a terminal or a log viewer acts on: control and direction characters, line separators. */
-const UNSAFE = /[\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g
+const UNSAFE_CHARACTERS = /[\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g
 
 /** JSON lines. Only plain values get in: an object might carry state, a record or a secret along (invariant 10). */
 export function createLog(options: LogOptions = {}): Log {
-  const { level = 'warn', write = toStandardError, now = Date.now, context } = options
+  const { level = 'warn', write = writeToStandardError, now = Date.now, context } = options
   const threshold = LOG_LEVELS.indexOf(level)
   function writer(name: Exclude<LogLevel, 'silent'>): (message: string, fields?: LogFields) => void {
     if (LOG_LEVELS.indexOf(name) < threshold) return () => {}
-    return (message, fields) => write(line(name, message, context === undefined ? fields : { ...fields, ...context() }, now()))
+    return (message, fields) => write(formatLine(name, message, context === undefined ? fields : { ...fields, ...context() }, now()))
   }
   return { debug: writer('debug'), info: writer('info'), warn: writer('warn'), error: writer('error') }
 }
@@ -36,28 +36,28 @@ export function parseLogLevel(text: string): LogLevel {
   throw new SyncError('ARGUMENT_INVALID', `TIDEMARK_LOG is ${JSON.stringify(text.slice(0, 40))}; it is one of ${LOG_LEVELS.join(', ')}.`)
 }
 
-function line(level: string, message: string, fields: LogFields = {}, at: number): string {
-  const head = { time: new Date(at).toISOString(), level, message: capped(message) }
+function formatLine(level: string, message: string, fields: LogFields = {}, at: number): string {
+  const head = { time: new Date(at).toISOString(), level, message: maskAndTruncate(message) }
   const plain = Object.entries(fields)
     // No field can pass itself off as the time, the level or the message.
     .filter(([name, value]) => value !== undefined && !Object.hasOwn(head, name))
     .slice(0, FIELDS_MAX)
-    .map(([name, value]) => [capped(name), plainValue(value)] as const)
+    .map(([name, value]) => [maskAndTruncate(name), toPlainValue(value)] as const)
   const json = JSON.stringify({ ...head, ...Object.fromEntries(plain) })
-  return `${json.replace(UNSAFE, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)}\n`
+  return `${json.replace(UNSAFE_CHARACTERS, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)}\n`
 }
 
-function plainValue(value: unknown): string | number | boolean | null {
-  if (typeof value === 'string') return capped(value)
+function toPlainValue(value: unknown): string | number | boolean | null {
+  if (typeof value === 'string') return maskAndTruncate(value)
   if (typeof value === 'number' || typeof value === 'boolean' || value === null) return value
   return '[omitted]'
 }
 
-function capped(given: string): string {
+function maskAndTruncate(given: string): string {
   const text = maskSecrets(given)
-  return text.length <= TEXT_MAX ? text : `${text.slice(0, TEXT_MAX)}… (${text.length} characters)`
+  return text.length <= TEXT_CHARACTERS_MAX ? text : `${text.slice(0, TEXT_CHARACTERS_MAX)}… (${text.length} characters)`
 }
 
-function toStandardError(text: string): void {
+function writeToStandardError(text: string): void {
   process.stderr.write(text)
 }

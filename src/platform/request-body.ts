@@ -1,13 +1,13 @@
 import { Readable } from 'node:stream'
 import type { ReadableStream as NodeReadableStream } from 'node:stream/web'
 
-export interface SentBody {
+export interface EncodedRequestBody {
   readonly headers: ReadonlyArray<readonly [string, string]>
   readonly body: Readable | Uint8Array | string | null
 }
 
 /** A body in any form that fetch takes, with the content type that fetch would give it. */
-export function requestBody(body: RequestInit['body'] | null): SentBody {
+export function encodeRequestBody(body: RequestInit['body'] | null): EncodedRequestBody {
   if (body === null || body === undefined) return { headers: [], body: null }
   if (typeof body === 'string') return { headers: [['content-type', 'text/plain;charset=UTF-8']], body }
   if (body instanceof URLSearchParams) return { headers: [['content-type', 'application/x-www-form-urlencoded;charset=UTF-8']], body: body.toString() }

@@ -1,14 +1,14 @@
 import { maskSecrets } from '../redaction/known-secrets.ts'
-import { isOwnCode, stackFrames } from '../values/stack-frames.ts'
+import { isOwnCode, parseStackFrames } from '../values/stack-frames.ts'
 
-type Report = (message: string) => void
+type ReportException = (message: string) => void
 
-const guards = new Set<Report>()
+const reporters = new Set<ReportException>()
 
 /** While the guard is there, an exception from a timer or listener of a connector is reported instead of ending the process. */
-export function guardStrayExceptions(report: Report): { remove(): void } {
-  guards.add(report)
-  return { remove: () => void guards.delete(report) }
+export function guardStrayExceptions(report: ReportException): { remove(): void } {
+  reporters.add(report)
+  return { remove: () => void reporters.delete(report) }
 }
 
 /**
@@ -16,9 +16,9 @@ export function guardStrayExceptions(report: Report): { remove(): void } {
  * package's own code: there a promise of ours is broken, and going on could make it worse.
  */
 export function reportStrayException(error: unknown): boolean {
-  const first = stackFrames(error)[0]
-  if (guards.size === 0 || first === undefined || isOwnCode(first)) return false
+  const first = parseStackFrames(error)[0]
+  if (reporters.size === 0 || first === undefined || isOwnCode(first)) return false
   const message = error instanceof Error ? `${error.name}: ${error.message}` : typeof error
-  for (const report of guards) report(`${maskSecrets(message)} (${first.path}:${first.line})`)
+  for (const report of reporters) report(`${maskSecrets(message)} (${first.path}:${first.line})`)
   return true
 }

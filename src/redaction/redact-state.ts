@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { StateText } from '../contract/index.ts'
-import { canonicalInstant } from '../values/instant.ts'
+import { canonicalizeInstant } from '../values/instant.ts'
 
 /** What may be seen of a state by whoever looks over the shoulder: enough to tell two apart, nothing of what is inside. */
 export interface RedactedState {
@@ -9,15 +9,15 @@ export interface RedactedState {
 }
 
 export function redactState(state: StateText): RedactedState | null {
-  return state === null ? null : { digest8: digest8(state), bytes: Buffer.byteLength(state) }
+  return state === null ? null : { digest8: computeShortDigest(state), bytes: Buffer.byteLength(state) }
 }
 
 /** A tidemark is a time, or the last cursor of a source without times; a cursor is a piece of state. */
-export function showTidemark(tidemark: string | null, reveal: boolean): string | null {
-  if (tidemark === null || reveal || canonicalInstant(tidemark) !== null) return tidemark
-  return `#${digest8(tidemark)}`
+export function redactTidemark(tidemark: string | null, reveal: boolean): string | null {
+  if (tidemark === null || reveal || canonicalizeInstant(tidemark) !== null) return tidemark
+  return `#${computeShortDigest(tidemark)}`
 }
 
-function digest8(text: string): string {
+function computeShortDigest(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, 8)
 }

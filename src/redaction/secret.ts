@@ -1,4 +1,4 @@
-import { MASK, noteSecret } from './known-secrets.ts'
+import { MASK, registerSecret } from './known-secrets.ts'
 
 /** A value that shows itself only when asked: not in a template, in JSON, in a log line, nor as the cause of an error. */
 export class Secret {
@@ -6,7 +6,7 @@ export class Secret {
 
   constructor(value: string) {
     this.#value = value
-    noteSecret(value)
+    registerSecret(value)
   }
 
   /** Only for what goes over the wire. */

@@ -1,7 +1,7 @@
 import { SyncError, type Store } from '../contract/index.ts'
 import type { KeyRing } from './key-ring.ts'
 import { KEY_BYTES, seal, unseal, type RandomBytes } from './seal.ts'
-import { openText, partsOf, sealText } from './sealed-text.ts'
+import { unsealText, parseSealedText, sealText } from './sealed-text.ts'
 
 export interface DataKey {
   readonly id: string
@@ -11,14 +11,14 @@ export interface DataKey {
 /** The keys that seal one tenant's states. They live in the store, wrapped; unwrapped they are only ever in memory. */
 export class DataKeys {
   readonly #store: Store
-  readonly #ring: KeyRing
+  readonly #keyRing: KeyRing
   readonly #random: RandomBytes
   #known = new Map<string, DataKey>()
   #newest: DataKey | null = null
 
   constructor(store: Store, ring: KeyRing, random: RandomBytes) {
     this.#store = store
-    this.#ring = ring
+    this.#keyRing = ring
     this.#random = random
   }
 
@@ -28,7 +28,7 @@ export class DataKeys {
   }
 
   /** The newest; the first is made when it is needed, and not before. */
-  async current(at: number): Promise<DataKey> {
+  async getOrCreateCurrent(at: number): Promise<DataKey> {
     if (this.#newest === null) await this.load()
     if (this.#newest === null) await this.add('engine', at)
     return this.#newest!
@@ -42,28 +42,28 @@ export class DataKeys {
   /** Seals from now on, in every process that hears of it; what the others sealed stays readable. */
   async add(actor: string, at: number): Promise<void> {
     const id = `d${this.#random(4).toString('hex')}`
-    await this.#refuseForeignRing()
-    const { id: wrappedBy, bytes } = this.#ring.current
-    await this.#store.putDataKey({ id, wrappedBy, wrapped: seal(bytes, this.#random(KEY_BYTES), placeOf(this.#store.tenant, id), this.#random) }, { actor, at })
+    await this.#assertKeyRingMatches()
+    const { id: wrappedBy, bytes } = this.#keyRing.current
+    await this.#store.putDataKey({ id, wrappedBy, wrapped: seal(bytes, this.#random(KEY_BYTES), buildDataKeyAad(this.#store.tenant, id), this.#random) }, { actor, at })
     await this.load()
   }
 
   /** A ring that opens nothing in the store is not the store's: a key wrapped by it would hide that the right one is missing. */
-  async #refuseForeignRing(): Promise<void> {
+  async #assertKeyRingMatches(): Promise<void> {
     const wrapping = await this.#store.wrappingKeys()
-    if (wrapping.length === 0 || wrapping.some((id) => this.#ring.find(id) !== undefined)) return
-    const have = this.#ring.keys.map((key) => key.id).join(', ')
+    if (wrapping.length === 0 || wrapping.some((id) => this.#keyRing.find(id) !== undefined)) return
+    const have = this.#keyRing.keys.map((key) => key.id).join(', ')
     throw new SyncError('KEYS_MISSING', `The states in this store are sealed with ${wrapping.join(', ')}; this process has ${have}. Nothing was changed.`)
   }
 
   /** Wraps what another key wraps with the ring's current one, one at a time: to be stopped and begun again at will. */
   async rewrap(actor: string, at: number): Promise<number> {
-    const { current } = this.#ring
+    const { current } = this.#keyRing
     let count = 0
     for (const { id, wrappedBy } of await this.#store.dataKeys()) {
       if (wrappedBy === current.id) continue
       const { bytes } = (await this.find(id))!
-      const wrapped = seal(current.bytes, bytes, placeOf(this.#store.tenant, id), this.#random)
+      const wrapped = seal(current.bytes, bytes, buildDataKeyAad(this.#store.tenant, id), this.#random)
       if (await this.#store.putDataKey({ id, wrappedBy: current.id, wrapped }, { actor, at, replaces: wrappedBy })) count++
     }
     return count
@@ -74,11 +74,11 @@ export class DataKeys {
    * no text of an older key any more. A run that was cut off is continued by the next, with the key it had made. Keys that
    * seal nothing any more are deleted; those that the audit log needs stay, wrapped by the ring's current key.
    */
-  async replace(actor: string, at: number, progress: (resealed: number) => void = () => {}): Promise<{ resealed: number; removed: readonly string[]; kept: readonly string[] }> {
+  async rotate(actor: string, at: number, progress: (resealed: number) => void = () => {}): Promise<{ resealed: number; removed: readonly string[]; kept: readonly string[] }> {
     const stored = await this.#store.dataKeys()
     const newest = stored.at(-1)
     if (newest === undefined) return { resealed: 0, removed: [], kept: [] }
-    const isUnfinished = newest.wrappedBy === this.#ring.current.id && (await this.#store.sealedTexts({ except: newest.id, limit: 1 })).length > 0
+    const isUnfinished = newest.wrappedBy === this.#keyRing.current.id && (await this.#store.sealedTexts({ except: newest.id, limit: 1 })).length > 0
     if (!isUnfinished) await this.add(actor, at)
     await this.load()
     const resealed = await this.#resealAll(this.#newest!, progress)
@@ -96,12 +96,12 @@ export class DataKeys {
       if (texts.length === 0) return resealed
       for (const sealed of texts) {
         const { worker, sync, column, text } = sealed
-        const parts = partsOf(text)
+        const parts = parseSealedText(text)
         const opener = parts === null ? undefined : await this.find(parts.keyId)
-        const bytes = parts === null || opener === undefined ? null : openText(opener, this.#store.tenant, { worker, sync }, parts)
+        const bytes = parts === null || opener === undefined ? null : unsealText(opener, this.#store.tenant, { worker, sync }, parts)
         if (bytes === null) throw new SyncError('STATE_UNREADABLE', `What is stored of ${sync || 'the cursors'} (${column}) cannot be opened. What was sealed anew before it stays so; nothing else was changed.`)
         // What changed meanwhile was sealed with the new key by whoever changed it.
-        if (await this.#store.reseal(sealed, sealText(key, this.#store.tenant, { worker, sync }, bytes, parts!.place, this.#random))) resealed++
+        if (await this.#store.reseal(sealed, sealText(key, this.#store.tenant, { worker, sync }, bytes, parts!.purpose, this.#random))) resealed++
       }
       progress(resealed)
     }
@@ -116,12 +116,12 @@ export class DataKeys {
   }
 
   #unwrap(id: string, wrappedBy: string, wrapped: string): DataKey {
-    const master = this.#ring.find(wrappedBy)
+    const master = this.#keyRing.find(wrappedBy)
     if (master === undefined) {
-      const have = this.#ring.keys.map((key) => key.id).join(', ')
+      const have = this.#keyRing.keys.map((key) => key.id).join(', ')
       throw new SyncError('STATE_UNREADABLE', `The states of tenant ${this.#store.tenant} are sealed with key ${wrappedBy}; this process has ${have}. Nothing was changed.`)
     }
-    const bytes = unseal(master.bytes, wrapped, placeOf(this.#store.tenant, id))
+    const bytes = unseal(master.bytes, wrapped, buildDataKeyAad(this.#store.tenant, id))
     if (bytes === null) throw new SyncError('STATE_UNREADABLE', `Data key ${id} of tenant ${this.#store.tenant} was tampered with: key ${wrappedBy} does not open it. Nothing was changed.`)
     return { id, bytes }
   }
@@ -129,6 +129,6 @@ export class DataKeys {
 
 const RESEAL_BATCH = 200
 
-function placeOf(tenant: string, id: string): string {
+function buildDataKeyAad(tenant: string, id: string): string {
   return JSON.stringify(['tidemark data key', 1, tenant, id])
 }

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { SyncError } from '../contract/index.ts'
-import { noteSecret } from '../redaction/known-secrets.ts'
+import { registerSecret } from '../redaction/known-secrets.ts'
 import { KEY_BYTES, type RandomBytes } from './seal.ts'
 
 /** A key that is never in the store: it wraps the tenants' data keys. */
@@ -33,21 +33,21 @@ export function parseKeyRing(text: string, from: string): KeyRing {
     const bytes = Buffer.from(word, 'base64')
     // Never the text itself: it may be a key with a slip in it.
     if (!/^[\w+/-]+={0,2}$/.test(word) || bytes.length !== KEY_BYTES) throw new SyncError('KEYS_MISSING', `Key ${at + 1} in ${from} is not ${KEY_BYTES} bytes in base64.`)
-    noteSecret(word)
-    return masterKey(bytes)
+    registerSecret(word)
+    return toMasterKey(bytes)
   })
   if (keys.length === 0) throw new SyncError('KEYS_MISSING', `There is no key in ${from}.`)
   return new KeyRing(keys)
 }
 
-export function makeMasterKey(random: RandomBytes): MasterKey {
-  return masterKey(random(KEY_BYTES))
+export function generateMasterKey(random: RandomBytes): MasterKey {
+  return toMasterKey(random(KEY_BYTES))
 }
 
-export function keyText({ bytes }: MasterKey): string {
+export function encodeMasterKey({ bytes }: MasterKey): string {
   return bytes.toString('base64')
 }
 
-function masterKey(bytes: Buffer): MasterKey {
+function toMasterKey(bytes: Buffer): MasterKey {
   return { id: `k${hash('sha256', bytes, 'hex').slice(0, 8)}`, bytes }
 }

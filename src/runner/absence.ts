@@ -1,8 +1,8 @@
 import type { CycleRecord, LogEntry, Mode, QuarantineEntry } from '../contract/index.ts'
-import { canonicalInstant, instantMs } from '../values/instant.ts'
+import { canonicalizeInstant, instantToMs } from '../values/instant.ts'
 
 /** How far one sync of the database has come. */
-export interface Coverage {
+export interface SyncProgress {
   readonly sync: string
   readonly mode: Mode
   readonly role: 'backfill' | 'delta' | null
@@ -14,7 +14,7 @@ export interface Coverage {
 }
 
 /** What the source says of the key now. */
-export type SourceSays =
+export type SourceLookupResult =
   | { readonly kind: 'has'; readonly sync: string; readonly updatedAt: string | null }
   | { readonly kind: 'has_not'; readonly sync: string }
   /** It cannot be asked for one record, or could not just now. */
@@ -23,20 +23,20 @@ export type SourceSays =
 export interface AbsenceFacts {
   readonly database: string
   readonly key: string
-  readonly isThere: boolean
+  readonly exists: boolean
   /** The newest entry of the key; null when there never was one. */
-  readonly last: LogEntry | null
+  readonly lastEntry: LogEntry | null
   /** Of the cycle that wrote it, if it is still on record. */
-  readonly lastMode: Mode | null
+  readonly lastEntryMode: Mode | null
   readonly quarantined: QuarantineEntry | null
-  readonly coverage: readonly Coverage[]
-  readonly source: SourceSays
+  readonly progress: readonly SyncProgress[]
+  readonly source: SourceLookupResult
 }
 
-export type Verdict = 'present' | 'quarantined' | 'deleted' | 'swept' | 'never_read' | 'not_yet' | 'left_out' | 'not_in_source' | 'unknown'
+export type AbsenceCause = 'present' | 'quarantined' | 'deleted' | 'swept' | 'never_read' | 'not_yet' | 'left_out' | 'not_in_source' | 'unknown'
 
 export interface Absence {
-  readonly verdict: Verdict
+  readonly verdict: AbsenceCause
   readonly why: string
   readonly advice: string
   /** The cycle that should have brought the row. */
@@ -44,11 +44,11 @@ export interface Absence {
 }
 
 /** Why a row is not there, from what is known: the log, the quarantine, how far each sync has come, and what the source says now. */
-export function judgeAbsence(facts: AbsenceFacts): Absence {
-  const { database, key, isThere, last, quarantined, coverage, source } = facts
-  const full = runOf(coverage, 'replace')
+export function explainAbsence(facts: AbsenceFacts): Absence {
+  const { database, key, exists: isThere, lastEntry: last, quarantined, progress: coverage, source } = facts
+  const full = runArgumentFor(coverage, 'replace')
   const newer = quarantined !== null && (last === null || quarantined.at > last.committedAt)
-  const answer = (verdict: Verdict, why: string, advice: string, should: Absence['should'] = null): Absence => ({ verdict, why, advice, should })
+  const answer = (verdict: AbsenceCause, why: string, advice: string, should: Absence['should'] = null): Absence => ({ verdict, why, advice, should })
 
   if (isThere) return answer('present', `${database} has it.`, `Run \`tidemark why ${database} ${key}\` to see how it came.`)
   if (newer) {
@@ -56,39 +56,39 @@ export function judgeAbsence(facts: AbsenceFacts): Absence {
       `Repair the record in the source, or the schema in the worker; then run \`tidemark run ${full}\`.`)
   }
   if (last?.action === 'deleted') {
-    const swept = facts.lastMode === 'replace'
+    const swept = facts.lastEntryMode === 'replace'
     const by = `page ${last.page} of cycle ${last.cycle} of ${last.sync}`
     const why = swept ? `It was swept with ${by}: that cycle read everything, and this was not in it.` : `It was deleted by ${by}: the source said so.`
-    return answer(swept ? 'swept' : 'deleted', `${why}${NOW[source.kind]}`,
+    return answer(swept ? 'swept' : 'deleted', `${why}${SOURCE_RESULT_TEXT[source.kind]}`,
       source.kind === 'has' ? `Run \`tidemark run ${full}\`.` : source.kind === 'has_not' ? 'Nothing: the copy is right.' : `Look in the source. If it is there, run \`tidemark run ${full}\`.`)
   }
   if (coverage.every(({ lastComplete }) => lastComplete === null)) {
-    return answer('never_read', `No sync of ${database} has been through yet.${NOW[source.kind]}`, `Run \`tidemark run ${full}\`.`)
+    return answer('never_read', `No sync of ${database} has been through yet.${SOURCE_RESULT_TEXT[source.kind]}`, `Run \`tidemark run ${full}\`.`)
   }
   if (source.kind === 'unasked') return answer('unknown', `It has never been here, and the source was not asked: ${source.reason}`, `Look in the source. If it is there, run \`tidemark run ${full}\` and ask again.`)
   if (source.kind === 'has_not') return answer('not_in_source', `It has never been here, and the source has nothing under this key.`, 'Compare the key with one that is there, letter by letter.')
-  const should = cycleFor(coverage, source.updatedAt)
-  if (should === null) return answer('not_yet', `The source has it${source.updatedAt === null ? '' : `, changed ${source.updatedAt}`}; no cycle has come that far.`, `Run \`tidemark run ${runOf(coverage, 'incremental')}\`.`)
+  const should = findExpectedCycle(coverage, source.updatedAt)
+  if (should === null) return answer('not_yet', `The source has it${source.updatedAt === null ? '' : `, changed ${source.updatedAt}`}; no cycle has come that far.`, `Run \`tidemark run ${runArgumentFor(coverage, 'incremental')}\`.`)
   return answer('left_out', `The source has it, and cycle ${should.cycle} of ${should.sync} should have brought it.`,
     `Run \`tidemark run ${full}\`. If it is still missing then, the list that sync reads leaves it out: look at its filter, and at what its credentials may see.`, should)
 }
 
-const NOW: Record<SourceSays['kind'], string> = {
+const SOURCE_RESULT_TEXT: Record<SourceLookupResult['kind'], string> = {
   has: ' The source has it now.', has_not: ' The source has nothing under this key.', unasked: '',
 }
 
 /** The sync that would bring it: one of the mode, or else any. */
-function runOf(coverage: readonly Coverage[], mode: Mode): string {
+function runArgumentFor(coverage: readonly SyncProgress[], mode: Mode): string {
   const found = coverage.find((sync) => sync.mode === mode) ?? coverage[0]!
   return found.role === 'backfill' ? `${found.sync.replace(/-backfill$/, '')} --backfill` : found.sync
 }
 
 /** A full reading begun after the change, or a delta whose tidemark has passed it. Without a time nobody can tell; then the newest full one. */
-function cycleFor(coverage: readonly Coverage[], updatedAt: string | null): Absence['should'] {
-  const changed = updatedAt === null ? null : canonicalInstant(updatedAt)
+function findExpectedCycle(coverage: readonly SyncProgress[], updatedAt: string | null): Absence['should'] {
+  const changed = updatedAt === null ? null : canonicalizeInstant(updatedAt)
   for (const { sync, mode, tidemark, lastComplete } of coverage) {
     if (lastComplete === null) continue
-    const passed = mode === 'replace' ? changed === null || lastComplete.startedAt > instantMs(changed) : changed !== null && tidemark !== null && canonicalInstant(tidemark) !== null && canonicalInstant(tidemark)! >= changed
+    const passed = mode === 'replace' ? changed === null || lastComplete.startedAt > instantToMs(changed) : changed !== null && tidemark !== null && canonicalizeInstant(tidemark) !== null && canonicalizeInstant(tidemark)! >= changed
     if (passed) return { sync, cycle: lastComplete.cycle }
   }
   return null

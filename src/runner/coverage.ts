@@ -1,4 +1,4 @@
-import type { CycleRecord, Mode, Outline, Standing, StateText } from '../contract/index.ts'
+import type { CycleRecord, Mode, CheckpointSummary, SyncStatusRow, StateText } from '../contract/index.ts'
 import type { PairPlan } from '../engine/sync-plan.ts'
 
 /** What of the source's history is in the copy, from its beginning on the left to the tidemark on the right. */
@@ -28,52 +28,52 @@ export interface CoverageFacts {
   readonly frontier: Frontier | null
   readonly pair: PairPlan | undefined
   /** Changes were lost; see backfillOf. An order in the store says so too. */
-  readonly isLacking?: boolean
+  readonly hasLostChanges?: boolean
   /** The standings of the same worker, by name: of a pair, both halves tell. */
-  readonly others: ReadonlyMap<string, Standing>
+  readonly siblings: ReadonlyMap<string, SyncStatusRow>
 }
 
-export function coverageOf(standing: Standing, { mode, frontier, pair, isLacking = false, others }: CoverageFacts): Coverage {
-  if (pair?.role === 'delta') return pairCoverage(standing, others.get(pair.backfill), isLacking)
-  if (frontier !== null) return frontierCoverage(standing, frontier)
+export function computeCoverage(standing: SyncStatusRow, { mode, frontier, pair, hasLostChanges: isLacking = false, siblings: others }: CoverageFacts): Coverage {
+  if (pair?.role === 'delta') return computePairCoverage(standing, others.get(pair.backfill), isLacking)
+  if (frontier !== null) return computeFrontierCoverage(standing, frontier)
   const kind = mode === 'replace' ? 'snapshot' : 'stream'
-  const { parts, words } = wholeOf(standing, kind === 'snapshot' ? 'the list' : 'history', isLacking)
-  return { kind, parts, words, progress: progressOf(standing) }
+  const { parts, words } = describeWhole(standing, kind === 'snapshot' ? 'the list' : 'history', isLacking)
+  return { kind, parts, words, progress: computeProgress(standing) }
 }
 
-type Told = Pick<Coverage, 'parts' | 'words'>
+type CoverageDescription = Pick<Coverage, 'parts' | 'words'>
 
-function wholeOf(standing: Standing, what: string, isLacking: boolean): Told {
+function describeWhole(standing: SyncStatusRow, what: string, isLacking: boolean): CoverageDescription {
   const { lastSuccessAt, inflight, failures, backfillNeeded } = standing.checkpoint
-  const one = (state: CoveragePart['state'], words: string): Told => ({ parts: [{ state, share: 1, what: words }], words })
+  const one = (state: CoveragePart['state'], words: string): CoverageDescription => ({ parts: [{ state, share: 1, what: words }], words })
   if (isLacking || backfillNeeded !== null) return one('hole', `Changes were lost, so all of ${what} has to be read again.`)
   if (lastSuccessAt !== null) return one('proven', `All of ${what} has been read.`)
   if (inflight === null) return one('hole', 'Nothing has been read yet.')
-  if (failures > 0) return one('hole', `Reading broke off after ${pagesOf(inflight)}; it goes on from there.`)
-  const words = `${what[0]!.toUpperCase()}${what.slice(1)} is being read for the first time: ${pagesOf(inflight)} so far.`
-  return { parts: filling(progressOf(standing), words, `The rest of ${what} has not been read yet.`), words }
+  if (failures > 0) return one('hole', `Reading broke off after ${formatPages(inflight)}; it goes on from there.`)
+  const words = `${what[0]!.toUpperCase()}${what.slice(1)} is being read for the first time: ${formatPages(inflight)} so far.`
+  return { parts: buildFillingParts(computeProgress(standing), words, `The rest of ${what} has not been read yet.`), words }
 }
 
-function pairCoverage(delta: Standing, backfill: Standing | undefined, isLacking: boolean): Coverage {
-  const past = backfill === undefined ? NEVER : wholeOf(backfill, 'the list', isLacking)
-  const recent = wholeOf(delta, 'what changed since', false)
+function computePairCoverage(delta: SyncStatusRow, backfill: SyncStatusRow | undefined, isLacking: boolean): Coverage {
+  const past = backfill === undefined ? NEVER_RAN : describeWhole(backfill, 'the list', isLacking)
+  const recent = describeWhole(delta, 'what changed since', false)
   const parts: CoveragePart[] = [
     ...past.parts.map((part) => ({ ...part, share: part.share / 2, what: `Backfill: ${part.what}` })),
     ...recent.parts.map((part) => ({ ...part, share: part.share / 2, what: `Delta: ${part.what}` })),
   ]
   // Where the backfill's anchor lies: from there on the delta tells.
   parts[past.parts.length] = { ...parts[past.parts.length]!, edge: 'anchor' }
-  return { kind: 'pair', parts, words: `Backfill: ${past.words} Delta: ${recent.words}`, progress: progressOf(delta) }
+  return { kind: 'pair', parts, words: `Backfill: ${past.words} Delta: ${recent.words}`, progress: computeProgress(delta) }
 }
 
-const NEVER: Told = { parts: [{ state: 'hole', share: 1, what: 'It never ran.' }], words: 'It never ran.' }
+const NEVER_RAN: CoverageDescription = { parts: [{ state: 'hole', share: 1, what: 'It never ran.' }], words: 'It never ran.' }
 
 export interface Frontier {
   readonly tailComplete: boolean
-  readonly isPassing: boolean
+  readonly isReadingHead: boolean
 }
 
-function frontierCoverage(standing: Standing, { tailComplete, isPassing }: Frontier): Coverage {
+function computeFrontierCoverage(standing: SyncStatusRow, { tailComplete, isReadingHead: isPassing }: Frontier): Coverage {
   const reads = standing.checkpoint.inflight !== null && standing.checkpoint.failures === 0
   const parts: CoveragePart[] = [
     ...(tailComplete ? [] : [
@@ -84,19 +84,19 @@ function frontierCoverage(standing: Standing, { tailComplete, isPassing }: Front
     ...(isPassing ? [{ state: 'filling', share: 0.15, what: 'The head: newer items are being read down to the last known one.', edge: 'head' }] as const : []),
   ]
   const words = `${tailComplete ? 'The list has been read to its end.' : 'The tail has not reached the end of the list.'} ${isPassing ? 'Newer items are being read at the head.' : 'The head stands at the newest item of the last look.'}`
-  return { kind: 'frontier', parts, words, progress: progressOf(standing) }
+  return { kind: 'frontier', parts, words, progress: computeProgress(standing) }
 }
 
 /** By its shape: what a source keeps is its own, and this one is known. */
-export function frontierOf(text: StateText): Frontier | null {
-  const state = parsed(text)
+export function parseFrontier(text: StateText): Frontier | null {
+  const state = parseState(text)
   if (typeof state !== 'object' || state === null) return null
   const { phase, anchors, tailComplete, pass } = state as Record<string, unknown>
   if ((phase !== 'forward' && phase !== 'backfill') || typeof anchors !== 'string' || typeof tailComplete !== 'boolean') return null
-  return { tailComplete, isPassing: typeof pass === 'object' && pass !== null }
+  return { tailComplete, isReadingHead: typeof pass === 'object' && pass !== null }
 }
 
-function parsed(state: StateText): unknown {
+function parseState(state: StateText): unknown {
   try {
     return state === null ? null : JSON.parse(state)
   } catch {
@@ -105,17 +105,17 @@ function parsed(state: StateText): unknown {
   }
 }
 
-function filling(progress: number | null, what: string, rest: string): CoveragePart[] {
+function buildFillingParts(progress: number | null, what: string, rest: string): CoveragePart[] {
   const share = progress ?? 0.5
   return [{ state: 'filling', share, what, edge: 'head' }, { state: 'hole', share: 1 - share, what: rest }]
 }
 
 /** Of the pages that the last complete cycle had; never quite all of them. */
-function progressOf({ checkpoint: { inflight }, recent }: Standing): number | null {
+function computeProgress({ checkpoint: { inflight }, recent }: SyncStatusRow): number | null {
   const before = inflight === null ? undefined : recent.find(({ stopReason, cycle }: CycleRecord) => stopReason === 'complete' && cycle !== inflight.cycle)
   return before === undefined || before.pages < 2 ? null : Math.min(0.95, inflight!.page / before.pages)
 }
 
-function pagesOf({ page }: NonNullable<Outline['inflight']>): string {
+function formatPages({ page }: NonNullable<CheckpointSummary['inflight']>): string {
   return page === 1 ? '1 page' : `${page} pages`
 }

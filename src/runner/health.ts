@@ -15,28 +15,28 @@ export type Health = 'HEALTHY' | 'INITIALIZING' | 'WARNING' | 'ERROR' | 'PAUSED'
 export type HealthFacts = Pick<Checkpoint, 'paused' | 'failures' | 'lastError' | 'lastSuccessAt'>
 
 /** The first cycle counts as initializing while it waits and while it runs. `backfill`: see backfillOf. */
-export function healthOf({ paused, failures, lastError, lastSuccessAt }: HealthFacts, backfill: PairBackfill | null): Health {
+export function computeHealth({ paused, failures, lastError, lastSuccessAt }: HealthFacts, backfill: PairBackfill | null): Health {
   if (paused) return 'PAUSED'
   const isLacking = backfill !== null && backfill.backfillNeeded !== null
-  const isOrdered = isLacking && backfill.isForeseen !== true
-  if (failures >= FAILURES_OF_AN_ERROR) return 'ERROR'
+  const isOrdered = isLacking && backfill.isPredicted !== true
+  if (failures >= ERROR_AFTER_FAILURES) return 'ERROR'
   if (failures > 0) {
     const remedy = lastError === null ? null : ERROR_CODES[lastError.code].remedy
     // Lost history waits for no person once the backfill is ordered.
-    const needsPerson = remedy !== null && AFTER_FAILURE[remedy].needsPerson && !(remedy === 'restart' && isOrdered)
+    const needsPerson = remedy !== null && FAILURE_EFFECTS[remedy].needsPerson && !(remedy === 'restart' && isOrdered)
     return needsPerson ? 'ERROR' : 'WARNING'
   }
   if (isLacking) return 'WARNING'
   return lastSuccessAt === null || (backfill !== null && isBackfillNeeded(backfill)) ? 'INITIALIZING' : 'HEALTHY'
 }
 
-const FAILURES_OF_AN_ERROR = 3
+const ERROR_AFTER_FAILURES = 3
 
 /**
  * What a failed cycle means for the ones after it. Only refused credentials stop the schedule: asking again with them
  * may lock the account. Everything else may heal by itself, or by a hand on the other side, and is worth a try a while later.
  */
-export const AFTER_FAILURE: Readonly<Record<Remedy, { readonly needsPerson: boolean; readonly stopsSchedule: boolean }>> = {
+export const FAILURE_EFFECTS: Readonly<Record<Remedy, { readonly needsPerson: boolean; readonly stopsSchedule: boolean }>> = {
   retry: { needsPerson: false, stopsSchedule: false },
   wait: { needsPerson: false, stopsSchedule: false },
   bug: { needsPerson: false, stopsSchedule: false },

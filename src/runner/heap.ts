@@ -2,7 +2,7 @@
 export class Heap<T> {
   readonly #isBefore: (a: T, b: T) => boolean
   readonly #items: T[] = []
-  readonly #places = new Map<T, number>()
+  readonly #indexes = new Map<T, number>()
 
   constructor(isBefore: (a: T, b: T) => boolean) {
     this.#isBefore = isBefore
@@ -17,44 +17,44 @@ export class Heap<T> {
   }
 
   add(item: T): void {
-    this.#put(item, this.#items.length)
-    this.#rise(item)
+    this.#setAt(item, this.#items.length)
+    this.#siftUp(item)
   }
 
   remove(item: T): boolean {
-    const place = this.#places.get(item)
+    const place = this.#indexes.get(item)
     if (place === undefined) return false
-    this.#places.delete(item)
+    this.#indexes.delete(item)
     const last = this.#items.pop()!
     if (last === item) return true
-    this.#put(last, place)
-    this.#rise(last)
-    this.#sink(last)
+    this.#setAt(last, place)
+    this.#siftUp(last)
+    this.#siftDown(last)
     return true
   }
 
-  #rise(item: T): void {
-    for (let place = this.#places.get(item)!; place > 0; ) {
+  #siftUp(item: T): void {
+    for (let place = this.#indexes.get(item)!; place > 0; ) {
       const above = (place - 1) >> 1
       if (!this.#isBefore(item, this.#items[above]!)) return
-      this.#put(this.#items[above]!, place)
-      this.#put(item, (place = above))
+      this.#setAt(this.#items[above]!, place)
+      this.#setAt(item, (place = above))
     }
   }
 
-  #sink(item: T): void {
-    for (let place = this.#places.get(item)!; ; ) {
+  #siftDown(item: T): void {
+    for (let place = this.#indexes.get(item)!; ; ) {
       const [left, right] = [2 * place + 1, 2 * place + 2]
       if (left >= this.#items.length) return
       const below = right < this.#items.length && this.#isBefore(this.#items[right]!, this.#items[left]!) ? right : left
       if (!this.#isBefore(this.#items[below]!, item)) return
-      this.#put(this.#items[below]!, place)
-      this.#put(item, (place = below))
+      this.#setAt(this.#items[below]!, place)
+      this.#setAt(item, (place = below))
     }
   }
 
-  #put(item: T, place: number): void {
+  #setAt(item: T, place: number): void {
     this.#items[place] = item
-    this.#places.set(item, place)
+    this.#indexes.set(item, place)
   }
 }

@@ -1,50 +1,50 @@
 import type { Store } from '../contract/index.ts'
 import type { DeclaredSync } from './declared-sync.ts'
-import { dueOf, type Due, type DueOptions, type Facts } from './due.ts'
-import { priorityOf, type Waiting } from './order.ts'
+import { computeDueTime, type DueTime, type DueOptions, type SyncFacts } from './due.ts'
+import { computePriority, type QueueItem } from './queue-order.ts'
 
 /** One sync of one tenant, and what this process knows of it. */
-export class Job implements Waiting {
+export class Job implements QueueItem {
   readonly store: Store
   readonly sync: DeclaredSync
   /** Null before it was first looked at. */
-  standing: Facts | null = null
-  due: Due | null = null
-  since = Infinity
+  facts: SyncFacts | null = null
+  due: DueTime | null = null
+  dueSince = Infinity
   priority = 0
-  readonly lot: number
+  readonly tieBreaker: number
   /** A wait of this process alone: the store could not be reached, or somebody else was faster. */
   notBefore = -Infinity
   /** Cycles in a row that could not even begin. */
-  stumbles = 0
+  backoffStep = 0
 
   constructor(store: Store, sync: DeclaredSync, lot: number) {
     this.store = store
     this.sync = sync
-    this.lot = lot
+    this.tieBreaker = lot
   }
 
   get tenant(): string {
     return this.store.tenant
   }
 
-  get name(): { tenant: string; worker: string; sync: string } {
+  get ref(): { tenant: string; worker: string; sync: string } {
     return { tenant: this.tenant, worker: this.sync.plan.worker, sync: this.sync.plan.sync }
   }
 
-  judge(options: DueOptions): void {
-    if (this.standing === null) return
-    const due = dueOf(this.sync, this.standing, options)
+  updateDue(options: DueOptions): void {
+    if (this.facts === null) return
+    const due = computeDueTime(this.sync, this.facts, options)
     this.due = due
     if (due.kind === 'never') return
     // A day of standstill must not give all it left behind a day's head start on what is asked for now.
-    this.since = Math.max(due.at, options.since)
-    this.priority = priorityOf(this.sync, due.why)
+    this.dueSince = Math.max(due.at, options.since)
+    this.priority = computePriority(this.sync, due.why)
   }
 
   /** Until when somebody is known to hold it who may be alive; -Infinity when nobody is. */
   heldUntil(isDead: (holder: string) => boolean): number {
-    const { heldBy = null, heldUntil = null } = this.standing?.checkpoint ?? {}
+    const { heldBy = null, heldUntil = null } = this.facts?.checkpoint ?? {}
     return heldBy === null || heldUntil === null || isDead(heldBy) ? -Infinity : heldUntil
   }
 

@@ -1,7 +1,7 @@
 import type { Ports, Secrets, Store, SyncRef } from '../contract/index.ts'
-import type { CycleOptions, CycleResult, Progress } from '../engine/cycle-options.ts'
+import type { CycleOptions, CycleResult, CycleProgress } from '../engine/cycle-options.ts'
 import type { DeclaredSync } from './declared-sync.ts'
-import type { Why } from './due.ts'
+import type { DueReason } from './due.ts'
 import type { SyncStatus } from './status.ts'
 
 export interface RunnerOptions {
@@ -21,7 +21,7 @@ export interface RunnerOptions {
   /** How often the store is asked what others did; every second unless said otherwise. */
   readonly pollMs?: number
   /** Syncs asked about in one round at most; 250 unless said otherwise. With more of them a trigger is seen some rounds later. */
-  readonly looksMax?: number
+  readonly pollBatchMax?: number
   /** The least time between two cycles of a continuous sync; a second unless said otherwise. */
   readonly pauseMs?: number
   readonly onEvent?: (event: RunnerEvent) => void
@@ -29,8 +29,8 @@ export interface RunnerOptions {
 
 /** What happens, for a log. Events of a cycle say whose it is. */
 export type RunnerEvent =
-  | (CycleEvent & { readonly kind: 'started'; readonly why: Why; readonly cycle: number; readonly resumed: boolean; readonly page: number })
-  | (CycleEvent & Extract<Progress, { kind: 'landed' | 'waiting' }>)
+  | (CycleEvent & { readonly kind: 'started'; readonly why: DueReason; readonly cycle: number; readonly resumed: boolean; readonly page: number })
+  | (CycleEvent & Extract<CycleProgress, { kind: 'landed' | 'waiting' }>)
   | (CycleEvent & { readonly kind: 'ended'; readonly result: CycleResult })
   /** Somebody else is at work on it: normal where several processes share a store. */
   | (CycleEvent & { readonly kind: 'held'; readonly by: string | null; readonly until: number | null })
@@ -53,7 +53,7 @@ export interface RunnerStatus {
 }
 
 /** How much one process does at once, and how much more it could. */
-export interface Places {
+export interface RunnerCapacity {
   readonly places: number
   readonly running: number
   /** Due, and waiting for a place. */
@@ -61,7 +61,7 @@ export interface Places {
 }
 
 export interface RunningCycle extends CycleEvent {
-  readonly why: Why
+  readonly why: DueReason
   readonly holder: string
   readonly startedAt: number
   /** Landed so far in this cycle; null before it began. */

@@ -1,18 +1,18 @@
-import type { Outline } from '../contract/index.ts'
-import { classify } from '../engine/classify.ts'
+import type { CheckpointSummary } from '../contract/index.ts'
+import { classifyError } from '../engine/classify-error.ts'
 import { runCycle } from '../engine/cycle.ts'
-import type { Progress } from '../engine/cycle-options.ts'
-import { Agenda } from './agenda.ts'
-import { markOf, type Facts, type Why } from './due.ts'
+import type { CycleProgress } from '../engine/cycle-options.ts'
+import { DueQueue } from './due-queue.ts'
+import { fingerprintCheckpoint, type SyncFacts, type DueReason } from './due.ts'
 import { Job } from './job.ts'
-import { oncePerSlot } from './once-per-slot.ts'
-import type { Shares } from './order.ts'
-import { backfillOf, type PairBackfill } from './pair-backfill.ts'
-import type { CycleEvent, Places, RunnerEvent, RunnerOptions, RunnerStatus, RunningCycle } from './runner-options.ts'
-import { PAUSE_MS, statusOf } from './status.ts'
+import { createOncePerSlotStore } from './once-per-slot-store.ts'
+import type { TenantLoad } from './queue-order.ts'
+import { findPairBackfill, type PairBackfill } from './pair-backfill.ts'
+import type { CycleEvent, RunnerCapacity, RunnerEvent, RunnerOptions, RunnerStatus, RunningCycle } from './runner-options.ts'
+import { CONTINUOUS_PAUSE_MS, buildSyncStatus } from './status.ts'
 import { guardStrayRejections } from '../platform/stray-rejections.ts'
 import { StoreClock } from './store-clock.ts'
-import { backoffMs, Watch, type Trouble } from './watch.ts'
+import { backoffMs, SyncWatcher, type StoreFailure } from './sync-watcher.ts'
 
 /**
  * Runs every sync when it is due, in one process or in many on one store: whoever takes the lease runs the cycle.
@@ -25,39 +25,39 @@ export class Runner {
   readonly #pollMs: number
   readonly #jobs: Job[]
   readonly #clock: StoreClock
-  readonly #watch: Watch
-  readonly #agenda = new Agenda<Job>()
+  readonly #watcher: SyncWatcher
+  readonly #queue = new DueQueue<Job>()
   /** Held by others, as far as is known. */
   readonly #held = new Set<Job>()
-  readonly #running = new Map<Job, Running>()
-  readonly #turns = new Map<string, number>()
+  readonly #running = new Map<Job, ActiveCycle>()
+  readonly #lastServed = new Map<string, number>()
   #state: RunnerStatus['state'] = 'idle'
   #loop: Promise<unknown> = Promise.resolve()
-  #nap: AbortController | null = null
+  #sleepAbort: AbortController | null = null
   #cycles = 0
 
   constructor(options: RunnerOptions) {
-    const { store, ports, tenants = [store.tenant], concurrency = 4, pollMs = 1_000, looksMax = 250, pauseMs = PAUSE_MS } = options
+    const { store, ports, tenants = [store.tenant], concurrency = 4, pollMs = 1_000, pollBatchMax: looksMax = 250, pauseMs = CONTINUOUS_PAUSE_MS } = options
     this.#options = options
     this.#concurrency = concurrency
     this.#pollMs = pollMs
-    this.#jobs = tenants.flatMap((tenant) => this.#jobsOf(tenant))
+    this.#jobs = tenants.flatMap((tenant) => this.#createJobs(tenant))
     this.#clock = new StoreClock(ports.clock)
-    this.#watch = new Watch(this.#jobs, {
-      clock: this.#clock, ports, pollMs, looksMax, pauseMs,
+    this.#watcher = new SyncWatcher(this.#jobs, {
+      clock: this.#clock, ports, pollMs, pollBatchMax: looksMax, pauseMs,
       isBusy: (job) => this.#running.has(job),
-      onSeen: (job) => this.#arrange(job),
-      onTrouble: (trouble) => this.#noteTrouble(trouble),
-      onNews: () => this.#nap?.abort(new Error('there is news')),
+      onUpdate: (job) => this.#reschedule(job),
+      onStoreFailure: (trouble) => this.#reportStoreFailure(trouble),
+      onWake: () => this.#sleepAbort?.abort(new Error('there is news')),
     })
   }
 
   /** Runs the syncs for another tenant as well, from now on. */
   addTenant(tenant: string): void {
     if (this.#jobs.some((job) => job.tenant === tenant)) return
-    const jobs = this.#jobsOf(tenant)
+    const jobs = this.#createJobs(tenant)
     this.#jobs.push(...jobs)
-    this.#watch.add(jobs)
+    this.#watcher.add(jobs)
   }
 
   /** Resolves once it is at work. A store that cannot be reached is asked again, not given up. */
@@ -68,16 +68,16 @@ export class Runner {
       this.#options.ports.log.error('a promise that nobody waited for failed', { reason: message })
       this.#emit({ kind: 'stray', message })
     })
-    const first = this.#watch.lookAround()
-    this.#watch.listen()
+    const first = this.#watcher.poll()
+    this.#watcher.subscribe()
     this.#loop = first
-      .then(() => this.#keepStarting())
-      .then(() => Promise.all([...this.#running.values()].map(({ ended }) => ended)))
+      .then(() => this.#runLoop())
+      .then(() => Promise.all([...this.#running.values()].map(({ done: ended }) => ended)))
       // A failure of the loop itself is nobody's to catch: without the guard it ends the process, and a supervisor starts another.
       .finally(async () => {
         guard.remove()
         this.#state = 'stopped'
-        await this.#watch.close()
+        await this.#watcher.close()
       })
     await first
   }
@@ -91,144 +91,144 @@ export class Runner {
     if (this.#state === 'running') this.#state = 'stopping'
     if (this.#state === 'idle') this.#state = 'stopped'
     for (const { stopping } of this.#running.values()) stopping.abort(new Error('the runner stops'))
-    this.#nap?.abort(new Error('the runner stops'))
+    this.#sleepAbort?.abort(new Error('the runner stops'))
     const patience = new AbortController()
     const lost = this.#options.ports.clock.sleep(graceMs, patience.signal).catch(() => {})
     await Promise.race([this.#loop, lost])
     patience.abort(new Error('all have ended'))
   }
 
-  places(): Places {
-    return { places: this.#concurrency, running: this.#running.size, waiting: this.#agenda.waiting(this.#clock.now()) }
+  capacity(): RunnerCapacity {
+    return { places: this.#concurrency, running: this.#running.size, waiting: this.#queue.readyCount(this.#clock.now()) }
   }
 
   status(): RunnerStatus {
     return {
       state: this.#state,
       running: [...this.#running.values()].map(({ cycle }) => ({ ...cycle })),
-      waiting: this.#agenda.waiting(this.#clock.now()),
-      syncs: this.#jobs.flatMap((job) => (job.standing === null ? [] : [statusOf(job.tenant, job.sync, { ...job.standing, backfill: this.#backfillOf(job, job.standing) }, job.due)])),
+      waiting: this.#queue.readyCount(this.#clock.now()),
+      syncs: this.#jobs.flatMap((job) => (job.facts === null ? [] : [buildSyncStatus(job.tenant, job.sync, { ...job.facts, backfill: this.#findBackfill(job, job.facts) }, job.due)])),
     }
   }
 
-  #backfillOf({ tenant, name: { worker, sync }, sync: declared }: Job, { checkpoint }: Facts): PairBackfill | null {
-    const find = (other: string): Outline | undefined =>
-      this.#jobs.find((job) => job.tenant === tenant && job.name.worker === worker && job.name.sync === other)?.standing?.checkpoint
-    return backfillOf({ sync, checkpoint }, declared, { find, now: this.#clock.now() })
+  #findBackfill({ tenant, ref: { worker, sync }, sync: declared }: Job, { checkpoint }: SyncFacts): PairBackfill | null {
+    const find = (other: string): CheckpointSummary | undefined =>
+      this.#jobs.find((job) => job.tenant === tenant && job.ref.worker === worker && job.ref.sync === other)?.facts?.checkpoint
+    return findPairBackfill({ sync, checkpoint }, declared, { findCheckpoint: find, now: this.#clock.now() })
   }
 
-  #jobsOf(tenant: string): Job[] {
+  #createJobs(tenant: string): Job[] {
     const { store, syncs, ports } = this.#options
     const own = tenant === store.tenant ? store : store.forTenant(tenant)
     return syncs.map((sync) => new Job(own, sync, ports.random.next()))
   }
 
-  async #keepStarting(): Promise<void> {
+  async #runLoop(): Promise<void> {
     while (this.#state === 'running') {
       this.#startDue()
-      await this.#rest()
-      if (this.#state !== 'running' || this.#watch.restMs() > 0) continue
-      await this.#watch.lookAround()
+      await this.#waitForWork()
+      if (this.#state !== 'running' || this.#watcher.nextPollMs() > 0) continue
+      await this.#watcher.poll()
       // Whether their holders live is for us to find out.
-      for (const job of this.#held) this.#arrange(job)
+      for (const job of this.#held) this.#reschedule(job)
     }
   }
 
   #startDue(): void {
     while (this.#running.size < this.#concurrency) {
-      const job = this.#agenda.next(this.#clock.now(), this.#shares())
+      const job = this.#queue.takeNext(this.#clock.now(), this.#tenantLoad())
       if (job === null) return
-      this.#begin(job)
+      this.#startCycle(job)
     }
   }
 
   /** Where it belongs by all that is known of it. */
-  #arrange(job: Job): void {
+  #reschedule(job: Job): void {
     const isRunning = this.#running.has(job)
     const isHeld = !isRunning && job.heldUntil(this.#isDead) > this.#clock.now()
     this.#held[isHeld ? 'add' : 'delete'](job)
-    this.#agenda.put(job, isRunning ? Infinity : job.readyAt(this.#isDead))
+    this.#queue.schedule(job, isRunning ? Infinity : job.readyAt(this.#isDead))
   }
 
   /** Of the whole fleet: a tenant that is being served elsewhere has its share. */
-  #shares(): Shares {
+  #tenantLoad(): TenantLoad {
     const running = new Map<string, number>()
     for (const jobs of [this.#running.keys(), this.#held]) for (const { tenant } of jobs) running.set(tenant, (running.get(tenant) ?? 0) + 1)
-    return { running: (tenant) => running.get(tenant) ?? 0, lastTurn: (tenant) => this.#turns.get(tenant) ?? 0 }
+    return { runningCycles: (tenant) => running.get(tenant) ?? 0, lastServed: (tenant) => this.#lastServed.get(tenant) ?? 0 }
   }
 
   /** Until it is time to look, a sync becomes due, or a cycle ends. A moment at least, so that the rest of the process gets its turn. */
-  async #rest(): Promise<void> {
-    let ms = this.#watch.restMs()
+  async #waitForWork(): Promise<void> {
+    let ms = this.#watcher.nextPollMs()
     if (this.#running.size < this.#concurrency) {
       const now = this.#clock.now()
-      ms = Math.min(ms, this.#agenda.nextAt(now) - now)
+      ms = Math.min(ms, this.#queue.nextAt(now) - now)
     }
-    this.#nap = new AbortController()
-    await this.#clock.sleep(Math.max(1, Math.ceil(ms)), this.#nap.signal).catch(() => {})
-    this.#nap = null
+    this.#sleepAbort = new AbortController()
+    await this.#clock.sleep(Math.max(1, Math.ceil(ms)), this.#sleepAbort.signal).catch(() => {})
+    this.#sleepAbort = null
   }
 
   // ── one cycle ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  #begin(job: Job): void {
-    const why = job.due!.why as Why
-    const cycle = { ...job.name, why, holder: `${this.#options.holder}#${++this.#cycles}`, startedAt: this.#clock.now(), page: null }
-    const running: Running = { cycle, stopping: new AbortController(), ended: Promise.resolve() }
+  #startCycle(job: Job): void {
+    const why = job.due!.why as DueReason
+    const cycle = { ...job.ref, why, holder: `${this.#options.holder}#${++this.#cycles}`, startedAt: this.#clock.now(), page: null }
+    const running: ActiveCycle = { cycle, stopping: new AbortController(), done: Promise.resolve() }
     this.#running.set(job, running)
     this.#held.delete(job)
-    this.#turns.set(job.tenant, this.#cycles)
-    running.ended = this.#run(job, running).finally(() => {
+    this.#lastServed.set(job.tenant, this.#cycles)
+    running.done = this.#runCycle(job, running).finally(() => {
       this.#running.delete(job)
-      this.#arrange(job)
-      this.#nap?.abort(new Error('a place is free'))
+      this.#reschedule(job)
+      this.#sleepAbort?.abort(new Error('a place is free'))
     })
   }
 
   /** Never rejects: whatever goes wrong with one sync is its own affair. */
-  async #run(job: Job, running: Running): Promise<void> {
+  async #runCycle(job: Job, running: ActiveCycle): Promise<void> {
     const { fetch, secrets } = this.#options
     const ports = { ...this.#options.ports, clock: this.#clock }
     let outrun = false
     try {
       const result = await runCycle(job.sync.plan, {
-        store: oncePerSlot(job.store, job.name, markOf(job.standing!.checkpoint), () => (outrun = true)),
+        store: createOncePerSlotStore(job.store, job.ref, fingerprintCheckpoint(job.facts!.checkpoint), () => (outrun = true)),
         ports,
         fetch,
         secrets: typeof secrets === 'function' ? secrets(job.tenant) : secrets,
         holder: running.cycle.holder,
         trigger: running.cycle.why === 'trigger' ? 'trigger' : 'schedule',
         signal: running.stopping.signal,
-        isDead: this.#isDead,
-        onProgress: (progress) => this.#note(job, running, progress),
+        isHolderGone: this.#isDead,
+        onProgress: (progress) => this.#reportProgress(job, running, progress),
       })
-      job.stumbles = 0
+      job.backoffStep = 0
       if (result.stopReason !== 'held') {
         // Paused between the look and the lease: nothing began, so nothing ended.
-        if (result.stopReason !== 'paused' || result.cycle !== null) this.#emit({ kind: 'ended', ...job.name, result })
-        return await this.#watch.lookAt(job)
+        if (result.stopReason !== 'paused' || result.cycle !== null) this.#emit({ kind: 'ended', ...job.ref, result })
+        return await this.#watcher.refresh(job)
       }
       // By the store's own clock the lease may last longer than by ours.
       job.notBefore = ports.clock.now() + this.#pollMs
-      await this.#watch.lookAt(job)
-      const { heldBy, heldUntil } = job.standing!.checkpoint
-      if (!outrun) this.#emit({ kind: 'held', ...job.name, by: heldBy, until: heldUntil })
+      await this.#watcher.refresh(job)
+      const { heldBy, heldUntil } = job.facts!.checkpoint
+      if (!outrun) this.#emit({ kind: 'held', ...job.ref, by: heldBy, until: heldUntil })
     } catch (thrown) {
-      const { code, message } = classify(thrown)
-      const waitMs = backoffMs(this.#pollMs, job.stumbles++)
+      const { code, message } = classifyError(thrown)
+      const waitMs = backoffMs(this.#pollMs, job.backoffStep++)
       job.notBefore = ports.clock.now() + waitMs
-      this.#noteTrouble({ ...job.name, code, message, waitMs })
+      this.#reportStoreFailure({ ...job.ref, code, message, waitMs })
     }
   }
 
-  #note(job: Job, running: Running, progress: Progress): void {
+  #reportProgress(job: Job, running: ActiveCycle, progress: CycleProgress): void {
     if (progress.kind !== 'waiting') running.cycle = { ...running.cycle, page: progress.page }
-    if (progress.kind !== 'begun') return this.#emit({ ...job.name, ...progress })
+    if (progress.kind !== 'begun') return this.#emit({ ...job.ref, ...progress })
     const { cycle, resumed, page } = progress
-    this.#emit({ kind: 'started', ...job.name, why: running.cycle.why, cycle, resumed, page })
+    this.#emit({ kind: 'started', ...job.ref, why: running.cycle.why, cycle, resumed, page })
   }
 
-  #noteTrouble(trouble: Trouble & Partial<CycleEvent>): void {
+  #reportStoreFailure(trouble: StoreFailure & Partial<CycleEvent>): void {
     const { message, ...fields } = trouble
     this.#options.ports.log.warn('the store could not be asked', { ...fields, reason: message })
     this.#emit({ kind: 'store', ...trouble })
@@ -246,13 +246,13 @@ export class Runner {
     try {
       this.#options.onEvent?.(event)
     } catch (thrown) {
-      this.#options.ports.log.error('an event listener threw', { event: event.kind, reason: classify(thrown).message })
+      this.#options.ports.log.error('an event listener threw', { event: event.kind, reason: classifyError(thrown).message })
     }
   }
 }
 
-interface Running {
+interface ActiveCycle {
   cycle: RunningCycle
   readonly stopping: AbortController
-  ended: Promise<void>
+  done: Promise<void>
 }

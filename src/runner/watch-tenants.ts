@@ -1,6 +1,6 @@
 import type { Ports, Store } from '../contract/index.ts'
 
-const EVERY_MS = 5_000
+const TENANT_POLL_MS = 5_000
 
 /**
  * Tells of every tenant that the store keeps something for, now and whenever one comes, until stopped. The name of an erased
@@ -11,18 +11,18 @@ export async function watchTenants(store: Store, { clock, log }: Ports, onTenant
   while (!stopping.aborted) {
     try {
       for (const tenant of await store.tenants()) {
-        if (told.has(tenant) || stopping.aborted || !(await isKept(store.forTenant(tenant)))) continue
+        if (told.has(tenant) || stopping.aborted || !(await hasTenantData(store.forTenant(tenant)))) continue
         told.add(tenant)
         onTenant(tenant)
       }
     } catch (error) {
       log.warn('the tenants could not be looked at', { reason: error instanceof Error ? error.message : String(error) })
     }
-    await clock.sleep(EVERY_MS, stopping).catch(() => {})
+    await clock.sleep(TENANT_POLL_MS, stopping).catch(() => {})
   }
 }
 
 /** Whether there is a tenant behind the name. */
-export async function isKept(store: Store): Promise<boolean> {
+export async function hasTenantData(store: Store): Promise<boolean> {
   return (await store.syncs()).length > 0 || (await store.apiKeys()).length > 0
 }

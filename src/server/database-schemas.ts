@@ -1,8 +1,8 @@
 import type { ColumnKind } from '../contract/index.ts'
-import { allows, readScope } from './api-key.ts'
-import type { Caller } from './callers.ts'
-import type { Hall } from './route.ts'
-import { object, type JsonSchema } from './schemas.ts'
+import { allowsScope, databaseReadScope } from './api-key.ts'
+import type { Caller } from './authenticator.ts'
+import type { ServerContext } from './route.ts'
+import { objectSchema, type JsonSchema } from './schemas.ts'
 
 /** What is known of the records of one database. */
 export interface DatabaseSchema {
@@ -12,36 +12,36 @@ export interface DatabaseSchema {
 }
 
 /** Of those that the caller may read: as it was declared, else as it looks by what has landed. */
-export async function databaseSchemas(hall: Hall, { store, scopes }: Caller): Promise<DatabaseSchema[]> {
+export async function listDatabaseSchemas(hall: ServerContext, { store, scopes }: Caller): Promise<DatabaseSchema[]> {
   // What a worker declares is told of its own tenants alone.
-  const declared = hall.isOwn(store.tenant) ? hall.schemas : {}
+  const declared = hall.isServedTenant(store.tenant) ? hall.schemas : {}
   const landed = new Map((await store.databases()).map(({ name, columns }) => [name, columns]))
-  const names = [...new Set([...Object.keys(declared), ...landed.keys()])].filter((name) => allows(scopes, readScope(name)))
+  const names = [...new Set([...Object.keys(declared), ...landed.keys()])].filter((name) => allowsScope(scopes, databaseReadScope(name)))
   return names.toSorted().map((name) => {
     const schema = declared[name]
     if (schema !== undefined) return { name, from: 'schema', schema }
     const columns = landed.get(name) ?? []
-    const properties = Object.fromEntries(columns.map((column) => [column.name, column.kinds.includes('json') ? {} : { type: [...new Set(column.kinds.map((kind) => TYPES[kind])), 'null'] }]))
-    return { name, from: 'columns', schema: { ...object(properties, []), additionalProperties: true, description: 'By what has landed so far: others may come, and any may be absent.' } }
+    const properties = Object.fromEntries(columns.map((column) => [column.name, column.kinds.includes('json') ? {} : { type: [...new Set(column.kinds.map((kind) => JSON_TYPES[kind])), 'null'] }]))
+    return { name, from: 'columns', schema: { ...objectSchema(properties, []), additionalProperties: true, description: 'By what has landed so far: others may come, and any may be absent.' } }
   })
 }
 
-const TYPES: Record<Exclude<ColumnKind, 'json'>, string> & Partial<Record<ColumnKind, string>> = { bigint: 'integer', boolean: 'boolean', integer: 'integer', number: 'number', string: 'string' }
+const JSON_TYPES: Record<Exclude<ColumnKind, 'json'>, string> & Partial<Record<ColumnKind, string>> = { bigint: 'integer', boolean: 'boolean', integer: 'integer', number: 'number', string: 'string' }
 
 /** As a component of a document: what it refers to within itself is found there. */
-export function asComponent(schema: JsonSchema, pointer: string): JsonSchema {
+export function toComponent(schema: JsonSchema, pointer: string): JsonSchema {
   const { $schema: _, $id: __, ...rest } = schema
-  return rebased(rest, pointer) as JsonSchema
+  return rebaseRefs(rest, pointer) as JsonSchema
 }
 
 /** Values that are data, not schemas. */
-const DATA = new Set(['const', 'enum', 'default', 'examples', 'example'])
+const DATA_KEYWORDS = new Set(['const', 'enum', 'default', 'examples', 'example'])
 
-function rebased(node: unknown, pointer: string): unknown {
-  if (Array.isArray(node)) return node.map((one) => rebased(one, pointer))
+function rebaseRefs(node: unknown, pointer: string): unknown {
+  if (Array.isArray(node)) return node.map((one) => rebaseRefs(one, pointer))
   if (typeof node !== 'object' || node === null) return node
   return Object.fromEntries(Object.entries(node).map(([name, value]) => {
     if (name === '$ref' && typeof value === 'string' && value.startsWith('#')) return [name, `${pointer}${value.slice(1)}`]
-    return [name, DATA.has(name) ? value : rebased(value, pointer)]
+    return [name, DATA_KEYWORDS.has(name) ? value : rebaseRefs(value, pointer)]
   }))
 }

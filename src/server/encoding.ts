@@ -4,13 +4,13 @@ import { promisify } from 'node:util'
 /** How an answer may be packed. */
 export type Encoding = 'br' | 'gzip'
 
-const QUALITY = 4
+const COMPRESSION_LEVEL = 4
 
 /** Less is not worth it. */
 export const COMPRESS_MIN_BYTES = 2_048
 
 /** The best that the header allows for so many bytes; null to send them as they are. */
-export function encodingFor(header: string | undefined, bytes: number): Encoding | null {
+export function chooseEncoding(header: string | undefined, bytes: number): Encoding | null {
   if (header === undefined || bytes < COMPRESS_MIN_BYTES) return null
   const offered = new Map(header.toLowerCase().split(',').map((part): [string, boolean] => {
     const [name = '', ...parameters] = part.split(';').map((text) => text.trim())
@@ -21,8 +21,8 @@ export function encodingFor(header: string | undefined, bytes: number): Encoding
 }
 
 /** In a thread of the pool. */
-export function pack(body: Buffer, encoding: Encoding): Promise<Buffer> {
-  return encoding === 'br' ? brotli(body, { params: { [constants.BROTLI_PARAM_QUALITY]: QUALITY, [constants.BROTLI_PARAM_SIZE_HINT]: body.length } }) : zip(body, { level: QUALITY })
+export function compressBody(body: Buffer, encoding: Encoding): Promise<Buffer> {
+  return encoding === 'br' ? brotli(body, { params: { [constants.BROTLI_PARAM_QUALITY]: COMPRESSION_LEVEL, [constants.BROTLI_PARAM_SIZE_HINT]: body.length } }) : zip(body, { level: COMPRESSION_LEVEL })
 }
 
 const brotli = promisify<Buffer, object, Buffer>(brotliCompress)

@@ -2,130 +2,130 @@ import { hash } from 'node:crypto'
 import type { FastifyReply } from 'fastify'
 import type { Store } from '../contract/index.ts'
 import { FeedError } from '../feed/feed-error.ts'
-import { changeTexts, eventId, rowText } from '../feed/item.ts'
-import type { Page, PageRequest } from '../feed/read-page.ts'
+import { serializeChanges, formatEventId, serializeRow } from '../feed/serialize-item.ts'
+import type { FeedPageResult, FeedPageRequest } from '../feed/read-feed-page.ts'
 import { resourceTypeOf, type ResourceTypes } from '../feed/resource-type.ts'
-import { keyEnded } from './callers.ts'
-import { encodingFor } from './encoding.ts'
-import { streamChanges, wantsStream } from './event-stream.ts'
+import { keyEndedError } from './authenticator.ts'
+import { chooseEncoding } from './encoding.ts'
+import { streamChanges, wantsStream } from './stream-changes.ts'
 import { HttpError } from './http-error.ts'
 import { readFeed } from './read-feed.ts'
-import { sendJson, type Ask, type Route } from './route.ts'
+import { sendJson, type RouteRequest, type Route } from './route.ts'
 import {
-  CHANGES_ANSWER, CHANGES_QUERY, DATABASE_PARAMS, LIST_ANSWER, LIST_QUERY, ROW_ANSWER, ROW_PARAMS, ROW_QUERY,
+  CHANGES_RESPONSE, CHANGES_QUERY, DATABASE_PARAMS, LIST_RESPONSE, LIST_QUERY, ROW_RESPONSE, ROW_PARAMS, ROW_QUERY,
 } from './schemas.ts'
 
 /** Document 003: the lists and the changes. */
 export const feedRoutes: readonly Route[] = [
   {
-    method: 'GET', path: '/agents/v1/changes', id: 'listChanges', access: { kind: 'scope', scope: 'changes:read' }, query: CHANGES_QUERY, answer: CHANGES_ANSWER,
+    method: 'GET', path: '/agents/v1/changes', id: 'listChanges', access: { kind: 'scope', scope: 'changes:read' }, query: CHANGES_QUERY, response: CHANGES_RESPONSE,
     summary: 'What changed, in the order in which it was committed; deletions as tombstones. With `Accept: text/event-stream` a stream of the same.',
-    handle: changes,
+    handle: handleChanges,
   },
   {
-    method: 'GET', path: '/agents/v1/:database', id: 'listRows', access: { kind: 'scope', scope: ':database:read' }, params: DATABASE_PARAMS, query: LIST_QUERY, answer: LIST_ANSWER,
+    method: 'GET', path: '/agents/v1/:database', id: 'listRows', access: { kind: 'scope', scope: ':database:read' }, params: DATABASE_PARAMS, query: LIST_QUERY, response: LIST_RESPONSE,
     summary: 'The rows of a database, by the time of their last change and then by key: all of them, or those changed since a place or a time.',
-    handle: list,
+    handle: handleList,
   },
   {
-    method: 'GET', path: '/agents/v1/:database/:key', id: 'getRow', access: { kind: 'scope', scope: ':database:read' }, params: ROW_PARAMS, query: ROW_QUERY, answer: ROW_ANSWER,
+    method: 'GET', path: '/agents/v1/:database/:key', id: 'getRow', access: { kind: 'scope', scope: ':database:read' }, params: ROW_PARAMS, query: ROW_QUERY, response: ROW_RESPONSE,
     summary: 'One row.',
-    handle: row,
+    handle: handleRow,
   },
 ]
 
-async function list({ caller: { store }, params, query, reply, request, hall }: Ask): Promise<unknown> {
+async function handleList({ caller: { store }, params, query, reply, request, context: hall }: RouteRequest): Promise<unknown> {
   const database = params['database']!
-  if (!(await store.databaseNames()).includes(database)) throw noDatabase(database)
-  const page = await readFeed(hall, store, { endpoint: 'list', databases: [database], cursor: text(query['cursor']), updatedSince: text(query['updatedSince']), limit: Number(query['limit']) })
-  const fields = names(query['fields'])
-  const items = page.entries.map((entry) => rowText(entry, { fields }))
-  return send(reply, request.headers['if-none-match'], page, items, `"syncMode":"${page.syncMode}"`, Number(query['limit']))
+  if (!(await store.databaseNames()).includes(database)) throw databaseNotFound(database)
+  const page = await readFeed(hall, store, { endpoint: 'list', databases: [database], cursor: toText(query['cursor']), updatedSince: toText(query['updatedSince']), limit: Number(query['limit']) })
+  const fields = parseNames(query['fields'])
+  const items = page.entries.map((entry) => serializeRow(entry, { fields }))
+  return sendFeedPage(reply, request.headers['if-none-match'], page, items, `"syncMode":"${page.syncMode}"`, Number(query['limit']))
 }
 
-async function row({ caller: { store }, params, query, reply, request }: Ask): Promise<unknown> {
+async function handleRow({ caller: { store }, params, query, reply, request }: RouteRequest): Promise<unknown> {
   const { database, key } = params as { database: string; key: string }
   const found = await store.row(database, key)
   if (found === null) throw new HttpError('NOT_FOUND', 'There is no such row.')
-  reply.header('etag', `"${eventId(found)}"`)
-  if (isKnown(request.headers['if-none-match'], `"${eventId(found)}"`)) return reply.code(304).send()
-  return sendJson(reply, `{"data":${rowText(found, { fields: names(query['fields']) })}}`)
+  reply.header('etag', `"${formatEventId(found)}"`)
+  if (matchesEtag(request.headers['if-none-match'], `"${formatEventId(found)}"`)) return reply.code(304).send()
+  return sendJson(reply, `{"data":${serializeRow(found, { fields: parseNames(query['fields']) })}}`)
 }
 
-function changes(ask: Ask): unknown {
-  const { caller: { store }, request, hall } = ask
-  if (wantsStream(request)) return readChanges(ask)
-  const known = hall.pages.get(store.tenant, request.url, hall.ports.clock.now())
-  return known === null ? readChanges(ask) : sendPage(ask, known.body)
+function handleChanges(ask: RouteRequest): unknown {
+  const { caller: { store }, request, context: hall } = ask
+  if (wantsStream(request)) return sendChanges(ask)
+  const known = hall.pageCache.get(store.tenant, request.url, hall.ports.clock.now())
+  return known === null ? sendChanges(ask) : sendPageBody(ask, known.body)
 }
 
 /** One that is kept, also as it is packed. */
-async function sendPage({ caller: { store }, request, reply, hall }: Ask, body: Buffer): Promise<unknown> {
-  const encoding = encodingFor(request.headers['accept-encoding'], body.length)
+async function sendPageBody({ caller: { store }, request, reply, context: hall }: RouteRequest, body: Buffer): Promise<unknown> {
+  const encoding = chooseEncoding(request.headers['accept-encoding'], body.length)
   const vary = reply.getHeader('vary')
   void reply.type('application/json; charset=utf-8').header('vary', vary === undefined ? 'accept-encoding' : `${String(vary)}, accept-encoding`)
-  return encoding === null ? reply.send(body) : reply.header('content-encoding', encoding).send(await hall.pages.packed(store.tenant, request.url, body, encoding))
+  return encoding === null ? reply.send(body) : reply.header('content-encoding', encoding).send(await hall.pageCache.packed(store.tenant, request.url, body, encoding))
 }
 
 /** Without a cursor and a time, from `after` on. */
-export async function readChanges(ask: Ask, after = 0): Promise<unknown> {
-  const { caller, query, reply, request, hall } = ask
+export async function sendChanges(ask: RouteRequest, after = 0): Promise<unknown> {
+  const { caller, query, reply, request, context: hall } = ask
   const { store } = caller
-  const given = names(query['types'])
-  const types = given === undefined ? undefined : await knownTypes(store, given, hall.resourceTypes)
-  const asked: PageRequest = {
-    endpoint: 'changes', databases: types?.toSorted(), cursor: text(query['cursor']), updatedSince: text(query['updatedSince']), limit: Number(query['limit']), after,
+  const given = parseNames(query['types'])
+  const types = given === undefined ? undefined : await resolveTypes(store, given, hall.resourceTypes)
+  const asked: FeedPageRequest = {
+    endpoint: 'changes', databases: types?.toSorted(), cursor: toText(query['cursor']), updatedSince: toText(query['updatedSince']), limit: Number(query['limit']), after,
   }
-  const fields = names(query['fields'])
+  const fields = parseNames(query['fields'])
   if (wantsStream(request)) return await streamChanges(ask, asked, fields)
   let page = await readFeed(hall, store, asked)
   const waitMs = Number(query['wait']) * 1_000
   if (waitMs > 0 && page.entries.length === 0 && !page.hasMore) {
     const left = new AbortController()
     reply.raw.once('close', () => left.abort())
-    const followed = hall.callers.follow(caller, 'changes:read')
+    const followed = hall.authenticator.watchAccess(caller, 'changes:read')
     const over = AbortSignal.any([left.signal, followed.signal])
     const until = hall.ports.clock.now() + waitMs
     try {
       // What moved may be of another type: then on from where the look ended.
       for (let now = hall.ports.clock.now(); now < until && page.entries.length === 0 && !over.aborted && !hall.stopping.aborted; now = hall.ports.clock.now()) {
-        await hall.tide.wait(store, page.position, until - now, over)
+        await hall.feedHead.waitBeyond(store, page.headSequence, until - now, over)
         page = await readFeed(hall, store, { ...asked, cursor: page.nextCursor, updatedSince: undefined })
       }
     } finally {
       followed.close()
     }
-    if (!(await hall.callers.isStillValid(caller, 'changes:read'))) throw keyEnded()
+    if (!(await hall.authenticator.isStillValid(caller, 'changes:read'))) throw keyEndedError()
   }
-  const items = changeTexts(page.entries, { fields, resourceTypes: hall.resourceTypes })
+  const items = serializeChanges(page.entries, { fields, resourceTypes: hall.resourceTypes })
   const more = `"types":${JSON.stringify(page.databases)}`
-  if (!page.isSettled) return send(reply, request.headers['if-none-match'], page, items, more, asked.limit)
-  const body = Buffer.from(bodyOf(page, items, more, asked.limit))
-  hall.pages.set(store.tenant, request.url, body, hall.ports.clock.now())
-  return await sendPage(ask, body)
+  if (!page.isImmutable) return sendFeedPage(reply, request.headers['if-none-match'], page, items, more, asked.limit)
+  const body = Buffer.from(buildPageBody(page, items, more, asked.limit))
+  hall.pageCache.set(store.tenant, request.url, body, hall.ports.clock.now())
+  return await sendPageBody(ask, body)
 }
 
-function bodyOf({ nextCursor, hasMore }: Page, items: readonly string[], more: string, limit: number): string {
+function buildPageBody({ nextCursor, hasMore }: FeedPageResult, items: readonly string[], more: string, limit: number): string {
   return `{"data":[${items.join(',')}],"page":{"nextCursor":"${nextCursor}","hasMore":${hasMore},${more},"count":${items.length},"limit":${limit}}}`
 }
 
-function send(reply: FastifyReply, known: string | undefined, page: Page, items: readonly string[], more: string, limit: number): FastifyReply {
-  const body = bodyOf(page, items, more, limit)
+function sendFeedPage(reply: FastifyReply, known: string | undefined, page: FeedPageResult, items: readonly string[], more: string, limit: number): FastifyReply {
+  const body = buildPageBody(page, items, more, limit)
   if (items.length === 0) {
     // A poller that stands still keeps its cursor, and so its tag: it need not even be told again that nothing happened.
     const tag = `"${hash('sha1', body, 'base64url')}"`
     reply.header('etag', tag)
-    if (isKnown(known, tag)) return reply.code(304).send()
+    if (matchesEtag(known, tag)) return reply.code(304).send()
   }
   return sendJson(reply, body)
 }
 
-function isKnown(header: string | undefined, tag: string): boolean {
+function matchesEtag(header: string | undefined, tag: string): boolean {
   return header !== undefined && header.split(',').some((one) => one.trim().replace(/^W\//, '') === tag)
 }
 
 /** Each once; by the name of the database or by its resource type. */
-async function knownTypes(store: Store, types: readonly string[], declared: ResourceTypes): Promise<string[]> {
+async function resolveTypes(store: Store, types: readonly string[], declared: ResourceTypes): Promise<string[]> {
   const known = await store.databaseNames()
   const meant = types.map((type) => (known.includes(type) ? type : (known.find((name) => resourceTypeOf(name, declared) === type) ?? type)))
   const unknown = meant.find((type) => !known.includes(type))
@@ -133,14 +133,14 @@ async function knownTypes(store: Store, types: readonly string[], declared: Reso
   return [...new Set(meant)]
 }
 
-function noDatabase(name: string): HttpError {
+function databaseNotFound(name: string): HttpError {
   return new HttpError('NOT_FOUND', `There is no database ${JSON.stringify(name)}. /agents/v1/capabilities lists those there are.`)
 }
 
-function names(value: string | number | undefined): string[] | undefined {
+function parseNames(value: string | number | undefined): string[] | undefined {
   return value === undefined ? undefined : [...new Set(String(value).split(',').map((name) => name.trim()))]
 }
 
-function text(value: string | number | undefined): string | undefined {
+function toText(value: string | number | undefined): string | undefined {
   return value === undefined ? undefined : String(value)
 }

@@ -9,10 +9,10 @@ export function isLoopback(host: string): boolean {
  * A browser on this machine may be made to ask by anybody's page: under another name that leads here, or across origins.
  * Both show in headers that a page cannot forge.
  */
-export function isFromThisMachine(headers: IncomingHttpHeaders): boolean {
+export function isLocalRequest(headers: IncomingHttpHeaders): boolean {
   const { host = '', origin, 'sec-fetch-site': site } = headers
   // Through a proxy on this machine anybody may come.
-  if (FORWARDED.some((header) => headers[header] !== undefined)) return false
+  if (FORWARDING_HEADERS.some((header) => headers[header] !== undefined)) return false
   const name = host.replace(/:\d+$/, '').replace(/^\[(.*)\]$/, '$1')
   if (!isLoopback(name)) return false
   if (site !== undefined && site !== 'same-origin' && site !== 'none') return false
@@ -20,9 +20,9 @@ export function isFromThisMachine(headers: IncomingHttpHeaders): boolean {
 }
 
 /** A page of others can make a browser send a form, but not with a header of ours: for what writes, that is asked for too. Programs send neither. */
-export function isMeant({ method, headers }: { readonly method: string; readonly headers: IncomingHttpHeaders }): boolean {
+export function passesCsrfCheck({ method, headers }: { readonly method: string; readonly headers: IncomingHttpHeaders }): boolean {
   const isBrowser = headers.origin !== undefined || headers['sec-fetch-site'] !== undefined
   return method === 'GET' || method === 'HEAD' || !isBrowser || headers['x-tidemark-console'] !== undefined
 }
 
-const FORWARDED = ['forwarded', 'via', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-real-ip', 'cf-connecting-ip', 'true-client-ip']
+const FORWARDING_HEADERS = ['forwarded', 'via', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-real-ip', 'cf-connecting-ip', 'true-client-ip']

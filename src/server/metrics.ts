@@ -1,13 +1,13 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import { METRICS, type AttributeName, type Attributes, type Meter, type Metric, type MetricName, type Store, type Webhook } from '../contract/index.ts'
-import { LabelBounds, labelsOf } from '../platform/label-bounds.ts'
-import type { Places } from '../runner/runner-options.ts'
-import { stateOf, type WebhookState } from '../webhooks/manage.ts'
-import { lagOf, type LagStatus } from './consumer-lag.ts'
-import type { SyncFigures } from './sync-figures.ts'
+import { LabelLimiter, pickLabels } from '../platform/label-limiter.ts'
+import type { RunnerCapacity } from '../runner/runner-options.ts'
+import { computeWebhookState, type WebhookState } from '../webhooks/manage-webhooks.ts'
+import { computeConsumerLag, type LagStatus } from './consumer-lag.ts'
+import type { SyncMetrics } from './sync-metrics.ts'
 
 /** What is looked up when somebody asks, of the caller's tenant alone. */
-export const GAUGES = {
+export const TENANT_GAUGES = {
   tidemark_syncs: { about: 'Syncs by health.', labels: ['health'] },
   tidemark_sync_lag_seconds: { about: 'Since the last complete cycle of the sync began: what changed in the source since may be missing. Absent before the first, and of the backfill of a pair, whose delta tells what came after.', labels: ['worker', 'sync'] },
   tidemark_sync_backfill_needed: { about: '1 while a backfill is ordered for the sync or its pair: changes were lost, and the copy may lack them until it is complete.', labels: ['worker', 'sync'] },
@@ -21,7 +21,7 @@ export const GAUGES = {
 } as const satisfies Record<string, { about: string; labels: readonly string[] }>
 
 /** What this process did and does for everybody, for who runs it. */
-export const PROCESS_FIGURES = {
+export const PROCESS_METRICS = {
   tidemark_http_requests_total: { kind: 'counter', about: 'Requests answered.', labels: ['route', 'status'] },
   tidemark_http_request_seconds: { kind: 'histogram', about: 'Time to answer.', labels: ['route'], buckets: [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10] },
   tidemark_runner_places: { kind: 'gauge', about: 'Cycles that this process runs at once at most.', labels: [] },
@@ -38,27 +38,27 @@ export function prometheusLabel(name: AttributeName): string {
   return name.replace('tidemark.', '').replaceAll('.', '_')
 }
 
-export interface Asked {
+export interface MetricsRequest {
   readonly store: Store
-  readonly figures: SyncFigures
+  readonly syncMetrics: SyncMetrics
   readonly now: number
   /** Whether it is who runs the process. */
-  readonly isOwn: boolean
-  readonly places: Places | null
+  readonly isOperator: boolean
+  readonly capacity: RunnerCapacity | null
 }
 
 /** Labels have few values, whatever is asked: a route by its pattern, a status by its class. Nobody's names (XF16). */
 export class Metrics implements Meter {
   readonly #registry = new Registry()
-  readonly #bounds = new LabelBounds()
-  readonly #notes = new Map<MetricName, (value: number, labels: Readonly<Record<string, string>>) => void>()
+  readonly #labelBounds = new LabelLimiter()
+  readonly #recorders = new Map<MetricName, (value: number, labels: Readonly<Record<string, string>>) => void>()
   readonly #requests: Counter
   readonly #seconds: Histogram
   /** Found once, so that noting costs next to nothing. */
   readonly #series = new Map<string, { requests: Counter.Internal; seconds: Histogram.Internal<string> }>()
 
   constructor() {
-    const { tidemark_http_requests_total: requests, tidemark_http_request_seconds: seconds } = PROCESS_FIGURES
+    const { tidemark_http_requests_total: requests, tidemark_http_request_seconds: seconds } = PROCESS_METRICS
     const registers = [this.#registry]
     this.#requests = new Counter({ name: 'tidemark_http_requests_total', help: requests.about, labelNames: requests.labels, registers })
     this.#seconds = new Histogram({ name: 'tidemark_http_request_seconds', help: seconds.about, labelNames: seconds.labels, buckets: [...seconds.buckets], registers })
@@ -66,20 +66,20 @@ export class Metrics implements Meter {
       const options = { name: prometheusName(metric), help: metric.about, labelNames: metric.labels.map(prometheusLabel), registers }
       if (metric.kind === 'counter') {
         const counter = new Counter(options)
-        this.#notes.set(name as MetricName, (value, labels) => counter.inc(labels, value))
+        this.#recorders.set(name as MetricName, (value, labels) => counter.inc(labels, value))
       } else {
         const histogram = new Histogram({ ...options, buckets: [...metric.buckets!] })
-        this.#notes.set(name as MetricName, (value, labels) => histogram.observe(labels, value))
+        this.#recorders.set(name as MetricName, (value, labels) => histogram.observe(labels, value))
       }
     }
   }
 
-  note(metric: MetricName, value: number, labels: Attributes = {}): void {
-    const bounded = Object.entries(this.#bounds.bound(labelsOf(METRICS[metric].labels, labels)))
-    this.#notes.get(metric)!(value, Object.fromEntries(bounded.map(([name, label]) => [prometheusLabel(name as AttributeName), String(label)])))
+  record(metric: MetricName, value: number, labels: Attributes = {}): void {
+    const bounded = Object.entries(this.#labelBounds.limit(pickLabels(METRICS[metric].labels, labels)))
+    this.#recorders.get(metric)!(value, Object.fromEntries(bounded.map(([name, label]) => [prometheusLabel(name as AttributeName), String(label)])))
   }
 
-  noteRequest(route: string, status: number, seconds: number): void {
+  recordRequest(route: string, status: number, seconds: number): void {
     const name = `${route} ${Math.floor(status / 100)}xx`
     let series = this.#series.get(name)
     if (series === undefined) {
@@ -95,41 +95,41 @@ export class Metrics implements Meter {
   }
 
   /** What is of the caller's tenant is gathered anew for each answer: two tenants that ask at once must not see each other's. */
-  async text({ store, figures, now, isOwn, places }: Asked): Promise<string> {
-    const position = await store.position()
+  async render({ store, syncMetrics: figures, now, isOperator: isOwn, capacity: places }: MetricsRequest): Promise<string> {
+    const position = await store.headSequence()
     const webhooks = await store.webhooks()
     const states: Record<WebhookState, number> = { enabled: 0, failing: 0, disabled: 0 }
-    for (const webhook of webhooks) states[stateOf(webhook)]++
+    for (const webhook of webhooks) states[computeWebhookState(webhook)]++
     const lags: Record<LagStatus, number> = { healthy: 0, warning: 0, critical: 0 }
-    for (const consumer of await store.consumers()) lags[(await lagOf(store, consumer, now)).status]++
+    for (const consumer of await store.consumers()) lags[(await computeConsumerLag(store, consumer, now)).status]++
 
-    const gauges = new Gauges()
-    const ofSyncs = (name: keyof typeof GAUGES, valueOf: (figure: SyncFigures['syncs'][number]) => number | null): void => gauges.set(name, GAUGES[name], figures.syncs.flatMap((figure) => {
+    const gauges = new TenantGauges()
+    const ofSyncs = (name: keyof typeof TENANT_GAUGES, valueOf: (figure: SyncMetrics['syncs'][number]) => number | null): void => gauges.set(name, TENANT_GAUGES[name], figures.syncs.flatMap((figure) => {
       const value = valueOf(figure)
       return value === null ? [] : [[{ worker: figure.worker, sync: figure.sync }, value] as const]
     }))
-    const by = (name: keyof typeof GAUGES, counts: Readonly<Record<string, number>>): void => gauges.set(name, GAUGES[name], Object.entries(counts).map(([value, count]) => [{ [GAUGES[name].labels[0]!]: value }, count]))
-    const one = (name: keyof typeof GAUGES, value: number): void => gauges.set(name, GAUGES[name], [[{}, value]])
-    by('tidemark_syncs', figures.healths)
+    const by = (name: keyof typeof TENANT_GAUGES, counts: Readonly<Record<string, number>>): void => gauges.set(name, TENANT_GAUGES[name], Object.entries(counts).map(([value, count]) => [{ [TENANT_GAUGES[name].labels[0]!]: value }, count]))
+    const one = (name: keyof typeof TENANT_GAUGES, value: number): void => gauges.set(name, TENANT_GAUGES[name], [[{}, value]])
+    by('tidemark_syncs', figures.healthCounts)
     ofSyncs('tidemark_sync_lag_seconds', ({ lagSeconds }) => lagSeconds)
     ofSyncs('tidemark_sync_backfill_needed', ({ backfillNeeded }) => backfillNeeded)
     ofSyncs('tidemark_sync_failures', ({ failures }) => failures)
     ofSyncs('tidemark_sync_running', ({ running }) => running)
     one('tidemark_feed_position', position)
     by('tidemark_webhooks', states)
-    by('tidemark_webhook_deliveries', { waiting: sum(webhooks, 'waiting'), dead: sum(webhooks, 'dead') })
-    one('tidemark_webhook_behind', Math.max(0, ...webhooks.map((webhook) => position - webhook.position)))
+    by('tidemark_webhook_deliveries', { waiting: sumDeliveries(webhooks, 'waiting'), dead: sumDeliveries(webhooks, 'dead') })
+    one('tidemark_webhook_behind', Math.max(0, ...webhooks.map((webhook) => position - webhook.sequence)))
     by('tidemark_consumers', lags)
     if (isOwn && places !== null) {
-      for (const [name, value] of Object.entries(places)) gauges.set(`tidemark_runner_${name}`, PROCESS_FIGURES[`tidemark_runner_${name as keyof Places}`], [[{}, value]])
+      for (const [name, value] of Object.entries(places)) gauges.set(`tidemark_runner_${name}`, PROCESS_METRICS[`tidemark_runner_${name as keyof RunnerCapacity}`], [[{}, value]])
     }
     // What all callers together did is for who runs the server.
-    return `${isOwn ? await this.#registry.metrics() : ''}${await gauges.text()}`
+    return `${isOwn ? await this.#registry.metrics() : ''}${await gauges.render()}`
   }
 }
 
 /** Of one answer. */
-class Gauges {
+class TenantGauges {
   readonly #registry = new Registry()
 
   set(name: string, { about, labels }: { about: string; labels: readonly string[] }, values: readonly (readonly [Record<string, string>, number])[]): void {
@@ -137,11 +137,11 @@ class Gauges {
     for (const [labelled, value] of values) gauge.set(labelled, value)
   }
 
-  text(): Promise<string> {
+  render(): Promise<string> {
     return this.#registry.metrics()
   }
 }
 
-function sum(webhooks: readonly Webhook[], count: 'waiting' | 'dead'): number {
+function sumDeliveries(webhooks: readonly Webhook[], count: 'waiting' | 'dead'): number {
   return webhooks.reduce((total, webhook) => total + webhook[count], 0)
 }

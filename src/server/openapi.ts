@@ -1,18 +1,18 @@
-import { readScope } from './api-key.ts'
-import { asComponent, type DatabaseSchema } from './database-schemas.ts'
+import { databaseReadScope } from './api-key.ts'
+import { toComponent, type DatabaseSchema } from './database-schemas.ts'
 import { HTTP_ERRORS } from './http-error.ts'
 import type { Route } from './route.ts'
-import { COMPONENTS, LIST_ANSWER, object, ref, ROW_ANSWER, type JsonSchema } from './schemas.ts'
+import { COMPONENTS, LIST_RESPONSE, objectSchema, schemaRef, ROW_RESPONSE, type JsonSchema } from './schemas.ts'
 
 /** Made of the very schemas that check requests; the databases that are given have paths of their own, with their records. */
-export function openApiDocument(routes: readonly Route[], version: string, databases: readonly DatabaseSchema[] = []): Record<string, unknown> {
+export function buildOpenApiDocument(routes: readonly Route[], version: string, databases: readonly DatabaseSchema[] = []): Record<string, unknown> {
   const paths: Record<string, Record<string, unknown>> = {}
-  for (const route of routes) (paths[pathOf(route)] ??= {})[route.method.toLowerCase()] = operation(route)
+  for (const route of routes) (paths[toOpenApiPath(route)] ??= {})[route.method.toLowerCase()] = describeOperation(route)
   const schemas: Record<string, JsonSchema> = { ...COMPONENTS }
   for (const { name, schema } of databases) {
-    schemas[`Record_${name}`] = asComponent(schema, `#/components/schemas/Record_${name}`)
-    schemas[`Row_${name}`] = object({ ...(COMPONENTS['Row']!['properties'] as object), record: ref(`Record_${name}`) })
-    for (const route of routes.flatMap((route) => ofDatabase(route, name))) if (paths[pathOf(route)] === undefined) paths[pathOf(route)] = { get: operation(route) }
+    schemas[`Record_${name}`] = toComponent(schema, `#/components/schemas/Record_${name}`)
+    schemas[`Row_${name}`] = objectSchema({ ...(COMPONENTS['Row']!['properties'] as object), record: schemaRef(`Record_${name}`) })
+    for (const route of routes.flatMap((route) => specializeRoute(route, name))) if (paths[toOpenApiPath(route)] === undefined) paths[toOpenApiPath(route)] = { get: describeOperation(route) }
   }
   return {
     openapi: '3.1.0',
@@ -35,21 +35,21 @@ export function openApiDocument(routes: readonly Route[], version: string, datab
 }
 
 /** The list and the row of one database, of those of any. */
-function ofDatabase(route: Route, name: string): Route[] {
+function specializeRoute(route: Route, name: string): Route[] {
   const answers: Record<string, JsonSchema> = {
-    listRows: object({ ...(LIST_ANSWER['properties'] as object), data: { type: 'array', items: ref(`Row_${name}`) } }), getRow: object({ ...(ROW_ANSWER['properties'] as object), data: ref(`Row_${name}`) }),
+    listRows: objectSchema({ ...(LIST_RESPONSE['properties'] as object), data: { type: 'array', items: schemaRef(`Row_${name}`) } }), getRow: objectSchema({ ...(ROW_RESPONSE['properties'] as object), data: schemaRef(`Row_${name}`) }),
   }
   const answer = answers[route.id]
   if (answer === undefined) return []
   const { database: _, ...params } = route.params!['properties'] as Record<string, JsonSchema>
-  return [{ ...route, id: `${route.id}_${name}`, path: route.path.replace(':database', name), access: { kind: 'scope', scope: readScope(name) }, params: object(params), answer, summary: `${route.summary} Of ${name}.` }]
+  return [{ ...route, id: `${route.id}_${name}`, path: route.path.replace(':database', name), access: { kind: 'scope', scope: databaseReadScope(name) }, params: objectSchema(params), response: answer, summary: `${route.summary} Of ${name}.` }]
 }
 
 const TAGS = { feed: 'Lists and changes.', control: 'Syncs: where they stand, and what to do with them.', server: 'The server itself.' }
 
-function operation(route: Route): Record<string, unknown> {
-  const { id, summary, access, params, query, body, answer, media = 'application/json', path, rawBytesMax } = route
-  const parameters = [...parametersOf(params, 'path'), ...parametersOf(query, 'query')]
+function describeOperation(route: Route): Record<string, unknown> {
+  const { id, summary, access, params, query, body, response: answer, mediaType: media = 'application/json', path, rawBytesMax } = route
+  const parameters = [...describeParameters(params, 'path'), ...describeParameters(query, 'query')]
   const errors = rawBytesMax !== undefined ? [401, 404, 405, 413, 503] : access.kind === 'public' ? [405, 503] : access.kind === 'open' ? [401, 405, 429, 503] : [400, 401, 403, 404, 405, 429, 503]
   return {
     operationId: id, summary, tags: [path.startsWith('/api') ? 'control' : path.startsWith('/agents') && access.kind === 'scope' ? 'feed' : path.startsWith('/agents/v1/sync-state') ? 'feed' : 'server'],
@@ -61,22 +61,22 @@ function operation(route: Route): Record<string, unknown> {
     responses: {
       ...(id === 'receiveWebhook' && { 202: { description: 'Kept, to be acted on later.', content: { [media]: { schema: answer } } } }),
       200: { description: 'As asked.', content: { [media]: { schema: answer }, ...(id === 'listChanges' && { 'text/event-stream': { schema: { type: 'string' } } }) } },
-      ...Object.fromEntries(errors.map((status) => [status, { description: meaningOf(status), content: { 'application/json': { schema: ref('Error') } } }])),
+      ...Object.fromEntries(errors.map((status) => [status, { description: describeStatus(status), content: { 'application/json': { schema: schemaRef('Error') } } }])),
     },
   }
 }
 
-function parametersOf(schema: JsonSchema | undefined, place: 'path' | 'query'): object[] {
+function describeParameters(schema: JsonSchema | undefined, place: 'path' | 'query'): object[] {
   const required = (schema?.['required'] ?? []) as string[]
   return Object.entries((schema?.['properties'] ?? {}) as Record<string, JsonSchema>).map(([name, { description, ...rest }]) => ({
     name, in: place, required: place === 'path' || required.includes(name), ...(description !== undefined && { description }), schema: rest,
   }))
 }
 
-function pathOf({ path }: Route): string {
+function toOpenApiPath({ path }: Route): string {
   return path.replaceAll(/:(\w+)/g, '{$1}')
 }
 
-function meaningOf(status: number): string {
+function describeStatus(status: number): string {
   return Object.values(HTTP_ERRORS).find((error) => error.status === status)!.meaning
 }

@@ -1,9 +1,9 @@
-import { pack, type Encoding } from './encoding.ts'
+import { compressBody, type Encoding } from './encoding.ts'
 
 /** The bytes of a page, as they are or packed. */
 export interface CachedPage {
   readonly body: Buffer
-  readonly packed: ReadonlyMap<Encoding, Buffer>
+  readonly compressed: ReadonlyMap<Encoding, Buffer>
 }
 
 /**
@@ -11,7 +11,7 @@ export interface CachedPage {
  * whoever follows the feed is served from memory after the first. Not for long: a cursor in it would grow old.
  */
 export class PageCache {
-  readonly #pages = new Map<string, { body: Buffer; packed: Map<Encoding, Buffer>; until: number }>()
+  readonly #pages = new Map<string, { body: Buffer; compressed: Map<Encoding, Buffer>; until: number }>()
   readonly #bytesMax: number
   #bytes = 0
 
@@ -27,18 +27,18 @@ export class PageCache {
 
   set(tenant: string, url: string, body: Buffer, now: number): void {
     const key = `${tenant} ${url}`
-    this.#forget(key)
-    this.#pages.set(key, { body, packed: new Map(), until: now + LIFE_MS })
+    this.#evict(key)
+    this.#pages.set(key, { body, compressed: new Map(), until: now + TTL_MS })
     this.#grow(body.length)
   }
 
   /** Packed once for all who ask for it so. */
   async packed(tenant: string, url: string, body: Buffer, encoding: Encoding): Promise<Buffer> {
-    const packed = await pack(body, encoding)
+    const packed = await compressBody(body, encoding)
     const page = this.#pages.get(`${tenant} ${url}`)
     // Meanwhile it may have gone, or come anew.
-    if (page?.body === body && !page.packed.has(encoding)) {
-      page.packed.set(encoding, packed)
+    if (page?.body === body && !page.compressed.has(encoding)) {
+      page.compressed.set(encoding, packed)
       this.#grow(packed.length)
     }
     return packed
@@ -49,16 +49,16 @@ export class PageCache {
     // The oldest go first: a Map keeps the order in which they came.
     for (const oldest of this.#pages.keys()) {
       if (this.#bytes <= this.#bytesMax) break
-      this.#forget(oldest)
+      this.#evict(oldest)
     }
   }
 
-  #forget(key: string): void {
+  #evict(key: string): void {
     const page = this.#pages.get(key)
     if (page === undefined) return
     this.#pages.delete(key)
-    for (const { length } of [page.body, ...page.packed.values()]) this.#bytes -= length
+    for (const { length } of [page.body, ...page.compressed.values()]) this.#bytes -= length
   }
 }
 
-const LIFE_MS = 60_000
+const TTL_MS = 60_000

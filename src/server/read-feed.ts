@@ -1,8 +1,8 @@
 import type { Store } from '../contract/index.ts'
-import { readPage, type Page, type PageRequest } from '../feed/read-page.ts'
-import type { Hall } from './route.ts'
+import { readFeedPage, type FeedPageResult, type FeedPageRequest } from '../feed/read-feed-page.ts'
+import type { ServerContext } from './route.ts'
 
 /** A page, sealed with the tenant's own secret. */
-export function readFeed(hall: Hall, store: Store, request: PageRequest): Promise<Page> {
-  return hall.seals.with(store, (seal) => readPage(store, seal, request, hall.ports.clock.now()))
+export function readFeed(hall: ServerContext, store: Store, request: FeedPageRequest): Promise<FeedPageResult> {
+  return hall.cursorCiphers.withCipher(store, (seal) => readFeedPage(store, seal, request, hall.ports.clock.now()))
 }

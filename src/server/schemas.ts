@@ -15,20 +15,20 @@ const updatedSince = { type: 'string', maxLength: 64, description: 'RFC 3339 wit
 const fields = { type: 'string', minLength: 1, maxLength: 4_096, description: 'Comma-separated top-level members of the record to show; all when absent.', examples: ['name,email'] }
 
 /** Members of bodies that are also parameters. */
-export const BODY = { cursor, updatedSince }
+export const BODY_FIELDS = { cursor, updatedSince }
 
-export const LIST_QUERY = object({ cursor, updatedSince, limit, fields }, [])
-export const ROW_QUERY = object({ fields }, [])
-export const CHANGES_QUERY = object({
+export const LIST_QUERY = objectSchema({ cursor, updatedSince, limit, fields }, [])
+export const ROW_QUERY = objectSchema({ fields }, [])
+export const CHANGES_QUERY = objectSchema({
   types: { type: 'string', minLength: 1, maxLength: 4_096, description: 'Comma-separated names of databases, or resource types; all when absent. With a cursor: the same as when it was issued, or absent.', examples: ['people,orders'] },
   cursor, updatedSince, limit, fields,
   wait: { type: 'integer', minimum: 0, maximum: WAIT_MAX_S, default: 0, description: 'When there is nothing yet, wait this many seconds for the next change (long poll).' },
 }, [])
 
-export const DATABASE_PARAMS = object({ database: { type: 'string', minLength: 1, maxLength: 63, description: 'The name of a landed database.' } })
-export const ROW_PARAMS = object({ ...(DATABASE_PARAMS['properties'] as object), key: { type: 'string', minLength: 1, maxLength: 1_024, description: 'The key of a row.' } })
-export const SYNC_PARAMS = object({ worker: { type: 'string', minLength: 1, maxLength: 63 }, sync: { type: 'string', minLength: 1, maxLength: 63 } })
-export const RECENT_QUERY = object({ limit: { ...limit, maximum: 1_000, default: 100 } }, [])
+export const DATABASE_PARAMS = objectSchema({ database: { type: 'string', minLength: 1, maxLength: 63, description: 'The name of a landed database.' } })
+export const ROW_PARAMS = objectSchema({ ...(DATABASE_PARAMS['properties'] as object), key: { type: 'string', minLength: 1, maxLength: 1_024, description: 'The key of a row.' } })
+export const SYNC_PARAMS = objectSchema({ worker: { type: 'string', minLength: 1, maxLength: 63 }, sync: { type: 'string', minLength: 1, maxLength: 63 } })
+export const RECENT_QUERY = objectSchema({ limit: { ...limit, maximum: 1_000, default: 100 } }, [])
 
 const record: JsonSchema = { type: 'object', additionalProperties: true, description: 'The record as it landed.' }
 
@@ -40,31 +40,31 @@ const PAGE = {
 }
 
 export const COMPONENTS: Readonly<Record<string, JsonSchema>> = {
-  Error: object({
+  Error: objectSchema({
     error: { type: 'string', description: 'A code that stays for ever.' }, message: { type: 'string', description: 'What happened and what to do.' },
     status: { type: 'integer' }, requestId: { type: 'string', description: 'Also in `X-Request-Id`.' },
-    details: object({ reason: { type: 'string' }, restart: { type: 'string', enum: ['updatedSince', 'backfill'] } }, []),
+    details: objectSchema({ reason: { type: 'string' }, restart: { type: 'string', enum: ['updatedSince', 'backfill'] } }, []),
   }, ['error', 'message', 'status', 'requestId']),
-  Row: object({ id: { type: 'string' }, updatedAt: TIME, record }),
-  Change: object({
+  Row: objectSchema({ id: { type: 'string' }, updatedAt: TIME, record }),
+  Change: objectSchema({
     eventId: { type: 'string', description: 'Unique for ever: by it a consumer knows a change that it has already seen.' },
     resourceType: { type: 'string', description: 'What a row of the database is: the singular of its name unless declared.' }, database: { type: 'string', description: 'The database.' }, resourceId: { type: 'string', description: 'The key.' },
     action: { type: 'string', enum: ['created', 'updated', 'deleted'] }, updatedAt: TIME,
     snapshot: { ...record, type: ['object', 'null'], description: 'The record after the change; null for a tombstone.' },
   }),
-  ListPage: object({ ...PAGE, syncMode: { type: 'string', enum: ['full', 'incremental'] } }),
-  ChangesPage: object({ ...PAGE, types: { type: ['array', 'null'], items: { type: 'string' }, description: 'What the cursor is bound to; null for all.' } }),
+  ListPage: objectSchema({ ...PAGE, syncMode: { type: 'string', enum: ['full', 'incremental'] } }),
+  ChangesPage: objectSchema({ ...PAGE, types: { type: ['array', 'null'], items: { type: 'string' }, description: 'What the cursor is bound to; null for all.' } }),
 }
 
-export function ref(name: string): JsonSchema {
+export function schemaRef(name: string): JsonSchema {
   return { $ref: `#/components/schemas/${name}` }
 }
 
-export const LIST_ANSWER = object({ data: { type: 'array', items: ref('Row') }, page: ref('ListPage') })
-export const ROW_ANSWER = object({ data: ref('Row') })
-export const CHANGES_ANSWER = object({ data: { type: 'array', items: ref('Change') }, page: ref('ChangesPage') })
+export const LIST_RESPONSE = objectSchema({ data: { type: 'array', items: schemaRef('Row') }, page: schemaRef('ListPage') })
+export const ROW_RESPONSE = objectSchema({ data: schemaRef('Row') })
+export const CHANGES_RESPONSE = objectSchema({ data: { type: 'array', items: schemaRef('Change') }, page: schemaRef('ChangesPage') })
 
 /** All members are required unless said otherwise. */
-export function object(properties: Readonly<Record<string, unknown>>, required: readonly string[] = Object.keys(properties)): JsonSchema {
+export function objectSchema(properties: Readonly<Record<string, unknown>>, required: readonly string[] = Object.keys(properties)): JsonSchema {
   return { type: 'object', properties, ...(required.length > 0 && { required }) }
 }

@@ -5,37 +5,37 @@ import compress from '@fastify/compress'
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, type HTTPMethods } from 'fastify'
 import type { Ports, Store } from '../contract/index.ts'
 import type { ResourceTypes } from '../feed/resource-type.ts'
-import type { Outside } from '../runner/ask-source.ts'
+import type { SourceRuntime } from '../runner/call-source.ts'
 import type { DeclaredSync } from '../runner/declared-sync.ts'
-import type { Places } from '../runner/runner-options.ts'
-import type { TenantInbound } from '../webhooks/tenant-inbound.ts'
-import { resolveBySystem, type Resolve } from '../platform/resolve.ts'
+import type { RunnerCapacity } from '../runner/runner-options.ts'
+import type { TenantInboundWebhooks } from '../webhooks/tenant-inbound-webhooks.ts'
+import { systemResolveHost, type ResolveHost } from '../platform/resolve-host.ts'
 import { createSender } from '../webhooks/send.ts'
-import { allows, readScope } from './api-key.ts'
-import { Callers, type Caller } from './callers.ts'
-import { serveConsole } from './console/files.ts'
+import { allowsScope, databaseReadScope } from './api-key.ts'
+import { Authenticator, type Caller } from './authenticator.ts'
+import { serveConsole } from './console/static-files.ts'
 import { consoleRoutes } from './console/routes.ts'
-import { StateNotes } from './console/state-notes.ts'
+import { StateSummaryCache } from './console/state-summaries.ts'
 import { controlRoutes } from './control-routes.ts'
 import { consumerRoutes } from './consumer-routes.ts'
 import { Cors } from './cors.ts'
 import { COMPRESS_MIN_BYTES } from './encoding.ts'
 import { feedRoutes } from './feed-routes.ts'
-import { sendHotPage } from './hot-pages.ts'
+import { sendCachedPage } from './send-cached-page.ts'
 import { HttpError } from './http-error.ts'
-import { isFromThisMachine, isLoopback, isMeant } from './loopback.ts'
+import { isLocalRequest, isLoopback, passesCsrfCheck } from './loopback.ts'
 import { metaRoutes } from './meta-routes.ts'
 import { Metrics } from './metrics.ts'
-import { oneAtATime } from './one-at-a-time.ts'
+import { serializeRequests } from './serialize-requests.ts'
 import { PageCache } from './page-cache.ts'
-import { rateHeaders } from './rate-limit.ts'
-import { noteAnswer, type Access, type Hall, type Route } from './route.ts'
-import { object, type JsonSchema } from './schemas.ts'
-import { Seals } from './seals.ts'
-import { TideWatch } from './tide-watch.ts'
+import { rateLimitHeaders } from './rate-limiter.ts'
+import { recordRequest, type Access, type ServerContext, type Route } from './route.ts'
+import { objectSchema, type JsonSchema } from './schemas.ts'
+import { CursorCiphers } from './cursor-ciphers.ts'
+import { FeedHeadWatcher } from './feed-head-watcher.ts'
 import { toHttpError } from './to-http-error.ts'
 import { webhookControlRoutes } from './webhook-control-routes.ts'
-import { webhookRoutes } from './webhook-routes.ts'
+import { inboundWebhookRoutes } from './inbound-webhook-routes.ts'
 
 export interface ServerOptions {
   readonly store: Store
@@ -44,15 +44,15 @@ export interface ServerOptions {
   /** What the worker declares; others that the store knows are shown too. */
   readonly syncs?: readonly DeclaredSync[]
   /** What sources are asked with for one record. Without, they are not asked. */
-  readonly outside?: Outside
+  readonly sourceRuntime?: SourceRuntime
   /** JSON Schemas of the records, by database. */
   readonly schemas?: Readonly<Record<string, JsonSchema>>
   /** What rows are called on the wire, by database; the singular of its name otherwise. */
   readonly resourceTypes?: ResourceTypes
   /** What takes the webhooks of vendors. */
-  readonly inbound?: TenantInbound
+  readonly inbound?: TenantInboundWebhooks
   /** Whose syncs the worker runs; the store's own tenant unless said otherwise. */
-  readonly isOwn?: (tenant: string) => boolean
+  readonly isServedTenant?: (tenant: string) => boolean
   /** This machine alone unless said otherwise. */
   readonly host?: string
   /** Origins whose pages may ask, with a key; `*` for all. None unless said otherwise. */
@@ -60,12 +60,12 @@ export interface ServerOptions {
   /** Control needs a key on this machine too: a proxy on it may let in anybody. */
   readonly keysOnly?: boolean
   /** How long a request may take to come in whole, and a stream may go unread. */
-  readonly patienceMs?: number
+  readonly timeoutMs?: number
   /** What else is told at /metrics is noted here. */
   readonly metrics?: Metrics
-  readonly places?: () => Places
+  readonly runnerCapacity?: () => RunnerCapacity
   /** Resolves the names of webhooks that are registered; the system's resolver by default. */
-  readonly resolve?: Resolve
+  readonly resolve?: ResolveHost
 }
 
 export interface Server {
@@ -76,33 +76,33 @@ export interface Server {
   close(): Promise<void>
 }
 
-export const ROUTES: readonly Route[] = [...metaRoutes, ...consumerRoutes, ...feedRoutes, ...controlRoutes, ...webhookControlRoutes, ...consoleRoutes, ...webhookRoutes]
+export const ROUTES: readonly Route[] = [...metaRoutes, ...consumerRoutes, ...feedRoutes, ...controlRoutes, ...webhookControlRoutes, ...consoleRoutes, ...inboundWebhookRoutes]
 
 const HEADERS_MAX_BYTES = 16_384
 const BODY_MAX_BYTES = 65_536
 /** A key has at most 1024 bytes, each of which may be written as three. */
 const PATH_PART_MAX = 3_200
 
-export function createServer({ store, ports, version, syncs = [], outside, schemas = {}, resourceTypes = {}, inbound, host = '127.0.0.1', corsOrigins = [], keysOnly = false, isOwn = (tenant) => tenant === store.tenant, patienceMs = 30_000, metrics = new Metrics(), places, resolve = resolveBySystem }: ServerOptions): Server {
+export function createServer({ store, ports, version, syncs = [], sourceRuntime: outside, schemas = {}, resourceTypes = {}, inbound, host = '127.0.0.1', corsOrigins = [], keysOnly = false, isServedTenant: isOwn = (tenant) => tenant === store.tenant, timeoutMs: patienceMs = 30_000, metrics = new Metrics(), runnerCapacity: places, resolve = systemResolveHost }: ServerOptions): Server {
   const cors = new Cors(corsOrigins)
   const stop = new AbortController()
   const send = createSender({ resolve })
   const routes = store.isReplica === true ? ROUTES.filter(({ method }) => method === 'GET') : ROUTES
-  const hall: Hall = {
-    ports, version, tenant: store.tenant, isOwn, syncs, outside: outside ?? null, schemas, resourceTypes, inbound: inbound ?? null, routes, send, resolve, patienceMs, stopping: stop.signal, streams: new Map(),
-    callers: new Callers(store, ports.clock, stop.signal), seals: new Seals(ports.clock), tide: new TideWatch(ports.clock, stop.signal), metrics, places: () => places?.() ?? null, notes: new StateNotes(), pages: new PageCache(),
+  const hall: ServerContext = {
+    ports, version, tenant: store.tenant, isServedTenant: isOwn, syncs, sourceRuntime: outside ?? null, schemas, resourceTypes, inbound: inbound ?? null, routes, send, resolve, timeoutMs: patienceMs, stopping: stop.signal, openStreams: new Map(),
+    authenticator: new Authenticator(store, ports.clock, stop.signal), cursorCiphers: new CursorCiphers(ports.clock), feedHead: new FeedHeadWatcher(ports.clock, stop.signal), metrics, runnerCapacity: () => places?.() ?? null, stateSummaries: new StateSummaryCache(), pageCache: new PageCache(),
   }
-  const callers: WhoAsks = new WeakMap()
-  const nextId = requestIds()
+  const callers: CallerByRequest = new WeakMap()
+  const nextId = createRequestIds()
   const app = fastify({
-    serverFactory: (handle) => createHttpServer({ maxHeaderSize: HEADERS_MAX_BYTES, headersTimeout: patienceMs, requestTimeout: patienceMs, connectionsCheckingInterval: Math.min(patienceMs, 5_000) }, oneAtATime((request, response) => {
-      if (!sendHotPage(hall, request, response, nextId)) handle(request, response)
+    serverFactory: (handle) => createHttpServer({ maxHeaderSize: HEADERS_MAX_BYTES, headersTimeout: patienceMs, requestTimeout: patienceMs, connectionsCheckingInterval: Math.min(patienceMs, 5_000) }, serializeRequests((request, response) => {
+      if (!sendCachedPage(hall, request, response, nextId)) handle(request, response)
     })),
     logger: false, trustProxy: false, bodyLimit: BODY_MAX_BYTES, routerOptions: { maxParamLength: PATH_PART_MAX }, genReqId: nextId,
     forceCloseConnections: true, return503OnClosing: false,
     ajv: { customOptions: { coerceTypes: true, removeAdditional: false, strict: false } },
-    frameworkErrors: (error, request, reply) => void answer(toHttpError(error), request, reply as FastifyReply),
-    clientErrorHandler: answerNonsense,
+    frameworkErrors: (error, request, reply) => void sendError(toHttpError(error), request, reply as FastifyReply),
+    clientErrorHandler: handleClientError,
   })
   // Hooks call back instead of promising: a promise for each would cost as much as the answer.
   app.addHook('onRequest', (request, reply, next) => {
@@ -112,20 +112,20 @@ export function createServer({ store, ports, version, syncs = [], outside, schem
     else void reply.code(204).headers(preflight).send()
   })
   app.addHook('onResponse', (request, reply, next) => {
-    noteAnswer(hall, { requestId: request.id, tenant: callers.get(request)?.store.tenant, method: request.method, route: request.routeOptions.url ?? 'none', status: reply.statusCode, ms: reply.elapsedTime })
+    recordRequest(hall, { requestId: request.id, tenant: callers.get(request)?.store.tenant, method: request.method, route: request.routeOptions.url ?? 'none', status: reply.statusCode, ms: reply.elapsedTime })
     next()
   })
   app.setErrorHandler((thrown, request, reply) => {
     const error = toHttpError(thrown)
     if (error.code === 'INTERNAL_ERROR') ports.log.error('a request failed', { requestId: request.id, tenant: callers.get(request)?.store.tenant, route: request.routeOptions.url, reason: thrown instanceof Error ? thrown.message : String(thrown) })
-    return answer(error, request, reply)
+    return sendError(error, request, reply)
   })
-  app.setNotFoundHandler((request, reply) => answer(new HttpError('NOT_FOUND', 'There is nothing at this address. /openapi.json describes what there is.'), request, reply))
+  app.setNotFoundHandler((request, reply) => sendError(new HttpError('NOT_FOUND', 'There is nothing at this address. /openapi.json describes what there is.'), request, reply))
   void app.register(compress, { global: false, threshold: COMPRESS_MIN_BYTES, encodings: ['br', 'gzip', 'deflate'], brotliOptions: { params: { 1: 4 } }, zlibOptions: { level: 4 } })
   // After the plugin, so that its decorators are there.
   app.after(() => {
-    for (const route of routes) register(app, route, hall, callers, isLoopback(host) && !keysOnly)
-    refuseOtherMethods(app, routes)
+    for (const route of routes) registerRoute(app, route, hall, callers, isLoopback(host) && !keysOnly)
+    rejectOtherMethods(app, routes)
     serveConsole(app)
   })
   return {
@@ -140,9 +140,9 @@ export function createServer({ store, ports, version, syncs = [], outside, schem
 }
 
 /** Those who were let in. */
-type WhoAsks = WeakMap<FastifyRequest, Caller>
+type CallerByRequest = WeakMap<FastifyRequest, Caller>
 
-function register(app: FastifyInstance, route: Route, hall: Hall, callers: WhoAsks, onlyThisMachine: boolean): void {
+function registerRoute(app: FastifyInstance, route: Route, hall: ServerContext, callers: CallerByRequest, onlyThisMachine: boolean): void {
   const { rawBytesMax } = route
   if (rawBytesMax === undefined) return addRoute(app, route, hall, callers, onlyThisMachine)
   // In a scope of its own: how a body is read is said for all the routes of one.
@@ -153,7 +153,7 @@ function register(app: FastifyInstance, route: Route, hall: Hall, callers: WhoAs
   })
 }
 
-function addRoute(app: FastifyInstance, route: Route, hall: Hall, callers: WhoAsks, onlyThisMachine: boolean): void {
+function addRoute(app: FastifyInstance, route: Route, hall: ServerContext, callers: CallerByRequest, onlyThisMachine: boolean): void {
   app.route({
     method: route.method, url: route.path, ...(route.rawBytesMax !== undefined && { bodyLimit: route.rawBytesMax }),
     schema: { ...(route.params && { params: route.params }), ...querySchema(route), ...(route.body && { body: route.body }) },
@@ -167,13 +167,13 @@ function addRoute(app: FastifyInstance, route: Route, hall: Hall, callers: WhoAs
     // Before anything is parsed: who may not ask learns nothing about what would be valid.
     onRequest: (request, reply, next) => {
       const enter = (caller: Caller): void => {
-        if (caller.allowance !== null) void reply.headers(rateHeaders(caller.allowance))
+        if (caller.rateLimit !== null) void reply.headers(rateLimitHeaders(caller.rateLimit))
         callers.set(request, caller)
         next()
       }
       const refuse = (error: Error): void => next(error)
       try {
-        const admitted = admit(route.access, request, hall, onlyThisMachine)
+        const admitted = authorize(route.access, request, hall, onlyThisMachine)
         if (admitted instanceof Promise) admitted.then(enter).catch(refuse)
         else enter(admitted)
       } catch (error) {
@@ -182,7 +182,7 @@ function addRoute(app: FastifyInstance, route: Route, hall: Hall, callers: WhoAs
     },
     handler: (request, reply) => {
       const handled = route.handle({
-        request, reply, hall, caller: callers.get(request)!,
+        request, reply, context: hall, caller: callers.get(request)!,
         params: (request.params ?? {}) as Record<string, string>, query: (request.query ?? {}) as Record<string, string>,
       })
       // What was answered at once needs no promise.
@@ -195,7 +195,7 @@ function addRoute(app: FastifyInstance, route: Route, hall: Hall, callers: WhoAs
  * A misspelt parameter would be ignored in silence, and the answer would be to another question. Vendors' webhooks bring their
  * own, and the lists stay valid for calls of older clients (A29).
  */
-function querySchema({ id, query = object({}, []), rawBytesMax }: Route): { querystring?: JsonSchema } {
+function querySchema({ id, query = objectSchema({}, []), rawBytesMax }: Route): { querystring?: JsonSchema } {
   if (rawBytesMax !== undefined) return {}
   return { querystring: id === 'listRows' ? query : { ...query, additionalProperties: false } }
 }
@@ -206,47 +206,47 @@ function hasNul(value: unknown): boolean {
   return typeof value === 'object' && value !== null && Object.entries(value).some(([name, member]) => name.includes('\0') || hasNul(member))
 }
 
-function admit(access: Access, request: FastifyRequest, hall: Hall, onlyThisMachine: boolean): Caller | Promise<Caller> {
-  const key = keyOf(request)
-  if (access.kind === 'public') return hall.callers.local()
-  if (access.kind === 'open' && key === undefined) return onlyThisMachine && isFromThisMachine(request.headers) ? hall.callers.local() : hall.callers.anybody()
+function authorize(access: Access, request: FastifyRequest, hall: ServerContext, onlyThisMachine: boolean): Caller | Promise<Caller> {
+  const key = extractKey(request)
+  if (access.kind === 'public') return hall.authenticator.localCaller()
+  if (access.kind === 'open' && key === undefined) return onlyThisMachine && isLocalRequest(request.headers) ? hall.authenticator.localCaller() : hall.authenticator.anonymousCaller()
   if (access.kind === 'control' && onlyThisMachine && key === undefined) {
-    if (!isFromThisMachine(request.headers) || !isMeant(request)) throw new HttpError('FORBIDDEN', 'Without a key this is for programs on this machine, not for web pages of others.')
-    return hall.callers.local()
+    if (!isLocalRequest(request.headers) || !passesCsrfCheck(request)) throw new HttpError('FORBIDDEN', 'Without a key this is for programs on this machine, not for web pages of others.')
+    return hall.authenticator.localCaller()
   }
-  const caller = hall.callers.identify(key, request.socket.remoteAddress ?? '')
+  const caller = hall.authenticator.identify(key, request.socket.remoteAddress ?? '')
   return caller instanceof Promise ? caller.then((found) => checkScope(access, request, found)) : checkScope(access, request, caller)
 }
 
 function checkScope(access: Exclude<Access, { kind: 'public' }>, request: FastifyRequest, caller: Caller): Caller {
   if (access.kind === 'key' || access.kind === 'open') return caller
-  const scope = access.scope === ':database:read' ? readScope((request.params as { database: string }).database) : access.scope
-  if (!allows(caller.scopes, scope)) {
-    throw new HttpError('FORBIDDEN', `The key lacks the scope \`${scope.slice(0, 80)}\`.`, caller.allowance === null ? {} : { headers: rateHeaders(caller.allowance) })
+  const scope = access.scope === ':database:read' ? databaseReadScope((request.params as { database: string }).database) : access.scope
+  if (!allowsScope(caller.scopes, scope)) {
+    throw new HttpError('FORBIDDEN', `The key lacks the scope \`${scope.slice(0, 80)}\`.`, caller.rateLimit === null ? {} : { headers: rateLimitHeaders(caller.rateLimit) })
   }
   return caller
 }
 
 /** Unique and cheap: which process, and which of its requests. */
-function requestIds(): () => string {
+function createRequestIds(): () => string {
   const own = randomUUID()
   let count = 0
   return () => `${own}-${++count}`
 }
 
-function keyOf({ headers }: FastifyRequest): string | undefined {
+function extractKey({ headers }: FastifyRequest): string | undefined {
   const bearer = /^Bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1]
   const token = headers['x-agents-token']
   // Something that is no key at all is refused as one, not taken for nothing.
   return bearer ?? headers.authorization ?? (typeof token === 'string' ? token : token?.[0])
 }
 
-function answer(error: HttpError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+function sendError(error: HttpError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   return reply.code(error.status).headers({ 'x-request-id': request.id, 'cache-control': 'no-store', ...error.headers })
     .type('application/json; charset=utf-8').send(error.body(request.id))
 }
 
-function refuseOtherMethods(app: FastifyInstance, served: readonly Route[]): void {
+function rejectOtherMethods(app: FastifyInstance, served: readonly Route[]): void {
   const allowed = new Map<string, string[]>(ROUTES.map(({ path }) => [path, []]))
   for (const { path, method } of served) allowed.get(path)!.push(...(method === 'GET' ? ['GET', 'HEAD'] : [method]))
   const elsewhere = served === ROUTES ? '' : ' The store is a replica, which is only read: the rest is done by a server on the primary.'
@@ -263,15 +263,15 @@ function refuseOtherMethods(app: FastifyInstance, served: readonly Route[]): voi
 }
 
 /** What is not HTTP, or does not come, gets no further than the socket; it is told so in the same shape. */
-function answerNonsense({ code = '' }: Error & { code?: string }, socket: Socket): void {
+function handleClientError({ code = '' }: Error & { code?: string }, socket: Socket): void {
   if (!socket.writable) return
-  const told = NONSENSE[code] ?? new HttpError('INVALID_REQUEST', 'This is not an HTTP request.')
+  const told = SOCKET_ERRORS[code] ?? new HttpError('INVALID_REQUEST', 'This is not an HTTP request.')
   const id = randomUUID()
   const body = told.body(id)
   socket.end(`HTTP/1.1 ${told.status} ${STATUS_CODES[told.status]}\r\ncontent-type: application/json; charset=utf-8\r\ncontent-length: ${Buffer.byteLength(body)}\r\nx-request-id: ${id}\r\ncache-control: no-store\r\nconnection: close\r\n\r\n${body}`)
 }
 
-const NONSENSE: Readonly<Record<string, HttpError>> = {
+const SOCKET_ERRORS: Readonly<Record<string, HttpError>> = {
   HPE_HEADER_OVERFLOW: new HttpError('HEADERS_TOO_LARGE', 'The request line or the headers are too long.'),
   ERR_HTTP_REQUEST_TIMEOUT: new HttpError('REQUEST_TIMEOUT', 'The request did not come in time.'),
 }

@@ -22,26 +22,26 @@ export function toHttpError(thrown: unknown): HttpError {
     if (thrown.code === 'STORE_READONLY') return new HttpError('SERVICE_UNAVAILABLE', 'This needs something to be written first, and the store can only be read from here. Ask a server on the primary once.', { headers: { 'retry-after': '5' } })
     return thrown.code.startsWith('STORE_')
       ? new HttpError('SERVICE_UNAVAILABLE', 'The store cannot be asked at the moment. Ask again in a few seconds.', { headers: { 'retry-after': '5' } })
-      : new HttpError('INTERNAL_ERROR', UNEXPECTED)
+      : new HttpError('INTERNAL_ERROR', UNEXPECTED_MESSAGE)
   }
   const { code, statusCode, validation, validationContext } = Object(thrown) as FrameworkError
-  if (validation !== undefined) return new HttpError('INVALID_REQUEST', describe(validation[0]!, validationContext ?? 'request'), { details: { reason: 'parameter_invalid' } })
+  if (validation !== undefined) return new HttpError('INVALID_REQUEST', describeValidation(validation[0]!, validationContext ?? 'request'), { details: { reason: 'parameter_invalid' } })
   if (code === 'FST_ERR_BAD_URL') return new HttpError('INVALID_REQUEST', 'The path is not valid: check its percent-encoding.', { details: { reason: 'path_invalid' } })
   if (code === 'FST_ERR_MAX_PARAM_LENGTH') return new HttpError('INVALID_REQUEST', 'A part of the path is too long.', { details: { reason: 'path_invalid' } })
-  const known = BY_STATUS[Number(statusCode)]
-  return known === undefined ? new HttpError('INTERNAL_ERROR', UNEXPECTED) : new HttpError(...known)
+  const known = ERROR_BY_STATUS[Number(statusCode)]
+  return known === undefined ? new HttpError('INTERNAL_ERROR', UNEXPECTED_MESSAGE) : new HttpError(...known)
 }
 
-const UNEXPECTED = 'Something unexpected happened. Report it with the request id.'
+const UNEXPECTED_MESSAGE = 'Something unexpected happened. Report it with the request id.'
 
-const BY_STATUS: Readonly<Record<number, readonly [HttpErrorCode, string]>> = {
+const ERROR_BY_STATUS: Readonly<Record<number, readonly [HttpErrorCode, string]>> = {
   400: ['INVALID_REQUEST', 'The body is not valid JSON.'],
   404: ['NOT_FOUND', 'There is nothing at this address.'],
   413: ['PAYLOAD_TOO_LARGE', 'The body is too large.'],
   415: ['UNSUPPORTED_MEDIA_TYPE', 'Send the body as application/json.'],
 }
 
-function describe({ instancePath, message, params }: NonNullable<FrameworkError['validation']>[number], context: string): string {
+function describeValidation({ instancePath, message, params }: NonNullable<FrameworkError['validation']>[number], context: string): string {
   const unknown = params['additionalProperty']
   if (context === 'querystring' && typeof unknown === 'string') return `There is no parameter \`${unknown.slice(0, 63)}\` here. /openapi.json lists those there are.`
   const name = instancePath.slice(1) || String(params['missingProperty'] ?? params['additionalProperty'] ?? '')

@@ -1,12 +1,12 @@
 import type { StoreDriver, StoreLocation } from '../contract/index.ts'
 import { maskUrl } from '../redaction/mask-url.ts'
-import { storeUrlInvalid } from './kit/store-url-invalid.ts'
+import { createStoreUrlInvalidError } from './kit/store-url-invalid-error.ts'
 import { postgresDriver } from './postgres/driver.ts'
 import { sqliteDriver } from './sqlite/driver.ts'
 
 /** One table per process: a worker file may load a copy of this module of its own. */
-const TABLE = Symbol.for('tidemark.stores')
-const drivers = ((globalThis as { [TABLE]?: Map<string, StoreDriver> })[TABLE] ??= new Map())
+const DRIVERS_SYMBOL = Symbol.for('tidemark.stores')
+const drivers = ((globalThis as { [DRIVERS_SYMBOL]?: Map<string, StoreDriver> })[DRIVERS_SYMBOL] ??= new Map())
 for (const driver of [sqliteDriver, postgresDriver]) for (const scheme of driver.schemes) if (!drivers.has(scheme)) drivers.set(scheme, driver)
 
 /** Adds a kind of store, or replaces the one that has the same scheme. */
@@ -18,8 +18,8 @@ export function registerStore(driver: StoreDriver): void {
 export function locateStore(url: string, folder: string): StoreLocation {
   const trimmed = url.trim()
   const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(trimmed)?.[1]?.toLowerCase()
-  if (scheme === undefined) throw storeUrlInvalid(url, `has no scheme${trimmed === '' ? '' : `; for a file write sqlite:${maskUrl(trimmed)}`}`)
+  if (scheme === undefined) throw createStoreUrlInvalidError(url, `has no scheme${trimmed === '' ? '' : `; for a file write sqlite:${maskUrl(trimmed)}`}`)
   const driver = drivers.get(scheme)
-  if (driver === undefined) throw storeUrlInvalid(url, `names "${scheme}", which is no kind of store; there are ${[...drivers.keys()].join(', ')}`)
+  if (driver === undefined) throw createStoreUrlInvalidError(url, `names "${scheme}", which is no kind of store; there are ${[...drivers.keys()].join(', ')}`)
   return driver.locate(trimmed, folder)
 }

@@ -1,74 +1,74 @@
 /** `tidemark/store`: everything that a store of your own is written with. `describeStore` of tidemark/testing is its test. */
 export { registerStore } from './drivers.ts'
-export type { QuerySyntax, Selection, SelectOptions, StoreDriver, StoreLocation, StoreOpenOptions } from '../contract/index.ts'
+export type { QuerySyntax, SelectResult, SelectOptions, StoreDriver, StoreLocation, StoreOpenOptions } from '../contract/index.ts'
 
 // ── the contract ─────────────────────────────────────────────────────────────────────────────────────────────────────
 export { isSyncError, SyncError } from '../contract/index.ts'
 export type {
-  Acquired, AcquireRequest, Action, ApiKey, ApiKeyStore, AsOf, AuditEntry, AuditLog, BackfillNeed, BeginRequest, Begun, ChangesQuery, Checkpoint, Column,
-  ColumnKind, Commit, CommitOutcome, Compacted, CompactRequest, Consumer, ConsumerName, ConsumerStore, CursorSecret, CursorSecretOffer, CursorSecretStore,
-  CycleRecord, CycleReport, DatabaseInfo, DataKeyStore, DeleteMode, Delivery, DeliveryNote, Ear, Erased, ErrorCode, FeedEntry, FeedPage, FeedQuery, Held, InboundClaim,
-  InboundMessage, InboundStore, Inflight, JsonObject, JsonValue, Kernel, KeptMessage, Landing, LandingCounts, LastError, Lease, LeaseStore, Listening,
-  Listing, LogEntry,
-  Mode, Move, Occupied, Outline, PacingStore, Pause, PauseRequest, Pauses, Quarantine, Quarantined, QuarantineEntry, Row, SchemaChangeRequest, SchemaDrift,
-  SchemaInfo, SchemaStep, SchemaStore, SealedText, SequenceStore, Signal, SlotRequest,
-  Slots, Standing, Standings, StandingsQuery, StateText, StopReason, Store, Sweep, SyncDirectory, SyncErrorOptions, SyncRef, TenantDirectory, Trail,
-  TrailEntry, TrailQuery, Webhook, WebhookAllowance, WebhookClaim, WebhookEdit, WebhookPlace, WebhookSettings, WebhookStanding, WebhookStore, WrappedKey,
+  LeaseAcquired, AcquireRequest, ChangeAction, ApiKey, ApiKeyStore, AsOf, AuditEntry, AuditLog, BackfillRequest, BeginRequest, BeginResult, ChangesQuery, Checkpoint, Column,
+  ColumnKind, Commit, CommitOutcome, CompactResult, CompactRequest, Consumer, ConsumerName, ConsumerStore, CursorSecret, CursorSecretCandidate, CursorSecretStore,
+  CycleRecord, CycleReport, DatabaseInfo, DataKeyStore, DeleteMode, Delivery, DeliveryReport, Listener, EraseResult, ErrorCode, FeedEntry, FeedPage, FeedQuery, LeaseHeld, InboundClaim,
+  InboundMessage, InboundStore, Inflight, JsonObject, JsonValue, Kernel, PendingInboundMessage, Landing, LandingCounts, LastError, Lease, LeaseStore, Subscription,
+  ListingContext, LogEntry,
+  Mode, StateTransition, TenantBusy, CheckpointSummary, PacingStore, Pause, PauseRequest, PauseList, QuarantineStore, QuarantinedRecord, QuarantineEntry, Row, SchemaChangeRequest, SchemaDrift,
+  SchemaInfo, SchemaStepResult, SchemaStore, SealedText, SequenceStore, SyncSignal, SlotRequest,
+  SlotGrant, SyncStatusRow, SyncStatusList, SyncStatusQuery, StateText, StopReason, Store, Sweep, SyncDirectory, SyncErrorOptions, SyncRef, TenantDirectory, AuditChain,
+  AuditChainEntry, AuditChainQuery, Webhook, WebhookAllowance, WebhookClaim, WebhookEdit, WebhookCursor, WebhookSettings, WebhookProgress, WebhookStore, WrappedKey,
 } from '../contract/index.ts'
 
 // ── the roles that are written once, and the port they are written on ────────────────────────────────────────────────
-export { bindPlans, isRoleMethod, ROLES } from './kit/roles/roles.ts'
+export { bindPlans, isRoleMethod, ROLE_PLANS } from './kit/roles/roles.ts'
 export type { RoleMethod, RoleMethods } from './kit/roles/roles.ts'
 export { checkSealingKey } from './kit/roles/data-keys.ts'
-export { makeSql, native, noSteps, runSteps, runStepsAsync } from './kit/sql/port.ts'
-export type { KernelSteps, NativeStep, Plan, Sql, SqlValue, SqlValues, Statement, Step, Steps } from './kit/sql/port.ts'
+export { createSql, runNative, noSteps, runSteps, runStepsAsync } from './kit/sql/port.ts'
+export type { KernelSteps, NativeStep, TransactionPlan, Sql, SqlValue, SqlValues, Statement, Step, Steps } from './kit/sql/port.ts'
 export { StatementCompiler, upsertOnConflict } from './kit/sql/dialect.ts'
-export type { CompiledStatement, Dialect, DialectWord, Upsert } from './kit/sql/dialect.ts'
+export type { CompiledStatement, Dialect, DialectToken, UpsertSpec } from './kit/sql/dialect.ts'
 
 // ── steps that the kernel takes with the roles ───────────────────────────────────────────────────────────────────────
-export { chainAudit, ensureEntry, forgetSeen, heldEntry, lockTenant, toChained, writeInflight } from './kit/registry.ts'
-export type { TenantRow, TimedEntry } from './kit/registry.ts'
-export { addToCycle, isExpected, lockBackfill, moveCheckpoint, writeQuarantine } from './kit/checkpoint.ts'
-export { logged, writeCommits } from './kit/commits.ts'
+export { appendAuditEntry, ensureEntry, deleteSeen, findLeasedEntry, lockTenant, toAuditChainInput, writeInflight } from './kit/registry.ts'
+export type { TenantRow, RegistryEntryWithNow } from './kit/registry.ts'
+export { addPageToCycle, matchesCheckpoint, lockBackfill, updateCheckpoint, writeQuarantine } from './kit/checkpoint.ts'
+export { listLoggedRanges, writeCommits } from './kit/commits.ts'
 export type { CommitFacts, LoggedRange } from './kit/commits.ts'
-export { COMPACTION } from './kit/compaction.ts'
-export { logPlans } from './kit/log.ts'
-export type { ReadVersions, Version, VersionRange } from './kit/log.ts'
-export { ERASE_TENANT } from './kit/erase-tenant.ts'
-export { CURSOR_SECRETS, isFresh } from './kit/roles/cursor-secrets.ts'
+export { COMPACTION_PLANS } from './kit/compaction.ts'
+export { createLogPlans } from './kit/log.ts'
+export type { VersionReader, RowVersion, VersionRange } from './kit/log.ts'
+export { ERASE_TENANT_PLAN } from './kit/erase-tenant.ts'
+export { CURSOR_SECRET_PLANS, hasFreshSecret } from './kit/roles/cursor-secrets.ts'
 
 // ── the rules of the kernel ──────────────────────────────────────────────────────────────────────────────────────────
-export { evenlySpaced, isBraked, mergeRanges, noCounts, planLanding, toRanges } from './kit/plan-landing.ts'
+export { sampleEvenly, exceedsDeleteLimit, mergeRanges, createEmptyCounts, planLanding, toSequenceRanges } from './kit/plan-landing.ts'
 export type { LandingFacts, LandingPlan, RowContest, RowTouch, RowWrite } from './kit/plan-landing.ts'
-export type { RowStatus, StoredRow } from './kit/judge.ts'
-export { OUTLINE_COLUMNS, toCheckpoint, toInflight } from './kit/registry-rows.ts'
-export type { CycleRow, OutlineEntry, RegistryEntry } from './kit/registry-rows.ts'
-export { joinStandings } from './kit/standings.ts'
-export { allowDeletesEntry, driftEntry } from './kit/audit-entries.ts'
-export { linkHash, linkText } from '../registry/chain.ts'
-export { sealingKeyOf } from './kit/sealed-texts.ts'
-export { storeUrlInvalid } from './kit/store-url-invalid.ts'
+export type { RowStatus, StoredRow } from './kit/resolve-landing.ts'
+export { CHECKPOINT_SUMMARY_COLUMNS, toCheckpoint, toInflight } from './kit/registry-rows.ts'
+export type { CycleRow, CheckpointSummaryEntry, RegistryEntry } from './kit/registry-rows.ts'
+export { joinSyncStatus } from './kit/sync-status.ts'
+export { createAllowDeletesAuditEntry, createDriftAuditEntry } from './kit/audit-entries.ts'
+export { hashLink, serializeLink } from '../registry/audit-chain.ts'
+export { findSealingKeyId } from './kit/sealed-texts.ts'
+export { createStoreUrlInvalidError } from './kit/store-url-invalid-error.ts'
 export { maskUrl } from '../redaction/mask-url.ts'
-export { queryTooLong } from './kit/query-too-long.ts'
+export { createQueryTooLongError } from './kit/query-too-long-error.ts'
 
 // ── tables of typed columns ──────────────────────────────────────────────────────────────────────────────────────────
-export { mergeColumns, nameColumn, quoteName, quoteText } from './kit/columns.ts'
+export { mergeColumns, nameColumn, quoteIdentifier, quoteLiteral } from './kit/column-names.ts'
 export { itemTypeOf } from './kit/tables/column.ts'
 export type { ColumnDialect, ColumnType, ScalarType, TableColumn } from './kit/tables/column.ts'
 export { RecordDecoder } from './kit/tables/decode-record.ts'
-export { hasDeleted, liveRows, withDeletes } from './kit/tables/delete-state.ts'
+export { mayHaveDeletedRows, liveRows, withDeleteMode } from './kit/tables/delete-state.ts'
 export type { DeleteState } from './kit/tables/delete-state.ts'
 export { RecordEncoder } from './kit/tables/encode-record.ts'
 export type { ColumnValue, EncodedRecord } from './kit/tables/encode-record.ts'
 export { fitRow } from './kit/tables/fit-row.ts'
-export type { RowWidth } from './kit/tables/fit-row.ts'
-export { growColumns, shapeColumns, takesShape, withFormats } from './kit/tables/grow-columns.ts'
+export type { RowSizeLimits } from './kit/tables/fit-row.ts'
+export { growColumns, addDeclaredColumns, acceptsShape, withFormats } from './kit/tables/grow-columns.ts'
 export type { ColumnLimits } from './kit/tables/grow-columns.ts'
-export { isKeyOpen, refuseKey } from './kit/tables/key-columns.ts'
-export { databasesWithoutColumns, DriftNotes, readDrift, refuseRecords, withRefused } from './kit/tables/schema-drift.ts'
-export type { DriftingTable, RefusalFacts } from './kit/tables/schema-drift.ts'
-export { NO_SCHEMA_CHANGES } from './kit/tables/no-schema-changes.ts'
-export { countWaiting, showColumns, WAITING_MAX } from './kit/tables/waiting.ts'
-export { withoutNul } from './kit/without-nul.ts'
-export { canonicalInstant } from '../values/instant.ts'
-export { parseJson, sameJson, stringifyJson } from '../values/json.ts'
+export { isKeyUndecided, refuseKey } from './kit/tables/key-columns.ts'
+export { databasesWithoutColumns, DriftCollector, parseDrift, refuseRecords, quarantineRefused } from './kit/tables/schema-drift.ts'
+export type { TableWithDrift, RefusalFacts } from './kit/tables/schema-drift.ts'
+export { UNSUPPORTED_SCHEMA_CHANGES } from './kit/tables/unsupported-schema-changes.ts'
+export { countExtraMembers, describeColumns, EXTRA_ROWS_MAX } from './kit/tables/extra-members.ts'
+export { replaceNul } from './kit/replace-nul.ts'
+export { canonicalizeInstant } from '../values/instant.ts'
+export { parseJson, equalsJson, stringifyJson } from '../values/json.ts'

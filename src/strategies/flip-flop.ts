@@ -1,8 +1,8 @@
 import type { Execute, Page } from '../contract/index.ts'
-import { anchorOf, type Anchored } from './kit/anchored.ts'
+import { captureAnchor, type AnchoredExecute } from './kit/anchored-execute.ts'
 import { earliestTidemark } from './kit/earliest-tidemark.ts'
-import { historyOf } from './kit/history.ts'
-import { requireMode, unreadable } from './kit/refusals.ts'
+import { combineRetention } from './kit/combine-retention.ts'
+import { requireMode, stateRejectedError } from './kit/strategy-errors.ts'
 
 export interface FlipFlopOptions<Delta, Deletes> {
   delta: Execute<Delta>
@@ -52,14 +52,14 @@ export interface FlipFlopState<Delta, Deletes> {
  * })
  * ```
  */
-export function flipFlop<Delta, Deletes>({ delta, deletes }: FlipFlopOptions<Delta, Deletes>): Anchored<FlipFlopState<Delta, Deletes>> {
-  const execute: Anchored<FlipFlopState<Delta, Deletes>> = async (stored, context) => {
+export function flipFlop<Delta, Deletes>({ delta, deletes }: FlipFlopOptions<Delta, Deletes>): AnchoredExecute<FlipFlopState<Delta, Deletes>> {
+  const execute: AnchoredExecute<FlipFlopState<Delta, Deletes>> = async (stored, context) => {
     requireMode('flipFlop', 'incremental', context, 'a replace cycle finds deletions by itself')
     const state: FlipFlopState<Delta, Deletes> = stored ?? { phase: 'delta' }
     switch (state.phase) {
       case 'delta': {
         const page = await delta(state.deltaCursor, context)
-        return flipped(page, {
+        return buildPage(page, {
           ...state,
           phase: page.hasMore ? 'delta' : 'deletes',
           ...(page.nextState !== undefined && { deltaCursor: page.nextState }),
@@ -68,7 +68,7 @@ export function flipFlop<Delta, Deletes>({ delta, deletes }: FlipFlopOptions<Del
       }
       case 'deletes': {
         const page = await deletes(state.deletesCursor, context)
-        return flipped(page, {
+        return buildPage(page, {
           ...state,
           phase: page.hasMore ? 'deletes' : 'delta',
           ...(page.nextState !== undefined && { deletesCursor: page.nextState }),
@@ -77,22 +77,22 @@ export function flipFlop<Delta, Deletes>({ delta, deletes }: FlipFlopOptions<Del
       }
       default:
         state.phase satisfies never
-        throw unreadable('flipFlop', '`phase` is neither "delta" nor "deletes"')
+        throw stateRejectedError('flipFlop', '`phase` is neither "delta" nor "deletes"')
     }
   }
   execute.anchor = async (context) => {
-    const deltaCursor = await anchorOf(delta, context)
-    const deletesCursor = await anchorOf(deletes, context)
+    const deltaCursor = await captureAnchor(delta, context)
+    const deletesCursor = await captureAnchor(deletes, context)
     if (deltaCursor === undefined && deletesCursor === undefined) return undefined
     return { phase: 'delta', ...(deltaCursor !== undefined && { deltaCursor }), ...(deletesCursor !== undefined && { deletesCursor }) }
   }
-  const { retentionMs, ...history } = historyOf(delta, deletes)
+  const { retentionMs, ...history } = combineRetention(delta, deletes)
   // A stream is read in every second cycle: half as long between two cycles is as long between two of its turns.
   return Object.assign(execute, history, retentionMs !== undefined && { retentionMs: retentionMs / 2 })
 }
 
 /** The minimum of both streams, or no claim at all: after a turn of one, the engine must not derive a time from it alone. */
-function flipped<Delta, Deletes>(page: Page, nextState: FlipFlopState<Delta, Deletes>): Page<FlipFlopState<Delta, Deletes>> {
+function buildPage<Delta, Deletes>(page: Page, nextState: FlipFlopState<Delta, Deletes>): Page<FlipFlopState<Delta, Deletes>> {
   const tidemark = earliestTidemark([nextState.deltaTidemark, nextState.deletesTidemark]) ?? null
   // A stream that says there is more without a state fails in the engine; its old state would hide that.
   return { ...page, tidemark, nextState: page.hasMore && page.nextState === undefined ? undefined : nextState }

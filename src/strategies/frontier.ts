@@ -1,9 +1,9 @@
 import { isSyncError, SyncError, type Change, type Execute, type Page, type SyncContext } from '../contract/index.ts'
-import { compare, isAnchors, isCaughtUp, isReached, markOf, NEWEST, NOTHING_MET, remember, type Anchors, type Mark, type Search } from './kit/anchors.ts'
-import { claimAgain, isConfirmed, type ClaimedEnd } from './kit/claimed-end.ts'
-import { isoOf } from './kit/instants.ts'
-import { invalid, requireNumber, unreadable } from './kit/refusals.ts'
-import type { Changes } from './kit/to-changes.ts'
+import { matchAnchors, isAnchors, isCaughtUp, hasReachedAnchors, fingerprintItem, ANCHOR_COUNT, INITIAL_SEARCH, mergeAnchors, type Anchors, type ItemFingerprint, type AnchorSearch } from './kit/frontier-anchors.ts'
+import { countEndClaim, isEndConfirmed, type EndClaim } from './kit/end-claim.ts'
+import { formatIso } from './kit/instants.ts'
+import { sourceInvalidError, requireNumber, stateRejectedError } from './kit/strategy-errors.ts'
+import type { ItemChanges } from './kit/to-changes.ts'
 
 /** All a sync is given, and where to read. A source may take the `cursor` alone and leave the rest. */
 export interface FetchContext extends SyncContext {
@@ -25,7 +25,7 @@ export interface FrontierPage<Item> {
 
 export interface FrontierOptions<Item> {
   id(item: Item): string
-  toChange(item: Item): Changes
+  toChange(item: Item): ItemChanges
   /** What the list is sorted by, where an item shows it: greater is newer, and an item that moves to the top gets a new one. */
   order?(item: Item): string | number
   /** While a long backfill is under way, new items are looked for this often: every quarter of an hour unless said otherwise. */
@@ -53,19 +53,19 @@ export interface FrontierState {
   /** When a pass was last begun anew because the source had forgotten its place. */
   readonly restartedAt?: number
   /** The page that is asked for next has claimed to be the last one. */
-  readonly ending?: ClaimedEnd
+  readonly ending?: EndClaim
 }
 
 /** What becomes the head once the pass has ended, and not before: until then the old anchors are in force. */
-interface ForwardPass extends Search {
+interface ForwardPass extends AnchorSearch {
   readonly headCursor: string
   readonly startedAt: number
   /** Its newest item. */
-  readonly pending?: Placed
+  readonly pending?: OrderedItem
   readonly anchors: Anchors
 }
 
-interface Placed {
+interface OrderedItem {
   readonly id: string
   readonly order?: string | number
 }
@@ -108,95 +108,95 @@ export function frontier<Item>(fetchPage: (context: FetchContext) => Promise<Fro
   if (typeof fetchPage !== 'function') throw new SyncError('SYNC_INVALID', `frontier: \`fetchPage\` is ${typeof fetchPage}, not a function.`)
   const { refreshMs = 15 * 60_000, anchorsMax = 500 } = options
   requireNumber('frontier', 'refreshMs', refreshMs, 0)
-  requireNumber('frontier', 'anchorsMax', anchorsMax, NEWEST)
-  const list = new List(fetchPage, options, anchorsMax)
+  requireNumber('frontier', 'anchorsMax', anchorsMax, ANCHOR_COUNT)
+  const list = new FrontierList(fetchPage, options, anchorsMax)
 
   return async (state, context) => {
-    if (state === undefined) return begin(list, context)
+    if (state === undefined) return readFirstPage(list, context)
     checkState(state)
     switch (state.phase) {
       case 'forward':
-        return forward(state, list, context)
+        return readForward(state, list, context)
       case 'backfill':
-        return backfill(state, list, refreshMs, context)
+        return readBackfill(state, list, refreshMs, context)
       default:
         state.phase satisfies never
-        throw unreadable('frontier', '`phase` is neither "forward" nor "backfill"')
+        throw stateRejectedError('frontier', '`phase` is neither "forward" nor "backfill"')
     }
   }
 }
 
 /** Without an anchor there is nothing to reach: the first page makes the head, and backfill goes on where it ends. */
-async function begin<Item>(list: List<Item>, context: SyncContext): Promise<Page<FrontierState>> {
+async function readFirstPage<Item>(list: FrontierList<Item>, context: SyncContext): Promise<Page<FrontierState>> {
   const checkedAt = context.clock.now()
   const query = { cursor: null, sinceItemId: null, phase: 'forward' } as const
-  const { newest, marks, changes, nextCursor } = await list.read(query, context)
-  return pageOf(changes, null, {
-    phase: 'backfill', ...headOf(newest), anchors: list.remember(marks), checkedAt,
+  const { newest, fingerprints: marks, changes, nextCursor } = await list.read(query, context)
+  return buildPage(changes, null, {
+    phase: 'backfill', ...toHeadState(newest), anchors: list.mergeAnchors(marks), checkedAt,
     // Backfill without a cursor asks for the top of the list.
-    ...(nextCursor === null ? { tailComplete: false, ending: claimOf(marks, undefined, context) } : tailAt(nextCursor)),
+    ...(nextCursor === null ? { tailComplete: false, ending: buildEndClaim(marks, undefined, context) } : toTailState(nextCursor)),
   })
 }
 
-function claimOf(marks: readonly Mark[], before: ClaimedEnd | undefined, { clock }: SyncContext): ClaimedEnd {
-  return { mark: lastOf(marks), ...claimAgain(before, clock.now()) }
+function buildEndClaim(marks: readonly ItemFingerprint[], before: EndClaim | undefined, { clock }: SyncContext): EndClaim {
+  return { mark: getLastFingerprint(marks), ...countEndClaim(before, clock.now()) }
 }
 
-function lastOf(marks: readonly Mark[]): string {
-  return marks.at(-1)?.mark ?? ''
+function getLastFingerprint(marks: readonly ItemFingerprint[]): string {
+  return marks.at(-1)?.fingerprint ?? ''
 }
 
-async function forward<Item>(
-  { pass, ending: claimed, ...state }: FrontierState, list: List<Item>, context: SyncContext,
+async function readForward<Item>(
+  { pass, ending: claimed, ...state }: FrontierState, list: FrontierList<Item>, context: SyncContext,
 ): Promise<Page<FrontierState>> {
   const now = context.clock.now()
   const query = { cursor: pass?.headCursor ?? null, sinceItemId: state.headItemId ?? null, phase: 'forward' } as const
-  const { newest, marks, changes, nextCursor, reachedSince, restart } = await list.read(query, context, state)
+  const { newest, fingerprints: marks, changes, nextCursor, reachedSince, restart } = await list.read(query, context, state)
   const before = restart === undefined ? pass : undefined
   const ending = restart === undefined ? claimed : undefined
-  const search = compare(state.anchors, marks, before ?? NOTHING_MET)
-  const anchors = list.remember(before?.anchors ?? '', marks)
+  const search = matchAnchors(state.anchors, marks, before ?? INITIAL_SEARCH)
+  const anchors = list.mergeAnchors(before?.anchors ?? '', marks)
   const pending = before?.pending ?? newest
   const startedAt = before?.startedAt ?? now
-  const reason = reachedSince || isReached(search) ? 'reached_since' : nextCursor === null ? 'end_of_data' : isCaughtUp(search) ? 'caught_up' : null
+  const reason = reachedSince || hasReachedAnchors(search) ? 'reached_since' : nextCursor === null ? 'end_of_data' : isCaughtUp(search) ? 'caught_up' : null
   if (nextCursor !== null && reason === null) {
     const under = { headCursor: nextCursor, startedAt, ...(pending && { pending }), anchors, ...search }
     const isOpen = ending !== undefined && marks.length === 0
-    return pageOf(changes, null, { ...state, ...restart, pass: under, ...(isOpen && { ending }) })
+    return buildPage(changes, null, { ...state, ...restart, pass: under, ...(isOpen && { ending }) })
   }
-  if (reason === 'end_of_data' && !isConfirmed(ending, lastOf(marks))) {
-    return pageOf(changes, null, { ...state, ...restart, ...(before && { pass: before }), ending: claimOf(marks, ending, context) })
+  if (reason === 'end_of_data' && !isEndConfirmed(ending, getLastFingerprint(marks))) {
+    return buildPage(changes, null, { ...state, ...restart, ...(before && { pass: before }), ending: buildEndClaim(marks, ending, context) })
   }
 
   const { headItemId, headOrder, ...rest } = state
   // Known items stood below the last one of the pass. If all of them are gone, the list may also have broken off.
   if (reason === 'end_of_data' && state.anchors !== '' && search.rank === -1) {
-    if (!state.tailComplete) return pageOf(changes, null, { ...state, ...restart, phase: 'backfill' })
-    return pageOf(changes, context.cycle.mode === 'incremental' ? reason : null, { ...rest, ...restart, anchors: '' })
+    if (!state.tailComplete) return buildPage(changes, null, { ...state, ...restart, phase: 'backfill' })
+    return buildPage(changes, context.cycle.mode === 'incremental' ? reason : null, { ...rest, ...restart, anchors: '' })
   }
   const head = headItemId === undefined ? undefined : { id: headItemId, ...(headOrder !== undefined && { order: headOrder }) }
   // The end of the list without enough known items: those of this pass take the place of the anchors.
   const isMet = reason !== 'end_of_data'
   const settled: FrontierState = {
-    ...rest, ...restart, phase: state.tailComplete ? 'forward' : 'backfill', ...headOf(newerOf(pending, head, isMet)),
-    anchors: list.remember(anchors, isMet ? state.anchors : ''), checkedAt: startedAt,
+    ...rest, ...restart, phase: state.tailComplete ? 'forward' : 'backfill', ...toHeadState(pickNewerHead(pending, head, isMet)),
+    anchors: list.mergeAnchors(anchors, isMet ? state.anchors : ''), checkedAt: startedAt,
   }
   // What moved to the top while a replace cycle was reading below is not gone: it has seen all when a look at the top, in
   // one page or without anything new, follows.
   const isSettled = context.cycle.mode === 'incremental' || before === undefined || !search.isNews
-  return pageOf(changes, state.tailComplete && isSettled ? reason : null, settled)
+  return buildPage(changes, state.tailComplete && isSettled ? reason : null, settled)
 }
 
-async function backfill<Item>(
-  { tailCursor, ending: claimed, ...state }: FrontierState, list: List<Item>, refreshMs: number, context: SyncContext,
+async function readBackfill<Item>(
+  { tailCursor, ending: claimed, ...state }: FrontierState, list: FrontierList<Item>, refreshMs: number, context: SyncContext,
 ): Promise<Page<FrontierState>> {
   const query = { cursor: tailCursor ?? null, sinceItemId: null, phase: 'backfill' } as const
-  const { marks, changes, nextCursor, restart } = await list.read(query, context, state)
-  const anchors = list.remember(state.anchors, marks)
+  const { fingerprints: marks, changes, nextCursor, restart } = await list.read(query, context, state)
+  const anchors = list.mergeAnchors(state.anchors, marks)
   const ending = restart === undefined ? claimed : undefined
-  if (nextCursor === null && !isConfirmed(ending, lastOf(marks))) {
+  if (nextCursor === null && !isEndConfirmed(ending, getLastFingerprint(marks))) {
     const asked = restart === undefined && tailCursor !== undefined ? { tailCursor } : {}
-    return pageOf(changes, null, { ...state, ...restart, anchors, ...asked, tailComplete: false, ending: claimOf(marks, ending, context) })
+    return buildPage(changes, null, { ...state, ...restart, anchors, ...asked, tailComplete: false, ending: buildEndClaim(marks, ending, context) })
   }
   // An empty page in between neither confirms the end nor refutes it.
   const isOpen = ending !== undefined && nextCursor !== null && marks.length === 0
@@ -205,31 +205,31 @@ async function backfill<Item>(
   // Decided after a page and not before it: where a page takes longer than that, both still have their turns.
   const isNext = isOpen || (nextCursor !== null && isWithin(refreshMs, state.checkedAt, context))
   const phase = isNext ? 'backfill' : 'forward'
-  return pageOf(changes, isDone ? 'end_of_data' : null, {
-    ...state, ...restart, phase, anchors, ...tailAt(nextCursor), ...(isOpen && { ending }),
+  return buildPage(changes, isDone ? 'end_of_data' : null, {
+    ...state, ...restart, phase, anchors, ...toTailState(nextCursor), ...(isOpen && { ending }),
   })
 }
 
-function pageOf(changes: Change[], stopWord: string | null, nextState: FrontierState): Page<FrontierState> {
+function buildPage(changes: Change[], stopWord: string | null, nextState: FrontierState): Page<FrontierState> {
   // At the end of a cycle nothing is missing that was on the list when the last complete pass began.
-  return { changes, hasMore: stopWord === null, nextState, ...(stopWord !== null && { stopWord, tidemark: isoOf(nextState.checkedAt) }) }
+  return { changes, hasMore: stopWord === null, nextState, ...(stopWord !== null && { endReason: stopWord, tidemark: formatIso(nextState.checkedAt) }) }
 }
 
-function tailAt(nextCursor: string | null): Pick<FrontierState, 'tailCursor' | 'tailComplete'> {
+function toTailState(nextCursor: string | null): Pick<FrontierState, 'tailCursor' | 'tailComplete'> {
   return nextCursor === null ? { tailComplete: true } : { tailCursor: nextCursor, tailComplete: false }
 }
 
-function headOf(head: Placed | undefined): Pick<FrontierState, 'headItemId' | 'headOrder'> {
+function toHeadState(head: OrderedItem | undefined): Pick<FrontierState, 'headItemId' | 'headOrder'> {
   return head === undefined ? {} : { headItemId: head.id, ...(head.order !== undefined && { headOrder: head.order }) }
 }
 
 /** The newest item of a pass, unless its order says that the head of before was newer and is only gone. */
-function newerOf(pending: Placed | undefined, head: Placed | undefined, isMet: boolean): Placed | undefined {
+function pickNewerHead(pending: OrderedItem | undefined, head: OrderedItem | undefined, isMet: boolean): OrderedItem | undefined {
   if (pending === undefined) return isMet ? head : undefined
-  return isBelow(pending.order, head?.order) ? head : pending
+  return isOlderOrder(pending.order, head?.order) ? head : pending
 }
 
-function isBelow(order: Placed['order'], other: Placed['order']): boolean {
+function isOlderOrder(order: OrderedItem['order'], other: OrderedItem['order']): boolean {
   return order !== undefined && other !== undefined && order < other
 }
 
@@ -240,11 +240,11 @@ function isWithin(ms: number, since: number, { clock }: SyncContext): boolean {
 }
 
 /** A source that forgets each place as soon as it has given it would be read from the top for ever. */
-const RESTART_EVERY_MS = 10 * 60_000
+const RESTART_INTERVAL_MS = 10 * 60_000
 
-interface Read {
-  readonly newest: Placed | undefined
-  readonly marks: readonly Mark[]
+interface FrontierRead {
+  readonly newest: OrderedItem | undefined
+  readonly fingerprints: readonly ItemFingerprint[]
   readonly changes: Change[]
   readonly nextCursor: string | null
   readonly reachedSince: boolean
@@ -253,7 +253,7 @@ interface Read {
 }
 
 /** The source's list, as pages that have been looked at. */
-class List<Item> {
+class FrontierList<Item> {
   readonly #fetchPage: (context: FetchContext) => Promise<FrontierPage<Item>>
   readonly #options: FrontierOptions<Item>
   readonly #anchorsMax: number
@@ -264,12 +264,12 @@ class List<Item> {
     this.#anchorsMax = anchorsMax
   }
 
-  async read(query: Pick<FetchContext, 'cursor' | 'sinceItemId' | 'phase'>, context: SyncContext, { restartedAt, headOrder }: Partial<FrontierState> = {}): Promise<Read> {
+  async read(query: Pick<FetchContext, 'cursor' | 'sinceItemId' | 'phase'>, context: SyncContext, { restartedAt, headOrder }: Partial<FrontierState> = {}): Promise<FrontierRead> {
     try {
-      return this.#take(await this.#fetchPage({ ...context, ...query }), headOrder)
+      return this.#parsePage(await this.#fetchPage({ ...context, ...query }), headOrder)
     } catch (error) {
       if (query.cursor === null || !isSyncError(error) || error.code !== 'CURSOR_REJECTED') throw error
-      if (restartedAt !== undefined && isWithin(RESTART_EVERY_MS, restartedAt, context)) {
+      if (restartedAt !== undefined && isWithin(RESTART_INTERVAL_MS, restartedAt, context)) {
         throw new SyncError('SOURCE_UNAVAILABLE', 'The source has forgotten its place in the list again, soon after the list was begun anew.', { cause: error })
       }
       context.log.info('the source has forgotten its place in the list; reading from the newest item', { phase: query.phase })
@@ -278,39 +278,39 @@ class List<Item> {
   }
 
   /** The newer ones first, each once, as many as are worth it. */
-  remember(newer: Anchors | readonly Mark[], older: Anchors | readonly Mark[] = ''): Anchors {
-    return remember(textOf(newer), textOf(older), this.#anchorsMax)
+  mergeAnchors(newer: Anchors | readonly ItemFingerprint[], older: Anchors | readonly ItemFingerprint[] = ''): Anchors {
+    return mergeAnchors(serializeAnchors(newer), serializeAnchors(older), this.#anchorsMax)
   }
 
-  #take({ items, nextCursor, reachedSince = false }: FrontierPage<Item>, headOrder: Placed['order']): Read {
-    if (!Array.isArray(items)) throw invalid('A page of the list has no items.')
+  #parsePage({ items, nextCursor, reachedSince = false }: FrontierPage<Item>, headOrder: OrderedItem['order']): FrontierRead {
+    if (!Array.isArray(items)) throw sourceInvalidError('A page of the list has no items.')
     // Not even a missing cursor is taken for the end: a tail that is wrongly complete is never read again.
-    if (nextCursor !== null && typeof nextCursor !== 'string') throw invalid('A page of the list says neither where the next one begins nor, with null, that it is the last.')
-    const placed = items.map((item: Item) => this.#place(item))
+    if (nextCursor !== null && typeof nextCursor !== 'string') throw sourceInvalidError('A page of the list says neither where the next one begins nor, with null, that it is the last.')
+    const placed = items.map((item: Item) => this.#toOrderedItem(item))
     return {
-      newest: placed[0], marks: placed.map(({ id, order }) => ({ mark: markOf(id, order), isOlder: isBelow(order, headOrder) })),
+      newest: placed[0], fingerprints: placed.map(({ id, order }) => ({ fingerprint: fingerprintItem(id, order), isOlder: isOlderOrder(order, headOrder) })),
       changes: items.flatMap((item: Item): readonly Change[] => [this.#options.toChange(item) ?? []].flat()),
       nextCursor, reachedSince, restart: undefined,
     }
   }
 
-  #place(item: Item): Placed {
+  #toOrderedItem(item: Item): OrderedItem {
     const id = this.#options.id(item)
-    if (typeof id !== 'string' || id === '') throw invalid('An item of the list has no id.')
+    if (typeof id !== 'string' || id === '') throw sourceInvalidError('An item of the list has no id.')
     const order = this.#options.order?.(item)
-    if (this.#options.order !== undefined && typeof order !== 'string' && !(typeof order === 'number' && Number.isFinite(order))) throw invalid('An item of the list has no order.')
+    if (this.#options.order !== undefined && typeof order !== 'string' && !(typeof order === 'number' && Number.isFinite(order))) throw sourceInvalidError('An item of the list has no order.')
     return { id, ...(order !== undefined && { order }) }
   }
 }
 
-function textOf(anchors: Anchors | readonly Mark[]): Anchors {
-  return typeof anchors === 'string' ? anchors : anchors.map(({ mark }) => mark).join('')
+function serializeAnchors(anchors: Anchors | readonly ItemFingerprint[]): Anchors {
+  return typeof anchors === 'string' ? anchors : anchors.map(({ fingerprint: mark }) => mark).join('')
 }
 
 function checkState(state: FrontierState): void {
   const { anchors, checkedAt, pass, tailCursor, tailComplete } = state
-  if (!isAnchors(anchors) || (pass !== undefined && !isAnchors(pass.anchors))) throw unreadable('frontier', '`anchors` are not marks of items')
-  if (typeof checkedAt !== 'number') throw unreadable('frontier', '`checkedAt` is not a time')
-  if (pass !== undefined && typeof pass.headCursor !== 'string') throw unreadable('frontier', '`headCursor` is not a cursor')
-  if (typeof tailComplete !== 'boolean' || (tailCursor !== undefined && typeof tailCursor !== 'string')) throw unreadable('frontier', 'the tail is neither complete nor at a cursor')
+  if (!isAnchors(anchors) || (pass !== undefined && !isAnchors(pass.anchors))) throw stateRejectedError('frontier', '`anchors` are not marks of items')
+  if (typeof checkedAt !== 'number') throw stateRejectedError('frontier', '`checkedAt` is not a time')
+  if (pass !== undefined && typeof pass.headCursor !== 'string') throw stateRejectedError('frontier', '`headCursor` is not a cursor')
+  if (typeof tailComplete !== 'boolean' || (tailCursor !== undefined && typeof tailCursor !== 'string')) throw stateRejectedError('frontier', 'the tail is neither complete nor at a cursor')
 }

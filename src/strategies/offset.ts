@@ -1,6 +1,6 @@
 import type { Execute, SyncContext } from '../contract/index.ts'
-import { addPage, FIRST_PASS, isEnd, nextPass, refuseIncremental, type ListAnswer, type Pass } from './kit/passes.ts'
-import { requireNumber, unreadable } from './kit/refusals.ts'
+import { addPageToPass, FIRST_PASS, isLastPage, decideNextPass, requireReplaceMode, type ListAnswer, type ListPass } from './kit/list-pass.ts'
+import { requireNumber, stateRejectedError } from './kit/strategy-errors.ts'
 
 export interface OffsetOptions {
   read(query: { readonly offset: number; readonly limit: number }, context: SyncContext): Promise<ListAnswer>
@@ -9,7 +9,7 @@ export interface OffsetOptions {
 
 export interface OffsetState {
   readonly offset: number
-  readonly pass: Pass
+  readonly pass: ListPass
 }
 
 /**
@@ -35,14 +35,14 @@ export interface OffsetState {
 export function offset({ read, limit }: OffsetOptions): Execute<OffsetState> {
   requireNumber('offset', 'limit', limit, 1)
   return async (state, context) => {
-    refuseIncremental('offset', context)
+    requireReplaceMode('offset', context)
     const { offset, pass } = state ?? { offset: 0, pass: FIRST_PASS }
-    if (!Number.isSafeInteger(offset) || !Number.isSafeInteger(pass?.count)) throw unreadable('offset', '`offset` or `pass` is missing')
+    if (!Number.isSafeInteger(offset) || !Number.isSafeInteger(pass?.count)) throw stateRejectedError('offset', '`offset` or `pass` is missing')
     const answer = await read({ offset, limit }, context)
-    const after = addPage(pass, answer)
+    const after = addPageToPass(pass, answer)
     const changes = [...answer.changes]
-    if (!isEnd(answer, after.count)) return { changes, hasMore: true, nextState: { offset: after.count, pass: after } }
-    const again = nextPass(after, answer.total)
+    if (!isLastPage(answer, after.count)) return { changes, hasMore: true, nextState: { offset: after.count, pass: after } }
+    const again = decideNextPass(after, answer.total)
     return again === null ? { changes, hasMore: false } : { changes, hasMore: true, nextState: { offset: 0, pass: again } }
   }
 }

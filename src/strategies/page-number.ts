@@ -1,6 +1,6 @@
 import type { Execute, SyncContext } from '../contract/index.ts'
-import { addPage, FIRST_PASS, isEnd, nextPass, refuseIncremental, type ListAnswer, type Pass } from './kit/passes.ts'
-import { requireNumber, unreadable } from './kit/refusals.ts'
+import { addPageToPass, FIRST_PASS, isLastPage, decideNextPass, requireReplaceMode, type ListAnswer, type ListPass } from './kit/list-pass.ts'
+import { requireNumber, stateRejectedError } from './kit/strategy-errors.ts'
 
 export interface PageNumberOptions {
   read(query: { readonly page: number }, context: SyncContext): Promise<ListAnswer>
@@ -10,7 +10,7 @@ export interface PageNumberOptions {
 
 export interface PageNumberState {
   readonly page: number
-  readonly pass: Pass
+  readonly pass: ListPass
 }
 
 /**
@@ -32,14 +32,14 @@ export interface PageNumberState {
 export function pageNumber({ read, firstPage = 1 }: PageNumberOptions): Execute<PageNumberState> {
   requireNumber('pageNumber', 'firstPage', firstPage, 0)
   return async (state, context) => {
-    refuseIncremental('pageNumber', context)
+    requireReplaceMode('pageNumber', context)
     const { page, pass } = state ?? { page: firstPage, pass: FIRST_PASS }
-    if (!Number.isSafeInteger(page) || !Number.isSafeInteger(pass?.count)) throw unreadable('pageNumber', '`page` or `pass` is missing')
+    if (!Number.isSafeInteger(page) || !Number.isSafeInteger(pass?.count)) throw stateRejectedError('pageNumber', '`page` or `pass` is missing')
     const answer = await read({ page }, context)
-    const after = addPage(pass, answer)
+    const after = addPageToPass(pass, answer)
     const changes = [...answer.changes]
-    if (!isEnd(answer, after.count)) return { changes, hasMore: true, nextState: { page: page + 1, pass: after } }
-    const again = nextPass(after, answer.total)
+    if (!isLastPage(answer, after.count)) return { changes, hasMore: true, nextState: { page: page + 1, pass: after } }
+    const again = decideNextPass(after, answer.total)
     return again === null ? { changes, hasMore: false } : { changes, hasMore: true, nextState: { page: firstPage, pass: again } }
   }
 }

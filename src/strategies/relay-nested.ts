@@ -1,8 +1,8 @@
 import { SyncError, type Change, type Execute, type SyncContext } from '../contract/index.ts'
-import { keepPace, paceOf, type Budget, type Pace } from './kit/budget.ts'
-import { FIRST_TALLY, stepOf, type ListTally } from './kit/list-end.ts'
-import { nextCursor, type PageInfo } from './kit/page-info.ts'
-import { invalid, requireNumber, unreadable } from './kit/refusals.ts'
+import { waitForPace, computePace, type RateBudget, type RequestPace } from './kit/request-pace.ts'
+import { INITIAL_TALLY, decideListStep, type ListTally } from './kit/list-end.ts'
+import { readNextCursor, type PageInfo } from './kit/page-info.ts'
+import { sourceInvalidError, requireNumber, stateRejectedError } from './kit/strategy-errors.ts'
 
 export interface RelayNestedOptions {
   /** One page of parents, each with the first page of what it holds. */
@@ -20,7 +20,7 @@ export interface InnerAnswer {
   /** Of every parent asked for; null for one that no longer exists. */
   readonly parents: readonly NestedPage[]
   /** Kept in the state; later pages are paced by it. */
-  readonly budget?: Budget | null
+  readonly budget?: RateBudget | null
 }
 
 /** What an answer holds of one parent. */
@@ -50,7 +50,7 @@ export interface RelayNestedState {
   readonly nestedTallies?: Readonly<Record<string, ListTally>>
   /** Of the parents. */
   readonly tally?: ListTally
-  readonly pace?: Pace
+  readonly pace?: RequestPace
 }
 
 /**
@@ -84,23 +84,23 @@ export function relayNested({ readOuter, readInner, parentsPerRequest = 20, pare
   requireNumber('relayNested', 'parentsMax', parentsMax, 1)
 
   return async (state, context) => {
-    const nested = unfinishedIn(state)
+    const nested = readUnfinishedParents(state)
     const isListing = context.cycle.mode === 'replace'
-    await keepPace(state?.pace, context)
+    await waitForPace(state?.pace, context)
     const askedAt = context.clock.now()
     let { cursor, outerDone = false, tally } = state ?? { cursor: null }
     let answer: InnerAnswer
     if (nested.size > 0) {
       const parents = [...nested].slice(0, parentsPerRequest).map(([id, { after }]) => ({ id, after }))
       answer = await readInner({ parents }, context)
-      take(nested, answer, new Set(parents.map(({ id }) => id)), isListing, askedAt)
+      updateParents(nested, answer, new Set(parents.map(({ id }) => id)), isListing, askedAt)
     } else {
       const outer = await readOuter({ after: cursor }, context)
-      const next = nextCursor(outer.pageInfo, 'The outer connection')
-      take(nested, outer, null, isListing, askedAt)
+      const next = readNextCursor(outer.pageInfo, 'The outer connection')
+      updateParents(nested, outer, null, isListing, askedAt)
       const count = outer.count ?? outer.parents.length
       const listed = { count, mark: outer.parents.at(-1)?.id ?? '', isLast: next === null, total: outer.total }
-      const step = isListing ? stepOf(tally ?? FIRST_TALLY, listed, context.clock.now()) : { kind: next === null ? 'end' : 'next' } as const
+      const step = isListing ? decideListStep(tally ?? INITIAL_TALLY, listed, context.clock.now()) : { kind: next === null ? 'end' : 'next' } as const
       outerDone = step.kind === 'end'
       if (step.kind === 'next') cursor = next
       if ('tally' in step) ({ tally } = step)
@@ -109,53 +109,53 @@ export function relayNested({ readOuter, readInner, parentsPerRequest = 20, pare
     if (nested.size > parentsMax) throw new SyncError('STATE_TOO_LARGE', `${nested.size} parents are unfinished at once; at most ${parentsMax} are kept. Ask for fewer parents in a page.`)
 
     const hasMore = !outerDone || nested.size > 0
-    const pace = paceOf(answer.budget, state?.pace, askedAt)
+    const pace = computePace(answer.budget, state?.pace, askedAt)
     const start: RelayNestedState = { cursor: null }
-    const next: RelayNestedState = { cursor, ...(outerDone && { outerDone }), ...nestedOf(nested), ...(tally !== undefined && { tally }) }
+    const next: RelayNestedState = { cursor, ...(outerDone && { outerDone }), ...toNestedState(nested), ...(tally !== undefined && { tally }) }
     const nextState = hasMore ? next : isListing ? undefined : start
     return { changes: [...answer.changes], hasMore, nextState: nextState && { ...nextState, ...(pace !== undefined && { pace }) } }
   }
 }
 
 /** Where the next page of a parent begins, and how much of it was read. */
-interface Unfinished {
+interface UnfinishedParent {
   readonly after: string
   readonly tally?: ListTally | undefined
 }
 
 /** Parents that are at their end, or gone, are asked no more. */
-function take(nested: Map<string, Unfinished>, { parents }: InnerAnswer, asked: Set<string> | null, isListing: boolean, now: number): void {
+function updateParents(nested: Map<string, UnfinishedParent>, { parents }: InnerAnswer, asked: Set<string> | null, isListing: boolean, now: number): void {
   const missing = new Set(asked)
   for (const { id, pageInfo, count, total } of parents) {
-    if (typeof id !== 'string' || id === '') throw invalid('A parent has no id.')
-    if (asked !== null && !missing.delete(id)) throw invalid('The answer has a parent that was not asked for, or one of them twice.')
-    const cursor = pageInfo === null ? null : nextCursor(pageInfo, 'A nested connection')
+    if (typeof id !== 'string' || id === '') throw sourceInvalidError('A parent has no id.')
+    if (asked !== null && !missing.delete(id)) throw sourceInvalidError('The answer has a parent that was not asked for, or one of them twice.')
+    const cursor = pageInfo === null ? null : readNextCursor(pageInfo, 'A nested connection')
     const before = nested.get(id)
     const isCounted = isListing && pageInfo !== null && count !== undefined && typeof total === 'number'
     // The first page of a parent comes with the page of parents. It has no cursor of its own to ask for it again with.
-    if (isCounted && before === undefined && cursor === null && count < total) throw invalid(`A nested connection ended after ${count} nodes, and the source counts ${total}.`)
+    if (isCounted && before === undefined && cursor === null && count < total) throw sourceInvalidError(`A nested connection ended after ${count} nodes, and the source counts ${total}.`)
     // The answer does not say which changes are the parent's, so their number stands for the last of them.
     const step = isCounted && before !== undefined
-      ? stepOf(before.tally ?? FIRST_TALLY, { count, mark: String(count), isLast: cursor === null, total }, now)
+      ? decideListStep(before.tally ?? INITIAL_TALLY, { count, mark: String(count), isLast: cursor === null, total }, now)
       : null
     if (step?.kind === 'again') nested.set(id, { after: before!.after, tally: step.tally })
     else if (cursor === null) nested.delete(id)
     else nested.set(id, { after: cursor, ...(isCounted && { tally: step?.kind === 'next' ? step.tally : { size: count, seen: count } }) })
   }
   // Not the same as null: half an answer must not pass for the end.
-  if (missing.size > 0) throw invalid(`The answer leaves out ${missing.size} of the parents it was asked for.`)
+  if (missing.size > 0) throw sourceInvalidError(`The answer leaves out ${missing.size} of the parents it was asked for.`)
 }
 
-function nestedOf(nested: ReadonlyMap<string, Unfinished>): Pick<RelayNestedState, 'nestedCursors' | 'nestedTallies'> {
+function toNestedState(nested: ReadonlyMap<string, UnfinishedParent>): Pick<RelayNestedState, 'nestedCursors' | 'nestedTallies'> {
   if (nested.size === 0) return {}
   const tallies = [...nested].flatMap(([id, { tally }]) => (tally === undefined ? [] : [[id, tally] as const]))
   return { nestedCursors: Object.fromEntries([...nested].map(([id, { after }]) => [id, after])), ...(tallies.length > 0 && { nestedTallies: Object.fromEntries(tallies) }) }
 }
 
-function unfinishedIn(state: RelayNestedState | undefined): Map<string, Unfinished> {
+function readUnfinishedParents(state: RelayNestedState | undefined): Map<string, UnfinishedParent> {
   if (state === undefined) return new Map()
-  if (state.cursor !== null && typeof state.cursor !== 'string') throw unreadable('relayNested', '`cursor` is not a string')
+  if (state.cursor !== null && typeof state.cursor !== 'string') throw stateRejectedError('relayNested', '`cursor` is not a string')
   const entries = Object.entries(state.nestedCursors ?? {})
-  if (entries.some(([, after]) => typeof after !== 'string')) throw unreadable('relayNested', '`nestedCursors` is not a map of strings')
+  if (entries.some(([, after]) => typeof after !== 'string')) throw stateRejectedError('relayNested', '`nestedCursors` is not a map of strings')
   return new Map(entries.map(([id, after]) => [id, { after, tally: state.nestedTallies?.[id] }]))
 }

@@ -1,8 +1,8 @@
 import type { Change, Execute, SyncContext } from '../contract/index.ts'
-import { keepPace, paceOf, type Budget, type Pace } from './kit/budget.ts'
-import { FIRST_TALLY, isTally, markOf, stepOf, type ListTally } from './kit/list-end.ts'
-import { nextCursor, type PageInfo } from './kit/page-info.ts'
-import { unreadable } from './kit/refusals.ts'
+import { waitForPace, computePace, type RateBudget, type RequestPace } from './kit/request-pace.ts'
+import { INITIAL_TALLY, isListTally, fingerprintLastRow, decideListStep, type ListTally } from './kit/list-end.ts'
+import { readNextCursor, type PageInfo } from './kit/page-info.ts'
+import { stateRejectedError } from './kit/strategy-errors.ts'
 
 export interface RelayOptions {
   read(query: { readonly after: string | null }, context: SyncContext): Promise<RelayAnswer>
@@ -16,12 +16,12 @@ export interface RelayAnswer {
   /** The connection's `totalCount`, where it has one. A replace cycle that read fewer nodes does not end. */
   readonly total?: number | null | undefined
   /** Kept in the state; later pages are paced by it. */
-  readonly budget?: Budget | null
+  readonly budget?: RateBudget | null
 }
 
 export interface RelayState {
   readonly cursor: string | null
-  readonly pace?: Pace
+  readonly pace?: RequestPace
   /** Of a listing in replace mode. */
   readonly tally?: ListTally
 }
@@ -46,20 +46,20 @@ export interface RelayState {
  */
 export function relay({ read, limit }: RelayOptions): Execute<RelayState> {
   return async (state, context) => {
-    if (state !== undefined && state.cursor !== null && typeof state.cursor !== 'string') throw unreadable('relay', '`cursor` is not a string')
-    if (state?.tally !== undefined && !isTally(state.tally)) throw unreadable('relay', '`tally` is not a count of nodes')
-    await keepPace(state?.pace, context)
+    if (state !== undefined && state.cursor !== null && typeof state.cursor !== 'string') throw stateRejectedError('relay', '`cursor` is not a string')
+    if (state?.tally !== undefined && !isListTally(state.tally)) throw stateRejectedError('relay', '`tally` is not a count of nodes')
+    await waitForPace(state?.pace, context)
     const askedAt = context.clock.now()
     const asked = state?.cursor ?? null
     const { changes, pageInfo, total, budget } = await read({ after: asked }, context)
-    const cursor = nextCursor(pageInfo, 'The connection')
-    const pace = paceOf(budget, state?.pace, askedAt)
+    const cursor = readNextCursor(pageInfo, 'The connection')
+    const pace = computePace(budget, state?.pace, askedAt)
     const paced = pace !== undefined && { pace }
     const page = { changes: [...changes], hasMore: cursor !== null }
     // A state that says "from the start", or the cursor of the last page would stay.
     if (context.cycle.mode === 'incremental') return { ...page, nextState: { cursor, ...paced } }
-    const listed = { count: changes.length, mark: markOf(changes), isLast: cursor === null, total, limit }
-    const step = stepOf(state?.tally ?? FIRST_TALLY, listed, context.clock.now())
+    const listed = { count: changes.length, mark: fingerprintLastRow(changes), isLast: cursor === null, total, limit }
+    const step = decideListStep(state?.tally ?? INITIAL_TALLY, listed, context.clock.now())
     if (step.kind === 'end') return { ...page, nextState: undefined }
     return { ...page, hasMore: true, nextState: { cursor: step.kind === 'again' ? asked : cursor, ...paced, tally: step.tally } }
   }

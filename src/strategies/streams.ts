@@ -1,12 +1,12 @@
 import type { Execute, Page, SyncContext } from '../contract/index.ts'
-import { anchorOf, type Anchored } from './kit/anchored.ts'
+import { captureAnchor, type AnchoredExecute } from './kit/anchored-execute.ts'
 import { earliestTidemark } from './kit/earliest-tidemark.ts'
 import type { FlipFlopState } from './flip-flop.ts'
-import { historyOf } from './kit/history.ts'
-import { requireMode, unreadable } from './kit/refusals.ts'
+import { combineRetention } from './kit/combine-retention.ts'
+import { requireMode, stateRejectedError } from './kit/strategy-errors.ts'
 
 /** The streams by name, in the order they are read. One that is an `Anchored` gives the anchor its part. */
-export type Streams<States extends object> = { readonly [Name in keyof States]: Execute<States[Name]> | Anchored<States[Name]> }
+export type Streams<States extends object> = { readonly [Name in keyof States]: Execute<States[Name]> | AnchoredExecute<States[Name]> }
 
 export interface StreamsState<States extends object> {
   /** One member per stream that has been read, moved only by its own pages. */
@@ -14,10 +14,10 @@ export interface StreamsState<States extends object> {
   /** The stream being read; absent between cycles. */
   readonly reading?: keyof States & string
   /** The last tidemark that each stream stated. */
-  readonly tidemarks?: Tidemarks<States>
+  readonly tidemarks?: StreamTidemarks<States>
 }
 
-type Tidemarks<States extends object> = { readonly [Name in keyof States]?: string }
+type StreamTidemarks<States extends object> = { readonly [Name in keyof States]?: string }
 
 /**
  * For sources that tell one thing in several places: changes in a table and deletions in an audit log, parents and children.
@@ -52,11 +52,11 @@ type Tidemarks<States extends object> = { readonly [Name in keyof States]?: stri
  * })
  * ```
  */
-export function streams<States extends object>(executes: Streams<States>): Anchored<StreamsState<States>> {
+export function streams<States extends object>(executes: Streams<States>): AnchoredExecute<StreamsState<States>> {
   type Name = keyof States & string
   const names = Object.keys(executes) as Name[]
 
-  const execute: Anchored<StreamsState<States>> = async (stored, context) => {
+  const execute: AnchoredExecute<StreamsState<States>> = async (stored, context) => {
     requireMode('streams', 'incremental', context, 'a replace cycle finds deletions by itself')
     const { states, reading = names[0]!, tidemarks }: StreamsState<States> = stored === undefined ? { states: {} } : readState(stored)
     const page: Page<States[Name]> = await executes[reading](states[reading], context)
@@ -64,7 +64,7 @@ export function streams<States extends object>(executes: Streams<States>): Ancho
     if (page.hasMore && page.nextState === undefined) return { ...page, nextState: undefined }
 
     const next = page.hasMore ? reading : names[names.indexOf(reading) + 1]
-    const reached: Tidemarks<States> = { ...tidemarks, ...(typeof page.tidemark === 'string' && { [reading]: page.tidemark }) }
+    const reached: StreamTidemarks<States> = { ...tidemarks, ...(typeof page.tidemark === 'string' && { [reading]: page.tidemark }) }
     const state = page.nextState ?? states[reading]
     return {
       ...page,
@@ -81,7 +81,7 @@ export function streams<States extends object>(executes: Streams<States>): Ancho
   execute.anchor = async (context: SyncContext) => {
     const states: Partial<States> = {}
     for (const name of names) {
-      const anchor = await anchorOf(executes[name], context)
+      const anchor = await captureAnchor(executes[name], context)
       if (anchor !== undefined) states[name] = anchor
     }
     return Object.keys(states).length === 0 ? undefined : { states }
@@ -89,17 +89,17 @@ export function streams<States extends object>(executes: Streams<States>): Ancho
 
   function readState(state: StreamsState<States> | FlipFlopState<unknown, unknown>): StreamsState<States> {
     if ('phase' in state) return fromFlipFlop(state)
-    if (typeof state.states !== 'object' || state.states === null) throw unreadable('streams', '`states` is not an object')
-    if (state.reading !== undefined && !names.includes(state.reading)) throw unreadable('streams', '`reading` is not the name of a stream')
+    if (typeof state.states !== 'object' || state.states === null) throw stateRejectedError('streams', '`states` is not an object')
+    if (state.reading !== undefined && !names.includes(state.reading)) throw stateRejectedError('streams', '`reading` is not the name of a stream')
     return state
   }
 
   /** Stores from before `streams` hold the state of a flipFlop. A cycle begins with the first stream whichever turn it was. */
   function fromFlipFlop({ deltaCursor, deletesCursor }: FlipFlopState<unknown, unknown>): StreamsState<States> {
-    if (names.length !== 2) throw unreadable('streams', 'it is a flipFlop of two streams')
+    if (names.length !== 2) throw stateRejectedError('streams', 'it is a flipFlop of two streams')
     const states = { ...(deltaCursor !== undefined && { [names[0]!]: deltaCursor }), ...(deletesCursor !== undefined && { [names[1]!]: deletesCursor }) }
     return { states: states as Partial<States> }
   }
 
-  return Object.assign(execute, historyOf(...Object.values<Execute<any>>(executes as Record<string, Execute<any>>)))
+  return Object.assign(execute, combineRetention(...Object.values<Execute<any>>(executes as Record<string, Execute<any>>)))
 }

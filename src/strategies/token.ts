@@ -1,6 +1,6 @@
 import { isSyncError, type Change, type Execute, type SyncContext } from '../contract/index.ts'
-import { FIRST_TALLY, isTally, markOf, stepOf, type ListTally } from './kit/list-end.ts'
-import { invalid, unreadable } from './kit/refusals.ts'
+import { INITIAL_TALLY, isListTally, fingerprintLastRow, decideListStep, type ListTally } from './kit/list-end.ts'
+import { sourceInvalidError, stateRejectedError } from './kit/strategy-errors.ts'
 
 export interface TokenOptions {
   /** Without a token on the first page. */
@@ -32,7 +32,7 @@ export interface TokenState {
 }
 
 /**
- * For sources that hand out a token for the next page. The end of a replace cycle needs evidence (see `stepOf`), and an
+ * For sources that hand out a token for the next page. The end of a replace cycle needs evidence (see `decideListStep`), and an
  * answer without changes moves a position that the source gave only when it is given twice.
  *
  * ```ts
@@ -51,19 +51,19 @@ export interface TokenState {
  */
 export function token({ read, limit, confirms }: TokenOptions): Execute<TokenState> {
   return async (state, context) => {
-    if (state !== undefined && state.cursor !== null && typeof state.cursor !== 'string') throw unreadable('token', '`cursor` is not a string')
-    if (state?.tally !== undefined && !isTally(state.tally)) throw unreadable('token', '`tally` is not a count of rows')
+    if (state !== undefined && state.cursor !== null && typeof state.cursor !== 'string') throw stateRejectedError('token', '`cursor` is not a string')
+    if (state?.tally !== undefined && !isListTally(state.tally)) throw stateRejectedError('token', '`tally` is not a count of rows')
     const asked = state?.cursor ?? null
     const answer = await readOrEnd(read({ token: asked ?? undefined }, context), state)
     if (answer === null) return { changes: [], hasMore: false }
     const changes = [...answer.changes]
     const hasMore = answer.next !== undefined && answer.next !== null
     const cursor = hasMore ? answer.next! : (answer.resume ?? null)
-    if (cursor !== null && typeof cursor !== 'string') throw invalid('The token of the next page is not a text.')
+    if (cursor !== null && typeof cursor !== 'string') throw sourceInvalidError('The token of the next page is not a text.')
 
     if (context.cycle.mode === 'replace') {
-      const page = { count: changes.length, mark: markOf(changes), isLast: !hasMore, total: answer.total, limit, confirms }
-      const step = stepOf(state?.tally ?? FIRST_TALLY, page, context.clock.now())
+      const page = { count: changes.length, mark: fingerprintLastRow(changes), isLast: !hasMore, total: answer.total, limit, confirms }
+      const step = decideListStep(state?.tally ?? INITIAL_TALLY, page, context.clock.now())
       if (step.kind === 'end') return { changes, hasMore: false }
       return { changes, hasMore: true, nextState: { cursor: step.kind === 'again' ? asked : cursor, tally: step.tally } }
     }

@@ -1,10 +1,10 @@
 import { isSyncError, SyncError, type Change, type Execute, type JsonObject, type SyncContext } from '../contract/index.ts'
-import { durationMs } from '../values/duration.ts'
-import { canonicalInstant } from '../values/instant.ts'
-import { compareCursors, earlierInstant, isCursor, laterCursor, type CursorKind, type CursorValue } from './kit/cursors.ts'
-import { lowerHorizon, timed, type ServerClock } from './kit/horizon.ts'
-import { instantOfMs, isoOf } from './kit/instants.ts'
-import { invalid, requireNumber, unreadable } from './kit/refusals.ts'
+import { parseDurationMs } from '../values/duration.ts'
+import { canonicalizeInstant } from '../values/instant.ts'
+import { compareCursors, subtractFromInstant, isCursorValue, laterCursor, type CursorKind, type CursorValue } from './kit/cursor-values.ts'
+import { lowerHorizon, measureRequest, type ServerClock } from './kit/horizon.ts'
+import { msToInstant, formatIso } from './kit/instants.ts'
+import { sourceInvalidError, requireNumber, stateRejectedError } from './kit/strategy-errors.ts'
 
 export interface WatermarkOptions {
   /** `<namespace>.<entity>`; it stays when the table is renamed. */
@@ -109,29 +109,29 @@ export function watermark(options: WatermarkOptions): Execute<WatermarkState> {
 
   return async (state, context) => {
     const isReplace = context.cycle.mode === 'replace'
-    const input = inputOf(state, options, kind)
-    const run = state?.run ?? (isReplace ? fullRun(options.limit) : begin(state, options, windowMs))
-    const { answer, limit, tookMs } = await readPage(queryOf(input, run), options, context)
+    const input = buildInput(state, options, kind)
+    const run = state?.run ?? (isReplace ? createFullRun(options.limit) : beginRun(state, options, windowMs))
+    const { answer, limit, tookMs } = await readPage(buildQuery(input, run), options, context)
     const { items, end, page } = answer
-    if (!end && items.length === 0 && typeof page !== 'string') throw invalid('The source sent an empty page that is not the end, and no link to go on with.')
+    if (!end && items.length === 0 && typeof page !== 'string') throw sourceInvalidError('The source sent an empty page that is not the end, and no link to go on with.')
 
     const cursors = items.map((item) => item[options.cursorField])
     if (!run.full) {
       const byPlace = run.after !== undefined || (!end && typeof page !== 'string')
-      const fault = faultOf(cursors, run, byPlace, kind)
+      const fault = findCursorFault(cursors, run, byPlace, kind)
       if (fault !== null) {
         context.log.warn('the cursor does not order the stream, so all of it is read', { stream: options.streamId, cursorField: options.cursorField, fault })
-        return { changes: [], hasMore: true, nextState: { ...input, run: fullRun(options.limit) } }
+        return { changes: [], hasMore: true, nextState: { ...input, run: createFullRun(options.limit) } }
       }
     }
     const untilMs = lowerHorizon(run.untilMs ?? Number.POSITIVE_INFINITY, 0, answer, tookMs)
     // Nothing is left of a cursor that does not order: the next cycle begins anew.
     const max = run.full ? null : cursors.reduce<CursorValue | null>((top, cursor) => laterCursor(kind, top, cursor as CursorValue), run.max)
     const emitted = run.emitted + items.length
-    const changes = items.map((item) => changeOf(item, options, kind, run.full))
+    const changes = items.map((item) => toChange(item, options, kind, run.full))
     // Without a window nothing says how late a row may show, so the engine derives the tidemark.
-    const tidemark = windowMs === 0 ? undefined : isoOf(Math.min(untilMs, context.cycle.startedAt) - windowMs)
-    if (end) return { changes, hasMore: false, tidemark, ...(!isReplace && { nextState: { ...input, cursor_value: notAhead(max, untilMs, kind), records_emitted: emitted } }) }
+    const tidemark = windowMs === 0 ? undefined : formatIso(Math.min(untilMs, context.cycle.startedAt) - windowMs)
+    if (end) return { changes, hasMore: false, tidemark, ...(!isReplace && { nextState: { ...input, cursor_value: capAtHorizon(max, untilMs, kind), records_emitted: emitted } }) }
     const last = items.at(-1)
     return {
       changes,
@@ -142,7 +142,7 @@ export function watermark(options: WatermarkOptions): Execute<WatermarkState> {
           from: run.from, bound: run.bound, max, emitted, full: run.full,
           // After a failure small at first, then as large again as asked for.
           limit: Math.min(options.limit, limit * 2),
-          ...(typeof page === 'string' ? { page } : { after: placeOf(last!, options) }),
+          ...(typeof page === 'string' ? { page } : { after: toPageCursor(last!, options) }),
           ...(Number.isFinite(untilMs) && { untilMs }),
         },
       },
@@ -157,9 +157,9 @@ function checkOptions({ streamId, cursorField, key, limit, safetyWindow, since, 
   requireNumber('watermark', 'limit', limit, 1)
   if (!streamId || !cursorField) refuse('`streamId` and `cursorField` name the stream and what orders it')
   if (key.length === 0) refuse('`key` names no field that tells records apart')
-  if (since !== undefined && !isCursor(kind, since)) refuse('`since` is no value of the cursor')
+  if (since !== undefined && !isCursorValue(kind, since)) refuse('`since` is no value of the cursor')
   if (safetyWindow === undefined) return 0
-  const windowMs = durationMs(safetyWindow)
+  const windowMs = parseDurationMs(safetyWindow)
   if (windowMs === null) return refuse('`safetyWindow` is an ISO 8601 duration such as PT5M')
   if (kind !== 'instant') refuse('a safety window is a time, and the cursor is none')
   if (strict === true) refuse('`strict` reads nothing again, so it has no safety window')
@@ -167,84 +167,84 @@ function checkOptions({ streamId, cursorField, key, limit, safetyWindow, since, 
 }
 
 /** A state may have been set by hand, and a sync may have been given another cursor since. */
-function inputOf(state: WatermarkState | undefined, { streamId, cursorField }: WatermarkOptions, kind: CursorKind): WatermarkInput {
+function buildInput(state: WatermarkState | undefined, { streamId, cursorField }: WatermarkOptions, kind: CursorKind): WatermarkInput {
   if (state !== undefined) {
-    if (state.stream_id !== streamId) throw unreadable('watermark', 'it is of another stream')
-    if (state.cursor_field !== cursorField) throw unreadable('watermark', `it is a position of another field than "${cursorField}"`)
-    if (state.cursor_value !== null && !isCursor(kind, state.cursor_value)) throw unreadable('watermark', '`cursor_value` is no value of the cursor')
+    if (state.stream_id !== streamId) throw stateRejectedError('watermark', 'it is of another stream')
+    if (state.cursor_field !== cursorField) throw stateRejectedError('watermark', `it is a position of another field than "${cursorField}"`)
+    if (state.cursor_value !== null && !isCursorValue(kind, state.cursor_value)) throw stateRejectedError('watermark', '`cursor_value` is no value of the cursor')
   }
   return Object.freeze({ stream_id: streamId, cursor_field: cursorField, cursor_value: state?.cursor_value ?? null })
 }
 
-function begin(state: WatermarkState | undefined, { since, strict, limit }: WatermarkOptions, windowMs: number): WatermarkRun {
+function beginRun(state: WatermarkState | undefined, { since, strict, limit }: WatermarkOptions, windowMs: number): WatermarkRun {
   // Kept from the first cycle on, also when that finds nothing. A null that was left on purpose asks for all of it.
   const known = state === undefined ? (since ?? null) : state.cursor_value
-  const from = known === null || windowMs === 0 ? known : earlierInstant(String(known), windowMs)
+  const from = known === null || windowMs === 0 ? known : subtractFromInstant(String(known), windowMs)
   return { from, bound: strict === true ? '>' : '>=', max: known, emitted: 0, limit, full: false }
 }
 
-function fullRun(limit: number): WatermarkRun {
+function createFullRun(limit: number): WatermarkRun {
   return { from: null, bound: '>=', max: null, emitted: 0, limit, full: true }
 }
 
-function queryOf(input: WatermarkInput, { from, bound, after, page, limit, full }: WatermarkRun): WatermarkQuery {
+function buildQuery(input: WatermarkInput, { from, bound, after, page, limit, full }: WatermarkRun): WatermarkQuery {
   return { input, from: from === null ? null : { cursor: from, bound }, after, order: full ? 'key' : 'cursor', page, limit }
 }
 
-const SHRINKS_MAX = 3
-const SHRINKABLE = ['SOURCE_TIMEOUT', 'SOURCE_UNAVAILABLE', 'SOURCE_INVALID']
+const PAGE_SHRINKS_MAX = 3
+const SHRINKABLE_CODES = ['SOURCE_TIMEOUT', 'SOURCE_UNAVAILABLE', 'SOURCE_INVALID']
 
 /** A page that fails is asked for again with fewer records; when that does not help either, the engine waits. */
 async function readPage(query: WatermarkQuery, options: WatermarkOptions, context: SyncContext): Promise<{ answer: WatermarkAnswer; tookMs: number; limit: number }> {
   for (let limit = query.limit, shrinks = 0; ; limit = Math.ceil(limit / 2), shrinks++) {
     try {
-      return { ...(await timed(context, () => options.read({ ...query, limit }, context))), limit }
+      return { ...(await measureRequest(context, () => options.read({ ...query, limit }, context))), limit }
     } catch (error) {
       // A link of the source's own is for a page of its own size.
-      const canShrink = isSyncError(error) && SHRINKABLE.includes(error.code) && query.page === undefined
-      if (!canShrink || limit === 1 || shrinks === SHRINKS_MAX || context.signal.aborted) throw error
+      const canShrink = isSyncError(error) && SHRINKABLE_CODES.includes(error.code) && query.page === undefined
+      if (!canShrink || limit === 1 || shrinks === PAGE_SHRINKS_MAX || context.signal.aborted) throw error
       context.log.warn('a page failed and is asked for again with fewer records', { stream: options.streamId, code: error.code, limit })
     }
   }
 }
 
 /** Why the cursor cannot be relied on; null when it can. What the source sent against the question is its own fault. */
-function faultOf(cursors: readonly unknown[], { from, bound, after }: WatermarkRun, byPlace: boolean, kind: CursorKind): string | null {
+function findCursorFault(cursors: readonly unknown[], { from, bound, after }: WatermarkRun, byPlace: boolean, kind: CursorKind): string | null {
   let previous = after?.cursor ?? null
   for (const cursor of cursors) {
-    if (!isCursor(kind, cursor)) return 'a record has no value in it that could be ordered'
+    if (!isCursorValue(kind, cursor)) return 'a record has no value in it that could be ordered'
     const distance = from === null ? 1 : compareCursors(kind, cursor, from)
-    if (distance < 0 || (distance === 0 && bound === '>' && typeof kind !== 'function')) throw invalid('The source sent a record from before the position it was asked with.')
+    if (distance < 0 || (distance === 0 && bound === '>' && typeof kind !== 'function')) throw sourceInvalidError('The source sent a record from before the position it was asked with.')
     if (byPlace && previous !== null && compareCursors(kind, cursor, previous) < 0) return 'a record comes after one with a greater value'
     previous = cursor
   }
   return null
 }
 
-function changeOf(item: JsonObject, { key, cursorField }: WatermarkOptions, kind: CursorKind, full: boolean): Change {
+function toChange(item: JsonObject, { key, cursorField }: WatermarkOptions, kind: CursorKind, full: boolean): Change {
   const parts = key.map((field) => item[field])
   // What has no key is put aside by the engine, with the reason. As a list, no two keys of several parts read the same.
   const text = parts.some((part) => part === null || part === undefined || typeof part === 'object') ? '' : parts.length === 1 ? String(parts[0]) : JSON.stringify(parts.map(String))
   const cursor = item[cursorField]
-  if (!isCursor(kind, cursor)) return { type: 'upsert', key: text, record: item }
+  if (!isCursorValue(kind, cursor)) return { type: 'upsert', key: text, record: item }
   // A cursor that falls must not make a newer record the older one.
   return { type: 'upsert', key: text, record: item, cursor: String(cursor), ...(kind === 'instant' && !full && { upstreamUpdatedAt: String(cursor) }) }
 }
 
-function placeOf(item: JsonObject, { key, cursorField }: WatermarkOptions): NonNullable<WatermarkRun['after']> {
+function toPageCursor(item: JsonObject, { key, cursorField }: WatermarkOptions): NonNullable<WatermarkRun['after']> {
   const cursor = item[cursorField]
   return {
     cursor: typeof cursor === 'string' || typeof cursor === 'number' ? cursor : null,
     key: key.map((field) => {
       const value = item[field]
       if (typeof value === 'string' || typeof value === 'number') return value
-      throw invalid(`The last record of a page has no plain value in "${field}", so the next page cannot be asked for.`)
+      throw sourceInvalidError(`The last record of a page has no plain value in "${field}", so the next page cannot be asked for.`)
     }),
   }
 }
 
 /** A clock that jumped forward must not take the position along: what is stamped rightly afterwards would never be read. */
-function notAhead(max: CursorValue | null, untilMs: number, kind: CursorKind): CursorValue | null {
+function capAtHorizon(max: CursorValue | null, untilMs: number, kind: CursorKind): CursorValue | null {
   if (kind !== 'instant' || max === null || !Number.isFinite(untilMs)) return max
-  return canonicalInstant(String(max))! > instantOfMs(untilMs) ? isoOf(untilMs) : max
+  return canonicalizeInstant(String(max))! > msToInstant(untilMs) ? formatIso(untilMs) : max
 }

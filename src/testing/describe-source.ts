@@ -1,7 +1,7 @@
-import { findRunner, skip, type TestRunner } from './describe-store.ts'
+import { findTestRunner, skipTest, type TestRunner } from './describe-store.ts'
 import { sourceCases } from './source-cases/cases.ts'
 import type { SourceCase, SourceHarness, SourceNeed } from './source-cases/harness.ts'
-import { SourceTrial } from './source-cases/trial.ts'
+import { SourceFixture } from './source-cases/source-fixture.ts'
 
 export interface DescribeSourceOptions {
   /** Where to register; else the globals of Vitest or Jest, else `node:test`. */
@@ -20,12 +20,12 @@ export interface DescribeSourceOptions {
  * `open` is called once per case and must give an empty system. What the source cannot do is skipped, with the reason.
  */
 export function describeSource(name: string, open: () => SourceHarness | Promise<SourceHarness>, options: DescribeSourceOptions = {}): void {
-  const { describe, test } = options.runner ?? findRunner()
+  const { describe, test } = options.runner ?? findTestRunner()
   describe(`${name} source`, () => {
     for (const sourceCase of sourceCases) {
       test(sourceCase.name, async (context) => {
         const reason = await runSourceCase(sourceCase, open)
-        if (reason !== null) skip(context, `${sourceCase.name}: ${reason}`)
+        if (reason !== null) skipTest(context, `${sourceCase.name}: ${reason}`)
       }, options.timeoutMs ?? 60_000)
     }
   })
@@ -33,10 +33,10 @@ export function describeSource(name: string, open: () => SourceHarness | Promise
 
 /** Null when the source keeps the promise, the reason when the case does not apply to it; throws when it breaks it. */
 export async function runSourceCase(sourceCase: SourceCase, open: () => SourceHarness | Promise<SourceHarness>): Promise<string | null> {
-  const trial = await SourceTrial.open(await open())
+  const trial = await SourceFixture.open(await open())
   try {
-    const missing = await trial.missing(sourceCase.needs)
-    if (missing !== undefined) return MISSING[missing]
+    const missing = await trial.findUnmetNeed(sourceCase.needs)
+    if (missing !== undefined) return SKIP_REASONS[missing]
     await sourceCase.run(trial)
     return null
   } finally {
@@ -44,7 +44,7 @@ export async function runSourceCase(sourceCase: SourceCase, open: () => SourceHa
   }
 }
 
-const MISSING: Record<SourceNeed, string> = {
+const SKIP_REASONS: Record<SourceNeed, string> = {
   listing: 'it cannot be read whole',
   delta: 'it cannot be followed',
   deletes: 'the harness offers no `remove`',

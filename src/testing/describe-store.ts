@@ -26,12 +26,12 @@ export interface TestRunner {
  * `open` is called once per case and must give an empty store.
  */
 export function describeStore(name: string, open: () => Promise<StoreHarness>, options: DescribeStoreOptions = {}): void {
-  const { describe, test } = options.runner ?? findRunner()
+  const { describe, test } = options.runner ?? findTestRunner()
   describe(`${name} store`, () => {
     for (const storeCase of storeCases.filter((storeCase) => options.only?.(storeCase) !== false)) {
       test(storeCase.name, async (context) => {
         const reason = await runStoreCase(storeCase, open)
-        if (reason !== null) skip(context, `${storeCase.name}: ${reason}`)
+        if (reason !== null) skipTest(context, `${storeCase.name}: ${reason}`)
       }, options.timeoutMs ?? 120_000)
     }
   })
@@ -48,7 +48,7 @@ export async function runStoreCase(storeCase: StoreCase, open: () => Promise<Sto
   try {
     const harness = await openAnother()
     const { needs } = storeCase
-    if (needs !== undefined && !hasWhat(needs, harness)) return MISSING[needs]
+    if (needs !== undefined && !isSupported(needs, harness)) return SKIP_REASONS[needs]
     await storeCase.run(harness, openAnother)
     return null
   } finally {
@@ -56,30 +56,30 @@ export async function runStoreCase(storeCase: StoreCase, open: () => Promise<Sto
   }
 }
 
-type Need = NonNullable<StoreCase['needs']>
+type StoreNeed = NonNullable<StoreCase['needs']>
 
-function hasWhat(needs: Need, { store, supports }: StoreHarness): boolean {
+function isSupported(needs: StoreNeed, { store, supports }: StoreHarness): boolean {
   // Kept rows can only be seen in their table.
-  return needs === 'keepsDeleted' ? store.keepsDeleted === true && supports?.select !== undefined : supports?.[needs] !== undefined
+  return needs === 'supportsSoftDeletes' ? store.supportsSoftDeletes === true && supports?.select !== undefined : supports?.[needs] !== undefined
 }
 
-const MISSING: Record<Need, string> = {
-  keepsDeleted: 'the store does not say `keepsDeleted`, or the harness offers no `supports.select`',
+const SKIP_REASONS: Record<StoreNeed, string> = {
+  supportsSoftDeletes: 'the store does not say `supportsSoftDeletes`, or the harness offers no `supports.select`',
   ownClock: 'the harness does not say `supports.ownClock`',
-  tells: 'the harness does not say `supports.tells`',
+  notifies: 'the harness does not say `supports.notifies`',
   select: 'the harness offers no `supports.select`',
   crashDuringCommit: 'the harness offers no `supports.crashDuringCommit`',
 }
 
 /** Whatever tests are written with here. */
-export function findRunner(): TestRunner {
+export function findTestRunner(): TestRunner {
   const { describe, test } = globalThis as Partial<TestRunner>
   if (describe !== undefined && test !== undefined) return { describe, test }
   return process.getBuiltinModule('node:test') as unknown as TestRunner
 }
 
 /** Vitest throws out of `skip`, node:test marks the test, Jest cannot: there the reason is printed. */
-export function skip(context: unknown, reason: string): void {
+export function skipTest(context: unknown, reason: string): void {
   console.info(`skipped: ${reason}`)
   const { skip: mark } = Object(context) as { skip?: (reason: string) => void }
   mark?.call(context, reason)

@@ -1,20 +1,20 @@
 /** `PT5M`, `PT1H30M`, `P1D`; null when it is none of these. */
-export function durationMs(text: string): number | null {
+export function parseDurationMs(text: string): number | null {
   const match = /^P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?$/.exec(text)
   if (match === null || /[PT]$/.test(text)) return null
   const [, days = '0', hours = '0', minutes = '0', seconds = '0'] = match
   return (((Number(days) * 24 + Number(hours)) * 60 + Number(minutes)) * 60 + Number(seconds)) * 1_000
 }
 
-const SHOWN_UNITS = [['d', 86_400_000], ['h', 3_600_000], ['m', 60_000], ['s', 1_000]] as const
+const DISPLAY_UNITS = [['d', 86_400_000], ['h', 3_600_000], ['m', 60_000], ['s', 1_000]] as const
 
 /** The two largest units: `4m 10s`, `2d 3h`. */
-export function duration(ms: number): string {
+export function formatDuration(ms: number): string {
   if (ms < 1_000) return `${Math.max(0, Math.round(ms))}ms`
-  const first = SHOWN_UNITS.findIndex(([, unitMs]) => ms >= unitMs)
-  const [unit, unitMs] = SHOWN_UNITS[first]!
+  const first = DISPLAY_UNITS.findIndex(([, unitMs]) => ms >= unitMs)
+  const [unit, unitMs] = DISPLAY_UNITS[first]!
   const whole = Math.floor(ms / unitMs)
-  const next = SHOWN_UNITS[first + 1]
+  const next = DISPLAY_UNITS[first + 1]
   const rest = next === undefined ? 0 : Math.floor((ms - whole * unitMs) / next[1])
   return rest === 0 || next === undefined ? `${whole}${unit}` : `${whole}${unit} ${rest}${next[0]}`
 }

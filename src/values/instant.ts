@@ -5,11 +5,11 @@
 const RFC3339 = /^(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(?:([Zz])|([+-])(\d\d):?(\d\d))$/
 
 /** The usual form, told from the rest without taking it apart; days that not every month has go the long way. */
-const USUAL = /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?Z$/
+const COMMON_UTC_FORM = /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?Z$/
 
 /** Null when the text is not an instant: no zone, a date that does not exist, `infinity`. Digits past the sixth are cut, never rounded up. */
-export function canonicalInstant(text: string): string | null {
-  if (USUAL.test(text)) return `${text.slice(0, 19)}.${text.slice(20, -1).slice(0, 6).padEnd(6, '0')}Z`
+export function canonicalizeInstant(text: string): string | null {
+  if (COMMON_UTC_FORM.test(text)) return `${text.slice(0, 19)}.${text.slice(20, -1).slice(0, 6).padEnd(6, '0')}Z`
   const match = RFC3339.exec(text)
   if (match === null) return null
   const [, year, month, day, hour, minute, second, fraction = '', zulu, sign, offsetHour = '0', offsetMinute = '0'] = match
@@ -28,18 +28,18 @@ export function canonicalInstant(text: string): string | null {
 }
 
 /** Of a canonical instant; the microseconds below are cut. */
-export function instantMs(canonical: string): number {
+export function instantToMs(canonical: string): number {
   return Date.parse(`${canonical.slice(0, 23)}Z`)
 }
 
 /** The canonical form of a number of milliseconds. */
-export function instantOfMs(ms: number): string {
+export function msToInstant(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 23)}000Z`
 }
 
 /** Negative, zero or positive; instants closer than the tolerance are equal. */
 export function compareInstants(a: string, b: string, toleranceMs: number): number {
-  if (toleranceMs > 0 && Math.abs(instantMs(a) - instantMs(b)) <= toleranceMs) return 0
+  if (toleranceMs > 0 && Math.abs(instantToMs(a) - instantToMs(b)) <= toleranceMs) return 0
   return a < b ? -1 : a > b ? 1 : 0
 }
 

@@ -3,13 +3,13 @@ import { SyncError, type JsonObject, type JsonValue } from '../contract/index.ts
 /** Sixteen digits in a row may be an integer that a double cannot hold: only then is the slower parse worth its time. */
 const LONG_DIGITS = /\d{16}/
 
-export interface ParseOptions {
+export interface ParseJsonOptions {
   /** Told of every member name that occurs twice in one object; the last one wins. Costs the slower parse. */
   onDuplicate?: (name: string) => void
 }
 
 /** Like JSON.parse, but integers beyond 2^53 become bigint instead of a neighbour, and `__proto__` is a member like any other. */
-export function parseJson(text: string, options: ParseOptions = {}): JsonValue {
+export function parseJson(text: string, options: ParseJsonOptions = {}): JsonValue {
   if (options.onDuplicate === undefined && !LONG_DIGITS.test(text)) return JSON.parse(text) as JsonValue
   JSON.parse(text) // Refuses what is not JSON, with the message people know; the parser below may then trust its input.
   return new LosslessParser(text, options.onDuplicate ?? (() => {})).parse()
@@ -20,38 +20,38 @@ export function stringifyJson(value: JsonValue): string {
   try {
     return JSON.stringify(value)
   } catch (error) {
-    if (error instanceof TypeError && /BigInt/i.test(error.message)) return writeValue(value)
+    if (error instanceof TypeError && /BigInt/i.test(error.message)) return stringifyValue(value)
     throw error
   }
 }
 
 /** Equal as JSON: the order of members does not matter, everything else does. */
-export function sameJson(a: string, b: string): boolean {
-  return a === b || sameValue(parseJson(a), parseJson(b))
+export function equalsJson(a: string, b: string): boolean {
+  return a === b || equalsValue(parseJson(a), parseJson(b))
 }
 
-function sameValue(a: JsonValue | undefined, b: JsonValue | undefined): boolean {
+function equalsValue(a: JsonValue | undefined, b: JsonValue | undefined): boolean {
   if (a === b) return true
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null || a === undefined || b === undefined) return false
   if (Array.isArray(a) || Array.isArray(b)) {
     if (!Array.isArray(a) || !Array.isArray(b) || a.length !== b.length) return false
-    return a.every((item, index) => sameValue(item, b[index]))
+    return a.every((item, index) => equalsValue(item, b[index]))
   }
   const names = Object.keys(a)
   if (names.length !== Object.keys(b).length) return false
-  return names.every((name) => Object.hasOwn(b, name) && sameValue(a[name], b[name]))
+  return names.every((name) => Object.hasOwn(b, name) && equalsValue(a[name], b[name]))
 }
 
-function writeValue(value: JsonValue): string {
+function stringifyValue(value: JsonValue): string {
   if (typeof value === 'bigint') return value.toString()
   if (typeof value !== 'object' || value === null) return JSON.stringify(value)
-  if (Array.isArray(value)) return `[${value.map((item) => writeValue(item ?? null)).join(',')}]`
+  if (Array.isArray(value)) return `[${value.map((item) => stringifyValue(item ?? null)).join(',')}]`
   if (typeof (value as { toJSON?: unknown }).toJSON === 'function') return JSON.stringify(value)
   const members: string[] = []
   for (const name of Object.keys(value)) {
     const member = value[name]
     if (member === undefined || typeof member === 'function' || typeof member === 'symbol') continue
-    members.push(`${JSON.stringify(name)}:${writeValue(member)}`)
+    members.push(`${JSON.stringify(name)}:${stringifyValue(member)}`)
   }
   return `{${members.join(',')}}`
 }
@@ -61,7 +61,7 @@ const DEPTH_MAX = 1_000
 
 /** Reads text that is known to be JSON. */
 class LosslessParser {
-  #at = 0
+  #offset = 0
   #depth = 0
   readonly #text: string
   readonly #onDuplicate: (name: string) => void
@@ -80,7 +80,7 @@ class LosslessParser {
 
   #value(): JsonValue {
     this.#skipSpace()
-    const char = this.#text[this.#at]
+    const char = this.#text[this.#offset]
     if (char === '{') return this.#object()
     if (char === '[') return this.#array()
     if (char === '"') return this.#string()
@@ -92,69 +92,69 @@ class LosslessParser {
 
   #object(): JsonObject {
     const object: JsonObject = {}
-    if (this.#opensEmpty('}')) return object
+    if (this.#consumeEmpty('}')) return object
     do {
       this.#skipSpace()
       const name = this.#string()
       if (Object.hasOwn(object, name)) this.#onDuplicate(name)
       this.#skipSpace()
-      this.#at++ // :
+      this.#offset++ // :
       // Not an assignment: `object.__proto__ = …` would set the prototype instead of the member.
       Object.defineProperty(object, name, { value: this.parse(), writable: true, enumerable: true, configurable: true })
-    } while (this.#goesOn())
+    } while (this.#consumeComma())
     return object
   }
 
   #array(): JsonValue[] {
     const array: JsonValue[] = []
-    if (this.#opensEmpty(']')) return array
+    if (this.#consumeEmpty(']')) return array
     do array.push(this.parse())
-    while (this.#goesOn())
+    while (this.#consumeComma())
     return array
   }
 
-  #opensEmpty(close: string): boolean {
-    this.#at++
+  #consumeEmpty(close: string): boolean {
+    this.#offset++
     this.#skipSpace()
-    if (this.#text[this.#at] !== close) return false
-    this.#at++
+    if (this.#text[this.#offset] !== close) return false
+    this.#offset++
     return true
   }
 
-  #goesOn(): boolean {
+  #consumeComma(): boolean {
     this.#skipSpace()
-    return this.#text[this.#at++] === ','
+    return this.#text[this.#offset++] === ','
   }
 
   #string(): string {
-    const start = this.#at
+    const start = this.#offset
     let end = start
     do end = this.#text.indexOf('"', end + 1)
-    while (this.#escaped(end))
-    this.#at = end + 1
+    while (this.#isEscaped(end))
+    this.#offset = end + 1
     return JSON.parse(this.#text.slice(start, end + 1)) as string
   }
 
-  #escaped(quote: number): boolean {
+  #isEscaped(quote: number): boolean {
     let backslashes = 0
     while (this.#text[quote - 1 - backslashes] === '\\') backslashes++
     return backslashes % 2 === 1
   }
 
   #number(): number | bigint {
-    const start = this.#at
-    while (this.#at < this.#text.length && '+-.0123456789eE'.includes(this.#text[this.#at]!)) this.#at++
-    const digits = this.#text.slice(start, this.#at)
+    const start = this.#offset
+    while (this.#offset < this.#text.length && '+-.0123456789eE'.includes(this.#text[this.#offset]!)) this.#offset++
+    const digits = this.#text.slice(start, this.#offset)
     const number = Number(digits)
     return !Number.isSafeInteger(number) && /^-?\d+$/.test(digits) ? BigInt(digits) : number
   }
 
   #literal<T>(length: number, value: T): T {
-    this.#at += length
+    this.#offset += length
     return value
   }
 
   #skipSpace(): void {
-    while (' \n\r\t'.includes(this.#text[this.#at]!)) this.#at++
+    while (' \n\r\t'.includes(this.#text[this.#offset]!)) this.#offset++
   }
 }

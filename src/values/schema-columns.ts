@@ -3,44 +3,44 @@ import type { ColumnType, ScalarType, ShapeColumn } from '../contract/index.ts'
 type JsonSchema = Readonly<Record<string, unknown>>
 
 /** The columns of records that fit a JSON Schema. A member of which it does not say one type is left out. */
-export function columnsOfSchema(schema: JsonSchema): ShapeColumn[] {
-  const parts = partsOf(schema, schema)
+export function deriveSchemaColumns(schema: JsonSchema): ShapeColumn[] {
+  const parts = flattenSchema(schema, schema)
   const required = new Set(parts.flatMap((part) => (Array.isArray(part['required']) ? part['required'] : [])))
-  const members = new Map(parts.flatMap((part) => Object.entries(objectOf(part['properties']))))
+  const members = new Map(parts.flatMap((part) => Object.entries(asObject(part['properties']))))
   return [...members].flatMap(([name, member]) => {
-    const type = typeOf(schema, objectOf(member), true)
+    const type = inferColumnType(schema, asObject(member), true)
     return type === null ? [] : [{ name, type, ...(!required.has(name) && { isOptional: true }) }]
   })
 }
 
 /** `$ref` followed and `allOf` taken apart. Deeper than this it goes round in a circle. */
-function partsOf(root: JsonSchema, schema: JsonSchema, depth = 0): JsonSchema[] {
+function flattenSchema(root: JsonSchema, schema: JsonSchema, depth = 0): JsonSchema[] {
   if (depth > 10) return []
-  const target = typeof schema['$ref'] === 'string' ? resolve(root, schema['$ref']) : null
+  const target = typeof schema['$ref'] === 'string' ? resolveReference(root, schema['$ref']) : null
   const all = Array.isArray(schema['allOf']) ? schema['allOf'] : []
-  return [schema, ...[...(target === null ? [] : [target]), ...all].flatMap((part) => partsOf(root, objectOf(part), depth + 1))]
+  return [schema, ...[...(target === null ? [] : [target]), ...all].flatMap((part) => flattenSchema(root, asObject(part), depth + 1))]
 }
 
 /** `#/$defs/name` and the like. */
-function resolve(root: JsonSchema, reference: string): JsonSchema | null {
+function resolveReference(root: JsonSchema, reference: string): JsonSchema | null {
   if (!reference.startsWith('#')) return null
   let found: unknown = root
-  for (const step of reference.split('/').slice(1)) found = objectOf(found)[step.replaceAll('~1', '/').replaceAll('~0', '~')]
+  for (const step of reference.split('/').slice(1)) found = asObject(found)[step.replaceAll('~1', '/').replaceAll('~0', '~')]
   return typeof found === 'object' && found !== null ? (found as JsonSchema) : null
 }
 
 /** Null when the schema allows values of several types, or does not say of which. */
-function typeOf(root: JsonSchema, schema: JsonSchema, mayBeList: boolean): ColumnType | null {
+function inferColumnType(root: JsonSchema, schema: JsonSchema, mayBeList: boolean): ColumnType | null {
   const types = new Set<ColumnType>()
-  for (const part of partsOf(root, schema)) {
+  for (const part of flattenSchema(root, schema)) {
     const choices = part['anyOf'] ?? part['oneOf']
     if (Array.isArray(choices)) {
-      const given = choices.map(objectOf).filter((choice) => choice['type'] !== 'null').map((choice) => typeOf(root, choice, mayBeList))
+      const given = choices.map(asObject).filter((choice) => choice['type'] !== 'null').map((choice) => inferColumnType(root, choice, mayBeList))
       if (given.includes(null)) return null
       for (const type of given) types.add(type!)
     }
-    for (const name of namesOf(part)) {
-      const type = name === 'array' ? listTypeOf(root, part, mayBeList) : scalarTypeOf(name, part)
+    for (const name of listTypeNames(part)) {
+      const type = name === 'array' ? inferListType(root, part, mayBeList) : inferScalarType(name, part)
       if (type === null) return null
       types.add(type)
     }
@@ -50,7 +50,7 @@ function typeOf(root: JsonSchema, schema: JsonSchema, mayBeList: boolean): Colum
 }
 
 /** JSON Schema's names of the types, without `null`; those of the values where there is only a list of them. */
-function namesOf(schema: JsonSchema): string[] {
+function listTypeNames(schema: JsonSchema): string[] {
   const { type, enum: listed, const: only } = schema as { type?: unknown; enum?: unknown; const?: unknown }
   if (type !== undefined) return [type].flat().filter((name) => name !== 'null') as string[]
   const values = Array.isArray(listed) ? listed : only === undefined ? [] : [only]
@@ -67,7 +67,7 @@ const TEXT_FORMATS: ReadonlyMap<unknown, ScalarType> = new Map([
   ['date-time-local', 'datetime'], ['time-local', 'time'],
 ])
 
-function scalarTypeOf(name: string, { format, contentEncoding }: JsonSchema): ScalarType | null {
+function inferScalarType(name: string, { format, contentEncoding }: JsonSchema): ScalarType | null {
   switch (name) {
     case 'string':
       return contentEncoding === 'base64' ? 'bytes' : (TEXT_FORMATS.get(format) ?? 'text')
@@ -85,12 +85,12 @@ function scalarTypeOf(name: string, { format, contentEncoding }: JsonSchema): Sc
 }
 
 /** A list of values of one type that is not nested has an array of its own; other lists are JSON. */
-function listTypeOf(root: JsonSchema, schema: JsonSchema, mayBeList: boolean): ColumnType {
+function inferListType(root: JsonSchema, schema: JsonSchema, mayBeList: boolean): ColumnType {
   const items = schema['items']
-  const type = mayBeList && typeof items === 'object' && !Array.isArray(items) && schema['prefixItems'] === undefined ? typeOf(root, objectOf(items), false) : null
+  const type = mayBeList && typeof items === 'object' && !Array.isArray(items) && schema['prefixItems'] === undefined ? inferColumnType(root, asObject(items), false) : null
   return type === null || type === 'json' ? 'json' : `${type as ScalarType}[]`
 }
 
-function objectOf(value: unknown): JsonSchema {
+function asObject(value: unknown): JsonSchema {
   return typeof value === 'object' && value !== null ? (value as JsonSchema) : {}
 }

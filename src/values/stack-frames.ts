@@ -5,7 +5,7 @@ export interface StackFrame {
 }
 
 /** The places in files that an error's stack names, innermost first; Node's own modules are left out. */
-export function stackFrames(error: unknown): StackFrame[] {
+export function parseStackFrames(error: unknown): StackFrame[] {
   const stack = error instanceof Error ? error.stack : undefined
   return typeof stack === 'string' ? stack.split('\n').map(parseFrame).filter((frame) => frame !== null) : []
 }
@@ -26,7 +26,7 @@ export function isOwnCode({ path }: StackFrame): boolean {
 }
 
 /** The user's own file and line that threw, as `file.ts:12`; null when the stack has none outside packages. */
-export function throwSite(error: unknown): string | null {
-  const frame = stackFrames(error).find((frame) => !isOwnCode(frame) && !/[\\/]node_modules[\\/]/.test(frame.path))
+export function findThrowSite(error: unknown): string | null {
+  const frame = parseStackFrames(error).find((frame) => !isOwnCode(frame) && !/[\\/]node_modules[\\/]/.test(frame.path))
   return frame === undefined ? null : `${frame.path.split(/[\\/]/).at(-1)!}:${frame.line}`
 }

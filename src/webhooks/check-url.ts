@@ -1,20 +1,20 @@
 import { isIP } from 'node:net'
 import { SyncError, type WebhookAllowance } from '../contract/index.ts'
 import { isPublicAddress, isPublicHost } from '../platform/public-address.ts'
-import { resolveBySystem, type Resolve } from '../platform/resolve.ts'
+import { systemResolveHost, type ResolveHost } from '../platform/resolve-host.ts'
 
 /**
  * What can be told of a URL without asking anybody: WHATWG parsing has made every spelling of an address the same one.
  * What a name leads to is checked when it is resolved, each time, by whoever connects; see send.ts.
  */
 export function checkWebhookUrl(text: string, allow: readonly WebhookAllowance[]): URL {
-  if (!URL.canParse(text)) throw refusal('is not a URL')
+  if (!URL.canParse(text)) throw urlRefusedError('is not a URL')
   const url = new URL(text)
-  if (url.protocol !== 'https:' && url.protocol !== 'http:') throw refusal('is not an https URL')
-  if (url.protocol === 'http:' && !allow.includes('http')) throw refusal('is not encrypted')
-  if (url.username !== '' || url.password !== '') throw refusal('contains credentials')
-  if (url.port !== '' && !['80', '443'].includes(url.port) && !allow.includes('port')) throw refusal(`names port ${url.port}`)
-  if (!allow.includes('private') && !isPublicHost(url.hostname)) throw refusal('leads to an address that is not public')
+  if (url.protocol !== 'https:' && url.protocol !== 'http:') throw urlRefusedError('is not an https URL')
+  if (url.protocol === 'http:' && !allow.includes('http')) throw urlRefusedError('is not encrypted')
+  if (url.username !== '' || url.password !== '') throw urlRefusedError('contains credentials')
+  if (url.port !== '' && !['80', '443'].includes(url.port) && !allow.includes('port')) throw urlRefusedError(`names port ${url.port}`)
+  if (!allow.includes('private') && !isPublicHost(url.hostname)) throw urlRefusedError('leads to an address that is not public')
   return url
 }
 
@@ -22,15 +22,15 @@ export function checkWebhookUrl(text: string, allow: readonly WebhookAllowance[]
  * For a registration or an edit: also resolves the name, and refuses it if any of its addresses is not public. A name that
  * does not resolve yet is accepted; send.ts checks the addresses again at every connection.
  */
-export async function checkWebhookTarget(text: string, allow: readonly WebhookAllowance[], resolve: Resolve = resolveBySystem): Promise<URL> {
+export async function checkResolvedWebhookUrl(text: string, allow: readonly WebhookAllowance[], resolve: ResolveHost = systemResolveHost): Promise<URL> {
   const url = checkWebhookUrl(text, allow)
   if (allow.includes('private') || isIP(url.hostname.replace(/^\[(.*)\]$/, '$1')) !== 0) return url
   const addresses = await resolve(url.hostname).catch(() => [])
-  if (!addresses.every(({ address }) => isPublicAddress(address))) throw refusal('leads to an address that is not public')
+  if (!addresses.every(({ address }) => isPublicAddress(address))) throw urlRefusedError('leads to an address that is not public')
   return url
 }
 
 /** Never the URL itself: its path or query may be the receiver's secret. */
-function refusal(what: string): SyncError {
+function urlRefusedError(what: string): SyncError {
   return new SyncError('WEBHOOK_URL_REFUSED', `The URL of the webhook ${what}.`)
 }

@@ -1,18 +1,18 @@
-import { NO_SPAN, type Delivery, type FeedPage, type Log, type Ports, type Store, type Webhook, type WebhookClaim } from '../contract/index.ts'
-import { childLog } from '../engine/child-log.ts'
-import { PAGE_BYTES_MAX } from '../feed/read-page.ts'
-import { requestAttributes, secondsBetween } from '../engine/request-attributes.ts'
+import { NOOP_SPAN, type Delivery, type FeedPage, type Log, type Ports, type Store, type Webhook, type WebhookClaim } from '../contract/index.ts'
+import { createChildLog } from '../telemetry/child-log.ts'
+import { PAGE_BYTES_MAX } from '../feed/read-feed-page.ts'
+import { buildRequestAttributes, computeElapsedSeconds } from '../telemetry/request-attributes.ts'
 import type { ResourceTypes } from '../feed/resource-type.ts'
-import { deliveryOf } from './message.ts'
-import { Round, STREAK_MAX, WAITING_MAX, type Chain } from './round.ts'
-import { secretsOf } from './secrets.ts'
-import type { Outcome, Send } from './send.ts'
-import { signatureHeaders } from './sign.ts'
+import { createDelivery } from './message.ts'
+import { DeliveryRound, FAILURE_STREAK_MAX, PENDING_MAX, type DeliveryChain } from './delivery-round.ts'
+import { parseActiveSecrets } from './secrets.ts'
+import type { DeliveryOutcome, WebhookSender } from './send.ts'
+import { createSignatureHeaders } from './sign.ts'
 
 export interface DelivererOptions {
   readonly store: Store
   readonly ports: Ports
-  readonly send: Send
+  readonly send: WebhookSender
   /** Different for every process. */
   readonly holder: string
   readonly isDead?: (holder: string) => boolean
@@ -22,9 +22,9 @@ export interface DelivererOptions {
   readonly resourceTypes?: ResourceTypes
 }
 
-const BATCH = 50
+const BATCH_SIZE = 50
 /** Messages on their way to one receiver at once. */
-const AT_ONCE = 8
+const CONCURRENCY = 8
 const SCAN_MAX = 50_000
 
 /**
@@ -35,29 +35,29 @@ const SCAN_MAX = 50_000
  */
 export class Deliverer {
   readonly #options: DelivererOptions
-  readonly #busy = new Map<string, Promise<void>>()
+  readonly #active = new Map<string, Promise<void>>()
   readonly #stopping = new AbortController()
   /** Ends what is still on its way. */
-  readonly #ending = new AbortController()
+  readonly #aborting = new AbortController()
   #loop: Promise<void> = Promise.resolve()
 
   readonly #log: Log
 
   constructor(options: DelivererOptions) {
     this.#options = options
-    this.#log = childLog(options.ports.log, { tenant: options.store.tenant })
+    this.#log = createChildLog(options.ports.log, { tenant: options.store.tenant })
   }
 
   start(): void {
-    this.#loop = this.#keepLooking()
+    this.#loop = this.#runLoop()
   }
 
   /** Begins whatever is due; for whoever looks after many of these in turn, and starts none. */
-  async look(): Promise<void> {
+  async poll(): Promise<void> {
     try {
-      await this.#lookAround()
+      await this.#startDue()
     } catch (error) {
-      this.#log.warn('the webhooks could not be looked at', { reason: messageOf(error) })
+      this.#log.warn('the webhooks could not be looked at', { reason: errorMessage(error) })
     }
   }
 
@@ -65,127 +65,127 @@ export class Deliverer {
   async stop({ graceMs = 10_000 }: { graceMs?: number } = {}): Promise<void> {
     this.#stopping.abort(new Error('the deliverer stops'))
     const patience = new AbortController()
-    const lost = this.#options.ports.clock.sleep(graceMs, patience.signal).then(() => this.#ending.abort(new Error('the deliverer stops'))).catch(() => {})
+    const lost = this.#options.ports.clock.sleep(graceMs, patience.signal).then(() => this.#aborting.abort(new Error('the deliverer stops'))).catch(() => {})
     await this.#loop
-    await Promise.all(this.#busy.values())
+    await Promise.all(this.#active.values())
     patience.abort(new Error('all have ended'))
     await lost
   }
 
-  async #keepLooking(): Promise<void> {
+  async #runLoop(): Promise<void> {
     const { ports: { clock }, pollMs = 1_000 } = this.#options
     while (!this.#stopping.signal.aborted) {
-      await this.look()
+      await this.poll()
       await clock.sleep(pollMs, this.#stopping.signal).catch(() => {})
     }
   }
 
-  async #lookAround(): Promise<void> {
+  async #startDue(): Promise<void> {
     const { store, ports: { clock } } = this.#options
     const webhooks = await store.webhooks()
     if (webhooks.length === 0) return
-    const position = await store.position()
+    const position = await store.headSequence()
     for (const webhook of webhooks) {
-      if (this.#busy.has(webhook.id) || !isDue(webhook, position, clock.now())) continue
-      const work = this.#deliver(webhook).catch((error: unknown) => this.#logOf(webhook).warn('a webhook could not be served', { reason: messageOf(error) }))
-      this.#busy.set(webhook.id, work.finally(() => this.#busy.delete(webhook.id)))
+      if (this.#active.has(webhook.id) || !isDue(webhook, position, clock.now())) continue
+      const work = this.#deliver(webhook).catch((error: unknown) => this.#webhookLog(webhook).warn('a webhook could not be served', { reason: errorMessage(error) }))
+      this.#active.set(webhook.id, work.finally(() => this.#active.delete(webhook.id)))
     }
   }
 
   /** Round after round, while there is something to do. */
   async #deliver({ id, heldBy }: Webhook): Promise<void> {
     const { store, ports: { clock }, holder, isDead, claimTtlMs = 60_000 } = this.#options
-    const evict = heldBy !== null && isDead?.(heldBy) === true ? { evict: heldBy } : {}
+    const evict = heldBy !== null && isDead?.(heldBy) === true ? { evictHolder: heldBy } : {}
     const claim = await store.claimWebhook(id, { holder, ttlMs: claimTtlMs, at: clock.now(), ...evict })
     if (claim === null) return
     const cut = new AbortController()
     const leave = (): void => cut.abort(new Error('the deliverer stops'))
-    this.#ending.signal.addEventListener('abort', leave)
-    const keeping = this.#keepClaim(claim, claimTtlMs, cut)
+    this.#aborting.signal.addEventListener('abort', leave)
+    const keeping = this.#heartbeatClaim(claim, claimTtlMs, cut)
     try {
       let webhook: Webhook | null = claim.webhook
-      while (webhook !== null && !this.#stopping.signal.aborted && !cut.signal.aborted) webhook = await this.#round(webhook, claim, cut.signal)
+      while (webhook !== null && !this.#stopping.signal.aborted && !cut.signal.aborted) webhook = await this.#runRound(webhook, claim, cut.signal)
     } finally {
-      this.#ending.signal.removeEventListener('abort', leave)
+      this.#aborting.signal.removeEventListener('abort', leave)
       keeping.abort(new Error('the round is over'))
       await store.releaseWebhook(claim)
     }
   }
 
   /** Where the webhook stands after it; null when there is nothing more to do for now. */
-  async #round(webhook: Webhook, claim: WebhookClaim, cut: AbortSignal): Promise<Webhook | null> {
+  async #runRound(webhook: Webhook, claim: WebhookClaim, cut: AbortSignal): Promise<Webhook | null> {
     const { store, ports: { clock, random } } = this.#options
     const now = clock.now()
-    if (webhook.disabled !== null || (webhook.retryAt ?? 0) > now) return null
-    const waiting = await store.deliveries({ webhook: webhook.id, dead: false, limit: WAITING_MAX + BATCH })
-    const page = await this.#readOn(webhook, waiting, now)
-    if (page !== null && Round.gapIn(webhook, page)) return await this.#disable(webhook, claim, 'The log was compacted further than this webhook had read. `tidemark webhooks replay <id> --all` begins anew.')
-    const fresh = (page?.entries ?? []).filter(({ action }) => webhook.actions === null || webhook.actions.includes(action)).map((entry) => deliveryOf(store.tenant, entry, now, this.#options.resourceTypes))
-    const round = new Round({ webhook, waiting, fresh, page, now, jitter: () => random.next() })
-    if (round.chains.length === 0 && (page === null || page.scanned === webhook.position)) return null
+    if (webhook.disabledReason !== null || (webhook.retryAt ?? 0) > now) return null
+    const waiting = await store.deliveries({ webhook: webhook.id, dead: false, limit: PENDING_MAX + BATCH_SIZE })
+    const page = await this.#readNextPage(webhook, waiting, now)
+    if (page !== null && DeliveryRound.hasGap(webhook, page)) return await this.#disable(webhook, claim, 'The log was compacted further than this webhook had read. `tidemark webhooks replay <id> --all` begins anew.')
+    const fresh = (page?.entries ?? []).filter(({ action }) => webhook.actions === null || webhook.actions.includes(action)).map((entry) => createDelivery(store.tenant, entry, now, this.#options.resourceTypes))
+    const round = new DeliveryRound({ webhook, pending: waiting, newDeliveries: fresh, page, now, jitter: () => random.next() })
+    if (round.chains.length === 0 && (page === null || page.scannedSequence === webhook.sequence)) return null
 
     const queue = [...round.chains]
-    await Promise.all(Array.from({ length: AT_ONCE }, async () => {
+    await Promise.all(Array.from({ length: CONCURRENCY }, async () => {
       for (let chain = queue.shift(); chain !== undefined; chain = queue.shift()) await this.#sendChain(webhook, claim, round, chain, cut)
     }))
-    const { note } = round
-    if (!(await store.noteDeliveries(claim, note))) return null
-    if (note.standing.disabled !== null) this.#logOf(webhook).error('a webhook was disabled', { reason: note.standing.disabled })
-    return { ...webhook, ...note.standing, dead: webhook.dead + note.kept.filter(({ dead }) => dead).length }
+    const { summary: note } = round
+    if (!(await store.recordDeliveries(claim, note))) return null
+    if (note.progress.disabledReason !== null) this.#webhookLog(webhook).error('a webhook was disabled', { reason: note.progress.disabledReason })
+    return { ...webhook, ...note.progress, dead: webhook.dead + note.undelivered.filter(({ dead }) => dead).length }
   }
 
-  async #readOn(webhook: Webhook, waiting: readonly Delivery[], now: number): Promise<FeedPage | null> {
-    const isDown = webhook.streak >= STREAK_MAX
-    if (waiting.length >= WAITING_MAX || (isDown && waiting.some(({ nextAt }) => nextAt <= now))) return null
-    return await this.#options.store.feed({ after: webhook.position, limit: isDown ? 1 : BATCH, scanMax: SCAN_MAX, bytesMax: PAGE_BYTES_MAX, ...(webhook.databases !== null && { databases: webhook.databases }) })
+  async #readNextPage(webhook: Webhook, waiting: readonly Delivery[], now: number): Promise<FeedPage | null> {
+    const isDown = webhook.failureStreak >= FAILURE_STREAK_MAX
+    if (waiting.length >= PENDING_MAX || (isDown && waiting.some(({ nextAt }) => nextAt <= now))) return null
+    return await this.#options.store.feed({ after: webhook.sequence, limit: isDown ? 1 : BATCH_SIZE, scanMax: SCAN_MAX, bytesMax: PAGE_BYTES_MAX, ...(webhook.databases !== null && { databases: webhook.databases }) })
   }
 
-  async #sendChain(webhook: Webhook, claim: WebhookClaim, round: Round, chain: Chain, cut: AbortSignal): Promise<void> {
+  async #sendChain(webhook: Webhook, claim: WebhookClaim, round: DeliveryRound, chain: DeliveryChain, cut: AbortSignal): Promise<void> {
     const { store, ports: { clock } } = this.#options
     for (const [at, delivery] of chain.entries()) {
       const startedAt = clock.now()
-      if (round.isOver || this.#stopping.signal.aborted || cut.aborted) return round.leave(chain.slice(at), startedAt)
+      if (round.isOver || this.#stopping.signal.aborted || cut.aborted) return round.postpone(chain.slice(at), startedAt)
       // Read for every message: a rotation, an edit or a pause holds from the moment it is acknowledged.
       const secrets = await store.webhookSecrets(claim)
-      if (secrets === null) return round.leave(chain.slice(at), startedAt)
+      if (secrets === null) return round.postpone(chain.slice(at), startedAt)
       const outcome = await this.#send({ ...webhook, secrets }, delivery, startedAt, cut)
       // Cut off by ourselves: nobody can say whether it arrived, and it is no fault of the receiver.
-      if (outcome.status === null && cut.aborted) return round.leave(chain.slice(at), clock.now())
-      if (!round.settle(delivery, chain.slice(at + 1), outcome, startedAt, clock.now())) return
+      if (outcome.status === null && cut.aborted) return round.postpone(chain.slice(at), clock.now())
+      if (!round.recordOutcome(delivery, chain.slice(at + 1), outcome, startedAt, clock.now())) return
     }
   }
 
   /** One try, as it is seen from outside. */
-  async #send(webhook: Webhook, { messageId, body, attempts }: Delivery, startedAt: number, cut: AbortSignal): Promise<Outcome> {
+  async #send(webhook: Webhook, { messageId, body, attempts }: Delivery, startedAt: number, cut: AbortSignal): Promise<DeliveryOutcome> {
     const { store, ports: { clock, tracer, meter }, send } = this.#options
     const attempt = attempts + 1
     const span = tracer?.start('delivery', {
-      'tidemark.tenant': store.tenant, 'tidemark.webhook': webhook.id, 'tidemark.attempt': attempt, 'tidemark.request_id': messageId, ...requestAttributes(webhook.url, 'POST'),
-    }, null) ?? NO_SPAN
-    const secrets = secretsOf(webhook.secrets, startedAt).map(({ secret }) => secret)
+      'tidemark.tenant': store.tenant, 'tidemark.webhook': webhook.id, 'tidemark.attempt': attempt, 'tidemark.request_id': messageId, ...buildRequestAttributes(webhook.url, 'POST'),
+    }, null) ?? NOOP_SPAN
+    const secrets = parseActiveSecrets(webhook.secrets, startedAt).map(({ secret }) => secret)
     return span.within(async () => {
-      const outcome = await send({ url: webhook.url, allow: webhook.allow, body, headers: { ...span.headers, ...signatureHeaders(secrets, messageId, startedAt, body) }, signal: cut })
+      const outcome = await send({ url: webhook.url, allow: webhook.allow, body, headers: { ...span.headers, ...createSignatureHeaders(secrets, messageId, startedAt, body) }, signal: cut })
       const { kind, status } = outcome
-      meter?.note('deliveryDuration', secondsBetween(startedAt, clock.now()), { 'tidemark.outcome': kind })
+      meter?.record('deliveryDuration', computeElapsedSeconds(startedAt, clock.now()), { 'tidemark.outcome': kind })
       const tell = kind === 'delivered' ? 'debug' : 'info'
-      this.#logOf(webhook)[tell](kind === 'delivered' ? 'a message was delivered' : 'a message was not delivered', { requestId: messageId, attempt, status })
-      span.set({ 'tidemark.outcome': kind, 'http.response.status_code': status ?? undefined })
+      this.#webhookLog(webhook)[tell](kind === 'delivered' ? 'a message was delivered' : 'a message was not delivered', { requestId: messageId, attempt, status })
+      span.setAttributes({ 'tidemark.outcome': kind, 'http.response.status_code': status ?? undefined })
       span.end(kind === 'delivered' ? null : String(status ?? 'no_answer'))
       return outcome
     })
   }
 
-  #logOf({ id }: Webhook): Log {
-    return childLog(this.#log, { webhook: id })
+  #webhookLog({ id }: Webhook): Log {
+    return createChildLog(this.#log, { webhook: id })
   }
 
   async #disable(webhook: Webhook, claim: WebhookClaim, reason: string): Promise<null> {
-    this.#logOf(webhook).error('a webhook was disabled', { reason })
-    await this.#options.store.noteDeliveries(claim, { standing: { ...webhook, disabled: reason }, delivered: [], kept: [] })
+    this.#webhookLog(webhook).error('a webhook was disabled', { reason })
+    await this.#options.store.recordDeliveries(claim, { progress: { ...webhook, disabledReason: reason }, delivered: [], undelivered: [] })
     return null
   }
 
-  #keepClaim(claim: WebhookClaim, ttlMs: number, cut: AbortController): AbortController {
+  #heartbeatClaim(claim: WebhookClaim, ttlMs: number, cut: AbortController): AbortController {
     const { store, ports: { clock } } = this.#options
     const ending = new AbortController()
     const keep = async (): Promise<void> => {
@@ -202,11 +202,11 @@ export class Deliverer {
   }
 }
 
-function isDue({ disabled, retryAt, position, waiting, dueAt }: Webhook, newest: number, now: number): boolean {
+function isDue({ disabledReason: disabled, retryAt, sequence: position, waiting, dueAt }: Webhook, newest: number, now: number): boolean {
   if (disabled !== null || (retryAt ?? 0) > now) return false
-  return (dueAt !== null && dueAt <= now) || (position < newest && waiting < WAITING_MAX)
+  return (dueAt !== null && dueAt <= now) || (position < newest && waiting < PENDING_MAX)
 }
 
-function messageOf(error: unknown): string {
+function errorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }

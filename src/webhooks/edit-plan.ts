@@ -1,5 +1,5 @@
 import type { Webhook } from '../contract/index.ts'
-import { shownUrl } from './shown-url.ts'
+import { redactUrl } from './redact-url.ts'
 
 /** What an edit does, from which change on, and what it does not do. */
 export interface EditPlan {
@@ -10,13 +10,13 @@ export interface EditPlan {
 }
 
 /** The place of a webhook divides: what is before it was judged, and stays judged; what comes after it is judged by the new settings. */
-export function editPlan(before: Webhook, after: Webhook, newest: number): EditPlan {
+export function planEdit(before: Webhook, after: Webhook, newest: number): EditPlan {
   const changes = (['url', 'databases', 'actions', 'allow'] as const)
-    .map((what) => ({ what, from: told(before, what), to: told(after, what) }))
+    .map((what) => ({ what, from: describeSetting(before, what), to: describeSetting(after, what) }))
     .filter(({ what, from, to }) => from !== to || (what === 'url' && before.url !== after.url))
-  const from = before.position + 1
+  const from = before.sequence + 1
   if (changes.length === 0) return { changes, from, notes: [] }
-  const behind = newest - before.position
+  const behind = newest - before.sequence
   const kept = before.waiting + before.dead
   const isElsewhere = before.url !== after.url
   return {
@@ -24,25 +24,25 @@ export function editPlan(before: Webhook, after: Webhook, newest: number): EditP
     notes: [
       `From sequence ${from} on it is sent what fits the new settings; what was sent before stays sent, and nothing is sent again.`,
       ...(behind > 0 ? [`Of the changes that have landed, it has ${behind} still before it: they are judged by the new settings as well.`] : []),
-      ...(isWider(before, after) ? [`What landed earlier and was not wanted then is not sent. \`tidemark webhooks replay ${before.id} --since <time>\` sends everything of that time once more, by the new settings.`] : []),
+      ...(widensFilter(before, after) ? [`What landed earlier and was not wanted then is not sent. \`tidemark webhooks replay ${before.id} --since <time>\` sends everything of that time once more, by the new settings.`] : []),
       ...(kept > 0 ? [`What was tried in vain (${kept}) stays, fitting or not${isElsewhere ? ', and goes to the new URL' : ''}.`] : []),
       ...(isElsewhere ? ['Its secret stays the same.'] : []),
-      ...(before.disabled !== null ? [`It stays disabled. \`tidemark webhooks resume ${before.id}\` lets it go on.`] : []),
+      ...(before.disabledReason !== null ? [`It stays disabled. \`tidemark webhooks resume ${before.id}\` lets it go on.`] : []),
     ],
   }
 }
 
-function told(webhook: Webhook, what: EditPlan['changes'][number]['what']): string {
-  if (what === 'url') return shownUrl(webhook.url)
+function describeSetting(webhook: Webhook, what: EditPlan['changes'][number]['what']): string {
+  if (what === 'url') return redactUrl(webhook.url)
   return webhook[what]?.join(', ') ?? 'all'
 }
 
 /** Whether something fits now that did not. */
-function isWider(before: Webhook, after: Webhook): boolean {
-  return gains(before.databases, after.databases) || gains(before.actions, after.actions)
+function widensFilter(before: Webhook, after: Webhook): boolean {
+  return widens(before.databases, after.databases) || widens(before.actions, after.actions)
 }
 
-function gains(before: readonly string[] | null, after: readonly string[] | null): boolean {
+function widens(before: readonly string[] | null, after: readonly string[] | null): boolean {
   if (before === null) return false
   return after === null || after.some((word) => !before.includes(word))
 }

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import { noteSecret } from '../redaction/known-secrets.ts'
+import { registerSecret } from '../redaction/known-secrets.ts'
 
 /** A secret that signs, and until when; null for the newest, which signs until it is rotated. */
-export interface EndpointSecret {
+export interface SigningSecret {
   readonly secret: string
   readonly endsAt: number | null
 }
@@ -10,23 +10,23 @@ export interface EndpointSecret {
 const SECRET_BYTES = 32
 
 /** As Standard Webhooks writes them: `whsec_` and base64. */
-export function newSecret(): string {
+export function generateSecret(): string {
   return `whsec_${randomBytes(SECRET_BYTES).toString('base64')}`
 }
 
-export function secretsText(secrets: readonly EndpointSecret[]): string {
+export function serializeSecrets(secrets: readonly SigningSecret[]): string {
   return JSON.stringify(secrets.map(({ secret, endsAt }) => [secret, endsAt]))
 }
 
 /** Those that sign now, newest first; at most two. */
-export function secretsOf(text: string, now: number): EndpointSecret[] {
+export function parseActiveSecrets(text: string, now: number): SigningSecret[] {
   const known = (JSON.parse(text) as Array<[string, number | null]>).map(([secret, endsAt]) => ({ secret, endsAt }))
-  for (const { secret } of known) noteSecret(secret)
+  for (const { secret } of known) registerSecret(secret)
   return known.filter(({ endsAt }) => endsAt === null || endsAt > now)
 }
 
 /** The successor signs from now on; the one before it as well, until the overlap is over. An older one ends at once. */
-export function rotated(text: string, secret: string, now: number, overlapMs: number): string {
-  const [newest] = secretsOf(text, now)
-  return secretsText([{ secret, endsAt: null }, ...(newest === undefined || overlapMs === 0 ? [] : [{ secret: newest.secret, endsAt: now + overlapMs }])])
+export function rotateSecrets(text: string, secret: string, now: number, overlapMs: number): string {
+  const [newest] = parseActiveSecrets(text, now)
+  return serializeSecrets([{ secret, endsAt: null }, ...(newest === undefined || overlapMs === 0 ? [] : [{ secret: newest.secret, endsAt: now + overlapMs }])])
 }

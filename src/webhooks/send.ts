@@ -1,14 +1,14 @@
 import type { LookupFunction } from 'node:net'
 import type { Dispatcher } from 'undici'
 import type { WebhookAllowance } from '../contract/index.ts'
-import { checkedLookup } from '../platform/checked-lookup.ts'
+import { createCheckedLookup } from '../platform/checked-lookup.ts'
 import { isPublicAddress } from '../platform/public-address.ts'
-import { resolveBySystem, type Resolve } from '../platform/resolve.ts'
+import { systemResolveHost, type ResolveHost } from '../platform/resolve-host.ts'
 import { maskSecrets } from '../redaction/known-secrets.ts'
-import { Following } from '../values/following.ts'
+import { LinkedAbortController } from '../values/linked-abort-controller.ts'
 import { checkWebhookUrl } from './check-url.ts'
 
-export interface Shipment {
+export interface WebhookRequest {
   readonly url: string
   readonly allow: readonly WebhookAllowance[]
   readonly headers: Readonly<Record<string, string>>
@@ -16,7 +16,7 @@ export interface Shipment {
   readonly signal?: AbortSignal
 }
 
-export interface Outcome {
+export interface DeliveryOutcome {
   /** gone: the receiver wants nothing any more. */
   readonly kind: 'delivered' | 'failed' | 'gone'
   /** Null when no answer came. */
@@ -27,11 +27,11 @@ export interface Outcome {
   readonly retryAfterMs: number | null
 }
 
-export type Send = (shipment: Shipment) => Promise<Outcome>
+export type WebhookSender = (shipment: WebhookRequest) => Promise<DeliveryOutcome>
 
 export interface SenderOptions {
   readonly deadlineMs?: number
-  readonly resolve?: Resolve
+  readonly resolve?: ResolveHost
   readonly now?: () => number
   /** Trusted instead of the authorities that Node knows. */
   readonly ca?: string
@@ -39,18 +39,18 @@ export interface SenderOptions {
 
 const DEADLINE_MS = 20_000
 const ANSWER_BYTES_MAX = 65_536
-const SHOWN_MAX = 256
+const EXCERPT_MAX = 256
 
 /** Sends one message and says what came of it; never throws. Redirects are not followed, and no proxy is asked. */
-export function createSender({ deadlineMs = DEADLINE_MS, resolve = resolveBySystem, now = () => Date.now(), ca }: SenderOptions = {}): Send & { close(): Promise<void> } {
+export function createSender({ deadlineMs = DEADLINE_MS, resolve = systemResolveHost, now = () => Date.now(), ca }: SenderOptions = {}): WebhookSender & { close(): Promise<void> } {
   const agents = new Map<boolean, Promise<Dispatcher>>()
   const agentFor = (allowPrivate: boolean): Promise<Dispatcher> => {
     let agent = agents.get(allowPrivate)
-    if (agent === undefined) agents.set(allowPrivate, (agent = connect(checkedLookup(resolve, (address) => allowPrivate || isPublicAddress(address), () => new AddressRefused()), deadlineMs, ca)))
+    if (agent === undefined) agents.set(allowPrivate, (agent = createAgent(createCheckedLookup(resolve, (address) => allowPrivate || isPublicAddress(address), () => new AddressRefusedError()), deadlineMs, ca)))
     return agent
   }
-  const send: Send = async ({ url, allow, headers, body, signal }) => {
-    const sending = new Following(signal)
+  const send: WebhookSender = async ({ url, allow, headers, body, signal }) => {
+    const sending = new LinkedAbortController(signal)
     const late = new Error(`no answer within ${deadlineMs / 1_000} s`)
     const timer = setTimeout(() => sending.abort(late), deadlineMs)
     try {
@@ -61,12 +61,12 @@ export function createSender({ deadlineMs = DEADLINE_MS, resolve = resolveBySyst
         dispatcher: await agentFor(allow.includes('private')), method: 'POST', headers: { 'content-type': 'application/json', 'user-agent': 'tidemark', ...headers }, body,
         signal: sending.signal,
       })
-      return judge(answer, await readSome(answer.body, checked), now())
+      return classifyResponse(answer, await readExcerpt(answer.body, checked), now())
     } catch (error) {
-      return { kind: 'failed', status: null, answer: sending.signal.reason === late ? late.message : reasonOf(error), retryAfterMs: null }
+      return { kind: 'failed', status: null, answer: sending.signal.reason === late ? late.message : describeFailure(error), retryAfterMs: null }
     } finally {
       clearTimeout(timer)
-      sending.letGo()
+      sending.unlink()
     }
   }
   return Object.assign(send, {
@@ -76,7 +76,7 @@ export function createSender({ deadlineMs = DEADLINE_MS, resolve = resolveBySyst
   })
 }
 
-async function connect(lookup: LookupFunction, deadlineMs: number, ca: string | undefined): Promise<Dispatcher> {
+async function createAgent(lookup: LookupFunction, deadlineMs: number, ca: string | undefined): Promise<Dispatcher> {
   const { Agent } = await import('undici')
   // The deadline of the whole request aborts it; timeouts of the client with the same length would race with it for the reported
   // reason. The connect timeout only ends a connection attempt that no request waits for any more.
@@ -85,24 +85,24 @@ async function connect(lookup: LookupFunction, deadlineMs: number, ca: string | 
   return new Agent({ connect: { lookup, timeout: deadlineMs + 5_000, ...(ca !== undefined && { ca }) }, ...timeouts, connections: 32, pipelining: 1 })
 }
 
-class AddressRefused extends Error {
+class AddressRefusedError extends Error {
   override readonly message = 'the name leads to an address that is not public'
   readonly code = 'WEBHOOK_URL_REFUSED'
 }
 
-function judge({ statusCode: status, headers }: Dispatcher.ResponseData, answer: string | null, now: number): Outcome {
-  const outcome = { status, answer, retryAfterMs: retryAfterOf(headers['retry-after'], now) }
+function classifyResponse({ statusCode: status, headers }: Dispatcher.ResponseData, answer: string | null, now: number): DeliveryOutcome {
+  const outcome = { status, answer, retryAfterMs: parseRetryAfter(headers['retry-after'], now) }
   if (status >= 200 && status < 300) return { kind: 'delivered', ...outcome, retryAfterMs: null }
   return { kind: status === 410 ? 'gone' : 'failed', ...outcome }
 }
 
 /** The status has decided; whatever happens to the rest of the answer does not matter. */
-async function readSome(body: Dispatcher.ResponseData['body'], url: URL): Promise<string | null> {
+async function readExcerpt(body: Dispatcher.ResponseData['body'], url: URL): Promise<string | null> {
   const pieces: Buffer[] = []
   let bytes = 0
   try {
     for await (const piece of body as AsyncIterable<Buffer>) {
-      if (bytes < SHOWN_MAX * 4) pieces.push(piece)
+      if (bytes < EXCERPT_MAX * 4) pieces.push(piece)
       bytes += piece.byteLength
       if (bytes > ANSWER_BYTES_MAX) break
     }
@@ -110,30 +110,30 @@ async function readSome(body: Dispatcher.ResponseData['body'], url: URL): Promis
     // Cut off, or too slow.
   }
   body.on('error', () => {}).destroy()
-  return pieces.length === 0 ? null : shown(maskSecrets(withoutQuery(Buffer.concat(pieces).subarray(0, SHOWN_MAX * 4).toString('utf8'), url)))
+  return pieces.length === 0 ? null : toPrintable(maskSecrets(redactQuery(Buffer.concat(pieces).subarray(0, EXCERPT_MAX * 4).toString('utf8'), url)))
 }
 
 /** What comes after the question mark is often a token, and a receiver may repeat what it was asked. */
-function withoutQuery(text: string, { search, searchParams }: URL): string {
+function redactQuery(text: string, { search, searchParams }: URL): string {
   const asSent = search.slice(1).split('&').map((part) => part.slice(part.indexOf('=') + 1))
   const parts = [search, ...asSent, ...searchParams.values()].filter((part) => part.length > 3)
   return parts.reduce((rest, part) => rest.replaceAll(part, '…'), text)
 }
 
 /** Letters, digits and signs; nothing that a terminal or a page would act on. */
-export function shown(text: string): string {
-  return text.replaceAll(/[^\p{L}\p{N}\p{P}\p{S}]+/gu, ' ').trim().slice(0, SHOWN_MAX)
+export function toPrintable(text: string): string {
+  return text.replaceAll(/[^\p{L}\p{N}\p{P}\p{S}]+/gu, ' ').trim().slice(0, EXCERPT_MAX)
 }
 
-function reasonOf(error: unknown): string {
+function describeFailure(error: unknown): string {
   const { code, message } = Object(error) as { code?: unknown; message?: unknown }
   if (code === 'WEBHOOK_URL_REFUSED') return String(message)
   // Codes of the network alone: messages name addresses, which are nobody's business.
-  return typeof code === 'string' ? `the connection failed (${shown(code)})` : 'the connection failed'
+  return typeof code === 'string' ? `the connection failed (${toPrintable(code)})` : 'the connection failed'
 }
 
 /** Seconds, or a date. */
-function retryAfterOf(header: string | string[] | undefined, now: number): number | null {
+function parseRetryAfter(header: string | string[] | undefined, now: number): number | null {
   const text = [header].flat()[0]
   if (text === undefined) return null
   const ms = /^\d{1,9}$/.test(text) ? Number(text) * 1_000 : Date.parse(text) - now

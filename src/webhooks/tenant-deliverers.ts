@@ -18,7 +18,7 @@ export class TenantDeliverers {
   }
 
   start(): void {
-    this.#loop = this.#keepLooking()
+    this.#loop = this.#runLoop()
   }
 
   async stop(options: { graceMs?: number } = {}): Promise<void> {
@@ -27,10 +27,10 @@ export class TenantDeliverers {
     await Promise.all([...this.#deliverers.values()].map((deliverer) => deliverer.stop(options)))
   }
 
-  async #keepLooking(): Promise<void> {
+  async #runLoop(): Promise<void> {
     const { ports: { clock }, pollMs = 1_000 } = this.#options
     while (!this.#stopping.signal.aborted) {
-      for (const deliverer of this.#deliverers.values()) if (!this.#stopping.signal.aborted) await deliverer.look()
+      for (const deliverer of this.#deliverers.values()) if (!this.#stopping.signal.aborted) await deliverer.poll()
       await clock.sleep(pollMs, this.#stopping.signal).catch(() => {})
     }
   }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { chooseStrategy, nextQuestion, pathOf, type Answers } from '../../src/advisor/index.ts'
+import { chooseStrategy, nextQuestion, listRelevantQuestions, type Answers } from '../../src/advisor/index.ts'
 import { everyLeaf } from './leaves.ts'
 
 const other = (answers: Answers): Answers => ({ api: 'other', ...answers })
@@ -61,7 +61,7 @@ describe('reasons', () => {
   test('every leaf says for each of its answers what follows from it, by which rule', () => {
     for (const answers of everyLeaf()) {
       const { reasons } = chooseStrategy(answers)
-      const asked = pathOf(answers).map(({ name }) => name)
+      const asked = listRelevantQuestions(answers).map(({ name }) => name)
       const own = answers.api === 'other' ? asked.slice(1) : asked
       expect(reasons.filter(({ question }) => own.includes(question)).map(({ question }) => question)).toEqual(own)
       for (const { answer, therefore, rule } of reasons) expect([answer.length > 0, /^[A-Z`].{10,}\.$/.test(therefore), /^[NS]\d+$/.test(rule)], therefore).toEqual([true, true, true])

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { chooseStrategy, workerFile, type Answers } from '../../src/advisor/index.ts'
+import { chooseStrategy, renderWorker, type Answers } from '../../src/advisor/index.ts'
 import { KNOWN_APIS } from '../../src/advisor/known-apis.ts'
-import { Worker } from '../../src/config/worker.ts'
-import type { TrackSource } from '../../src/config/track-options.ts'
+import { Worker } from '../../src/worker/worker.ts'
+import type { TrackSource } from '../../src/worker/track-options.ts'
 import type { Execute } from '../../src/contract/index.ts'
 import { airtable } from '../../src/sources/airtable/source.ts'
 import { github } from '../../src/sources/github/source.ts'
@@ -15,8 +15,8 @@ import {
   AirtableSimulator, GithubSimulator, HubspotSimulator, LinearSimulator, SalesforceSimulator, ServicenowSimulator, StripeSimulator, type SimulatorPorts,
   type VendorSimulator,
 } from '../../src/testing/simulators/index.ts'
-import { SECOND } from '../engine/scene.ts'
-import { Stage } from '../sources/stage.ts'
+import { SECOND } from '../engine/engine-fixture.ts'
+import { VendorFixture } from '../sources/vendor-fixture.ts'
 
 interface Pair {
   readonly simulator: (ports: SimulatorPorts) => VendorSimulator
@@ -35,7 +35,7 @@ describe.each(Object.entries(PAIRS) as [keyof typeof PAIRS, Pair][])('%s', (api,
   const { mode, backfill, delta, lagMs } = chooseStrategy({ api })
 
   test('N88 its source hands on the state that is advised', async () => {
-    const stage = await Stage.open(simulator)
+    const stage = await VendorFixture.open(simulator)
     const seen = { backfill: [] as unknown[], delta: [] as unknown[] }
     stage.track({ ...source, backfill: noting(source.backfill, seen.backfill), delta: noting(source.delta, seen.delta) })
     const ids = Array.from({ length: 250 }, (_, n) => stage.vendor.create(type, { name: `n${n}`, email: `e${n}@example.com` }))
@@ -52,7 +52,7 @@ describe.each(Object.entries(PAIRS) as [keyof typeof PAIRS, Pair][])('%s', (api,
   })
 
   test('N77 what is younger than its lag waits, what is older does not', async () => {
-    const stage = (await Stage.open(simulator)).track(source)
+    const stage = (await VendorFixture.open(simulator)).track(source)
     stage.vendor.create(type, { name: 'first', email: 'first@example.com' })
     await stage.backfill()
     const id = stage.vendor.create(type, { name: 'young', email: 'young@example.com' })
@@ -65,7 +65,7 @@ describe.each(Object.entries(PAIRS) as [keyof typeof PAIRS, Pair][])('%s', (api,
   })
 
   test('N31 pages have a hundred records, and the delta runs every five minutes', async () => {
-    const stage = (await Stage.open(simulator)).track(source)
+    const stage = (await VendorFixture.open(simulator)).track(source)
     for (let n = 0; n < 150; n++) stage.vendor.create(type, { name: `n${n}`, email: `e${n}@example.com` })
     const result = await stage.backfill()
     // The first answer and the end may be asked for again before they are believed.
@@ -74,14 +74,14 @@ describe.each(Object.entries(PAIRS) as [keyof typeof PAIRS, Pair][])('%s', (api,
     const worker = new Worker()
     worker.track('sync', { database: worker.database('things'), source })
     expect(worker.manifest.syncs.map(({ schedule }) => schedule)).toEqual([{ kind: 'manual' }, { kind: 'interval', intervalMs: 300_000 }])
-    expect(workerFile({ api })).toContain("schedule: '5m'")
+    expect(renderWorker({ api })).toContain("schedule: '5m'")
     await stage.close()
   })
 })
 
 describe('N88 sources that are read whole', () => {
   test('N80 GitHub: two levels, and what is gone is swept', async () => {
-    const stage = await Stage.open((ports) => new GithubSimulator(ports, { viewer: 'me', organizations: ['acme'] }))
+    const stage = await VendorFixture.open((ports) => new GithubSimulator(ports, { viewer: 'me', organizations: ['acme'] }))
     const seen: unknown[] = []
     const { issues } = github({ token: 'GITHUB_TOKEN', owner: 'acme', repositoriesPerPage: 3 })
     stage.list({ ...issues, execute: noting(issues.execute, seen) })
@@ -91,7 +91,7 @@ describe('N88 sources that are read whole', () => {
   })
 
   test('N80 Linear: a connection, and what is gone is swept', async () => {
-    const stage = await Stage.open((ports) => new LinearSimulator(ports))
+    const stage = await VendorFixture.open((ports) => new LinearSimulator(ports))
     const seen: unknown[] = []
     const { issues } = linear({ apiKey: 'LINEAR_KEY' })
     stage.list({ ...issues, execute: noting(issues.execute, seen) })
@@ -101,7 +101,7 @@ describe('N88 sources that are read whole', () => {
   })
 
   test('N80 Airtable: a token, and what is gone is swept', async () => {
-    const stage = await Stage.open((ports) => new AirtableSimulator(ports, { baseId: 'appX', tables: ['Tasks'] }))
+    const stage = await VendorFixture.open((ports) => new AirtableSimulator(ports, { baseId: 'appX', tables: ['Tasks'] }))
     const seen: unknown[] = []
     const table = airtable({ baseId: 'appX', token: 'AIRTABLE_TOKEN' }).table('Tasks')
     stage.list({ ...table, execute: noting(table.execute, seen) })
@@ -128,7 +128,7 @@ test('N77 every lag that is advised lies between ten seconds and a minute unless
   for (const { answers } of Object.values(KNOWN_APIS)) if (answers.lagSeconds !== undefined) expect([10, 15]).toContain(answers.lagSeconds)
 })
 
-async function expectSwept(stage: Stage<VendorSimulator>, type: string, ids: readonly string[], answers: Answers, seen: readonly unknown[]): Promise<void> {
+async function expectSwept(stage: VendorFixture<VendorSimulator>, type: string, ids: readonly string[], answers: Answers, seen: readonly unknown[]): Promise<void> {
   const { mode, backfill } = chooseStrategy(answers)
   expect(mode).toBe('replace')
   expect(await stage.backfill()).toMatchObject({ stopReason: 'complete', counts: { created: 250 } })

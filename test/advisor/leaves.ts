@@ -1,16 +1,16 @@
-import { choicesOf, nextQuestion, workerFile, type Answers } from '../../src/advisor/index.ts'
+import { listChoices, nextQuestion, renderWorker, type Answers } from '../../src/advisor/index.ts'
 
 /** Every way through the questions. */
 export function everyLeaf(answers: Answers = {}): Answers[] {
   const question = nextQuestion(answers)
   if (question === null) return [answers]
-  const values = question.kind === 'choice' ? choicesOf(question, answers).map(({ value }) => value) : [question.otherwise]
+  const values = question.kind === 'choice' ? listChoices(question, answers).map(({ value }) => value) : [question.defaultValue]
   return values.flatMap((value) => everyLeaf({ ...answers, [question.name]: value }))
 }
 
 /** Leaves that lead to the same file count once. */
 export function everyFile(): Map<string, Answers> {
-  return new Map(everyLeaf().map((answers) => [workerFile(answers), answers]))
+  return new Map(everyLeaf().map((answers) => [renderWorker(answers), answers]))
 }
 
 export function nameOf(answers: Answers): string {

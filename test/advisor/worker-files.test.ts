@@ -3,10 +3,10 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { chooseStrategy, type Answers } from '../../src/advisor/index.ts'
-import { loadWorker } from '../../src/config/load-worker.ts'
-import type { WorkerLike } from '../../src/config/worker.ts'
+import { loadWorker } from '../../src/worker/load-worker.ts'
+import type { WorkerLike } from '../../src/worker/worker.ts'
 import { checkWorker } from '../../src/linter/index.ts'
-import { MINUTE, Scene, SECOND } from '../engine/scene.ts'
+import { MINUTE, EngineFixture, SECOND } from '../engine/engine-fixture.ts'
 import { everyFile, everyLeaf, nameOf } from './leaves.ts'
 import { ToyApi } from './toy-api.ts'
 
@@ -76,8 +76,8 @@ async function expectNoFault(worker: WorkerLike, workerFile: string, answers: An
 }
 
 /** A table of 230, 120 of them changed in the same moment unless that never happens. */
-async function setUp(answers: Answers): Promise<{ scene: Scene; api: ToyApi }> {
-  const scene = await Scene.open()
+async function setUp(answers: Answers): Promise<{ scene: EngineFixture; api: ToyApi }> {
+  const scene = await EngineFixture.open()
   const { deletes, delta } = chooseStrategy(answers)
   const api = new ToyApi({ isFlagged: deletes === 'told' && delta!.strategy !== 'eventFeed' })
   const isUnique = answers.ties === 'no' || answers.order === 'unique'
@@ -86,11 +86,11 @@ async function setUp(answers: Answers): Promise<{ scene: Scene; api: ToyApi }> {
   return { scene, api }
 }
 
-async function namesIn(scene: Scene): Promise<Record<string, string>> {
+async function namesIn(scene: EngineFixture): Promise<Record<string, string>> {
   return Object.fromEntries(Object.entries(await scene.rows('items')).map(([key, record]) => [key, (record as { name: string }).name]))
 }
 
-async function run(scene: Scene, worker: WorkerLike, sync: string, api: ToyApi): Promise<void> {
+async function run(scene: EngineFixture, worker: WorkerLike, sync: string, api: ToyApi): Promise<void> {
   const plan = worker.plan(sync)
   const result = await scene.run({ ...plan, limits: { ...plan.limits, retriesMax: 0 } }, { fetch: api.fetch })
   expect(result).toMatchObject({ stopReason: 'complete', error: null })

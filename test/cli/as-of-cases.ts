@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { selectFrom } from '../../src/cli/select-from.ts'
+import { runSelect } from '../../src/cli/kit/run-select.ts'
 import type { Commit, Store, StoreLocation } from '../../src/contract/index.ts'
 import { remove, START, SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
 
@@ -18,7 +18,7 @@ const SECOND = 1_000
 
 /** Commits at seconds 10, 20, 30 and 40: created, changed, deleted, returned. */
 async function land(store: Store, deletes: Commit['deletes'] = {}): Promise<void> {
-  const sync = await SyncDriver.take(store)
+  const sync = await SyncDriver.acquire(store)
   const at = async (seconds: number, landings: Parameters<SyncDriver['cycle']>[0]): Promise<void> => {
     await sync.cycle(landings, { at: START + seconds * SECOND, deletes })
   }
@@ -31,7 +31,7 @@ async function land(store: Store, deletes: Commit['deletes'] = {}): Promise<void
 /** `open` gives a store that nothing has landed in. */
 export function describeAsOf(open: () => Promise<AsOfStore>): void {
   const names = async ({ location }: AsOfStore, sql: string, seconds: number, tenant = 'default'): Promise<unknown> => (
-    (await selectFrom(location, sql, { limit: 0, tenant, asOf: START + seconds * SECOND })).rows.map((row) => (row.length === 1 ? row[0] : row))
+    (await runSelect(location, sql, { limit: 0, tenant, asOf: START + seconds * SECOND })).rows.map((row) => (row.length === 1 ? row[0] : row))
   )
 
   test('tables appear as they were at each commit, and between two', async () => {
@@ -57,9 +57,9 @@ export function describeAsOf(open: () => Promise<AsOfStore>): void {
     expect([await rows(20), await all(20)]).toEqual([[['a', 30], ['b', 2], ['c', 3]], ['a', 'b', 'c']])
     expect([await rows(30), await all(30)]).toEqual([[['b', 2], ['c', 3]], ['b', 'c']])
     expect([await rows(45), await all(45)]).toEqual([[['a', 31], ['b', 2], ['c', 3]], ['a', 'b', 'c']])
-    await (await SyncDriver.take(opened.store, { sync: 'other' })).cycle([remove('b')], { at: START + 50 * SECOND })
+    await (await SyncDriver.acquire(opened.store, { sync: 'other' })).cycle([remove('b')], { at: START + 50 * SECOND })
     expect([await all(49), await all(50)]).toEqual([['a', 'b', 'c'], ['a', 'c']])
-    expect((await selectFrom(opened.location, `select _key from ${things} order by _key`, { limit: 0, tenant: 'default' })).rows).toEqual([['a'], ['b'], ['c']])
+    expect((await runSelect(opened.location, `select _key from ${things} order by _key`, { limit: 0, tenant: 'default' })).rows).toEqual([['a'], ['b'], ['c']])
   })
 
   test('the statement keeps its shape: a WITH of its own, texts, comments, sets and aliases', async () => {
@@ -71,7 +71,7 @@ export function describeAsOf(open: () => Promise<AsOfStore>): void {
       .toEqual([[1, 'Ada'], [2, "Bob 'quoted'"]])
     expect(await names(opened, `select 'from ${things} -- ''x''' as "a ""b""" /* ${things} */ union all select name from ${things} where age = 3`, 20)).toEqual([`from ${things} -- 'x'`, 'Cyd'])
     expect(await names(opened, `select a.name, b.name from ${things} a, ${things} b where a._key < b._key;`, 10)).toEqual([['Ada', "Bob 'quoted'"]])
-    const { columns } = await selectFrom(opened.location, `select name, name from ${things}`, { limit: 1, tenant: 'default', asOf: START + 20 * SECOND })
+    const { columns } = await runSelect(opened.location, `select name, name from ${things}`, { limit: 1, tenant: 'default', asOf: START + 20 * SECOND })
     expect(columns).toEqual(['name', 'name'])
     await expect(names(opened, `delete from ${things}`, 20)).rejects.toMatchObject({ code: 'ARGUMENT_INVALID' })
     await expect(names(opened, `select 1); delete from ${things}; select (2`, 20)).rejects.toMatchObject({ code: 'ARGUMENT_INVALID' })
@@ -80,7 +80,7 @@ export function describeAsOf(open: () => Promise<AsOfStore>): void {
 
   test('a name with quotes, and columns of the user\'s own, which have no past', async () => {
     const opened = await open()
-    const sync = await SyncDriver.take(opened.store)
+    const sync = await SyncDriver.acquire(opened.store)
     const database = 'Odd-Name'
     await sync.cycle([upsert('a', { 'a "b"': 1 }, { database })], { at: START + 10 * SECOND })
     await sync.cycle([upsert('a', { 'a "b"': 2 }, { database })], { at: START + 20 * SECOND })
@@ -94,20 +94,20 @@ export function describeAsOf(open: () => Promise<AsOfStore>): void {
     await land(opened.store)
     const sql = `select name from ${opened.table('default', 'things')} order by _key`
     await expect(names(opened, sql, 9)).rejects.toMatchObject({ code: 'ARGUMENT_INVALID', message: expect.stringContaining('from 2026-01-01T00:00:10.000Z on') })
-    while ((await opened.store.compact({ before: START + 25 * SECOND, scanMax: 1 })).more);
+    while ((await opened.store.compact({ before: START + 25 * SECOND, scanMax: 1 })).hasMore);
     await expect(names(opened, sql, 19)).rejects.toMatchObject({ code: 'ARGUMENT_INVALID', message: expect.stringContaining('from 2026-01-01T00:00:20.000Z on') })
     expect(await names(opened, sql, 20)).toEqual(['Ada', "Bob 'quoted'", 'Cyd'])
   })
 
   test('a database that keeps its history longer than the log is shown further back than the others', async () => {
     const opened = await open()
-    const sync = await SyncDriver.take(opened.store)
+    const sync = await SyncDriver.acquire(opened.store)
     const historyDays = { things: 10 }
     const DAY = 86_400
     for (const day of [1, 2, 3, 4]) {
       await sync.cycle(['things', 'others'].map((database) => upsert('a', { day }, { database })), { at: START + day * DAY * SECOND, historyDays })
     }
-    while ((await opened.store.compact({ before: START + 4 * DAY * SECOND, scanMax: 1, at: START + 12.5 * DAY * SECOND })).more);
+    while ((await opened.store.compact({ before: START + 4 * DAY * SECOND, scanMax: 1, at: START + 12.5 * DAY * SECOND })).hasMore);
     expect(await names(opened, `select day from ${opened.table('default', 'things')}`, 2 * DAY)).toEqual([2])
     await expect(names(opened, `select day from ${opened.table('default', 'things')}`, 1 * DAY)).rejects.toMatchObject({ message: expect.stringContaining('from 2026-01-03T00:00:00.000Z on') })
     expect(await names(opened, `select day from ${opened.table('default', 'others')}`, 3 * DAY)).toEqual([3])

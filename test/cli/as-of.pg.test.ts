@@ -1,6 +1,6 @@
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
-import { selectFrom } from '../../src/cli/select-from.ts'
-import { nameChains } from '../../src/stores/postgres/name-chains.ts'
+import { runSelect } from '../../src/cli/kit/run-select.ts'
+import { parseQualifiedNames } from '../../src/stores/postgres/qualified-names.ts'
 import { openPostgresStore } from '../../src/stores/postgres/store.ts'
 import { START, SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
 import { locateStore } from '../../src/stores/drivers.ts'
@@ -30,16 +30,16 @@ describe.skipIf(server === '')('as of, on PostgreSQL', () => {
 
   test('a table may be named with its schema, also by its columns', async () => {
     const { store, location } = await open()
-    const sync = await SyncDriver.take(store.forTenant('acme'))
+    const sync = await SyncDriver.acquire(store.forTenant('acme'))
     await sync.cycle([upsert('a', { name: 'Ada' })], { at: START })
     await sync.cycle([upsert('a', { name: 'Eve' })], { at: START + 1_000 })
     for (const sql of ['select name from acme.things', 'select acme.things.name from acme . /* x */ "things"', 'select things.name from ACME.Things', 'select name from things', 'with things as (select name from things) select * from things']) {
-      expect((await selectFrom(location, sql, { limit: 0, tenant: 'acme', asOf: START })).rows).toEqual([['Ada']])
+      expect((await runSelect(location, sql, { limit: 0, tenant: 'acme', asOf: START })).rows).toEqual([['Ada']])
     }
   })
 
   test('names are found outside of texts and comments only', () => {
-    const found = (sql: string): string[] => nameChains(sql).map(({ names }) => names.map(({ name }) => name).join('|'))
+    const found = (sql: string): string[] => parseQualifiedNames(sql).map(({ parts: names }) => names.map(({ name }) => name).join('|'))
     expect(found(`select A.b, "C ""d"".e".f from x -- y.z\n/* p /* q */ r */ where 'it''s s.t' = $tag$ u.v $tag$ and E'a\\'b w.w' <> $$ k $$ and 1.5e3 > g .\n h`))
       .toEqual(['select', 'a|b', 'C "d".e|f', 'from', 'x', 'where', 'and', 'and', 'g|h'])
   })

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from '@photostructure/sqlite'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { selectFrom } from '../../src/cli/select-from.ts'
+import { runSelect } from '../../src/cli/kit/run-select.ts'
 import { START, SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
 import { openSqliteStore } from '../../src/stores/sqlite/store.ts'
 import { locateStore } from '../../src/stores/drivers.ts'
@@ -37,11 +37,11 @@ describe('as of, on SQLite', () => {
 
   test('a table is refused under its schema, also in a CTE that has its name', async () => {
     const { store, location } = await open()
-    await (await SyncDriver.take(store)).cycle([upsert('a', { name: 'Ada' })], { at: START })
+    await (await SyncDriver.acquire(store)).cycle([upsert('a', { name: 'Ada' })], { at: START })
     for (const sql of ['select * from main.things', 'with things as (select * from main.things) select * from things', "select * from main.'things'", 'select count(*) from main.things']) {
-      await expect(selectFrom(location, sql, { limit: 0, tenant: 'default', asOf: START })).rejects.toMatchObject({ code: 'ARGUMENT_INVALID', message: expect.stringContaining('present of things') })
+      await expect(runSelect(location, sql, { limit: 0, tenant: 'default', asOf: START })).rejects.toMatchObject({ code: 'ARGUMENT_INVALID', message: expect.stringContaining('present of things') })
     }
-    expect((await selectFrom(location, "select name from 'things'", { limit: 0, tenant: 'default', asOf: START })).rows).toEqual([['Ada']])
+    expect((await runSelect(location, "select name from 'things'", { limit: 0, tenant: 'default', asOf: START })).rows).toEqual([['Ada']])
   })
 })
 

@@ -1,17 +1,17 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, expect, onTestFinished, test } from 'vitest'
-import { JoinedPostgres } from '../../src/testing/simulators/postgres/joined-postgres.ts'
-import { SmallPostgres } from '../simulators/postgres/small-postgres.ts'
+import { SharedPostgres } from '../../src/testing/simulators/postgres/shared-postgres.ts'
+import { EmbeddedPostgres } from '../simulators/postgres/embedded-postgres.ts'
 import { ROOT } from './package.ts'
 import { Project } from './project.ts'
 
 let project: Project
-let server: SmallPostgres
+let server: EmbeddedPostgres
 
 beforeEach(async () => {
   project = new Project()
-  server = new SmallPostgres(join(project.folder, 'postgres'))
+  server = new EmbeddedPostgres(join(project.folder, 'postgres'))
   onTestFinished(() => server.remove())
   expect(await project.run('init', '--source', 'postgres-cdc', '--yes')).toMatchObject({ code: 0 })
 })
@@ -27,7 +27,7 @@ test('it runs at once, two commands beside each other share the server, and the 
   expect(shown).toMatchObject({ code: 0, stdout: expect.stringMatching(/^upsert /m) })
   await server.gone()
 
-  const person = await JoinedPostgres.join(server.folder, new AbortController().signal, () => {})
+  const person = await SharedPostgres.join(server.folder, new AbortController().signal, () => {})
   await person.query("insert into orders (id, customer, item) values (9001, 'Me', 'oar'), (9002, 'Me', 'pump'); delete from orders where id = 9002; update orders set customer = 'Me' where id = 1")
   await person.leave()
   await server.gone()

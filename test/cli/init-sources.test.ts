@@ -4,16 +4,16 @@ import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { DatabaseSync } from '@photostructure/sqlite'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { INIT_SOURCES, type InitSource } from '../../src/cli/init-sources.ts'
-import { loadWorker } from '../../src/config/load-worker.ts'
-import { openStore } from '../../src/config/open-store.ts'
+import { INIT_SOURCES, type InitSource } from '../../src/cli/kit/init-sources.ts'
+import { loadWorker } from '../../src/worker/load-worker.ts'
+import { openStore } from '../../src/stores/open-store.ts'
 import { SyncError, type SyncContext } from '../../src/contract/index.ts'
 import { runCycle } from '../../src/engine/cycle.ts'
 import { systemClock } from '../../src/platform/clock.ts'
 import { systemRandom } from '../../src/platform/random.ts'
 import { sql } from '../../src/sources/sql/source.ts'
-import { orShop } from '../../src/testing/index.ts'
-import { SmallPostgres } from '../simulators/postgres/small-postgres.ts'
+import { realOrSampleShop } from '../../src/testing/index.ts'
+import { EmbeddedPostgres } from '../simulators/postgres/embedded-postgres.ts'
 import { ROOT } from './package.ts'
 import { Project } from './project.ts'
 
@@ -34,7 +34,7 @@ describe.each(NAMES)('%s', (name) => {
   test('runs at once, finds later what happened since, and asks the real one as soon as it may', async () => {
     const folder = folderFor(name)
     writeTemplate(name, folder)
-    onTestFinished(() => new SmallPostgres(join(folder, 'postgres')).remove())
+    onTestFinished(() => new EmbeddedPostgres(join(folder, 'postgres')).remove())
     const store = await openStore('sqlite:store.db', { folder, environment: {} })
     onTestFinished(() => store.close())
     const requested: string[] = []
@@ -61,11 +61,11 @@ describe.each(NAMES)('%s', (name) => {
     const { database, settings } = SOURCES[name]!
     expect((await store.databases()).find((known) => known.name === database)!.rows).toBeGreaterThan(2)
     if (name === 'files') return
-    const position = await store.position()
+    const position = await store.headSequence()
     if (name === 'singer') happens(folder)
     const second = await run(0)
     expect(second.map(({ error }) => error)).toEqual(second.map(() => null))
-    expect(await store.position()).toBeGreaterThan(position)
+    expect(await store.headSequence()).toBeGreaterThan(position)
     expect(requested).toEqual([])
     if (name === 'singer') return
     const real = await run(0, Object.fromEntries(Object.keys(settings).map((setting) => [setting, realOf(name, setting)])))
@@ -78,7 +78,7 @@ describe.each(NAMES)('%s', (name) => {
 test('sql: the file is made once; what somebody else writes to it is read, and stays', async () => {
   const folder = folderFor('shop')
   const since = new Date(Date.now() - 120_000).toISOString()
-  const shop = orShop({ unless: 'SOURCE_URL', file: pathToFileURL(join(folder, 'shop.db')), since })
+  const shop = realOrSampleShop({ unless: 'SOURCE_URL', file: pathToFileURL(join(folder, 'shop.db')), since })
   const { lookup } = shop(sql({ url: 'SOURCE_URL' }).listing('customers'))
   const context = (aheadMs: number): SyncContext => ({ clock: { ...systemClock, now: () => Date.now() + aheadMs }, secrets: { get: fail } }) as unknown as SyncContext
   expect(await lookup('1', context(0))).toMatchObject({ record: { id: 1 } })

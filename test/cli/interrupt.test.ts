@@ -41,7 +41,7 @@ describe('XA10 a run can be stopped at any time', () => {
 
   test('the second signal ends the process at once; two that arrive together are one', async () => {
     const script = `
-      import { listenForStop } from ${JSON.stringify(join(buildPackage(), 'dist/cli/stop-signals.js'))}
+      import { listenForStop } from ${JSON.stringify(join(buildPackage(), 'dist/cli/kit/stop-signals.js'))}
       setInterval(() => {}, 1000)
       listenForStop({ remark: (...lines) => console.log(...lines) }, 130).addEventListener('abort', () => setTimeout(() => console.log('still here'), 300))
       console.log('listening')

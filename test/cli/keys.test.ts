@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Store } from '../../src/contract/index.ts'
-import { openStore } from '../../src/config/open-store.ts'
+import { openStore } from '../../src/stores/open-store.ts'
 import { expectGolden } from './golden.ts'
 import { Project, type Running } from './project.ts'
 
@@ -88,7 +88,7 @@ describe('R43 Z4 the keys that states are sealed with', () => {
     const url = `sqlite:${join(project.folder, '.tidemark/tidemark.db')}`
     const tenants = Array.from({ length: 100 }, (_, n) => `t${n}`)
     const store = await openStore(url, { environment: {} })
-    for (const tenant of tenants) await store.forTenant(tenant).cursorSecrets({ secret: tenant, createdAt: 1, renewMs: 1_000, keepMs: 1_000 })
+    for (const tenant of tenants) await store.forTenant(tenant).cursorSecrets({ secret: tenant, createdAt: 1, rotateAfterMs: 1_000, retainMs: 1_000 })
     await store.close()
     /** How many of the tenants each key wraps. */
     const wrapping = async (reader: Store): Promise<Map<string, number>> => {
@@ -114,7 +114,7 @@ describe('R43 Z4 the keys that states are sealed with', () => {
       await rotating.ended
       const after = await openStore(url, { environment: {} })
       if ((await wrapping(after)).size > 1) inside++
-      for (const tenant of tenants) expect(await after.forTenant(tenant).cursorSecrets({ secret: '', createdAt: 2, renewMs: 1_000, keepMs: 1_000 })).toMatchObject([{ secret: tenant }])
+      for (const tenant of tenants) expect(await after.forTenant(tenant).cursorSecrets({ secret: '', createdAt: 2, rotateAfterMs: 1_000, retainMs: 1_000 })).toMatchObject([{ secret: tenant }])
       await after.close()
     }
     expect(inside).toBeGreaterThan(0)

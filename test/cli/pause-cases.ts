@@ -8,7 +8,7 @@ const PAUSE_S = 600
 /** Two syncs of one pacer and one without, at a vendor that announces a pause with its first refusal. */
 export function describePauses(environment: () => Promise<Record<string, string>>): void {
   test('XD1 no command of any process asks inside a pause, and each says until when', async () => {
-    const { project, vendor, env } = await stage(environment)
+    const { project, vendor, env } = await openPauseFixture(environment)
     vendor.headers = { 'retry-after': String(PAUSE_S) }
     const earliest = Date.now() + (PAUSE_S - 5) * 1_000
     // Two processes at the same time: the second may have sent its request before the first was refused.
@@ -38,7 +38,7 @@ export function describePauses(environment: () => Promise<Record<string, string>
   })
 
   test('XD1 preview waits when the pause is short, and a pause that it was told of holds for a run', async () => {
-    const { project, vendor, env } = await stage(environment)
+    const { project, vendor, env } = await openPauseFixture(environment)
     vendor.headers = { 'retry-after': '1' }
     vendor.refusals = 1
     expect(await project.run('preview', 'one', env)).toMatchObject({ code: 0, stderr: expect.stringMatching(/waits 1s \(RATE_LIMITED\)/) })
@@ -54,13 +54,13 @@ export function describePauses(environment: () => Promise<Record<string, string>
 }
 
 /** Every command that asks a source, each in a project of its own without a store. */
-const ASKING: ReadonlyArray<readonly string[]> = [
+const SOURCE_COMMANDS: ReadonlyArray<readonly string[]> = [
   ['run', 'one'], ['preview', 'one'], ['check', 'worker.mjs'], ['discover', '--file', 'tidemark.yaml'], ['why-not', 'things', 'nobody'],
 ]
 
 export function describeFirstPause(): void {
-  test.each(ASKING.map((args) => [args.join(' '), args]))('XD1 a pause that `%s` was told of holds for the next command', async (_, args) => {
-    const { project, vendor } = await stage(async () => ({}))
+  test.each(SOURCE_COMMANDS.map((args) => [args.join(' '), args]))('XD1 a pause that `%s` was told of holds for the next command', async (_, args) => {
+    const { project, vendor } = await openPauseFixture(async () => ({}))
     project.write('tidemark.yaml', `name: shop\nconnector: odata\nconfig: { url: "${vendor.url}" }\n`)
     vendor.headers = { 'retry-after': String(PAUSE_S) }
     await project.run(...args)
@@ -82,7 +82,7 @@ interface Vendor {
   refusals: number
 }
 
-async function stage(environment: () => Promise<Record<string, string>>): Promise<{ project: Project; vendor: Vendor; env: { env: Record<string, string> } }> {
+async function openPauseFixture(environment: () => Promise<Record<string, string>>): Promise<{ project: Project; vendor: Vendor; env: { env: Record<string, string> } }> {
   const facts = { requests: 0, headers: null as Vendor['headers'], refusals: Infinity }
   const server = createServer((_: IncomingMessage, response: ServerResponse) => {
     facts.requests++

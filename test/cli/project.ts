@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { onTestFinished } from 'vitest'
 import type { createProgram } from '../../src/cli/program.ts'
-import type { reportError } from '../../src/cli/report-error.ts'
-import type { Stream, Terminal } from '../../src/cli/terminal.ts'
+import type { reportError } from '../../src/cli/kit/report-error.ts'
+import type { OutputStream, Terminal } from '../../src/cli/kit/terminal.ts'
 import { buildPackage } from './package.ts'
 
 export interface Answer {
@@ -81,7 +81,7 @@ export class Project {
     const { env = {} } = given.find((argument) => typeof argument === 'object') ?? {}
     const { createProgram, reportError, Terminal } = await this.#load()
     const said = { stdout: '', stderr: '' }
-    const streamOf = (name: keyof typeof said): Stream => ({ on: () => {}, write: (text, done) => {
+    const streamOf = (name: keyof typeof said): OutputStream => ({ on: () => {}, write: (text, done) => {
       said[name] += text
       done?.()
     } })

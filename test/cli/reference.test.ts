@@ -2,8 +2,8 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { expect, test } from 'vitest'
-import { createProgram, everyCommand } from '../../src/cli/program.ts'
-import { Terminal } from '../../src/cli/terminal.ts'
+import { createProgram, listCommands } from '../../src/cli/program.ts'
+import { Terminal } from '../../src/cli/kit/terminal.ts'
 import { ROOT } from './package.ts'
 import { renderReference } from './render-reference.ts'
 
@@ -19,7 +19,7 @@ test('docs/reference/cli.md and the commands are the same (TIDEMARK_UPDATE=1 wri
 })
 
 test('every command, argument and option says what it is for', () => {
-  for (const command of everyCommand(program)) {
+  for (const command of listCommands(program)) {
     expect(command.description(), command.name()).toMatch(/^[A-Z].+\.$/)
     for (const { name, description } of [
       ...command.options.map((option) => ({ name: option.flags, description: option.description })),

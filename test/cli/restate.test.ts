@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { freePorts } from '../../src/runner/restate/free-ports.ts'
+import { findFreePorts } from '../../src/runner/restate/free-ports.ts'
 import { expectGolden } from './golden.ts'
 import { people, Project, type Running } from './project.ts'
 
@@ -83,7 +83,7 @@ describe('start --runner restate', () => {
       return { service, url: JSON.parse(service.stdout.split('\n').find((line) => line.includes('"event":"restate"'))!).url }
     }
     // It comes back at the same port, which nobody must have taken meanwhile.
-    const [own] = await freePorts([undefined])
+    const [own] = await findFreePorts([undefined])
     const { service, url } = await begin(String(own))
     expect(await project.json('restate', 'register', url, '--admin', admin)).toMatchObject({ services: ['tidemark.office'] })
     await project.run('trigger', 'people-list')

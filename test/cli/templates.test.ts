@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { INIT_SOURCES, type InitSource } from '../../src/cli/init-sources.ts'
-import { SmallPostgres } from '../simulators/postgres/small-postgres.ts'
+import { INIT_SOURCES, type InitSource } from '../../src/cli/kit/init-sources.ts'
+import { EmbeddedPostgres } from '../simulators/postgres/embedded-postgres.ts'
 import { ROOT } from './package.ts'
 import { installPacked } from './packed.ts'
 
@@ -36,7 +36,7 @@ describe.each(NAMES)('%s', (name) => {
     expect(syncs.map(({ error, pages }) => [error, pages > 0])).toEqual(syncs.map(() => [null, true]))
     const { rows } = JSON.parse(await tidemark(join(folder, name), 'query', `select * from ${SOURCES[name]!.database} limit 3`, '--json')) as { rows: unknown[] }
     expect(rows).toHaveLength(3)
-    await new SmallPostgres(join(folder, name, 'postgres')).remove()
+    await new EmbeddedPostgres(join(folder, name, 'postgres')).remove()
   })
 })
 

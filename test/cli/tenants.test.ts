@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { openStore } from '../../src/config/open-store.ts'
+import { openStore } from '../../src/stores/open-store.ts'
 import { expectGolden } from './golden.ts'
 import { Project } from './project.ts'
 
@@ -44,7 +44,7 @@ test('Z14 a tenant is not erased under somebody who works on it; what a killed r
 
 async function held(url: string): Promise<void> {
   const store = await openStore(url, { environment: {} })
-  while ((await store.read({ worker: 'office', sync: 'people-list' })).heldBy === null) await new Promise((resolve) => setTimeout(resolve, 20))
+  while ((await store.readCheckpoint({ worker: 'office', sync: 'people-list' })).heldBy === null) await new Promise((resolve) => setTimeout(resolve, 20))
   await store.close()
 }
 

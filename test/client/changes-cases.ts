@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { ClientError, memoryCheckpoint, type Change, type ChangesOptions, type Restart, type Retry } from '../../src/client/index.ts'
 import { createServer } from '../../src/server/server.ts'
 import { DATABASE, remove, upsert, type SyncDriver } from '../../src/testing/store-cases/harness.ts'
-import { addKey, Stand, type OpenHarness } from '../server/stand.ts'
-import { between, clientOf, Copy, expected, Notebook, portsOf, takeUntil } from './consumer.ts'
+import { addKey, ServerFixture, type OpenHarness } from '../server/server-fixture.ts'
+import { interceptFetch, clientOf, Copy, expected, MemoryCheckpoint, portsOf, takeUntil } from './consumer.ts'
 
 const DAY_MS = 24 * 3_600_000
 const MODES = ['poll', 'stream'] as const
@@ -27,7 +27,7 @@ export function changesCases(open: OpenHarness): void {
     const { done, rows } = await expected(stand.store, DATABASE)
     for (const saveEach of ['page', 'change'] as const) {
       for (let dies = 1; dies <= done.length; dies++) {
-        const [copy, checkpoint] = [new Copy(), new Notebook()]
+        const [copy, checkpoint] = [new Copy(), new MemoryCheckpoint()]
         const options: ChangesOptions = { follow: false, pageSize: 3, checkpoint, saveEach }
         // Left where it stands, as a process that is killed: nobody closes it.
         const first = client.changes(options)
@@ -44,7 +44,7 @@ export function changesCases(open: OpenHarness): void {
   })
 
   test('AX9 a consumer without a disk keeps its place with the server, each by its name, and the server knows how far behind it is', async () => {
-    const stand = await Stand.open(open)
+    const stand = await ServerFixture.open(open)
     await (await stand.driver()).cycle(Array.from({ length: 30 }, (_, n) => upsert(`k${n}`, { n })))
     const { client } = clientOf(stand)
     const copy = new Copy()
@@ -64,7 +64,7 @@ export function changesCases(open: OpenHarness): void {
     const { stand } = await landed(open)
     const { client } = clientOf(stand)
     const { done } = await expected(stand.store, DATABASE)
-    const [copy, checkpoint] = [new Copy(), new Notebook()]
+    const [copy, checkpoint] = [new Copy(), new MemoryCheckpoint()]
     checkpoint.onSave = (nth) => {
       if (nth > 1) throw new Error('the disk is full')
     }
@@ -102,7 +102,7 @@ export function changesCases(open: OpenHarness): void {
   test.each(MODES)('A8, A25 a cursor that is too old: on from the newest change, nothing missed and nothing twice (%s)', async (mode) => {
     const { stand, driver } = await landed(open)
     const { client } = clientOf(stand)
-    const [copy, checkpoint, restarts] = [new Copy(), new Notebook(), [] as Restart[]]
+    const [copy, checkpoint, restarts] = [new Copy(), new MemoryCheckpoint(), [] as Restart[]]
     const options: ChangesOptions = { mode, checkpoint, pageSize: 3, saveEach: 'change', onRestart: (restart) => void restarts.push(restart) }
     const before = (await expected(stand.store, DATABASE)).done.length
     await takeUntil(client.changes({ ...options, follow: false }), copy, before + 1)
@@ -120,7 +120,7 @@ export function changesCases(open: OpenHarness): void {
   test.each(MODES)('A25, A30 a log that was compacted: everything once more, and the consumer learns what is gone (%s)', async (mode) => {
     const { stand, driver } = await landed(open)
     const { client } = clientOf(stand)
-    const [copy, checkpoint, told] = [new Copy(), new Notebook(), [] as string[]]
+    const [copy, checkpoint, told] = [new Copy(), new MemoryCheckpoint(), [] as string[]]
     const marks = new Map<string, string>()
     let round = ''
     const stop = new AbortController()
@@ -143,7 +143,7 @@ export function changesCases(open: OpenHarness): void {
     await driver.page([remove('k1')])
     await driver.page([upsert('k3', { n: 30 }), upsert('new', { n: 1 })])
     await driver.complete([])
-    while ((await stand.store.compact({ before: Number.MAX_SAFE_INTEGER, scanMax: 10_000 })).more);
+    while ((await stand.store.compact({ before: Number.MAX_SAFE_INTEGER, scanMax: 10_000 })).hasMore);
     for await (const change of client.changes({ ...options, signal: stop.signal })) {
       copy.take(change)
       marks.set(`${change.database}/${change.resourceId}`, round)
@@ -156,12 +156,12 @@ export function changesCases(open: OpenHarness): void {
   test('A25 a consumer that dies during a fresh backfill is still told when it is complete', async () => {
     const { stand, driver } = await landed(open)
     const { client } = clientOf(stand)
-    const [checkpoint, told] = [new Notebook(), [] as string[]]
+    const [checkpoint, told] = [new MemoryCheckpoint(), [] as string[]]
     const options: ChangesOptions = { follow: false, checkpoint, pageSize: 2, onRestart: ({ at }) => void told.push(`restart ${at}`), onRestored: ({ at }) => void told.push(`restored ${at}`) }
     for await (const _ of client.changes(options));
     await driver.page([upsert('k1', { n: 5 }), remove('k3')])
     await driver.complete([])
-    while ((await stand.store.compact({ before: Number.MAX_SAFE_INTEGER, scanMax: 10_000 })).more);
+    while ((await stand.store.compact({ before: Number.MAX_SAFE_INTEGER, scanMax: 10_000 })).hasMore);
     const dying = client.changes(options)
     for (let n = 0; n < 4; n++) await dying.next()
     expect(told).toHaveLength(1)
@@ -173,7 +173,7 @@ export function changesCases(open: OpenHarness): void {
   test('A25 in a running loop a fresh backfill tells everything again, also what was told a moment ago', async () => {
     const { stand } = await landed(open)
     let answers = 0
-    const forgetful = between((response) => (++answers === 3 ? refusal('cursor_expired', 'backfill') : response))
+    const forgetful = interceptFetch((response) => (++answers === 3 ? refusal('cursor_expired', 'backfill') : response))
     const { client } = clientOf(stand, { fetch: forgetful })
     const told: string[] = []
     const options: ChangesOptions = { follow: false, pageSize: 3, onRestart: () => void told.push('restart'), onRestored: () => void told.push('restored') }
@@ -184,7 +184,7 @@ export function changesCases(open: OpenHarness): void {
 
   test('A25 a server that refuses even a fresh backfill is not asked for ever', async () => {
     const { stand } = await landed(open)
-    const { client } = clientOf(stand, { fetch: between(() => refusal('cursor_expired', 'backfill')) })
+    const { client } = clientOf(stand, { fetch: interceptFetch(() => refusal('cursor_expired', 'backfill')) })
     const restarts: Restart[] = []
     const read = async (): Promise<void> => {
       for await (const _ of client.changes({ follow: false, onRestart: (restart) => void restarts.push(restart) }));
@@ -198,7 +198,7 @@ export function changesCases(open: OpenHarness): void {
     let answers = 0
     const retries: Retry[] = []
     // Every second answer, which is the one after a backfill has begun.
-    const { client } = clientOf(stand, { fetch: between((response) => (++answers % 2 === 0 && answers < 12 ? refusal('cursor_expired', 'backfill') : response)), onRetry: (retry) => retries.push(retry) })
+    const { client } = clientOf(stand, { fetch: interceptFetch((response) => (++answers % 2 === 0 && answers < 12 ? refusal('cursor_expired', 'backfill') : response)), onRetry: (retry) => retries.push(retry) })
     const told: string[] = []
     const options: ChangesOptions = { follow: false, pageSize: 3, onRestart: () => void told.push('restart'), onRestored: () => void told.push('restored') }
     for await (const _ of client.changes(options));
@@ -213,7 +213,7 @@ export function changesCases(open: OpenHarness): void {
   test('A25 a server that refuses every cursor it issues is asked later and later, also where the way back is by time', async () => {
     const { stand } = await landed(open)
     const retries: Retry[] = []
-    const refusing = between((response) => (response.url.includes('cursor=') ? refusal('cursor_invalid', 'updatedSince') : response))
+    const refusing = interceptFetch((response) => (response.url.includes('cursor=') ? refusal('cursor_invalid', 'updatedSince') : response))
     const { client } = clientOf(stand, { fetch: refusing, onRetry: (retry) => retries.push(retry) })
     await expect(async () => {
       for await (const _ of client.changes({ follow: false, pageSize: 3, retriesMax: 4 }));
@@ -227,7 +227,7 @@ export function changesCases(open: OpenHarness): void {
     const { client } = clientOf(stand)
     const before = (await expected(stand.store, DATABASE)).done.length
     for (let dies = 1; dies <= 4; dies++) {
-      const [copy, checkpoint] = [new Copy(), new Notebook()]
+      const [copy, checkpoint] = [new Copy(), new MemoryCheckpoint()]
       const options: ChangesOptions = { follow: false, pageSize: 2, checkpoint }
       for await (const change of client.changes(options)) copy.take(change)
       expect(copy.deliveries).toBe(before)
@@ -269,7 +269,7 @@ export function changesCases(open: OpenHarness): void {
     test('A10, A30 a server that restarts in between is waited for, and nothing is lost or told twice', async () => {
       const { stand, driver } = await landed(open)
       const { client } = clientOf(stand)
-      const [copy, checkpoint] = [new Copy(), new Notebook()]
+      const [copy, checkpoint] = [new Copy(), new MemoryCheckpoint()]
       const first = (await expected(stand.store, DATABASE)).done.length
       const loop = takeUntil(client.changes({ mode, checkpoint, pageSize: 3, waitSeconds: 5 }), copy, first + 2)
       await until(() => copy.done.length === first)
@@ -309,7 +309,7 @@ export function changesCases(open: OpenHarness): void {
   test('A11 a network that fails in every way loses nothing and tells nothing twice', async () => {
     const { stand } = await landed(open)
     let request = 0
-    const meddling = between(async (response) => {
+    const meddling = interceptFetch(async (response) => {
       const text = await response.clone().text()
       const headers = { 'content-type': 'application/json' }
       switch (++request % 6) {
@@ -336,7 +336,7 @@ export function changesCases(open: OpenHarness): void {
   test('A12 a page that is told twice is done once', async () => {
     const { stand } = await landed(open)
     const pages: string[] = []
-    const echoing = between(async (response) => {
+    const echoing = interceptFetch(async (response) => {
       const text = await response.text()
       pages.push(text)
       // Every other answer holds the page before in front of its own.
@@ -354,13 +354,13 @@ export function changesCases(open: OpenHarness): void {
 
   test('AD2, A29 a server that ends without a cursor and tells more than is known: on by time, nothing twice', async () => {
     const { stand, driver } = await landed(open)
-    const older = between(async (response) => {
+    const older = interceptFetch(async (response) => {
       const body = (await response.json()) as { data: object[]; page: { nextCursor: string | null; hasMore: boolean } }
       if (!body.page.hasMore) body.page.nextCursor = null
       return new Response(JSON.stringify({ ...body, later: 1, data: body.data.map((item) => ({ ...item, added: { by: 'v9' } })) }), response)
     })
     const { client } = clientOf(stand, { fetch: older })
-    const [copy, checkpoint] = [new Copy(), new Notebook()]
+    const [copy, checkpoint] = [new Copy(), new MemoryCheckpoint()]
     for await (const change of client.changes({ follow: false, pageSize: 3, checkpoint })) copy.take(change)
     for await (const change of client.changes({ follow: false, pageSize: 3, checkpoint })) copy.take(change)
     await driver.page([upsert('later', { n: 1 }), remove('k1')])
@@ -373,7 +373,7 @@ export function changesCases(open: OpenHarness): void {
   test('a consumer that leaves the loop has done all but the change in hand', async () => {
     const { stand } = await landed(open)
     const { client } = clientOf(stand)
-    const [copy, checkpoint] = [new Copy(), new Notebook()]
+    const [copy, checkpoint] = [new Copy(), new MemoryCheckpoint()]
     for await (const change of client.changes({ follow: false, pageSize: 5, checkpoint })) {
       if (copy.done.length === 2) break
       copy.take(change)
@@ -389,7 +389,7 @@ export function changesCases(open: OpenHarness): void {
     const { stand } = await landed(open)
     const { client } = clientOf(stand)
     const { done } = await expected(stand.store, DATABASE)
-    const [copy, checkpoint, stop] = [new Copy(), new Notebook(), new AbortController()]
+    const [copy, checkpoint, stop] = [new Copy(), new MemoryCheckpoint(), new AbortController()]
     const loop = (async () => {
       for await (const change of client.changes({ mode, checkpoint, signal: stop.signal })) copy.take(change)
     })()
@@ -436,7 +436,7 @@ export function changesCases(open: OpenHarness): void {
     expect(await failure({}, { types: ['stuff'] })).toMatchObject({ code: 'INVALID_REQUEST', reason: 'type_unknown', restart: null })
     expect(await failure({}, { updatedSince: 'yesterday' })).toMatchObject({ code: 'INVALID_REQUEST', reason: 'time_invalid' })
     expect(await failure({ url: 'http://127.0.0.1:1' }, { retriesMax: 2 })).toMatchObject({ code: 'NETWORK_FAILED', status: null, requestId: null })
-    const newer = between(async (response) => Response.json({ ...((await response.json()) as object), data: [{ resourceType: 'things', resourceId: 'k', action: 'merged', updatedAt: '2026-01-01T00:00:00Z', snapshot: null }] }))
+    const newer = interceptFetch(async (response) => Response.json({ ...((await response.json()) as object), data: [{ resourceType: 'things', resourceId: 'k', action: 'merged', updatedAt: '2026-01-01T00:00:00Z', snapshot: null }] }))
     expect(await failure({ fetch: newer })).toMatchObject({ code: 'CHANGE_UNKNOWN', message: expect.stringContaining('merged') as unknown })
     expect(await failure({}, { checkpoint: { load: async () => ({ cursor: 5 }) as never, save: async () => {} } })).toMatchObject({ code: 'CHECKPOINT_INVALID' })
   })
@@ -463,8 +463,8 @@ export function changesCases(open: OpenHarness): void {
 }
 
 /** Three pages of changes: rows made, changed and deleted. */
-export async function landed(open: OpenHarness): Promise<{ stand: Stand; driver: SyncDriver }> {
-  const stand = await Stand.open(open)
+export async function landed(open: OpenHarness): Promise<{ stand: ServerFixture; driver: SyncDriver }> {
+  const stand = await ServerFixture.open(open)
   const driver = await stand.driver()
   await driver.begin()
   await driver.page(['k1', 'k2', 'k3', 'k4', 'k5'].map((key, n) => upsert(key, { n })))

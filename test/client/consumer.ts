@@ -1,9 +1,9 @@
-import { changeKey, createClient, type Change, type ClientOptions, type Checkpoint, type Client, type Position } from '../../src/client/index.ts'
+import { changeKey, createClient, type Change, type ClientOptions, type Checkpoint, type Client, type ReaderPosition } from '../../src/client/index.ts'
 import type { JsonObject, Ports, Store } from '../../src/contract/index.ts'
 import { systemClock } from '../../src/platform/clock.ts'
 import { systemRandom } from '../../src/platform/random.ts'
-import { feed, live } from '../../src/testing/store-cases/harness.ts'
-import type { Stand } from '../server/stand.ts'
+import { readFeed, readLiveRows } from '../../src/testing/store-cases/harness.ts'
+import type { ServerFixture } from '../server/server-fixture.ts'
 
 /** A copy of the feed as a consumer keeps it: what came, and what that makes. */
 export class Copy {
@@ -32,32 +32,32 @@ export class Copy {
 
 /** What a reader from the start should have done. */
 export async function expected(store: Store, database: string): Promise<{ done: string[]; rows: Map<string, JsonObject> }> {
-  const entries = (await feed(store)).filter((entry) => entry.database === database)
+  const entries = (await readFeed(store)).filter((entry) => entry.database === database)
   return {
     done: entries.map((entry) => `${entry.action} ${entry.database}/${entry.key}`),
-    rows: new Map((await live(store, database)).map(([key, record]) => [`${database}/${key}`, record as JsonObject])),
+    rows: new Map((await readLiveRows(store, database)).map(([key, record]) => [`${database}/${key}`, record as JsonObject])),
   }
 }
 
 /** Keeps positions as text, as a file would, and can be told to die. */
-export class Notebook implements Checkpoint {
+export class MemoryCheckpoint implements Checkpoint {
   text: string | null = null
   saves = 0
   /** Called before the nth save is kept. */
   onSave: (nth: number) => void = () => {}
 
-  async load(): Promise<Position | null> {
-    return this.text === null ? null : (JSON.parse(this.text) as Position)
+  async load(): Promise<ReaderPosition | null> {
+    return this.text === null ? null : (JSON.parse(this.text) as ReaderPosition)
   }
 
-  async save(position: Position): Promise<void> {
+  async save(position: ReaderPosition): Promise<void> {
     this.onSave(++this.saves)
     this.text = JSON.stringify(position)
   }
 }
 
 /** Waits take no time, and are noted; the server's clock moves with them. */
-export function clientOf(stand: Stand, options: Partial<ClientOptions> = {}): { client: Client; waits: number[] } {
+export function clientOf(stand: ServerFixture, options: Partial<ClientOptions> = {}): { client: Client; waits: number[] } {
   const waits: number[] = []
   const client = createClient({
     url: stand.url, key: stand.key,
@@ -75,10 +75,10 @@ export function clientOf(stand: Stand, options: Partial<ClientOptions> = {}): { 
   return { client, waits }
 }
 
-export type Answering = (response: Response, url: URL) => Response | Promise<Response>
+export type ResponseInterceptor = (response: Response, url: URL) => Response | Promise<Response>
 
 /** The real network, with somebody in between. */
-export function between(meddle: Answering): typeof fetch {
+export function interceptFetch(meddle: ResponseInterceptor): typeof fetch {
   return async (input, init) => meddle(await fetch(input, init), new URL(input as string))
 }
 
@@ -91,7 +91,7 @@ export async function takeUntil(changes: AsyncIterable<Change>, copy: Copy, coun
 }
 
 /** For another server of the same stand. */
-export function portsOf({ shift }: Pick<Stand, 'shift'>): Ports {
+export function portsOf({ shift }: Pick<ServerFixture, 'shift'>): Ports {
   const ignore = (): void => {}
   return {
     clock: { now: () => systemClock.now() + shift.ms, sleep: (ms, signal) => systemClock.sleep(ms, signal) },

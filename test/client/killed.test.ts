@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { buildPackage } from '../cli/package.ts'
-import { feed, live } from '../../src/testing/store-cases/harness.ts'
+import { readFeed, readLiveRows } from '../../src/testing/store-cases/harness.ts'
 import { openHarness } from '../stores/sqlite-harness.ts'
 import { landed } from './changes-cases.ts'
 
@@ -23,14 +23,14 @@ test('A11, A12, A30 a consumer that is killed again and again, between any two s
   expect(existsSync(join(folder, 'checkpoint.json.draft'))).toBe(false)
   const lines = readFileSync(join(folder, 'done.ndjson'), 'utf8').trim().split('\n').map((line) => JSON.parse(line) as [string, string, string, unknown])
   const once = [...new Map(lines.map((line) => [line[0], line])).values()]
-  expect(once.map(([, action, key]) => [action, key])).toEqual((await feed(stand.store)).map(({ action, key }) => [action, key]))
+  expect(once.map(([, action, key]) => [action, key])).toEqual((await readFeed(stand.store)).map(({ action, key }) => [action, key]))
   expect(lines.length).toBeGreaterThan(once.length)
   const rows = new Map<string, unknown>()
   for (const [, action, key, snapshot] of once) {
     if (action === 'deleted') rows.delete(key)
     else rows.set(key, snapshot)
   }
-  expect(rows).toEqual(new Map(await live(stand.store)))
+  expect(rows).toEqual(new Map(await readLiveRows(stand.store)))
 })
 
 function consume(args: readonly string[]): Promise<string | null> {

@@ -3,14 +3,14 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { EventLines } from '../../src/client/event-lines.ts'
+import { EventStreamParser } from '../../src/client/event-stream-parser.ts'
 import { fileCheckpoint } from '../../src/client/node/index.ts'
-import { START } from '../../src/client/position.ts'
-import { delayMs, retryAfterMs } from '../../src/client/retry.ts'
+import { START_POSITION } from '../../src/client/reader-position.ts'
+import { computeDelayMs, parseRetryAfterMs } from '../../src/client/retry.ts'
 import { ClientError, createClient } from '../../src/client/index.ts'
-import { Seen } from '../../src/client/seen.ts'
+import { RecentKeys } from '../../src/client/recent-keys.ts'
 import { streamEvents } from '../../src/client/stream-events.ts'
-import { Wire } from '../../src/client/wire.ts'
+import { Transport } from '../../src/client/transport.ts'
 import { buildPackage } from '../cli/package.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
@@ -18,7 +18,7 @@ const ROOT = resolve(import.meta.dirname, '../..')
 test('A24 the wait is as long as Retry-After or X-RateLimit-Reset says, by the clock of the server', () => {
   const date = 'Sat, 31 Jan 2026 12:00:00 GMT'
   const reset = String(Date.parse(date) / 1_000 + 42)
-  const waited = (headers: Record<string, string>, now = 0): number | undefined => retryAfterMs(new Headers(headers), now)
+  const waited = (headers: Record<string, string>, now = 0): number | undefined => parseRetryAfterMs(new Headers(headers), now)
   expect(waited({ date, 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': reset })).toBe(42_000)
   expect(waited({ date, 'retry-after': '7' })).toBe(7_000)
   expect(waited({ date, 'retry-after': 'Sat, 31 Jan 2026 12:01:00 GMT' })).toBe(60_000)
@@ -28,10 +28,10 @@ test('A24 the wait is as long as Retry-After or X-RateLimit-Reset says, by the c
   // There is quota left: the reset says nothing about this answer.
   expect(waited({ date, 'x-ratelimit-remaining': '5', 'x-ratelimit-reset': reset })).toBeUndefined()
   for (const nonsense of ['', 'soon', '-5', 'NaN']) expect(waited({ date, 'retry-after': nonsense, 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': nonsense }), nonsense).toBeUndefined()
-  const asked = (ms: number): number => delayMs(new ClientError('RATE_LIMIT_EXCEEDED', '', { retryAfterMs: ms }), 9, { next: () => 0 })
+  const asked = (ms: number): number => computeDelayMs(new ClientError('RATE_LIMIT_EXCEEDED', '', { retryAfterMs: ms }), 9, { next: () => 0 })
   expect(asked(42_000)).toBe(42_000)
   expect(asked(10 * 365 * 24 * 3_600_000)).toBe(900_000)
-  expect([1, 2, 3, 20].map((attempt) => delayMs(new ClientError('NETWORK_FAILED', ''), attempt, { next: () => 1 }))).toEqual([500, 1_000, 2_000, 30_000])
+  expect([1, 2, 3, 20].map((attempt) => computeDelayMs(new ClientError('NETWORK_FAILED', ''), attempt, { next: () => 1 }))).toEqual([500, 1_000, 2_000, 30_000])
 })
 
 test('events are the same wherever the network cuts them', () => {
@@ -41,7 +41,7 @@ test('events are the same wherever the network cuts them', () => {
   ]
   for (let a = 0; a <= text.length; a++) {
     for (let b = a; b <= text.length; b += 7) {
-      const lines = new EventLines()
+      const lines = new EventStreamParser()
       expect([text.slice(0, a), text.slice(a, b), text.slice(b)].flatMap((part) => lines.push(part)), `${a} ${b}`).toEqual(whole)
     }
   }
@@ -51,7 +51,7 @@ test('a server that has gone silent is left, by request and by stream', async ()
   const { signal } = new AbortController()
   // Answers nothing, until whoever asks gives up.
   const mute = ((_: unknown, init: RequestInit) => new Promise((__, reject) => init.signal!.addEventListener('abort', () => reject(init.signal!.reason as Error)))) as typeof fetch
-  await expect(new Wire({ url: 'http://x', key: '', fetch: mute }).json({ path: '/', timeoutMs: 20, signal })).rejects.toMatchObject({ code: 'TIMEOUT', isTransient: true })
+  await expect(new Transport({ url: 'http://x', key: '', fetch: mute }).requestJson({ path: '/', timeoutMs: 20, signal })).rejects.toMatchObject({ code: 'TIMEOUT', isTransient: true })
   // Begins well, and says no more.
   const stalling = (async (_: unknown, init: RequestInit) => new Response(new ReadableStream<Uint8Array>({
     start(controller) {
@@ -59,7 +59,7 @@ test('a server that has gone silent is left, by request and by stream', async ()
       init.signal!.addEventListener('abort', () => controller.error(init.signal!.reason))
     },
   }), { headers: { 'content-type': 'text/event-stream' } })) as typeof fetch
-  const batches = streamEvents(new Wire({ url: 'http://x', key: '', fetch: stalling }), {}, { types: undefined, signal, silenceMaxMs: 20 })
+  const batches = streamEvents(new Transport({ url: 'http://x', key: '', fetch: stalling }), {}, { types: undefined, signal, silenceMaxMs: 20 })
   expect((await batches.next()).value).toEqual({ changes: [], cursor: 'c1', upToDate: true })
   await expect(batches.next()).rejects.toMatchObject({ code: 'TIMEOUT', isTransient: true })
 })
@@ -87,7 +87,7 @@ test('A25 what a stream tells of before it ends with an error counts, and then t
 })
 
 test('only so many keys are remembered, the newest', () => {
-  const seen = new Seen(3)
+  const seen = new RecentKeys(3)
   for (const key of ['a', 'b', 'c', 'd']) seen.add(key)
   expect(['a', 'b', 'd'].map((key) => seen.has(key))).toEqual([false, true, true])
 })
@@ -97,8 +97,8 @@ test('a checkpoint in a file is there again for the next process, and a damaged 
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   const file = join(folder, 'deep', 'feed.json')
   expect(await fileCheckpoint(file).load()).toBeNull()
-  const position = { ...START, cursor: 'c1', last: { key: 'k', updatedAt: '2026-01-01T00:00:00.000Z' } }
-  await fileCheckpoint(file).save({ ...START, cursor: 'c0' })
+  const position = { ...START_POSITION, cursor: 'c1', last: { key: 'k', updatedAt: '2026-01-01T00:00:00.000Z' } }
+  await fileCheckpoint(file).save({ ...START_POSITION, cursor: 'c0' })
   await fileCheckpoint(file).save(position)
   expect(await fileCheckpoint(file).load()).toEqual(position)
   // Somebody died over a draft: what was there stays.

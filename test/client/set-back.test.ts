@@ -8,8 +8,8 @@ import type { Store } from '../../src/contract/index.ts'
 import { createServer } from '../../src/server/server.ts'
 import { openSqliteStore } from '../../src/stores/sqlite/store.ts'
 import { DATABASE, SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
-import { addKey } from '../server/stand.ts'
-import { Copy, expected, Notebook, portsOf } from './consumer.ts'
+import { addKey } from '../server/server-fixture.ts'
+import { Copy, expected, MemoryCheckpoint, portsOf } from './consumer.ts'
 
 /** Restored from a backup that is older than what the consumer has read. */
 test.each([
@@ -19,7 +19,7 @@ test.each([
   const folder = await mkdtemp(join(tmpdir(), 'tidemark-set-back-'))
   onTestFinished(() => rm(folder, { recursive: true, force: true }))
   const [file, backup] = [join(folder, 'store.db'), join(folder, 'backup.db')]
-  const [copy, checkpoint, told] = [new Copy(), new Notebook(), [] as string[]]
+  const [copy, checkpoint, told] = [new Copy(), new MemoryCheckpoint(), [] as string[]]
   const seenSince = new Set<string>()
   const options: ChangesOptions = {
     follow: false, checkpoint, pageSize: 4, saveEach: 'change',
@@ -40,7 +40,7 @@ test.each([
   let key = ''
   await withStore(file, async (store, read) => {
     key = await addKey(store, ['changes:read'])
-    const driver = await SyncDriver.take(store, { sync: 'delta' })
+    const driver = await SyncDriver.acquire(store, { sync: 'delta' })
     await driver.begin()
     await driver.page([upsert('a', { n: 1 }), upsert('b', { n: 1 })])
     // Makes the secret that cursors are sealed with.
@@ -50,7 +50,7 @@ test.each([
   })
   await copyFile(file, backup)
   await withStore(file, async (store, read) => {
-    const driver = await SyncDriver.take(store, { sync: 'delta' })
+    const driver = await SyncDriver.acquire(store, { sync: 'delta' })
     await driver.begin()
     await driver.page([upsert('a', { n: 2 }), upsert('lost', { n: 1 })])
     await driver.page([upsert('b', { n: 3 }), upsert('lost-too', { n: 1 })])
@@ -68,7 +68,7 @@ test.each([
   await rm(`${file}-shm`, { force: true })
   await copyFile(backup, file)
   await withStore(file, async (store, read) => {
-    const driver = await SyncDriver.take(store, { sync: 'delta' })
+    const driver = await SyncDriver.acquire(store, { sync: 'delta' })
     // Time has gone on since.
     for (let n = 0; n < 1_000; n++) driver.tick()
     await driver.begin()

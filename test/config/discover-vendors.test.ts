@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest'
 import { CONNECTORS } from '../../src/config/manifest/connectors.ts'
 import type { ManifestStream } from '../../src/config/manifest/manifest.ts'
-import { Stream } from '../../src/testing/simulation/random.ts'
-import { AirtableSimulator, asFetch, HubspotSimulator, ManualClock, SalesforceSimulator, serve, ServicenowSimulator, type Simulator, type SimulatorPorts } from '../../src/testing/simulators/index.ts'
+import { RandomStream } from '../../src/testing/simulation/random-stream.ts'
+import { AirtableSimulator, createSimulatorFetch, HubspotSimulator, ManualClock, SalesforceSimulator, serve, ServicenowSimulator, type Simulator, type SimulatorPorts } from '../../src/testing/simulators/index.ts'
 import { Project } from '../cli/project.ts'
 
-const ports: SimulatorPorts = { clock: new ManualClock(Date.parse('2026-03-01T00:00:00Z')), random: new Stream(1, 'vendor') }
+const ports: SimulatorPorts = { clock: new ManualClock(Date.parse('2026-03-01T00:00:00Z')), random: new RandomStream(1, 'vendor') }
 
 function ask(connector: keyof typeof CONNECTORS, config: object, vendor: Simulator, declared: readonly ManifestStream[] = []) {
   const log = { debug() {}, info() {}, warn() {}, error() {} }
-  return CONNECTORS[connector].discover!(config, '.', { fetch: asFetch(vendor), secrets: { get: (name) => name }, signal: new AbortController().signal, clock: ports.clock, log }, declared)
+  return CONNECTORS[connector].discover!(config, '.', { fetch: createSimulatorFetch(vendor), secrets: { get: (name) => name }, signal: new AbortController().signal, clock: ports.clock, log }, declared)
 }
 
 test('RX2 Salesforce tells its objects: those that can be queried and followed, and the fields of those the manifest has', async () => {
@@ -62,7 +62,7 @@ test('RX7 what is called by another of its names, or is what the manifest makes 
 })
 
 test('RX2 RX7 the command asks with the manifest’s credentials, lists objects with keys and cursors, and tells what differs from what has landed', async () => {
-  const vendor = new SalesforceSimulator({ clock: { now: Date.now, sleep: async () => {} }, random: new Stream(1, 'vendor') }, { token: 'open-sesame', objects: { Account: { Name: 'string', Colour__c: 'string' } } })
+  const vendor = new SalesforceSimulator({ clock: { now: Date.now, sleep: async () => {} }, random: new RandomStream(1, 'vendor') }, { token: 'open-sesame', objects: { Account: { Name: 'string', Colour__c: 'string' } } })
   vendor.create('Account', { Name: 'Acme' })
   await using served = await serve(vendor)
   const project = new Project()

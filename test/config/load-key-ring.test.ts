@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { locateStore } from '../../src/stores/drivers.ts'
 import { loadKeyRing } from '../../src/config/load-key-ring.ts'
-import { openStore } from '../../src/config/open-store.ts'
+import { openStore } from '../../src/stores/open-store.ts'
 import { SyncDriver } from '../../src/testing/store-cases/harness.ts'
 
 const KEY = Buffer.alloc(32, 1).toString('base64')
@@ -35,7 +35,7 @@ describe('the keys that states are sealed with', () => {
   test('Z3 a lost key file is not replaced by a new one for a tenant that is new: the keys of another tenant are of the lost one', async () => {
     const url = `sqlite:${join(folder, 'app.db')}`
     const store = await openStore(url, { environment: {} })
-    await (await SyncDriver.take(store)).set('"x"')
+    await (await SyncDriver.acquire(store)).set('"x"')
     await store.close()
     const file = join(folder, 'app.db.key')
     const kept = readFileSync(file)
@@ -44,11 +44,11 @@ describe('the keys that states are sealed with', () => {
     expect(existsSync(file)).toBe(false)
     // Another key given by hand is not of this store either.
     const foreign = await openStore(url, { tenant: 'newcomer', environment: { TIDEMARK_KEY: OTHER } })
-    await expect((await SyncDriver.take(foreign)).set('"x"')).rejects.toMatchObject({ code: 'KEYS_MISSING' })
+    await expect((await SyncDriver.acquire(foreign)).set('"x"')).rejects.toMatchObject({ code: 'KEYS_MISSING' })
     await foreign.close()
     writeFileSync(file, kept, { mode: 0o600 })
     const right = await openStore(url, { tenant: 'newcomer', environment: {} })
-    await (await SyncDriver.take(right, { evict: 'runner-1' })).set('"x"')
+    await (await SyncDriver.acquire(right, { evict: 'runner-1' })).set('"x"')
     await right.close()
   })
 
@@ -67,7 +67,7 @@ describe('the keys that states are sealed with', () => {
   test('Z5 a key file that went missing is not made anew over what it sealed: the error names it, and with it all is as it was', async () => {
     const url = `sqlite:${join(folder, 'app.db')}`
     const store = await openStore(url, { environment: {} })
-    const driver = await SyncDriver.take(store)
+    const driver = await SyncDriver.acquire(store)
     await driver.set('"a"')
     await driver.release()
     await store.close()
@@ -77,14 +77,14 @@ describe('the keys that states are sealed with', () => {
     expect(existsSync(join(folder, 'app.db.key'))).toBe(false)
     writeFileSync(join(folder, 'app.db.key'), key, { mode: 0o600 })
     const again = await openStore(url, { environment: {} })
-    expect((await again.read(driver.ref)).committed).toBe('"a"')
+    expect((await again.readCheckpoint(driver.ref)).committed).toBe('"a"')
     await again.close()
   })
 
   test('Z5 a store opened with another key says which one it wants, and begins nothing', async () => {
     const url = `sqlite:${join(folder, 'app.db')}`
     const store = await openStore(url, { environment: { TIDEMARK_KEY: KEY } })
-    const driver = await SyncDriver.take(store)
+    const driver = await SyncDriver.acquire(store)
     await driver.set('"a"')
     await driver.release()
     await store.close()
@@ -92,7 +92,7 @@ describe('the keys that states are sealed with', () => {
     await expect(stranger.acquire(driver.ref, { holder: 'x', ttlMs: 1, at: 0 })).rejects.toMatchObject({ code: 'STATE_UNREADABLE' })
     await stranger.close()
     const again = await openStore(url, { environment: { TIDEMARK_KEY: `${OTHER},${KEY}` } })
-    expect((await again.read(driver.ref)).committed).toBe('"a"')
+    expect((await again.readCheckpoint(driver.ref)).committed).toBe('"a"')
     await again.close()
   })
 })

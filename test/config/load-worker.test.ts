@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, wr
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { loadWorker } from '../../src/config/load-worker.ts'
+import { loadWorker } from '../../src/worker/load-worker.ts'
 
 const WORKER = `import { Worker } from 'tidemark'
 const worker = new Worker()

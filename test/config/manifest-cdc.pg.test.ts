@@ -3,20 +3,20 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { CONNECTORS } from '../../src/config/manifest/connectors.ts'
-import { workerOf } from '../../src/config/manifest/manifest.ts'
-import { runCycle } from '../../src/config/run-cycle.ts'
+import { buildWorker } from '../../src/config/manifest/manifest.ts'
+import { runCycle } from '../../src/worker/run-cycle.ts'
 import { openSqliteStore } from '../../src/stores/sqlite/store.ts'
-import { Shop } from '../sources/postgres-cdc/shop.ts'
+import { CdcFixture } from '../sources/postgres-cdc/cdc-fixture.ts'
 
 test('a manifest alone follows the log of PostgreSQL, with a slot for each stream', async () => {
-  const shop = await Shop.open()
+  const shop = await CdcFixture.open()
   const store = await openSqliteStore({ file: ':memory:' })
   const folder = mkdtempSync(join(tmpdir(), 'tidemark-manifest-'))
   try {
     await shop.exec('create table orders (id int primary key, total int); create table people (id int primary key, name text); insert into orders values (1, 10); insert into people values (1, $$Ada$$)')
     const file = join(folder, 'tidemark.yaml')
     writeFileSync(file, 'name: shop\nconnector: postgres-cdc\nconfig: { url: "${SHOP_URL}" }\nstreams:\n  - { id: shop.orders, options: { table: public.orders } }\n  - { id: shop.people, options: { table: public.people } }\n')
-    const worker = await workerOf(file, 'tidemark.yaml', {})
+    const worker = await buildWorker(file, 'tidemark.yaml', {})
     const secrets = { SHOP_URL: shop.server.url }
     for (const { name } of worker.manifest.syncs) expect(await runCycle(worker, name, { store, secrets }), name).toMatchObject({ stopReason: 'complete', error: null })
     await shop.exec('update orders set total = 11; delete from people')

@@ -3,18 +3,18 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { runCycle } from '../../src/config/run-cycle.ts'
+import { runCycle } from '../../src/worker/run-cycle.ts'
 import { CONNECTORS } from '../../src/config/manifest/connectors.ts'
-import { workerOf } from '../../src/config/manifest/manifest.ts'
+import { buildWorker } from '../../src/config/manifest/manifest.ts'
 import type { SyncPlan } from '../../src/engine/sync-plan.ts'
 import { openSqliteStore } from '../../src/stores/sqlite/store.ts'
-import { Stream } from '../../src/testing/simulation/random.ts'
+import { RandomStream } from '../../src/testing/simulation/random-stream.ts'
 import {
-  AirtableSimulator, asFetch, GithubSimulator, GithubStarsSimulator, HubspotSimulator, KRAKEN_CREDENTIALS, KrakenSimulator, LinearSimulator, SalesforceSimulator,
+  AirtableSimulator, createSimulatorFetch, GithubSimulator, GithubStarsSimulator, HubspotSimulator, KRAKEN_CREDENTIALS, KrakenSimulator, LinearSimulator, SalesforceSimulator,
   ServicenowSimulator, StripeSimulator, XSimulator, type SimulatorPorts, type VendorSimulator,
 } from '../../src/testing/simulators/index.ts'
-import { MINUTE, Scene } from '../engine/scene.ts'
-import { KEY, people, TAP } from '../sources/singer/tap-world.ts'
+import { MINUTE, EngineFixture } from '../engine/engine-fixture.ts'
+import { KEY, people, TAP } from '../sources/singer/tap-fixture.ts'
 
 let folder: string
 beforeEach(() => {
@@ -54,15 +54,15 @@ const VENDORS: Record<string, Case> = {
 
 describe('a manifest alone', () => {
   test.each(Object.entries(VENDORS))('reads what %s has, and then what is new', async (connector, { config, stream, vendor: make, fill, pair, secrets = {} }) => {
-    const worker = await workerOf(manifest(`name: shop\nconnector: ${connector}\nconfig: ${config}\nstreams:\n  - ${stream}\n`), 'tidemark.yaml', {})
+    const worker = await buildWorker(manifest(`name: shop\nconnector: ${connector}\nconfig: ${config}\nstreams:\n  - ${stream}\n`), 'tidemark.yaml', {})
     const database = worker.manifest.databases[0]!.name
     expect(worker.manifest.syncs.map(({ name }) => name)).toEqual(pair ? [`${database}-backfill`, database] : [database])
-    const scene = await Scene.open()
+    const scene = await EngineFixture.open()
     try {
-      const vendor = make({ clock: scene.clock, random: new Stream(1, 'vendor') })
+      const vendor = make({ clock: scene.clock, random: new RandomStream(1, 'vendor') })
       const run = (plan: SyncPlan) => {
         scene.clock.step(5 * MINUTE)
-        return scene.run(plan, { fetch: asFetch(vendor), secrets: { get: (name) => secrets[name] ?? name } })
+        return scene.run(plan, { fetch: createSimulatorFetch(vendor), secrets: { get: (name) => secrets[name] ?? name } })
       }
       const made = Array.from({ length: 5 }, (_, n) => fill(vendor, n))
       expect(await run(worker.plans()[0]!)).toMatchObject({ stopReason: 'complete', error: null, counts: { created: 5, quarantined: 0 } })
@@ -78,15 +78,15 @@ describe('a manifest alone', () => {
     const { config, vendor: make, fill } = VENDORS['stripe']!
     const stream = '{ id: stripe.customers, mode: full_refresh }'
     const path = manifest(`name: shop\nconnector: stripe\nconfig: ${config}\nstreams:\n  - ${stream}\n`)
-    const worker = await workerOf(path, 'tidemark.yaml', {})
+    const worker = await buildWorker(path, 'tidemark.yaml', {})
     expect(worker.manifest.syncs.map(({ name, mode }) => [name, mode])).toEqual([['stripe.customers', 'replace']])
-    const scene = await Scene.open()
+    const scene = await EngineFixture.open()
     try {
-      const vendor = make({ clock: scene.clock, random: new Stream(1, 'vendor') })
+      const vendor = make({ clock: scene.clock, random: new RandomStream(1, 'vendor') })
       const made = Array.from({ length: 3 }, (_, n) => fill(vendor, n))
       for (let cycle = 0; cycle < 2; cycle++) {
         scene.clock.step(5 * MINUTE)
-        const report = await scene.run(worker.plans()[0]!, { fetch: asFetch(vendor), secrets: { get: (name) => name } })
+        const report = await scene.run(worker.plans()[0]!, { fetch: createSimulatorFetch(vendor), secrets: { get: (name) => name } })
         expect(report).toMatchObject({ stopReason: 'complete', error: null, counts: cycle === 0 ? { created: 3 } : { unchanged: 3 } })
       }
       expect((await scene.keys('stripe.customers')).toSorted()).toEqual(made.toSorted())
@@ -97,21 +97,21 @@ describe('a manifest alone', () => {
 
   test.each(['toString', 'constructor', '__proto__', 'hasOwnProperty'])('a stream named %s, which every object has, is not there', async (name) => {
     const path = manifest(`name: shop\nconnector: linear\nconfig: { api_key: "\${T}" }\nstreams:\n  - { id: linear.teams, options: { stream: ${name} } }\n`)
-    await expect(workerOf(path, 'tidemark.yaml', {})).rejects.toMatchObject({ code: 'SOURCE_NOT_FOUND', message: expect.stringContaining(`"${name}"`) })
+    await expect(buildWorker(path, 'tidemark.yaml', {})).rejects.toMatchObject({ code: 'SOURCE_NOT_FOUND', message: expect.stringContaining(`"${name}"`) })
   })
 
   test.each(['salesforce', 'servicenow'])('a safety window of %s is read again: a row that the index shows later than all that came after it is not missed', async (connector) => {
     const { config, stream, vendor: make, fill } = VENDORS[connector]!
     for (const [window, isFound] of [['', false], ['safety_window: PT10M, ', true]] as const) {
-      const worker = await workerOf(manifest(`name: shop\nconnector: ${connector}\nconfig: ${config}\nstreams:\n  - ${stream.replace('{ ', `{ ${window}`)}\n`), 'tidemark.yaml', {})
+      const worker = await buildWorker(manifest(`name: shop\nconnector: ${connector}\nconfig: ${config}\nstreams:\n  - ${stream.replace('{ ', `{ ${window}`)}\n`), 'tidemark.yaml', {})
       const database = worker.manifest.databases[0]!.name
-      const scene = await Scene.open()
+      const scene = await EngineFixture.open()
       try {
         let vendor!: VendorSimulator
         let hidden: string | null = null
-        vendor = make({ clock: scene.clock, random: new Stream(1, 'vendor') })
+        vendor = make({ clock: scene.clock, random: new RandomStream(1, 'vendor') })
         const fetch = async (input: string | URL, init?: RequestInit): Promise<Response> => {
-          const answer = await asFetch(vendor)(input, init)
+          const answer = await createSimulatorFetch(vendor)(input, init)
           if (hidden === null) return answer
           const body = JSON.parse(await answer.text()) as { records?: Record<string, unknown>[]; result?: Record<string, unknown>[]; done?: boolean }
           const shown = (rows?: Record<string, unknown>[]) => rows?.filter((row) => row['Id'] !== hidden && row['sys_id'] !== hidden)
@@ -149,7 +149,7 @@ describe('a manifest alone', () => {
     writeFileSync(join(folder, 'world.json'), JSON.stringify({ streams: { people: { rows: people(3) } } }))
     const store = await openSqliteStore({ file: ':memory:' })
     const read = async (text: string): Promise<Record<string, unknown>> => {
-      const worker = await workerOf(manifest(text), 'tidemark.yaml', {})
+      const worker = await buildWorker(manifest(text), 'tidemark.yaml', {})
       const { name } = worker.manifest.syncs[0]!
       expect(await runCycle(worker, name, { store, secrets: { TAP_KEY: KEY } }), name).toMatchObject({ stopReason: 'complete', error: null })
       return Object.fromEntries((await store.rows({ database: name, limit: 10 })).map((row) => [row.key, JSON.parse(row.text) as unknown]))
@@ -178,7 +178,7 @@ describe('a manifest alone', () => {
 })
 
 describe('what a manifest may not say', () => {
-  const refusal = (text: string): Promise<string> => workerOf(manifest(text), 'tidemark.yaml', {}).then(() => 'accepted', (error: { message: string }) => error.message)
+  const refusal = (text: string): Promise<string> => buildWorker(manifest(text), 'tidemark.yaml', {}).then(() => 'accepted', (error: { message: string }) => error.message)
 
   test.each([
     ['a secret of a tap written out', 'connector: singer\nconfig:\n  command: tap-x\n  settings:\n    api_key: hunter2\nstreams: [{ id: a }]\n', /^tidemark\.yaml:5:14: config\.settings\.api_key: it is a secret: write \$\{NAME\} here/],

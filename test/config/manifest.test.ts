@@ -3,10 +3,10 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { loadWorker } from '../../src/config/load-worker.ts'
-import { readManifest, workerOf } from '../../src/config/manifest/manifest.ts'
+import { loadWorker } from '../../src/worker/load-worker.ts'
+import { readManifest, buildWorker } from '../../src/config/manifest/manifest.ts'
 import { MANIFEST_SCHEMA } from '../../src/config/manifest/schema.ts'
-import { selectStreams } from '../../src/config/manifest/select.ts'
+import { selectStreams } from '../../src/config/manifest/select-streams.ts'
 import { openStore, runCycle } from '../../src/index.ts'
 
 const root = resolve(import.meta.dirname, '../..')
@@ -42,7 +42,7 @@ const write = (text: string, name = 'tidemark.yaml'): string => {
 }
 /** What the manifest is refused with. */
 async function refusal(text: string, environment = {}): Promise<{ code: string; message: string }> {
-  return workerOf(write(text), 'tidemark.yaml', environment).then(() => ({ code: 'accepted', message: '' }), (error: { code: string; message: string }) => ({ code: error.code, message: error.message }))
+  return buildWorker(write(text), 'tidemark.yaml', environment).then(() => ({ code: 'accepted', message: '' }), (error: { code: string; message: string }) => ({ code: error.code, message: error.message }))
 }
 
 const REST = `connector: rest
@@ -79,17 +79,17 @@ describe('a manifest', () => {
     shop.close()
     const path = write(MANIFEST)
     const before = readFileSync(path, 'utf8')
-    const worker = await workerOf(path, 'tidemark.yaml', {})
+    const worker = await buildWorker(path, 'tidemark.yaml', {})
     const store = await openStore(`sqlite:${join(folder, 'store.db')}`)
     try {
       for (const name of ['shop.customers', 'shop.countries']) expect(await runCycle(worker, name, { store }), name).toMatchObject({ stopReason: 'complete', error: null })
       const texts = async (database: string): Promise<unknown[]> => (await store.rows({ database, limit: 10 })).map(({ text }) => JSON.parse(text) as unknown)
       expect(await texts('shop.customers')).toMatchObject([{ id: 1, name: 'Ada' }, { id: 2, name: 'Bob' }])
       expect(await texts('shop.countries')).toEqual([{ code: 'de' }])
-      const { committed, version } = await store.read({ worker: 'shop', sync: 'shop.customers' })
+      const { committed, version } = await store.readCheckpoint({ worker: 'shop', sync: 'shop.customers' })
       expect(version).toBe(1)
       expect(JSON.parse(committed!)).toMatchObject({ cursorField: 'updated_at', cursorValue: '2020-01-02T00:00:00Z' })
-      expect((await store.read({ worker: 'shop', sync: 'shop.countries' })).committed).toBeNull()
+      expect((await store.readCheckpoint({ worker: 'shop', sync: 'shop.countries' })).committed).toBeNull()
       expect(readFileSync(path, 'utf8')).toBe(before)
     } finally {
       await store.close()
@@ -102,7 +102,7 @@ describe('a manifest', () => {
     const text = 'name: shop\nconnector: sql\nconfig: { url: "sqlite:shop.db" }\nstreams:\n  - { id: shop.customers, cursor: updated_at, options: { table: customers } }\n'
     const store = await openStore(`sqlite:${join(folder, 'store.db')}`)
     try {
-      const run = async (manifest: string) => runCycle(await workerOf(write(manifest), 'tidemark.yaml', {}), 'shop.customers', { store })
+      const run = async (manifest: string) => runCycle(await buildWorker(write(manifest), 'tidemark.yaml', {}), 'shop.customers', { store })
       expect(await run(text)).toMatchObject({ error: null, version: 1, counts: { created: 1 } })
       shop.exec(`ALTER TABLE customers RENAME TO clients; INSERT INTO clients VALUES (2, '2020-01-02T00:00:00Z')`)
       expect(await run(text.replace('table: customers', 'table: clients'))).toMatchObject({ error: null, version: 2, counts: { created: 1, deleted: 0, swept: 0 } })
@@ -153,7 +153,7 @@ describe('a manifest', () => {
 
   test('`deletes` of a stream is that of its database; another value is refused where it stands, with the two there are', async () => {
     const deletesOf = async (value: string): Promise<unknown> => {
-      const worker = await workerOf(write(MANIFEST.replace('schema_strategy: discovery', `schema_strategy: discovery\n    deletes: ${value}`)), 'tidemark.yaml', {})
+      const worker = await buildWorker(write(MANIFEST.replace('schema_strategy: discovery', `schema_strategy: discovery\n    deletes: ${value}`)), 'tidemark.yaml', {})
       return worker.manifest.databases.find(({ name }) => name === 'shop.customers')!.deletes
     }
     expect([await deletesOf('soft'), await deletesOf('hard')]).toEqual(['soft', undefined])
@@ -162,7 +162,7 @@ describe('a manifest', () => {
 
   test('a declared schema is that of the database', async () => {
     const text = MANIFEST.replace('schema_strategy: discovery', 'schema_strategy: declared\n    schema: { type: object, required: [name] }')
-    expect((await workerOf(write(text), 'tidemark.yaml', {})).schemaOf('shop.customers')).toEqual({ type: 'object', required: ['name'] })
+    expect((await buildWorker(write(text), 'tidemark.yaml', {})).schemaOf('shop.customers')).toEqual({ type: 'object', required: ['name'] })
   })
 })
 
@@ -217,7 +217,7 @@ describe('documents', () => {
   test('every manifest of the guide loads', async () => {
     const guide = readFileSync(join(root, 'docs/guides/manifests.md'), 'utf8')
     const syncs: string[][] = []
-    for (const [, text] of guide.matchAll(/^```yaml\n([\s\S]*?)^```/gm)) syncs.push((await workerOf(write(text!), 'tidemark.yaml', {})).manifest.syncs.map(({ name }) => name))
+    for (const [, text] of guide.matchAll(/^```yaml\n([\s\S]*?)^```/gm)) syncs.push((await buildWorker(write(text!), 'tidemark.yaml', {})).manifest.syncs.map(({ name }) => name))
     expect(syncs).toEqual([
       ['shop.customers-backfill', 'shop.customers', 'shop.countries'],
       ['stripe.customers-backfill', 'stripe.customers', 'stripe.invoices-backfill', 'stripe.invoices'],

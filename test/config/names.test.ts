@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { Worker } from '../../src/config/worker.ts'
+import { Worker } from '../../src/worker/worker.ts'
 import { ROUTES } from '../../src/server/server.ts'
 
 const served = [...new Set(ROUTES.flatMap(({ path }) => /^\/agents\/v1\/([a-z][\w-]*)/.exec(path)?.[1] ?? []))]

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { keepLog } from '../../src/runner/keep-log.ts'
+import { compactLogPeriodically } from '../../src/runner/compact-log.ts'
 import { openStore, runCycle, Worker, type Change, type Execute, type Log, type Store } from '../../src/index.ts'
 
 let folder: string
@@ -46,7 +46,7 @@ describe('one cycle from a program of one’s own', () => {
     for (day = 1; day <= 6; day++) expect(await runCycle(worker, 'all', { store, clock })).toMatchObject({ stopReason: 'complete', error: null })
     const stop = new AbortController()
     const quiet = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
-    await keepLog(store, { random: { next: Math.random }, log: quiet, clock: { ...clock, sleep: async () => stop.abort() } }, DAY, stop.signal)
+    await compactLogPeriodically(store, { random: { next: Math.random }, log: quiet, clock: { ...clock, sleep: async () => stop.abort() } }, DAY, stop.signal)
     const days = async (database: string): Promise<unknown[]> => (await store.history(database, 'a')).map(({ text }) => (JSON.parse(text!) as { day: number }).day)
     expect([await days('contacts'), await days('events')]).toEqual([[3, 4, 5, 6], [5, 6]])
     await store.close()
@@ -69,7 +69,7 @@ describe('one cycle from a program of one’s own', () => {
   })
 
   test('a store that does not keep deleted rows refuses a sync that asks for it, before a page is read', async () => {
-    const { keepsDeleted: _, ...store } = await openStore(url)
+    const { supportsSoftDeletes: _, ...store } = await openStore(url)
     const worker = new Worker()
     worker.database('contacts', { deletes: 'soft' })
     let asked = 0

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { nextDue, parseSchedule, type Schedule } from '../../src/config/schedule.ts'
+import { nextDueTime, parseSchedule, type Schedule } from '../../src/config/schedule.ts'
 
 const at = (text: string): number => Date.parse(text)
 const iso = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString())
@@ -39,48 +39,48 @@ describe('the next due slot', () => {
   const now = at('2026-05-10T12:00:00Z')
 
   test('N17 a manual sync is never due', () => {
-    expect(nextDue({ kind: 'manual' }, { now, lastStartedAt: null })).toBeNull()
-    expect(nextDue({ kind: 'manual' }, { now, lastStartedAt: now - 1e12 })).toBeNull()
+    expect(nextDueTime({ kind: 'manual' }, { now, lastStartedAt: null })).toBeNull()
+    expect(nextDueTime({ kind: 'manual' }, { now, lastStartedAt: now - 1e12 })).toBeNull()
   })
 
   test('F12 a continuous sync is always due', () => {
-    expect(nextDue({ kind: 'continuous' }, { now, lastStartedAt: null })).toBe(now)
-    expect(nextDue({ kind: 'continuous' }, { now, lastStartedAt: now - 5 })).toBeLessThanOrEqual(now)
+    expect(nextDueTime({ kind: 'continuous' }, { now, lastStartedAt: null })).toBe(now)
+    expect(nextDueTime({ kind: 'continuous' }, { now, lastStartedAt: now - 5 })).toBeLessThanOrEqual(now)
   })
 
   test('F12 an interval counts from the start of the last cycle, and begins at once', () => {
     const schedule = parse('30m')
-    expect(nextDue(schedule, { now, lastStartedAt: null })).toBe(now)
-    expect(nextDue(schedule, { now, lastStartedAt: now - 60_000 })).toBe(now + 29 * 60_000)
+    expect(nextDueTime(schedule, { now, lastStartedAt: null })).toBe(now)
+    expect(nextDueTime(schedule, { now, lastStartedAt: now - 60_000 })).toBe(now + 29 * 60_000)
   })
 
   test('XB18 slots missed while the machine slept get one run, for intervals and for cron', () => {
     for (const schedule of [parse('1h'), parse({ cron: '0 * * * *' })]) {
-      const slept = nextDue(schedule, { now, lastStartedAt: at('2026-05-09T11:00:00Z') })!
+      const slept = nextDueTime(schedule, { now, lastStartedAt: at('2026-05-09T11:00:00Z') })!
       expect(slept).toBeLessThanOrEqual(now)
-      expect(nextDue(schedule, { now, lastStartedAt: now })).toBe(now + 3_600_000)
+      expect(nextDueTime(schedule, { now, lastStartedAt: now })).toBe(now + 3_600_000)
     }
   })
 
   test('XB18 a slot fires once: a cycle begun in it is not due again before the next', () => {
     const schedule = parse({ cron: '*/5 * * * *' })
-    expect(iso(nextDue(schedule, { now: now + 20, lastStartedAt: now + 10 }))).toBe('2026-05-10T12:05:00.000Z')
-    expect(iso(nextDue(schedule, { now, lastStartedAt: now }))).toBe('2026-05-10T12:05:00.000Z')
+    expect(iso(nextDueTime(schedule, { now: now + 20, lastStartedAt: now + 10 }))).toBe('2026-05-10T12:05:00.000Z')
+    expect(iso(nextDueTime(schedule, { now, lastStartedAt: now }))).toBe('2026-05-10T12:05:00.000Z')
   })
 
   test('XB18 a cron that has never run waits for its first slot, and gets it although time has passed it', () => {
     const schedule = parse({ cron: '0 13 * * *' })
-    expect(iso(nextDue(schedule, { now, lastStartedAt: null }))).toBe('2026-05-10T13:00:00.000Z')
+    expect(iso(nextDueTime(schedule, { now, lastStartedAt: null }))).toBe('2026-05-10T13:00:00.000Z')
     const late = at('2026-05-10T13:00:07Z')
-    expect(iso(nextDue(schedule, { now: late, lastStartedAt: null, since: now }))).toBe('2026-05-10T13:00:00.000Z')
+    expect(iso(nextDueTime(schedule, { now: late, lastStartedAt: null, since: now }))).toBe('2026-05-10T13:00:00.000Z')
     const onTheDot = at('2026-05-10T13:00:00Z')
-    expect(nextDue(schedule, { now: onTheDot, lastStartedAt: null })).toBe(onTheDot)
+    expect(nextDueTime(schedule, { now: onTheDot, lastStartedAt: null })).toBe(onTheDot)
   })
 
   test('XB18 a clock that was set back does not silence the sync', () => {
     const future = at('2027-01-01T00:00:00Z')
-    expect(nextDue(parse('5m'), { now, lastStartedAt: future })).toBe(now + 5 * 60_000)
-    expect(iso(nextDue(parse({ cron: '*/5 * * * *' }), { now, lastStartedAt: future }))).toBe('2026-05-10T12:05:00.000Z')
+    expect(nextDueTime(parse('5m'), { now, lastStartedAt: future })).toBe(now + 5 * 60_000)
+    expect(iso(nextDueTime(parse({ cron: '*/5 * * * *' }), { now, lastStartedAt: future }))).toBe('2026-05-10T12:05:00.000Z')
   })
 
   test('XB18 daylight saving neither skips a daily slot nor runs it twice', () => {
@@ -88,7 +88,7 @@ describe('the next due slot', () => {
     const slots = (from: string, count: number): string[] => {
       const found: string[] = []
       let last = at(from)
-      while (found.length < count) found.push(iso((last = nextDue(schedule, { now: last, lastStartedAt: last })!))!)
+      while (found.length < count) found.push(iso((last = nextDueTime(schedule, { now: last, lastStartedAt: last })!))!)
       return found
     }
     // 02:30 does not exist on 29 March: the slot falls on the first moment that does.
@@ -101,7 +101,7 @@ describe('the next due slot', () => {
     const schedule = parse({ cron: '0 * * * *', zone: 'America/New_York' })
     let last = at('2026-11-01T04:30:00Z')
     for (const hour of ['05', '06', '07', '08']) {
-      last = nextDue(schedule, { now: last, lastStartedAt: last })!
+      last = nextDueTime(schedule, { now: last, lastStartedAt: last })!
       expect(iso(last)).toBe(`2026-11-01T${hour}:00:00.000Z`)
     }
   })

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { compileSchema } from '../../src/config/schema.ts'
+import { compileSchema } from '../../src/worker/schema.ts'
 
 describe('a Standard Schema', () => {
   const { kind, validate } = compileSchema('contacts', z.object({ id: z.string(), age: z.number().optional(), tags: z.array(z.string()) }))

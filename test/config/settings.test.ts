@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { openStore } from '../../src/config/open-store.ts'
+import { openStore } from '../../src/stores/open-store.ts'
 import { resolveSettings } from '../../src/config/settings.ts'
 import { locateStore } from '../../src/stores/drivers.ts'
 

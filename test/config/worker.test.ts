@@ -1,7 +1,7 @@
 import { describe, expect, expectTypeOf, test } from 'vitest'
 import type { Page } from '../../src/contract/index.ts'
-import { isWorker, Worker } from '../../src/config/worker.ts'
-import type { SyncOptions } from '../../src/config/sync-options.ts'
+import { isWorker, Worker } from '../../src/worker/worker.ts'
+import type { SyncOptions } from '../../src/worker/sync-options.ts'
 
 const execute = async (): Promise<Page<undefined>> => ({ changes: [], hasMore: false })
 const code = (expected: string, message?: RegExp): unknown =>

@@ -1,17 +1,17 @@
 import { describe, expect, test } from 'vitest'
 import type { CycleRecord, Lease, Store } from '../../src/contract/index.ts'
 import { Worker } from '../../src/index.ts'
-import { syncsOf } from '../../src/runner/declared-sync.ts'
-import { activityOf } from '../../src/server/console/activity.ts'
+import { listDeclaredSyncs } from '../../src/runner/declared-sync.ts'
+import { computeActivity } from '../../src/server/console/activity.ts'
 import { counts, upsert } from '../../src/testing/store-cases/harness.ts'
-import { addKey, Stand } from '../server/stand.ts'
+import { addKey, ServerFixture } from '../server/server-fixture.ts'
 import { openHarness } from '../stores/sqlite-harness.ts'
-import { ports } from './scene.ts'
+import { ports } from './console-fixture.ts'
 
 const SECRET = 'secret-cursor'
 
-async function filled(options: Parameters<typeof Stand.open>[1] = {}): Promise<Stand> {
-  const stand = await Stand.open(openHarness, options)
+async function filled(options: Parameters<typeof ServerFixture.open>[1] = {}): Promise<ServerFixture> {
+  const stand = await ServerFixture.open(openHarness, options)
   await (await stand.driver()).cycle([upsert('a', { n: 1 })], { state: JSON.stringify({ cursor: SECRET }) })
   return stand
 }
@@ -49,7 +49,7 @@ describe('the console API', () => {
       expect((await stand.post(path, { key: null, headers: { origin } })).status, path).toBe(403)
       expect((await stand.post(path, { key: null, headers: { 'sec-fetch-site': 'none' } })).status, path).toBe(403)
     }
-    expect((await stand.store.read({ worker: 'crm', sync: 'delta' })).paused).toBe(false)
+    expect((await stand.store.readCheckpoint({ worker: 'crm', sync: 'delta' })).paused).toBe(false)
     expect((await stand.post('/api/syncs/crm/delta/pause', { key: null, headers: { origin, 'x-tidemark-console': '1' } })).status).toBe(200)
     // A program sends no origin, and reading needs no header.
     expect((await stand.post('/api/syncs/crm/delta/resume', { key: null })).status).toBe(200)
@@ -59,24 +59,24 @@ describe('the console API', () => {
   test('a reset without a version only plans; with one it moves the very version that was looked at, and nobody else is in the middle of it', async () => {
     const stand = await filled()
     const reset = (body: object) => stand.post('/console/api/syncs/crm/delta/reset', { key: null, headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })
-    const before = await stand.store.read({ worker: 'crm', sync: 'delta' })
+    const before = await stand.store.readCheckpoint({ worker: 'crm', sync: 'delta' })
     expect((await reset({})).body.data).toEqual({
       isDone: false, version: 1, forgets: { digest8: expect.any(String), bytes: 26 }, givesUp: null, heldBy: expect.any(String), nextCycle: expect.any(String), needsBackfill: null,
     })
     expect((await reset({ version: 1, reason: ' ' })).status).toBe(400)
     const taken = await stand.store.acquire({ worker: 'crm', sync: 'delta' }, { holder: 'another', ttlMs: 60_000, at: Date.now() })
     expect(await reset({ version: 1, reason: 'try' })).toMatchObject({ status: 409, body: { error: 'CONFLICT', message: expect.stringMatching(/is being run by another/) } })
-    expect(await stand.store.read({ worker: 'crm', sync: 'delta' })).toMatchObject({ version: 1, committed: before.committed })
+    expect(await stand.store.readCheckpoint({ worker: 'crm', sync: 'delta' })).toMatchObject({ version: 1, committed: before.committed })
     await stand.store.release((taken as { lease: Lease }).lease)
     expect(await reset({ version: 0, reason: 'try' })).toMatchObject({ status: 409, body: { message: expect.stringMatching(/is at version 1, not 0/) } })
     expect((await reset({ version: 1, reason: 'a new account' })).body.data).toMatchObject({ isDone: true, version: 2 })
-    expect(await stand.store.read({ worker: 'crm', sync: 'delta' })).toMatchObject({ version: 2, committed: null, heldBy: null })
+    expect(await stand.store.readCheckpoint({ worker: 'crm', sync: 'delta' })).toMatchObject({ version: 2, committed: null, heldBy: null })
     expect((await stand.store.audit({ worker: 'crm', sync: 'delta' }))[0]).toMatchObject({ action: 'set', actor: 'console:local', reason: 'a new account' })
   })
 
   test('invariant 10 the tenants of the store are told to who administers the worker’s own; to another, itself alone', async () => {
     const stand = await filled({ host: '0.0.0.0' })
-    await stand.store.forTenant('acme').signal({ worker: 'w', sync: 's' }, { kind: 'pause', actor: 'ana', at: Date.now() })
+    await stand.store.forTenant('acme').signalSync({ worker: 'w', sync: 's' }, { kind: 'pause', actor: 'ana', at: Date.now() })
     const tenants = async (key: string) => (await stand.get('/console/api/tenants', { key })).body.data
     const own = stand.store.tenant
     expect(await tenants(await addKey(stand.store, ['admin']))).toEqual({ isCut: false, tenants: expect.arrayContaining([{ tenant: 'acme', syncs: 1, databases: 0, rows: 0, changes: 0 }, expect.objectContaining({ tenant: own, rows: 1, changes: 1 })]) })
@@ -95,7 +95,7 @@ describe('the console API', () => {
       },
     })
     const outside = { ports, fetch: () => Promise.reject(new TypeError('nothing leaves')), secrets: { get: () => '' } }
-    const stand = await filled({ host: '0.0.0.0', syncs: syncsOf(worker), outside })
+    const stand = await filled({ host: '0.0.0.0', syncs: listDeclaredSyncs(worker), sourceRuntime: outside })
     const post = async (store: Store, scopes: string[], database = 'people') => stand.post(`/console/api/databases/${database}/rows/x/why-not`, { key: await addKey(store, scopes) })
     expect(await post(stand.store, ['people:read'])).toMatchObject({ status: 200, body: { data: { verdict: expect.stringMatching(/never_read|left_out|not_yet/), source: { kind: 'has', sync: 'delta' } } } })
     expect(asked).toEqual(['x'])
@@ -111,12 +111,12 @@ describe('the console API', () => {
     const tag = first.headers.get('etag')!
     stand.shift.ms = 3_600_000
     expect((await stand.get('/console/api/overview', { key: null, headers: { 'if-none-match': tag } })).status).toBe(304)
-    await stand.store.signal({ worker: 'crm', sync: 'delta' }, { kind: 'pause', actor: 'ana', at: Date.now() })
+    await stand.store.signalSync({ worker: 'crm', sync: 'delta' }, { kind: 'pause', actor: 'ana', at: Date.now() })
     expect((await stand.get('/console/api/overview', { key: null, headers: { 'if-none-match': tag } })).body.data.syncs[0].health).toBe('PAUSED')
   })
 
   test('rows are looked through so many at a time, and none is lost between two answers', async () => {
-    const stand = await Stand.open(openHarness)
+    const stand = await ServerFixture.open(openHarness)
     const driver = await stand.driver()
     await driver.cycle(Array.from({ length: 6_200 }, (_, n) => upsert(`k${String(n).padStart(5, '0')}`, { n, even: n % 2 === 0, name: n % 100 === 7 ? 'Needle' : 'hay' })))
     const all = async (query: string): Promise<{ keys: string[]; asked: number }> => {
@@ -157,11 +157,11 @@ describe('the console API', () => {
 describe('activity over time', () => {
   const NOW = Date.UTC(2026, 0, 1, 12)
   const cycle = (given: Partial<CycleRecord>): CycleRecord => ({
-    worker: 'w', sync: 's', cycle: 1, mode: 'incremental', trigger: 'schedule', startedAt: NOW - 60_000, startSequence: 0, endedAt: NOW - 30_000, stopReason: 'complete', stopWord: null, pages: 1, counts: counts({ created: 30 }), retries: 0, waitedMs: 0, error: null, ...given,
+    worker: 'w', sync: 's', cycle: 1, mode: 'incremental', trigger: 'schedule', startedAt: NOW - 60_000, startSequence: 0, endedAt: NOW - 30_000, stopReason: 'complete', endReason: null, pages: 1, counts: counts({ created: 30 }), retries: 0, waitedMs: 0, error: null, ...given,
   })
 
   test('rows are spread over the time that a cycle took, and all of them are there', () => {
-    const { rows, stepMs } = activityOf([cycle({})], NOW, () => true)
+    const { rows, stepMs } = computeActivity([cycle({})], NOW, () => true)
     expect(rows.reduce((sum, value) => sum + value, 0)).toBe(30)
     expect(stepMs).toBe(3_000)
     expect(rows.filter((value) => value > 0)).toHaveLength(10)
@@ -169,15 +169,15 @@ describe('activity over time', () => {
 
   test('a failure counts where it happened, and one before the time shown counts nowhere', () => {
     const error = { code: 'SOURCE_TIMEOUT', message: '' } as const
-    const { errors } = activityOf([cycle({ error, stopReason: 'error', endedAt: NOW - 1 }), cycle({ error, stopReason: 'error', startedAt: NOW - 200 * 3_600_000, endedAt: NOW - 100 * 3_600_000 })], NOW, () => true)
+    const { errors } = computeActivity([cycle({ error, stopReason: 'error', endedAt: NOW - 1 }), cycle({ error, stopReason: 'error', startedAt: NOW - 200 * 3_600_000, endedAt: NOW - 100 * 3_600_000 })], NOW, () => true)
     expect(errors.reduce((sum, value) => sum + value, 0)).toBe(1)
   })
 
   test('lag is that of the sync which is furthest behind, and falls when it completes', () => {
     const cycles = [cycle({ sync: 'quick', startedAt: NOW - 10_000, endedAt: NOW - 9_000 }), cycle({ sync: 'slow', startedAt: NOW - 90_000, endedAt: NOW - 80_000 }), cycle({ sync: 'manual', startedAt: NOW - 100_000, endedAt: NOW - 99_000 })]
-    const { lagMs } = activityOf(cycles, NOW, ({ sync }) => sync !== 'manual')
+    const { lagMs } = computeActivity(cycles, NOW, ({ sync }) => sync !== 'manual')
     expect(lagMs[0]).toBeNull()
     expect(lagMs.at(-1)).toBe(90_000)
-    expect(activityOf([...cycles, cycle({ sync: 'slow', startedAt: NOW - 5_000, endedAt: NOW - 4_000 })], NOW, ({ sync }) => sync !== 'manual').lagMs.at(-1)).toBe(10_000)
+    expect(computeActivity([...cycles, cycle({ sync: 'slow', startedAt: NOW - 5_000, endedAt: NOW - 4_000 })], NOW, ({ sync }) => sync !== 'manual').lagMs.at(-1)).toBe(10_000)
   })
 })

@@ -3,9 +3,9 @@ import type { AddressInfo } from 'node:net'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../src/platform/clock.ts'
-import { addKey } from '../server/stand.ts'
+import { addKey } from '../server/server-fixture.ts'
 import { expectAccessible, launch, loaded, missing, NARROW, openPage, sideways, WIDE, type PageOptions } from './browser.ts'
-import { Scene } from './scene.ts'
+import { ConsoleFixture } from './console-fixture.ts'
 
 const PAGES = {
   overview: '/', sync: '/syncs/shop/customers', frontier: '/syncs/shop/stars', failover: '/syncs/shop/transfers', failing: '/syncs/shop/invoices', databases: '/databases', database: '/databases/customers',
@@ -16,12 +16,12 @@ if (missing !== null) console.info(`skipped: the console in a browser: ${missing
 
 describe.skipIf(missing !== null)('the console in a browser', () => {
   let browser: Browser
-  let scene: Scene
+  let scene: ConsoleFixture
   let trouble: string[] = []
 
   beforeAll(async () => {
     browser = await launch()
-    scene = await Scene.open()
+    scene = await ConsoleFixture.open()
     await settled(scene)
   })
   afterAll(async () => {
@@ -86,7 +86,7 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     await expect.poll(() => cycles.getByRole('row').nth(1).innerText()).toMatch(/trigger[\s\S]*\s12\s/)
     await page.getByRole('button', { name: 'Pause' }).click()
     await page.getByRole('heading', { name: /orders Paused/ }).waitFor()
-    expect((await scene.store.read({ worker: 'shop', sync: 'orders' })).paused).toBe(true)
+    expect((await scene.store.readCheckpoint({ worker: 'shop', sync: 'orders' })).paused).toBe(true)
     await page.getByRole('button', { name: 'Resume' }).click()
     await page.getByRole('heading', { name: /orders Healthy/ }).waitFor()
   })
@@ -99,7 +99,7 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
 
   test('a reset shows its plan, wants a reason and the name, and is audited', async () => {
     const page = await at('/syncs/shop/customers')
-    const { version } = await scene.store.read({ worker: 'shop', sync: 'customers-backfill' })
+    const { version } = await scene.store.readCheckpoint({ worker: 'shop', sync: 'customers-backfill' })
     await page.goto(`${scene.url}/console/syncs/shop/customers-backfill`)
     await page.getByRole('button', { name: 'Reset…' }).click()
     const dialog = page.getByRole('dialog', { name: 'Reset customers-backfill' })
@@ -112,7 +112,7 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     await dialog.getByLabel(/to confirm/).fill('customers-backfill')
     await button.click()
     await page.getByRole('dialog', { name: 'customers-backfill was reset' }).waitFor()
-    expect(await scene.store.read({ worker: 'shop', sync: 'customers-backfill' })).toMatchObject({ version: version + 1, committed: null })
+    expect(await scene.store.readCheckpoint({ worker: 'shop', sync: 'customers-backfill' })).toMatchObject({ version: version + 1, committed: null })
     await page.keyboard.press('Escape')
     await page.getByRole('table', { name: /Checkpoint history/ }).getByText('a test of the console').waitFor()
     expect((await scene.store.audit({ worker: 'shop', sync: 'customers-backfill' }))[0]).toMatchObject({ action: 'set', actor: 'console:local', reason: 'a test of the console' })
@@ -192,11 +192,11 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     const id = 'wh_test'
     await scene.store.putWebhook({
       id, url: `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/hook`, databases: ['customers'], actions: null, allow: ['http', 'private', 'port'], secrets: '[["whsec_c2VjcmV0",null]]', createdAt: Date.now(),
-    }, { position: await scene.store.position(), floor: 0 })
+    }, { sequence: await scene.store.headSequence(), floor: 0 })
     const claim = (await scene.store.claimWebhook(id, { holder: 'test', ttlMs: 10_000, at: Date.now() }))!
-    await scene.store.noteDeliveries(claim, {
-      standing: { position: await scene.store.position(), floor: 0, streak: 1, retryAt: null, succeededAt: null, failedAt: Date.now(), lastStatus: 500, lastAnswer: 'no room', disabled: null }, delivered: [],
-      kept: [{ sequence: 1, messageId: 'msg_1', database: 'customers', key: 'cus_1000', body: '{}', attempts: 12, firstAt: Date.now(), nextAt: Date.now(), dead: true, lastStatus: 500, lastAnswer: 'no room' }],
+    await scene.store.recordDeliveries(claim, {
+      progress: { sequence: await scene.store.headSequence(), floor: 0, failureStreak: 1, retryAt: null, succeededAt: null, failedAt: Date.now(), lastStatus: 500, lastAnswer: 'no room', disabledReason: null }, delivered: [],
+      undelivered: [{ sequence: 1, messageId: 'msg_1', database: 'customers', key: 'cus_1000', body: '{}', attempts: 12, firstAt: Date.now(), nextAt: Date.now(), dead: true, lastStatus: 500, lastAnswer: 'no room' }],
     })
     await scene.store.releaseWebhook(claim)
     onTestFinished(async () => void await scene.store.removeWebhook(id, { actor: 'test', at: 0 }))
@@ -231,13 +231,13 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     await page.getByLabel('The secret', { exact: true }).waitFor()
     const [added] = await scene.store.webhooks()
     onTestFinished(async () => void await scene.store.removeWebhook(added!.id, { actor: 'test', at: 0 }))
-    expect(added).toMatchObject({ databases: ['orders'], actions: ['deleted'], position: 0 })
+    expect(added).toMatchObject({ databases: ['orders'], actions: ['deleted'], sequence: 0 })
     await page.keyboard.press('Escape')
     await page.getByText('orders · deleted').waitFor()
   })
 
   test('what a webhook is sent is changed with a plan: from when on, and what that means for what has landed', async () => {
-    await scene.store.putWebhook({ id: 'wh_edit', url: 'https://hooks.example.com/x?token=sesame', databases: ['orders', 'yet_to_come'], actions: null, allow: [], secrets: '[["whsec_c2VjcmV0",null]]', createdAt: 1 }, { position: 4, floor: 0 })
+    await scene.store.putWebhook({ id: 'wh_edit', url: 'https://hooks.example.com/x?token=sesame', databases: ['orders', 'yet_to_come'], actions: null, allow: [], secrets: '[["whsec_c2VjcmV0",null]]', createdAt: 1 }, { sequence: 4, floor: 0 })
     onTestFinished(async () => void await scene.store.removeWebhook('wh_edit', { actor: 'test', at: 0 }))
     const page = await at('/webhooks')
     await page.getByRole('button', { name: 'Edit…' }).click()
@@ -261,8 +261,8 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     await save.click()
     await dialog.waitFor({ state: 'detached' })
     await page.getByText('customers, orders · every action').waitFor()
-    expect((await scene.store.webhooks())[0]).toMatchObject({ databases: ['customers', 'orders'], url: 'https://hooks.example.com/x?token=sesame', position: 4 })
-    const { entries } = await scene.store.trail({ before: Number.MAX_SAFE_INTEGER, limit: 50 })
+    expect((await scene.store.webhooks())[0]).toMatchObject({ databases: ['customers', 'orders'], url: 'https://hooks.example.com/x?token=sesame', sequence: 4 })
+    const { entries } = await scene.store.auditChain({ before: Number.MAX_SAFE_INTEGER, limit: 50 })
     expect(entries.find(({ action }) => action === 'edit-webhook')).toMatchObject({ actor: 'api:local', reason: 'wh_edit: databases orders,yet_to_come → customers,orders' })
   })
 
@@ -293,7 +293,7 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
   })
 
   test('the tenants of the store are counted, and nothing else of them is told', async () => {
-    await scene.store.forTenant('acme').signal({ worker: 'secretly', sync: 'secret' }, { kind: 'pause', actor: 'ana', at: Date.now() })
+    await scene.store.forTenant('acme').signalSync({ worker: 'secretly', sync: 'secret' }, { kind: 'pause', actor: 'ana', at: Date.now() })
     const page = await at('/access')
     const tenants = page.getByRole('table', { name: 'Tenants' })
     await tenants.getByText('acme').waitFor()
@@ -336,7 +336,7 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
   })
 
   test('beyond this machine a key is asked for; it stays in the tab, and allows what its scopes name', async () => {
-    const open = await Scene.open({ host: '0.0.0.0' })
+    const open = await ConsoleFixture.open({ host: '0.0.0.0' })
     onTestFinished(() => open.close())
     await settled(open)
     const reader = await addKey(open.store, ['sync:read'])
@@ -397,9 +397,9 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
 })
 
 /** Every sync has run as far as it can. */
-async function settled({ store }: Scene): Promise<void> {
+async function settled({ store }: ConsoleFixture): Promise<void> {
   for (;;) {
-    const { syncs } = await store.standings({ at: Date.now(), recent: 1 })
+    const { syncs } = await store.listSyncStatus({ at: Date.now(), recent: 1 })
     if (syncs.filter(({ recent }) => recent[0] !== undefined && recent[0].endedAt !== null).length >= 6) return
     await systemClock.sleep(50)
   }

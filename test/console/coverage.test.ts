@@ -1,15 +1,15 @@
 import { describe, expect, test } from 'vitest'
-import { NEVER_RUN, type Checkpoint, type CycleRecord, type Standing } from '../../src/contract/index.ts'
-import { coverageOf, frontierOf, type Coverage, type CoverageFacts } from '../../src/runner/coverage.ts'
+import { EMPTY_CHECKPOINT, type Checkpoint, type CycleRecord, type SyncStatusRow } from '../../src/contract/index.ts'
+import { computeCoverage, parseFrontier, type Coverage, type CoverageFacts } from '../../src/runner/coverage.ts'
 
 const NOW = Date.UTC(2026, 0, 1)
 
-function standing(checkpoint: Partial<Checkpoint>, recent: Partial<CycleRecord>[] = []): Standing {
-  return { worker: 'w', sync: 's', checkpoint: { ...NEVER_RUN, ...checkpoint }, recent: recent as CycleRecord[] }
+function standing(checkpoint: Partial<Checkpoint>, recent: Partial<CycleRecord>[] = []): SyncStatusRow {
+  return { worker: 'w', sync: 's', checkpoint: { ...EMPTY_CHECKPOINT, ...checkpoint }, recent: recent as CycleRecord[] }
 }
 
-function shape(given: Standing, facts: Partial<CoverageFacts> = {}): string {
-  const coverage = coverageOf(given, { mode: 'incremental', frontier: null, pair: undefined, others: new Map(), ...facts })
+function shape(given: SyncStatusRow, facts: Partial<CoverageFacts> = {}): string {
+  const coverage = computeCoverage(given, { mode: 'incremental', frontier: null, pair: undefined, siblings: new Map(), ...facts })
   expect(sum(coverage)).toBeCloseTo(1)
   return `${coverage.kind}: ${coverage.parts.map(({ state, share, edge }) => `${state} ${Math.round(share * 100)}${edge === undefined ? '' : ` ${edge}`}`).join(', ')}`
 }
@@ -36,14 +36,14 @@ describe('what a sync covers', () => {
 
   test('how far a cycle is, is told by the pages of the one before', () => {
     const before = { cycle: 1, stopReason: 'complete', mode: 'replace', pages: 10 } as const
-    expect(coverageOf(standing({ ...done, ...inflight(4) }, [before]), { mode: 'replace', frontier: null, pair: undefined, others: new Map() }).progress).toBe(0.4)
-    expect(coverageOf(standing({ ...done, ...inflight(40) }, [before]), { mode: 'replace', frontier: null, pair: undefined, others: new Map() }).progress).toBe(0.95)
-    expect(coverageOf(standing({ ...done, ...inflight(4) }, []), { mode: 'replace', frontier: null, pair: undefined, others: new Map() }).progress).toBeNull()
+    expect(computeCoverage(standing({ ...done, ...inflight(4) }, [before]), { mode: 'replace', frontier: null, pair: undefined, siblings: new Map() }).progress).toBe(0.4)
+    expect(computeCoverage(standing({ ...done, ...inflight(40) }, [before]), { mode: 'replace', frontier: null, pair: undefined, siblings: new Map() }).progress).toBe(0.95)
+    expect(computeCoverage(standing({ ...done, ...inflight(4) }, []), { mode: 'replace', frontier: null, pair: undefined, siblings: new Map() }).progress).toBeNull()
   })
 
   test('a pair is one bar: the backfill left of the anchor, the delta right of it', () => {
     const pair = { role: 'delta', backfill: 'b' } as const
-    const other = (checkpoint: Partial<Checkpoint>): Partial<CoverageFacts> => ({ pair, others: new Map([['b', standing(checkpoint)]]) })
+    const other = (checkpoint: Partial<Checkpoint>): Partial<CoverageFacts> => ({ pair, siblings: new Map([['b', standing(checkpoint)]]) })
     expect(shape(standing(done), other(done))).toBe('pair: proven 50, proven 50 anchor')
     expect(shape(standing(done), other({}))).toBe('pair: hole 50, proven 50 anchor')
     expect(shape(standing(done), other(inflight(1)))).toBe('pair: filling 25 head, hole 25, proven 50 anchor')
@@ -52,11 +52,11 @@ describe('what a sync covers', () => {
 
   test('of a list that comes newest first, head and tail are told by the state', () => {
     const state = (given: object): string => JSON.stringify({ phase: 'backfill', anchors: '', checkedAt: NOW, tailComplete: false, ...given })
-    const frontier = (given: object): Partial<CoverageFacts> => ({ frontier: frontierOf(state(given)) })
+    const frontier = (given: object): Partial<CoverageFacts> => ({ frontier: parseFrontier(state(given)) })
     expect(shape(standing(inflight(1)), frontier({}))).toBe('frontier: hole 20, filling 20 tail, proven 60 head')
     expect(shape(standing({}), frontier({}))).toBe('frontier: hole 20, hole 20 tail, proven 60 head')
     expect(shape(standing(done), frontier({ phase: 'forward', tailComplete: true }))).toBe('frontier: proven 100 head')
     expect(shape(standing(inflight(1)), frontier({ phase: 'forward', tailComplete: true, pass: { headCursor: 'x' } }))).toBe('frontier: proven 85, filling 15 head')
-    for (const other of ['null', '"forward"', '{"phase":"forward"}', '{"phase":"delta","anchors":"","tailComplete":true}', 'not JSON']) expect(frontierOf(other), other).toBeNull()
+    for (const other of ['null', '"forward"', '{"phase":"forward"}', '{"phase":"delta","anchors":"","tailComplete":true}', 'not JSON']) expect(parseFrontier(other), other).toBeNull()
   })
 })

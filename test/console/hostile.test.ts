@@ -1,7 +1,7 @@
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { remove, SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
-import { addKey, Stand } from '../server/stand.ts'
+import { addKey, ServerFixture } from '../server/server-fixture.ts'
 import { openHarness } from '../stores/sqlite-harness.ts'
 import { expectAccessible, launch, loaded, missing, NARROW, openPage, sideways, type PageOptions } from './browser.ts'
 
@@ -21,17 +21,17 @@ describe.skipIf(missing !== null)('the console with names, keys and values as lo
   })
   afterAll(() => browser?.close())
 
-  async function open(options: PageOptions = {}): Promise<{ stand: Stand; page: Page & { readonly trouble: string[] } }> {
-    const stand = await Stand.open(openHarness)
-    const driver = await SyncDriver.take(stand.store, { worker: WORKER, sync: SYNC })
+  async function open(options: PageOptions = {}): Promise<{ stand: ServerFixture; page: Page & { readonly trouble: string[] } }> {
+    const stand = await ServerFixture.open(openHarness)
+    const driver = await SyncDriver.acquire(stand.store, { worker: WORKER, sync: SYNC })
     await driver.cycle([LONG, ODD, '   '].map((key) => upsert(key, { [`member_${'m'.repeat(200)}`]: 'v'.repeat(5_000), html: '<img src=x onerror=alert(1)>' }, { database: DATABASE })))
     await stand.store.putWebhook({
       id: 'wh_long', url: `https://hooks.example.com/${'segment-'.repeat(100)}`, databases: Array.from({ length: 40 }, (_, n) => `database_${n}`), actions: null, allow: [], secrets: '[["whsec_c2VjcmV0",null]]', createdAt: 1,
-    }, { position: 0, floor: 0 })
+    }, { sequence: 0, floor: 0 })
     const claim = (await stand.store.claimWebhook('wh_long', { holder: 'test', ttlMs: 60_000, at: Date.now() }))!
-    await stand.store.noteDeliveries(claim, {
-      standing: { ...claim.webhook, streak: 1, lastStatus: 500, lastAnswer: 'no-room-'.repeat(32), disabled: `Paused by ${'somebody-'.repeat(30)}.` }, delivered: [],
-      kept: [{ sequence: 1, messageId: 'msg_1', database: DATABASE, key: LONG, body: '{}', attempts: 10, firstAt: 1, nextAt: 1, dead: true, lastStatus: 500, lastAnswer: 'no-room-'.repeat(32) }],
+    await stand.store.recordDeliveries(claim, {
+      progress: { ...claim.webhook, failureStreak: 1, lastStatus: 500, lastAnswer: 'no-room-'.repeat(32), disabledReason: `Paused by ${'somebody-'.repeat(30)}.` }, delivered: [],
+      undelivered: [{ sequence: 1, messageId: 'msg_1', database: DATABASE, key: LONG, body: '{}', attempts: 10, firstAt: 1, nextAt: 1, dead: true, lastStatus: 500, lastAnswer: 'no-room-'.repeat(32) }],
     })
     await addKey(stand.store, Array.from({ length: 30 }, (_, n) => `database_${n}:read`))
     const page = await openPage(browser, stand.url, options)
@@ -79,7 +79,7 @@ describe.skipIf(missing !== null)('the console with names, keys and values as lo
 
   test('what a compacted log no longer knows is not told as if it had never been', async () => {
     const { stand, page } = await open()
-    const driver = await SyncDriver.take(stand.store, { sync: 'short' })
+    const driver = await SyncDriver.acquire(stand.store, { sync: 'short' })
     await driver.cycle([upsert('kept', { n: 1 }), upsert('gone', { n: 1 })])
     await driver.cycle([upsert('kept', { n: 2 }), remove('gone')])
     await driver.release()

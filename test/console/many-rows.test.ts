@@ -5,7 +5,7 @@ import { createServer } from '../../src/server/server.ts'
 import { openSqliteStore } from '../../src/stores/sqlite/store.ts'
 import { SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
 import { launch, missing, openPage, WIDE } from './browser.ts'
-import { ports } from './scene.ts'
+import { ports } from './console-fixture.ts'
 
 const ROWS = 11_000
 
@@ -17,7 +17,7 @@ describe.skipIf(missing !== null)(`with ${ROWS} rows`, () => {
   beforeAll(async () => {
     browser = await launch()
     store = await openSqliteStore({ file: ':memory:' })
-    const driver = await SyncDriver.take(store)
+    const driver = await SyncDriver.acquire(store)
     await driver.cycle(Array.from({ length: ROWS }, (_, n) => upsert(`k${String(n).padStart(5, '0')}`, { name: n === ROWS - 1 ? 'needle' : 'hay' })))
   })
   afterAll(async () => {

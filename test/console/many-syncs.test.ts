@@ -5,7 +5,7 @@ import { createServer } from '../../src/server/server.ts'
 import { openSqliteStore } from '../../src/stores/sqlite/store.ts'
 import { SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
 import { launch, missing, NARROW, openPage, WIDE } from './browser.ts'
-import { ports } from './scene.ts'
+import { ports } from './console-fixture.ts'
 
 const SYNCS = 500
 
@@ -17,7 +17,7 @@ describe.skipIf(missing !== null)(`with ${SYNCS} syncs`, () => {
   beforeAll(async () => {
     browser = await launch()
     store = await openSqliteStore({ file: ':memory:' })
-    for (let n = 0; n < SYNCS; n++) await (await SyncDriver.take(store, { worker: 'many', sync: `sync-${String(n).padStart(3, '0')}` })).cycle([upsert(`k${n}`, { n })], { state: `{"n":${n}}` })
+    for (let n = 0; n < SYNCS; n++) await (await SyncDriver.acquire(store, { worker: 'many', sync: `sync-${String(n).padStart(3, '0')}` })).cycle([upsert(`k${n}`, { n })], { state: `{"n":${n}}` })
   })
   afterAll(async () => {
     await browser?.close()
@@ -27,7 +27,7 @@ describe.skipIf(missing !== null)(`with ${SYNCS} syncs`, () => {
   test.each([['wide', WIDE], ['narrow', NARROW]] as const)('the overview keeps few of them in the page, and draws nothing while nothing moves: %s', async (_, size) => {
     const asked = { standings: 0, read: 0 }
     const server = createServer({
-      store: { ...store, standings: (query) => (asked.standings++, store.standings(query)), read: (ref) => (asked.read++, store.read(ref)) }, ports, version: '0.0.0',
+      store: { ...store, listSyncStatus: (query) => (asked.standings++, store.listSyncStatus(query)), readCheckpoint: (ref) => (asked.read++, store.readCheckpoint(ref)) }, ports, version: '0.0.0',
     })
     onTestFinished(() => server.close())
     const url = await server.listen(0)

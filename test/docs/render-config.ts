@@ -5,14 +5,14 @@ import { ROOT } from '../cli/package.ts'
 
 /** What is described, and the file whose interface it is. */
 const PARTS = [
-  ['new Worker(…)', 'src/config/worker.ts', 'WorkerOptions'],
-  ['worker.database(name, …)', 'src/config/worker.ts', 'DatabaseOptions'],
-  ['worker.pacer(name, …)', 'src/config/worker.ts', 'PacerOptions'],
-  ['worker.sync(name, …)', 'src/config/sync-options.ts', 'SyncOptions'],
-  ['worker.track(name, …)', 'src/config/track-options.ts', 'TrackOptions'],
-  ['The source of a track', 'src/config/track-options.ts', 'TrackSource'],
-  ['worker.webhook(name, …)', 'src/config/webhook-options.ts', 'WebhookOptions'],
-  ['sweep', 'src/config/sync-options.ts', 'SweepOptions'],
+  ['new Worker(…)', 'src/worker/worker.ts', 'WorkerOptions'],
+  ['worker.database(name, …)', 'src/worker/worker.ts', 'DatabaseOptions'],
+  ['worker.pacer(name, …)', 'src/worker/worker.ts', 'PacerOptions'],
+  ['worker.sync(name, …)', 'src/worker/sync-options.ts', 'SyncOptions'],
+  ['worker.track(name, …)', 'src/worker/track-options.ts', 'TrackOptions'],
+  ['The source of a track', 'src/worker/track-options.ts', 'TrackSource'],
+  ['worker.webhook(name, …)', 'src/worker/webhook-options.ts', 'WebhookOptions'],
+  ['sweep', 'src/worker/sync-options.ts', 'SweepOptions'],
   ['limits', 'src/engine/sync-plan.ts', 'Limits'],
   ['A page', 'src/contract/page.ts', 'Page'],
   ['The context of execute', 'src/contract/page.ts', 'SyncContext'],
@@ -25,7 +25,7 @@ export function renderConfig(): string {
   return [
     '# What a worker can say',
     '',
-    'Made from the types; see `src/config/worker.ts`. Names and what they are, with the default where there is one.',
+    'Made from the types; see `src/worker/worker.ts`. Names and what they are, with the default where there is one.',
     ...PARTS.flatMap(([title, file, name]) => [
       '', `## ${title}`, '', '| name | type | what it is |', '|---|---|---|',
       ...membersOf(readFileSync(join(ROOT, file), 'utf8'), name).map(({ member, type, what }) => {

@@ -1,6 +1,6 @@
 import { ATTRIBUTES, METRICS, SPANS, type Metric } from '../../src/contract/index.ts'
-import { LABEL_MAX, OTHER } from '../../src/platform/label-bounds.ts'
-import { GAUGES, PROCESS_FIGURES, prometheusLabel, prometheusName } from '../../src/server/metrics.ts'
+import { LABEL_VALUES_MAX, OTHER_LABEL } from '../../src/platform/label-limiter.ts'
+import { TENANT_GAUGES, PROCESS_METRICS, prometheusLabel, prometheusName } from '../../src/server/metrics.ts'
 
 /** docs/reference/telemetry.md, from the tables that the exporters are made of. */
 export function renderTelemetry(): string {
@@ -33,7 +33,7 @@ export function renderTelemetry(): string {
     '|---|---|---|---|---|---|',
     ...Object.values<Metric>(METRICS).map((metric) => `| \`${metric.name}\` | \`${prometheusName(metric)}\` | ${metric.kind}, ${metric.unit} | ${metric.about} | ${list(metric.labels)} | ${list(metric.labels.map(prometheusLabel))} |`),
     '',
-    `However much there is, the first ${LABEL_MAX.syncs} syncs, ${LABEL_MAX.hosts} hosts and ${LABEL_MAX.statuses} statuses of answers that a process sees are told by name, and all others together as \`${OTHER}\`.`,
+    `However much there is, the first ${LABEL_VALUES_MAX.syncs} syncs, ${LABEL_VALUES_MAX.hosts} hosts and ${LABEL_VALUES_MAX.statuses} statuses of answers that a process sees are told by name, and all others together as \`${OTHER_LABEL}\`.`,
     '',
     '## At /metrics alone: of this process',
     '',
@@ -41,15 +41,15 @@ export function renderTelemetry(): string {
     '',
     '| Prometheus | kind | what it is | labels |',
     '|---|---|---|---|',
-    ...Object.entries(PROCESS_FIGURES).map(([name, { kind, about, labels }]) => `| \`${name}\` | ${kind} | ${about} | ${list(labels)} |`),
+    ...Object.entries(PROCESS_METRICS).map(([name, { kind, about, labels }]) => `| \`${name}\` | ${kind} | ${about} | ${list(labels)} |`),
     '',
     '## At /metrics alone: of the store',
     '',
-    `Looked up when somebody asks, for the tenant of the key. The first ${LABEL_MAX.syncs} syncs are told by name, those that are declared before the others; of the rest \`${OTHER}\` is the worst, and how many are being run.`,
+    `Looked up when somebody asks, for the tenant of the key. The first ${LABEL_VALUES_MAX.syncs} syncs are told by name, those that are declared before the others; of the rest \`${OTHER_LABEL}\` is the worst, and how many are being run.`,
     '',
     '| Prometheus | kind | what it is | labels |',
     '|---|---|---|---|',
-    ...Object.entries(GAUGES).map(([name, { about, labels }]) => `| \`${name}\` | gauge | ${about} | ${list(labels)} |`),
+    ...Object.entries(TENANT_GAUGES).map(([name, { about, labels }]) => `| \`${name}\` | gauge | ${about} | ${list(labels)} |`),
     '',
   ].join('\n')
 }

@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { parseAllDocuments } from 'yaml'
-import { createProgram, everyCommand } from '../../src/cli/program.ts'
-import { Terminal } from '../../src/cli/terminal.ts'
+import { createProgram, listCommands } from '../../src/cli/program.ts'
+import { Terminal } from '../../src/cli/kit/terminal.ts'
 import { ROOT } from '../cli/package.ts'
 import { settingsOf } from '../runner/restate/cluster.ts'
 import { blocksOf } from './blocks.ts'
@@ -74,7 +74,7 @@ function expectKnown(words: readonly string[]): void {
   const silent = { write: () => true, on: () => {} }
   const program = createProgram({ terminal: new Terminal({ stdout: silent, stderr: silent, environment: {}, json: false }), stdout: new PassThrough(), targetFlags: [], environment: {}, folder: ROOT, listenForStop: () => new AbortController().signal }, () => {})
   const verb = words.slice(0, words[0] === 'restate' ? 2 : 1)
-  const command = everyCommand(program).find((one) => one.name() === verb.at(-1) && (verb.length === 1 || one.parent?.name() === verb[0]))
+  const command = listCommands(program).find((one) => one.name() === verb.at(-1) && (verb.length === 1 || one.parent?.name() === verb[0]))
   expect(command, verb.join(' ')).toBeDefined()
   const flags = command!.options.map(({ long }) => long)
   for (const flag of words.filter((word) => word.startsWith('--'))) expect(flags, verb.join(' ')).toContain(flag)

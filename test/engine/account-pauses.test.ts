@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { SyncError, type Page, type SyncContext } from '../../src/contract/index.ts'
-import { AccountPauses, NO_PAUSES, PauseError, type PauseStore } from '../../src/engine/account-pauses.ts'
-import { Stream } from '../../src/testing/simulation/random.ts'
-import { planOf, Scene, SECOND, MINUTE, HOUR, storeWith, upsert, WORKER } from './scene.ts'
+import { AccountPauses, NOOP_PAUSE_STORE, PauseError, type PauseStore } from '../../src/engine/account-pauses.ts'
+import { RandomStream } from '../../src/testing/simulation/random-stream.ts'
+import { planOf, EngineFixture, SECOND, MINUTE, HOUR, storeWith, upsert, WORKER } from './engine-fixture.ts'
 
-let scene: Scene
-beforeEach(async () => void (scene = await Scene.open()))
+let scene: EngineFixture
+beforeEach(async () => void (scene = await EngineFixture.open()))
 afterEach(() => scene.close())
 
 const API = 'https://api.example.com'
@@ -124,7 +124,7 @@ describe('a pause that the source announced', () => {
   test('XD1 holds for this process also when the store cannot keep it', async () => {
     const vendor = new Vendor()
     vendor.refuse({ 'retry-after': '30' }, 30 * SECOND)
-    const store = storeWith(scene.store, { notePause: () => Promise.reject(new SyncError('STORE_UNAVAILABLE', 'away')) })
+    const store = storeWith(scene.store, { recordPause: () => Promise.reject(new SyncError('STORE_UNAVAILABLE', 'away')) })
     expect(await scene.run(planOf({ execute: reading() }), { fetch: vendor.fetch, store })).toMatchObject({ stopReason: 'complete', waitedMs: 30 * SECOND })
     expect(vendor.intrusions).toEqual([])
     expect(scene.logged.join()).toContain('could not be stored')
@@ -135,7 +135,7 @@ describe('a pause that the source announced', () => {
     vendor.refuse({ 'retry-after': '600' }, 600 * SECOND)
     let failing = 3
     const store = storeWith(scene.store, {
-      notePause: (request) => (failing-- > 0 ? Promise.reject(new SyncError('STORE_UNAVAILABLE', 'away')) : scene.store.notePause(request)),
+      recordPause: (request) => (failing-- > 0 ? Promise.reject(new SyncError('STORE_UNAVAILABLE', 'away')) : scene.store.recordPause(request)),
     })
     expect(await scene.run(planOf({ execute: reading() }), { fetch: vendor.fetch, store })).toMatchObject({ stopReason: 'error' })
     expect(await scene.run(planOf({ execute: reading() }), { fetch: vendor.fetch })).toMatchObject({ error: { code: 'RATE_LIMITED' } })
@@ -182,7 +182,7 @@ describe('the pauses that one process keeps', () => {
 
   function pausesWith(store: Partial<PauseStore>): AccountPauses {
     const clock = { now: () => now, sleep: async (ms: number) => void (now += ms) }
-    return new AccountPauses(planOf({ execute: reading() }), { clock, log: scene.ports.log }, { ...NO_PAUSES, ...store })
+    return new AccountPauses(planOf({ execute: reading() }), { clock, log: scene.ports.log }, { ...NOOP_PAUSE_STORE, ...store })
   }
 
   async function waitMs(pauses: AccountPauses): Promise<number> {
@@ -192,15 +192,15 @@ describe('the pauses that one process keeps', () => {
   }
 
   test('XD1 a shorter announcement does not end a longer pause, also where the store keeps none', async () => {
-    const pauses = pausesWith({ notePause: away })
-    await pauses.noteAnswer(API, refusal(600))
-    await pauses.noteAnswer(API, refusal(1))
+    const pauses = pausesWith({ recordPause: away })
+    await pauses.recordResponse(API, refusal(600))
+    await pauses.recordResponse(API, refusal(1))
     expect(await waitMs(pauses)).toBe(600 * SECOND)
   })
 
   test('XD1 a clock that is set back does not make a pause longer than it was announced', async () => {
-    const pauses = pausesWith({ notePause: away })
-    await pauses.noteAnswer(API, refusal(600))
+    const pauses = pausesWith({ recordPause: away })
+    await pauses.recordResponse(API, refusal(600))
     now -= HOUR
     expect(await waitMs(pauses)).toBe(600 * SECOND)
   })
@@ -213,12 +213,12 @@ describe('the pauses that one process keeps', () => {
   })
 
   test('XD1 a pause that cannot be stored does not fail the request that announced it', async () => {
-    await expect(pausesWith({ notePause: away }).noteAnswer(API, refusal(600))).resolves.toBeUndefined()
+    await expect(pausesWith({ recordPause: away }).recordResponse(API, refusal(600))).resolves.toBeUndefined()
   })
 
   test('XD1 a pause ends when it was announced to end, also where the store keeps none', async () => {
-    const pauses = pausesWith({ notePause: away })
-    await pauses.noteAnswer(API, refusal(600))
+    const pauses = pausesWith({ recordPause: away })
+    await pauses.recordResponse(API, refusal(600))
     now += 599 * SECOND
     expect(await waitMs(pauses)).toBe(SECOND)
     now += SECOND
@@ -227,13 +227,13 @@ describe('the pauses that one process keeps', () => {
 
   test('XD1 a store that stays away is asked a bounded number of times at the end, and not for a pause that is over', async () => {
     let calls = 0
-    const pauses = pausesWith({ notePause: () => (calls++, away()) })
-    await pauses.noteAnswer(API, refusal(600))
-    await pauses.keep(new Stream(1, 'keep'))
+    const pauses = pausesWith({ recordPause: () => (calls++, away()) })
+    await pauses.recordResponse(API, refusal(600))
+    await pauses.flush(new RandomStream(1, 'keep'))
     expect([calls > 2, calls < 10]).toEqual([true, true])
     calls = 0
     now += 600 * SECOND
-    await pauses.keep(new Stream(1, 'keep'))
+    await pauses.flush(new RandomStream(1, 'keep'))
     expect(calls).toBe(0)
   })
 
@@ -254,7 +254,7 @@ describe('the pauses that one process keeps', () => {
 })
 
 test.each(Array.from({ length: 20 }, (_, seed) => seed))('XD1 no request comes inside an announced pause, across syncs and restarts (seed %i)', async (seed) => {
-  const random = new Stream(seed, 'pauses')
+  const random = new RandomStream(seed, 'pauses')
   const vendor = new Vendor()
   const pacers = random.pick([[], [budget], [budget, { ...budget, name: 'search' }]])
   const announce = (): void => {

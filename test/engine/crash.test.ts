@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Execute, Store } from '../../src/contract/index.ts'
 import type { SyncPlan } from '../../src/engine/sync-plan.ts'
-import { planOf, ref, remove, Scene, upsert } from './scene.ts'
+import { planOf, ref, remove, EngineFixture, upsert } from './engine-fixture.ts'
 
 /**
  * A crash is a promise that never settles: no `catch` tidies up and no `finally` runs, as when the power goes. A process
@@ -49,8 +49,8 @@ const changed = [[upsert('a', { v: 2 }), remove('b')], [upsert('g', { v: 2 })], 
 const delta = planOf({ execute: (async (state = 0) => ({ changes: changed[state % 3]!, hasMore: state % 3 < 2, nextState: state + 1 })) as Execute<number> })
 
 /** Rows of an earlier life: some change, some vanish, some stay. */
-async function before(plan: SyncPlan): Promise<Scene> {
-  const scene = await Scene.open()
+async function before(plan: SyncPlan): Promise<EngineFixture> {
+  const scene = await EngineFixture.open()
   const earlier = ['a', 'b', 'c', 'h', ...(plan.mode === 'replace' ? ['gone'] : [])]
   await scene.run({ ...plan, execute: async () => ({ changes: earlier.map((key) => upsert(key, { v: 1 })), hasMore: false }) })
   return scene
@@ -68,7 +68,7 @@ async function survive(plan: SyncPlan, crashes: readonly number[]): Promise<Seen
   for (let run = 0; ; run++) {
     const process = new Process(crashes[run])
     const holder = `process-${run}`
-    const running = scene.start(process.plan(plan), { store: process.store(scene.store), holder, isDead: (other) => other !== holder })
+    const running = scene.start(process.plan(plan), { store: process.store(scene.store), holder, isHolderGone: (other) => other !== holder })
     const ended = await scene.clock.drive(Promise.race([running, process.death]))
     if (ended === 'crashed') continue
     expect(ended).toMatchObject({ stopReason: 'complete', error: null })

@@ -4,12 +4,12 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { SyncError, type Page } from '../../src/contract/index.ts'
 import { runCycle } from '../../src/engine/cycle.ts'
-import type { Progress } from '../../src/engine/cycle-options.ts'
+import type { CycleProgress } from '../../src/engine/cycle-options.ts'
 import { openSqliteStore } from '../../src/stores/sqlite/store.ts'
-import { counts, listing, MINUTE, planOf, ref, Scene, scripted, SECOND, storeWith, upsert } from './scene.ts'
+import { counts, listing, MINUTE, planOf, ref, EngineFixture, createScriptedSource, SECOND, storeWith, upsert } from './engine-fixture.ts'
 
-let scene: Scene
-beforeEach(async () => void (scene = await Scene.open()))
+let scene: EngineFixture
+beforeEach(async () => void (scene = await EngineFixture.open()))
 afterEach(() => scene.close())
 
 const END: Page = { changes: [], hasMore: false }
@@ -18,7 +18,7 @@ const last = (key: string, nextState?: unknown): Page => ({ changes: [upsert(key
 
 describe('the chain of states', () => {
   test('N1 N2 N3 N4 the first call gets undefined, each next one exactly the state before it, and hasMore: false ends the cycle', async () => {
-    const source = scripted(more('a', { at: 1, seen: ['a'] }), more('b', { at: 2, seen: [] }), last('c', { at: 3 }))
+    const source = createScriptedSource(more('a', { at: 1, seen: ['a'] }), more('b', { at: 2, seen: [] }), last('c', { at: 3 }))
     const result = await scene.run(planOf(source))
     expect(source.asked).toEqual([undefined, { at: 1, seen: ['a'] }, { at: 2, seen: [] }])
     expect(result).toMatchObject({ stopReason: 'complete', pages: 3, resumed: false, version: 1, counts: counts({ created: 3 }), error: null })
@@ -26,7 +26,7 @@ describe('the chain of states', () => {
   })
 
   test('N5 N7 F20 an incremental cycle keeps the state of its last page, and the next cycle starts with it', async () => {
-    const source = scripted(more('a', 1), last('b', 2), last('c', 3))
+    const source = createScriptedSource(more('a', 1), last('b', 2), last('c', 3))
     await scene.run(planOf(source))
     expect(await scene.checkpoint()).toMatchObject({ version: 1, committed: '2', inflight: null })
     await scene.run(planOf(source))
@@ -35,7 +35,7 @@ describe('the chain of states', () => {
   })
 
   test('N7 a last page without a state keeps what it was asked with', async () => {
-    const source = scripted(more('a', { at: 1 }), END, END)
+    const source = createScriptedSource(more('a', { at: 1 }), END, END)
     await scene.run(planOf(source))
     expect((await scene.checkpoint()).committed).toBe('{"at":1}')
     await scene.run(planOf(source))
@@ -43,16 +43,16 @@ describe('the chain of states', () => {
   })
 
   test('S22 the last page may say why it is the last: the word is in the result and in the record, and nothing but a word is taken', async () => {
-    const source = scripted({ ...more('a', 1), stopWord: 'not_yet' }, { ...last('b', 2), stopWord: 'reached_since' }, last('c', 3), { ...last('d', 4), stopWord: 'the token is 7f3a' })
-    expect(await scene.run(planOf({ ...source, limits: { pagesMax: 1 } }))).toMatchObject({ stopReason: 'max_pages', stopWord: null })
-    expect(await scene.run(planOf(source))).toMatchObject({ stopReason: 'complete', stopWord: 'reached_since' })
-    expect(await scene.run(planOf(source))).toMatchObject({ stopReason: 'complete', stopWord: null })
-    expect(await scene.run(planOf(source))).toMatchObject({ stopReason: 'error', stopWord: null, error: { code: 'PAGE_INVALID' } })
-    expect((await scene.store.cycles(null)).map(({ stopWord }) => stopWord)).toEqual([null, null, 'reached_since'])
+    const source = createScriptedSource({ ...more('a', 1), endReason: 'not_yet' }, { ...last('b', 2), endReason: 'reached_since' }, last('c', 3), { ...last('d', 4), endReason: 'the token is 7f3a' })
+    expect(await scene.run(planOf({ ...source, limits: { pagesMax: 1 } }))).toMatchObject({ stopReason: 'max_pages', endReason: null })
+    expect(await scene.run(planOf(source))).toMatchObject({ stopReason: 'complete', endReason: 'reached_since' })
+    expect(await scene.run(planOf(source))).toMatchObject({ stopReason: 'complete', endReason: null })
+    expect(await scene.run(planOf(source))).toMatchObject({ stopReason: 'error', endReason: null, error: { code: 'PAGE_INVALID' } })
+    expect((await scene.store.cycles(null)).map(({ endReason: stopWord }) => stopWord)).toEqual([null, null, 'reached_since'])
   })
 
   test('N2 a cycle that never gave a state leaves none', async () => {
-    const source = scripted(END, END)
+    const source = createScriptedSource(END, END)
     await scene.run(planOf(source))
     await scene.run(planOf(source))
     expect(source.asked).toEqual([undefined, undefined])
@@ -60,7 +60,7 @@ describe('the chain of states', () => {
   })
 
   test('N11 F20 a replace cycle forgets its state: the next one starts with undefined', async () => {
-    const source = scripted(more('a', 'page 2'), last('b', 'page 3'), last('a'))
+    const source = createScriptedSource(more('a', 'page 2'), last('b', 'page 3'), last('a'))
     const plan = planOf({ ...source, mode: 'replace' })
     await scene.run(plan)
     expect((await scene.checkpoint()).committed).toBeNull()
@@ -69,7 +69,7 @@ describe('the chain of states', () => {
   })
 
   test('N8 a source may move its own state back, from cycle to cycle', async () => {
-    const source = scripted(last('a', 100), last('b', 40), END)
+    const source = createScriptedSource(last('a', 100), last('b', 40), END)
     for (let cycle = 0; cycle < 3; cycle++) await scene.run(planOf(source))
     expect(source.asked).toEqual([undefined, 100, 40])
   })
@@ -86,7 +86,7 @@ describe('the chain of states', () => {
     ['the largest safe integer', Number.MAX_SAFE_INTEGER],
     ['members named like those of every object', JSON.parse('{"__proto__":{"a":1},"constructor":2,"toString":3}')],
   ])('N19 state comes back as it was: %s', async (_, state) => {
-    const source = scripted({ changes: [], hasMore: true, nextState: state }, { changes: [], hasMore: false, nextState: state }, END)
+    const source = createScriptedSource({ changes: [], hasMore: true, nextState: state }, { changes: [], hasMore: false, nextState: state }, END)
     await scene.run(planOf(source))
     await scene.run(planOf(source))
     expect(source.asked.slice(1)).toStrictEqual([state, state])
@@ -96,7 +96,7 @@ describe('the chain of states', () => {
   test('N6 state outlives the process: a new one on the same file goes on', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'tidemark-engine-'))
     try {
-      const source = scripted(last('a', { at: 1 }), last('b', { at: 2 }))
+      const source = createScriptedSource(last('a', { at: 1 }), last('b', { at: 2 }))
       for (let process = 0; process < 2; process++) {
         const store = await openSqliteStore({ file: join(folder, 'store.db') })
         await scene.run(planOf(source), { store, holder: `process-${process}` })
@@ -109,7 +109,7 @@ describe('the chain of states', () => {
   })
 
   test('the source is told which cycle and page it answers for, and when the cycle began', async () => {
-    const source = scripted(more('a', 1), new SyncError('AUTH_REJECTED', 'no'), last('b'))
+    const source = createScriptedSource(more('a', 1), new SyncError('AUTH_REJECTED', 'no'), last('b'))
     const startedAt = scene.clock.now()
     await scene.run(planOf(source))
     scene.clock.step(MINUTE)
@@ -124,7 +124,7 @@ describe('the chain of states', () => {
 
 describe('two checkpoints', () => {
   test('F1 T6 invariant 1 invariant 2: a cycle that fails leaves committed as it was and keeps inflight, page by page', async () => {
-    const failing = scripted(last('a', 10), more('b', 11), more('c', 12), new SyncError('AUTH_REJECTED', 'no'))
+    const failing = createScriptedSource(last('a', 10), more('b', 11), more('c', 12), new SyncError('AUTH_REJECTED', 'no'))
     await scene.run(planOf(failing))
     const result = await scene.run(planOf(failing))
     expect(result).toMatchObject({ stopReason: 'error', pages: 2, error: { code: 'AUTH_REJECTED' } })
@@ -133,7 +133,7 @@ describe('two checkpoints', () => {
   })
 
   test('F1 the next run resumes after the last landed page, and the cycle completes once', async () => {
-    const source = scripted(more('a', 1), more('b', 2), new SyncError('AUTH_REJECTED', 'no'), last('c', 3))
+    const source = createScriptedSource(more('a', 1), more('b', 2), new SyncError('AUTH_REJECTED', 'no'), last('c', 3))
     const first = await scene.run(planOf(source))
     const second = await scene.run(planOf(source))
     expect(source.asked).toEqual([undefined, 1, 2, 2])
@@ -143,7 +143,7 @@ describe('two checkpoints', () => {
   })
 
   test('`fresh` gives the unfinished cycle up and starts from committed', async () => {
-    const source = scripted(last('a', 10), more('b', 11), new SyncError('AUTH_REJECTED', 'no'), last('c', 12))
+    const source = createScriptedSource(last('a', 10), more('b', 11), new SyncError('AUTH_REJECTED', 'no'), last('c', 12))
     await scene.run(planOf(source))
     await scene.run(planOf(source))
     const result = await scene.run(planOf(source), { fresh: true })
@@ -152,14 +152,14 @@ describe('two checkpoints', () => {
   })
 
   test('a cycle of the other mode does not take the unfinished one up', async () => {
-    const source = scripted(more('a', 1), new SyncError('AUTH_REJECTED', 'no'), last('b'))
+    const source = createScriptedSource(more('a', 1), new SyncError('AUTH_REJECTED', 'no'), last('b'))
     await scene.run(planOf(source))
     await scene.run(planOf({ ...source, mode: 'replace' }))
     expect(source.asked.at(-1)).toBeUndefined()
   })
 
   test('the tidemark is the newest time of a complete cycle, and never goes back', async () => {
-    const source = scripted(
+    const source = createScriptedSource(
       { changes: [upsert('a', {}, { at: '2026-01-01T00:00:00Z' })], hasMore: true, nextState: 1 },
       { changes: [upsert('b', {}, { at: '2026-01-03T00:00:00Z' }), upsert('c', {}, { at: '2026-01-02T00:00:00Z' })], hasMore: false, nextState: 2 },
       { changes: [upsert('d', {}, { at: '2025-12-01T00:00:00Z' })], hasMore: false },
@@ -173,7 +173,7 @@ describe('two checkpoints', () => {
 })
 
 test('without times the tidemark is the last cursor', async () => {
-  const source = scripted({ changes: [upsert('a', {}, { cursor: '7' }), upsert('b', {}, { cursor: '10' })], hasMore: true, nextState: 1 }, END)
+  const source = createScriptedSource({ changes: [upsert('a', {}, { cursor: '7' }), upsert('b', {}, { cursor: '10' })], hasMore: true, nextState: 1 }, END)
   await scene.run(planOf(source))
   expect((await scene.checkpoint()).tidemark).toBe('10')
 })
@@ -237,7 +237,7 @@ describe('reading ahead', () => {
   /** Says when each thing begins and ends; a commit takes a second. */
   const slowly = (events: string[], failAt = 0) => storeWith(scene.store, {
     async commit(commit) {
-      const page = 'page' in commit.move ? commit.move.page : 0
+      const page = 'page' in commit.transition ? commit.transition.page : 0
       events.push(`commit ${page}`)
       await scene.clock.sleep(SECOND)
       if (page === failAt) throw new SyncError('STORE_FULL', 'full')
@@ -277,7 +277,7 @@ describe('reading ahead', () => {
   })
 
   test('a page read ahead that fails does not undo the page that commits', async () => {
-    const source = scripted(more('a', 1), new SyncError('AUTH_REJECTED', 'no'))
+    const source = createScriptedSource(more('a', 1), new SyncError('AUTH_REJECTED', 'no'))
     const result = await scene.run(planOf(source), { store: slowly([]) })
     expect(result).toMatchObject({ pages: 1, error: { code: 'AUTH_REJECTED' } })
     expect(await scene.keys()).toEqual(['a'])
@@ -295,7 +295,7 @@ describe('the end before the end', () => {
   })
 
   test('the page at which the budget ends is the last that is asked for', async () => {
-    const source = scripted(more('a', 1), more('b', 2))
+    const source = createScriptedSource(more('a', 1), more('b', 2))
     await scene.run(planOf({ ...source, limits: { pagesMax: 2 } }))
     expect(source.asked).toHaveLength(2)
   })
@@ -315,8 +315,8 @@ describe('the end before the end', () => {
   })
 
   test('a pause lets the page finish, keeps inflight, and asks no further; a resume goes on', async () => {
-    const source = scripted(more('a', 1), async () => {
-      await scene.store.signal(ref(), { kind: 'pause', actor: 'somebody', at: scene.clock.now() })
+    const source = createScriptedSource(more('a', 1), async () => {
+      await scene.store.signalSync(ref(), { kind: 'pause', actor: 'somebody', at: scene.clock.now() })
       return more('b', 2)
     }, async (_, { signal }) => {
       await scene.clock.sleep(MINUTE, signal)
@@ -332,14 +332,14 @@ describe('the end before the end', () => {
     expect(source.asked).toHaveLength(asked)
     expect((await scene.checkpoint()).heldBy).toBeNull()
 
-    await scene.store.signal(ref(), { kind: 'resume', actor: 'somebody', at: scene.clock.now() })
+    await scene.store.signalSync(ref(), { kind: 'resume', actor: 'somebody', at: scene.clock.now() })
     expect(await scene.run(planOf(source))).toMatchObject({ stopReason: 'complete', resumed: true, pages: 1 })
     expect(await scene.keys()).toEqual(['a', 'b', 'c'])
   })
 
   test('a stop while the source works: the page is dropped, what has landed stays, the lease is free', async () => {
     const stopping = new AbortController()
-    const source = scripted(more('a', 1), async (_, { clock, signal }) => {
+    const source = createScriptedSource(more('a', 1), async (_, { clock, signal }) => {
       await clock.sleep(SECOND)
       stopping.abort()
       expect(signal.aborted).toBe(true)
@@ -352,7 +352,7 @@ describe('the end before the end', () => {
   test('XD9 a stop while the source works and does not listen ends the cycle at once', async () => {
     const stopping = new AbortController()
     const start = scene.clock.now()
-    const source = scripted(() => {
+    const source = createScriptedSource(() => {
       void scene.clock.sleep(SECOND).then(() => stopping.abort())
       return new Promise<Page>(() => {})
     })
@@ -362,7 +362,7 @@ describe('the end before the end', () => {
 
   test('a stop while waiting for a retry does not wait for it', async () => {
     const stopping = new AbortController()
-    const source = scripted(new SyncError('RATE_LIMITED', 'slow down', { retryAfterMs: 30 * SECOND }))
+    const source = createScriptedSource(new SyncError('RATE_LIMITED', 'slow down', { retryAfterMs: 30 * SECOND }))
     const start = scene.clock.now()
     const running = scene.start(planOf(source), { signal: stopping.signal, onProgress: ({ kind }) => kind === 'waiting' && void scene.clock.sleep(SECOND).then(() => stopping.abort()) })
     expect(await scene.clock.drive(running)).toMatchObject({ stopReason: 'cancelled' })
@@ -370,7 +370,7 @@ describe('the end before the end', () => {
   })
 
   test('a stop before the start asks nothing of the source', async () => {
-    const source = scripted(END)
+    const source = createScriptedSource(END)
     expect(await scene.run(planOf(source), { signal: AbortSignal.abort() })).toMatchObject({ stopReason: 'cancelled' })
     expect(source.asked).toHaveLength(0)
   })
@@ -383,7 +383,7 @@ describe('the end before the end', () => {
         return scene.store.commit(commit)
       },
     })
-    expect(await scene.run(planOf(scripted(last('a', 1))), { store, signal: stopping.signal })).toMatchObject({ stopReason: 'complete', version: 1 })
+    expect(await scene.run(planOf(createScriptedSource(last('a', 1))), { store, signal: stopping.signal })).toMatchObject({ stopReason: 'complete', version: 1 })
   })
 })
 
@@ -391,7 +391,7 @@ describe('a position the source no longer takes', () => {
   const rejected = new SyncError('CURSOR_REJECTED', 'expired')
 
   test('XC16 inside a cycle: it starts over once, from committed', async () => {
-    const source = scripted(last('a', 10), more('b', 11), rejected, more('b', 12), last('c', 13))
+    const source = createScriptedSource(last('a', 10), more('b', 11), rejected, more('b', 12), last('c', 13))
     await scene.run(planOf(source))
     const result = await scene.run(planOf(source))
     expect(source.asked).toEqual([undefined, 10, 11, 10, 12])
@@ -400,20 +400,20 @@ describe('a position the source no longer takes', () => {
   })
 
   test('XC16 inside a cycle that another run began', async () => {
-    const source = scripted(last('a', 10), more('b', 11), new SyncError('AUTH_REJECTED', 'no'), rejected, last('c', 12))
+    const source = createScriptedSource(last('a', 10), more('b', 11), new SyncError('AUTH_REJECTED', 'no'), rejected, last('c', 12))
     for (let run = 0; run < 3; run++) await scene.run(planOf(source))
     expect(source.asked).toEqual([undefined, 10, 11, 11, 10])
   })
 
   test('XC16 rejected twice: it fails, and committed is still there', async () => {
-    const source = scripted(last('a', 10), more('b', 11), rejected, more('b', 12), rejected)
+    const source = createScriptedSource(last('a', 10), more('b', 11), rejected, more('b', 12), rejected)
     await scene.run(planOf(source))
     expect(await scene.run(planOf(source))).toMatchObject({ stopReason: 'error', error: { code: 'CURSOR_REJECTED' } })
     expect(await scene.checkpoint()).toMatchObject({ committed: '10', version: 1 })
   })
 
   test('XC16 the committed position itself: it fails, and never starts from nothing or from now', async () => {
-    const source = scripted(last('a', 10), rejected, rejected)
+    const source = createScriptedSource(last('a', 10), rejected, rejected)
     await scene.run(planOf(source))
     const { error } = await scene.run(planOf(source))
     expect(error).toMatchObject({ code: 'CURSOR_REJECTED', message: expect.stringContaining('declare it with `worker.track`') })
@@ -424,8 +424,8 @@ describe('a position the source no longer takes', () => {
 })
 
 test('progress is told: begun, each landed page with the sums so far, and waits', async () => {
-  const told: Progress[] = []
-  const source = scripted(more('a', 1), new SyncError('SOURCE_UNAVAILABLE', 'down'), last('b'))
+  const told: CycleProgress[] = []
+  const source = createScriptedSource(more('a', 1), new SyncError('SOURCE_UNAVAILABLE', 'down'), last('b'))
   await scene.run(planOf(source), { onProgress: (progress) => told.push(progress) })
   expect(told).toEqual([
     { kind: 'begun', cycle: 1, resumed: false, page: 0 },
@@ -437,7 +437,7 @@ test('progress is told: begun, each landed page with the sums so far, and waits'
 
 test('the last word of a cycle whose lease cannot be given back is still its result', async () => {
   const store = storeWith(scene.store, { release: () => Promise.reject(new SyncError('STORE_UNAVAILABLE', 'gone')) })
-  const result = await scene.clock.drive(runCycle(planOf(scripted(last('a', 1))), {
+  const result = await scene.clock.drive(runCycle(planOf(createScriptedSource(last('a', 1))), {
     store, ports: scene.ports, fetch, secrets: { get: (name) => name }, holder: 'process-1', trigger: 'test',
   }))
   expect(result.stopReason).toBe('complete')

@@ -1,17 +1,17 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Change, JsonObject } from '../../src/contract/index.ts'
-import { planOf, ref, Scene, scripted, upsert, DATABASE, MINUTE } from './scene.ts'
+import { planOf, ref, EngineFixture, createScriptedSource, upsert, DATABASE, MINUTE } from './engine-fixture.ts'
 import type { CycleResult } from '../../src/engine/cycle-options.ts'
 
-let scene: Scene
+let scene: EngineFixture
 beforeEach(async () => {
-  scene = await Scene.open()
+  scene = await EngineFixture.open()
 })
 afterEach(() => scene.close())
 
 async function run(mode: 'incremental' | 'replace', ...pages: Change[][]): Promise<CycleResult> {
   scene.clock.step(MINUTE)
-  const { execute } = scripted(...pages.map((changes, index) => ({ changes, hasMore: index + 1 < pages.length, nextState: { n: index, at: scene.clock.now() } })))
+  const { execute } = createScriptedSource(...pages.map((changes, index) => ({ changes, hasMore: index + 1 < pages.length, nextState: { n: index, at: scene.clock.now() } })))
   return scene.run(planOf({ mode, execute }))
 }
 const one = (record: JsonObject): Change[] => [upsert('a', record)]
@@ -55,7 +55,7 @@ describe('XD24 RX7 drift', () => {
 
   test('a page that is read again tells it once', async () => {
     await run('incremental', one({ id: 1 }))
-    const other = scripted({ changes: one({ id: 5 }), hasMore: false, nextState: 1 })
+    const other = createScriptedSource({ changes: one({ id: 5 }), hasMore: false, nextState: 1 })
     let reads = 0
     const result = await scene.run(planOf({
       async execute() {

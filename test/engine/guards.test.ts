@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Page } from '../../src/contract/index.ts'
 import type { SyncPlan } from '../../src/engine/sync-plan.ts'
-import { MINUTE, planOf, Scene, scripted, upsert } from './scene.ts'
+import { MINUTE, planOf, EngineFixture, createScriptedSource, upsert } from './engine-fixture.ts'
 
-let scene: Scene
-beforeEach(async () => void (scene = await Scene.open()))
+let scene: EngineFixture
+beforeEach(async () => void (scene = await EngineFixture.open()))
 afterEach(() => scene.close())
 
 const CANARY = 'hunter2-canary'
@@ -28,25 +28,25 @@ describe('invariant 9: no cycle goes on for ever', () => {
 
   test('XC11 empty pages are counted in a row: one with rows begins the count anew', async () => {
     const empty = (at: number): Page => page([], at)
-    const source = scripted(empty(1), empty(2), page(['a'], 3), empty(4), empty(5), page(['b'], 6, false))
+    const source = createScriptedSource(empty(1), empty(2), page(['a'], 3), empty(4), empty(5), page(['b'], 6, false))
     expect(await scene.run(planOf({ ...source, limits: { emptyPagesMax: 2 } }))).toMatchObject({ stopReason: 'complete', pages: 6 })
   })
 
   test('XC11 a page whose records all went to quarantine is not an empty one', async () => {
     const bad = (at: number): Page => ({ changes: [upsert(`${at}`, { n: Number.NaN })], hasMore: true, nextState: at })
-    const source = scripted(bad(1), bad(2), bad(3), page(['a'], 4, false))
+    const source = createScriptedSource(bad(1), bad(2), bad(3), page(['a'], 4, false))
     expect(await scene.run(planOf({ ...source, limits: { emptyPagesMax: 1 } }))).toMatchObject({ stopReason: 'complete', counts: { quarantined: 3, created: 1 } })
   })
 
   test('XC14 an empty page in the middle neither ends the cycle nor moves what is committed', async () => {
-    const source = scripted(page(['a'], 1), page([], 2), page(['b'], 3, false))
+    const source = createScriptedSource(page(['a'], 1), page([], 2), page(['b'], 3, false))
     expect(await scene.run(planOf(source))).toMatchObject({ stopReason: 'complete', pages: 3 })
     expect(source.asked).toEqual([undefined, 1, 2])
     expect(await scene.keys()).toEqual(['a', 'b'])
   })
 
   test('XC12 the same position again is asked once more, and fails when the rows repeat too', async () => {
-    const source = scripted(page(['a'], 'x'), page(['b'], 'x'), page(['b'], 'x'))
+    const source = createScriptedSource(page(['a'], 'x'), page(['b'], 'x'), page(['b'], 'x'))
     const result = await scene.run(planOf(source))
     expect(result).toMatchObject({ stopReason: 'error', pages: 2, error: { code: 'CURSOR_STALLED' } })
     expect(source.asked).toEqual([undefined, 'x', 'x'])
@@ -54,35 +54,35 @@ describe('invariant 9: no cycle goes on for ever', () => {
   })
 
   test('XC12 the same position and no rows, twice, fails too', async () => {
-    const source = scripted(page([], 'x'), page([], 'x'), page([], 'x'))
+    const source = createScriptedSource(page([], 'x'), page([], 'x'), page([], 'x'))
     expect(await scene.run(planOf(source))).toMatchObject({ error: { code: 'CURSOR_STALLED' } })
   })
 
   test('XC12 the same position with other rows is progress: the end is never guessed, and no page is hidden', async () => {
-    const source = scripted(page(['a'], 'x'), page(['b'], 'x'), page(['c'], 'x'), page(['d'], 'y', false))
+    const source = createScriptedSource(page(['a'], 'x'), page(['b'], 'x'), page(['c'], 'x'), page(['d'], 'y', false))
     expect(await scene.run(planOf(source))).toMatchObject({ stopReason: 'complete' })
     expect(await scene.keys()).toEqual(['a', 'b', 'c', 'd'])
   })
 
   test('XC12 other keys are other rows, also when their records are alike', async () => {
     const alike = (key: string, hasMore = true): Page => ({ changes: [upsert(key, { same: true })], hasMore, nextState: 'x' })
-    expect(await scene.run(planOf(scripted(alike('a'), alike('b'), alike('c'), alike('d', false))))).toMatchObject({ stopReason: 'complete', counts: { created: 4 } })
+    expect(await scene.run(planOf(createScriptedSource(alike('a'), alike('b'), alike('c'), alike('d', false))))).toMatchObject({ stopReason: 'complete', counts: { created: 4 } })
   })
 
   test('XC13 a position that was already asked with in this cycle fails it', async () => {
-    const source = scripted(page(['a'], 'A'), page(['b'], 'B'), page(['c'], 'A'))
+    const source = createScriptedSource(page(['a'], 'A'), page(['b'], 'B'), page(['c'], 'A'))
     expect(await scene.run(planOf(source))).toMatchObject({ stopReason: 'error', pages: 2, error: { code: 'CURSOR_CYCLE' } })
     expect(await scene.keys()).toEqual(['a', 'b'])
   })
 
   test('XC13 the position the cycle began with counts as asked', async () => {
-    const source = scripted(page([], 'A', false), page(['b'], 'B'), page(['c'], 'A'))
+    const source = createScriptedSource(page([], 'A', false), page(['b'], 'B'), page(['c'], 'A'))
     await scene.run(planOf(source))
     expect(await scene.run(planOf(source))).toMatchObject({ error: { code: 'CURSOR_CYCLE' } })
   })
 
   test('XC13 the next cycle may pass the same positions', async () => {
-    const source = scripted(page(['a'], 'A'), page(['b'], 'B', false), page(['a'], 'A'), page(['b'], 'B', false))
+    const source = createScriptedSource(page(['a'], 'A'), page(['b'], 'B', false), page(['a'], 'A'), page(['b'], 'B', false))
     const plan = planOf({ ...source, mode: 'replace' })
     await scene.run(plan)
     expect(await scene.run(plan)).toMatchObject({ stopReason: 'complete' })
@@ -109,7 +109,7 @@ describe('invariant 9: no cycle goes on for ever', () => {
       // As late as that only because one position is kept, and not all.
       expect(count).toBeGreaterThan(ahead + around)
       expect(count).toBeLessThanOrEqual(4 * Math.max(ahead, around) + 1)
-      expect((await scene.checkpoint()).inflight!.guard!.length).toBeLessThan(200)
+      expect((await scene.checkpoint()).inflight!.guardState!.length).toBeLessThan(200)
     })
 
     test('XC13 it is found again after it failed; and once it is mended, the positions of the circle may be passed', async () => {
@@ -129,21 +129,21 @@ describe('invariant 9: no cycle goes on for ever', () => {
     })
 
     test('XC12 a source that goes on behind its position may begin there again with every run, but not for ever', async () => {
-      const source = scripted(page(['a'], 'x'), page(['b'], 'x'), page(['b'], 'x'), page(['c'], 'x'), page(['b'], 'x'), page(['d'], 'y', false))
+      const source = createScriptedSource(page(['a'], 'x'), page(['b'], 'x'), page(['b'], 'x'), page(['c'], 'x'), page(['b'], 'x'), page(['d'], 'y', false))
       expect(await runs(source.execute)).toEqual({ code: undefined, stopReason: 'complete', count: 6 })
       expect(await runs(async () => page(['a'], 'x'))).toMatchObject({ code: 'CURSOR_STALLED' })
     })
   })
 
   test('XC15 an empty string is a position, and so are 0, false and null', async () => {
-    const source = scripted(page(['a'], ''), page(['b'], 0), page(['c'], false), page(['d'], null), page(['e'], '', false), page([], 1, false))
+    const source = createScriptedSource(page(['a'], ''), page(['b'], 0), page(['c'], false), page(['d'], null), page(['e'], '', false), page([], 1, false))
     expect(await scene.run(planOf(source))).toMatchObject({ stopReason: 'complete', pages: 5 })
     await scene.run(planOf(source))
     expect(source.asked).toEqual([undefined, '', 0, false, null, ''])
   })
 
   test('more to come without a state to ask with fails before anything lands', async () => {
-    const source = scripted(page(['a'], undefined))
+    const source = createScriptedSource(page(['a'], undefined))
     expect(await scene.run(planOf(source))).toMatchObject({ error: { code: 'STATE_MISSING' } })
     expect(source.asked).toHaveLength(1)
     expect(await scene.keys()).toEqual([])
@@ -166,7 +166,7 @@ describe('invariant 9: no cycle goes on for ever', () => {
     ['a change of another type', { changes: [{ type: 'insert', key: 'a', record: {} }], hasMore: false }, 'PAGE_INVALID'],
     ['a change of a database it does not write', { changes: [{ ...upsert('a'), database: 'elsewhere' }], hasMore: false }, 'DATABASE_UNKNOWN'],
   ])('a page that is %s fails the cycle, names the sync, and is not asked for again', async (_, returned, code) => {
-    const source = scripted(() => returned as Page)
+    const source = createScriptedSource(() => returned as Page)
     const result = await scene.run(planOf(source))
     expect(result).toMatchObject({ stopReason: 'error', pages: 0, error: { code, message: expect.stringMatching(/^sync: /) } })
     expect(source.asked).toHaveLength(1)
@@ -174,7 +174,7 @@ describe('invariant 9: no cycle goes on for ever', () => {
   })
 
   test('a bad change anywhere on a page lands nothing of it', async () => {
-    const source = scripted({ changes: [upsert('a'), { type: 'insert', key: 'b' } as never], hasMore: false })
+    const source = createScriptedSource({ changes: [upsert('a'), { type: 'insert', key: 'b' } as never], hasMore: false })
     await scene.run(planOf(source))
     expect(await scene.keys()).toEqual([])
   })
@@ -205,7 +205,7 @@ describe('state that would not come back as it is', () => {
   ]
 
   test.each(unfit)('T1 XB11 %s is rejected before landing, and the old state is kept', async (name, value) => {
-    const source = scripted({ changes: [upsert('a')], hasMore: false, nextState: { at: 1 } }, { changes: [upsert('b')], hasMore: false, nextState: { at: value, beside: CANARY } })
+    const source = createScriptedSource({ changes: [upsert('a')], hasMore: false, nextState: { at: 1 } }, { changes: [upsert('b')], hasMore: false, nextState: { at: value, beside: CANARY } })
     await scene.run(planOf(source))
     const result = await scene.run(planOf(source))
     expect(result).toMatchObject({ stopReason: 'error', error: { code: 'STATE_INVALID', message: expect.stringMatching(name === 'a cycle' ? /^sync: nextState is/ : /^sync: nextState\.at/) } })
@@ -217,19 +217,19 @@ describe('state that would not come back as it is', () => {
 
   test.each(unfit.filter(([name]) => name !== 'undefined'))('XB11 %s is rejected at the top and inside an array too', async (_, value) => {
     for (const nextState of [value, [[value]]]) {
-      expect(await scene.run(planOf(scripted({ changes: [], hasMore: true, nextState })))).toMatchObject({ error: { code: 'STATE_INVALID' } })
+      expect(await scene.run(planOf(createScriptedSource({ changes: [], hasMore: true, nextState })))).toMatchObject({ error: { code: 'STATE_INVALID' } })
     }
   })
 
   test('T1 the newest time of an empty page, taken with Math.max, does not become a state', async () => {
     const newest = (times: number[]): number => Math.max(...times)
-    const source = scripted({ changes: [], hasMore: false, nextState: { cursorMs: 5 } }, { changes: [], hasMore: false, nextState: { cursorMs: newest([]) } }, { changes: [], hasMore: false })
+    const source = createScriptedSource({ changes: [], hasMore: false, nextState: { cursorMs: 5 } }, { changes: [], hasMore: false, nextState: { cursorMs: newest([]) } }, { changes: [], hasMore: false })
     for (let run = 0; run < 3; run++) await scene.run(planOf(source))
     expect(source.asked).toEqual([undefined, { cursorMs: 5 }, { cursorMs: 5 }])
   })
 
   test('XB10 too much of it is rejected, and the message tells the size and never the value', async () => {
-    const source = scripted({ changes: [upsert('a')], hasMore: true, nextState: CANARY.repeat(10_000) })
+    const source = createScriptedSource({ changes: [upsert('a')], hasMore: true, nextState: CANARY.repeat(10_000) })
     const result = await scene.run(planOf(source))
     expect(result).toMatchObject({ error: { code: 'STATE_TOO_LARGE', message: 'sync: the state has 140002 bytes; at most 65536 are kept.' } })
     expect(await scene.checkpoint()).toMatchObject({ committed: null, inflight: { page: 0, state: null } })
@@ -238,7 +238,7 @@ describe('state that would not come back as it is', () => {
   })
 
   test('XB10 the size is counted in bytes, not in characters', async () => {
-    const plan = (nextState: string) => planOf({ ...scripted({ changes: [], hasMore: false, nextState }), limits: { stateBytesMax: 100 } })
+    const plan = (nextState: string) => planOf({ ...createScriptedSource({ changes: [], hasMore: false, nextState }), limits: { stateBytesMax: 100 } })
     expect(await scene.run(plan('é'.repeat(49)))).toMatchObject({ stopReason: 'complete' })
     expect(await scene.run(plan('é'.repeat(50)))).toMatchObject({ error: { code: 'STATE_TOO_LARGE' } })
   })
@@ -246,13 +246,13 @@ describe('state that would not come back as it is', () => {
   test('XB10 a state nested without end is rejected instead of overflowing the stack', async () => {
     let nextState: unknown = CANARY
     for (let depth = 0; depth < 200_000; depth++) nextState = [nextState]
-    const result = await scene.run(planOf(scripted({ changes: [], hasMore: false, nextState })))
+    const result = await scene.run(planOf(createScriptedSource({ changes: [], hasMore: false, nextState })))
     expect(result.error).toMatchObject({ code: 'STATE_INVALID' })
   })
 
   test('invariant 10: a member that a map of states is keyed by does not reach the message', async () => {
     const nextState = { cursors: { [`${CANARY}@example.com`]: Number.NaN } }
-    const result = await scene.run(planOf(scripted({ changes: [], hasMore: false, nextState })))
+    const result = await scene.run(planOf(createScriptedSource({ changes: [], hasMore: false, nextState })))
     expect(result.error?.code).toBe('STATE_INVALID')
     expect(JSON.stringify([result, await scene.checkpoint(), scene.logged])).not.toContain(CANARY)
   })

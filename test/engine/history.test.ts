@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { Worker } from '../../src/config/worker.ts'
+import { Worker } from '../../src/worker/worker.ts'
 import { SyncError, type Execute, type Store } from '../../src/contract/index.ts'
-import { syncsOf } from '../../src/runner/declared-sync.ts'
-import { dueOf } from '../../src/runner/due.ts'
-import { readStandings, readStatus, type SyncStatus } from '../../src/runner/status.ts'
-import { setState } from '../strategies/stage.ts'
-import { HOUR, MINUTE, remove, Scene, upsert, WORKER } from './scene.ts'
+import { listDeclaredSyncs } from '../../src/runner/declared-sync.ts'
+import { computeDueTime } from '../../src/runner/due.ts'
+import { readKnownSyncs, readStatus, type SyncStatus } from '../../src/runner/status.ts'
+import { setState } from '../strategies/run-strategy.ts'
+import { HOUR, MINUTE, remove, EngineFixture, upsert, WORKER } from './engine-fixture.ts'
 
 const DAY = 24 * HOUR
 const RETENTION_MS = 30 * DAY
@@ -93,27 +93,27 @@ class Vendor {
   }
 }
 
-let scene: Scene
+let scene: EngineFixture
 let vendor: Vendor
 
 beforeEach(async () => {
-  scene = await Scene.open()
+  scene = await EngineFixture.open()
   vendor = new Vendor(() => scene.clock.now())
   for (const [at, key] of ['a', 'b', 'c', 'd', 'e'].entries()) vendor.put(key, at)
 })
 afterEach(() => scene.close())
 
 async function statusOf(worker: Worker): Promise<Record<string, SyncStatus>> {
-  const statuses = await readStatus({ store: scene.store, syncs: syncsOf(worker), now: scene.clock.now() })
+  const statuses = await readStatus({ store: scene.store, syncs: listDeclaredSyncs(worker), now: scene.clock.now() })
   return Object.fromEntries(statuses.map((status) => [status.sync, status]))
 }
 
 /** The scheduler in small: whatever is due runs, for as long as something is, and an oracle looks after every cycle. */
 async function runDue(worker: Worker, store: Store = scene.store): Promise<void> {
   for (let round = 0; round < 20; round++) {
-    const { now, syncs } = await readStandings(scene.store, syncsOf(worker), scene.clock.now())
+    const { now, syncs } = await readKnownSyncs(scene.store, listDeclaredSyncs(worker), scene.clock.now())
     const due = syncs.find((known) => {
-      const next = dueOf(known.declared!, known, { now, since: now, pauseMs: 1_000 })
+      const next = computeDueTime(known.declared!, known, { now, since: now, pauseMs: 1_000 })
       return next.kind === 'at' && next.at <= now
     })
     if (due === undefined) return
@@ -316,7 +316,7 @@ test('XC32 a pair is INITIALIZING until its first backfill is complete, which a 
   const before = await statusOf(worker)
   expect(before.shop!.health).toBe('INITIALIZING')
   expect(before['shop-backfill']!.due).toMatchObject({ kind: 'at', why: 'needed' })
-  await scene.store.signal({ worker: WORKER, sync: 'shop-backfill' }, { kind: 'pause', actor: 'ana', at: scene.clock.now() })
+  await scene.store.signalSync({ worker: WORKER, sync: 'shop-backfill' }, { kind: 'pause', actor: 'ana', at: scene.clock.now() })
   scene.clock.step(DAY)
   await scene.run(worker.plan('shop'))
   expect((await statusOf(worker)).shop!.health).toBe('INITIALIZING')
@@ -343,7 +343,7 @@ test('XC32 killed before any call of the store between the loss and the end of t
   expect(await scene.rows()).toEqual(vendor.truth())
   for (let dieAt = 1; dieAt <= calls; dieAt++) {
     await scene.close()
-    scene = await Scene.open()
+    scene = await EngineFixture.open()
     vendor = new Vendor(() => scene.clock.now())
     for (const [at, key] of ['a', 'b', 'c', 'd', 'e'].entries()) vendor.put(key, at)
     expect((await callsAfterTheLoss(dieAt)).died, `call ${dieAt}`).toBe(true)

@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest'
 import type { Lease, Store } from '../../src/contract/index.ts'
-import { keepLease, type KeptLease } from '../../src/engine/keep-lease.ts'
+import { startLeaseHeartbeat, type LeaseHeartbeat } from '../../src/engine/lease-heartbeat.ts'
 import { FakeClock } from './fake-clock.ts'
-import { ref, SECOND } from './scene.ts'
+import { ref, SECOND } from './engine-fixture.ts'
 
 const TTL_MS = 30 * SECOND
 const LEASE: Lease = { ref: ref(), holder: 'process-1', epoch: 1 }
 
 interface Kept {
   readonly clock: FakeClock
-  readonly lease: KeptLease
+  readonly lease: LeaseHeartbeat
   /** Aborted when the cycle has to stop. */
   readonly signal: AbortSignal
   readonly renewals: () => number
@@ -20,7 +20,7 @@ function keep(answer: () => Promise<boolean>): Kept {
   const stopping = new AbortController()
   let renewals = 0
   const store = { renew: () => (renewals++, answer()) } as Partial<Store> as Store
-  const lease = keepLease({ store, clock, lease: LEASE, ttlMs: TTL_MS, askedAt: clock.now(), stopping })
+  const lease = startLeaseHeartbeat({ store, clock, lease: LEASE, ttlMs: TTL_MS, requestedAt: clock.now(), cycleAbort: stopping })
   return { clock, lease, signal: stopping.signal, renewals: () => renewals }
 }
 
@@ -37,9 +37,9 @@ test('XB1 a lease that another runner has taken over stops the cycle at the next
 test('XB1 a lease that the store cannot renew is over after its time, and not before', async () => {
   const { clock, lease, signal } = keep(() => Promise.reject(new Error('the store is away')))
   await clock.advance(TTL_MS - 1)
-  expect([lease.isOver(), signal.aborted]).toEqual([false, false])
+  expect([lease.isExpired(), signal.aborted]).toEqual([false, false])
   await clock.advance(2)
-  expect(lease.isOver()).toBe(true)
+  expect(lease.isExpired()).toBe(true)
   expect(signal.reason).toMatchObject({ code: 'LEASE_LOST' })
 })
 
@@ -47,7 +47,7 @@ test('XB1 a lease is renewed three times in its life, until the cycle ends', asy
   const { clock, lease, signal, renewals } = keep(async () => true)
   await clock.advance(10 * TTL_MS)
   expect(renewals()).toBe(30)
-  expect([lease.isOver(), signal.aborted]).toEqual([false, false])
+  expect([lease.isExpired(), signal.aborted]).toEqual([false, false])
   lease.stop()
   await clock.advance(10 * TTL_MS)
   expect([renewals(), signal.aborted]).toEqual([30, false])
@@ -59,7 +59,7 @@ test('XB1 the life of a renewed lease is counted from when the renewal was asked
   await clock.advance(TTL_MS / 3)
   answers = false
   await clock.advance(TTL_MS - 1)
-  expect(lease.isOver()).toBe(false)
+  expect(lease.isExpired()).toBe(false)
   await clock.advance(1)
-  expect(lease.isOver()).toBe(true)
+  expect(lease.isExpired()).toBe(true)
 })

@@ -2,15 +2,15 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Change, ErrorCode, JsonObject, QuarantineEntry } from '../../src/contract/index.ts'
 import type { DatabasePlan } from '../../src/engine/sync-plan.ts'
 import { parseJson } from '../../src/values/json.ts'
-import { counts, DATABASE, planOf, remove, Scene, scripted, storeWith, upsert } from './scene.ts'
+import { counts, DATABASE, planOf, remove, EngineFixture, createScriptedSource, storeWith, upsert } from './engine-fixture.ts'
 
-let scene: Scene
-beforeEach(async () => void (scene = await Scene.open()))
+let scene: EngineFixture
+beforeEach(async () => void (scene = await EngineFixture.open()))
 afterEach(() => scene.close())
 
 /** One cycle of one page. */
-async function land(changes: unknown[], database: Partial<DatabasePlan> = {}): ReturnType<Scene['run']> {
-  return scene.run(planOf({ ...scripted({ changes: changes as Change[], hasMore: false }), databases: [{ name: DATABASE, ...database }] }))
+async function land(changes: unknown[], database: Partial<DatabasePlan> = {}): ReturnType<EngineFixture['run']> {
+  return scene.run(planOf({ ...createScriptedSource({ changes: changes as Change[], hasMore: false }), databases: [{ name: DATABASE, ...database }] }))
 }
 
 /** Lands the change between two good ones, which must land whatever becomes of it. */
@@ -18,7 +18,7 @@ async function quarantineOf(change: unknown): Promise<QuarantineEntry> {
   const result = await land([upsert('before'), change, upsert('after')])
   expect(result).toMatchObject({ stopReason: 'complete', error: null, counts: counts({ created: 2, quarantined: 1 }) })
   expect(await scene.keys()).toEqual(['after', 'before'])
-  const [entry, ...others] = await scene.store.quarantined()
+  const [entry, ...others] = await scene.store.quarantineEntries()
   expect(others).toEqual([])
   return entry!
 }
@@ -50,7 +50,7 @@ describe('changes', () => {
 
   test('a change may name another database of the sync', async () => {
     await scene.run(planOf({
-      ...scripted({ changes: [upsert('a'), upsert('a', { of: 'parts' }, { database: 'parts' })], hasMore: false }), databases: [{ name: DATABASE }, { name: 'parts' }],
+      ...createScriptedSource({ changes: [upsert('a'), upsert('a', { of: 'parts' }, { database: 'parts' })], hasMore: false }), databases: [{ name: DATABASE }, { name: 'parts' }],
     }))
     expect([await scene.rows(), await scene.rows('parts')]).toEqual([{ a: { of: 'a' } }, { a: { of: 'parts' } }])
   })
@@ -174,7 +174,7 @@ describe('records', () => {
       },
     })
     const giant = { text: '\u{1f30a}'.repeat(2_000_000) }
-    await scene.run(planOf(scripted({ changes: [upsert('even', giant), upsert('odd', giant)], hasMore: false })), { store })
+    await scene.run(planOf(createScriptedSource({ changes: [upsert('even', giant), upsert('odd', giant)], hasMore: false })), { store })
     expect(kept.map((text) => text.length)).toEqual([65_536, 65_536])
     expect(kept.every((text) => text.isWellFormed())).toBe(true)
   })
@@ -257,9 +257,9 @@ describe('records', () => {
 describe('quarantine', () => {
   test('keeps the reason, the sync, the cycle and the page, and one entry per record', async () => {
     const bad = upsert('bad', { n: Number.NaN })
-    await scene.run(planOf(scripted({ changes: [upsert('a')], hasMore: true, nextState: 1 }, { changes: [bad], hasMore: false })))
+    await scene.run(planOf(createScriptedSource({ changes: [upsert('a')], hasMore: true, nextState: 1 }, { changes: [bad], hasMore: false })))
     await land([bad])
-    expect(await scene.store.quarantined()).toMatchObject([
+    expect(await scene.store.quarantineEntries()).toMatchObject([
       { key: 'bad', code: 'RECORD_INVALID', message: 'the record contains NaN', database: DATABASE, worker: 'shop', sync: 'sync', cycle: 2, page: 1, at: scene.clock.now() },
     ])
   })
@@ -267,7 +267,7 @@ describe('quarantine', () => {
   test('a key that lands later has left it, and so has one that is deleted', async () => {
     await land([upsert('a', { n: Number.NaN }), upsert('b', { n: Number.NaN }), upsert('c', { n: Number.NaN })])
     await land([upsert('a', { n: 1 }), remove('b')])
-    expect((await scene.store.quarantined()).map(({ key }) => key)).toEqual(['c'])
+    expect((await scene.store.quarantineEntries()).map(({ key }) => key)).toEqual(['c'])
   })
 
   test('the row that was there before stays as it was', async () => {
@@ -287,7 +287,7 @@ describe('schemas and drift', () => {
 
   test('XD24 with a schema, what does not fit goes to quarantine with what is wrong, and the rest lands', async () => {
     expect(await land([upsert('a', { n: 1 }), upsert('b', { n: '1' }), remove('c')], { validate })).toMatchObject({ counts: counts({ created: 1, quarantined: 1, missing: 1 }) })
-    expect(await scene.store.quarantined()).toMatchObject([{ key: 'b', code: 'SCHEMA_MISMATCH', message: '`n` is not a number' }])
+    expect(await scene.store.quarantineEntries()).toMatchObject([{ key: 'b', code: 'SCHEMA_MISMATCH', message: '`n` is not a number' }])
   })
 
   test('XD24 a schema may take its time', async () => {
@@ -308,7 +308,7 @@ describe('schemas and drift', () => {
   })
 
   test('XD24 a member first met on a later page becomes a column', async () => {
-    await scene.run(planOf(scripted({ changes: [upsert('a', { one: 1 })], hasMore: true, nextState: 1 }, { changes: [upsert('b', { one: 1, two: 2 })], hasMore: false })))
+    await scene.run(planOf(createScriptedSource({ changes: [upsert('a', { one: 1 })], hasMore: true, nextState: 1 }, { changes: [upsert('b', { one: 1, two: 2 })], hasMore: false })))
     expect((await scene.store.databases())[0]!.columns.map(({ name }) => name)).toEqual(['one', 'two'])
   })
 
@@ -322,7 +322,7 @@ describe('schemas and drift', () => {
     })
     // One page is read ahead, so a member is known from the page after the next.
     const page = (at: number, record: JsonObject) => ({ changes: [upsert(`${at}`, record)], hasMore: at < 5, nextState: at })
-    await scene.run(planOf(scripted(page(1, { n: 1 }), page(2, { n: 1 }), page(3, { n: 2 }), page(4, { n: 'two', m: null }), page(5, { n: 3 }))), { store })
+    await scene.run(planOf(createScriptedSource(page(1, { n: 1 }), page(2, { n: 1 }), page(3, { n: 2 }), page(4, { n: 'two', m: null }), page(5, { n: 3 }))), { store })
     expect(told).toEqual([['n: integer'], ['n: integer'], undefined, ['n: integer or string', 'm: '], undefined])
   })
 

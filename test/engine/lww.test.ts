@@ -1,15 +1,15 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Change, Page } from '../../src/contract/index.ts'
 import type { SyncPlan } from '../../src/engine/sync-plan.ts'
-import { counts, planOf, remove, Scene, scripted, upsert } from './scene.ts'
+import { counts, planOf, remove, EngineFixture, createScriptedSource, upsert } from './engine-fixture.ts'
 
-let scene: Scene
-beforeEach(async () => void (scene = await Scene.open()))
+let scene: EngineFixture
+beforeEach(async () => void (scene = await EngineFixture.open()))
 afterEach(() => scene.close())
 
 const T = (minute: number): string => `2026-01-01T00:${String(minute).padStart(2, '0')}:00Z`
 const fact = (key: string, version: string, minute?: number): Change => upsert(key, { version }, minute === undefined ? {} : { at: T(minute) })
-const by = (sync: string, ...pages: Array<Page | (() => Promise<Page>)>): SyncPlan => planOf({ ...scripted(...pages), sync })
+const by = (sync: string, ...pages: Array<Page | (() => Promise<Page>)>): SyncPlan => planOf({ ...createScriptedSource(...pages), sync })
 const page = (...changes: Change[]): Page => ({ changes, hasMore: false })
 
 describe('invariant 6: whoever comes later with something older is not believed', () => {
@@ -62,7 +62,7 @@ describe('invariant 6: whoever comes later with something older is not believed'
 describe('two reads that overlap', () => {
   /** The backfill reads; before its page lands, the delta lands a page that it read meanwhile. */
   const overlapping = (first: Page, meanwhile: Page, ...later: Array<Page | (() => Page)>) => {
-    const source = scripted(async () => {
+    const source = createScriptedSource(async () => {
       await scene.start(by('delta', meanwhile))
       return first
     }, ...later)

@@ -2,10 +2,10 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { SyncError, type Page, type SyncContext } from '../../src/contract/index.ts'
 import { Pacer } from '../../src/engine/pacer.ts'
 import type { PacerPlan } from '../../src/engine/sync-plan.ts'
-import { HOUR, planOf, Scene, SECOND, storeWith, WORKER } from './scene.ts'
+import { HOUR, planOf, EngineFixture, SECOND, storeWith, WORKER } from './engine-fixture.ts'
 
-let scene: Scene
-beforeEach(async () => void (scene = await Scene.open()))
+let scene: EngineFixture
+beforeEach(async () => void (scene = await EngineFixture.open()))
 afterEach(() => scene.close())
 
 const pacer = (plan: Partial<PacerPlan> = {}): PacerPlan => ({ name: 'api', allowedRequests: 10, intervalMs: 10 * SECOND, ...plan })
@@ -147,7 +147,7 @@ describe('a pacer', () => {
   test('NX1 where it stands is kept, and the next run goes on from there', async () => {
     const start = scene.clock.now()
     await paced([pacer()], ({ fetch }) => times(3, () => fetch('https://example.com')))
-    expect(await scene.store.pacers(WORKER)).toEqual({ api: start + 2 * SECOND })
+    expect(await scene.store.lastSlotTimes(WORKER)).toEqual({ api: start + 2 * SECOND })
     expect(await paced([pacer()], ({ fetch }) => fetch('https://example.com'), start)).toEqual([3])
   })
 
@@ -197,7 +197,7 @@ describe('a pacer', () => {
   test('NX1 a cycle that fails, or dies, before a page lands has used its slots all the same', async () => {
     const start = scene.clock.now()
     await scene.run(planOf({ pacers: [pacer()], execute: (_, { pacer }) => pacer.wait().then(() => Promise.reject(new SyncError('AUTH_REJECTED', 'no'))) }))
-    expect(await scene.store.pacers(WORKER)).toEqual({ api: start })
+    expect(await scene.store.lastSlotTimes(WORKER)).toEqual({ api: start })
   })
 
   test('a sync without pacers waits for nothing', async () => {

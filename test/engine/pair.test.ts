@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { Worker } from '../../src/config/worker.ts'
+import { Worker } from '../../src/worker/worker.ts'
 import { SyncError, type Page } from '../../src/contract/index.ts'
 import type { SyncPlan } from '../../src/engine/sync-plan.ts'
-import { remove, Scene, upsert, WORKER } from './scene.ts'
+import { remove, EngineFixture, upsert, WORKER } from './engine-fixture.ts'
 
 /** A source with a list and a log of changes; both show what is true when they are asked. */
 class Shop {
@@ -58,10 +58,10 @@ class Shop {
 }
 
 describe('a tracked pair', () => {
-  let scene: Scene
+  let scene: EngineFixture
   let shop: Shop
   beforeEach(async () => {
-    scene = await Scene.open()
+    scene = await EngineFixture.open()
     shop = new Shop()
     for (const [at, key] of ['a', 'b', 'c', 'd', 'e'].entries()) shop.put(key, at)
   })

@@ -1,20 +1,20 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { Worker } from '../../src/config/worker.ts'
+import { Worker } from '../../src/worker/worker.ts'
 import { parseSchedule } from '../../src/config/schedule.ts'
 import type { SyncPlan } from '../../src/engine/sync-plan.ts'
 import { keysetOf, Table } from '../strategies/table.ts'
-import { setState, stateOn } from '../strategies/stage.ts'
-import { HOUR, MINUTE, Scene, SECOND, WORKER } from './scene.ts'
+import { setState, stateOn } from '../strategies/run-strategy.ts'
+import { HOUR, MINUTE, EngineFixture, SECOND, WORKER } from './engine-fixture.ts'
 
 /** A delta that waits fifteen seconds, and the backfill that is to find what it cannot see. */
 describe('a backfill on schedule', () => {
-  let scene: Scene
+  let scene: EngineFixture
   let table: Table
   let worker: Worker
   let plans: { backfill: SyncPlan; delta: SyncPlan }
 
   beforeEach(async () => {
-    scene = await Scene.open()
+    scene = await EngineFixture.open()
     table = new Table(scene.clock)
     worker = new Worker({ name: WORKER })
     const source = { backfill: keysetOf(table), delta: keysetOf(table), anchor: keysetOf(table).anchor }

@@ -2,10 +2,10 @@ import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { SyncError, type Change, type JsonObject, type Lookup, type Page } from '../../src/contract/index.ts'
 import type { SyncPlan } from '../../src/engine/sync-plan.ts'
-import { counts, planOf, remove, Scene, SECOND, upsert } from './scene.ts'
+import { counts, planOf, remove, EngineFixture, SECOND, upsert } from './engine-fixture.ts'
 
-let scene: Scene
-beforeEach(async () => void (scene = await Scene.open()))
+let scene: EngineFixture
+beforeEach(async () => void (scene = await EngineFixture.open()))
 afterEach(() => scene.close())
 
 const T = (minute: number): string => `2026-01-01T00:${String(minute).padStart(2, '0')}:00Z`
@@ -211,7 +211,7 @@ describe('invariant 13: after two undisturbed complete backfills the copy equals
 
   test.each([['without a lookup', false], ['with a lookup', true]])('%s', async (_, hasLookup) => {
     await fc.assert(fc.asyncProperty(history, source, fc.constantFrom(0, 10 * SECOND), async (before, listed, lagMs) => {
-      const world = await Scene.open()
+      const world = await EngineFixture.open()
       try {
         for (const { by, changes } of before) {
           const owner = by === 'stranger' ? 'stranger' : 'pair'

@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { Worker } from '../../src/config/worker.ts'
+import { Worker } from '../../src/worker/worker.ts'
 import { SyncError, type Execute, type Page, type SyncContext } from '../../src/contract/index.ts'
 import type { SyncPlan } from '../../src/engine/sync-plan.ts'
-import { counts, HOUR, listing, MINUTE, planOf, ref, Scene, scripted, upsert, WORKER } from './scene.ts'
+import { counts, HOUR, listing, MINUTE, planOf, ref, EngineFixture, createScriptedSource, upsert, WORKER } from './engine-fixture.ts'
 
-let scene: Scene
-beforeEach(async () => void (scene = await Scene.open()))
+let scene: EngineFixture
+beforeEach(async () => void (scene = await EngineFixture.open()))
 afterEach(() => scene.close())
 
 const full = (keys: string[], more: Partial<Page> = {}): Page => ({ changes: keys.map((key) => upsert(key)), hasMore: false, ...more })
@@ -22,8 +22,8 @@ describe('the sweep', () => {
   })
 
   test('an incremental cycle deletes nothing that it did not return', async () => {
-    await scene.run(planOf(scripted(full(['a', 'b']))))
-    await scene.run(planOf(scripted(full(['a']))))
+    await scene.run(planOf(createScriptedSource(full(['a', 'b']))))
+    await scene.run(planOf(createScriptedSource(full(['a']))))
     expect(await scene.keys()).toEqual(['a', 'b'])
   })
 
@@ -42,22 +42,22 @@ describe('the sweep', () => {
 
   test('XE2 what a cycle that was given up had seen does not count for the next', async () => {
     await scene.run(replace(listing(['a', 'b', 'c'], ['d'])))
-    await scene.run(replace(scripted(full(['a'], { hasMore: true, nextState: 1 }), new SyncError('AUTH_REJECTED', 'no')).execute))
-    await scene.run(replace(scripted(full(['b', 'c', 'd'])).execute), { fresh: true })
+    await scene.run(replace(createScriptedSource(full(['a'], { hasMore: true, nextState: 1 }), new SyncError('AUTH_REJECTED', 'no')).execute))
+    await scene.run(replace(createScriptedSource(full(['b', 'c', 'd'])).execute), { fresh: true })
     expect(await scene.keys()).toEqual(['b', 'c', 'd'])
   })
 
   test('a record in quarantine is still listed: its row is not swept', async () => {
     await scene.run(replace(listing(['a', 'b', 'c'])))
-    const result = await scene.run(replace(scripted({ changes: [upsert('a'), upsert('b', { n: Number.NaN })], hasMore: false }).execute))
+    const result = await scene.run(replace(createScriptedSource({ changes: [upsert('a'), upsert('b', { n: Number.NaN })], hasMore: false }).execute))
     expect(result.counts).toEqual(counts({ unchanged: 1, quarantined: 1, swept: 1 }))
     expect(await scene.keys()).toEqual(['a', 'b'])
   })
 
   test('a database that the sync does not name is not swept by it', async () => {
     const both = { databases: [{ name: 'things' }, { name: 'parts' }] }
-    await scene.run(replace(scripted({ changes: [upsert('a'), upsert('b'), upsert('p', {}, { database: 'parts' }), upsert('q', {}, { database: 'parts' })], hasMore: false }).execute, both))
-    await scene.run(replace(scripted({ changes: [upsert('a'), upsert('p', {}, { database: 'parts' })], hasMore: false }).execute, both))
+    await scene.run(replace(createScriptedSource({ changes: [upsert('a'), upsert('b'), upsert('p', {}, { database: 'parts' }), upsert('q', {}, { database: 'parts' })], hasMore: false }).execute, both))
+    await scene.run(replace(createScriptedSource({ changes: [upsert('a'), upsert('p', {}, { database: 'parts' })], hasMore: false }).execute, both))
     expect([await scene.keys(), await scene.keys('parts')]).toEqual([['a'], ['p']])
   })
 })
@@ -66,7 +66,7 @@ describe('the brake: invariant 11', () => {
   beforeEach(() => scene.run(replace(listing(KEYS))))
 
   test('XE3 an empty answer deletes nothing, is told, and the cycle does not count', async () => {
-    const result = await scene.run(replace(scripted(full([])).execute))
+    const result = await scene.run(replace(createScriptedSource(full([])).execute))
     expect(result).toMatchObject({ stopReason: 'blocked', version: 1, error: { code: 'MASS_DELETE', message: expect.stringContaining('10 of the 10') } })
     expect(await scene.keys()).toEqual(KEYS)
     expect(await scene.checkpoint()).toMatchObject({ version: 1, inflight: null, failures: 1 })
@@ -74,19 +74,19 @@ describe('the brake: invariant 11', () => {
   })
 
   test('XE4 more than half missing deletes nothing, and what was listed has landed', async () => {
-    const result = await scene.run(replace(scripted(full([...KEYS.slice(0, 4), 'new'])).execute))
+    const result = await scene.run(replace(createScriptedSource(full([...KEYS.slice(0, 4), 'new'])).execute))
     expect(result).toMatchObject({ stopReason: 'blocked', counts: counts({ created: 1, unchanged: 4 }), error: { code: 'MASS_DELETE' } })
     expect(await scene.keys()).toEqual([...KEYS, 'new'])
   })
 
   test('XE4 exactly the allowed share may go', async () => {
-    expect(await scene.run(replace(scripted(full(KEYS.slice(0, 5))).execute))).toMatchObject({ stopReason: 'complete', counts: { swept: 5 } })
+    expect(await scene.run(replace(createScriptedSource(full(KEYS.slice(0, 5))).execute))).toMatchObject({ stopReason: 'complete', counts: { swept: 5 } })
   })
 
   test('XE4 the share is the sync’s own to set', async () => {
     const strict = { sweep: { maxShare: 0.1, allowEmpty: false } }
-    expect(await scene.run(replace(scripted(full(KEYS.slice(0, 8))).execute, strict))).toMatchObject({ stopReason: 'blocked' })
-    expect(await scene.run(replace(scripted(full(KEYS.slice(0, 9))).execute, strict))).toMatchObject({ stopReason: 'complete', counts: { swept: 1 } })
+    expect(await scene.run(replace(createScriptedSource(full(KEYS.slice(0, 8))).execute, strict))).toMatchObject({ stopReason: 'blocked' })
+    expect(await scene.run(replace(createScriptedSource(full(KEYS.slice(0, 9))).execute, strict))).toMatchObject({ stopReason: 'complete', counts: { swept: 1 } })
   })
 
   test('XE5 a source that is really empty is not stuck: confirmed once, everything goes', async () => {
@@ -103,7 +103,7 @@ describe('the brake: invariant 11', () => {
   })
 
   test('a braked cycle of many pages starts over with its first page', async () => {
-    const source = scripted(full(['k0'], { hasMore: true, nextState: 2 }), full(['k1']), full(KEYS))
+    const source = createScriptedSource(full(['k0'], { hasMore: true, nextState: 2 }), full(['k1']), full(KEYS))
     await scene.run(replace(source.execute))
     expect(await scene.run(replace(source.execute))).toMatchObject({ stopReason: 'complete', resumed: false })
     expect(source.asked).toEqual([undefined, 2, undefined])
@@ -128,12 +128,12 @@ describe('the scope: who asks, and what may be seen', () => {
   })
 
   test('XE11 a scope that changes in the middle of a cycle is the changed one', async () => {
-    const source = scripted(full(KEYS.slice(0, 5), { scope: 'admin', hasMore: true, nextState: 1 }), full(KEYS.slice(5, 9), { scope: 'intern' }))
+    const source = createScriptedSource(full(KEYS.slice(0, 5), { scope: 'admin', hasMore: true, nextState: 1 }), full(KEYS.slice(5, 9), { scope: 'intern' }))
     expect(await scene.run(replace(source.execute))).toMatchObject({ stopReason: 'blocked', error: { code: 'SCOPE_CHANGED' } })
   })
 
   test('XE11 a scope told on the first page holds for the pages after it', async () => {
-    const source = scripted(full(KEYS.slice(0, 5), { scope: 'admin', hasMore: true, nextState: 1 }), full(KEYS.slice(5, 9)))
+    const source = createScriptedSource(full(KEYS.slice(0, 5), { scope: 'admin', hasMore: true, nextState: 1 }), full(KEYS.slice(5, 9)))
     expect(await scene.run(replace(source.execute))).toMatchObject({ stopReason: 'complete', counts: { swept: 1 } })
   })
 
@@ -165,8 +165,8 @@ describe('two syncs of one database', () => {
   }
 
   test('N14 N15 N16 both write it, and each keeps a state of its own', async () => {
-    const backfill = scripted(full(['a'], { hasMore: true, nextState: 'page 2' }), full(['b']))
-    const delta = scripted(full(['c'], { nextState: { since: 1 } }), full(['d'], { nextState: { since: 2 } }))
+    const backfill = createScriptedSource(full(['a'], { hasMore: true, nextState: 'page 2' }), full(['b']))
+    const delta = createScriptedSource(full(['c'], { nextState: { since: 1 } }), full(['d'], { nextState: { since: 2 } }))
     const worker = declare({ backfill: backfill.execute, delta: delta.execute })
     await scene.run(worker.plan('delta'))
     await scene.run(worker.plan('backfill'))
@@ -186,7 +186,7 @@ describe('two syncs of one database', () => {
 
   test('XE6 F7 invariant 5: what the delta lands while the backfill pages is not swept', async () => {
     const worker: Worker = declare({
-      backfill: scripted(full(['a', 'b', 'c', 'e', 'gone']), full(['a', 'b'], { hasMore: true, nextState: 1 }), async () => {
+      backfill: createScriptedSource(full(['a', 'b', 'c', 'e', 'gone']), full(['a', 'b'], { hasMore: true, nextState: 1 }), async () => {
         await scene.start(worker.plan('delta'))
         return full(['c'])
       }).execute,

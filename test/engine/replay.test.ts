@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { replay, type ReplayOptions, type Replayed } from '../../src/engine/replay.ts'
+import { replayQuarantinedRecords, type ReplayOptions, type ReplayResult } from '../../src/engine/replay-quarantine.ts'
 import type { Change, JsonObject } from '../../src/contract/index.ts'
 import type { SyncPlan } from '../../src/engine/sync-plan.ts'
-import { DATABASE, MINUTE, planOf, ref, remove, Scene, scripted, upsert } from './scene.ts'
+import { DATABASE, MINUTE, planOf, ref, remove, EngineFixture, createScriptedSource, upsert } from './engine-fixture.ts'
 
-let scene: Scene
+let scene: EngineFixture
 beforeEach(async () => {
-  scene = await Scene.open()
+  scene = await EngineFixture.open()
 })
 afterEach(() => scene.close())
 
@@ -14,7 +14,7 @@ afterEach(() => scene.close())
 let lettersMax = 3
 const short = (record: JsonObject): string | null => (String(record['name']).length > lettersMax ? 'name is too long' : null)
 const plan = (sync: string, changes: Change[], more: Partial<SyncPlan> = {}): SyncPlan => ({
-  ...planOf({ sync, databases: [{ name: DATABASE, validate: short }], execute: scripted({ changes, hasMore: false, nextState: 1 }).execute }), ...more,
+  ...planOf({ sync, databases: [{ name: DATABASE, validate: short }], execute: createScriptedSource({ changes, hasMore: false, nextState: 1 }).execute }), ...more,
 })
 const run = async (of: SyncPlan): Promise<void> => {
   scene.clock.step(MINUTE)
@@ -22,8 +22,8 @@ const run = async (of: SyncPlan): Promise<void> => {
 }
 const again = async (of: SyncPlan, options: Partial<ReplayOptions> = {}): Promise<Record<string, string>> => {
   scene.clock.step(MINUTE)
-  const replayed: Replayed[] = await replay(of, { store: scene.store, ports: scene.ports, holder: 'hand', actor: 'ana', ...options })
-  return Object.fromEntries(replayed.map(({ entry, fate }) => [entry.key ?? '', fate]))
+  const replayed: ReplayResult[] = await replayQuarantinedRecords(of, { store: scene.store, ports: scene.ports, holder: 'hand', actor: 'ana', ...options })
+  return Object.fromEntries(replayed.map(({ entry, outcome: fate }) => [entry.key ?? '', fate]))
 }
 
 describe('what was set apart', () => {
@@ -34,15 +34,15 @@ describe('what was set apart', () => {
   test('XD24 lands when it passes now, exactly as it was; what does not stays, with its time and the new reason', async () => {
     const delta = plan('delta', [upsert('a', { name: 'Anna', n: 9007199254740993n }, { cursor: '7' }), upsert('b', { name: 'Bartholomew' }), upsert('ok', { name: 'Eva' })])
     await run(delta)
-    const before = await scene.store.quarantined()
+    const before = await scene.store.quarantineEntries()
     lettersMax = 5
-    expect(await again(delta, { dry: true })).toEqual({ a: 'landed', b: 'refused' })
+    expect(await again(delta, { dryRun: true })).toEqual({ a: 'landed', b: 'refused' })
     expect(await scene.keys()).toEqual(['ok'])
     const checkpoint = await scene.checkpoint('delta')
     expect(await again(delta)).toEqual({ a: 'landed', b: 'refused' })
     expect((await scene.rows())['a']).toEqual({ name: 'Anna', n: 9007199254740993n })
     expect((await scene.feed()).find(({ key }) => key === 'a')).toMatchObject({ action: 'created', sync: 'delta', cursor: '7' })
-    expect(await scene.store.quarantined()).toEqual(before.filter(({ key }) => key === 'b'))
+    expect(await scene.store.quarantineEntries()).toEqual(before.filter(({ key }) => key === 'b'))
     expect(await scene.checkpoint('delta')).toEqual(checkpoint)
     expect(await again(delta)).toEqual({ b: 'refused' })
   })
@@ -55,11 +55,11 @@ describe('what was set apart', () => {
     await run(plan('backfill', [upsert('newer', { name: 'B' }, at(1)), upsert('older', { name: 'B' }, at(2)), upsert('timeless', { name: 'B' })]))
     lettersMax = 10
     const fates = { newer: 'landed', older: 'landed', timeless: 'superseded', before: 'landed' }
-    expect(await again(delta, { dry: true })).toEqual(fates)
+    expect(await again(delta, { dryRun: true })).toEqual(fates)
     expect(await again(delta)).toEqual(fates)
     const rows = await scene.rows()
     expect(rows).toEqual({ newer: { name: 'delta2' }, older: { name: 'B' }, timeless: { name: 'B' }, before: { name: 'delta' } })
-    expect(await scene.store.quarantined()).toEqual([])
+    expect(await scene.store.quarantineEntries()).toEqual([])
   })
 
   test('invariant 6 a deletion since then wins: of another sync, of a key never seen, and of a sweep', async () => {
@@ -79,7 +79,7 @@ describe('what was set apart', () => {
     lettersMax = 10
     expect(await again(listing([]))).toEqual({ x: 'superseded', y: 'superseded' })
     expect(await scene.keys()).toEqual([])
-    expect(await scene.store.quarantined()).toEqual([])
+    expect(await scene.store.quarantineEntries()).toEqual([])
   })
 
   test('invariant 3 not while the sync is at work; and what was not kept whole is not made up', async () => {
@@ -92,6 +92,6 @@ describe('what was set apart', () => {
     expect(await again(delta, { database: 'elsewhere' })).toEqual({})
     expect(await again(delta)).toEqual({ a: 'landed', nan: 'lost', '': 'lost' })
     expect(await scene.keys()).toEqual(['a'])
-    expect(await scene.store.quarantined()).toHaveLength(2)
+    expect(await scene.store.quarantineEntries()).toHaveLength(2)
   })
 })

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { ERROR_CODES, SyncError, type ErrorCode, type Page, type Store, type SyncContext } from '../../src/contract/index.ts'
-import { counts, HOUR, listing, MINUTE, planOf, ref, Scene, scripted, SECOND, storeWith, upsert } from './scene.ts'
+import { counts, HOUR, listing, MINUTE, planOf, ref, EngineFixture, createScriptedSource, SECOND, storeWith, upsert } from './engine-fixture.ts'
 
-let scene: Scene
-beforeEach(async () => void (scene = await Scene.open()))
+let scene: EngineFixture
+beforeEach(async () => void (scene = await EngineFixture.open()))
 afterEach(() => scene.close())
 
 const END: Page = { changes: [], hasMore: false }
@@ -16,7 +16,7 @@ const rateLimit = (retryAfter: unknown): Error => Object.assign(new Error('slow 
 describe('a page that fails', () => {
   test('XD3 is tried again with growing waits, and the cycle goes on at the same page', async () => {
     const down = new SyncError('SOURCE_UNAVAILABLE', 'down')
-    const source = scripted(more('a', 1), down, down, down, last('b', 2))
+    const source = createScriptedSource(more('a', 1), down, down, down, last('b', 2))
     const waits: number[] = []
     const result = await scene.run(planOf(source), { onProgress: (progress) => progress.kind === 'waiting' && void waits.push(progress.ms) })
     expect(waits).toEqual([1, 2, 4].map((seconds) => seconds * SECOND))
@@ -26,7 +26,7 @@ describe('a page that fails', () => {
   })
 
   test('XD3 so often and no more; then the state stands at the last full page', async () => {
-    const source = scripted(more('a', 1), ...Array.from({ length: 3 }, () => new SyncError('SOURCE_UNAVAILABLE', 'down')))
+    const source = createScriptedSource(more('a', 1), ...Array.from({ length: 3 }, () => new SyncError('SOURCE_UNAVAILABLE', 'down')))
     const result = await scene.run(planOf({ ...source, limits: { retriesMax: 2 } }))
     expect(result).toMatchObject({ stopReason: 'error', pages: 1, retries: 2, error: { code: 'SOURCE_UNAVAILABLE' } })
     expect(source.asked).toHaveLength(4)
@@ -35,13 +35,13 @@ describe('a page that fails', () => {
 
   test('XD3 each page has tries of its own', async () => {
     const down = new SyncError('SOURCE_UNAVAILABLE', 'down')
-    const source = scripted(down, more('a', 1), down, more('b', 2), down, last('c'))
+    const source = createScriptedSource(down, more('a', 1), down, more('b', 2), down, last('c'))
     expect(await scene.run(planOf({ ...source, limits: { retriesMax: 1 } }))).toMatchObject({ stopReason: 'complete', retries: 3 })
   })
 
   test('F11 the wait is what the server asks or the backoff, whichever is longer', async () => {
     const limited = (ms: number) => new SyncError('RATE_LIMITED', 'slow down', { retryAfterMs: ms })
-    const source = scripted(limited(20 * SECOND), limited(100), limited(100), last('a'))
+    const source = createScriptedSource(limited(20 * SECOND), limited(100), limited(100), last('a'))
     const waits: number[] = []
     await scene.run(planOf(source), { onProgress: (progress) => progress.kind === 'waiting' && void waits.push(progress.ms) })
     expect(waits).toEqual([20 * SECOND, 2 * SECOND, 4 * SECOND])
@@ -50,7 +50,7 @@ describe('a page that fails', () => {
   test('F11 the wait is jittered, so that many do not come back at once', async () => {
     const waits: number[] = []
     for (const chance of [0, 0.999]) {
-      const source = scripted(new SyncError('SOURCE_UNAVAILABLE', 'down'), last('a'))
+      const source = createScriptedSource(new SyncError('SOURCE_UNAVAILABLE', 'down'), last('a'))
       await scene.run(planOf(source), {
         ports: { ...scene.ports, random: { next: () => chance } }, onProgress: (progress) => progress.kind === 'waiting' && void waits.push(progress.ms),
       })
@@ -61,11 +61,11 @@ describe('a page that fails', () => {
   const remedies = Object.entries(ERROR_CODES).map(([code, { remedy }]) => [code as ErrorCode, remedy] as const)
     .filter(([code]) => !['CURSOR_REJECTED', 'CANCELLED'].includes(code))
   test.each(remedies.filter(([, remedy]) => remedy === 'retry' || remedy === 'wait'))('%s is worth another try', async (code) => {
-    const source = scripted(new SyncError(code, 'once'), last('a'))
+    const source = createScriptedSource(new SyncError(code, 'once'), last('a'))
     expect(await scene.run(planOf(source))).toMatchObject({ stopReason: 'complete', retries: 1 })
   })
   test.each(remedies.filter(([, remedy]) => remedy !== 'retry' && remedy !== 'wait'))('%s, whose remedy is %s, is not asked again', async (code) => {
-    const source = scripted(new SyncError(code, 'once'), last('a'))
+    const source = createScriptedSource(new SyncError(code, 'once'), last('a'))
     expect(await scene.run(planOf(source))).toMatchObject({ pages: 0, retries: 0, error: { code, advice: ERROR_CODES[code].advice } })
     expect(source.asked).toHaveLength(1)
   })
@@ -95,18 +95,18 @@ describe('what a server asks to wait', () => {
     [7, 7 * SECOND], ['7', 7 * SECOND], [0.5, SECOND], [0, SECOND], [-5, SECOND], [Number.NaN, SECOND], [Number.POSITIVE_INFINITY, SECOND],
     ['soon', SECOND], [undefined, SECOND], [null, SECOND], [{}, SECOND],
   ])('XD1 a RateLimitError with retryAfter %s waits %i ms: garbage means the usual backoff', async (retryAfter, ms) => {
-    const source = scripted(failing(rateLimit(retryAfter)), last('a'))
+    const source = createScriptedSource(failing(rateLimit(retryAfter)), last('a'))
     expect(await scene.run(planOf(source))).toMatchObject({ stopReason: 'complete', waitedMs: ms })
   })
 
   test('XD1 ten years are a day', async () => {
     const start = scene.clock.now()
-    const result = await scene.run(planOf(scripted(failing(rateLimit(10 * 365 * 86_400)))))
+    const result = await scene.run(planOf(createScriptedSource(failing(rateLimit(10 * 365 * 86_400)))))
     expect(result).toMatchObject({ stopReason: 'error', error: { code: 'RATE_LIMITED' }, retryAt: start + 24 * HOUR })
   })
 
   test('a wait too long to stay for ends the cycle at once, and says when to come back', async () => {
-    const source = scripted(more('a', 1), failing(rateLimit(600)), last('b'))
+    const source = createScriptedSource(more('a', 1), failing(rateLimit(600)), last('b'))
     const start = scene.clock.now()
     const result = await scene.run(planOf({ ...source, limits: { waitMaxMs: MINUTE } }))
     expect(result).toMatchObject({ stopReason: 'error', pages: 1, retries: 0, endedAt: start, retryAt: start + 10 * MINUTE, error: { code: 'RATE_LIMITED' } })
@@ -123,7 +123,7 @@ describe('what a server asks to wait', () => {
     }
     expect(waits).toEqual([1, 5, 30, 120, 120, 120])
     expect(await scene.checkpoint()).toMatchObject({ failures: 6, lastError: { code: 'AUTH_REJECTED', at: scene.clock.now() } })
-    await scene.run(planOf(scripted(END)))
+    await scene.run(planOf(createScriptedSource(END)))
     expect(await scene.checkpoint()).toMatchObject({ failures: 0, lastError: null, retryAt: null })
     expect((await scene.run(plan)).retryAt).toBe(scene.clock.now() + MINUTE)
   })
@@ -143,7 +143,7 @@ describe('what a server asks to wait', () => {
 describe('a source that does not come back', () => {
   test('XD9 XC2 the cycle ends at the deadline, and what comes late is never looked at', async () => {
     let answer!: (page: Page) => void
-    const source = scripted(more('a', 1), () => new Promise<Page>((resolve) => (answer = resolve)))
+    const source = createScriptedSource(more('a', 1), () => new Promise<Page>((resolve) => (answer = resolve)))
     const start = scene.clock.now()
     const result = await scene.run(planOf({ ...source, limits: { deadlineMs: 30 * SECOND, retriesMax: 0 } }))
     expect(result).toMatchObject({ stopReason: 'error', pages: 1, error: { code: 'SOURCE_TIMEOUT' } })
@@ -151,14 +151,14 @@ describe('a source that does not come back', () => {
     expect(source.contexts[1]!.signal.aborted).toBe(true)
     expect(await scene.checkpoint()).toMatchObject({ heldBy: null, inflight: { page: 1 } })
     answer(last('late', 99))
-    await scene.run(planOf(scripted(last('b', 2))))
+    await scene.run(planOf(createScriptedSource(last('b', 2))))
     expect(await scene.keys()).toEqual(['a', 'b'])
     expect((await scene.checkpoint()).committed).toBe('2')
   })
 
   test('XC2 a late answer does not stand in for the one asked again', async () => {
     let late!: (page: Page) => void
-    const source = scripted(() => new Promise<Page>((resolve) => (late = resolve)), async (_, { clock }) => {
+    const source = createScriptedSource(() => new Promise<Page>((resolve) => (late = resolve)), async (_, { clock }) => {
       expect(source.contexts[0]!.signal.reason).toMatchObject({ code: 'SOURCE_TIMEOUT' })
       await clock.sleep(SECOND)
       late(last('late'))
@@ -171,7 +171,7 @@ describe('a source that does not come back', () => {
 
   test('a schema that does not come back is held to the deadline too', async () => {
     const databases = [{ name: 'things', validate: () => new Promise<null>(() => {}) }]
-    const result = await scene.run(planOf({ ...scripted(last('a')), databases, limits: { deadlineMs: 30 * SECOND, retriesMax: 0 } }))
+    const result = await scene.run(planOf({ ...createScriptedSource(last('a')), databases, limits: { deadlineMs: 30 * SECOND, retriesMax: 0 } }))
     expect(result).toMatchObject({ stopReason: 'error', error: { code: 'SOURCE_TIMEOUT' } })
   })
 
@@ -193,7 +193,7 @@ describe('a source that does not come back', () => {
 })
 
 /** Each call of the method first meets the next of these; null lets it through. */
-function meeting<M extends 'commit' | 'begin' | 'acquire' | 'renew' | 'takeSlots'>(method: M, ...faults: Array<((call: () => Promise<unknown>) => Promise<unknown>) | null>): Store {
+function meeting<M extends 'commit' | 'beginCycle' | 'acquire' | 'renew' | 'takeSlots'>(method: M, ...faults: Array<((call: () => Promise<unknown>) => Promise<unknown>) | null>): Store {
   return storeWith(scene.store, {
     [method]: (...args: unknown[]) => {
       const call = (): Promise<unknown> => (scene.store[method] as (...args: unknown[]) => Promise<unknown>)(...args)
@@ -212,8 +212,8 @@ const answerLost = async (call: () => Promise<unknown>): Promise<never> => {
 }
 
 describe('a store that is busy', () => {
-  test.each(['acquire', 'begin', 'takeSlots', 'commit'] as const)('XB8 at %s is asked again, and the page is not', async (method) => {
-    const source = scripted(more('a', 1), last('b', 2))
+  test.each(['acquire', 'beginCycle', 'takeSlots', 'commit'] as const)('XB8 at %s is asked again, and the page is not', async (method) => {
+    const source = createScriptedSource(more('a', 1), last('b', 2))
     const paced = async (state: unknown, context: SyncContext): Promise<Page> => (await context.pacer.wait(), source.execute(state as never, context) as Promise<Page>)
     const result = await scene.run(planOf({ execute: paced, pacers: [{ name: 'api', allowedRequests: 1, intervalMs: 1 }] }), { store: meeting(method, busy, busy, busy) })
     expect(result).toMatchObject({ stopReason: 'complete', pages: 2, retries: 3, counts: counts({ created: 2 }) })
@@ -222,7 +222,7 @@ describe('a store that is busy', () => {
   })
 
   test('XB8 for ever fails the cycle after a bounded number of tries', async () => {
-    const source = scripted(last('a', 1))
+    const source = createScriptedSource(last('a', 1))
     let tries = 0
     const store = storeWith(scene.store, { commit: () => (tries++, busy()) })
     expect(await scene.run(planOf(source), { store })).toMatchObject({ stopReason: 'error', error: { code: 'STORE_BUSY' } })
@@ -232,7 +232,7 @@ describe('a store that is busy', () => {
 
   test('XB6 XB7 full, read-only or gone is not asked again: nothing lands, and reading still works', async () => {
     for (const code of ['STORE_FULL', 'STORE_READONLY', 'STORE_UNAVAILABLE'] as const) {
-      const result = await scene.run(planOf(scripted(last('a', 1))), { store: meeting('commit', failing(new SyncError(code, 'no'))) })
+      const result = await scene.run(planOf(createScriptedSource(last('a', 1))), { store: meeting('commit', failing(new SyncError(code, 'no'))) })
       expect(result).toMatchObject({ stopReason: 'error', retries: 0, error: { code } })
     }
     expect(await scene.checkpoint()).toMatchObject({ version: 0, inflight: { page: 0 } })
@@ -242,7 +242,7 @@ describe('a store that is busy', () => {
 
 describe('a commit whose answer is lost', () => {
   test('XB4 that had landed is found to have landed, and is not landed twice', async () => {
-    const source = scripted(more('a', 1), more('b', 2), last('c', 3))
+    const source = createScriptedSource(more('a', 1), more('b', 2), last('c', 3))
     const result = await scene.run(planOf(source), { store: meeting('commit', answerLost, null, answerLost) })
     expect(result).toMatchObject({ stopReason: 'complete', pages: 3, version: 1 })
     expect(source.asked).toEqual([undefined, 1, 2])
@@ -251,18 +251,18 @@ describe('a commit whose answer is lost', () => {
   })
 
   test('XB4 that had landed as the last page is complete', async () => {
-    const result = await scene.run(planOf(scripted(last('a', 1))), { store: meeting('commit', answerLost) })
-    expect(result).toMatchObject({ stopReason: 'complete', version: 1, position: 1 })
+    const result = await scene.run(planOf(createScriptedSource(last('a', 1))), { store: meeting('commit', answerLost) })
+    expect(result).toMatchObject({ stopReason: 'complete', version: 1, headSequence: 1 })
     expect((await scene.store.audit(ref())).map(({ action }) => action)).toEqual(['complete'])
   })
 
   test('XB4 that had not landed is landed', async () => {
-    const result = await scene.run(planOf(scripted(more('a', 1), last('b', 2))), { store: meeting('commit', lost, lost, null) })
+    const result = await scene.run(planOf(createScriptedSource(more('a', 1), last('b', 2))), { store: meeting('commit', lost, lost, null) })
     expect(result).toMatchObject({ stopReason: 'complete', version: 1, counts: counts({ created: 2 }) })
   })
 
   test('XB5 and never found ends the run as unknown; the next one reads where it stands', async () => {
-    const source = scripted(more('a', 1), last('b', 2), last('b', 2))
+    const source = createScriptedSource(more('a', 1), last('b', 2), last('b', 2))
     const result = await scene.run(planOf(source), { store: meeting('commit', answerLost, ...Array(10).fill(lost)) })
     expect(result).toMatchObject({ stopReason: 'unknown', version: 0, error: { code: 'COMMIT_UNKNOWN' } })
     expect((await scene.checkpoint()).inflight).toMatchObject({ page: 1, state: '1' })
@@ -272,12 +272,12 @@ describe('a commit whose answer is lost', () => {
   })
 
   test('XB4 by a store that is then gone for a while is looked up when it is back', async () => {
-    const result = await scene.run(planOf(scripted(last('a', 1))), { store: meeting('commit', answerLost, gone, gone) })
+    const result = await scene.run(planOf(createScriptedSource(last('a', 1))), { store: meeting('commit', answerLost, gone, gone) })
     expect(result).toMatchObject({ stopReason: 'complete', version: 1 })
   })
 
   test('XB5 by a store that stays gone is unknown too, and not a plain failure', async () => {
-    const result = await scene.run(planOf(scripted(last('a', 1))), { store: meeting('commit', answerLost, ...Array(10).fill(gone)) })
+    const result = await scene.run(planOf(createScriptedSource(last('a', 1))), { store: meeting('commit', answerLost, ...Array(10).fill(gone)) })
     expect(result).toMatchObject({ stopReason: 'unknown', version: 0, error: { code: 'COMMIT_UNKNOWN' } })
     expect(await scene.checkpoint()).toMatchObject({ version: 1, committed: '1' })
   })
@@ -286,12 +286,12 @@ describe('a commit whose answer is lost', () => {
     const store = meeting('commit', async () => {
       const { lease, version } = await holding()
       await scene.store.commit({
-        lease, version, at: scene.clock.now(), move: { kind: 'set', state: '"elsewhere"', actor: 'somebody', reason: 'test' },
-        owner: 'o', landings: [], quarantined: [], columns: {}, readFrom: 0, upstreamToleranceMs: 0,
+        lease, version, at: scene.clock.now(), transition: { kind: 'set', state: '"elsewhere"', actor: 'somebody', reason: 'test' },
+        owner: 'o', landings: [], quarantined: [], columns: {}, readAtSequence: 0, upstreamToleranceMs: 0,
       })
       throw unknown
     })
-    expect(await scene.run(planOf(scripted(last('a', 1))), { store })).toMatchObject({ stopReason: 'error', error: { code: 'VERSION_CONFLICT' } })
+    expect(await scene.run(planOf(createScriptedSource(last('a', 1))), { store })).toMatchObject({ stopReason: 'error', error: { code: 'VERSION_CONFLICT' } })
     expect(await scene.checkpoint()).toMatchObject({ committed: '"elsewhere"' })
     expect(await scene.keys()).toEqual([])
   })
@@ -309,8 +309,8 @@ describe('two runners', () => {
   }
 
   test('XB1 the second is told who holds it, and asks nothing of the source', async () => {
-    const second = scripted(END)
-    const first = scripted(async () => {
+    const second = createScriptedSource(END)
+    const first = createScriptedSource(async () => {
       expect(await scene.start(planOf(second), { holder: 'process-2' })).toMatchObject({
         stopReason: 'held', cycle: null, error: { code: 'LEASE_HELD', message: 'sync is being run by process-1.' },
       })
@@ -321,7 +321,7 @@ describe('two runners', () => {
   })
 
   test('XB1 when both start at once, exactly one runs', async () => {
-    const source = scripted(async (_, { clock }) => {
+    const source = createScriptedSource(async (_, { clock }) => {
       await clock.sleep(SECOND)
       return END
     })
@@ -332,22 +332,22 @@ describe('two runners', () => {
 
   test('a holder known to be dead is not waited for, and one that is not is', async () => {
     await takeOver()
-    const source = scripted(END)
-    expect(await scene.run(planOf(source), { isDead: (holder) => holder !== 'process-2' })).toMatchObject({ stopReason: 'held' })
-    expect(await scene.run(planOf(source), { isDead: (holder) => holder === 'process-2' })).toMatchObject({ stopReason: 'complete' })
+    const source = createScriptedSource(END)
+    expect(await scene.run(planOf(source), { isHolderGone: (holder) => holder !== 'process-2' })).toMatchObject({ stopReason: 'held' })
+    expect(await scene.run(planOf(source), { isHolderGone: (holder) => holder === 'process-2' })).toMatchObject({ stopReason: 'complete' })
   })
 
   test('a cycle that takes long keeps its lease', async () => {
-    const source = scripted(async (_, { clock }) => {
+    const source = createScriptedSource(async (_, { clock }) => {
       await clock.sleep(10 * MINUTE)
-      expect(await scene.start(planOf(scripted(END)), { holder: 'process-2' })).toMatchObject({ stopReason: 'held' })
+      expect(await scene.start(planOf(createScriptedSource(END)), { holder: 'process-2' })).toMatchObject({ stopReason: 'held' })
       return last('a')
     })
     expect(await scene.run(planOf({ ...source, limits: { deadlineMs: HOUR, leaseTtlMs: MINUTE } }))).toMatchObject({ stopReason: 'complete' })
   })
 
   test('XA11 invariant 3: one that slept past its lease lands nothing after the takeover', async () => {
-    const source = scripted(more('a', 1), async () => {
+    const source = createScriptedSource(more('a', 1), async () => {
       await takeOver()
       return last('zombie', 99)
     })
@@ -366,14 +366,14 @@ describe('two runners', () => {
       await takeOver()
       scene.clock.step(2 * MINUTE)
     }
-    const between = scripted(async () => {
+    const between = createScriptedSource(async () => {
       await freeze()
       return more('a', 1)
     }, END)
     expect(await scene.run(planOf(between), { fetch })).toMatchObject({ stopReason: 'lease_lost' })
     expect(between.asked).toHaveLength(1)
     scene.clock.step(2 * HOUR)
-    const within = scripted(async (_, context) => {
+    const within = createScriptedSource(async (_, context) => {
       await context.fetch('http://source/1')
       await freeze()
       await context.fetch('http://source/2')
@@ -384,7 +384,7 @@ describe('two runners', () => {
   })
 
   test('XA11 one that was frozen past its lease, and whom nobody took over from, goes on', async () => {
-    const source = scripted(async () => {
+    const source = createScriptedSource(async () => {
       scene.clock.step(2 * MINUTE)
       return more('a', 1)
     }, END)
@@ -392,17 +392,17 @@ describe('two runners', () => {
   })
 
   test('XA11 one that is taken over before it begins does not begin', async () => {
-    const store = meeting('begin', async (call) => {
+    const store = meeting('beginCycle', async (call) => {
       await takeOver()
       return call()
     })
-    const source = scripted(END)
+    const source = createScriptedSource(END)
     expect(await scene.run(planOf(source), { store })).toMatchObject({ stopReason: 'lease_lost', cycle: null })
     expect(source.asked).toHaveLength(0)
   })
 
   test('XB15 a lease that was taken over stops the page in flight, which is not landed', async () => {
-    const source = scripted(async (_, { clock, signal }) => {
+    const source = createScriptedSource(async (_, { clock, signal }) => {
       await takeOver()
       await clock.sleep(30 * MINUTE, signal)
       return last('a')
@@ -415,7 +415,7 @@ describe('two runners', () => {
   })
 
   test('XB15 a lease that cannot be renewed in its time stops the page in flight', async () => {
-    const source = scripted(async (_, { clock, signal }) => {
+    const source = createScriptedSource(async (_, { clock, signal }) => {
       await clock.sleep(30 * MINUTE, signal)
       return last('a')
     })
@@ -427,7 +427,7 @@ describe('two runners', () => {
   })
 
   test('XB15 one renewal that fails is no reason to stop', async () => {
-    const source = scripted(async (_, { clock, signal }) => {
+    const source = createScriptedSource(async (_, { clock, signal }) => {
       await clock.sleep(5 * MINUTE, signal)
       return last('a')
     })
@@ -435,11 +435,11 @@ describe('two runners', () => {
   })
 
   test('XB3 invariant 2: a checkpoint that moved meanwhile stops the run; nothing is overwritten, and it is not tried again', async () => {
-    const source = scripted(async () => {
+    const source = createScriptedSource(async () => {
       const { lease, version } = await holding()
       await scene.store.commit({
-        lease, version, at: scene.clock.now(), move: { kind: 'set', state: '"set by hand"', actor: 'somebody', reason: 'test' },
-        owner: 'o', landings: [], quarantined: [], columns: {}, readFrom: 0, upstreamToleranceMs: 0,
+        lease, version, at: scene.clock.now(), transition: { kind: 'set', state: '"set by hand"', actor: 'somebody', reason: 'test' },
+        owner: 'o', landings: [], quarantined: [], columns: {}, readAtSequence: 0, upstreamToleranceMs: 0,
       })
       return last('a', 'from the cycle')
     })
@@ -452,7 +452,7 @@ describe('two runners', () => {
 
   test('XB2 safety does not depend on clocks: a runner whose clock is an hour behind cannot land after a takeover', async () => {
     const behind = { ...scene.ports, clock: { now: () => scene.clock.now() - HOUR, sleep: scene.clock.sleep.bind(scene.clock) } }
-    const source = scripted(more('a', 1), async () => {
+    const source = createScriptedSource(more('a', 1), async () => {
       const taken = await scene.store.acquire(ref(), { holder: 'process-2', ttlMs: MINUTE, at: scene.clock.now() })
       expect(taken.kind).toBe('acquired')
       return last('zombie')

@@ -1,18 +1,18 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { Worker } from '../../src/config/worker.ts'
+import { Worker } from '../../src/worker/worker.ts'
 import type { Change, SchemaMode } from '../../src/contract/index.ts'
-import { replay } from '../../src/engine/replay.ts'
+import { replayQuarantinedRecords } from '../../src/engine/replay-quarantine.ts'
 import type { SyncPlan } from '../../src/engine/sync-plan.ts'
-import { DATABASE, MINUTE, planOf, Scene, scripted, upsert } from './scene.ts'
+import { DATABASE, MINUTE, planOf, EngineFixture, createScriptedSource, upsert } from './engine-fixture.ts'
 
-let scene: Scene
+let scene: EngineFixture
 beforeEach(async () => {
-  scene = await Scene.open()
+  scene = await EngineFixture.open()
 })
 afterEach(() => scene.close())
 
 function plan(schemaChanges: SchemaMode, ...changes: Change[]): SyncPlan {
-  return planOf({ sync: 'list', databases: [{ name: DATABASE, schemaChanges }], execute: scripted({ changes, hasMore: false, nextState: 1 }).execute })
+  return planOf({ sync: 'list', databases: [{ name: DATABASE, schemaChanges }], execute: createScriptedSource({ changes, hasMore: false, nextState: 1 }).execute })
 }
 
 async function change(member: string, type: string): Promise<void> {
@@ -40,21 +40,21 @@ describe('records that their columns do not fit', () => {
     expect(await scene.keys()).toEqual(['a'])
     const again = async (): Promise<unknown> => {
       scene.clock.step(MINUTE)
-      return (await replay(strict, { store: scene.store, ports: scene.ports, holder: 'hand', actor: 'ana' })).map(({ fate, message }) => [fate, message])
+      return (await replayQuarantinedRecords(strict, { store: scene.store, ports: scene.ports, holder: 'hand', actor: 'ana' })).map(({ outcome: fate, message }) => [fate, message])
     }
     expect(await again()).toEqual([['refused', 'age is text, and its column bigint']])
-    expect(await scene.store.quarantined()).toHaveLength(1)
+    expect(await scene.store.quarantineEntries()).toHaveLength(1)
     await change('age', 'text')
     expect(await again()).toEqual([['landed', '']])
     expect(await scene.rows()).toEqual({ a: { age: 1 }, b: { age: 'old' } })
     expect((await scene.feed()).at(-1)).toMatchObject({ key: 'b', cursor: '7', upstreamAt: '2026-01-02T00:00:00.000000Z' })
-    expect(await scene.store.quarantined()).toEqual([])
+    expect(await scene.store.quarantineEntries()).toEqual([])
   })
 
   test('a worker says it for each database, and not anything else', () => {
     const worker = new Worker({ name: 'w' })
     const database = worker.database('people', { schemaChanges: 'freeze' })
-    worker.sync('list', { database, mode: 'replace', execute: scripted({ changes: [], hasMore: false, nextState: 1 }).execute })
+    worker.sync('list', { database, mode: 'replace', execute: createScriptedSource({ changes: [], hasMore: false, nextState: 1 }).execute })
     expect(worker.plan('list').databases).toMatchObject([{ name: 'people', schemaChanges: 'freeze' }])
     worker.database('desks', { schema: 'quarantine' })
     worker.sync('desks', { database: 'desks', mode: 'incremental', schedule: 'manual', execute: async () => ({ changes: [], hasMore: false }) })

@@ -1,23 +1,23 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { SyncError } from '../../src/contract/index.ts'
-import { planOf, Scene, scripted, storeWith, upsert } from './scene.ts'
+import { planOf, EngineFixture, createScriptedSource, storeWith, upsert } from './engine-fixture.ts'
 
-let scene: Scene
+let scene: EngineFixture
 beforeEach(async () => {
-  scene = await Scene.open()
+  scene = await EngineFixture.open()
 })
 afterEach(() => scene.close())
 
 test('XB12 a stored state that cannot be read stops the sync: it is never taken for no state, and nobody is asked', async () => {
-  const first = scripted({ changes: [upsert('a')], hasMore: false, nextState: { at: 1 } })
+  const first = createScriptedSource({ changes: [upsert('a')], hasMore: false, nextState: { at: 1 } })
   await scene.run(planOf({ execute: first.execute }))
   const spoiled = storeWith(scene.store, {
-    begin: async (lease, request) => {
-      const begun = (await scene.store.begin(lease, request))!
+    beginCycle: async (lease, request) => {
+      const begun = (await scene.store.beginCycle(lease, request))!
       return { ...begun, inflight: { ...begun.inflight, state: '{"at":1 canary' } }
     },
   })
-  const second = scripted({ changes: [], hasMore: false, nextState: { at: 2 } })
+  const second = createScriptedSource({ changes: [], hasMore: false, nextState: { at: 2 } })
   const result = await scene.run(planOf({ execute: second.execute }), { store: spoiled })
   expect(result.error?.code).toBe('STATE_UNREADABLE')
   expect(result.error?.message).not.toContain('canary')
@@ -29,11 +29,11 @@ test('XA4 there is nothing between rows and state to crash in: one call carries 
   const calls: string[] = []
   const watched = storeWith(scene.store, {
     commit: async (commit) => {
-      calls.push(`${commit.landings.length} rows with ${commit.move.kind}`)
+      calls.push(`${commit.landings.length} rows with ${commit.transition.kind}`)
       return scene.store.commit({ ...commit, version: commit.version + 1 })
     },
   })
-  const { execute } = scripted({ changes: [upsert('a'), upsert('b')], hasMore: false, nextState: { at: 1 } })
+  const { execute } = createScriptedSource({ changes: [upsert('a'), upsert('b')], hasMore: false, nextState: { at: 1 } })
   expect((await scene.run(planOf({ execute }), { store: watched })).error?.code).toBe('VERSION_CONFLICT')
   expect(calls).toEqual(['2 rows with complete'])
   expect(await scene.keys()).toEqual([])
@@ -41,7 +41,7 @@ test('XA4 there is nothing between rows and state to crash in: one call carries 
 })
 
 test('XE11 a scope told on the first page alone is not forgotten when the cycle is interrupted after it', async () => {
-  const source = scripted(
+  const source = createScriptedSource(
     { changes: [upsert('a'), upsert('b')], hasMore: true, nextState: 1, scope: 'account 1' },
     new Error('away'),
     { changes: [upsert('c')], hasMore: false },
@@ -61,12 +61,12 @@ test('a lost answer to acquire does not lock a cycle out of its own lease', asyn
       return taken
     },
   })
-  const { execute } = scripted({ changes: [upsert('a')], hasMore: false })
+  const { execute } = createScriptedSource({ changes: [upsert('a')], hasMore: false })
   expect((await scene.run(planOf({ execute }), { store: forgetful })).stopReason).toBe('complete')
 })
 
 test('a record that is bad, and told again well on the same page, is landed and not in quarantine', async () => {
-  const { execute } = scripted({ changes: [upsert('a', { n: Number.NaN }), upsert('a', { n: 1 }), upsert('b', { n: Number.NaN })], hasMore: false })
+  const { execute } = createScriptedSource({ changes: [upsert('a', { n: Number.NaN }), upsert('a', { n: 1 }), upsert('b', { n: Number.NaN })], hasMore: false })
   expect((await scene.run(planOf({ execute }))).counts).toMatchObject({ created: 1, quarantined: 1 })
-  expect((await scene.store.quarantined()).map(({ key }) => key)).toEqual(['b'])
+  expect((await scene.store.quarantineEntries()).map(({ key }) => key)).toEqual(['b'])
 })

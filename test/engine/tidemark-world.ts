@@ -1,10 +1,10 @@
 import type { Change, Execute, Mode, Page, Store } from '../../src/contract/index.ts'
 import type * as engine from '../../src/engine/cycle.ts'
 import type * as strategies from '../../src/strategies/index.ts'
-import { Stream } from '../../src/testing/simulation/random.ts'
-import { canonicalInstant } from '../../src/values/instant.ts'
+import { RandomStream } from '../../src/testing/simulation/random-stream.ts'
+import { canonicalizeInstant } from '../../src/values/instant.ts'
 import { Table, type TableRow } from '../strategies/table.ts'
-import { planOf, Scene, storeWith } from './scene.ts'
+import { planOf, EngineFixture, storeWith } from './engine-fixture.ts'
 
 /** The code under test: as it is, or with a bug planted. */
 export type Code = Pick<typeof engine, 'runCycle'> & Pick<typeof strategies, 'flipFlop' | 'keyset' | 'streams'>
@@ -23,8 +23,8 @@ const LAG_MS = 15_000
 const CYCLES = 25
 
 /** Invariant 12 after every commit of one world; null when it held. */
-export async function playWorld(kind: WorldKind, seed: number, code: Code): Promise<string | null> {
-  const scene = await Scene.open()
+export async function runWorld(kind: WorldKind, seed: number, code: Code): Promise<string | null> {
+  const scene = await EngineFixture.open()
   try {
     return await new World(kind, seed, code, scene).play()
   } finally {
@@ -35,8 +35,8 @@ export async function playWorld(kind: WorldKind, seed: number, code: Code): Prom
 class World {
   readonly #kind: WorldKind
   readonly #code: Code
-  readonly #scene: Scene
-  readonly #chance: Stream
+  readonly #scene: EngineFixture
+  readonly #chance: RandomStream
   readonly #rows: Table
   readonly #audit: Table
   readonly #live: string[] = []
@@ -44,11 +44,11 @@ class World {
   #copy = new Map<string, TableRow>()
   #broken: string | null = null
 
-  constructor(kind: WorldKind, seed: number, code: Code, scene: Scene) {
+  constructor(kind: WorldKind, seed: number, code: Code, scene: EngineFixture) {
     this.#kind = kind
     this.#code = code
     this.#scene = scene
-    this.#chance = new Stream(seed, 'tidemark')
+    this.#chance = new RandomStream(seed, 'tidemark')
     this.#rows = new Table(scene.clock)
     this.#audit = new Table(scene.clock)
   }
@@ -62,7 +62,7 @@ class World {
       commit: async (commit) => {
         const outcome = await store.commit(commit)
         this.#copy = new Map((await store.rows({ database: 'things', limit: 10_000 })).map(({ key, text }) => [key, JSON.parse(text) as TableRow]))
-        this.#check('stored', (await store.read(commit.lease.ref)).tidemark)
+        this.#check('stored', (await store.readCheckpoint(commit.lease.ref)).tidemark)
         return outcome
       },
     })
@@ -138,8 +138,8 @@ class World {
   }
 
   #check(where: string, tidemark: string | null): void {
-    if (tidemark === null || canonicalInstant(tidemark) === null || this.#broken !== null) return
-    const isOwed = ({ at }: TableRow): boolean => canonicalInstant(at)! <= tidemark
+    if (tidemark === null || canonicalizeInstant(tidemark) === null || this.#broken !== null) return
+    const isOwed = ({ at }: TableRow): boolean => canonicalizeInstant(at)! <= tidemark
     for (const row of Object.values(this.#rows.truth()).filter(isOwed)) {
       const copy = this.#copy.get(row.id)
       if (copy === undefined || copy.v < row.v) this.#broken = `${where} tidemark ${tidemark}: ${row.id} of ${row.at} is ${copy === undefined ? 'missing' : 'older'}`

@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { SyncError, type Mode, type Page, type SyncContext } from '../../src/contract/index.ts'
-import type { CycleResult, Progress } from '../../src/engine/cycle-options.ts'
-import { MINUTE, planOf, remove, Scene, scripted, upsert } from './scene.ts'
+import type { CycleResult, CycleProgress } from '../../src/engine/cycle-options.ts'
+import { MINUTE, planOf, remove, EngineFixture, createScriptedSource, upsert } from './engine-fixture.ts'
 
-let scene: Scene
+let scene: EngineFixture
 
 beforeEach(async () => {
-  scene = await Scene.open()
+  scene = await EngineFixture.open()
 })
 afterEach(() => scene.close())
 
@@ -17,21 +17,21 @@ const started = ({ startedAt }: CycleResult): string => new Date(Math.floor(star
 
 describe('invariant 12: what a source states', () => {
   test('is the tidemark, and moves page by page', async () => {
-    const source = scripted(page([upsert('a', {}, { at: T(9) })], { hasMore: true, tidemark: T(3) }), page([], { tidemark: '2026-02-01T01:05:00+01:00' }))
+    const source = createScriptedSource(page([upsert('a', {}, { at: T(9) })], { hasMore: true, tidemark: T(3) }), page([], { tidemark: '2026-02-01T01:05:00+01:00' }))
     const shown: unknown[] = []
-    const onProgress = (progress: Progress): void => void (progress.kind === 'landed' && shown.push(progress.tidemark))
+    const onProgress = (progress: CycleProgress): void => void (progress.kind === 'landed' && shown.push(progress.tidemark))
     expect((await scene.run(planOf(source), { onProgress })).tidemark).toBe(T(5))
     expect([shown, (await scene.checkpoint()).tidemark]).toEqual([[T(3), T(5)], T(5)])
   })
 
   test('may go back when a cycle completes: the source has found that its claim was wrong', async () => {
-    const source = scripted(page([], { tidemark: T(30) }), page([], { tidemark: T(20) }))
+    const source = createScriptedSource(page([], { tidemark: T(30) }), page([], { tidemark: T(20) }))
     await scene.run(planOf(source))
     expect((await scene.run(planOf(source))).tidemark).toBe(T(20))
   })
 
   test('does not go back for a page in the middle, which only reads something again', async () => {
-    const source = scripted(page([], { tidemark: T(30) }), page([], { hasMore: true, nextState: 2, tidemark: T(20) }), page([], { nextState: 3, tidemark: T(31) }))
+    const source = createScriptedSource(page([], { tidemark: T(30) }), page([], { hasMore: true, nextState: 2, tidemark: T(20) }), page([], { nextState: 3, tidemark: T(31) }))
     await scene.run(planOf(source))
     const shown: unknown[] = []
     await scene.run(planOf(source), { onProgress: (progress) => void (progress.kind === 'landed' && shown.push(progress.tidemark)) })
@@ -39,22 +39,22 @@ describe('invariant 12: what a source states', () => {
   })
 
   test('may be that nothing can be said: then the engine claims nothing either', async () => {
-    const source = scripted(page([], { tidemark: T(30) }), page([upsert('a', {}, { at: T(40) })], { tidemark: null }))
+    const source = createScriptedSource(page([], { tidemark: T(30) }), page([upsert('a', {}, { at: T(40) })], { tidemark: null }))
     await scene.run(planOf(source))
     expect((await scene.run(planOf(source))).tidemark).toBeNull()
-    const list = planOf({ ...scripted(page([upsert('a')], { tidemark: null })), sync: 'list', mode: 'replace' })
+    const list = planOf({ ...createScriptedSource(page([upsert('a')], { tidemark: null })), sync: 'list', mode: 'replace' })
     expect(await scene.run(list)).toMatchObject({ stopReason: 'complete', tidemark: null })
   })
 
   test.each([['a local time', '2026-02-01T00:00:00'], ['a number', 1_770_000_000_000], ['no date', 'yesterday']])('must be an instant: %s is refused', async (_, tidemark) => {
-    const result = await scene.run(planOf({ ...scripted(page([], { tidemark: tidemark as string })), limits: { retriesMax: 0 } }))
+    const result = await scene.run(planOf({ ...createScriptedSource(page([], { tidemark: tidemark as string })), limits: { retriesMax: 0 } }))
     expect(result.error).toMatchObject({ code: 'PAGE_INVALID', message: expect.stringContaining('`tidemark`') as string })
   })
 })
 
 describe('invariant 12: where a source states nothing', () => {
   test('nothing moves before the cycle completes', async () => {
-    const source = scripted(page([upsert('a', {}, { at: T(9) })], { hasMore: true }), new SyncError('AUTH_REJECTED', 'no'), page([]))
+    const source = createScriptedSource(page([upsert('a', {}, { at: T(9) })], { hasMore: true }), new SyncError('AUTH_REJECTED', 'no'), page([]))
     expect((await scene.run(planOf(source))).tidemark).toBeNull()
     expect((await scene.checkpoint()).tidemark).toBeNull()
     // The times of the pages before the interruption count all the same.
@@ -62,12 +62,12 @@ describe('invariant 12: where a source states nothing', () => {
   })
 
   test('it never goes beyond the start of the cycle', async () => {
-    const result = await scene.run(planOf(scripted(page([upsert('a', {}, { at: '2026-03-01T00:10:00Z' })]))))
+    const result = await scene.run(planOf(createScriptedSource(page([upsert('a', {}, { at: '2026-03-01T00:10:00Z' })]))))
     expect(result.tidemark).toBe(started(result))
   })
 
   test('the times of deletions do not move it: they come from another list', async () => {
-    const source = scripted(page([upsert('a', {}, { at: T(1) })]), page([remove('b', T(40))]))
+    const source = createScriptedSource(page([upsert('a', {}, { at: T(1) })]), page([remove('b', T(40))]))
     await scene.run(planOf(source))
     expect((await scene.run(planOf(source))).tidemark).toBe(T(1))
   })
@@ -81,7 +81,7 @@ describe('invariant 12: where a source states nothing', () => {
 
 describe('invariant 12: a replace cycle', () => {
   test('moves nothing before it completes, whatever times its pages show', async () => {
-    const source = scripted(
+    const source = createScriptedSource(
       page([upsert('a', {}, { at: T(1) })]),
       page([upsert('a', {}, { at: T(50) })], { hasMore: true, tidemark: T(50) }),
       new SyncError('AUTH_REJECTED', 'no'),
@@ -99,7 +99,7 @@ describe('invariant 12: a replace cycle', () => {
   })
 
   test('is complete up to what its last page states, and never beyond its start', async () => {
-    const source = scripted(page([upsert('a')], { tidemark: T(10) }), page([upsert('a')], { tidemark: '2027-01-01T00:00:00Z' }))
+    const source = createScriptedSource(page([upsert('a')], { tidemark: T(10) }), page([upsert('a')], { tidemark: '2027-01-01T00:00:00Z' }))
     expect((await scene.run(planOf({ ...source, mode: 'replace' }))).tidemark).toBe(T(10))
     const second = await scene.run(planOf({ ...source, mode: 'replace' }))
     expect(second.tidemark).toBe(started(second))
@@ -112,7 +112,7 @@ describe('invariant 12: a cycle that a runner with a right clock takes over from
   const fetch = async (): Promise<Response> => new Response('', { headers: { date: new Date(scene.clock.now() - aheadMs).toUTCString() } })
   let aheadMs = 0
   const asking = (...answers: Array<Page | Error>) => {
-    const { execute } = scripted(...answers)
+    const { execute } = createScriptedSource(...answers)
     return { execute: async (state: unknown, context: SyncContext) => (await context.fetch('https://vendor.test/'), execute(state, context)) }
   }
   const stepTo = (ms: number): void => {
@@ -161,13 +161,13 @@ test('invariant 12: an answer of a clock that was set back meanwhile took as lon
 })
 
 describe('invariant 12: the delta of a pair', () => {
-  const delta = (...pages: Page[]) => planOf({ ...scripted(...pages), sync: 'delta', pair: { role: 'delta', backfill: 'backfill' } })
-  const backfill = (source: ReturnType<typeof scripted>) => planOf({ ...source, sync: 'backfill', mode: 'replace', pair: { role: 'backfill', delta: 'delta', anchor: null } })
+  const delta = (...pages: Page[]) => planOf({ ...createScriptedSource(...pages), sync: 'delta', pair: { role: 'delta', backfill: 'backfill' } })
+  const backfill = (source: ReturnType<typeof createScriptedSource>) => planOf({ ...source, sync: 'backfill', mode: 'replace', pair: { role: 'backfill', delta: 'delta', anchor: null } })
 
   test('has no tidemark before its backfill has completed once', async () => {
     const plan = delta(page([upsert('a', {}, { at: T(9) })], { tidemark: T(9) }), page([], { tidemark: T(10) }), page([], { tidemark: T(11) }))
     expect((await scene.run(plan)).tidemark).toBeNull()
-    const list = scripted(page([upsert('a')], { hasMore: true }), new SyncError('AUTH_REJECTED', 'no'), page([upsert('b')]))
+    const list = createScriptedSource(page([upsert('a')], { hasMore: true }), new SyncError('AUTH_REJECTED', 'no'), page([upsert('b')]))
     await scene.run(backfill(list))
     expect((await scene.run(plan)).tidemark).toBeNull()
     await scene.run(backfill(list))
@@ -176,19 +176,19 @@ describe('invariant 12: the delta of a pair', () => {
   })
 
   test('has none after its state was set, until a backfill that was ordered has completed', async () => {
-    const list = scripted(page([upsert('a')]), page([upsert('a')]))
+    const list = createScriptedSource(page([upsert('a')]), page([upsert('a')]))
     await scene.run(backfill(list))
     const plan = delta(page([], { tidemark: T(9) }), page([], { tidemark: T(10) }))
-    await scene.store.signal({ worker: 'shop', sync: 'backfill' }, { kind: 'trigger', actor: 'engine', at: scene.clock.now() })
+    await scene.store.signalSync({ worker: 'shop', sync: 'backfill' }, { kind: 'trigger', actor: 'engine', at: scene.clock.now() })
     expect((await scene.run(plan)).tidemark).toBeNull()
     await scene.run(backfill(list))
     expect((await scene.run(plan)).tidemark).toBe(T(10))
   })
 
   test('has none after it lost its history, until the backfill that this orders has completed', async () => {
-    const list = scripted(page([upsert('a')]), page([upsert('a')]))
+    const list = createScriptedSource(page([upsert('a')]), page([upsert('a')]))
     await scene.run(backfill(list))
-    const source = scripted(page([], { tidemark: T(9) }), new SyncError('HISTORY_LOST', 'gone'), page([], { tidemark: T(20) }), page([], { tidemark: T(21) }))
+    const source = createScriptedSource(page([], { tidemark: T(9) }), new SyncError('HISTORY_LOST', 'gone'), page([], { tidemark: T(20) }), page([], { tidemark: T(21) }))
     const plan = planOf({ ...source, sync: 'delta', pair: { role: 'delta', backfill: 'backfill' } })
     expect((await scene.run(plan)).tidemark).toBe(T(9))
     expect((await scene.run(plan)).error?.code).toBe('HISTORY_LOST')
@@ -198,7 +198,7 @@ describe('invariant 12: the delta of a pair', () => {
   })
 
   test('has none while the first backfill after it was given a position is under way', async () => {
-    const list = scripted(page([upsert('a')]), page([upsert('a')], { hasMore: true }), page([upsert('a')], { nextState: 2 }))
+    const list = createScriptedSource(page([upsert('a')]), page([upsert('a')], { hasMore: true }), page([upsert('a')], { nextState: 2 }))
     await scene.run(backfill(list))
     const { limits } = planOf(list)
     expect(await scene.run({ ...backfill(list), limits: { ...limits, pagesMax: 1 } })).toMatchObject({ stopReason: 'max_pages' })
@@ -209,7 +209,7 @@ describe('invariant 12: the delta of a pair', () => {
   })
 
   test('keeps its tidemark while a later backfill is under way', async () => {
-    const list = scripted(page([upsert('a')]), page([upsert('a')], { hasMore: true }), new SyncError('AUTH_REJECTED', 'no'))
+    const list = createScriptedSource(page([upsert('a')]), page([upsert('a')], { hasMore: true }), new SyncError('AUTH_REJECTED', 'no'))
     const plan = delta(page([], { tidemark: T(9) }), page([], { tidemark: T(10) }))
     await scene.run(backfill(list))
     await scene.run(plan)

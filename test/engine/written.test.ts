@@ -1,20 +1,20 @@
 import { describe, expect, test } from 'vitest'
 import type { Change, Column, JsonObject } from '../../src/contract/index.ts'
-import { PagePreparer } from '../../src/engine/prepare-page.ts'
-import { DEFAULT_LIMITS, type Limits } from '../../src/engine/sync-plan.ts'
-import { WrittenUpsert } from '../../src/values/written-upsert.ts'
+import { PagePreparer } from '../../src/engine/page-preparer.ts'
+import { DEFAULT_LIMITS, type SyncLimits } from '../../src/engine/sync-plan.ts'
+import { SerializedUpsert } from '../../src/values/serialized-upsert.ts'
 
 const COLUMNS: readonly Column[] = [{ name: 'id', kinds: ['string'] }, { name: 'n', kinds: ['integer'] }, { name: 'gone', kinds: [] }]
 
 function written(key: string, n: number, columns = COLUMNS, database?: string): Change {
-  return Object.assign(new WrittenUpsert(key, { text: JSON.stringify({ id: key, n, gone: null }), shape: { columns, read: (text) => JSON.parse(text) as JsonObject } }), database === undefined ? {} : { database })
+  return Object.assign(new SerializedUpsert(key, { text: JSON.stringify({ id: key, n, gone: null }), shape: { columns, parse: (text) => JSON.parse(text) as JsonObject } }), database === undefined ? {} : { database })
 }
 
 function plain(change: Change): Change {
   return { ...change }
 }
 
-function preparer(limits: Partial<Limits> = {}, validate?: (record: JsonObject) => string | null): PagePreparer {
+function preparer(limits: Partial<SyncLimits> = {}, validate?: (record: JsonObject) => string | null): PagePreparer {
   return new PagePreparer('s', [{ name: 'a', ...(validate !== undefined && { validate }) }, { name: 'b' }] as never, { ...DEFAULT_LIMITS, ...limits })
 }
 
@@ -24,7 +24,7 @@ describe('records that come written', () => {
     const prepared = await preparer().prepare(changes)
     // The last one is told to have another kind of number than its record has: it is the list that counts.
     expect(prepared.columns).toEqual({ a: [{ name: 'id', kinds: ['string'] }, { name: 'n', kinds: ['integer', 'number'] }, { name: 'gone', kinds: [] }], b: COLUMNS })
-    expect(changes.slice(0, 3).every((change) => WrittenUpsert.unread(change) !== null)).toBe(true)
+    expect(changes.slice(0, 3).every((change) => SerializedUpsert.getSerialized(change) !== null)).toBe(true)
     expect({ ...prepared, columns: {} }).toEqual({ ...(await preparer().prepare(changes.map(plain))), columns: {} })
     expect(prepared.quarantined).toMatchObject([{ code: 'KEY_INVALID' }])
   })
@@ -33,11 +33,11 @@ describe('records that come written', () => {
     const pages = preparer()
     const first = await pages.prepare([written('1', 1)])
     expect((await pages.prepare([written('2', 1)])).columns).toEqual(first.columns)
-    pages.landed(first)
+    pages.recordLanded(first)
     expect((await pages.prepare([written('2', 1)])).columns).toEqual({})
   })
 
-  test.each<[string, Partial<Limits>, ((record: JsonObject) => string | null)?]>([
+  test.each<[string, Partial<SyncLimits>, ((record: JsonObject) => string | null)?]>([
     ['RECORD_TOO_WIDE', { recordMembersMax: 2 }],
     ['RECORD_TOO_LARGE', { recordBytesMax: 10 }],
     ['SCHEMA_MISMATCH', {}, ({ n }) => (n === 1 ? 'n is 1' : null)],

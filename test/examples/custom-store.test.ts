@@ -48,7 +48,7 @@ test('one connection is enough: a transaction that adds a column waits for no ot
   const store = await openMariadbStore({ url: harness.url, poolMax: 1 })
   onTestFinished(() => store.close())
   const sync = await startSync({ store })
-  await Promise.all([sync.land('a', { n: 1 }), store.position(), store.syncs()])
+  await Promise.all([sync.land('a', { n: 1 }), store.headSequence(), store.syncs()])
   expect(await store.rows({ database: 'things', limit: 10 })).toHaveLength(1)
 })
 
@@ -111,12 +111,12 @@ async function startSync({ store }: Pick<StoreHarness, 'store'>): Promise<Sync> 
   const acquired = await store.acquire({ worker: 'crm', sync: 'delta' }, { holder: 'test', ttlMs: 3_600_000, at: 0 })
   if (acquired.kind !== 'acquired') throw new Error('The sync is held.')
   const { lease } = acquired
-  const begun = (await store.begin(lease, { at: 1, mode: 'incremental', trigger: 'manual', fresh: false, databases: ['things'] }))!
+  const begun = (await store.beginCycle(lease, { at: 1, mode: 'incremental', trigger: 'manual', fresh: false, databases: ['things'] }))!
   let { page } = begun.inflight
   const landAll: Sync['landAll'] = async (records) => {
     const outcome = await store.commit({
-      lease, version: 0, at: page + 2, owner: 'crm/delta', quarantined: [], columns: {}, readFrom: await store.position(), upstreamToleranceMs: 0,
-      move: { kind: 'continue', cycle: begun.inflight.cycle, page: page + 1, state: null, tidemark: null, scope: null, guard: null },
+      lease, version: 0, at: page + 2, owner: 'crm/delta', quarantined: [], columns: {}, readAtSequence: await store.headSequence(), upstreamToleranceMs: 0,
+      transition: { kind: 'continue', cycle: begun.inflight.cycle, page: page + 1, state: null, tidemark: null, scope: null, guardState: null },
       landings: records.map(([key, record]) => ({
         type: 'upsert', database: 'things', key, text: JSON.stringify(record), hash: JSON.stringify(record).slice(0, 64), cursor: null, upstreamAt: null,
       })),

@@ -4,13 +4,13 @@ import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Change, Store } from '../../src/contract/index.ts'
-import { exportTo, type Exported } from '../../src/export/export.ts'
-import { DATABASE, planOf, remove, Scene, storeWith, upsert } from '../engine/scene.ts'
+import { exportToFile, type ExportResult } from '../../src/export/export-to-file.ts'
+import { DATABASE, planOf, remove, EngineFixture, storeWith, upsert } from '../engine/engine-fixture.ts'
 
-let scene: Scene
+let scene: EngineFixture
 let folder: string
 beforeEach(async () => {
-  scene = await Scene.open()
+  scene = await EngineFixture.open()
   folder = mkdtempSync(join(tmpdir(), 'tidemark-export-'))
 })
 afterEach(async () => {
@@ -19,8 +19,8 @@ afterEach(async () => {
 })
 
 const land = (...changes: Change[]): Promise<unknown> => scene.run(planOf({ execute: async () => ({ changes, hasMore: false }) }))
-const write = (name: string, more: { sinceLast?: boolean; database?: string | null; store?: Store } = {}): Promise<Exported> =>
-  exportTo(more.store ?? scene.store, { database: more.database === undefined ? DATABASE : more.database, file: join(folder, name), sinceLast: more.sinceLast ?? false })
+const write = (name: string, more: { sinceLast?: boolean; database?: string | null; store?: Store } = {}): Promise<ExportResult> =>
+  exportToFile(more.store ?? scene.store, { database: more.database === undefined ? DATABASE : more.database, file: join(folder, name), sinceLast: more.sinceLast ?? false })
 
 /** As another program reads it, every value as text beside its type. */
 async function duck(query: string): Promise<Record<string, unknown>[]> {
@@ -44,7 +44,7 @@ const EXPECTED = [
 describe('a database', () => {
   test('to Parquet, with exact types, as DuckDB reads it', async () => {
     await land(...ODD)
-    expect(await write('t.parquet')).toEqual({ file: join(folder, 't.parquet'), rows: 2, position: 2 })
+    expect(await write('t.parquet')).toEqual({ file: join(folder, 't.parquet'), rows: 2, headSequence: 2 })
     expect(await duck("select * exclude (_action, _sequence, _committed_at, _upstream_at) from '$/t.parquet' order by _key")).toEqual(EXPECTED)
     const types = await duck("select column_name, column_type from (describe select * from '$/t.parquet')")
     expect(Object.fromEntries(types.map((row) => [row['column_name'], row['column_type']]))).toMatchObject({
@@ -126,10 +126,10 @@ describe('since the last time', () => {
 
   test('every change is in one file, and only there', async () => {
     await land(upsert('a', { n: 1 }), upsert('b', { n: 1 }))
-    expect(await write('t.ndjson', { sinceLast: true })).toMatchObject({ rows: 2, position: 2 })
-    expect(await write('t.ndjson', { sinceLast: true })).toEqual({ file: null, rows: 0, position: 2 })
+    expect(await write('t.ndjson', { sinceLast: true })).toMatchObject({ rows: 2, headSequence: 2 })
+    expect(await write('t.ndjson', { sinceLast: true })).toEqual({ file: null, rows: 0, headSequence: 2 })
     await land(upsert('a', { n: 2 }), remove('b'), upsert('c', { n: 3 }))
-    expect(await write('t.ndjson', { sinceLast: true })).toMatchObject({ rows: 3, position: 5 })
+    expect(await write('t.ndjson', { sinceLast: true })).toMatchObject({ rows: 3, headSequence: 5 })
     expect(parts()).toEqual(['t.0-2.ndjson', 't.2-5.ndjson'])
     const changes = await duck("select _key, _action, _sequence, record.n as n from read_json('$/t.*.ndjson') order by _sequence")
     expect(changes.map((row) => Object.values(row).join(' '))).toEqual(['a row 1 1', 'b row 2 1', 'a updated 3 2', 'b deleted 4 ', 'c created 5 3'])

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { openStore } from '../../src/config/open-store.ts'
+import { openStore } from '../../src/stores/open-store.ts'
 import { SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
 import { Project } from '../cli/project.ts'
 
@@ -10,7 +10,7 @@ const ROWS = 30_000
 test.each([['all of it', []], ['what is new', ['--since-last']]])('an export of %s that is killed leaves no file that could be taken for whole; the next one writes it', async (_, flags) => {
   const project = new Project()
   const store = await openStore(`sqlite:${join(project.folder, '.tidemark/tidemark.db')}`, { environment: {} })
-  const driver = await SyncDriver.take(store)
+  const driver = await SyncDriver.acquire(store)
   await driver.cycle(Array.from({ length: ROWS }, (_, n) => upsert(`k${String(n).padStart(6, '0')}`, { n, text: 'x'.repeat(200) })))
   await driver.release()
   await store.close()

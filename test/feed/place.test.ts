@@ -1,22 +1,22 @@
 import { expect, test } from 'vitest'
-import { openPlace, sealPlace } from '../../src/feed/place.ts'
-import { Seal } from '../../src/feed/seal.ts'
+import { decodeCursor, encodeCursor } from '../../src/feed/feed-cursor.ts'
+import { CursorCipher } from '../../src/feed/cursor-cipher.ts'
 
 const NOW = Date.UTC(2026, 0, 1)
 const PLACE = { endpoint: 'changes', databases: null, sequence: 7, committedAt: NOW, floor: 0 } as const
 
 test('AX1 F16 a cursor of a version that is not known says so, and the way back', () => {
-  const seal = new Seal(['secret'])
-  expect(() => openPlace(seal, seal.seal(JSON.stringify([2, 'changes', null, 7, NOW, 0, NOW / 60_000])), NOW))
+  const seal = new CursorCipher(['secret'])
+  expect(() => decodeCursor(seal, seal.encrypt(JSON.stringify([2, 'changes', null, 7, NOW, 0, NOW / 60_000])), NOW))
     .toThrow(expect.objectContaining({ reason: 'cursor_unsupported', restart: 'updatedSince', message: expect.stringMatching(/version 2.*version 1.*updatedSince/) }))
 })
 
 test('Z25 a place has one cursor for a while, of which nothing shows, and another for every other place', () => {
-  const seal = new Seal(['secret'])
-  const cursor = sealPlace(seal, PLACE, NOW)
-  expect(sealPlace(seal, PLACE, NOW + 59_999)).toBe(cursor)
-  expect(openPlace(seal, cursor, NOW)).toEqual({ ...PLACE, issuedAt: NOW })
-  const others = Array.from({ length: 200 }, (_, n) => sealPlace(seal, { ...PLACE, sequence: 8 + n }, NOW))
+  const seal = new CursorCipher(['secret'])
+  const cursor = encodeCursor(seal, PLACE, NOW)
+  expect(encodeCursor(seal, PLACE, NOW + 59_999)).toBe(cursor)
+  expect(decodeCursor(seal, cursor, NOW)).toEqual({ ...PLACE, issuedAt: NOW })
+  const others = Array.from({ length: 200 }, (_, n) => encodeCursor(seal, { ...PLACE, sequence: 8 + n }, NOW))
   expect(new Set([cursor, ...others]).size).toBe(201)
   // Two neighbours have no more in common than chance: half of their bits.
   const bits = others.slice(1).map((text, n) => differing(Buffer.from(text, 'base64url'), Buffer.from(others[n]!, 'base64url')))
@@ -24,9 +24,9 @@ test('Z25 a place has one cursor for a while, of which nothing shows, and anothe
 })
 
 test('Z26 Z28 a secret of another tenant opens nothing, an earlier one of the same still does', () => {
-  const cursor = sealPlace(new Seal(['old']), PLACE, NOW)
-  expect(openPlace(new Seal(['new', 'old']), cursor, NOW).sequence).toBe(7)
-  for (const secrets of [['new'], ['Old'], ['old ']]) expect(() => openPlace(new Seal(secrets), cursor, NOW)).toThrow(expect.objectContaining({ reason: 'cursor_invalid' }))
+  const cursor = encodeCursor(new CursorCipher(['old']), PLACE, NOW)
+  expect(decodeCursor(new CursorCipher(['new', 'old']), cursor, NOW).sequence).toBe(7)
+  for (const secrets of [['new'], ['Old'], ['old ']]) expect(() => decodeCursor(new CursorCipher(secrets), cursor, NOW)).toThrow(expect.objectContaining({ reason: 'cursor_invalid' }))
 })
 
 function differing(a: Buffer, b: Buffer): number {

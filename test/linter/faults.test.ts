@@ -2,10 +2,10 @@ import { mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from '
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
-import { loadWorker } from '../../src/config/load-worker.ts'
+import { loadWorker } from '../../src/worker/load-worker.ts'
 import { checkWorker, FAULTS, type WorkerCheck } from '../../src/linter/index.ts'
 import { systemClock } from '../../src/platform/clock.ts'
-import { TWINS, textOf, type Sketch } from './workers.ts'
+import { WORKER_PAIRS, textOf, type WorkerDraft } from './workers.ts'
 
 const folder = realpathSync(mkdtempSync(join(tmpdir(), 'tidemark-linter-')))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -23,9 +23,9 @@ async function checked(text: string, pagesMax = 20, syncs?: string[]): Promise<W
   })
 }
 
-const ofThings = async (sketch: Sketch, pagesMax?: number): Promise<WorkerCheck['syncs'][number]> => (await checked(textOf(sketch), pagesMax, ['things'])).syncs[0]!
+const ofThings = async (sketch: WorkerDraft, pagesMax?: number): Promise<WorkerCheck['syncs'][number]> => (await checked(textOf(sketch), pagesMax, ['things'])).syncs[0]!
 
-describe.each(TWINS.map((twins, index) => [index + 1, twins] as const))('NX16 the checklist, %i', (_, { word, severity, faulty, good, pagesMax }) => {
+describe.each(WORKER_PAIRS.map((twins, index) => [index + 1, twins] as const))('NX16 the checklist, %i', (_, { word, severity, faulty, good, pagesMax }) => {
   test(`${FAULTS[word].rule} ${word} is found, as ${severity}, and nothing besides`, async () => {
     const { findings } = await ofThings(faulty, pagesMax)
     expect(findings.map(({ finding, severity }) => [finding, severity])).toEqual([[word, severity]])
@@ -58,11 +58,11 @@ test.each([
   ['NX7 positions that repeat, and pages without one', ['state-stuck', 'page-malformed']],
   ['NX12 keys that name two records, or change from reading to reading', ['key-not-unique', 'key-unstable']],
 ] as const)('%s are errors, and fail the check', (_, words) => {
-  for (const word of words) expect([FAULTS[word].severity, TWINS.some((twins) => twins.word === word && twins.severity === 'error')]).toEqual(['error', true])
+  for (const word of words) expect([FAULTS[word].severity, WORKER_PAIRS.some((twins) => twins.word === word && twins.severity === 'error')]).toEqual(['error', true])
 })
 
 test('every fault has a worker that shows it', () => {
-  expect(new Set(TWINS.map(({ word }) => word))).toEqual(new Set(Object.keys(FAULTS).filter((word) => word !== 'secret-in-code')))
+  expect(new Set(WORKER_PAIRS.map(({ word }) => word))).toEqual(new Set(Object.keys(FAULTS).filter((word) => word !== 'secret-in-code')))
 })
 
 test('every fault names a rule of the page, and says what to do', () => {
@@ -83,7 +83,7 @@ test('NX16 a secret in the code is found by its form, and told by its line alone
 })
 
 test('invariant 10: no finding shows a state, a key or a record', async () => {
-  for (const { faulty, pagesMax } of TWINS) {
+  for (const { faulty, pagesMax } of WORKER_PAIRS) {
     const { findings } = await ofThings({ ...faulty, above: `${faulty.above ?? ''}\nfor (const one of all) { one.id = 'kestrel' + one.id; one.name = 'kestrel' + one.name }\n` }, pagesMax)
     expect(JSON.stringify(findings)).not.toContain('kestrel')
   }

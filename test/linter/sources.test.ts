@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
-import { Worker } from '../../src/config/worker.ts'
+import { Worker } from '../../src/worker/worker.ts'
 import { checkWorker } from '../../src/linter/index.ts'
 import { airtable } from '../../src/sources/airtable/source.ts'
 import { github } from '../../src/sources/github/source.ts'
@@ -12,11 +12,11 @@ import { salesforce } from '../../src/sources/salesforce/source.ts'
 import { servicenow } from '../../src/sources/servicenow/source.ts'
 import { stripe } from '../../src/sources/stripe/source.ts'
 import {
-  AirtableSimulator, asFetch, GithubSimulator, HubspotSimulator, LinearSimulator, SalesforceSimulator, ServicenowSimulator, StripeSimulator, type SimulatorPorts,
+  AirtableSimulator, createSimulatorFetch, GithubSimulator, HubspotSimulator, LinearSimulator, SalesforceSimulator, ServicenowSimulator, StripeSimulator, type SimulatorPorts,
   type VendorSimulator,
 } from '../../src/testing/simulators/index.ts'
-import { Stream } from '../../src/testing/simulation/random.ts'
-import { MINUTE, Scene } from '../engine/scene.ts'
+import { RandomStream } from '../../src/testing/simulation/random-stream.ts'
+import { MINUTE, EngineFixture } from '../engine/engine-fixture.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'tidemark-linter-sources-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -65,15 +65,15 @@ const CASES: Record<string, Case> = {
 }
 
 test.each(Object.entries(CASES))('%s: the linter has nothing against its source, and read something', async (name, { simulator, fill, declare }) => {
-  const scene = await Scene.open()
-  const vendor = simulator({ clock: scene.clock, random: new Stream(1, 'vendor') })
+  const scene = await EngineFixture.open()
+  const vendor = simulator({ clock: scene.clock, random: new RandomStream(1, 'vendor') })
   fill(vendor)
   scene.clock.step(2 * MINUTE)
   const worker = new Worker({ name })
   declare(worker)
   const workerFile = join(folder, `${name}.ts`)
   writeFileSync(workerFile, '')
-  const { syncs } = await scene.clock.drive(checkWorker(worker, { ports: scene.ports, secrets: { get: (secret) => secret }, fetch: asFetch(vendor), pagesMax: 20, workerFile }))
+  const { syncs } = await scene.clock.drive(checkWorker(worker, { ports: scene.ports, secrets: { get: (secret) => secret }, fetch: createSimulatorFetch(vendor), pagesMax: 20, workerFile }))
   expect(syncs.flatMap(({ sync, findings }) => findings.filter(({ severity }) => severity !== 'note').map((finding) => ({ sync, ...finding })))).toEqual([])
   expect(syncs[0]!.changes).toBeGreaterThanOrEqual(230)
   await scene.close()

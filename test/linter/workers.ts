@@ -1,15 +1,15 @@
-import type { FaultWord, Severity } from '../../src/linter/index.ts'
+import type { FaultCode, Severity } from '../../src/linter/index.ts'
 
 /** A worker with a fault, and the same without it. Each is the body of `execute` unless it says more. */
-export interface Twins {
-  readonly word: FaultWord
+export interface WorkerPair {
+  readonly word: FaultCode
   readonly severity: Severity
-  readonly faulty: Sketch
-  readonly good: Sketch
+  readonly faulty: WorkerDraft
+  readonly good: WorkerDraft
   readonly pagesMax?: number
 }
 
-export interface Sketch {
+export interface WorkerDraft {
   readonly execute: string
   readonly mode?: 'replace' | 'incremental'
   /** Before the worker. */
@@ -25,7 +25,7 @@ const upsert = (record) => ({ type: 'upsert', key: record.id, record, upstreamUp
 let count = 0
 `
 
-export function textOf({ execute, mode = 'incremental', above = '', below = '' }: Sketch): string {
+export function textOf({ execute, mode = 'incremental', above = '', below = '' }: WorkerDraft): string {
   return `import { Worker } from 'tidemark'
 ${ABOVE}${above}
 const worker = new Worker({ name: 'checked' })
@@ -50,10 +50,10 @@ const LIST = `
 const from = state?.from ?? 0
 return { changes: all.slice(from, from + 5).map(upsert), hasMore: from + 5 < all.length, nextState: { from: from + 5 } }`
 
-const keyset: Sketch = { execute: KEYSET }
-const list: Sketch = { execute: LIST, mode: 'replace' }
+const keyset: WorkerDraft = { execute: KEYSET }
+const list: WorkerDraft = { execute: LIST, mode: 'replace' }
 
-export const TWINS: readonly Twins[] = [
+export const WORKER_PAIRS: readonly WorkerPair[] = [
   { word: 'no-first-run', severity: 'error', faulty: { execute: KEYSET.replace('state === undefined || ', '') }, good: keyset },
   { word: 'fails', severity: 'error', faulty: { ...list, execute: "if (state?.from === 10) throw new Error('out of paper')" + LIST }, good: list },
   { word: 'page-malformed', severity: 'error', faulty: { ...list, execute: 'return { changes: all.slice(0, 5).map(upsert), hasMore: true }' }, good: list },

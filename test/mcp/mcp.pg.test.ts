@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { expect, inject, onTestFinished, test } from 'vitest'
-import { selectFrom } from '../../src/cli/select-from.ts'
+import { runSelect } from '../../src/cli/kit/run-select.ts'
 import { locateStore } from '../../src/stores/drivers.ts'
 import { people, Project } from '../cli/project.ts'
 import { createDatabase, dropDatabase } from '../setup/postgres-server.ts'
@@ -26,7 +26,7 @@ test('on PostgreSQL an agent asks the same questions, and sees its own tenant al
   expect(await raw('query_records', { database: 'people', where: [{ column: 'name', is: '=', value: 5 }] })).toMatchObject({ isError: true, text: expect.stringMatching(/^ARGUMENT_INVALID: PostgreSQL: /) as unknown })
   expect(await call('status')).toMatchObject({ tenant: 'default', syncs: [{ health: 'HEALTHY' }, { health: 'HEALTHY' }] })
   await agent.close()
-  await expect(selectFrom(locateStore(url, '/'), 'select pg_sleep(60)', { limit: 1, tenant: 'default', deadlineMs: 50 })).rejects.toMatchObject({ code: 'QUERY_TOO_LONG' })
+  await expect(runSelect(locateStore(url, '/'), 'select pg_sleep(60)', { limit: 1, tenant: 'default', deadlineMs: 50 })).rejects.toMatchObject({ code: 'QUERY_TOO_LONG' })
 
   const acme = await connect(project, '--tenant', 'acme')
   expect((await acme.call('query_records', { database: 'people', columns: ['_key'] }))['rows']).toHaveLength(5)

@@ -3,11 +3,11 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { selectFrom } from '../../src/cli/select-from.ts'
+import { runSelect } from '../../src/cli/kit/run-select.ts'
 import type { Store } from '../../src/contract/index.ts'
-import type { Desk } from '../../src/mcp/desk.ts'
-import { sqlOf } from '../../src/mcp/query-tool.ts'
-import { fit } from '../../src/mcp/bounded.ts'
+import type { ToolContext } from '../../src/mcp/tool-context.ts'
+import { buildQuerySql } from '../../src/mcp/query-tool.ts'
+import { fitItems } from '../../src/mcp/fit-items.ts'
 import { readTools } from '../../src/mcp/read-tools.ts'
 import { SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
 import { locateStore } from '../../src/stores/drivers.ts'
@@ -98,7 +98,7 @@ test('with --allow-writes an agent triggers, pauses and resumes, on record; with
 test('a tidemark that is no time is a piece of state, and stays untold; so does the cursor of a change', async () => {
   const { store, close } = await openHarness()
   onTestFinished(close)
-  const driver = await SyncDriver.take(store)
+  const driver = await SyncDriver.acquire(store)
   await driver.begin()
   await driver.complete([upsert('k', { n: 1 }, { cursor: CANARY })], { tidemark: CANARY, state: `{"token":"${CANARY}"}` })
   const answers = await Promise.all(readTools.map((tool) => tool.run(deskOf(store), { database: 'things', key: 'k', limit: 10 })))
@@ -109,7 +109,7 @@ test('a tidemark that is no time is a piece of state, and stays untold; so does 
 test('changes that do not fit into one answer come with the next, none of them left out', async () => {
   const { store, close } = await openHarness()
   onTestFinished(close)
-  const driver = await SyncDriver.take(store)
+  const driver = await SyncDriver.acquire(store)
   await driver.begin()
   await driver.page(Array.from({ length: 40 }, (_, n) => upsert(`k${String(n).padStart(2, '0')}`, { text: 'x'.repeat(3_500) })))
   const readChanges = readTools.find(({ name }) => name === 'read_changes')!
@@ -140,11 +140,11 @@ const POSTGRES = locateStore('postgres://host/database', '/').syntax
 test('names come from the view and values are quoted, for both databases', () => {
   const known = ['_key', 'a"b', 'n']
   const question = { database: 'd', where: [{ column: 'a"b', is: '=', value: "x'y\\" }, { column: 'n', is: 'in', value: [1, true] }, { column: 'n', is: 'not null' }], order_by: [{ column: 'n', descending: true }], limit: 5 } as const
-  expect(sqlOf(question, '"d"', known, SQLITE)).toBe(`select * from "d" where tidemark_in_time() and "a""b" = 'x''y\\' and "n" in (1, true) and "n" is not null order by "n" desc limit 6`)
-  expect(sqlOf(question, 's.d', known, POSTGRES)).toBe(`select * from s.d where "a""b" = E'x''y\\\\' and "n" in (1, true) and "n" is not null order by "n" desc limit 6`)
-  expect(sqlOf({ database: 'd', group_by: ['n'], figures: [{ figure: 'count' }], order_by: [{ column: 'count', descending: true }], limit: 1 }, '"d"', known, SQLITE)).toBe('select "n", count(*) as "count" from "d" where tidemark_in_time() group by "n" order by count(*) desc limit 2')
+  expect(buildQuerySql(question, '"d"', known, SQLITE)).toBe(`select * from "d" where tidemark_in_time() and "a""b" = 'x''y\\' and "n" in (1, true) and "n" is not null order by "n" desc limit 6`)
+  expect(buildQuerySql(question, 's.d', known, POSTGRES)).toBe(`select * from s.d where "a""b" = E'x''y\\\\' and "n" in (1, true) and "n" is not null order by "n" desc limit 6`)
+  expect(buildQuerySql({ database: 'd', group_by: ['n'], figures: [{ figure: 'count' }], order_by: [{ column: 'count', descending: true }], limit: 1 }, '"d"', known, SQLITE)).toBe('select "n", count(*) as "count" from "d" where tidemark_in_time() group by "n" order by count(*) desc limit 2')
   for (const wrong of [{ columns: ['x'] }, { group_by: ['n'] }, { figures: [{ figure: 'sum' }] }, { where: [{ column: 'n', is: '=' }] }, { where: [{ column: 'n', is: '<', value: [1] }] }, { where: [{ column: 'n', is: '=', value: 'a\0b' }] }]) {
-    expect(() => sqlOf({ database: 'd', limit: 1, ...wrong } as never, '"d"', known, SQLITE), JSON.stringify(wrong)).toThrow(expect.objectContaining({ code: 'ARGUMENT_INVALID' }))
+    expect(() => buildQuerySql({ database: 'd', limit: 1, ...wrong } as never, '"d"', known, SQLITE), JSON.stringify(wrong)).toThrow(expect.objectContaining({ code: 'ARGUMENT_INVALID' }))
   }
 })
 
@@ -155,21 +155,21 @@ test('a question that would take for ever is given up, whatever it asks for', as
   await (await location.open({ tenant: 'default' })).close()
   const endless = '(with recursive n(i) as (select 1 union all select i + 1 from n where i < 1e12) select i as "_key" from n)'
   for (const question of [{ figures: [{ figure: 'count' }] }, { order_by: [{ column: '_key', descending: true }] }, { where: [{ column: '_key', is: '<', value: 0 }] }] as const) {
-    await expect(selectFrom(location, sqlOf({ database: 'd', limit: 1, ...question }, endless, ['_key'], SQLITE), { limit: 1, tenant: 'default', deadlineMs: 50 }))
+    await expect(runSelect(location, buildQuerySql({ database: 'd', limit: 1, ...question }, endless, ['_key'], SQLITE), { limit: 1, tenant: 'default', deadlineMs: 50 }))
       .rejects.toMatchObject({ code: 'QUERY_TOO_LONG', message: 'The query took longer than 0.05 s.' })
   }
-  expect(await selectFrom(location, 'select 1 as one where tidemark_in_time()', { limit: 1, tenant: 'default', deadlineMs: 50 })).toMatchObject({ rows: [[1]] })
+  expect(await runSelect(location, 'select 1 as one where tidemark_in_time()', { limit: 1, tenant: 'default', deadlineMs: 50 })).toMatchObject({ rows: [[1]] })
 })
 
 test('an answer is never larger than an agent can read, and says what was left out', () => {
   const long = { key: 'k', record: { text: 'x'.repeat(100_000), list: Array.from({ length: 10_000 }, (_, n) => n), n: 12345678901234567890n } }
-  const one = fit([long])
+  const one = fitItems([long])
   expect(one).toMatchObject({ truncated: false, items: [{ key: 'k', record: { n: 12345678901234567890n, text: expect.stringMatching(/^x{4000}… \(96000 more characters\)$/) as unknown } }] })
-  const many = fit(Array.from({ length: 100 }, () => long))
+  const many = fitItems(Array.from({ length: 100 }, () => long))
   expect(many.truncated).toBe(true)
   expect(many.items.length).toBeGreaterThan(2)
   expect(many.items.length).toBeLessThan(10)
-  const wide = fit([{ record: Object.fromEntries(Array.from({ length: 1_000 }, (_, n) => [`m${n}`, 'y'.repeat(1_000)])) }])
+  const wide = fitItems([{ record: Object.fromEntries(Array.from({ length: 1_000 }, (_, n) => [`m${n}`, 'y'.repeat(1_000)])) }])
   expect(Object.keys((wide.items[0] as { record: object }).record).length).toBeLessThan(45)
 })
 
@@ -178,9 +178,9 @@ function contentOf(project: Project): string {
   return createHash('sha256').update(readFileSync(join(project.folder, '.tidemark/tidemark.db'))).digest('hex')
 }
 
-function deskOf(store: Store): Desk {
+function deskOf(store: Store): ToolContext {
   return {
-    tenant: 'default', reading: async () => store, writing: async () => store, syncs: [], select: () => Promise.reject(new Error('not asked')), syntax: SQLITE,
+    tenant: 'default', openExistingStore: async () => store, openOrCreateStore: async () => store, syncs: [], select: () => Promise.reject(new Error('not asked')), syntax: SQLITE,
     clock: { now: () => 0, sleep: async () => {} }, actor: 'mcp:test',
   }
 }

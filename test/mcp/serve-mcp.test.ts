@@ -2,9 +2,9 @@ import { PassThrough } from 'node:stream'
 import { createInterface } from 'node:readline'
 import { expect, onTestFinished, test } from 'vitest'
 import { SyncError } from '../../src/contract/index.ts'
-import type { Desk } from '../../src/mcp/desk.ts'
+import type { ToolContext } from '../../src/mcp/tool-context.ts'
 import { serveMcp } from '../../src/mcp/serve-mcp.ts'
-import { noteSecret } from '../../src/redaction/known-secrets.ts'
+import { registerSecret } from '../../src/redaction/known-secrets.ts'
 import { locateStore } from '../../src/stores/drivers.ts'
 
 const SECRET = 'kestrel-7731-password'
@@ -12,12 +12,12 @@ const SECRET = 'kestrel-7731-password'
 /** A server whose store fails in this way, and the answer to one request of an agent. */
 async function ask(method: string, params: object, failure: Error): Promise<any> {
   const fail = (): Promise<never> => Promise.reject(failure)
-  const desk: Desk = {
-    tenant: 'default', reading: fail, writing: fail, syncs: [], select: fail, syntax: locateStore('sqlite::memory:', '/').syntax,
+  const desk: ToolContext = {
+    tenant: 'default', openExistingStore: fail, openOrCreateStore: fail, syncs: [], select: fail, syntax: locateStore('sqlite::memory:', '/').syntax,
     clock: { now: () => 0, sleep: async () => {} }, actor: 'mcp:test',
   }
   const [stdin, stdout] = [new PassThrough(), new PassThrough()]
-  const served = serveMcp({ desk, version: '1.0.0', allowWrites: false, stdin, stdout, signal: new AbortController().signal })
+  const served = serveMcp({ context: desk, version: '1.0.0', allowWrites: false, stdin, stdout, signal: new AbortController().signal })
   onTestFinished(() => served)
   const send = (message: object): void => void stdin.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`)
   const initialize = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'agent', version: '1' } }
@@ -35,7 +35,7 @@ async function ask(method: string, params: object, failure: Error): Promise<any>
 }
 
 test('XF16 an error that an agent is shown has no secret in it', async () => {
-  noteSecret(SECRET)
+  registerSecret(SECRET)
   const failure = new SyncError('STORE_UNAVAILABLE', `Cannot reach postgres://tidemark:${SECRET}@store/copy.`)
   const { isError, content: [{ text }] } = await ask('tools/call', { name: 'status', arguments: {} }, failure)
   expect(isError).toBe(true)

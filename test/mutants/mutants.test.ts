@@ -1,5 +1,5 @@
 import { describe } from 'vitest'
-import { judgeMutants } from './judge-mutants.ts'
+import { expectMutantsFound } from './expect-mutants-found.ts'
 import { MUTANTS } from './mutants.ts'
 
-describe('the simulation finds planted bugs', () => judgeMutants(MUTANTS))
+describe('the simulation finds planted bugs', () => expectMutantsFound(MUTANTS))

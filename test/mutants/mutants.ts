@@ -21,7 +21,7 @@ const REGISTRY = 'stores/kit/registry.js'
 const LEASES = 'stores/kit/roles/leases.js'
 const CHECKPOINT = 'stores/kit/checkpoint.js'
 const SWEEP = 'stores/sqlite/sweep.js'
-const JUDGE = 'stores/kit/judge.js'
+const RESOLVE = 'stores/kit/resolve-landing.js'
 const PLAN = 'stores/kit/plan-landing.js'
 
 /** Two syncs that write the same few rows: stamps often do not tell which reading is the newer one, and runners freeze between reading and landing. */
@@ -36,14 +36,14 @@ const BEHIND: Partial<WorldConfig> = { monotonic: false, lagMs: 20_000, skewMs: 
 
 /** A change feed whose answers take long beside a quick listing, which misses some versions and deletes what is gone meanwhile. */
 const SLOW_DELTA: Partial<WorldConfig> = {
-  ...CONTENDED, granularityMs: 1, asksTime: false, deletions: 'none', deleteShare: 0.3, records: 12, operations: 200, gapMs: 400, pageSize: 30,
-  runners: 5, runnerGapMs: 3_000, sourceLatencyMs: [5, 50], answerMs: { incremental: [1_000, 10_000] }, storeLatencyMs: [1, 10], leaseTtlMs: 2_000, rates: {},
+  ...CONTENDED, granularityMs: 1, usesSourceTime: false, deletions: 'none', deleteShare: 0.3, records: 12, operations: 200, gapMs: 400, pageSize: 30,
+  runners: 5, runnerGapMs: 3_000, sourceLatencyMs: [5, 50], responseLatencyMs: { incremental: [1_000, 10_000] }, storeLatencyMs: [1, 10], leaseTtlMs: 2_000, rates: {},
 }
 
 /** A slow listing beside a quick delta, of records that are deleted and come back as they were. */
 const SLOW_LISTING: Partial<WorldConfig> = {
-  ...CONTENDED, granularityMs: 1, asksTime: false, plain: true, deletions: 'none', deleteShare: 0.4, records: 10, pageSize: 2,
-  sourceLatencyMs: [5, 50], answerMs: { replace: [100, 2_000] }, storeLatencyMs: [1, 10], rates: {},
+  ...CONTENDED, granularityMs: 1, usesSourceTime: false, plain: true, deletions: 'none', deleteShare: 0.4, records: 10, pageSize: 2,
+  sourceLatencyMs: [5, 50], responseLatencyMs: { replace: [100, 2_000] }, storeLatencyMs: [1, 10], rates: {},
 }
 
 /** A source whose clock is wrong now and then, so that a newer version of a record has an earlier time. */
@@ -84,7 +84,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'a cycle out of pages counts as complete, and sweeps',
-    patches: [{ file: CYCLE, find: 'const budgetEnd = checked.hasMore ? this.#budgetEnd() : null;', replace: 'const budgetEnd = checked.hasMore ? this.#budgetEnd() : null; if (budgetEnd !== null) checked.hasMore = false;' }],
+    patches: [{ file: CYCLE, find: 'const budgetEnd = checked.hasMore ? this.#findExceededBudget() : null;', replace: 'const budgetEnd = checked.hasMore ? this.#findExceededBudget() : null; if (budgetEnd !== null) checked.hasMore = false;' }],
     worlds: ['replace'], overrides: { pagesMax: 3 }, seeds: 40, foundBy: 7,
   },
   {
@@ -96,13 +96,15 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'the page read ahead is kept when its predecessor must be read again',
     patches: [
       { file: CYCLE, find: "if (outcome.kind !== 'landed') {\n                next?.discard();", replace: "if (outcome.kind !== 'landed') {" },
-      { file: CYCLE, find: 'store.position());\n                reading = this.#read(inflight, inflight.state, 1, unordered);', replace: 'store.position());\n                reading = next ?? this.#read(inflight, inflight.state, 1, unordered);' },
+      { file: CYCLE, find: `store.headSequence());
+                reading = this.#startRead(inflight, inflight.state, 1, unordered);`, replace: `store.headSequence());
+                reading = next ?? this.#startRead(inflight, inflight.state, 1, unordered);` },
     ],
     worlds: ['owners'], overrides: { ...CONTENDED, stamped: false }, seeds: 150, foundBy: 100,
   },
   {
     name: 'a commit whose answer was lost is taken for landed',
-    patches: [{ file: 'engine/store-door.js', find: "answerLost ||= error.code === 'COMMIT_UNKNOWN';", replace: "if (error.code === 'COMMIT_UNKNOWN') return { kind: 'landed', version: commit.version, position: 0, counts: noCounts(), paused: false };" }],
+    patches: [{ file: 'engine/retrying-store.js', find: "answerLost ||= error.code === 'COMMIT_UNKNOWN';", replace: "if (error.code === 'COMMIT_UNKNOWN') return { kind: 'landed', version: commit.version, headSequence: 0, counts: noCounts(), paused: false };" }],
     worlds: ['replace', 'delta'], overrides: { rates: { 'applied-late': 0.1, 'applied-unknown': 0.1 } }, seeds: 60, foundBy: 14,
   },
   // ── the registry ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -115,60 +117,67 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'no fencing and no check of version and page',
     patches: [
       { file: REGISTRY, find: 'entry !== undefined && entry.epoch === lease.epoch && entry.holder === lease.holder ? entry : null', replace: 'entry ?? null' },
-      { file: CHECKPOINT, find: "move.kind === 'set' || move.kind === 'replay' || (entry.inflight_cycle === move.cycle && entry.inflight_page === move.page - 1)", replace: 'true' },
+      { file: CHECKPOINT, find: "transition.kind === 'set' || transition.kind === 'replay' || (entry.inflight_cycle === transition.cycle && entry.inflight_page === transition.page - 1)", replace: 'true' },
     ],
     worlds: ['replace', 'delta'], overrides: { rates: { freeze: 0.03 }, runners: 3, leaseTtlMs: 2_000 }, seeds: 40, foundBy: 2,
   },
   {
     name: 'no check of the page: a commit that arrives late lands again',
-    patches: [{ file: CHECKPOINT, find: "move.kind === 'set' || move.kind === 'replay' || (entry.inflight_cycle === move.cycle && entry.inflight_page === move.page - 1)", replace: 'true' }],
+    patches: [{ file: CHECKPOINT, find: "transition.kind === 'set' || transition.kind === 'replay' || (entry.inflight_cycle === transition.cycle && entry.inflight_page === transition.page - 1)", replace: 'true' }],
     worlds: ['replace', 'delta'], overrides: { rates: { 'applied-late': 0.1 } }, seeds: 60, foundBy: 8,
   },
   {
     name: 'committed moves with every page',
-    patches: [{ file: CHECKPOINT, find: "case 'continue':\n", replace: "case 'continue':\n            yield* sql.run('update {registry} set committed = :state where tenant_id = :tenant and sync_id = :sync', { state: move.state, sync });\n" }],
+    patches: [{ file: CHECKPOINT, find: "case 'continue':\n", replace: `case 'continue':
+            yield* sql.run('update {registry} set committed = :state where tenant_id = :tenant and sync_id = :sync', { state: transition.state, sync });
+` }],
     worlds: ['delta'], seeds: 20, foundBy: 1,
   },
   // ── landing ────────────────────────────────────────────────────────────────────────────────────────────────────────
   {
     name: 'no version guard: the last to write wins',
-    patches: [{ file: JUDGE, find: "if (order < 0 && !isRead)\n        return olderByTime(row, read);\n    return order > 0 || isLaterRead(row, read) ? 'update' : 'overlap';", replace: "return 'update';" }],
+    patches: [{ file: RESOLVE, find: `if (order < 0 && !isRead)
+        return resolveOlderLanding(row, read);
+    return order > 0 || isLaterRead(row, read) ? 'update' : 'overlap';`, replace: "return 'update';" }],
     worlds: ['pair'], overrides: CONTENDED, seeds: 150, foundBy: 1,
   },
   {
     name: 'no comparison of times: what is read later wins, though a copy that is behind was read',
-    patches: [{ file: JUDGE, find: "if (order < 0 && !isRead)\n        return olderByTime(row, read);\n    return order > 0 || isLaterRead(row, read) ? 'update' : 'overlap';", replace: "return isLaterRead(row, read) ? 'update' : 'overlap';" }],
+    patches: [{ file: RESOLVE, find: `if (order < 0 && !isRead)
+        return resolveOlderLanding(row, read);
+    return order > 0 || isLaterRead(row, read) ? 'update' : 'overlap';`, replace: "return isLaterRead(row, read) ? 'update' : 'overlap';" }],
     worlds: ['pair', 'replace'], overrides: BEHIND, seeds: 60, foundBy: 11,
   },
   {
     // The comparison of times alone is covered by the order of reading here, as that is by the times: so both go.
     name: 'the dead come back: whoever tells of a row brings it to life',
     patches: [
-      { file: JUDGE, find: "if (order < 0 || (row.status === 'deleted' && order === 0 && landing.upstreamAt === row.upstreamAt))\n            return olderByTime(row, read);", replace: '' },
-      { file: JUDGE, find: "return (order > 0 && row.status === 'deleted') || isLaterRead(row, read) ? 'create' : 'overlap'", replace: "return 'create'" },
+      { file: RESOLVE, find: `if (order < 0 || (row.status === 'deleted' && order === 0 && landing.upstreamAt === row.upstreamAt))
+            return resolveOlderLanding(row, read);`, replace: '' },
+      { file: RESOLVE, find: "return (order > 0 && row.status === 'deleted') || isLaterRead(row, read) ? 'create' : 'overlap'", replace: "return 'create'" },
     ],
     worlds: ['pair'], overrides: { ...CONTENDED, deletions: 'inline', deleteShare: 0.4 }, seeds: 200, foundBy: 24,
   },
   {
     name: 'a swept row comes back with a page that was read before the sweep',
-    patches: [{ file: JUDGE, find: "(order > 0 && row.status === 'deleted')", replace: '(order > 0)' }],
+    patches: [{ file: RESOLVE, find: "(order > 0 && row.status === 'deleted')", replace: '(order > 0)' }],
     worlds: ['pair'], overrides: SLOW_DELTA, seeds: 80, foundBy: 4,
   },
   {
     name: 'what is told again while a listing runs leaves no entry, and an older page of the same time wins',
-    patches: [{ file: PLAN, find: 'if (restateSince === undefined)', replace: 'if (restateSince !== 0)' }],
+    patches: [{ file: PLAN, find: 'if (forceLogSince === undefined)', replace: 'if (forceLogSince !== 0)' }],
     worlds: ['pair'], overrides: { ...SLOW_LISTING, granularityMs: 1_000 }, seeds: 100, foundBy: 14,
   },
   {
     name: 'readings that overlap are taken in the order of their commits',
-    patches: [{ file: JUDGE, find: 'return row.writer === read.writer || row.sequence <= read.readFrom', replace: 'return true' }],
+    patches: [{ file: RESOLVE, find: 'return row.writer === read.writer || row.sequence <= read.readFrom', replace: 'return true' }],
     worlds: ['owners'], overrides: { ...CONTENDED, stamped: false }, seeds: 150, foundBy: 1,
   },
   {
     name: 'records all alike are told by their content, not their keys',
     patches: [
-      { file: 'stores/sqlite/lookup.js', find: "|| length(_key) || ':' || _key", replace: '' },
-      { file: 'stores/sqlite/lookup.js', find: '${landing.key.length}:${landing.key}', replace: '' },
+      { file: 'stores/sqlite/find-rows.js', find: "|| length(_key) || ':' || _key", replace: '' },
+      { file: 'stores/sqlite/find-rows.js', find: '${landing.key.length}:${landing.key}', replace: '' },
     ],
     worlds: ['replace'], overrides: { plain: true, stamped: false, records: 10, deleteShare: 0.4, unstorableShare: 0 }, seeds: 150, foundBy: 110,
   },
@@ -179,33 +188,34 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'the sweep does not move the end of the feed',
-    patches: [{ file: COMMIT, find: 'position += swept.count;', replace: '' }],
+    patches: [{ file: COMMIT, find: 'headSequence += swept.count;', replace: '' }],
     worlds: ['replace'], seeds: 60, foundBy: 2,
   },
   // ── the sweep ──────────────────────────────────────────────────────────────────────────────────────────────────────
   {
     name: 'the sweep takes rows written since the cycle began',
-    patches: [{ file: SWEEP, find: 'gatherUnseen(session, facts.cycle, Math.min(', replace: 'gatherUnseen(session, facts.cycle, Math.max(2 ** 50, ' }],
+    patches: [{ file: SWEEP, find: 'collectUnseenRanges(session, facts.cycle, Math.min(', replace: 'collectUnseenRanges(session, facts.cycle, Math.max(2 ** 50, ' }],
     worlds: ['pair', 'replace'], seeds: 60, foundBy: 4,
   },
   {
     // The entry that a moved time leaves while a listing runs spares the row as well: so both go.
     name: 'the sweep takes what another sync has just seen alive',
     patches: [
-      { file: SWEEP, find: 'if (seen.length === 0)', replace: 'if (seen.length >= 0)' },
-      { file: PLAN, find: 'if (restateSince === undefined)', replace: 'if (restateSince !== 0)' },
+      { file: SWEEP, find: 'if (seenSequences.length === 0)', replace: 'if (seenSequences.length >= 0)' },
+      { file: PLAN, find: 'if (forceLogSince === undefined)', replace: 'if (forceLogSince !== 0)' },
     ],
     worlds: ['pair'], overrides: SLOW_LISTING, seeds: 80, foundBy: 2,
   },
   {
     name: 'a resumed cycle forgets what it has seen',
-    patches: [{ file: LEASES, find: 'if (unfinished !== null && !request.fresh && unfinished.mode === request.mode) {', replace: 'if (unfinished !== null && !request.fresh && unfinished.mode === request.mode) { yield* forgetSeen(sql, unfinished.cycle);' }],
+    patches: [{ file: LEASES, find: 'if (unfinished !== null && !request.fresh && unfinished.mode === request.mode) {', replace: 'if (unfinished !== null && !request.fresh && unfinished.mode === request.mode) { yield* deleteSeen(sql, unfinished.cycle);' }],
     worlds: ['replace'], overrides: { rates: { crash: 0.03 } }, seeds: 60, foundBy: 7,
   },
   {
     name: 'the sightings of an abandoned cycle count for the next',
     patches: [
-      { file: CHECKPOINT, find: "yield* forgetSeen(sql, move.cycle);\n            yield* sql.kernel.writeAudit(entry, { version: entry.version", replace: 'yield* sql.kernel.writeAudit(entry, { version: entry.version' },
+      { file: CHECKPOINT, find: `yield* deleteSeen(sql, transition.cycle);
+            yield* sql.kernel.writeAudit(entry, { version: entry.version`, replace: 'yield* sql.kernel.writeAudit(entry, { version: entry.version' },
       { file: SWEEP, find: "'select ranges from tidemark_seen where tenant_id = ? and cycle_id = ?'", replace: "'select ranges from tidemark_seen where tenant_id = ? and cycle_id <= ?'" },
     ],
     worlds: ['replace'], overrides: { records: 4, deleteShare: 0.4 }, seeds: 150, foundBy: 60,
@@ -232,8 +242,8 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'what a lookup still finds is swept',
-    patches: [{ file: 'engine/lookups.js', find: "if (answer?.type === 'upsert')", replace: 'if (answer === 0)' }],
-    worlds: ['lie'], overrides: { lie: 'some', lookup: true }, seeds: 40, foundBy: 7,
+    patches: [{ file: 'engine/source-lookups.js', find: "if (answer?.type === 'upsert')", replace: 'if (answer === 0)' }],
+    worlds: ['lie'], overrides: { omission: 'some', lookup: true }, seeds: 40, foundBy: 7,
   },
   {
     name: 'a row that another owner lists dies with the first',

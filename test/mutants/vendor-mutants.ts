@@ -1,5 +1,5 @@
 import type { VendorWorldConfig } from '../../src/testing/simulation/vendors/vendor-config.ts'
-import type { VendorWorldKind } from '../../src/testing/simulation/vendors/vendor.ts'
+import type { VendorWorldKind } from '../../src/testing/simulation/vendors/vendor-stream.ts'
 import type { Mutant } from './mutants.ts'
 
 /** A bug of the first connectors, planted back in a copy of the compiled code. */
@@ -30,22 +30,22 @@ export const VENDOR_MUTANTS: readonly VendorMutant[] = [
   {
     name: 'D2 Salesforce: everything is read and the cursor capped by the clock afterwards, with the id of the newest row',
     patches: [
-      { file: KEYSET, find: 'until: bounded ? isoOf(pinnedMs) : undefined,', replace: 'until: undefined,' },
-      { file: KEYSET, find: 'const safe = bounded ? items.filter(({ instant }) => instant <= instantOfMs(untilMs)) : items;', replace: 'const safe = items;' },
-      { file: KEYSET, find: 'endState(state, later(last, frontier, compareIds), bounded)', replace: '((capMs) => endState(state, last && instantMs(canonicalInstant(last.timestamp)) > capMs ? { timestamp: isoOf(capMs), id: last.id } : last, bounded))(context.clock.now() - lagMs)' },
+      { file: KEYSET, find: 'until: bounded ? formatIso(pinnedMs) : undefined,', replace: 'until: undefined,' },
+      { file: KEYSET, find: 'const safe = bounded ? items.filter(({ instant }) => instant <= msToInstant(untilMs)) : items;', replace: 'const safe = items;' },
+      { file: KEYSET, find: 'buildEndState(state, laterKeysetCursor(last, frontier, compareIds), bounded)', replace: '((capMs) => buildEndState(state, last && instantToMs(canonicalizeInstant(last.timestamp)) > capMs ? { timestamp: formatIso(capMs), id: last.id } : last, bounded))(context.clock.now() - lagMs)' },
     ],
     vendors: ['salesforce'], kinds: ['delta'], overrides: { ...LATE, lag: { share: 0.6, maxMs: 14_000 } }, seeds: 60, foundBy: 3,
   },
   {
     name: 'D3 Stripe: the next cursor is the last event of a page, which is the oldest',
-    patches: [{ file: EVENTS, find: 'stateAt(safe.at(-1))', replace: 'stateAt(safe[0])' }],
+    patches: [{ file: EVENTS, find: 'toEventFeedCursor(safe.at(-1))', replace: 'toEventFeedCursor(safe[0])' }],
     vendors: ['stripe'], kinds: ['delta', 'pair'], overrides: { pageSize: 8, records: 20, bulkShare: 0.5, gapMs: 15_000, operations: 25 }, seeds: 40, foundBy: 1,
   },
   {
     name: 'D4 Stripe: events are applied as they come, the newest first, and without their time',
     patches: [
       { file: EVENTS, find: 'changes: safe.flatMap(', replace: 'changes: safe.toReversed().flatMap(' },
-      { file: 'sources/stripe/event-scan.js', find: 'upstreamUpdatedAt: timeAt(created, stage), asOf', replace: 'upstreamUpdatedAt: undefined, asOf: undefined' },
+      { file: 'sources/stripe/event-scan.js', find: 'upstreamUpdatedAt: formatOrderedTime(created, stage), asOf', replace: 'upstreamUpdatedAt: undefined, asOf: undefined' },
     ],
     vendors: ['stripe'], kinds: ['delta', 'pair'], overrides: { pageSize: 8, records: 4, operations: 25, gapMs: 3_000 }, seeds: 40, foundBy: 1,
   },
@@ -56,22 +56,25 @@ export const VENDOR_MUTANTS: readonly VendorMutant[] = [
   },
   {
     name: 'Stripe: an event is taken for newer than a row that the backfill listed',
-    patches: [{ file: 'stores/kit/judge.js', find: "asOf === 'event' || ", replace: '' }],
+    patches: [{ file: 'stores/kit/resolve-landing.js', find: "asOf === 'event' || ", replace: '' }],
     vendors: ['stripe'], kinds: ['pair'], overrides: { pageSize: 8, records: 8, operations: 25, gapMs: 3_000 }, seeds: 60, foundBy: 1,
   },
   {
     name: 'Stripe: an object that was read as it is now is taken back by its events that the log shows later',
-    patches: [{ file: 'sources/stripe/event-scan.js', find: 'readings.isOpen(id, created) || unordered.has(id)\n            || hasCutList', replace: 'unordered.has(id)\n            || hasCutList' }],
+    patches: [{ file: 'sources/stripe/event-scan.js', find: `objectReads.isAmbiguous(id, created) || unordered.has(id)
+            || hasTruncatedList`, replace: `unordered.has(id)
+            || hasTruncatedList` }],
     vendors: ['stripe'], kinds: ['delta'], overrides: { ...TIED, gapMs: 3_000 }, seeds: 60, foundBy: 10,
   },
   {
     name: 'Stripe: of two events of one second on two pages the one on the later page wins',
-    patches: [{ file: 'sources/stripe/event-scan.js', find: 'if (created === this.#facts.borderSecond)\n            return true;', replace: '' }],
+    patches: [{ file: 'sources/stripe/event-scan.js', find: `if (created === this.#options.previousPageSecond)
+            return true;`, replace: '' }],
     vendors: ['stripe'], kinds: ['delta'], overrides: { ...TIED, bulkShare: 0.6, gapMs: 500 }, seeds: 60, foundBy: 1,
   },
   {
     name: 'Stripe: a page of a list inside an object, from a cache, is joined to a newer version of the object',
-    patches: [{ file: 'sources/stripe/nested.js', find: 'last !== undefined && !isSameVersion(last, body.data[0])', replace: 'false' }],
+    patches: [{ file: 'sources/stripe/nested-objects.js', find: 'last !== undefined && !isSameVersion(last, body.data[0])', replace: 'false' }],
     vendors: ['stripe'], kinds: ['replace', 'delta', 'pair'], seeds: 60, foundBy: 3,
     overrides: {
       vendorLatencyMs: [2, 30], records: 6, operations: 30, gapMs: 3_000, runnerGapMs: 1_000, rates: { 'cached-nested-page': 0.5 },
@@ -79,7 +82,7 @@ export const VENDOR_MUTANTS: readonly VendorMutant[] = [
   },
   {
     name: 'D6 HubSpot: a tie is entered at the last id of a page that is sorted by time',
-    patches: [{ file: SEARCH, find: 'deadlock({ ...here, cursorMs: newestMs })', replace: '{ ...deadlock({ ...here, cursorMs: newestMs }), lastId: safe.at(-1).id }' }],
+    patches: [{ file: SEARCH, find: 'enterDeadlock({ ...here, cursorMs: newestMs })', replace: '{ ...enterDeadlock({ ...here, cursorMs: newestMs }), lastId: safe.at(-1).id }' }],
     vendors: ['hubspot'], kinds: ['delta', 'pair'], overrides: TIED, seeds: 40, foundBy: 2,
   },
   {
@@ -110,18 +113,18 @@ export const VENDOR_MUTANTS: readonly VendorMutant[] = [
   },
   {
     name: 'D12 Salesforce: an empty page takes the cursor to the end of the buffer, though the query ended before',
-    patches: [{ file: KEYSET, find: 'const last = reached(safe.at(-1)?.place, isAtEnd, first, compareIds) ?? after;', replace: "const last = reached(safe.at(-1)?.place, isAtEnd, first, compareIds) ?? (bounded && end ? { timestamp: isoOf(context.clock.now() - lagMs), id: '' } : after);" }],
+    patches: [{ file: KEYSET, find: 'const last = pickAgreedCursor(safe.at(-1)?.cursor, isAtEnd, first, compareIds) ?? after;', replace: "const last = pickAgreedCursor(safe.at(-1)?.cursor, isAtEnd, first, compareIds) ?? (bounded && end ? { timestamp: formatIso(context.clock.now() - lagMs), id: '' } : after);" }],
     vendors: ['salesforce'], kinds: ['delta'], overrides: { ...LATE, records: 2, lag: { share: 0.6, maxMs: 14_000 } }, seeds: 60, foundBy: 2,
   },
   // ── bugs that only one of the oracles O16 to O19 sees ──────────────────────────────────────────────────────────────
   {
     name: 'O16: a delta claims to be complete up to its start, not up to where it read',
-    patches: [{ file: 'engine/tidemark.js', find: 'if (page.stated !== undefined)\n            return page.stated;', replace: 'if (page.stated !== undefined)\n            return startedAt;' }],
+    patches: [{ file: 'engine/cycle-tidemark.js', find: 'if (page.stated !== undefined)\n            return page.stated;', replace: 'if (page.stated !== undefined)\n            return startedAt;' }],
     vendors: ['hubspot', 'salesforce'], kinds: ['delta'], overrides: LATE, seeds: 40, foundBy: 2,
   },
   {
     name: 'O17: a listing never wins against a later time',
-    patches: [{ file: 'stores/kit/judge.js', find: "return read.isListing && row.sequence <= read.readFrom ? 'contest' : 'stale';", replace: "return 'stale';" }],
+    patches: [{ file: 'stores/kit/resolve-landing.js', find: "return read.isListing && row.sequence <= read.readFrom ? 'contest' : 'stale';", replace: "return 'stale';" }],
     vendors: ['hubspot', 'salesforce'], kinds: ['replace'], seeds: 20, foundBy: 1,
   },
   pauseMutant('a pause is not looked at', 'if (ms <= 0)\n                return;', 'return;'),

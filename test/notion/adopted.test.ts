@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import type { NotionWorker } from '../../src/config/notion/manifest.ts'
-import { AdoptedWorker } from '../../src/config/notion/worker.ts'
+import type { NotionWorker } from '../../src/worker/notion/manifest.ts'
+import { NotionWorkerAdapter } from '../../src/worker/notion/worker-adapter.ts'
 import type { Page } from '../../src/contract/index.ts'
 import { contextOf } from '../sources/kit/loopback.ts'
 
@@ -13,7 +13,7 @@ async function pageOf(result: { changes?: unknown[]; nextUserContext?: unknown }
     },
     run: async () => ({ changes: [], hasMore: false, ...result }),
   }
-  return new AdoptedWorker(notion).plan('all').execute(undefined, contextOf())
+  return new NotionWorkerAdapter(notion).plan('all').execute(undefined, contextOf())
 }
 
 async function columnOf(type: string, value: unknown): Promise<unknown> {

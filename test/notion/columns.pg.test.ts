@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import pg from 'pg'
 import { expect, inject, onTestFinished, test } from 'vitest'
-import { loadWorker } from '../../src/config/load-worker.ts'
+import { loadWorker } from '../../src/worker/load-worker.ts'
 import { openStore, runCycle } from '../../src/index.ts'
 import { createDatabase, dropDatabase } from '../setup/postgres-server.ts'
 import { EMPTY, FULL } from './things.ts'

@@ -6,7 +6,7 @@ const TIDEMARK = ['test/engine/tidemark.test.ts']
 
 export const ENGINE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/engine/account-pauses.ts', PAUSES, [
-    ['a shorter pause replaces a longer one', 'Math.max(ms, this.#ownMs(origin))', 'ms'],
+    ['a shorter pause replaces a longer one', 'Math.max(ms, this.#localPauseMs(origin))', 'ms'],
     ['the pause of one origin stops the others', "pause.origin === '' || pause.origin === origin", 'true'],
     [
       'a pause without an origin is ignored',
@@ -31,30 +31,30 @@ export const ENGINE_BUGS: readonly PlantedBug[] = [
       'pause.ms > longest.ms ? pause : longest',
       'pause.ms > longest.ms ? longest : pause',
     ],
-    ['the announcement of an answer is ignored', 'if (ms !== undefined) await this.#note(origin, ms)', ''],
-    ['a failed read of the store is remembered', 'pauses.catch(() => (this.#stored = null))', 'pauses.catch(() => {})'],
-    ['the answer of the store is used for ever', 'at - this.#stored.at < FRESH_MS', 'true'],
+    ['the announcement of an answer is ignored', 'if (ms !== undefined) await this.#record(origin, ms)', ''],
+    ['a failed read of the store is remembered', 'pauses.catch(() => (this.#cachedPauses = null))', 'pauses.catch(() => {})'],
+    ['the answer of the store is used for ever', 'at - this.#cachedPauses.at < CACHE_TTL_MS', 'true'],
     [
       'a clock that was set back makes an own pause longer',
       'Math.min(until - this.#clock.now(), until - notedAt)',
       'until - this.#clock.now()',
     ],
-    ['a long pause is slept through', 'ms > WAITED_FOR_MS', 'ms > 500_000_000'],
+    ['a long pause is slept through', 'ms > INLINE_WAIT_MAX_MS', 'ms > 500_000_000'],
     [
       'a failure to store the pause fails the page',
-      'classify(problem).code })',
-      'classify(problem).code }); throw problem',
+      'classifyError(problem).code })',
+      'classifyError(problem).code }); throw problem',
     ],
-    ['a pause that the store could not take is not stored later', 'this.#unstored.add(origin)', ''],
-    ['a store that stays away is asked for ever', ' && attempt <= KEEP_ATTEMPTS_MAX', ''],
-    ['a pause that is over by the end of the cycle is stored', 'if (ms <= 0) this.#unstored.delete(origin)', 'if (false) {}'],
+    ['a pause that the store could not take is not stored later', 'this.#unstoredOrigins.add(origin)', ''],
+    ['a store that stays away is asked for ever', ' && attempt <= FLUSH_ATTEMPTS_MAX', ''],
+    ['a pause that is over by the end of the cycle is stored', 'if (ms <= 0) this.#unstoredOrigins.delete(origin)', 'if (false) {}'],
     ['an own pause never ends', 'Math.min(until - this.#clock.now(), until - notedAt)', 'until - notedAt'],
     ['the pause of another worker counts', 'this.#store.pauses({ worker: this.#worker, at })', "this.#store.pauses({ worker: 'crm', at })"],
   ]),
   ...inFile('src/engine/cycle.ts', PAUSES, [
-    ['a pause that the store could not take is not stored at the end of the cycle', 'await pauses.keep(ports.random)', ''],
+    ['a pause that the store could not take is not stored at the end of the cycle', 'await pauses.flush(ports.random)', ''],
   ]),
-  ...inFile('src/engine/lookups.ts', LOOKUPS, [
+  ...inFile('src/engine/source-lookups.ts', LOOKUPS, [
     [
       'a lookup that finds nothing refutes a shown deletion',
       "(answer?.type ?? 'delete') === shown.type",
@@ -62,7 +62,7 @@ export const ENGINE_BUGS: readonly PlantedBug[] = [
     ],
     ['an answer without a time decides', 'answer.upstreamAt === null ? undefined : ', ''],
     ['an answer of another version confirms', 'answer.upstreamAt === shown.upstreamAt', 'true'],
-    ['contested keys are asked for without a bound', 'at < CONTESTED_MAX || isRead(shown.get(key)!)', 'true'],
+    ['contested keys are asked for without a bound', 'at < CONTESTED_LOOKUPS_MAX || hasReadTime(shown.get(key)!)', 'true'],
     [
       'a failed lookup refutes the row',
       'if (answer === undefined) break',
@@ -81,16 +81,16 @@ export const ENGINE_BUGS: readonly PlantedBug[] = [
     ['a present row does not stop the sweep', "if (answer?.type === 'upsert') return key", ''],
     ['only the sample of absent keys is asked for', ', ...keys.filter((_, at) => at % step !== 0)]', ']'],
   ]),
-  ...inFile('src/engine/tidemark.ts', TIDEMARK, [
+  ...inFile('src/engine/cycle-tidemark.ts', TIDEMARK, [
     ['a listing moves the tidemark page by page', "if (mode === 'replace') return this\n", ''],
     [
       'the tidemark of a listing goes beyond its start',
-      'earlier(instantOfMs(instantMs(page.stated) - aheadMs), since)',
-      'instantOfMs(instantMs(page.stated) - aheadMs)',
+      'earlier(msToInstant(instantToMs(page.stated) - aheadMs), since)',
+      'msToInstant(instantToMs(page.stated) - aheadMs)',
     ],
-    ['the clock difference is added instead of subtracted', 'instantMs(page.stated) - aheadMs', 'instantMs(page.stated) + aheadMs'],
+    ['the clock difference is added instead of subtracted', 'instantToMs(page.stated) - aheadMs', 'instantToMs(page.stated) + aheadMs'],
     ["the source's clock does not bound the start", 'Math.min(startedAtMs, this.#bound.readSinceMs ?? Infinity)', 'startedAtMs'],
-    ['the bound of the first runner is lost', 'boundIn(inflight?.guard ?? null)', 'boundIn(null)'],
+    ['the bound of the first runner is lost', 'parseBound(inflight?.guardState ?? null)', 'parseBound(null)'],
     ['a tidemark that was denied is derived from the rows', 'if (page.stated === null) return null', ''],
     ['an unstated tidemark goes beyond the start of the cycle', 'earlier(candidate, since)', 'candidate'],
     [
@@ -107,7 +107,7 @@ export const ENGINE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/engine/cycle.ts', [
     'test/engine/cycle.test.ts', 'test/engine/replace.test.ts', 'test/engine/pair.test.ts', 'test/engine/landing.test.ts',
   ], [
-    ['the page budget is one too many', 'this.#tally.pages + 1 >= pagesMax', 'this.#tally.pages >= pagesMax'],
+    ['the page budget is one too many', 'this.#counters.pages + 1 >= pagesMax', 'this.#counters.pages >= pagesMax'],
     [
       'a changed scope does not tighten the sweep',
       'this.#checkpoint.scope !== null && this.#checkpoint.scope !== scope',
@@ -121,8 +121,8 @@ export const ENGINE_BUGS: readonly PlantedBug[] = [
     ['a last page without a state loses the position', '(checked.state ?? asked)', 'checked.state'],
     [
       'rows younger than the lag are swept',
-      'this.#settled = Math.min(startSequence, sequence)',
-      'this.#settled = startSequence',
+      'this.#settledSequence = Math.min(startSequence, sequence)',
+      'this.#settledSequence = startSequence',
       ['test/engine/repair.test.ts'],
     ],
     ['a paused sync runs', 'if (taken.checkpoint.paused) {', 'if (taken.checkpoint.paused && plan.sync === null) {'],
@@ -134,25 +134,25 @@ export const ENGINE_BUGS: readonly PlantedBug[] = [
     ],
     [
       'deltas of a pair are not restated during a backfill',
-      'return { restateSince: isTimeless ? Math.max(began, request.readFrom) : began }',
+      'return { forceLogSince: isTimeless ? Math.max(began, request.readAtSequence) : began }',
       'return {}',
       ['test/engine/pair.test.ts'],
     ],
     ['the cycle goes on after a pause was ordered', "if (outcome.paused) return 'paused'\n", ''],
     [
       'lookups of absences are skipped',
-      "...(database !== null && lookupsMax > 0 && { asks: { database, limit: lookupsMax } })",
+      '...(database !== null && lookupsMax > 0 && { asks: { database, applyHold: lookupsMax } })',
       '',
       LOOKUPS,
     ],
   ]),
-  ...inFile('src/engine/keep-lease.ts', ['test/engine/keep-lease.test.ts'], [
+  ...inFile('src/engine/lease-heartbeat.ts', ['test/engine/keep-lease.test.ts'], [
     ['a lost lease does not stop the cycle', 'if (kept === false) lose(', 'if (kept === false && ttlMs < 0) lose('],
     ['a lease that could not be renewed is never over', 'clock.now() - renewedAt >= ttlMs', 'false'],
   ]),
   ...inFile('src/engine/loop-guard.ts', ['test/engine/guards.test.ts'], [
     ['one empty page too many is allowed', 'emptyPages >= this.#emptyPagesMax', 'emptyPages > this.#emptyPagesMax'],
-    ['a long circle is not found', 'mark === anchor || this.#visited.has(mark)', 'false'],
+    ['a long circle is not found', 'stateDigest === anchor || this.#visited.has(stateDigest)', 'false'],
     [
       'a quarantined page counts as empty',
       'landings.length === 0 && quarantined.length === 0',
@@ -165,7 +165,7 @@ export const ENGINE_BUGS: readonly PlantedBug[] = [
       'Math.ceil(plan.intervalMs / plan.allowedRequests)',
       'Math.floor(plan.intervalMs / (plan.allowedRequests + 1))',
     ],
-    ['a passed slot is used', 'this.#spare.filter((slot) => slot >= now)', 'this.#spare'],
+    ['a passed slot is used', 'this.#spareSlots.filter((slot) => slot >= now)', 'this.#spareSlots'],
   ]),
   ...inFile('src/engine/retry.ts', ['test/engine/retries.test.ts', 'test/engine/account-pauses.test.ts'], [
     [
@@ -175,7 +175,7 @@ export const ENGINE_BUGS: readonly PlantedBug[] = [
     ],
     ['a wait hint is not bounded', 'Math.min(ms, HINT_MAX_MS)', 'ms'],
   ]),
-  ...inFile('src/engine/replay.ts', ['test/engine/replay.test.ts'], [
+  ...inFile('src/engine/replay-quarantine.ts', ['test/engine/replay.test.ts'], [
     [
       'a replay overwrites what another sync wrote later',
       'if (newest.committedAt < entry.at) return false',
@@ -183,8 +183,8 @@ export const ENGINE_BUGS: readonly PlantedBug[] = [
     ],
     [
       'a replay of a key without a row forgets the tombstone',
-      'await this.#land(unknown, [], readFrom - 1)',
-      'await this.#land(unknown, [], readFrom + 1_000_000)',
+      'await this.#land(unknown, [], readAtSequence - 1)',
+      'await this.#land(unknown, [], readAtSequence + 1_000_000)',
     ],
     ['a record that a later listing left out is replayed', 'entry.cycle < this.#lastListing || ', ''],
   ]),

@@ -10,7 +10,7 @@ export const PLATFORM_BUGS: readonly PlantedBug[] = [
   ...inFile('src/platform/redirect.ts', REDIRECT, [
     [
       'credentials follow a redirect to another origin',
-      'new Headers([...headers].filter(([name]) => ANONYMOUS_HEADERS.has(name)))',
+      'new Headers([...headers].filter(([name]) => CROSS_ORIGIN_HEADERS.has(name)))',
       'headers',
     ],
     [
@@ -25,8 +25,8 @@ export const PLATFORM_BUGS: readonly PlantedBug[] = [
     ],
     [
       'a second redirect is trusted again',
-      'return { url, method, headers, body, isForeign: hop.isForeign }',
-      'return { url, method, headers, body, isForeign: false }',
+      'return { url, method, headers, body, isCrossOrigin: hop.isCrossOrigin }',
+      'return { url, method, headers, body, isCrossOrigin: false }',
     ],
     ['a 307 drops the body', 'response.status < 303 && hop.method', 'response.status < 308 && hop.method'],
     [
@@ -47,7 +47,7 @@ export const PLATFORM_BUGS: readonly PlantedBug[] = [
     ['unique local addresses are public', "'fc00::/7', ", ''],
     ['an embedded IPv4 address is public', "'64:ff9b::/96', ", ''],
     ['a name with a final dot is not recognised', ".replace(/\\.$/, '')", ''],
-    ['a name without a dot is public', "host.includes('.') && !PRIVATE_NAMES.test(host)", '!PRIVATE_NAMES.test(host)'],
+    ['a name without a dot is public', "host.includes('.') && !PRIVATE_NAME_PATTERN.test(host)", '!PRIVATE_NAME_PATTERN.test(host)'],
     ['names of the machine are public', 'localhost|local|internal|', 'localhost|local|'],
     ['an address with a zone is public', " && !address.includes('%')", ''],
   ]),
@@ -56,19 +56,19 @@ export const PLATFORM_BUGS: readonly PlantedBug[] = [
   ]),
   ...inFile('src/platform/fetch.ts', FETCH, [
     ['one redirect too many is followed', 'redirects === limits.redirectsMax', 'redirects > limits.redirectsMax'],
-    ['a redirect is answered by the unchecked connection', 'isForeign ? foreign : own', 'own'],
+    ['a redirect is answered by the unchecked connection', 'isCrossOrigin ? foreign : own', 'own'],
     [
       'credentials in a URL are sent',
       "url.username !== '' || url.password !== ''",
       "url.username !== '' && url.password === ''",
     ],
   ]),
-  ...inFile('src/platform/answer-body.ts', FETCH, [
+  ...inFile('src/platform/response-body.ts', FETCH, [
     ['several encodings are unfolded', 'encodings.length > 1', 'encodings.length > 2'],
     [
       'an unpacked body is not bounded',
-      'return counted(source, limits.bodyBytesMax, refuse, failure)',
-      'return counted(source, Number.POSITIVE_INFINITY, refuse, failure)',
+      'return limitBytes(source, limits.bodyBytesMax, refuse, failure)',
+      'return limitBytes(source, Number.POSITIVE_INFINITY, refuse, failure)',
     ],
   ]),
   ...inFile('src/config/manifest/vendors.ts', TOKENS, [
@@ -76,13 +76,13 @@ export const PLATFORM_BUGS: readonly PlantedBug[] = [
     ['token files are kept where the process was started', 'join(folder, TOKENS_FOLDER)', 'TOKENS_FOLDER'],
     [
       'ServiceNow ignores its token files',
-      "given({ user, password }), ...(await authOf(oauth, folder))",
-      "given({ user, password }), ...(await authOf(oauth, '/nonexistent'))",
+      'omitUndefined({ user, password }), ...(await createOAuth(oauth, folder))',
+      "omitUndefined({ user, password }), ...(await createOAuth(oauth, '/nonexistent'))",
     ],
     [
       'Salesforce ignores its token files',
-      "given({ accessToken, apiVersion }), ...(await authOf(oauth, folder))",
-      "given({ accessToken, apiVersion }), ...(await authOf(oauth, '/nonexistent'))",
+      'omitUndefined({ accessToken, apiVersion }), ...(await createOAuth(oauth, folder))',
+      "omitUndefined({ accessToken, apiVersion }), ...(await createOAuth(oauth, '/nonexistent'))",
     ],
   ]),
   ...inFile('src/config/manifest/connector.ts', [
@@ -108,23 +108,24 @@ export const PLATFORM_BUGS: readonly PlantedBug[] = [
     ],
     ['a file copied over another is accepted', 'return `${this.#account}.${version}`\n', "return 'tokens'\n"],
     ['token files can be read by everyone', "open(file, 'wx', 0o600)", "open(file, 'wx', 0o644)"],
-    ['the version before the newest is removed', 'await this.#forget(version - 1)', 'await this.#forget(version + 1)'],
+    ['the version before the newest is removed', 'await this.#deleteVersionsBelow(version - 1)', 'await this.#deleteVersionsBelow(version + 1)'],
   ]),
   ...inFile('src/registry/sealed-store.ts', SEALED, [
     [
       'a state of another moment is opened',
-      "if (!places.includes(parts.place)) throw fail('belongs to another moment: it was put back or moved')\n",
+      `if (!places.includes(parts.purpose)) throw fail('belongs to another moment: it was put back or moved')
+`,
       '',
     ],
     [
       'cursor secrets are stored in plain text',
-      "store.isReplica === true ? '' : await states.seal(OF_TENANT, offer.secret, CURSOR_SECRET, offer.createdAt)",
+      "store.isReplica === true ? '' : await sealer.seal(TENANT_REF, offer.secret, CURSOR_SECRET_PURPOSE, offer.createdAt)",
       'offer.secret',
     ],
     [
       'the guard of a cycle is stored in plain text',
-      'guard: this.#sealWith(key, ref, move.guard, GUARD)',
-      'guard: move.guard',
+      'guardState: this.#sealWith(key, ref, transition.guardState, GUARD_PURPOSE)',
+      'guardState: transition.guardState',
     ],
     [
       'a write with a replaced data key fails',
@@ -134,7 +135,8 @@ export const PLATFORM_BUGS: readonly PlantedBug[] = [
     ],
   ]),
   ...inFile('src/registry/data-keys.ts', ['test/registry/data-keys.test.ts', 'test/registry/sealed-store.test.ts'], [
-    ['a foreign key ring makes a new data key', 'await this.#refuseForeignRing()\n', ''],
+    ['a foreign key ring makes a new data key', `await this.#assertKeyRingMatches()
+`, ''],
     [
       'a replaced key is not removed',
       'if (await this.#store.removeDataKey(id, { actor, at })) removed.push(id)',
@@ -154,7 +156,7 @@ export const PLATFORM_BUGS: readonly PlantedBug[] = [
     ],
     ['a shortened tag is accepted', "bytes.toString('base64url') !== sealed", 'false'],
   ]),
-  ...inFile('src/registry/chain.ts', ['test/registry/chain.test.ts'], [
+  ...inFile('src/registry/audit-chain.ts', ['test/registry/chain.test.ts'], [
     [
       'the actor of an entry is not part of the chain',
       'at, actor, action, reason, cycle, state])',
@@ -167,7 +169,7 @@ export const PLATFORM_BUGS: readonly PlantedBug[] = [
     ],
   ]),
   ...inFile('src/redaction/known-secrets.ts', ['test/redaction/known-secrets.test.ts'], [
-    ['a secret in base64 is shown', ', ...base64Of(value)]', ']'],
+    ['a secret in base64 is shown', ', ...listBase64Forms(value)]', ']'],
     ['a secret in a form is shown', 'form, json, JSON.stringify', 'json, JSON.stringify'],
     ['the password of a URL is shown', '[...(password === undefined ? [] : [password]), ...queries', '[...queries'],
   ]),
@@ -176,7 +178,7 @@ export const PLATFORM_BUGS: readonly PlantedBug[] = [
     ['a token in a query is shown', 'pass|pwd|secret|token|key', 'pass|pwd|secret'],
   ]),
   ...inFile('src/redaction/redact-state.ts', ['test/redaction/redact-state.test.ts'], [
-    ['a cursor is shown as a tidemark', 'reveal || canonicalInstant(tidemark) !== null', 'true'],
+    ['a cursor is shown as a tidemark', 'reveal || canonicalizeInstant(tidemark) !== null', 'true'],
   ]),
   ...inFile('src/values/retry-after.ts', ['test/values/retry-after.test.ts'], [
     [
@@ -184,13 +186,13 @@ export const PLATFORM_BUGS: readonly PlantedBug[] = [
       'Math.max(0, ...waits.map(Math.ceil))',
       'Math.min(...waits.map(Math.ceil))',
     ],
-    ['a reset counts while a budget is left', '(number(read(headers, remaining)) ?? 0) > 0 ? [] :', 'false ? [] :'],
+    ['a reset counts while a budget is left', '(parseNumber(readHeader(headers, remaining)) ?? 0) > 0 ? [] :', 'false ? [] :'],
     [
       'the wait is counted by the faster clock',
-      'Math.max(ours, theirs, PAST_WAIT_MS)',
-      'Math.max(Math.min(ours, theirs), PAST_WAIT_MS)',
+      'Math.max(ours, theirs, ELAPSED_PAUSE_MS)',
+      'Math.max(Math.min(ours, theirs), ELAPSED_PAUSE_MS)',
     ],
-    ['a 403 without a limit pauses the account', "(headers.has('retry-after') || saysExhausted(headers))", 'true'],
+    ['a 403 without a limit pauses the account', "(headers.has('retry-after') || isBudgetExhausted(headers))", 'true'],
     [
       'a pause of 503 is ignored',
       'status >= 500 ? retryAfterMs(headers, nowMs)',

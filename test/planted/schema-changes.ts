@@ -6,18 +6,18 @@ const POSTGRES = ['test/stores/schema/postgres.pg.test.ts']
 /** Columns that change while records land. */
 export const SCHEMA_CHANGE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/stores/kit/tables/schema-drift.ts', SQLITE, [
-    ['a conflict is told with every page', 'if (known.ids.has(idOf(item)) || ', 'if ('],
+    ['a conflict is told with every page', 'if (known.ids.has(driftIdOf(item)) || ', 'if ('],
     ['frozen columns grow', "(this.#modes[database] ?? 'evolve') === 'evolve' || ", "(this.#modes[database] ?? 'evolve') !== 'quarantine' || "],
-    ['a record with a new member is not quarantined', 'encoded.isNew && !isFirst ? newMembers(table.columns, record) : []', '[]'],
+    ['a record with a new member is not quarantined', 'encoded.needsColumns && !isFirst ? findNewMembers(table.columns, record) : []', '[]'],
     ['the first records do not make the columns that are not declared', 'this.#first.has(database) || ', ''],
-    ['the first records are refused for members that are not declared', 'encoded.isNew && !isFirst', 'encoded.isNew'],
+    ['the first records are refused for members that are not declared', 'encoded.needsColumns && !isFirst', 'encoded.needsColumns'],
     ['a record that is refused lands as well', '!ids.has(JSON.stringify([database, key]))', 'ids.size > 0 || key !== database'],
   ]),
-  ...inFile('src/stores/kit/tables/change-columns.ts', SQLITE, [
+  ...inFile('src/stores/kit/tables/schema-change.ts', SQLITE, [
     ['the old column is forgotten while its values are copied', "  if (from !== null) columns.push({ ...before!, former: true })\n", ''],
     ['a dropped member gets its column back with the next record', 'name: null, held: true }', 'name: null }'],
     ['the history is not copied', "change.phase === 'rows' ? 'history' : 'indexes'", "change.phase === 'rows' ? 'indexes' : 'indexes'"],
-    ['an index is lost with its column without a word', 'if (lost.length > 0 && !lose)', 'if (lost.length > 1_000 && !lose)'],
+    ['an index is lost with its column without a word', 'if (lost.length > 0 && !allowDependentLoss)', 'if (lost.length > 1_000 && !allowDependentLoss)'],
   ]),
   ...inFile('src/stores/kit/tables/decode-record.ts', SQLITE, [
     ['a value that was not copied yet is not read', 'value === null && former !== -1 ? valueAt(former) : null', 'null'],
@@ -31,8 +31,8 @@ export const SCHEMA_CHANGE_BUGS: readonly PlantedBug[] = [
     ['a second change begins while one is under way', 'if (readChange(session, table) !== null) throw', 'if (table.id < 0) throw'],
   ]),
   ...inFile('src/stores/postgres/schema-change.ts', POSTGRES, [
-    ['what was built upon a column meanwhile is lost', 'checkLosses(table.columns, { moves, lose } as StoredChange, dependents.of)', 'void dependents', POSTGRES, 'built upon'],
-    ['a long reader fails the change', 'refusals: [LOCKED]', 'refusals: []', POSTGRES, 'long reader'],
+    ['what was built upon a column meanwhile is lost', 'checkDependentLoss(table.columns, { moves, lose } as StoredSchemaChange, dependents.forColumn)', 'void dependents', POSTGRES, 'built upon'],
+    ['a long reader fails the change', 'refusals: [LOCK_NOT_AVAILABLE]', 'refusals: []', POSTGRES, 'long reader'],
   ]),
   ...inFile('src/stores/postgres/dependents.ts', POSTGRES, [
     ['an index that was cut off is taken for a whole one', 'if (there?.valid === true) continue', 'if (there !== undefined) continue', POSTGRES, 'cut off'],

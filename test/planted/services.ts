@@ -5,7 +5,7 @@ const DELIVERY = ['test/webhooks/round.test.ts', 'test/webhooks/delivery.test.ts
 const VERIFY = ['test/webhooks/verify.test.ts']
 
 export const SERVICE_BUGS: readonly PlantedBug[] = [
-  ...inFile('src/feed/place.ts', FEED, [
+  ...inFile('src/feed/feed-cursor.ts', FEED, [
     ['a cursor of a store that was set back is accepted', 'page.afterCommittedAt !== committedAt)', 'false)'],
     [
       'a compacted log is read on',
@@ -19,28 +19,28 @@ export const SERVICE_BUGS: readonly PlantedBug[] = [
     ],
     [
       'a cursor of another filter is accepted',
-      'if (databases === undefined || JSON.stringify(carried(databases)) === JSON.stringify(place.databases)) return',
+      'if (databases === undefined || JSON.stringify(toCursorDatabases(databases)) === JSON.stringify(place.databases)) return',
       'return',
     ],
   ]),
-  ...inFile('src/feed/read-page.ts', FEED, [
+  ...inFile('src/feed/read-feed-page.ts', FEED, [
     [
       'the last page says that there is more',
-      'const hasMore = last !== null || page.scanned < page.position',
-      'const hasMore = last !== null || page.scanned <= page.position',
+      'const hasMore = last !== null || page.scannedSequence < page.headSequence',
+      'const hasMore = last !== null || page.scannedSequence <= page.headSequence',
     ],
     [
       'the cursor skips the entry after a full page',
-      'const sequence = last?.sequence ?? page.scanned',
-      'const sequence = page.scanned',
+      'const sequence = last?.sequence ?? page.scannedSequence',
+      'const sequence = page.scannedSequence',
     ],
     ['a time before the floor is accepted', 'since <= page.floorCommittedAt', 'since < 0'],
     ['a fraction of a millisecond is rounded down', "(canonical.slice(23, 26) === '000' ? 0 : 1)", '0'],
   ]),
-  ...inFile('src/feed/seal.ts', FEED, [
+  ...inFile('src/feed/cursor-cipher.ts', FEED, [
     [
       'a forged cursor is opened',
-      'if (timingSafeEqual(signature(sign, content), tag)) found = content',
+      'if (timingSafeEqual(computeTag(sign, content), tag)) found = content',
       'found = content',
     ],
   ]),
@@ -58,16 +58,16 @@ export const SERVICE_BUGS: readonly PlantedBug[] = [
       "if (scope.startsWith('sync:')) return scopes.some((own) => own.startsWith('sync:'))",
     ],
   ]),
-  ...inFile('src/server/callers.ts', [
+  ...inFile('src/server/authenticator.ts', [
     'test/server/revocation.test.ts', 'test/server/keys.test.ts', 'test/server/walls.test.ts',
   ], [
-    ['a key reads the first tenant', 'this.#storeOf(key.tenant), allowance', 'this.#store, allowance'],
+    ['a key reads the first tenant', 'this.#storeOf(key.tenant), rateLimit', 'this.#store, rateLimit'],
     ['wrong keys are never slowed down', 'if (failed.remaining < 0) throw', 'if (failed.remaining < -1_000_000) throw'],
     ['a long answer outlives its key', 'if (!this.#mayRead(key, scope)) ended.abort()', ''],
-    ['a revoked key is remembered for long', 'until: now + REMEMBER_MS', 'until: now + REMEMBER_MS * 3_600'],
+    ['a revoked key is remembered for long', 'until: now + KEY_CACHE_MS', 'until: now + KEY_CACHE_MS * 3_600'],
   ]),
-  ...inFile('src/server/rate-limit.ts', ['test/server/fleet.test.ts', 'test/server/keys.test.ts'], [
-    ['requests of other processes do not count', 'limit - count.own - count.others', 'limit - count.own'],
+  ...inFile('src/server/rate-limiter.ts', ['test/server/fleet.test.ts', 'test/server/keys.test.ts'], [
+    ['requests of other processes do not count', 'limit - count.local - count.remote', 'limit - count.local'],
   ]),
   ...inFile('src/server/page-cache.ts', ['test/server/hot-pages.test.ts', 'test/server/walls.test.ts'], [
     [
@@ -78,19 +78,20 @@ export const SERVICE_BUGS: readonly PlantedBug[] = [
   ]),
   ...inFile('src/server/consumer-routes.ts', ['test/server/consumer.test.ts', 'test/server/authorization.test.ts'], [
     ['every key sees the lag of all consumers', 'all || owner === caller.name', 'all || owner !== null'],
-    ['a consumer may stand in what it may not read', "isList ? readScope(resource) : 'changes:read'", "'changes:read'"],
+    ['a consumer may stand in what it may not read', "isList ? databaseReadScope(resource) : 'changes:read'", "'changes:read'"],
   ]),
   ...inFile('src/server/loopback.ts', [
     'test/server/loopback.test.ts',
   ], [
     [
       'a request through a proxy counts as local',
-      'if (FORWARDED.some((header) => headers[header] !== undefined)) return false\n',
+      `if (FORWARDING_HEADERS.some((header) => headers[header] !== undefined)) return false
+`,
       '',
     ],
     ['another name that leads here is local', 'if (!isLoopback(name)) return false', "if (name === '') return false"],
   ]),
-  ...inFile('src/server/console/reset.ts', ['test/console/api.test.ts'], [
+  ...inFile('src/server/console/reset-sync.ts', ['test/console/api.test.ts'], [
     ['a reset without a reason is accepted', "if (reason.trim() === '') throw", "if (reason === null) throw"],
     [
       'a reset ignores the version that was seen',
@@ -98,15 +99,15 @@ export const SERVICE_BUGS: readonly PlantedBug[] = [
       'owner, version: before.version, needsBackfill }',
     ],
   ]),
-  ...inFile('src/webhooks/round.ts', DELIVERY, [
+  ...inFile('src/webhooks/delivery-round.ts', DELIVERY, [
     [
       'a webhook whose message waits is asked for without rest',
-      'this.#keep(rest, dead ? now : BEHIND)',
-      'this.#keep(rest, now)',
+      'this.#retain(rest, dead ? now : AFTER_PREDECESSOR)',
+      'this.#retain(rest, now)',
     ],
-    ['a gap in the log goes unnoticed', 'webhook.position < page.floor && webhook.floor !== page.floor', 'false'],
+    ['a gap in the log goes unnoticed', 'webhook.sequence < page.floor && webhook.floor !== page.floor', 'false'],
     ['a message is given up while nothing gets through', 'const dead = isOut && !nothingElse', 'const dead = isOut'],
-    ['one attempt too few is made', 'WAITS_MS.length + 1', 'WAITS_MS.length'],
+    ['one attempt too few is made', 'RETRY_DELAYS_MS.length + 1', 'RETRY_DELAYS_MS.length'],
     [
       'the wait that the receiver asks for is ignored',
       'outcome.retryAfterMs === null ? 0 : Math.min(outcome.retryAfterMs, RETRY_AFTER_MAX_MS))',
@@ -116,8 +117,8 @@ export const SERVICE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/webhooks/deliverer.ts', DELIVERY, [
     [
       'a lost claim goes on delivering',
-      "if (kept === false || clock.now() - renewedAt >= ttlMs) return cut.abort",
-      "if (kept === false && clock.now() < 0) return cut.abort",
+      'if (undelivered === false || clock.now() - renewedAt >= ttlMs) return cut.abort',
+      'if (undelivered === false && clock.now() < 0) return cut.abort',
       ['test/webhooks/claim.test.ts', 'test/webhooks/delivery.test.ts'],
     ],
     [
@@ -147,17 +148,17 @@ export const SERVICE_BUGS: readonly PlantedBug[] = [
       "url.protocol === 'ftp:' && !allow.includes('http')",
     ],
   ]),
-  ...inFile('src/webhooks/inbound.ts', ['test/webhooks/inbound.test.ts'], [
+  ...inFile('src/webhooks/inbound-webhooks.ts', ['test/webhooks/inbound.test.ts'], [
     [
       'a failed message is not taken again',
       'await store.settleInbound(message, { done: false, at: clock.now() })',
       'await store.settleInbound(message, { done: true, at: clock.now() })',
     ],
     ['any sync can be triggered', 'if (!webhook.syncs.includes(trigger)) throw', 'if (trigger === null) throw'],
-    ['credentials of the sender are kept with the message', '.filter(([name]) => !NOT_KEPT.has(name))', ''],
+    ['credentials of the sender are kept with the message', '.filter(([name]) => !DROPPED_HEADERS.has(name))', ''],
     [
       'a tenant that does not exist is told apart',
-      "return isRefusal(error) || isAddressed ? 'refused' : 'failed'",
+      "return isRefusal(error) || isTenantAddressed ? 'refused' : 'failed'",
       "return isRefusal(error) ? 'refused' : 'failed'",
     ],
   ]),
@@ -172,7 +173,7 @@ export const SERVICE_BUGS: readonly PlantedBug[] = [
     [
       'a message played again under another id is new',
       "hash('sha256', Buffer.from(delivery.rawBody), 'hex')",
-      "headerOf(delivery, 'x-github-delivery')",
+      "requireHeader(delivery, 'x-github-delivery')",
     ],
   ]),
   ...inFile('src/runner/due.ts', ['test/runner/due.test.ts'], [
@@ -185,31 +186,32 @@ export const SERVICE_BUGS: readonly PlantedBug[] = [
     ['a trigger before the failure ignores the wait', 'knowing ? asked : Math.max(asked, earliest)', 'asked'],
     [
       'refused credentials are asked with again',
-      "if (isStopped(checkpoint)) return { kind: 'never', why: 'stopped' }\n",
+      `if (isScheduleStopped(checkpoint)) return { kind: 'never', why: 'stopped' }
+`,
       '',
     ],
   ]),
   ...inFile('src/runner/health.ts', ['test/runner/health.test.ts'], [
-    ['the third failure is a warning', 'failures >= FAILURES_OF_AN_ERROR', 'failures > FAILURES_OF_AN_ERROR'],
+    ['the third failure is a warning', 'failures >= ERROR_AFTER_FAILURES', 'failures > ERROR_AFTER_FAILURES'],
   ]),
-  ...inFile('src/runner/once-per-slot.ts', [
+  ...inFile('src/runner/once-per-slot-store.ts', [
     'test/runner/fleet.test.ts', 'test/runner/runner.test.ts', 'test/runner/describe-runner.test.ts',
   ], [
     [
       'one slot runs once per process',
-      "taken.kind === 'held' || !isJudged || markOf(taken.checkpoint) === mark",
+      "taken.kind === 'held' || !isJudged || fingerprintCheckpoint(taken.checkpoint) === mark",
       'true',
     ],
   ]),
   ...inFile('src/runner/absence.ts', ['test/runner/absence.test.ts'], [
-    ['a swept row counts as deleted by the source', "facts.lastMode === 'replace'", "facts.lastMode === 'incremental'"],
+    ['a swept row counts as deleted by the source', "facts.lastEntryMode === 'replace'", "facts.lastEntryMode === 'incremental'"],
     [
       'a listing that began before the change should have brought it',
-      'lastComplete.startedAt > instantMs(changed)',
-      'lastComplete.startedAt < instantMs(changed)',
+      'lastComplete.startedAt > instantToMs(changed)',
+      'lastComplete.startedAt < instantToMs(changed)',
     ],
   ]),
-  ...inFile('src/runner/restate/turns.ts', ['test/runner/restate/turns.test.ts'], [
+  ...inFile('src/runner/restate/turn-runner.ts', ['test/runner/restate/turns.test.ts'], [
     ['a long wait is sat out', 'progress.ms <= WAIT_MAX_MS', 'progress.ms <= WAIT_MAX_MS * 1_000'],
     ['the tries of a page begin anew with each slice', 'Math.max(0, retriesMax - tried())', 'retriesMax'],
   ]),
@@ -232,11 +234,11 @@ export const SERVICE_BUGS: readonly PlantedBug[] = [
       "{ ...Object.fromEntries(set), ...parseEnv(text.replace(/^\\uFEFF/, '')) }",
     ],
   ]),
-  ...inFile('src/cli/diff-states.ts', ['test/cli/state.test.ts'], [
+  ...inFile('src/cli/kit/diff-states.ts', ['test/cli/state.test.ts'], [
     ['a difference of states shows the values', 'const values = reveal ?', 'const values = !reveal ?'],
   ]),
-  ...inFile('src/cli/state-moves.ts', ['test/cli/state.test.ts'], [
-    ['a state moves without --yes', 'if (flags.yes !== true || store === null) {', 'if (store === null) {'],
+  ...inFile('src/cli/verbs/state-transitions.ts', ['test/cli/state.test.ts'], [
+    ['a state moves without --yes', 'if (flags.yes !== true || storeLabel === null) {', 'if (storeLabel === null) {'],
     [
       'a state that moved meanwhile is overwritten',
       'flags.ifVersion !== undefined && flags.ifVersion !== before.version',
@@ -246,8 +248,12 @@ export const SERVICE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/client/changes.ts', ['test/client/changes.test.ts', 'test/client/set-back.test.ts'], [
     [
       'the position moves before the change is done',
-      'if (!seen.has(key)) yield change\n            seen.add(key)\n            position = within(start, lastOf(change))',
-      'position = within(start, lastOf(change))\n            if (!seen.has(key)) yield change\n            seen.add(key)',
+      `if (!seen.has(key)) yield change
+            seen.add(key)
+            position = advanceWithinPage(start, toLastChange(change))`,
+      `position = advanceWithinPage(start, toLastChange(change))
+            if (!seen.has(key)) yield change
+            seen.add(key)`,
     ],
     [
       'the position is not saved when the loop is left',
@@ -255,7 +261,7 @@ export const SERVICE_BUGS: readonly PlantedBug[] = [
       '',
     ],
   ]),
-  ...inFile('src/client/position.ts', [
+  ...inFile('src/client/reader-position.ts', [
     'test/client/changes.test.ts', 'test/client/set-back.test.ts', 'test/client/parts.test.ts',
   ], [
     ['the change after the anchor is skipped', 'changes.slice(at + 1)', 'changes.slice(at + 2)'],
@@ -280,9 +286,9 @@ export const SERVICE_BUGS: readonly PlantedBug[] = [
     ['errors show secrets', '${maskSecrets(error.message)}', '${error.message}'],
   ]),
   ...inFile('src/mcp/query-tool.ts', ['test/mcp/mcp.test.ts'], [
-    ['a query has no time limit', 'syntax.deadlineCheck === null ? [] : [syntax.deadlineCheck]', '[]'],
+    ['a query has no time limit', 'syntax.deadlineCondition === null ? [] : [syntax.deadlineCondition]', '[]'],
   ]),
-  ...inFile('src/export/export.ts', ['test/export/export.test.ts'], [
+  ...inFile('src/export/export-to-file.ts', ['test/export/export.test.ts'], [
     [
       'a change since the last export is written twice',
       'const from = last?.sequence ?? 0',
@@ -290,8 +296,8 @@ export const SERVICE_BUGS: readonly PlantedBug[] = [
     ],
     [
       'an export after compaction leaves a gap',
-      'floor > last.sequence || position < last.sequence',
-      'position < last.sequence',
+      'floor > last.sequence || headSequence < last.sequence',
+      'headSequence < last.sequence',
     ],
     [
       'rows that changed during the export are written',
@@ -299,7 +305,7 @@ export const SERVICE_BUGS: readonly PlantedBug[] = [
       'rows.filter(({ sequence }) => sequence <= until + 1_000)',
     ],
   ]),
-  ...inFile('src/linter/judge.ts', ['test/linter/faults.test.ts'], [
+  ...inFile('src/linter/lint-observation.ts', ['test/linter/faults.test.ts'], [
     [
       'an early end is not found',
       'missed.length > 0 && last.changes.length >= most',
@@ -310,12 +316,12 @@ export const SERVICE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/advisor/choose-strategy.ts', ['test/advisor/choose-strategy.test.ts'], [
     [
       'a listing is told to keep its deletions',
-      "mode === 'replace' ? 'swept' : deletesIn(answers)",
-      'deletesIn(answers)',
+      "mode === 'replace' ? 'swept' : chooseDeletes(answers)",
+      'chooseDeletes(answers)',
     ],
     ['seconds of lag become milliseconds', 'answers.lagSeconds * 1_000', 'answers.lagSeconds'],
   ]),
-  ...inFile('src/typings/json-schema-type.ts', ['test/typings/types.test.ts'], [
+  ...inFile('src/typings/json-schema-type-writer.ts', ['test/typings/types.test.ts'], [
     ['required members are optional', "required.has(name) ? '' : '?'", "required.has(name) ? '?' : ''"],
     ['a comment can be ended by a description', ".replaceAll('*/', '*\\\\/')", ''],
   ]),

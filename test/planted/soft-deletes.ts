@@ -18,7 +18,7 @@ export const SOFT_DELETE_BUGS: readonly PlantedBug[] = [
     ['rows that were kept stay for good', "{ deletes: 'hard', purgedTo: '' }", "{ deletes: 'hard', purgedTo: null }", SQLITE, 'from soft to hard'],
     ['a setting that is gone is not noticed', "(state.deletes ?? 'hard') === wanted", "state.deletes === wanted || wanted === 'hard'", RUN, 'how rows are deleted'],
   ]),
-  ...inFile('src/stores/sqlite/deletes.ts', SQLITE, [
+  ...inFile('src/stores/sqlite/delete-mode.ts', SQLITE, [
     ['a column of the user’s is taken for ours', 'column.toLowerCase() === DELETED_AT', "column === ''", TABLES, '_deleted_at of the user'],
     ['the history has no such column', '[table.name, table.history]) session', '[table.name]) session', AS_OF, 'soft deletes'],
     ['the first key is passed over', 'and key > ? order by key', 'and key > (? || char(97)) order by key', SQLITE, 'soft to hard and back'],
@@ -26,9 +26,11 @@ export const SOFT_DELETE_BUGS: readonly PlantedBug[] = [
     ['rows are removed that are live', 'where ${DELETED_AT} is not null and _key in', 'where _key not in', SQLITE, 'in steps'],
   ]),
   ...inFile('src/stores/sqlite/rows.ts', SQLITE, [
-    ['the tombstone of a row that came back stays', '    returned.add(write)\n    forgetTombstone(session, table, landing.key)\n', '    returned.add(write)\n', SOFT, 'O7'],
+    ['the tombstone of a row that came back stays', `    returned.add(write)
+    deleteTombstone(session, table, landing.key)
+`, '    returned.add(write)\n', SOFT, 'O7'],
     ['a row that came back is still deleted', 'set _deleted_at = null, _sequence = ?1', 'set _sequence = ?1', SQLITE, 'returns'],
-    ['a row that came back has the version from before', '`, ${name} = ?`).join(\'\')} where _key = ?`,\n  )\n  for (const write of writes)', '`, ${name} = coalesce(?, ${name})`).join(\'\')} where _key = ?`,\n  )\n  for (const write of writes)', SQLITE, 'returns changed'],
+    ['a row that came back has the version from before', '`, ${name} = ?`).join(\'\')} where _key = ?`,\n  )\n  for (const write encode writes)', '`, ${name} = coalesce(?, ${name})`).join(\'\')} where _key = ?`,\n  )\n  for (const write encode writes)', SQLITE, 'returns changed'],
   ]),
   ...inFile('src/stores/sqlite/sweep.ts', SQLITE, [
     ['a swept row is removed though it is to be kept', "if (table.deletes !== 'soft') connection", "if (table.deletes !== null || table.id > 0) connection", SQLITE, 'sweep deletes is kept'],
@@ -37,7 +39,7 @@ export const SOFT_DELETE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/stores/sqlite/as-of.ts', AS_OF, [
     ['a past without deleted rows shows them', 'from ${liveRows(`main.${current}`, state)}', 'from main.${current}', AS_OF, 'soft deletes'],
   ]),
-  ...inFile('src/stores/postgres/deletes.ts', POSTGRES, [
+  ...inFile('src/stores/postgres/delete-mode.ts', POSTGRES, [
     ['a column of the user’s is taken for ours', 'if (foreign !== undefined) {', 'if (foreign === null) {', WALLS, '_deleted_at of the user'],
     ['a reader who holds the table makes a delete hard', 'if (!hindered.has(database)) return\n', 'if (hindered.has(database)) return\n  return\n', WALLS, 'first soft delete'],
     ['only the first step is taken', 'keys.length === scanMax ? keys.at(-1)!', 'keys.length > scanMax ? keys.at(-1)!', POSTGRES, 'in steps'],
@@ -46,17 +48,18 @@ export const SOFT_DELETE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/stores/postgres/rows.ts', POSTGRES, [
     ['a row that came back is still deleted', ', ${DELETED_AT} = null` }', '` }', POSTGRES, 'returns'],
     ['a row that came back belongs to its old owner', ', _owner = ${owner}, ${DELETED_AT}', ', ${DELETED_AT}', POSTGRES, 'comes back soft-deleted'],
-    ['a row that came back was only updated', 'also: `, _created_sequence = w.c0,', 'also: `, _created_sequence = t._created_sequence,', POSTGRES, 'returns'],
+    ['a row that came back was only updated', 'extraSets: `, _created_sequence = w.c0,', 'extraSets: `, _created_sequence = t._created_sequence,', POSTGRES, 'returns'],
     ['a row that is kept has its old sequence', '_synced_at = w.at, _sequence = w.sequence, _writer', '_synced_at = w.at, _writer', POSTGRES, 'a soft delete keeps'],
     ['a row that is deleted is found', '_writer, _owner from ${table.live} l where', '_writer, _owner from ${table.live.replace(/^.*?from (.*?) where.*$/, "$1")} l where', POSTGRES, 'returns as it was'],
   ]),
   ...inFile('src/stores/postgres/sweep.ts', POSTGRES, [
     ['a swept row is removed though it is to be kept', "table.deletes === 'soft'\n", "table.id < 0\n", POSTGRES, 'sweep deletes is kept'],
-    ['the sweep of a table that a reader holds is hard', '  checkDeletes(table, facts.hindered)\n', '', WALLS, 'first soft delete'],
+    ['the sweep of a table that a reader holds is hard', `  checkDeletable(table, facts.lockedDatabases)
+`, '', WALLS, 'first soft delete'],
     ['deleted rows count for the share that is swept', 'select count(*) from ${live} l where _owner', 'select count(*) from ${live.replace(/^.*?from (.*?) where.*$/, "$1")} l where _owner', POSTGRES, 'invariant 11: deleted'],
   ]),
   ...inFile('src/stores/postgres/commit.ts', POSTGRES, [
-    ['a table with other columns than remembered fails the commit', '[TABLE_MISSING, COLUMN_MISSING]', '[TABLE_MISSING]', SOFT_PG, 'Z14'],
+    ['a table with other columns than remembered fails the commit', '[UNDEFINED_TABLE, UNDEFINED_COLUMN]', '[UNDEFINED_TABLE]', SOFT_PG, 'Z14'],
     ['a database that comes with its first commit deletes hard', "commit.deletes?.[database] === 'soft' ?", "commit.deletes === null ?", POSTGRES, 'first commit follows'],
     ['a setting that changed is looked up in the table of before', "known.get(name)?.live !== guessed.get(name)?.live", 'known.get(name)?.name !== guessed.get(name)?.name', POSTGRES, 'returns|from hard to soft'],
   ]),
@@ -64,10 +67,10 @@ export const SOFT_DELETE_BUGS: readonly PlantedBug[] = [
     ['a past without deleted rows shows them', 'from ${liveRows(current!, state)} l', 'from ${current} l', AS_OF_PG, 'soft deletes'],
   ]),
   ...inFile('src/engine/sync-plan.ts', RUN, [
-    ['a store that cannot keep rows is not asked', 'store.keepsDeleted === true) return', 'store !== null) return', RUN, 'does not keep'],
+    ['a store that cannot keep rows is not asked', 'store.supportsSoftDeletes === true) return', 'store !== null) return', RUN, 'does not keep'],
     ['a setting is not told once it is gone', "databases.map(({ name, deletes = 'hard' }) => [name, deletes])", "databases.flatMap(({ name, deletes }) => (deletes === undefined ? [] : [[name, deletes]]))", RUN, 'how rows are deleted'],
   ]),
   ...inFile('src/mcp/query-tool.ts', ['test/docs/tables.test.ts'], [
-    ['agents are given deleted rows', 'const relation = hasDeleted ?', 'const relation = hasDeleted && named === null ?', ['test/docs/tables.test.ts'], 'soft deletes'],
+    ['agents are given deleted rows', 'const tableReference = hasDeleted ?', 'const tableReference = hasDeleted && named === null ?', ['test/docs/tables.test.ts'], 'soft deletes'],
   ]),
 ]

@@ -46,13 +46,13 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
     ['the end of a listing is believed at once', 'isClaimed && (bounded || isConfirmed)', 'isClaimed'],
     [
       'rows above the horizon land',
-      'instant <= instantOfMs(untilMs)) : items',
-      'instant <= instantOfMs(untilMs + 3_600_000)) : items',
+      'instant <= msToInstant(untilMs)) : items',
+      'instant <= msToInstant(untilMs + 3_600_000)) : items',
     ],
     [
       'the tidemark includes the moment of the cursor',
-      'justBefore(canonicalInstant(last.timestamp)!)',
-      'canonicalInstant(last.timestamp)!',
+      'subtractMicrosecond(canonicalizeInstant(last.timestamp)!)',
+      'canonicalizeInstant(last.timestamp)!',
     ],
   ]),
   ...inFile('src/strategies/frontier.ts', [
@@ -63,7 +63,7 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
       'nextCursor === null ? { tailComplete: true }',
       'nextCursor === null ? { tailComplete: false }',
     ],
-    ['a forgotten place is begun anew without end', 'isWithin(RESTART_EVERY_MS, restartedAt, context)', 'false'],
+    ['a forgotten place is begun anew without end', 'isWithin(RESTART_INTERVAL_MS, restartedAt, context)', 'false'],
     [
       'a missing cursor is taken for the end',
       "if (nextCursor !== null && typeof nextCursor !== 'string') throw",
@@ -74,7 +74,7 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
     [
       'the cursor passes an event that is too young',
       'unsafe === -1 ? events : events.slice(0, unsafe)',
-      'unsafe === -1 ? events : events.filter(({ instant }) => instant < instantOfMs(untilMs))',
+      'unsafe === -1 ? events : events.filter(({ instant }) => instant < msToInstant(untilMs))',
     ],
     [
       'the anchor does not wait until it is old enough',
@@ -109,9 +109,9 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/strategies/kit/list-end.ts', ['test/strategies/lists.test.ts'], [
     ['a short list is swept', 'if (isShort && claimed !== undefined) {', 'if (isShort && total === null) {'],
     ['an empty last page is believed at once', '(count === 0 || isFull || isShort || isOnly)', '(isFull || isShort || isOnly)'],
-    ['two ends confirm each other wherever they are', '!isConfirmed(claimed, mark)', 'claimed === undefined'],
+    ['two ends confirm each other wherever they are', '!isEndConfirmed(claimed, mark)', 'claimed === undefined'],
   ]),
-  ...inFile('src/strategies/failover/breaker.ts', ['test/strategies/failover/breaker.test.ts'], [
+  ...inFile('src/strategies/failover/circuit-breaker.ts', ['test/strategies/failover/breaker.test.ts'], [
     ['a provider at its limit counts as failing', "if (code === 'RATE_LIMITED') {", "if (code === 'INTERNAL') {"],
     ['one failure too many is needed', 'failures >= FAILURES_TO_OPEN', 'failures > FAILURES_TO_OPEN'],
   ]),
@@ -124,26 +124,26 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
     ],
     [
       'a refusal leaves the counter as it is',
-      'this.#value = Math.max(this.#decayed(now), this.#max + COST)',
-      'this.#value = this.#decayed(now)',
+      'this.#value = Math.max(this.#decay(now), this.#max + CALL_COST)',
+      'this.#value = this.#decay(now)',
     ],
     [
       'a refusal lowers a counter that is higher',
-      'Math.max(this.#decayed(now), this.#max + COST)',
-      'Math.min(this.#decayed(now), this.#max + COST)',
+      'Math.max(this.#decay(now), this.#max + CALL_COST)',
+      'Math.min(this.#decay(now), this.#max + CALL_COST)',
     ],
     [
       'the wait after a refusal is too short',
-      'Math.ceil((this.#max + COST) / this.#decayPerMs)',
-      'Math.ceil(COST / this.#decayPerMs)',
+      'Math.ceil((this.#max + CALL_COST) / this.#decayPerMs)',
+      'Math.ceil(CALL_COST / this.#decayPerMs)',
     ],
-    ['a clock that was set back fills the counter', 'Math.max(0, now - this.#at)', 'now - this.#at'],
+    ['a clock that was set back fills the counter', 'Math.max(0, now - this.#updatedAt)', 'now - this.#updatedAt'],
     [
       'the counter falls below zero',
       'return Math.max(0, this.#value - passedMs * this.#decayPerMs)',
       'return this.#value - passedMs * this.#decayPerMs',
     ],
-    ['the cost of a call is one', 'const COST = 2', 'const COST = 1'],
+    ['the cost of a call is one', 'const CALL_COST = 2', 'const CALL_COST = 1'],
   ]),
   ...inFile('src/sources/kraken/source.ts', ['test/sources/kraken.test.ts', 'test/simulators/kraken-client.test.ts'], [
     [
@@ -172,14 +172,14 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
     ],
     [
       'a link is shown in an error',
-      "isLink ? `${origin.base.pathname.replace(/\\/$/, '')}/…` : url.pathname",
+      'isLink ? `${getOrigin.base.pathname.replace(/\\/$/, \'\')}/…` : url.pathname',
       'url.pathname',
     ],
   ]),
-  ...inFile('src/sources/kit/exchange.ts', ['test/sources/kit/http-client.test.ts'], [
+  ...inFile('src/sources/kit/send-request.ts', ['test/sources/kit/http-client.test.ts'], [
     [
       'a redirect away from the source is followed',
-      'if (target === null || !origin.holds(target)) throw',
+      'if (target === null || !origin.contains(target)) throw',
       'if (target === null) throw',
     ],
     [
@@ -191,7 +191,7 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/sources/kit/oauth.ts', ['test/sources/kit/oauth.test.ts'], [
     [
       'two processes send the same refresh token',
-      'stored.claimedUntil > now && stored.claimedUntil <= now + CLAIM_MS',
+      'stored.claimedUntil > now && stored.claimedUntil <= now + RENEWAL_CLAIM_MS',
       'stored.claimedUntil < now',
     ],
     [
@@ -202,11 +202,11 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
     ['a renewed token that could not be stored is lost', 'await this.#saveUnsaved()\n', ''],
     ['a token is used until it has expired', '- Math.min(EXPIRY_MARGIN_MS, seconds * 500)', ''],
   ]),
-  ...inFile('src/sources/kit/bounded-body.ts', ['test/sources/kit/bounded-body.test.ts'], [
+  ...inFile('src/sources/kit/read-body.ts', ['test/sources/kit/bounded-body.test.ts'], [
     ['brackets in strings count as depth', 'if (byte === QUOTE) at = this.#skipString(bytes, at)\n      else if', 'if'],
     ['the deadline of a body is not kept', 'Promise.race([reader.read(), late.promise])', 'reader.read()'],
   ]),
-  ...inFile('src/sources/kit/postgres/values.ts', ['test/sources/sql/postgres.pg.test.ts'], [
+  ...inFile('src/sources/kit/postgres/decode-values.ts', ['test/sources/sql/postgres.pg.test.ts'], [
     ['large integers lose digits', 'Number.isSafeInteger(number) ? number : BigInt(text)', 'number'],
     ['NULL in an array is a text', "value === 'NULL' ? null : element(value)", 'element(value)'],
   ]),
@@ -221,17 +221,17 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
     ],
   ]),
   ...inFile('src/sources/stripe/api.ts', ['test/sources/stripe-bulk.test.ts', 'test/sources/stripe-order.test.ts'], [
-    ['an object and its lists may be of two versions', 'sameJson(stringifyJson(before), stringifyJson(after))', 'true'],
-    ['the page before ends the log', "if (events.some(({ id }) => id === query['ending_before'])) throw pageBefore()", ''],
+    ['an object and its lists may be of two versions', 'equalsJson(stringifyJson(before), stringifyJson(after))', 'true'],
+    ['the page before ends the log', "if (listEvents.some(({ id }) => id === query['ending_before'])) throw createWrongPageError()", ''],
   ]),
-  ...inFile('src/sources/stripe/nested.ts', ['test/sources/stripe-nested-cache.test.ts'], [
+  ...inFile('src/sources/stripe/nested-objects.ts', ['test/sources/stripe-nested-cache.test.ts'], [
     ['a page of another version is joined to an object', 'last !== undefined && !isSameVersion(last, body.data[0])', 'false'],
     ['a list that ends before its count is whole', ' && list.total_count !== data.length', ' && list.total_count < data.length'],
-    ['an expanded item is another version', '(idOf(a) ?? a) === (idOf(b) ?? b)', 'false'],
+    ['an expanded item is another version', '(getId(a) ?? a) === (getId(b) ?? b)', 'false'],
     ['a member that is only sent on request makes another version', '!Object.hasOwn(b, name) || ', ''],
   ]),
   ...inFile('src/sources/stripe/delta.ts', ['test/sources/stripe-nested-cache.test.ts'], [
-    ['an event is older than the pages joined before it', 'since - LAG_MS / 1_000, atMs', 'since, atMs'],
+    ['an event is older than the pages joined before it', 'since - EVENT_LAG_MS / 1_000, atMs', 'since, atMs'],
   ]),
   ...inFile('src/sources/stripe/events.ts', ['test/sources/stripe.test.ts'], [
     ['a canceled subscription is deleted', "new Set(['subscription'])", 'new Set<string>()'],
@@ -262,15 +262,15 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
       "if (typeof total === 'number' && total < 0) throw",
     ],
   ]),
-  ...inFile('src/sources/hubspot/archive.ts', ['test/sources/hubspot.test.ts'], [
-    ['the archive is read once', 'nowMs - listedMs < everyMs', 'nowMs - listedMs < everyMs * 1_000'],
-    ['the tidemark goes beyond the listing', 'tidemark: isoOf(untilMs) }', 'tidemark: isoOf(untilMs + 3_600_000) }'],
+  ...inFile('src/sources/hubspot/archive-listing.ts', ['test/sources/hubspot.test.ts'], [
+    ['the archive is read once', 'nowMs - listedMs < intervalMs', 'nowMs - listedMs < intervalMs * 1_000'],
+    ['the tidemark goes beyond the listing', 'tidemark: formatIso(untilMs) }', 'tidemark: formatIso(untilMs + 3_600_000) }'],
   ]),
   ...inFile('src/sources/salesforce/source.ts', ['test/sources/salesforce.test.ts'], [
     ['deleted rows are not read', "by('SystemModstamp', 'queryAll')", "by('SystemModstamp', 'query')"],
     [
       'rows that share the last stamp are skipped',
-      "(${stamp} > ${time} OR (${stamp} = ${time} AND Id > '${idLiteral(after.id)}'))",
+      "(${stamp} > ${time} OR (${stamp} = ${time} AND Id > '${requireValidId(after.id)}'))",
       "${stamp} > ${time}",
     ],
     [
@@ -287,7 +287,7 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
     ],
     ['a page that lost rows is accepted', 'if (!page.isShort && isExpected(page))', 'if (isExpected(page))'],
     ['a page from further on is accepted', 'total - offset === query.left', 'total - offset >= 0'],
-    ['the list moves with the changes', "stamp: 'sys_created_on', columns: listed", "stamp: 'sys_updated_on', columns: listed"],
+    ['the list moves with the changes', "timestampColumn: 'sys_created_on', columns: listed", "timestampColumn: 'sys_updated_on', columns: listed"],
     [
       'partial results are accepted',
       'status < 300 && isObject(body) && isObject(body.error) ?',
@@ -295,7 +295,7 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
     ],
   ]),
   ...inFile('src/sources/airtable/source.ts', ['test/sources/airtable.test.ts', 'test/sources/lookup.test.ts'], [
-    ['a rate limit is asked again at once', 'const REFUSAL_MS = 30_000', 'const REFUSAL_MS = 1'],
+    ['a rate limit is asked again at once', 'const RATE_LIMIT_WAIT_MS = 30_000', 'const RATE_LIMIT_WAIT_MS = 1'],
     ['an expired iteration fails for ever', "offset === undefined ? {} : { cursorRefusals: [422] }", '{}'],
   ]),
   ...inFile('src/sources/bookmarks/source.ts', ['test/sources/bookmarks.test.ts'], [
@@ -306,8 +306,8 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
     ],
     [
       'bookmarks beyond the limit of the list are swept',
-      "token === null && page >= PAGES_LISTED && cycle.mode === 'replace'",
-      "token === null && page > PAGES_LISTED * 2 && cycle.mode === 'replace'",
+      "token === null && page >= PAGES_LISTED_MAX && cycle.mode === 'replace'",
+      "token === null && page > PAGES_LISTED_MAX * 2 && cycle.mode === 'replace'",
     ],
   ]),
   ...inFile('src/sources/linear/source.ts', ['test/sources/linear.test.ts', 'test/sources/lookup.test.ts'], [
@@ -326,11 +326,11 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
     ],
     ['any error beside the data is ignored', "error.type !== 'NOT_FOUND' || ", ''],
   ]),
-  ...inFile('src/sources/github-stars/window.ts', ['test/sources/github-stars.test.ts'], [
+  ...inFile('src/sources/github-stars/overlapping-pages.ts', ['test/sources/github-stars.test.ts'], [
     ['pages do not overlap', 'Math.floor((position - 1) / perPage) + 1', 'Math.floor(position / perPage) + 1'],
     ['a lost join is not noticed', '(stars.length > 0 && stars[0]!.starredAt > place.starredAt)', 'true'],
   ]),
-  ...inFile('src/sources/evm/reorg.ts', ['test/sources/evm/reorg.test.ts'], [
+  ...inFile('src/sources/evm/reorg-repair.ts', ['test/sources/evm/reorg.test.ts'], [
     [
       'transfers of a replaced block stay',
       'changes: missing.map((key): Change => ({ type: \'delete\', key }))',
@@ -341,7 +341,7 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
       'const missing = suspects.keys.filter((key) => !alive.has(key))',
       'const missing = suspects.keys',
     ],
-    ['the search goes on after the common block', 'from: at(block + 1)', 'from: at(block + 2)'],
+    ['the search goes on after the common block', 'from: toBlockCursor(block + 1)', 'from: toBlockCursor(block + 2)'],
   ]),
   ...inFile('src/sources/files/state.ts', ['test/sources/files/files.test.ts', 'test/sources/files/cycles.test.ts'], [
     ['a state may name a file outside the folder', "path.split('/').includes('..')", 'false'],
@@ -358,29 +358,29 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
     ['messages before the position land again', 'if (offset < first) continue', ''],
     ['a page goes beyond the end of the cycle', 'offset >= end || this.isFull', 'this.isFull'],
   ]),
-  ...inFile('src/sources/postgres-cdc/slot.ts', ['test/sources/postgres-cdc/following.pg.test.ts'], [
-    ['a slot that went further is read on', 'if (confirmed > since) throw', 'if (confirmed < 0n) throw'],
+  ...inFile('src/sources/postgres-cdc/replication-slot.ts', ['test/sources/postgres-cdc/following.pg.test.ts'], [
+    ['a slot that went further is read on', 'if (confirmedLsn > since) throw', 'if (confirmedLsn < 0n) throw'],
     ['a table that is not published is followed', 'if (missing !== undefined) throw', 'if (missing === null) throw'],
   ]),
-  ...inFile('src/sources/postgres-cdc/changes.ts', ['test/sources/postgres-cdc/following.pg.test.ts'], [
-    ['a changed key leaves the old row', 'if (keyText(oldKey) !== keyText(key)) this.#delete(table, oldKey)', ''],
+  ...inFile('src/sources/postgres-cdc/change-page.ts', ['test/sources/postgres-cdc/following.pg.test.ts'], [
+    ['a changed key leaves the old row', 'if (formatKey(oldKey) !== formatKey(key)) this.#delete(table, oldKey)', ''],
     ['a value that was not sent becomes null', 'else missing.push(name)', 'else record[name] = null'],
   ]),
-  ...inFile('src/sources/rest/ladder.ts', [
+  ...inFile('src/sources/rest/timestamp-paging.ts', [
     'test/sources/rest/following.test.ts', 'test/sources/rest/listing.test.ts',
   ], [
     ['a page out of order is accepted', 'if (instant < previous) throw', "if (instant === '') throw"],
     [
       'a full page of one moment is skipped',
-      'if (!hasMoved && placed.length >= size && safe.length === placed.length) {',
+      'if (!hasMoved && placed.length >= pageSize && safe.length === placed.length) {',
       'if (!hasMoved && placed.length < 0) {',
     ],
   ]),
-  ...inFile('src/sources/rest/window.ts', ['test/sources/rest/following.test.ts'], [
+  ...inFile('src/sources/rest/time-window.ts', ['test/sources/rest/following.test.ts'], [
     ['an empty window is left', 'isFound || (since !== undefined &&', 'true || (since !== undefined &&'],
     ['an empty last page is believed at once', 'isFound && changes.length === 0 && state?.isEmpty !== true', 'false'],
   ]),
-  ...inFile('src/sources/odata/by-cursor.ts', [
+  ...inFile('src/sources/odata/cursor-delta.ts', [
     'test/sources/odata/following.test.ts', 'test/sources/odata/requests.test.ts',
   ], [
     [
@@ -390,7 +390,7 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
     ],
     ['a day that is not over is passed', "isDay ? 'lt' : 'le'", "'le'"],
   ]),
-  ...inFile('src/sources/odata/track-changes.ts', ['test/sources/odata/tracked.test.ts'], [
+  ...inFile('src/sources/odata/delta-links.ts', ['test/sources/odata/tracked.test.ts'], [
     [
       'the first delta after a backfill lacks its deletions',
       'if (isAnchored) return { changes, next: next === null ? resume',
@@ -398,13 +398,13 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
     ],
     [
       'a partial entity lands as it is',
-      'if (isWhole) return changeOf(row, plan)',
-      'if (row !== null) return changeOf(row, plan)',
+      'if (isWhole) return toChange(row, plan)',
+      'if (row !== null) return toChange(row, plan)',
     ],
     [
       'a refused link fails instead of ordering a backfill',
-      'const LINK_REFUSALS = [400, 404, 410]',
-      'const LINK_REFUSALS = [400, 404]',
+      'const EXPIRED_LINK_STATUSES = [400, 404, 410]',
+      'const EXPIRED_LINK_STATUSES = [400, 404]',
     ],
   ]),
   ...inFile('src/sources/singer/record.ts', ['test/sources/singer/singer.test.ts'], [
@@ -419,7 +419,7 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
     [
       'a listing with a broken line is swept',
       'if (this.#isListing) throw new SyncError',
-      'if (this.#isListing && this.#faults > 0) throw new SyncError',
+      'if (this.#isListing && this.#invalidLines > 0) throw new SyncError',
     ],
     ['a tap that failed counts as complete', 'if (code === 0) {', 'if (code !== null) {'],
   ]),
@@ -433,7 +433,7 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
       'if (upper !== null && limit < 0) conditions.push',
     ],
   ]),
-  ...inFile('src/sources/sql/plan.ts', ['test/sources/sql/sqlite.test.ts'], [
+  ...inFile('src/sources/sql/table-plan.ts', ['test/sources/sql/sqlite.test.ts'], [
     [
       'the key does not break ties of the cursor',
       'cursor.isUnique ? [cursor] : [cursor, ...key',

@@ -1,12 +1,12 @@
 import { inFile, type PlantedBug } from './planted-bug.ts'
 
-const JUDGE = ['test/values/judge.test.ts', 'test/stores/sqlite.test.ts']
+const RESOLVE = ['test/values/judge.test.ts', 'test/stores/sqlite.test.ts']
 const SQLITE = ['test/stores/sqlite.test.ts']
 const POSTGRES = ['test/stores/postgres.pg.test.ts']
 const SHAPES = ['test/stores/tables/shapes.pg.test.ts']
 
 export const STORE_BUGS: readonly PlantedBug[] = [
-  ...inFile('src/stores/kit/judge.ts', JUDGE, [
+  ...inFile('src/stores/kit/resolve-landing.ts', RESOLVE, [
     [
       'an older version of a listing overwrites without confirmation',
       "read.isListing && row.sequence <= read.readFrom ? 'contest' : 'stale'",
@@ -40,7 +40,8 @@ export const STORE_BUGS: readonly PlantedBug[] = [
     ['a swept row that is deleted keeps its old time', "row.status === 'swept' && !(order < 0)", 'false'],
     [
       'an older deletion deletes',
-      'if (order < 0) return olderByTime(row, read)\n    return order >= 0',
+      `if (order < 0) return resolveOlderLanding(row, read)
+    return order >= 0`,
       'return order >= 0',
     ],
     ['a time that was missing is not stored', '(row.upstreamAt === null && landing.upstreamAt !== null)', 'false'],
@@ -64,8 +65,8 @@ export const STORE_BUGS: readonly PlantedBug[] = [
       "verdict === 'same' || verdict === 'touch' || verdict === 'stale'",
       "verdict === 'same' || verdict === 'touch'",
     ],
-    ['the row of a quarantined record is swept', "if (row?.status === 'live') seen.push(row.sequence)", ''],
-    ['a time in the future stays', 'upstreamAt < row.upstreamAt && instantMs(row.upstreamAt) > at', 'false'],
+    ['the row of a quarantined record is swept', "if (row?.status === 'live') seenSequences.push(row.sequence)", ''],
+    ['a time in the future stays', 'upstreamAt < row.upstreamAt && instantToMs(row.upstreamAt) > at', 'false'],
     ['the brake opens for a whole database', 'doomed >= existed ? !sweep.allowEmpty : ', ''],
     [
       'the brake compares with the wrong side',
@@ -75,7 +76,7 @@ export const STORE_BUGS: readonly PlantedBug[] = [
     ['adjacent ranges swallow what lies between', 'first <= last[1] + 1', 'first <= last[1] + 2'],
     ['keys are sorted by UTF-16 units', 'isSurrogate(x) === isSurrogate(y) ? x - y : isSurrogate(x) ? 1 : -1', 'x - y'],
   ]),
-  ...inFile('src/stores/kit/check-bound.ts', ['test/registry/rolled-back.test.ts'], [
+  ...inFile('src/stores/kit/check-state-rollback.ts', ['test/registry/rolled-back.test.ts'], [
     [
       'a state that was put back is accepted',
       'if (entry.version !== (moved ?? 0)) return',
@@ -100,17 +101,17 @@ export const STORE_BUGS: readonly PlantedBug[] = [
     ],
     [
       'the sweep shares the time of its page',
-      'const sweptAt = position > tenant.sequence ? committedAt + 1 : committedAt',
+      'const sweptAt = headSequence > tenant.sequence ? committedAt + 1 : committedAt',
       'const sweptAt = committedAt',
     ],
   ]),
   ...inFile('src/stores/kit/checkpoint.ts', SQLITE, [
     ['a commit with an old version lands', 'if (entry.version !== version) return false', ''],
-    ['a page lands twice', ' && entry.inflight_page === move.page - 1', ''],
+    ['a page lands twice', ' && entry.inflight_page === transition.page - 1', ''],
     ['a landed key stays in quarantine', 'if (waiting !== undefined) {', 'if (waiting !== undefined && landings.length > 1_000) {'],
     [
       'an order for a backfill is forgotten by the cycle that was under way',
-      'entry.needed_at !== null && entry.needed_cycle !== move.cycle',
+      'entry.needed_at !== null && entry.needed_cycle !== transition.cycle',
       'entry.needed_at !== null',
     ],
     ['a commit without a tidemark clears it', 'tidemark = coalesce(:tidemark, tidemark)', 'tidemark = :tidemark'],
@@ -118,15 +119,15 @@ export const STORE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/stores/sqlite/sweep.ts', SQLITE, [
     [
       'rows written since the cycle began are swept',
-      'gatherUnseen(session, facts.cycle, Math.min(',
-      'gatherUnseen(session, facts.cycle, Math.max(',
+      'collectUnseenRanges(session, facts.cycle, Math.min(',
+      'collectUnseenRanges(session, facts.cycle, Math.max(',
     ],
     [
       'rows of other owners are swept',
       'where t._owner = ? order by',
       'where (t._owner = ? or true) order by',
     ],
-    ['a claimed row dies', 'unseen.filter(({ key }) => !handOver(session, table, key))', 'unseen'],
+    ['a claimed row dies', 'unseen.filter(({ key }) => !transferOwnership(session, table, key))', 'unseen'],
     [
       'old claims keep rows for ever',
       "connection.run('delete from tidemark_claims where tenant_id = ? and owner_id = ? and cycle_id <> ?', tenantId, facts.owner, facts.cycle)",
@@ -135,8 +136,10 @@ export const STORE_BUGS: readonly PlantedBug[] = [
     ['newcomers dilute the share that dies', '_owner = ? and _created_sequence <= ?', '_owner = ? and ? >= 0'],
     [
       'a sighting is not passed to other sweeps',
-      'if (seen.length === 0) return\n  const',
-      'if (seen.length >= 0) return\n  const',
+      `if (seenSequences.length === 0) return
+  const`,
+      `if (seenSequences.length >= 0) return
+  const`,
     ],
   ]),
   ...inFile('src/stores/sqlite/feed.ts', [...SQLITE, 'test/server/feed.test.ts'], [
@@ -146,7 +149,7 @@ export const STORE_BUGS: readonly PlantedBug[] = [
       'Math.max(after, until)',
     ],
   ]),
-  ...inFile('src/stores/sqlite/history.ts', SQLITE, [
+  ...inFile('src/stores/sqlite/history-retention.ts', SQLITE, [
     [
       'a commit whose rows are current leaves the directory',
       'and not exists (select 1 from ${live} where _sequence between ?2 and last_sequence)',
@@ -182,18 +185,19 @@ export const STORE_BUGS: readonly PlantedBug[] = [
     ],
     [
       'a deletion keeps no version',
-      '    keepVersions(session, table, [{ key: landing.key, until: sequence }], syncedAt)\n',
+      `    archiveVersions(session, table, [{ key: landing.key, until: sequence }], syncedAt)
+`,
       '',
     ],
     [
       'a row that came back keeps its tombstone',
-      'if (row !== undefined) forgetTombstone(session, table, landing.key)',
+      'if (row !== undefined) deleteTombstone(session, table, landing.key)',
       ';',
     ],
   ]),
   ...inFile('src/stores/kit/tables/encode-record.ts', [...SQLITE, 'test/stores/tables/lossless.test.ts'], [
     ['an absent member comes back as null', "if (column.none !== 'absent' && sequence >= column.since) (absent ??= []).push(member)", ''],
-    ['a null comes back as absent', "if (column.none !== 'null' || sequence < column.since) define((extra ??= {}), member, null)", ''],
+    ['a null comes back as absent', "if (column.none !== 'null' || sequence < column.since) defineMember((extra ??= {}), member, null)", ''],
     ['a null of a row that is older than its column comes back as absent', "column.none !== 'null' || sequence < column.since", "column.none !== 'null'"],
     ['an empty text of a row that is older than its column comes back as absent', "column.none === 'empty' && sequence >= column.since", "column.none === 'empty'"],
     [
@@ -208,7 +212,7 @@ export const STORE_BUGS: readonly PlantedBug[] = [
       'entry.epoch === lease.epoch && entry.holder === lease.holder',
       'entry.holder === lease.holder',
     ],
-    ['an erased tenant comes back by itself', 'if (byItself) throw tenantErased(sql.tenant)', ''],
+    ['an erased tenant comes back by itself', 'if (byItself) throw createTenantErasedError(sql.tenant)', ''],
   ]),
   ...inFile('src/stores/kit/roles/leases.ts', SQLITE, [
     ['a held lease is taken over', 'entry.held_until! > found.now', 'entry.held_until! < found.now'],
@@ -235,11 +239,11 @@ export const STORE_BUGS: readonly PlantedBug[] = [
     ['a history is dropped above the floor of the log', 'Math.min(floor, before)', 'before'],
   ]),
   ...inFile('src/stores/kit/roles/pacing.ts', [...SQLITE, 'test/engine/account-pauses.test.ts'], [
-    ['a shorter pause replaces a stored one', '{greatest}(:now + :ms, ${UNTIL})', '{least}(:now + :ms, ${UNTIL})'],
+    ['a shorter pause replaces a stored one', '{greatest}(:now + :ms, ${PAUSE_END})', '{least}(:now + :ms, ${PAUSE_END})'],
     ['pauses of other workers count', 'and p.connector_id = :worker and p.until_at', 'and (p.connector_id = :worker or true) and p.until_at'],
     ['pauses of other tenants count', 'on p.tenant_id = :tenant and', 'on (p.tenant_id = :tenant or true) and'],
     ['a pause that is over counts', ' and p.until_at > n.now', ''],
-    ['only the first pacer is paused', ': pacers.toSorted()) {', ': pacers.slice(0, 1)) {'],
+    ['only the first pacer is paused', ': lastSlotTimes.toSorted()) {', ': lastSlotTimes.slice(0, 1)) {'],
     ['a clock that was set back makes a stored pause longer', "'{least}(until_at, :now", "'{greatest}(until_at, :now"],
     ['a pause is stored too short', 'ms: Math.ceil(ms), at', 'ms: Math.floor(ms / 2), at'],
   ], 'XD1|XC26|NX'),
@@ -252,22 +256,22 @@ export const STORE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/stores/sqlite/migrations/0017-typed-tables.ts', ['test/stores/migrations/sqlite.test.ts'], [
     ['the range of a migrated commit is off by one', 'max(position) %', '1 + max(position) %'],
   ]),
-  ...inFile('src/stores/postgres/migrations/0014-pauses.ts', ['test/stores/postgres-walls.pg.test.ts'], [
+  ...inFile('src/stores/postgres/migrations/0014-source-pauses.ts', ['test/stores/postgres-walls.pg.test.ts'], [
     ['the pauses of all tenants can be read', 'alter table tidemark.pauses enable row level security, force row level security;', ''],
   ]),
   ...inFile('src/stores/kit/roles/syncs.ts', SQLITE, [
     ['a resumed sync keeps its failures', "'paused = false, failures = 0, retry_at = null'", "'paused = false'"],
   ], 'SX6'),
   ...inFile('src/stores/kit/erase-tenant.ts', SQLITE, [
-    ['a tenant with a running sync is erased', 'until !== null && until > now', 'until !== null && until < now'],
+    ['a tenant with a running sync is erased', 'expiresAt !== null && expiresAt > now', 'expiresAt !== null && expiresAt < now'],
     ['an erased tenant forgets its epochs', 'set epoch = {greatest}(epoch,', 'set epoch = {least}(epoch,'],
   ]),
   ...inFile('src/stores/kit/roles/webhooks.ts', [...SQLITE, 'test/webhooks/claim.test.ts'], [
     ['a webhook is claimed by two', 'found.held_until! > found.now', 'found.held_until! < found.now'],
-    ['deliveries of a lost claim are noted', 'disabled = :disabled where ${CLAIMED}`', 'disabled = :disabled where ${WEBHOOK} and :epoch > 0`'],
+    ['deliveries of a lost claim are noted', 'disabledReason = :disabledReason where ${CLAIM_CONDITION}`', 'disabledReason = :disabledReason where ${WEBHOOK_CONDITION} and :epoch > 0`'],
   ], 'webhook|claim|delivers'),
   ...inFile('src/stores/kit/roles/inbound.ts', SQLITE, [
-    ['an inbound message is acted on twice', "if (done && found.at >= forgetBefore) return 'done'", ''],
+    ['an inbound message is acted on twice', "if (done && found.at >= purgeBefore) return 'done'", ''],
   ], 'message'),
   ...inFile('src/stores/kit/roles/consumers.ts', [...SQLITE, 'test/server/consumer.test.ts'], [
     ['the limit of consumers is one too high', 'if (owned >= ownedMax) return false', 'if (owned > ownedMax) return false'],
@@ -283,8 +287,8 @@ export const STORE_BUGS: readonly PlantedBug[] = [
       "int8range(0, $5::bigint + 1000000, '[]')",
     ],
     ['rows of other owners are swept', ') t where t._owner = $3', ') t where t._owner = $3 or true'],
-    ['an inherited row is lost', 'if (inherited > 0) handOver', 'if (inherited > 1_000_000) handOver'],
-    ['the range of a sweep in the directory is off by one', 'last: position + dying }', 'last: position + dying - 1 }'],
+    ['an inherited row is lost', 'if (inherited > 0) transferOwnership', 'if (inherited > 1_000_000) transferOwnership'],
+    ['the range of a sweep in the directory is off by one', 'last: headSequence + dying }', 'last: headSequence + dying - 1 }'],
     [
       'another cycle sweeps what this one saw',
       "and inflight_mode = 'replace' and sync_id <> $2::int",
@@ -305,19 +309,21 @@ export const STORE_BUGS: readonly PlantedBug[] = [
       'bytes',
     ],
   ], 'feed|XE13|compaction|invariant 8'),
-  ...inFile('src/stores/postgres/history.ts', POSTGRES, [
+  ...inFile('src/stores/postgres/history-retention.ts', POSTGRES, [
     ['compaction forgets versions that are replaced later', 'where _until_sequence <= $1', 'where _sequence <= $1'],
   ], 'history for days|XE13|compaction'),
   ...inFile('src/stores/postgres/rows.ts', POSTGRES, [
     [
       'the history is written after the row',
-      '  keepHistory(transaction, table, places.map((at) => upserts[at]!.write), facts.committedAt)\n',
-      '  void Promise.resolve().then(() => keepHistory(transaction, table, places.map((at) => upserts[at]!.write), facts.committedAt))\n',
+      `  archiveVersions(transaction, table, indexes.map((at) => upserts[at]!.write), facts.committedAt)
+`,
+      `  void Promise.resolve().then(() => archiveVersions(transaction, table, indexes.map((at) => upserts[at]!.write), facts.committedAt))
+`,
     ],
     [
       'an update loses what its columns cannot hold',
-      'values: places.map((at) => encoded[at]!.extra)',
-      'values: places.map(() => null)',
+      'values: indexes.map((at) => encoded[at]!.extra)',
+      'values: indexes.map(() => null)',
     ],
     ['a row that comes back keeps its tombstone', 'if (row !== undefined) returned.push(landing.key)', ''],
     [
@@ -341,12 +347,12 @@ export const STORE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/stores/postgres/table.ts', POSTGRES, [
     [
       'a new column counts for rows that were there before',
-      'growColumns(table.columns, records, since, { reserved: [...RESERVED, ...foreign]',
-      'growColumns(table.columns, records, 0, { reserved: [...RESERVED, ...foreign]',
+      'growColumns(table.columns, records, since, { reserved: [...RESERVED_NAMES, ...foreign]',
+      'growColumns(table.columns, records, 0, { reserved: [...RESERVED_NAMES, ...foreign]',
     ],
   ], 'XD24'),
   ...inFile('src/stores/kit/tables/encode-record.ts', SHAPES, [
-    ['a uuid in capital letters is taken for one in small letters', 'isUuid(keepsText ? value.toLowerCase() : value)', 'isUuid(value.toLowerCase())'],
+    ['a uuid in capital letters is taken for one in small letters', 'isUuid(preservesText ? value.toLowerCase() : value)', 'isUuid(value.toLowerCase())'],
   ], 'XD24 every value'),
   ...inFile('src/stores/kit/tables/key-columns.ts', SHAPES, [
     ['a key is enforced on a table that has rows', 'if (!isEmpty) return', 'if (isEmpty && !isEmpty) return'],
@@ -354,8 +360,8 @@ export const STORE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/stores/kit/tables/grow-columns.ts', SHAPES, [
     [
       'a declared type that the column does not have is reported with every cycle',
-      'isSame(before, column)) continue',
-      'isSame(before, column) && column.wanted === undefined) continue',
+      'isSameColumn(before, column)) continue',
+      'isSameColumn(before, column) && column.wanted === undefined) continue',
     ],
   ]),
 ]

@@ -24,7 +24,7 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
     ],
     [
       'a date that does not exist is a date',
-      ' && canonicalInstant(`${text}T00:00:00Z`) !== null',
+      ' && canonicalizeInstant(`${text}T00:00:00Z`) !== null',
       '',
       VALUES_PG,
       'dates',
@@ -58,11 +58,14 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
       VALUES_PG,
       'instants in',
     ],
-    ['a nested number comes back in another notation', ": isPlain(value)\n", ': true\n', VALUES_PG, 'nested'],
-    ['a member without a column is lost', 'define((extra ??= {}), name, record[name]!)\n', '', LOSSLESS],
+    ['a nested number comes back in another notation', `: isExactInJsonb(value)
+`, ': true\n', VALUES_PG, 'nested'],
+    ['a member without a column is lost', `defineMember((extra ??= {}), name, record[name]!)
+`, '', LOSSLESS],
     [
       'a value that does not fit its column is rounded',
-      "define((extra ??= {}), member, value)\n          held",
+      `defineMember((extra ??= {}), member, value)
+          held`,
       'held',
     ],
     [
@@ -104,7 +107,7 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
       VALUES,
     ],
   ]),
-  ...inFile('src/stores/kit/columns.ts', SQLITE, [
+  ...inFile('src/stores/kit/column-names.ts', SQLITE, [
     [
       'names that differ by case share a column',
       'taken.has(name.toLowerCase()); n++',
@@ -115,8 +118,8 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
     ['a quote in a name ends it', ".replaceAll('\"', '\"\"')", '', SQLITE, 'XD25'],
     [
       'a name that is too long loses its number',
-      'cutBytes(member, bytesMax - 6)',
-      'cutBytes(member, bytesMax)',
+      'truncateToBytes(member, bytesMax - 6)',
+      'truncateToBytes(member, bytesMax)',
       POSTGRES,
       'long names',
     ],
@@ -124,13 +127,13 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/stores/kit/plan-landing.ts', SQLITE, [
     [
       'a creation takes the sequence of the entry before it',
-      "action: 'created', sequence: ++position",
-      "action: 'created', sequence: position++",
+      "action: 'created', sequence: ++headSequence",
+      "action: 'created', sequence: headSequence++",
     ],
     [
       'an update takes no sequence of its own',
-      "action: 'updated', sequence: ++position",
-      "action: 'updated', sequence: position",
+      "action: 'updated', sequence: ++headSequence",
+      "action: 'updated', sequence: headSequence",
     ],
   ]),
   ...inFile('src/stores/sqlite/table.ts', VALUES, [
@@ -167,7 +170,7 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
     ],
   ]),
   ...inFile('src/stores/sqlite/rows.ts', VALUES, [
-    ['an update keeps no version', '  keepVersions(session, table, writes.map(', '  void (writes.map('],
+    ['an update keeps no version', '  archiveVersions(session, table, writes.map(', '  void (writes.map('],
     [
       'a version ends one sequence too late',
       'into.push(until, key)',
@@ -189,7 +192,7 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
     ],
     [
       'a contest outlives the update that ended it',
-      'if (row!.contestedBy !== null) forgetContest(session, table, landing.key)',
+      'if (row!.contestedBy !== null) deleteContest(session, table, landing.key)',
       '',
       SQLITE,
       'contested anew',
@@ -218,7 +221,7 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
     ],
     ['a log with gaps ends with the commits that were read first', 'from = through\n', 'from = until\n', ROWS],
   ]),
-  ...inFile('src/stores/sqlite/lookup.ts', SQLITE, [
+  ...inFile('src/stores/sqlite/find-rows.ts', SQLITE, [
     [
       'rows beyond a bounded look-up count as missing',
       'as unknown as RowValues[]\n    if (rows.length <= 2 * stretch.count) {',
@@ -246,7 +249,7 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
       'XD21',
     ],
   ]),
-  ...inFile('src/stores/sqlite/encodings.ts', SQLITE, [
+  ...inFile('src/stores/sqlite/record-encoding-cache.ts', SQLITE, [
     [
       'values left over do not count as content',
       'if (stored[0] === null) return',
@@ -258,7 +261,7 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/stores/sqlite/take-bytes.ts', SQLITE, [
     ['a page has more bytes than it may', 'if (bytes >= bytesMax)', 'if (bytes >= 100 * bytesMax)', ROWS],
   ]),
-  ...inFile('src/stores/sqlite/packing.ts', SQLITE, [
+  ...inFile('src/stores/sqlite/packed-commit.ts', SQLITE, [
     [
       'rows of several databases land in the first',
       'oneDatabase &&= landing.database === landings[0]!.database',
@@ -289,7 +292,7 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
       ['test/stores/sequence-set.test.ts'],
     ],
   ]),
-  ...inFile('src/stores/sqlite/reading.ts', SQLITE, [
+  ...inFile('src/stores/sqlite/queries.ts', SQLITE, [
     [
       'a page of rows begins with the last of the page before',
       'where _key > ? order by _key',
@@ -355,11 +358,11 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
     ],
     [
       'a column of the user’s is taken for one of the table',
-      '[...RESERVED, ...foreign]',
-      '[...RESERVED]',
+      '[...RESERVED_NAMES, ...foreign]',
+      '[...RESERVED_NAMES]',
       WALLS,
     ],
-    ['a reader who holds the table fails the page', 'refusals: [LOCKED]', 'refusals: []', WALLS],
+    ['a reader who holds the table fails the page', 'refusals: [LOCK_NOT_AVAILABLE]', 'refusals: []', WALLS],
   ]),
   ...inFile('src/stores/postgres/rows.ts', POSTGRES, [
     [
@@ -371,8 +374,8 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
     ],
     [
       'only the last record of a page decides whether there are new members',
-      'isNew ||= split.isNew',
-      'isNew = split.isNew',
+      'needsColumns ||= split.needsColumns',
+      'needsColumns = split.needsColumns',
       ROWS_PG,
       'only one record of a page',
     ],
@@ -385,22 +388,25 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
     ],
     [
       'a deletion keeps no version',
-      '    keepHistory(transaction, table, live, facts.committedAt)\n',
+      `    archiveVersions(transaction, table, live, facts.committedAt)
+`,
       '',
       VALUES_PG,
       'booleans',
     ],
     [
       'a deleted row leaves no tombstone',
-      "STATUS.deleted) },\n    { name: 'upstream_at'",
-      "STATUS.live) },\n    { name: 'upstream_at'",
+      `STATUS_CODES.deleted) },
+    { name: 'upstream_at'`,
+      `STATUS_CODES.live) },
+    { name: 'upstream_at'`,
       POSTGRES,
       'invariant 6',
     ],
     [
       'a contest outlives the write that ended it',
-      'endContests(transaction, table, writes.filter(({ row }) => row?.contestedBy != null)',
-      'endContests(transaction, table, writes.filter(({ row }) => row?.contestedBy === 0)',
+      'deleteContests(transaction, table, writes.filter(({ row }) => row?.contestedBy != null)',
+      'deleteContests(transaction, table, writes.filter(({ row }) => row?.contestedBy === 0)',
       POSTGRES,
       'contested anew',
     ],
@@ -505,7 +511,7 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
     ['a small fraction becomes a large number', '`${sign}0.${', '`${sign}1.${', VALUES_PG, 'numbers beyond'],
     ['true is written as false', 'value === true ? 1 : 0', '0', VALUES_PG, 'booleans'],
   ]),
-  ...inFile('src/stores/postgres/arrays.ts', POSTGRES, [
+  ...inFile('src/stores/postgres/binary-arrays.ts', POSTGRES, [
     [
       'sequences beyond 32 bits are cut',
       'buffer.writeInt32BE(Math.floor(value / 2 ** 32), at + 4)',
@@ -514,7 +520,7 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
       'beyond 32 bits',
     ],
   ]),
-  ...inFile('src/stores/kit/without-nul.ts', ROWS_PG, [
+  ...inFile('src/stores/kit/replace-nul.ts', ROWS_PG, [
     ['a NUL in a cursor fails the page', "text.replaceAll('\\0', '\\ufffd')", 'text'],
   ]),
   ...inFile('src/stores/postgres/insert-many.ts', POSTGRES, [
@@ -540,14 +546,15 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
     ],
     [
       'a refused statement is taken for an unknown commit',
-      "if (sent.status === 'rejected' && isRefusal(sent.reason)) throw sent.reason\n",
+      `if (sent.status === 'rejected' && isServerRefusal(sent.reason)) throw sent.reason
+`,
       '',
       WALLS,
     ],
     [
       'a column is added outside the transaction',
-      '`release savepoint attempt; set local',
-      '`release savepoint attempt; commit; begin; set local',
+      '`release savepoint tryRun; set local',
+      '`release savepoint tryRun; commit; begin; set local',
       POSTGRES,
       'XA3|fails half-way',
     ],
@@ -560,8 +567,8 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
     ],
     [
       'a transaction that the server undid is not run again',
-      '!isUndone(error) || attempt === ATTEMPTS_MAX) throw error',
-      '!isUndone(error) || attempt > 0) throw error',
+      '!isTransactionAborted(error) || tryRun === ATTEMPTS_MAX) throw error',
+      '!isTransactionAborted(error) || tryRun > 0) throw error',
       ['test/stores/postgres-locks.pg.test.ts'],
     ],
     ['timestamps are read in the zone of the server', "['TimeZone', 'UTC'], ", '', VALUES_PG, 'instants in'],
@@ -569,7 +576,7 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/stores/postgres/commit.ts', POSTGRES, [
     [
       'a table that was dropped by an erasure is remembered',
-      'session.connection.forgetTables(session.tenant)',
+      'session.connection.clearCachedTables(session.tenant)',
       'session.tenant === null',
       ROWS_PG,
       'Z14',
@@ -589,7 +596,7 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
       'Z14',
     ],
   ]),
-  ...inFile('src/stores/postgres/move-tables.ts', MOVED_PG, [
+  ...inFile('src/stores/postgres/migrate-log.ts', MOVED_PG, [
     [
       'tombstones are left behind',
       'from tidemark.old_rows where tenant_id = $1 and status <> 0',

@@ -5,7 +5,7 @@ import { inspect } from 'node:util'
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import { afterEach, describe, expect, test } from 'vitest'
 import { createFetch } from '../../src/platform/fetch.ts'
-import { allowedRedirect } from '../../src/platform/redirect.ts'
+import { resolveRedirect } from '../../src/platform/redirect.ts'
 
 const servers: Server[] = []
 const wires: Array<{ server: TcpServer; sockets: Socket[] }> = []
@@ -258,14 +258,14 @@ describe('a redirect', () => {
   })
 
   test('XD29: to another origin takes no credential along, in whatever header', () => {
-    const hop = { url: new URL('https://api.example.com/a'), method: 'GET', headers: new Headers(headers), body: null, isForeign: false }
-    const next = allowedRedirect(new Response(null, { status: 307, headers: { location: 'https://files.example.com/b' } }), hop)!
+    const hop = { url: new URL('https://api.example.com/a'), method: 'GET', headers: new Headers(headers), body: null, isCrossOrigin: false }
+    const next = resolveRedirect(new Response(null, { status: 307, headers: { location: 'https://files.example.com/b' } }), hop)!
     expect([...next.headers]).toEqual([['accept', 'application/json']])
-    expect(next).toMatchObject({ isForeign: true, body: null })
+    expect(next).toMatchObject({ isCrossOrigin: true, body: null })
     // Further redirects stay without credentials and among public addresses, also back at the first origin.
-    const back = allowedRedirect(new Response(null, { status: 302, headers: { location: 'https://api.example.com/c' } }), next)!
+    const back = resolveRedirect(new Response(null, { status: 302, headers: { location: 'https://api.example.com/c' } }), next)!
     expect([...back.headers]).toEqual([['accept', 'application/json']])
-    expect(back.isForeign).toBe(true)
+    expect(back.isCrossOrigin).toBe(true)
   })
 
   test.each([

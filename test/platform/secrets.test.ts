@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createOwnSecrets, createSecrets } from '../../src/platform/secrets.ts'
+import { createTenantSecrets, createSecrets } from '../../src/platform/secrets.ts'
 
 test('a secret comes from the environment it was given', () => {
   expect(createSecrets({ API_KEY: 'x' }).get('API_KEY')).toBe('x')
@@ -18,7 +18,7 @@ test('Z14 a tenant’s own secret goes before the one for all, and none is anoth
 })
 
 test('a tenant’s own alone: what is the same for all is not looked at', () => {
-  const own = createOwnSecrets({ TOKEN: 'shared', TOKEN__acme: 'own', OTHER: 'shared', EMPTY__acme: '' }, 'acme')
+  const own = createTenantSecrets({ TOKEN: 'shared', TOKEN__acme: 'own', OTHER: 'shared', EMPTY__acme: '' }, 'acme')
   expect(own.get('TOKEN')).toBe('own')
   for (const name of ['OTHER', 'EMPTY']) expect(() => own.get(name)).toThrow(expect.objectContaining({ code: 'SECRET_MISSING', message: expect.stringContaining(`${name}__acme`) }))
 })

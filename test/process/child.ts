@@ -11,15 +11,15 @@ export interface ChildOptions {
 }
 
 /** What a script said: one JSON object per line. */
-export interface Said {
+export interface ChildMessage {
   readonly event: string
   readonly [field: string]: unknown
 }
 
-export interface Ended {
+export interface ChildExit {
   readonly code: number | null
   readonly signal: NodeJS.Signals | null
-  readonly said: readonly Said[]
+  readonly said: readonly ChildMessage[]
   readonly stderr: string
 }
 
@@ -28,9 +28,9 @@ const running = new Set<ChildProcess>()
 /** A script of children/ in a process of its own. It ends with this process at the latest. */
 export class Child {
   readonly #process: ChildProcess
-  readonly #said: Said[] = []
+  readonly #said: ChildMessage[] = []
   readonly #waiting = new Set<() => void>()
-  readonly ended: Promise<Ended>
+  readonly ended: Promise<ChildExit>
   #isOver = false
 
   constructor(build: Build, script: string, { input = {}, nodeFlags = [], env = {} }: ChildOptions = {}) {
@@ -45,7 +45,7 @@ export class Child {
     const lines = createInterface({ input: this.#process.stdout! })
     lines.on('line', (line) => {
       // A process killed while it writes leaves half a line.
-      if (line.endsWith('}')) this.#said.push(JSON.parse(line) as Said)
+      if (line.endsWith('}')) this.#said.push(JSON.parse(line) as ChildMessage)
       this.#wake()
     })
     const read = new Promise<void>((resolve) => lines.once('close', resolve))
@@ -66,12 +66,12 @@ export class Child {
     return this.#process.pid!
   }
 
-  get said(): readonly Said[] {
+  get said(): readonly ChildMessage[] {
     return this.#said
   }
 
   /** Waits for the first line that fits; fails when the process ends without having said it. */
-  async until(event: string, fits: (said: Said) => boolean = () => true): Promise<Said> {
+  async until(event: string, fits: (said: ChildMessage) => boolean = () => true): Promise<ChildMessage> {
     for (;;) {
       const found = this.#said.find((said) => said.event === event && fits(said))
       if (found !== undefined) return found
@@ -92,7 +92,7 @@ export class Child {
     this.#process.kill(name)
   }
 
-  async kill(): Promise<Ended> {
+  async kill(): Promise<ChildExit> {
     this.#process.kill('SIGKILL')
     return await this.ended
   }

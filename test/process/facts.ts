@@ -4,7 +4,7 @@ import type { LogEntry, Store, SyncRef } from '../../src/contract/index.ts'
 const ALL = 10_000_000
 
 /** What must be the same however often a run was interrupted: everything but the clock and the number of tries. */
-export interface Facts {
+export interface StoreFacts {
   readonly position: number
   readonly feed: ReadonlyArray<Omit<LogEntry, 'committedAt'>>
   readonly rows: Readonly<Record<string, ReadonlyArray<readonly [key: string, text: string, sequence: number]>>>
@@ -13,8 +13,8 @@ export interface Facts {
 }
 
 /** Reads a store whole, and checks on the way what is true of every store at every moment. */
-export async function readFacts(store: Store): Promise<Facts> {
-  const position = await store.position()
+export async function readStoreFacts(store: Store): Promise<StoreFacts> {
+  const position = await store.headSequence()
   const entries = await store.changes({ after: 0, limit: ALL })
   const databases = await store.databases()
   const rows: Record<string, Array<[string, string, number]>> = {}
@@ -68,7 +68,7 @@ function replay(entries: readonly LogEntry[]): Record<string, Array<[string, str
 const HOUR_MS = 3_600_000
 
 async function readSync(store: Store, ref: SyncRef, ranks: ReadonlyMap<number, number>): Promise<unknown> {
-  const { version, committed, committedBy, inflight, tidemark, scope } = await store.read(ref)
+  const { version, committed, committedBy, inflight, tidemark, scope } = await store.readCheckpoint(ref)
   const audit = (await store.audit(ref, { limit: ALL })).toReversed()
   // O5, O11: one audit row per version and no version without one.
   expect(audit.filter(({ action }) => action === 'complete').map((entry) => entry.version)).toEqual(Array.from({ length: version }, (_, index) => index + 1))

@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest'
 import type { Store } from '../../src/contract/index.ts'
 import type { Build } from './build.ts'
-import { Child, type Said } from './child.ts'
+import { Child, type ChildMessage } from './child.ts'
 import { chance, World } from './children/world.mjs'
-import { readFacts } from './facts.ts'
-import type { Stand } from './stand.ts'
+import { readStoreFacts } from './facts.ts'
+import type { ProcessStoreFixture } from './process-store-fixture.ts'
 
 const KILLS_MIN = process.env['TIDEMARK_LONG'] === '1' ? 2_000 : 20
 const WORLD = { keys: 240, steps: 20, pageSize: 16 }
 
-export function describeKills(build: () => Build, stand: () => Stand): void {
+export function describeKills(build: () => Build, stand: () => ProcessStoreFixture): void {
   test('XA2 XA3 XA5 XA8 XA13 killed at random moments, a run ends as if it had never been interrupted', async () => {
     const seedOfAll = Number(process.env['TIDEMARK_SEED'] ?? 1)
     const score = { kills: 0, beforeOpen: 0, betweenCommitAndAck: 0, insideCycle: 0 }
@@ -21,7 +21,7 @@ export function describeKills(build: () => Build, stand: () => Stand): void {
 }
 
 /** Hard deletes are the same to everything but the table. */
-export function describeKillsWhileDeletesChange(build: () => Build, stand: () => Stand): void {
+export function describeKillsWhileDeletesChange(build: () => Build, stand: () => ProcessStoreFixture): void {
   test('XA3 killed at random moments while deletes turn from soft to hard and back, a run ends as one that only ever deleted hard', async () => {
     const score = { kills: 0, beforeOpen: 0, betweenCommitAndAck: 0, insideCycle: 0 }
     for (let seed = 1; score.kills < KILLS_MIN / 2; seed++) await killThrough(build(), stand(), seed, score, { changesDeletes: true })
@@ -39,7 +39,7 @@ interface Score {
 }
 
 /** One world from its first step to its last, through as many deaths as it takes. */
-async function killThrough(build: Build, stand: Stand, seed: number, score: Score, more: { changesDeletes?: boolean } = {}): Promise<void> {
+async function killThrough(build: Build, stand: ProcessStoreFixture, seed: number, score: Score, more: { changesDeletes?: boolean } = {}): Promise<void> {
   const random = chance(seed)
   const url = await stand.fresh()
   const input = { url, seed, ...WORLD }
@@ -51,7 +51,7 @@ async function killThrough(build: Build, stand: Stand, seed: number, score: Scor
     const { signal, code, said, stderr } = await child.kill()
     if (signal !== 'SIGKILL') expect({ code, stderr, last: said.at(-1) }).toMatchObject({ code: 0, last: { event: 'done' } })
     await stand.settled(url)
-    const durable = await stand.look(url, async (store) => ({ ...await progressOf(store), position: (await readFacts(store)).position })).catch((error: unknown) => {
+    const durable = await stand.look(url, async (store) => ({ ...await progressOf(store), position: (await readStoreFacts(store)).position })).catch((error: unknown) => {
       throw new Error(`seed ${seed}, life ${life}, after ${JSON.stringify(said.at(-1))}`, { cause: error })
     })
     checkAcknowledged(said, durable)
@@ -65,8 +65,8 @@ async function killThrough(build: Build, stand: Stand, seed: number, score: Scor
   const twin = await stand.fresh()
   const unharmed = await new Child(build, 'run-steps.mjs', { input: { ...input, url: twin } }).ended
   expect(unharmed).toMatchObject({ code: 0 })
-  const facts = await stand.look(url, readFacts)
-  expect(facts).toEqual(await stand.look(twin, readFacts))
+  const facts = await stand.look(url, readStoreFacts)
+  expect(facts).toEqual(await stand.look(twin, readStoreFacts))
   // And that is what the source holds, and not only twice the same.
   const truth = new World({ seed, keys: WORLD.keys }).truth(WORLD.steps - 1)
   expect(new Map(facts.rows['items']!.map(([key, text]) => [key, JSON.parse(text)]))).toEqual(new Map(truth.map(({ key, record }) => [key, record])))
@@ -80,7 +80,7 @@ async function momentOf(random: () => number, child: Child): Promise<void> {
   await Promise.race([over, child.until('open').then(() => {}, () => {})])
   if (kind < 0.4) return await pause(random() * 25)
   const pages = 1 + Math.floor(random() * 5)
-  const nthLanded = (line: Said): number => child.said.filter(({ event }) => event === 'landed').indexOf(line) + 1
+  const nthLanded = (line: ChildMessage): number => child.said.filter(({ event }) => event === 'landed').indexOf(line) + 1
   await Promise.race([over, child.until('landed', (line) => nthLanded(line) >= pages).then(() => {}, () => {})])
   await pause(random() * 10)
 }
@@ -92,27 +92,27 @@ interface Durable {
 }
 
 async function progressOf(store: Store): Promise<Durable> {
-  const checkpoints = await Promise.all(['backfill', 'delta'].map((sync) => store.read({ worker: 'world', sync })))
+  const checkpoints = await Promise.all(['backfill', 'delta'].map((sync) => store.readCheckpoint({ worker: 'world', sync })))
   return { step: checkpoints.reduce((sum, { version }) => sum + version, 0), pages: checkpoints.find(({ inflight }) => inflight !== null)?.inflight?.page ?? 0 }
 }
 
 /** What was acknowledged is there. */
-function checkAcknowledged(said: readonly Said[], durable: Durable & { position: number }): void {
-  const landed = said.findLast(({ event }) => event === 'landed') as Said & { step: number; page: number; position: number } | undefined
+function checkAcknowledged(said: readonly ChildMessage[], durable: Durable & { position: number }): void {
+  const landed = said.findLast(({ event }) => event === 'landed') as ChildMessage & { step: number; page: number; position: number } | undefined
   if (landed !== undefined) {
     expect(durable.position).toBeGreaterThanOrEqual(landed.position)
     expect(durable.step > landed.step || (durable.step === landed.step && durable.pages >= landed.page), `${JSON.stringify(landed)} and ${JSON.stringify(durable)}`).toBe(true)
   }
-  const completed = said.findLast(({ event }) => event === 'completed') as Said & { step: number } | undefined
+  const completed = said.findLast(({ event }) => event === 'completed') as ChildMessage & { step: number } | undefined
   if (completed !== undefined) expect(durable.step).toBeGreaterThan(completed.step)
 }
 
-function pagesSaid(said: readonly Said[], step: number): number {
+function pagesSaid(said: readonly ChildMessage[], step: number): number {
   const last = said.findLast((line) => (line.event === 'landed' || line.event === 'begun') && line['step'] === step)
   return (last?.['page'] as number | undefined) ?? Infinity
 }
 
-function isInsideCycle(said: readonly Said[]): boolean {
+function isInsideCycle(said: readonly ChildMessage[]): boolean {
   return ['begun', 'landed'].includes(said.at(-1)?.event ?? '')
 }
 

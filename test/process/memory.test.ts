@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { buildPackage, type Build } from './build.ts'
 import { Child, killChildren } from './child.ts'
-import { sqliteStand, type Stand } from './stand.ts'
+import { createSqliteFixture, type ProcessStoreFixture } from './process-store-fixture.ts'
 
 /**
  * Of the whole process: Node itself about 45 MB, the thread of the store 25, SQLite's cache 16, and a heap of 50 to 70 in
@@ -15,11 +15,11 @@ const PAGES = process.env['TIDEMARK_LONG'] === '1' ? 1_000 : 300
 const INPUT = { pages: PAGES, pageSize: 1_000, cycles: 2 }
 
 let build: Build
-let stand: Stand
+let stand: ProcessStoreFixture
 
 beforeAll(async () => {
   build = await buildPackage()
-  stand = sqliteStand()
+  stand = createSqliteFixture()
 })
 
 afterAll(async () => {

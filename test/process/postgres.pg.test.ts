@@ -2,18 +2,18 @@ import { afterAll, beforeAll, describe, inject } from 'vitest'
 import { buildPackage, type Build } from './build.ts'
 import { killChildren } from './child.ts'
 import { describeKills, describeKillsWhileDeletesChange } from './kill.ts'
-import { postgresStand, type Stand } from './stand.ts'
+import { createPostgresFixture, type ProcessStoreFixture } from './process-store-fixture.ts'
 import { describeTakeover } from './takeover.ts'
 import { describeWebhooks } from './webhooks.ts'
 
 const serverUrl = inject('postgresUrl')
 let build: Build
-let stand: Stand
+let stand: ProcessStoreFixture
 
 describe.skipIf(serverUrl === '')('processes on one PostgreSQL database', () => {
   beforeAll(async () => {
     build = await buildPackage()
-    stand = postgresStand(serverUrl)
+    stand = createPostgresFixture(serverUrl)
   })
 
   afterAll(async () => {

@@ -7,9 +7,9 @@ import { openSqliteStore } from '../../src/stores/sqlite/store.ts'
 import { buildPackage, type Build } from './build.ts'
 import { Child, killChildren } from './child.ts'
 import { chance } from './children/world.mjs'
-import { readFacts, type Facts } from './facts.ts'
+import { readStoreFacts, type StoreFacts } from './facts.ts'
 import { cutPower, parseRecord, replayAll, type Operation } from './power-cut.ts'
-import { integrityOf } from './stand.ts'
+import { integrityOf } from './process-store-fixture.ts'
 
 const IMAGES = process.env['TIDEMARK_LONG'] === '1' ? 20_000 : 300
 const SEED = Number(process.env['TIDEMARK_SEED'] ?? 1)
@@ -103,7 +103,7 @@ function lastAcknowledged(operations: readonly Operation[]): number {
 let images = 0
 
 /** Starts from the image as the next process would. */
-async function factsOf(image: ReadonlyMap<string, Buffer>): Promise<Facts> {
+async function factsOf(image: ReadonlyMap<string, Buffer>): Promise<StoreFacts> {
   const place = join(folder, `image-${++images}`)
   mkdirSync(place)
   for (const [name, content] of image) writeFileSync(join(place, name), content)
@@ -112,7 +112,7 @@ async function factsOf(image: ReadonlyMap<string, Buffer>): Promise<Facts> {
     const store = await openSqliteStore({ file, synchronous: 'off', thread: false })
     try {
       expect(integrityOf(file)).toEqual(['ok'])
-      return await readFacts(store)
+      return await readStoreFacts(store)
     } finally {
       await store.close()
     }

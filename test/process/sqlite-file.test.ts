@@ -3,24 +3,24 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from '@photostructure/sqlite'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { verifyTrail } from '../../src/registry/trail.ts'
+import { verifyAuditChain } from '../../src/registry/verify-audit-chain.ts'
 import { MIGRATIONS, SCHEMA_VERSION, SCHEMA_VERSION_MIN } from '../../src/stores/sqlite/schema.ts'
 import { openSqliteStore } from '../../src/stores/sqlite/store.ts'
 import { buildPackage, type Build } from './build.ts'
-import { Child, killChildren, type Said } from './child.ts'
-import { readFacts, type Facts } from './facts.ts'
+import { Child, killChildren, type ChildMessage } from './child.ts'
+import { readStoreFacts, type StoreFacts } from './facts.ts'
 import { openMounts } from './mount.ts'
-import { sqliteStand, type Stand } from './stand.ts'
+import { createSqliteFixture, type ProcessStoreFixture } from './process-store-fixture.ts'
 
 let build: Build
-let stand: Stand
+let stand: ProcessStoreFixture
 const mounts = openMounts()
 if (mounts === null) console.info('skipped: disk full and read-only, because this process may not mount a file system')
 const folder = mkdtempSync(join(tmpdir(), 'tidemark-process-file-'))
 
 beforeAll(async () => {
   build = await buildPackage()
-  stand = sqliteStand()
+  stand = createSqliteFixture()
 })
 
 afterAll(async () => {
@@ -41,7 +41,7 @@ describe.skipIf(mounts === null)('XB6 a full disk', () => {
     writeFileSync(ballast, Buffer.alloc(Math.round((room - megabytes) * 2 ** 20)))
     const url = `sqlite:${join(disk, 'data', 'store.db')}`
     const child = new Child(build, 'fill-disk.mjs', { input: { url, ...INPUT } })
-    const full = await child.until('result') as Said & { position: number; landed: number; page: number }
+    const full = await child.until('result') as ChildMessage & { position: number; landed: number; page: number }
     expect(full).toMatchObject({ stopReason: 'error', error: { code: 'STORE_FULL' } })
     // What was landed is there whole, and can be read while the disk is full.
     expect(full.landed).toBe(full.position)
@@ -51,14 +51,14 @@ describe.skipIf(mounts === null)('XB6 a full disk', () => {
     child.tell('there is room again')
     const { code, said, stderr } = await child.ended
     expect({ code, stderr, last: said.at(-1) }).toMatchObject({ code: 0, stderr: '', last: { stopReason: 'complete', resumed: true, landed: INPUT.rows } })
-    expect(await stand.look(url, readFacts)).toEqual(await (unharmed ??= runUnharmed()))
+    expect(await stand.look(url, readStoreFacts)).toEqual(await (unharmed ??= runUnharmed()))
   })
 
-  let unharmed: Promise<Facts> | undefined
-  async function runUnharmed(): Promise<Facts> {
+  let unharmed: Promise<StoreFacts> | undefined
+  async function runUnharmed(): Promise<StoreFacts> {
     const url = await stand.fresh()
     expect((await new Child(build, 'fill-disk.mjs', { input: { url, ...INPUT } }).ended).code).toBe(0)
-    return stand.look(url, readFacts)
+    return stand.look(url, readStoreFacts)
   }
 })
 
@@ -135,13 +135,13 @@ test('a store of the first version that is read is brought up to date where it s
     insert into tidemark_rows (tenant_id, database_id, key, position, status, hash, writer_id, owner_id) values (1, 1, 'a', ${2 ** 40 + 1}, 0, 'h', 1, 1);
     insert into tidemark_audit (tenant_id, sync_id, version, at, actor, action, reason) values (1, 1, 3, 7, 'engine', 'complete', '')`)
   const store = await openSqliteStore({ file, thread: false })
-  expect(await store.read({ worker: 'w', sync: 's' })).toMatchObject({ version: 3 })
+  expect(await store.readCheckpoint({ worker: 'w', sync: 's' })).toMatchObject({ version: 3 })
   expect(await store.rows({ database: 'things', limit: 10 })).toMatchObject([{ key: 'a', text: '{"n":1}' }])
-  await store.signal({ worker: 'w', sync: 's' }, { kind: 'pause', actor: 'ana', at: 8 })
-  expect(await verifyTrail(store)).toMatchObject({ intact: true, entries: 1 })
+  await store.signalSync({ worker: 'w', sync: 's' }, { kind: 'pause', actor: 'ana', at: 8 })
+  expect(await verifyAuditChain(store)).toMatchObject({ intact: true, entries: 1 })
   // A budget is one for all syncs since: what any of them had of it counts.
-  expect(await store.pacers('w')).toEqual({ api: 700, slow: 600 })
-  expect(await store.takeSlots({ worker: 'w', pacer: 'api', count: 1, paceMs: 10, at: 9 })).toEqual({ now: 9, first: 710 })
+  expect(await store.lastSlotTimes('w')).toEqual({ api: 700, slow: 600 })
+  expect(await store.takeSlots({ worker: 'w', pacer: 'api', count: 1, paceMs: 10, at: 9 })).toEqual({ now: 9, firstSlotAt: 710 })
   await store.close()
 })
 

@@ -5,16 +5,16 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { buildPackage, type Build } from './build.ts'
 import { Child, killChildren } from './child.ts'
 import { describeKills, describeKillsWhileDeletesChange } from './kill.ts'
-import { sqliteStand, type Stand } from './stand.ts'
+import { createSqliteFixture, type ProcessStoreFixture } from './process-store-fixture.ts'
 import { describeTakeover } from './takeover.ts'
 import { describeWebhooks } from './webhooks.ts'
 
 let build: Build
-let stand: Stand
+let stand: ProcessStoreFixture
 
 beforeAll(async () => {
   build = await buildPackage()
-  stand = sqliteStand()
+  stand = createSqliteFixture()
 })
 
 afterAll(async () => {

@@ -6,17 +6,17 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { buildPackage, type Build } from './build.ts'
 import { Child, killChildren } from './child.ts'
 import { chance } from './children/world.mjs'
-import { readFacts } from './facts.ts'
-import { sqliteStand, type Stand } from './stand.ts'
+import { readStoreFacts } from './facts.ts'
+import { createSqliteFixture, type ProcessStoreFixture } from './process-store-fixture.ts'
 
 let build: Build
-let stand: Stand
+let stand: ProcessStoreFixture
 const REF = { worker: 'office', sync: 'listing' }
 const commands = new Set<ChildProcess>()
 
 beforeAll(async () => {
   build = await buildPackage()
-  stand = sqliteStand()
+  stand = createSqliteFixture()
 })
 
 afterAll(async () => {
@@ -44,7 +44,7 @@ describe('XA10 a signal in the middle of a page', () => {
       // Its exit code does not matter: a signal to a process that is already leaving is answered by the system.
       expect({ stderr, last: said.at(-1) }).toEqual({ stderr: '', last: { event: 'closed' } })
       const result = said.find(({ event }) => event === 'result')!
-      const { heldBy, failures, lastError, inflight } = await stand.look(url, (store) => store.read(REF))
+      const { heldBy, failures, lastError, inflight } = await stand.look(url, (store) => store.readCheckpoint(REF))
       expect({ heldBy, failures, lastError }).toEqual({ heldBy: null, failures: 0, lastError: null })
       if (result['stopReason'] === 'complete') break
       expect(result).toMatchObject({ stopReason: 'cancelled', error: null, resumed: run > 1 })
@@ -53,7 +53,7 @@ describe('XA10 a signal in the middle of a page', () => {
     }
     const twin = await stand.fresh()
     await new Child(build, 'run-sync.mjs', { input: { ...input, url: twin, pageMs: 0 } }).ended
-    expect(await stand.look(url, readFacts)).toEqual(await stand.look(twin, readFacts))
+    expect(await stand.look(url, readStoreFacts)).toEqual(await stand.look(twin, readStoreFacts))
   })
 
   test('the first waits for the store, the second does not', async () => {
@@ -86,7 +86,7 @@ describe('XA10 a signal in the middle of a page', () => {
       other.exec('rollback')
       other.close()
     }
-    await stand.look(`sqlite:${file}`, readFacts)
+    await stand.look(`sqlite:${file}`, readStoreFacts)
   })
 })
 
@@ -96,7 +96,7 @@ describe('XA14 a promise that nobody waits for fails', () => {
     const { code, said } = await new Child(build, 'stray.mjs', { input: { url, guarded: true } }).ended
     expect(code).toBe(0)
     expect(said.at(-1)).toMatchObject({ event: 'result', stopReason: 'complete', pages: 6, position: 6, strays: ['stray at once', 'stray later', 'stray after the end'] })
-    await stand.look(url, readFacts)
+    await stand.look(url, readStoreFacts)
   })
 
   test('a program that does not is ended by Node, and it is as if it had been killed: the next run goes on', async () => {
@@ -104,10 +104,10 @@ describe('XA14 a promise that nobody waits for fails', () => {
     const { code, said, stderr } = await new Child(build, 'stray.mjs', { input: { url, guarded: false } }).ended
     expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining('stray at once') as string })
     const landed = said.findLast(({ event }) => event === 'landed')?.['page'] ?? 0
-    expect((await stand.look(url, readFacts)).position).toBeGreaterThanOrEqual(landed as number)
+    expect((await stand.look(url, readStoreFacts)).position).toBeGreaterThanOrEqual(landed as number)
     const next = await new Child(build, 'stray.mjs', { input: { url, guarded: true } }).ended
     expect(next.said.at(-1)).toMatchObject({ stopReason: 'complete', position: 6 })
-    await stand.look(url, readFacts)
+    await stand.look(url, readStoreFacts)
   })
 })
 

@@ -1,23 +1,23 @@
 import { expect, test } from 'vitest'
-import { snapshot } from '../../src/testing/store-cases/harness.ts'
+import { readSnapshot } from '../../src/testing/store-cases/harness.ts'
 import type { Build } from './build.ts'
 import { Child } from './child.ts'
-import { readFacts } from './facts.ts'
-import type { Stand } from './stand.ts'
+import { readStoreFacts } from './facts.ts'
+import type { ProcessStoreFixture } from './process-store-fixture.ts'
 
 const LEASE_MS = 3_000
 
-export function describeTakeover(build: () => Build, stand: () => Stand): void {
+export function describeTakeover(build: () => Build, stand: () => ProcessStoreFixture): void {
   test('XA11 a runner frozen beyond its lease lands nothing after another has taken over', async () => {
     const url = await stand().fresh()
-    const frozen = await holding(build(), url, { name: 'frozen', leaseTtlMs: LEASE_MS })
+    const frozen = await startHolder(build(), url, { name: 'frozen', leaseTtlMs: LEASE_MS })
     const heir = await takeOver(build(), url, () => frozen.signal('SIGSTOP'))
-    const before = await stand().look(url, snapshot)
+    const before = await stand().look(url, readSnapshot)
     frozen.tell('go')
     frozen.signal('SIGCONT')
     await expectRefused(frozen)
-    expect(await stand().look(url, snapshot)).toEqual(before)
-    const facts = await stand().look(url, readFacts)
+    expect(await stand().look(url, readSnapshot)).toEqual(before)
+    const facts = await stand().look(url, readStoreFacts)
     // The heir went on where the frozen one had been.
     expect(heir).toMatchObject({ resumed: true })
     expect(writers(facts.rows['people']!)).toEqual([...Array<string>(20).fill('frozen'), ...Array<string>(40).fill('heir')])
@@ -25,19 +25,19 @@ export function describeTakeover(build: () => Build, stand: () => Stand): void {
 
   test('XA12 a runner whose event loop was blocked beyond its lease has its commit refused', async () => {
     const url = await stand().fresh()
-    const blocked = await holding(build(), url, { name: 'blocked', leaseTtlMs: LEASE_MS, blocks: true })
+    const blocked = await startHolder(build(), url, { name: 'blocked', leaseTtlMs: LEASE_MS, blocks: true })
     await takeOver(build(), url, () => blocked.tell('block'))
-    const before = await stand().look(url, snapshot)
+    const before = await stand().look(url, readSnapshot)
     blocked.tell('go')
     await expectRefused(blocked)
-    expect(await stand().look(url, snapshot)).toEqual(before)
-    const facts = await stand().look(url, readFacts)
+    expect(await stand().look(url, readSnapshot)).toEqual(before)
+    const facts = await stand().look(url, readStoreFacts)
     expect(new Set(writers(facts.rows['people']!).slice(20))).toEqual(new Set(['heir']))
   })
 
   test('XB1 two runners of one sync: one holds it, and the other asks nothing of the source', async () => {
     const url = await stand().fresh()
-    const first = await holding(build(), url, { name: 'first' })
+    const first = await startHolder(build(), url, { name: 'first' })
     const second = await new Child(build(), 'run-sync.mjs', { input: { url, name: 'second' } }).ended
     expect(second.said.find(({ event }) => event === 'result')).toMatchObject({ stopReason: 'held', error: { code: 'LEASE_HELD' } })
     expect(second.said.filter(({ event }) => event === 'asked')).toEqual([])
@@ -55,12 +55,12 @@ export function describeTakeover(build: () => Build, stand: () => Stand): void {
     const ended = await Promise.all(children.map((child) => child.ended))
     const results = urls.map(() => ({ event: 'result', stopReason: 'complete', error: null }))
     expect(ended.map(({ code, stderr, said }) => ({ code, stderr, results: said.slice(1) }))).toEqual(names.map(() => ({ code: 0, stderr: '', results })))
-    for (const url of urls) expect((await stand().look(url, readFacts)).rows['people']!.map(([key]) => key)).toEqual(names)
+    for (const url of urls) expect((await stand().look(url, readStoreFacts)).rows['people']!.map(([key]) => key)).toEqual(names)
   })
 }
 
 /** Between two pages: nothing of it is under way in the store, and its source has just been asked for the third. */
-async function holding(build: Build, url: string, input: Readonly<Record<string, unknown>>): Promise<Child> {
+async function startHolder(build: Build, url: string, input: Readonly<Record<string, unknown>>): Promise<Child> {
   const child = new Child(build, 'run-sync.mjs', { input: { url, holdAt: 3, ...input } })
   await child.until('holding')
   return child

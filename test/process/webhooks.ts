@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest'
-import { messageId } from '../../src/webhooks/message.ts'
+import { computeMessageId } from '../../src/webhooks/message.ts'
 import { Receiver } from '../webhooks/receiver.ts'
 import type { Build } from './build.ts'
 import { Child } from './child.ts'
-import type { Stand } from './stand.ts'
+import type { ProcessStoreFixture } from './process-store-fixture.ts'
 
 const ROWS = 5
 
-export function describeWebhooks(build: () => Build, stand: () => Stand): void {
+export function describeWebhooks(build: () => Build, stand: () => ProcessStoreFixture): void {
   test('XA6 killed after the commit and before anything was sent: the next process sends it, under the ids it would have had', async () => {
     const { url, receiver, expected } = await landed(build(), stand())
     expect(receiver.received).toEqual([])
@@ -24,7 +24,7 @@ export function describeWebhooks(build: () => Build, stand: () => Stand): void {
     expect(receiver.received.map(({ id }) => id).toSorted()).toEqual(expected)
     await first.kill()
     await stand().settled(url)
-    expect(await stand().look(url, async (store) => (await store.webhooks())[0])).toMatchObject({ position: 0, waiting: 0 })
+    expect(await stand().look(url, async (store) => (await store.webhooks())[0])).toMatchObject({ sequence: 0, waiting: 0 })
     // Its claim would last for a minute; whoever comes next sees that it is dead.
     const second = new Child(build(), 'webhooks.mjs', { input: { url, task: 'deliver' } })
     await receiver.until(({ length }) => length === 2 * ROWS)
@@ -47,12 +47,12 @@ export function describeWebhooks(build: () => Build, stand: () => Stand): void {
 }
 
 /** A store in which a process landed changes for a webhook, and was killed. */
-async function landed(build: Build, stand: Stand): Promise<{ url: string; receiver: Receiver; expected: string[] }> {
+async function landed(build: Build, stand: ProcessStoreFixture): Promise<{ url: string; receiver: Receiver; expected: string[] }> {
   const url = await stand.fresh()
   const receiver = await Receiver.open()
   const { signal } = await new Child(build, 'webhooks.mjs', { input: { url, receiver: receiver.url, task: 'land', rows: ROWS } }).ended
   expect(signal).toBe('SIGKILL')
   const { entries } = await stand.look(url, (store) => store.feed({ after: 0, limit: 100, scanMax: 100 }))
   expect(entries).toHaveLength(ROWS)
-  return { url, receiver, expected: entries.map((entry) => messageId('default', entry)).toSorted() }
+  return { url, receiver, expected: entries.map((entry) => computeMessageId('default', entry)).toSorted() }
 }

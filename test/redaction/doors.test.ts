@@ -5,23 +5,23 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { expect, onTestFinished, test } from 'vitest'
-import { runCycle } from '../../src/config/run-cycle.ts'
-import { workerOf } from '../../src/config/manifest/manifest.ts'
+import { runCycle } from '../../src/worker/run-cycle.ts'
+import { buildWorker } from '../../src/config/manifest/manifest.ts'
 import { withEnvFile } from '../../src/config/settings.ts'
 import { SyncError, type Store } from '../../src/contract/index.ts'
-import { classify } from '../../src/engine/classify.ts'
+import { classifyError } from '../../src/engine/classify-error.ts'
 import { createLog } from '../../src/platform/log.ts'
 import { createSecrets } from '../../src/platform/secrets.ts'
 import { guardStrayRejections } from '../../src/platform/stray-rejections.ts'
-import { maskSecrets, noteSecret } from '../../src/redaction/known-secrets.ts'
+import { maskSecrets, registerSecret } from '../../src/redaction/known-secrets.ts'
 import { Secret } from '../../src/redaction/secret.ts'
 import { parseKeyRing } from '../../src/registry/key-ring.ts'
-import type { Desk } from '../../src/mcp/desk.ts'
-import { moveState } from '../../src/runner/move-state.ts'
+import type { ToolContext } from '../../src/mcp/tool-context.ts'
+import { applyStateTransition } from '../../src/runner/state-transition.ts'
 import { HttpError } from '../../src/server/http-error.ts'
 import { refreshToken } from '../../src/sources/kit/oauth.ts'
 import { openSqliteStore } from '../../src/stores/sqlite/store.ts'
-import { secretsOf, secretsText } from '../../src/webhooks/secrets.ts'
+import { parseActiveSecrets, serializeSecrets } from '../../src/webhooks/secrets.ts'
 import { createSender } from '../../src/webhooks/send.ts'
 import { contextOf, json, serve } from '../sources/kit/loopback.ts'
 
@@ -48,12 +48,12 @@ test('XF16 known are: what .env holds and a manifest puts into its config, the k
   withEnvFile({}, folder)
   expect(maskSecrets(inFile)).toBe('[secret]')
   writeFileSync(join(folder, 'tidemark.yaml'), 'connector: rest\nconfig: { base_url: "http://127.0.0.1:1/${VERSION}" }\nstreams: []\n')
-  await expect(workerOf(join(folder, 'tidemark.yaml'), 'tidemark.yaml', {})).rejects.toThrow('streams')
+  await expect(buildWorker(join(folder, 'tidemark.yaml'), 'tidemark.yaml', {})).rejects.toThrow('streams')
   expect(maskSecrets(`no ${inManifest}`)).toBe('no [secret]')
   const key = randomBytes(32).toString('base64')
   parseKeyRing(`${key}, ${randomBytes(32).toString('base64')}`, 'a test')
   expect(maskSecrets(`TIDEMARK_KEY=${key}`)).toBe('TIDEMARK_KEY=[secret]')
-  secretsOf(secretsText([{ secret: hook, endsAt: null }]), 0)
+  parseActiveSecrets(serializeSecrets([{ secret: hook, endsAt: null }]), 0)
   expect(maskSecrets(hook)).toBe('[secret]')
 })
 
@@ -68,24 +68,24 @@ test('XF16 known are: the tokens that a renewal brought, also the one that is ne
 
 test('XF16 an error of a connector, of whatever kind, and what is thrown that is no error', () => {
   const secret = fresh()
-  noteSecret(secret)
+  registerSecret(secret)
   const kinds = [
     new Error(`bad key ${secret}`), new SyncError('AUTH_REJECTED', `bad key ${secret}`), { code: 'AUTH_REJECTED', message: `bad key ${secret}` }, `bad key ${secret}`,
     Object.assign(new Error(`bad key ${secret}`), { name: 'RateLimitError' }), Object.assign(new Error(`bad key ${secret}`), { code: 'ECONNRESET' }),
   ]
   for (const kind of kinds) {
-    expect(classify(kind).message).not.toContain(secret)
-    expect(classify(kind).message).toContain('bad key [secret]')
+    expect(classifyError(kind).message).not.toContain(secret)
+    expect(classifyError(kind).message).toContain('bad key [secret]')
   }
   const known = new SyncError('RATE_LIMITED', `wait, ${secret}`, { retryAfterMs: 7 })
-  expect(classify(known)).toMatchObject({ code: 'RATE_LIMITED', retryAfterMs: 7, message: 'wait, [secret]' })
+  expect(classifyError(known)).toMatchObject({ code: 'RATE_LIMITED', retryAfterMs: 7, message: 'wait, [secret]' })
   const plain = new SyncError('RATE_LIMITED', 'wait')
-  expect(classify(plain)).toBe(plain)
+  expect(classifyError(plain)).toBe(plain)
 })
 
 test('XF16 a line of the log, its fields and their names, also where the text is shortened in the middle of a secret', () => {
   const secret = fresh()
-  noteSecret(secret)
+  registerSecret(secret)
   const lines: string[] = []
   const log = createLog({ level: 'debug', write: (line) => lines.push(line) })
   log.error(`says ${secret}`, { reason: secret, [secret]: 1 })
@@ -101,7 +101,7 @@ test('XF16 the record of a cycle, of what was set aside, and of an operator’s 
   const failed = await runCycle(sync('failing', async () => { throw new Error(`bad key ${secret}`) }))
   expect(failed.error?.message).toMatch(/^bad key \[secret\] \(at doors\.test\.ts:\d+\)$/)
   await runCycle(sync('aside', async () => ({ changes: [{ type: 'upsert', key: 'k', record: new Error(`unreadable ${secret}`) }], hasMore: false, nextState: {} }) as never))
-  await moveState(store, { worker: 'worker', sync: 'aside' }, { state: null, reason: `because of ${secret}`, owner: 'worker/aside', version: 1 }, { clock: { now: Date.now, sleep: async () => {} }, actor: 'me', holder: 'h', isDead: () => false })
+  await applyStateTransition(store, { worker: 'worker', sync: 'aside' }, { state: null, reason: `because of ${secret}`, owner: 'worker/aside', version: 1 }, { clock: { now: Date.now, sleep: async () => {} }, actor: 'me', holder: 'h', isDead: () => false })
   const told = JSON.stringify(await everything(store))
   expect(told).toContain('bad key [secret]')
   expect(told).toContain('unreadable [secret]')
@@ -111,7 +111,7 @@ test('XF16 the record of a cycle, of what was set aside, and of an operator’s 
 
 test('XF16 an answer over HTTP, a tool’s answer to an agent, and a promise that nobody waited for', async () => {
   const secret = fresh()
-  noteSecret(secret)
+  registerSecret(secret)
   expect(new HttpError('INVALID_REQUEST', `what is ${secret}?`).body('r1')).toContain('what is [secret]?')
   expect(await agentIsTold(`There is no ${secret}.`)).toBe('DATABASE_UNKNOWN: There is no [secret]. Declare it with `worker.database(name)` first.')
   const heard = new Promise<string>((resolve) => {
@@ -124,7 +124,7 @@ test('XF16 an answer over HTTP, a tool’s answer to an agent, and a promise tha
 
 test('XF16 what the receiver of a webhook answers, also where the answer is cut', async () => {
   const secret = fresh()
-  noteSecret(secret)
+  registerSecret(secret)
   const url = await serve((request, response) => void response.writeHead(500).end(request.url === '/long' ? `${'x '.repeat(120)}${secret}` : `you sent ${secret}`))
   const send = createSender()
   onTestFinished(() => send.close())
@@ -135,7 +135,7 @@ test('XF16 what the receiver of a webhook answers, also where the answer is cut'
 
 async function everything(store: Store): Promise<unknown> {
   const syncs = await store.syncs()
-  return [await store.cycles(null), await store.quarantined(), await Promise.all(syncs.map((ref) => store.audit(ref))), await Promise.all(syncs.map((ref) => store.read(ref)))]
+  return [await store.cycles(null), await store.quarantineEntries(), await Promise.all(syncs.map((ref) => store.audit(ref))), await Promise.all(syncs.map((ref) => store.readCheckpoint(ref)))]
 }
 
 /** What an agent reads when the store fails with these words. */
@@ -144,7 +144,7 @@ async function agentIsTold(words: string): Promise<string> {
   const [stdin, stdout] = [new PassThrough(), new PassThrough()]
   const ending = new AbortController()
   const failing = () => Promise.reject(new SyncError('DATABASE_UNKNOWN', words))
-  const served = serveMcp({ desk: { tenant: 'default', reading: failing } as unknown as Desk, version: '0', allowWrites: false, stdin, stdout, signal: ending.signal })
+  const served = serveMcp({ context: { tenant: 'default', reading: failing } as unknown as ToolContext, version: '0', allowWrites: false, stdin, stdout, signal: ending.signal })
   onTestFinished(() => ending.abort())
   stdin.write(`${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'list_databases', arguments: {} } })}\n`)
   const [line] = (await once(stdout, 'data')) as [Buffer]

@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { KnownSecrets, maskSecrets, noteEnvironment, noteLookup } from '../../src/redaction/known-secrets.ts'
+import { KnownSecrets, maskSecrets, registerEnvironmentSecrets, registerNamedSecret } from '../../src/redaction/known-secrets.ts'
 
 function knowing(...values: readonly string[]): KnownSecrets {
   const known = new KnownSecrets()
-  for (const value of values) known.note(value)
+  for (const value of values) known.register(value)
   return known
 }
 
@@ -62,7 +62,7 @@ test('of a header also what comes after the scheme, and of a key in many lines e
 })
 
 test('of the environment what is a secret by its name or by its looks, and not what messages are made of', () => {
-  noteEnvironment({
+  registerEnvironmentSecrets({
     SHOP_PASSWORD: 'correct-horse', THING: '9f86d081884c7d65', STORE: 'postgres://u:battery-staple@h/d', UNSET: undefined,
     HOME: '/home/anna-of-the-hill', LANG: 'de_DE.UTF-8', AUTH_USER: 'anna-of-the-hill', API_URL: 'https://api.example/v1', SHELL: '/bin/bash', PWD: '/srv/shop-of-anna', OLDPWD: '/srv/old-shop',
   })
@@ -72,15 +72,15 @@ test('of the environment what is a secret by its name or by its looks, and not w
 })
 
 test('what was looked up as a secret is one, unless its name calls it something else', () => {
-  noteLookup('WHATEVER', 'sunflower')
-  noteLookup('KAFKA_USERNAME', 'lighthouse')
+  registerNamedSecret('WHATEVER', 'sunflower')
+  registerNamedSecret('KAFKA_USERNAME', 'lighthouse')
   expect(maskSecrets('sunflower lighthouse')).toBe('[secret] lighthouse')
 })
 
 test('of a thousand tokens the ones that were used last are known', () => {
   const known = knowing('the-first-one', 'another-one')
-  for (let n = 0; n < 998; n++) known.note(`token-number-${n}-`)
-  known.note('the-first-one')
-  known.note('one-too-many')
+  for (let n = 0; n < 998; n++) known.register(`token-number-${n}-`)
+  known.register('the-first-one')
+  known.register('one-too-many')
   expect(known.mask('the-first-one another-one one-too-many token-number-0-')).toBe('[secret] another-one [secret] [secret]')
 })

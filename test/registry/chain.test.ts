@@ -1,17 +1,17 @@
 import { expect, test } from 'vitest'
-import { linkHash, linkText, type Chained } from '../../src/registry/chain.ts'
+import { hashLink, serializeLink, type AuditChainFields } from '../../src/registry/audit-chain.ts'
 
-const ENTRY: Chained = {
+const ENTRY: AuditChainFields = {
   worker: 'crm', sync: 'delta', epoch: 1, version: 2, at: 3, actor: 'ana', action: 'set', reason: 'why', cycle: 4, state: '"s"',
 }
-const OTHER: Chained = {
+const OTHER: AuditChainFields = {
   worker: 'erp', sync: 'list', epoch: 9, version: 9, at: 9, actor: 'bo', action: 'abandon', reason: 'not', cycle: 9, state: '"t"',
 }
 
-test.each(Object.keys(ENTRY) as Array<keyof Chained>)('Z22 the hash of an entry covers its %s', (field) => {
-  expect(linkText({ ...ENTRY, [field]: OTHER[field] })).not.toBe(linkText(ENTRY))
+test.each(Object.keys(ENTRY) as Array<keyof AuditChainFields>)('Z22 the hash of an entry covers its %s', (field) => {
+  expect(serializeLink({ ...ENTRY, [field]: OTHER[field] })).not.toBe(serializeLink(ENTRY))
 })
 
 test('Z22 the hash of an entry covers the one before it', () => {
-  expect(linkHash('a', linkText(ENTRY))).not.toBe(linkHash('b', linkText(ENTRY)))
+  expect(hashLink('a', serializeLink(ENTRY))).not.toBe(hashLink('b', serializeLink(ENTRY)))
 })

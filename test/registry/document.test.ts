@@ -2,16 +2,16 @@ import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { runCycle } from '../../src/config/run-cycle.ts'
-import { Worker } from '../../src/config/worker.ts'
+import { runCycle } from '../../src/worker/run-cycle.ts'
+import { Worker } from '../../src/worker/worker.ts'
 import type { JsonObject, Page, Store } from '../../src/contract/index.ts'
-import { KeyRing, makeMasterKey } from '../../src/registry/key-ring.ts'
+import { KeyRing, generateMasterKey } from '../../src/registry/key-ring.ts'
 import { sealStore } from '../../src/registry/sealed-store.ts'
-import { syncsOf } from '../../src/runner/declared-sync.ts'
+import { listDeclaredSyncs } from '../../src/runner/declared-sync.ts'
 import { openSqliteStore } from '../../src/stores/sqlite/store.ts'
 import { SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
 import { Project } from '../cli/project.ts'
-import { Scene as RunnerScene } from '../runner/scene.ts'
+import { RunnerFixture as RunnerScene } from '../runner/runner-fixture.ts'
 
 const RECORDS: readonly JsonObject[] = [
   { id: 'a', Name: 'Ünal', nested: { deep: [1, { n: 9007199254740993n }] }, gone: null, price: 1.5, on: true },
@@ -47,7 +47,7 @@ describe('what the document asks of a run', () => {
   test('R14 every record that is read goes to the log, with its stream, key and cursor; what is read again unchanged does not', async () => {
     await runCycle(worker(), 'orders', { store })
     expect((await told(store))).toMatchObject(RECORDS.map((record, n) => ({ worker: 'shop', sync: 'orders', key: record['id'], cursor: `c${n}`, action: 'created', page: n + 1 })))
-    const driver = await SyncDriver.take(store, { worker: 'shop', sync: 'orders' })
+    const driver = await SyncDriver.acquire(store, { worker: 'shop', sync: 'orders' })
     await driver.set(null)
     await driver.release()
     expect((await runCycle(worker(), 'orders', { store })).counts).toMatchObject({ created: 0, unchanged: 2 })
@@ -64,16 +64,16 @@ describe('what the document asks of a run', () => {
 
   test('R18 the same worker does the same in a program of its own, under the runner of schedules and from the command line: one log, one state, one version', async () => {
     await runCycle(worker(), 'orders', { store })
-    const [log, checkpoint] = [await told(store), await store.read({ worker: 'shop', sync: 'orders' })]
+    const [log, checkpoint] = [await told(store), await store.readCheckpoint({ worker: 'shop', sync: 'orders' })]
 
     const scene = await RunnerScene.open()
-    const runner = scene.runner(syncsOf(worker()))
+    const runner = scene.runner(listDeclaredSyncs(worker()))
     await scene.trigger('orders')
     await runner.start()
     await scene.time.advance(60_000)
     await runner.stop()
     expect(await told(scene.store)).toEqual(log)
-    expect(await scene.store.read({ worker: 'shop', sync: 'orders' })).toMatchObject({ version: checkpoint.version, committed: checkpoint.committed })
+    expect(await scene.store.readCheckpoint({ worker: 'shop', sync: 'orders' })).toMatchObject({ version: checkpoint.version, committed: checkpoint.committed })
     await scene.store.close()
 
     const project = new Project()
@@ -87,17 +87,17 @@ describe('what the document asks of a run', () => {
     expect(await project.json('run', '--file', 'worker.mjs')).toMatchObject({ ok: true })
     const file = await openSqliteStore({ file: join(project.folder, '.tidemark/tidemark.db') })
     expect(await told(file)).toEqual(log)
-    expect((await file.read({ worker: 'shop', sync: 'orders' })).version).toBe(checkpoint.version)
+    expect((await file.readCheckpoint({ worker: 'shop', sync: 'orders' })).version).toBe(checkpoint.version)
     await file.close()
   })
 
   test('Z7 sealing cannot be left out for speed: it costs one state and not one record, however many land', async () => {
     let drawn = 0
-    const sealed = sealStore(store, new KeyRing([makeMasterKey(randomBytes)]), (bytes) => {
+    const sealed = sealStore(store, new KeyRing([generateMasterKey(randomBytes)]), (bytes) => {
       drawn++
       return randomBytes(bytes)
     })
-    const driver = await SyncDriver.take(sealed)
+    const driver = await SyncDriver.acquire(sealed)
     await driver.cycle([upsert('a', { n: 0 })], { state: '"first"' })
     const cost = async (rows: number): Promise<number> => {
       const before = drawn
@@ -105,7 +105,7 @@ describe('what the document asks of a run', () => {
       return drawn - before
     }
     expect([await cost(1), await cost(1_000)]).toEqual([1, 1])
-    expect((await store.read(driver.ref)).committed).toMatch(/^sealed\./)
+    expect((await store.readCheckpoint(driver.ref)).committed).toMatch(/^sealed\./)
   })
 })
 

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Store } from '../../src/contract/index.ts'
-import { KeyRing, makeMasterKey } from '../../src/registry/key-ring.ts'
+import { KeyRing, generateMasterKey } from '../../src/registry/key-ring.ts'
 import { sealStore } from '../../src/registry/sealed-store.ts'
-import { verifyTrail } from '../../src/registry/trail.ts'
+import { verifyAuditChain } from '../../src/registry/verify-audit-chain.ts'
 import { systemClock } from '../../src/platform/clock.ts'
-import { moveState } from '../../src/runner/move-state.ts'
+import { applyStateTransition } from '../../src/runner/state-transition.ts'
 import { SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
 
 export interface OpenedStore {
@@ -20,7 +20,7 @@ const STATE_COLUMNS = ['version', 'committed', 'committed_by', 'tidemark', 'scop
 const INFLIGHT_COLUMNS = ['cycle', 'mode', 'page', 'state', 'started_at', 'scope', 'tidemark', 'guard', 'start_sequence'].map((name) => `inflight_${name}`)
 const ROLLED_BACK = { code: 'STATE_ROLLED_BACK' }
 
-interface Scene extends OpenedStore {
+interface RollbackFixture extends OpenedStore {
   /** Some columns of the sync's row, as they are now. */
   copy(columns: readonly string[]): Promise<Record<string, unknown>>
   paste(copied: Record<string, unknown>): Promise<void>
@@ -29,7 +29,7 @@ interface Scene extends OpenedStore {
 }
 
 /** Each leaves the registry as it never was at this moment, with every seal valid and the lease held. */
-const TAMPERINGS: ReadonlyArray<[string, (scene: Scene) => Promise<SyncDriver>]> = [
+const TAMPERINGS: ReadonlyArray<[string, (scene: RollbackFixture) => Promise<SyncDriver>]> = [
   ['the state of an older version is put back with its version and its seal', async (scene) => {
     const { driver, old } = await twoVersions(scene)
     await scene.paste(old)
@@ -89,77 +89,77 @@ export function describeRolledBack(name: string, open: () => Promise<OpenedStore
   describe(`states put back behind the audit log on ${name}`, () => {
     for (const [what, tamper] of TAMPERINGS) {
       test(`Z2 R43 ${what}: every read that would use it and the verification say so, and a reset repairs it`, async () => {
-        const scene = await openScene(open)
+        const scene = await openRollbackFixture(open)
         const tampered = await tamper(scene)
         const { sealed } = scene
-        await expect(sealed.read(REF)).rejects.toMatchObject(ROLLED_BACK)
+        await expect(sealed.readCheckpoint(REF)).rejects.toMatchObject(ROLLED_BACK)
         const begin = { at: systemClock.now(), mode: 'incremental', trigger: 'test', fresh: false, databases: ['things'] } as const
         // A lease is gone with its row.
-        if (what === 'the row is deleted') expect(await sealed.begin(tampered.lease, begin)).toBeNull()
-        else await expect(sealed.begin(tampered.lease, begin)).rejects.toMatchObject(ROLLED_BACK)
+        if (what === 'the row is deleted') expect(await sealed.beginCycle(tampered.lease, begin)).toBeNull()
+        else await expect(sealed.beginCycle(tampered.lease, begin)).rejects.toMatchObject(ROLLED_BACK)
         await tampered.release()
         const request = { holder: 'another', ttlMs: 60_000, at: systemClock.now() }
         await expect(sealed.acquire(REF, request)).rejects.toMatchObject(ROLLED_BACK)
-        expect(await verifyTrail(sealed)).toMatchObject({ intact: false, brokenAt: null, states: [{ ...REF, why: expect.stringContaining('delta') }] })
+        expect(await verifyAuditChain(sealed)).toMatchObject({ intact: false, brokenAt: null, states: [{ ...REF, why: expect.stringContaining('delta') }] })
         // An operator's reset is audited, goes on behind the newest version, and leaves everything as it should be.
-        const { version } = await sealed.read(REF, { forRepair: true })
+        const { version } = await sealed.readCheckpoint(REF, { forRepair: true })
         const mover = { clock: systemClock, actor: 'ana', holder: 'ana', isDead: () => false }
-        const moved = await moveState(sealed, REF, { state: null, reason: 'put back in SQL', owner: 'crm/delta', version }, mover)
+        const moved = await applyStateTransition(sealed, REF, { state: null, reason: 'put back in SQL', owner: 'crm/delta', version }, mover)
         expect(moved.version).toBe(version + 1)
-        expect(await sealed.read(REF)).toMatchObject({ version: version + 1, committed: null, inflight: null })
-        expect(await verifyTrail(sealed)).toMatchObject({ intact: true, states: [] })
-        const driver = await SyncDriver.take(sealed, REF)
+        expect(await sealed.readCheckpoint(REF)).toMatchObject({ version: version + 1, committed: null, inflight: null })
+        expect(await verifyAuditChain(sealed)).toMatchObject({ intact: true, states: [] })
+        const driver = await SyncDriver.acquire(sealed, REF)
         await driver.cycle([upsert('z', { n: 1 })], { state: '"after"' })
-        expect(await sealed.read(REF)).toMatchObject({ version: version + 2, committed: '"after"' })
+        expect(await sealed.readCheckpoint(REF)).toMatchObject({ version: version + 2, committed: '"after"' })
       })
     }
 
     test('Z2 a row put back while a lease is held is refused when the cycle begins', async () => {
-      const scene = await openScene(open)
+      const scene = await openRollbackFixture(open)
       const { driver, old } = await twoVersions(scene)
       await scene.paste(old)
       await expect(driver.begin()).rejects.toMatchObject(ROLLED_BACK)
     })
 
     test('resets, given-up cycles, resumed cycles and erasures contradict nothing', async () => {
-      const scene = await openScene(open)
+      const scene = await openRollbackFixture(open)
       const { sealed } = scene
       const { driver } = await twoVersions(scene)
       await driver.begin()
       await driver.page([upsert('c', { n: 1 })], { state: '"one"' })
       await driver.release()
-      const again = await SyncDriver.take(sealed, REF)
+      const again = await SyncDriver.acquire(sealed, REF)
       await again.begin()
       await again.page([upsert('d', { n: 1 })], { state: '"two"' })
       await again.begin({ fresh: true })
       await again.page([upsert('e', { n: 1 })], { state: '"three"' })
       await again.set(null)
-      expect(await sealed.read(REF)).toMatchObject({ committed: null, inflight: null })
+      expect(await sealed.readCheckpoint(REF)).toMatchObject({ committed: null, inflight: null })
       await again.release()
-      expect(await verifyTrail(sealed)).toMatchObject({ intact: true, states: [] })
-      await sealed.erase({ actor: 'ana', at: systemClock.now() + 600_000 })
-      expect(await sealed.read(REF)).toMatchObject({ version: 0, committed: null })
-      await (await SyncDriver.take(sealed, REF)).cycle([upsert('a', { n: 1 })])
-      expect(await verifyTrail(sealed)).toMatchObject({ intact: true, states: [] })
+      expect(await verifyAuditChain(sealed)).toMatchObject({ intact: true, states: [] })
+      await sealed.eraseTenant({ actor: 'ana', at: systemClock.now() + 600_000 })
+      expect(await sealed.readCheckpoint(REF)).toMatchObject({ version: 0, committed: null })
+      await (await SyncDriver.acquire(sealed, REF)).cycle([upsert('a', { n: 1 })])
+      expect(await verifyAuditChain(sealed)).toMatchObject({ intact: true, states: [] })
     })
 
     test('Z22 no statement takes an entry out of the audit log, nor replaces one', async () => {
-      const scene = await openScene(open)
+      const scene = await openRollbackFixture(open)
       await twoVersions(scene)
       const statements = [
         'update tables.audit set actor = \'nobody\'', 'delete from tables.audit', 'delete from tables.audit where action = \'complete\'',
         ...(name === 'postgres' ? ['truncate tables.audit', 'truncate tables.audit, tables.registry', 'truncate tables.audit cascade'] : ['insert or replace into tables.audit select * from tables.audit']),
       ]
       for (const statement of statements) await expect(scene.sql(statement), statement).rejects.toThrow('only ever added to')
-      expect(await verifyTrail(scene.sealed)).toMatchObject({ intact: true })
+      expect(await verifyAuditChain(scene.sealed)).toMatchObject({ intact: true })
     })
   })
 }
 
-async function openScene(open: () => Promise<OpenedStore>): Promise<Scene> {
+async function openRollbackFixture(open: () => Promise<OpenedStore>): Promise<RollbackFixture> {
   const opened = await open()
   onTestFinished(() => opened.close())
-  const sealed = sealStore(opened.store, new KeyRing([makeMasterKey(randomBytes)]), randomBytes)
+  const sealed = sealStore(opened.store, new KeyRing([generateMasterKey(randomBytes)]), randomBytes)
   return {
     ...opened, sealed,
     copy: async (columns) => (await opened.sql(`select ${columns.join(', ')} from tables.registry`))[0]!,
@@ -170,8 +170,8 @@ async function openScene(open: () => Promise<OpenedStore>): Promise<Scene> {
   }
 }
 
-async function twoVersions(scene: Scene): Promise<{ driver: SyncDriver; old: Record<string, unknown> }> {
-  const driver = await SyncDriver.take(scene.sealed, REF)
+async function twoVersions(scene: RollbackFixture): Promise<{ driver: SyncDriver; old: Record<string, unknown> }> {
+  const driver = await SyncDriver.acquire(scene.sealed, REF)
   await driver.cycle([upsert('a', { n: 1 })], { state: '"first"' })
   const old = await scene.copy(STATE_COLUMNS)
   await driver.cycle([upsert('b', { n: 1 })], { state: '"second"' })

@@ -2,15 +2,15 @@ import { randomBytes } from 'node:crypto'
 import { expect, onTestFinished, test } from 'vitest'
 import type { Store } from '../../src/contract/index.ts'
 import { DataKeys } from '../../src/registry/data-keys.ts'
-import { KeyRing, makeMasterKey } from '../../src/registry/key-ring.ts'
+import { KeyRing, generateMasterKey } from '../../src/registry/key-ring.ts'
 import { sealStore } from '../../src/registry/sealed-store.ts'
-import { verifyTrail } from '../../src/registry/trail.ts'
+import { verifyAuditChain } from '../../src/registry/verify-audit-chain.ts'
 import { openSqliteStore } from '../../src/stores/sqlite/store.ts'
 import { SyncDriver } from '../../src/testing/store-cases/harness.ts'
 
 const TENANTS = ['acme', 'beta', 'core', 'delta']
 const KEYS_EACH = 8
-const [old, next] = [makeMasterKey(randomBytes), makeMasterKey(randomBytes)]
+const [old, next] = [generateMasterKey(randomBytes), generateMasterKey(randomBytes)]
 const BOTH = new KeyRing([next, old])
 
 class Death extends Error {}
@@ -48,7 +48,7 @@ async function rotate(raw: Store, tenants: readonly string[], mortal = new Morta
 async function fill(raw: Store, tenant: string): Promise<SyncDriver> {
   const store = raw.forTenant(tenant)
   for (let n = 0; n < KEYS_EACH; n++) await new DataKeys(store, new KeyRing([old, next]), randomBytes).add('ana', n)
-  const driver = await SyncDriver.take(sealStore(store, new KeyRing([old, next]), randomBytes))
+  const driver = await SyncDriver.acquire(sealStore(store, new KeyRing([old, next]), randomBytes))
   await driver.set('"before"')
   return driver
 }
@@ -66,7 +66,7 @@ test('Z4 a rotation killed at every step it has, before and after the store took
     const where = `${isLate ? 'after' : 'before'} call ${at}`
     const tenants = TENANTS.map((tenant) => `${tenant}-${at}-${isLate ? 'late' : 'early'}`)
     const drivers = await Promise.all(tenants.map((tenant) => fill(raw, tenant)))
-    const read = (ring: KeyRing): Promise<(string | null)[]> => Promise.all(tenants.map(async (tenant, n) => (await sealStore(raw.forTenant(tenant), ring, randomBytes).read(drivers[n]!.ref)).committed))
+    const read = (ring: KeyRing): Promise<(string | null)[]> => Promise.all(tenants.map(async (tenant, n) => (await sealStore(raw.forTenant(tenant), ring, randomBytes).readCheckpoint(drivers[n]!.ref)).committed))
     await expect(rotate(raw, tenants, new Mortal(at, isLate)), where).rejects.toBeInstanceOf(Death)
     expect(await read(BOTH), where).toEqual(tenants.map(() => '"before"'))
     // Whoever runs with the old ring alone has its data key in memory.
@@ -75,9 +75,9 @@ test('Z4 a rotation killed at every step it has, before and after the store took
     expect(await read(new KeyRing([next])), where).toEqual(tenants.map(() => '"after"'))
     for (const tenant of tenants) {
       const store = raw.forTenant(tenant)
-      const { entries } = await store.trail({ after: 0, limit: 100 })
+      const { entries } = await store.auditChain({ after: 0, limit: 100 })
       expect(entries.filter(({ action }) => action === 'rewrap-key'), where).toHaveLength(KEYS_EACH)
-      expect(await verifyTrail(store), where).toMatchObject({ intact: true })
+      expect(await verifyAuditChain(store), where).toMatchObject({ intact: true })
     }
   }
 })

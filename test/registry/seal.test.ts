@@ -7,10 +7,10 @@ import { DatabaseSync } from '@photostructure/sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Store } from '../../src/contract/index.ts'
 import { DataKeys } from '../../src/registry/data-keys.ts'
-import { KeyRing, keyText, makeMasterKey, parseKeyRing } from '../../src/registry/key-ring.ts'
+import { KeyRing, encodeMasterKey, generateMasterKey, parseKeyRing } from '../../src/registry/key-ring.ts'
 import { seal, unseal } from '../../src/registry/seal.ts'
 import { sealStore } from '../../src/registry/sealed-store.ts'
-import { verifyTrail } from '../../src/registry/trail.ts'
+import { verifyAuditChain } from '../../src/registry/verify-audit-chain.ts'
 import { openSqliteStore } from '../../src/stores/sqlite/store.ts'
 import { SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
 
@@ -47,8 +47,8 @@ describe('a seal', () => {
 
 describe('a key ring', () => {
   test('is read from keys in base64, the first of which is current; remarks are left out', () => {
-    const [one, two] = [makeMasterKey(randomBytes), makeMasterKey(randomBytes)]
-    const ring = parseKeyRing(`# ours\n${keyText(one)}, ${keyText(two)}\n`, 'a file')
+    const [one, two] = [generateMasterKey(randomBytes), generateMasterKey(randomBytes)]
+    const ring = parseKeyRing(`# ours\n${encodeMasterKey(one)}, ${encodeMasterKey(two)}\n`, 'a file')
     expect(ring.current.id).toBe(one.id)
     expect(ring.keys.map(({ id }) => id)).toEqual([one.id, two.id])
   })
@@ -67,7 +67,7 @@ describe('a key ring', () => {
 })
 
 describe('a sealed store', () => {
-  const [first, second] = [makeMasterKey(randomBytes), makeMasterKey(randomBytes)]
+  const [first, second] = [generateMasterKey(randomBytes), generateMasterKey(randomBytes)]
   const CANARY = 'canary-7f3a'
   let folder: string
   let raw: Store
@@ -84,7 +84,7 @@ describe('a sealed store', () => {
   })
 
   async function landed(sync = 'delta'): Promise<SyncDriver> {
-    const driver = await SyncDriver.take(store, { sync, holder: `runner-${sync}` })
+    const driver = await SyncDriver.acquire(store, { sync, holder: `runner-${sync}` })
     await driver.set(`{"secret":"${CANARY}-${sync}"}`)
     return driver
   }
@@ -100,12 +100,12 @@ describe('a sealed store', () => {
   test('R43 R45 Z6 leaves nothing of a state, of a cursor or of a scope in any file: not in the registry, the audit, nor the log beside it', async () => {
     const driver = await landed()
     await driver.begin()
-    await driver.send(await driver.draft({ kind: 'continue', cycle: driver.inflight!.cycle, page: 1, state: `"${CANARY}"`, tidemark: `${CANARY}-mark`, scope: `${CANARY}-scope`, guard: `${CANARY}-guard` }, [upsert('a', { n: 1 })]))
+    await driver.send(await driver.draft({ kind: 'continue', cycle: driver.inflight!.cycle, page: 1, state: `"${CANARY}"`, tidemark: `${CANARY}-mark`, scope: `${CANARY}-scope`, guardState: `${CANARY}-guard` }, [upsert('a', { n: 1 })]))
     expect(filesHold(CANARY)).toEqual([])
-    expect(await store.read(driver.ref)).toMatchObject({ committed: `{"secret":"${CANARY}-delta"}`, inflight: { state: `"${CANARY}"`, tidemark: `${CANARY}-mark`, scope: `${CANARY}-scope`, guard: `${CANARY}-guard` } })
+    expect(await store.readCheckpoint(driver.ref)).toMatchObject({ committed: `{"secret":"${CANARY}-delta"}`, inflight: { state: `"${CANARY}"`, tidemark: `${CANARY}-mark`, scope: `${CANARY}-scope`, guardState: `${CANARY}-guard` } })
     expect((await store.audit(driver.ref))[0]!.state).toContain(CANARY)
     // The same without the seal would be found: the search is able to find.
-    const bare = await SyncDriver.take(raw, { sync: 'bare' })
+    const bare = await SyncDriver.acquire(raw, { sync: 'bare' })
     await bare.set(`"${CANARY}"`)
     expect(filesHold(CANARY)).not.toEqual([])
   })
@@ -114,16 +114,16 @@ describe('a sealed store', () => {
     const time = '2031-07-09T05:04:03.210987Z'
     const driver = await landed()
     await driver.begin()
-    await driver.send(await driver.draft({ kind: 'continue', cycle: driver.inflight!.cycle, page: 1, state: '1', tidemark: time, scope: null, guard: null }, [upsert('a', { n: 1 })]))
+    await driver.send(await driver.draft({ kind: 'continue', cycle: driver.inflight!.cycle, page: 1, state: '1', tidemark: time, scope: null, guardState: null }, [upsert('a', { n: 1 })]))
     expect(filesHold('2031-07-09')).toEqual([])
-    expect((await store.read(driver.ref)).inflight).toMatchObject({ tidemark: time })
+    expect((await store.readCheckpoint(driver.ref)).inflight).toMatchObject({ tidemark: time })
     await driver.send(await driver.draft({ kind: 'complete', cycle: driver.inflight!.cycle, page: 2, state: '2', tidemark: time, scope: null, sweep: null }, []))
     expect(filesHold('2031-07-09')).toEqual([])
-    expect(await store.read(driver.ref)).toMatchObject({ tidemark: time })
-    expect((await store.standings({ at: 1, recent: 0 })).syncs).toMatchObject([{ checkpoint: { tidemark: time } }])
+    expect(await store.readCheckpoint(driver.ref)).toMatchObject({ tidemark: time })
+    expect((await store.listSyncStatus({ at: 1, recent: 0 })).syncs).toMatchObject([{ checkpoint: { tidemark: time } }])
     // A time that an earlier release stored as it is can still be read.
     sql('update tidemark_registry set tidemark = ?', time)
-    expect(await store.read(driver.ref)).toMatchObject({ tidemark: time })
+    expect(await store.readCheckpoint(driver.ref)).toMatchObject({ tidemark: time })
   })
 
   test('a page is handed on at once when the key is known: the page read ahead would otherwise be prepared first, and nothing be done at the same time', async () => {
@@ -132,7 +132,7 @@ describe('a sealed store', () => {
     store = sealStore(raw, new KeyRing([first]), randomBytes)
     const driver = await landed()
     await driver.begin()
-    const draft = await driver.draft({ kind: 'continue', cycle: driver.inflight!.cycle, page: 1, state: '1', tidemark: null, scope: 'all', guard: null }, [upsert('a', { n: 1 })])
+    const draft = await driver.draft({ kind: 'continue', cycle: driver.inflight!.cycle, page: 1, state: '1', tidemark: null, scope: 'all', guardState: null }, [upsert('a', { n: 1 })])
     arrived = 0
     const answer = store.commit(draft)
     expect(arrived).toBe(1)
@@ -141,15 +141,15 @@ describe('a sealed store', () => {
 
   test('Z6 the secrets of webhooks are not in any file as they are, and those of one do not serve another', async () => {
     const settings = { id: 'a', url: 'https://example.com', databases: null, actions: null, allow: [], secrets: CANARY, createdAt: 1_000 }
-    await store.putWebhook(settings, { position: 0, floor: 0 })
+    await store.putWebhook(settings, { sequence: 0, floor: 0 })
     expect((await store.webhooks())[0]!.secrets).toBe(CANARY)
     expect(filesHold(CANARY)).toEqual([])
-    await raw.putWebhook({ ...settings, id: 'b', secrets: (await raw.webhooks())[0]!.secrets }, { position: 0, floor: 0 })
+    await raw.putWebhook({ ...settings, id: 'b', secrets: (await raw.webhooks())[0]!.secrets }, { sequence: 0, floor: 0 })
     await expect(store.claimWebhook('b', { holder: 'h', ttlMs: 1, at: 1 })).rejects.toMatchObject({ code: 'STATE_UNREADABLE' })
   })
 
   test('Z6 the secrets that cursors are made with are not in any file as they are', async () => {
-    const offer = { secret: CANARY, createdAt: 1_000, renewMs: 10, keepMs: 100 }
+    const offer = { secret: CANARY, createdAt: 1_000, rotateAfterMs: 10, retainMs: 100 }
     expect(await store.cursorSecrets(offer)).toEqual([{ secret: CANARY, createdAt: 1_000 }])
     expect(filesHold(CANARY)).toEqual([])
     expect(await store.cursorSecrets({ ...offer, secret: 'another', createdAt: 1_005 })).toEqual([{ secret: CANARY, createdAt: 1_000 }])
@@ -158,45 +158,45 @@ describe('a sealed store', () => {
   test('Z2 a state moved to another sync is refused', async () => {
     const [one, two] = [await landed('one'), await landed('two')]
     sql("update tidemark_registry set committed = (select committed from tidemark_registry where stream_id = 'one') where stream_id = 'two'")
-    await expect(store.read(two.ref)).rejects.toMatchObject({ code: 'STATE_UNREADABLE' })
+    await expect(store.readCheckpoint(two.ref)).rejects.toMatchObject({ code: 'STATE_UNREADABLE' })
     const begin = { at: 0, mode: 'incremental', trigger: 'x', fresh: true, databases: [] } as const
-    await expect(store.begin(two.lease, begin)).rejects.toMatchObject({ code: 'STATE_UNREADABLE' })
+    await expect(store.beginCycle(two.lease, begin)).rejects.toMatchObject({ code: 'STATE_UNREADABLE' })
     await two.release()
     await expect(store.acquire(two.ref, { holder: 'x', ttlMs: 1_000, at: 0 })).rejects.toMatchObject({ code: 'STATE_UNREADABLE' })
-    await expect(store.read(one.ref)).resolves.toMatchObject({ version: 1 })
+    await expect(store.readCheckpoint(one.ref)).resolves.toMatchObject({ version: 1 })
   })
 
   test('Z2 an older state put back under the newest version is refused, whatever version its text names', async () => {
     const driver = await landed()
-    const old = (await raw.read(driver.ref)).committed!
+    const old = (await raw.readCheckpoint(driver.ref)).committed!
     await driver.set('"newer"')
-    const newer = (await raw.read(driver.ref)).committed!
+    const newer = (await raw.readCheckpoint(driver.ref)).committed!
     for (const forged of [old, old.replace('.c1.', '.c2.'), newer.replace('.c2.', '.c1.'), '{"plain":true}', '', newer.replace('sealed.1', 'sealed.9')]) {
       sql('update tidemark_registry set committed = ?', forged)
-      await expect(store.read(driver.ref)).rejects.toMatchObject({ code: 'STATE_UNREADABLE' })
+      await expect(store.readCheckpoint(driver.ref)).rejects.toMatchObject({ code: 'STATE_UNREADABLE' })
     }
     sql('update tidemark_registry set committed = ?', newer)
-    expect((await store.read(driver.ref)).committed).toBe('"newer"')
+    expect((await store.readCheckpoint(driver.ref)).committed).toBe('"newer"')
   })
 
   test('Z2 a cycle that has just begun opens what was committed, and refuses what was committed before that', async () => {
     const driver = await landed()
-    const old = (await raw.read(driver.ref)).committed!
+    const old = (await raw.readCheckpoint(driver.ref)).committed!
     await driver.set('"newer"')
     expect((await driver.begin()).inflight.state).toBe('"newer"')
     sql('update tidemark_registry set inflight_state = ?', old)
-    await expect(store.begin(driver.lease, { at: 0, mode: 'incremental', trigger: 'x', fresh: false, databases: [] })).rejects.toMatchObject({ code: 'STATE_UNREADABLE' })
+    await expect(store.beginCycle(driver.lease, { at: 0, mode: 'incremental', trigger: 'x', fresh: false, databases: [] })).rejects.toMatchObject({ code: 'STATE_UNREADABLE' })
   })
 
   test('Z5 without the key nothing can be begun or changed, the lease is free again, and with the key all is as it was', async () => {
     const driver = await landed()
     const stranger = sealStore(raw, new KeyRing([second]), randomBytes)
     await driver.release()
-    const before = await raw.read(driver.ref)
+    const before = await raw.readCheckpoint(driver.ref)
     await expect(stranger.acquire(driver.ref, { holder: 'x', ttlMs: 1_000, at: 0 })).rejects.toMatchObject({ code: 'STATE_UNREADABLE', message: expect.stringContaining(first.id) })
-    expect({ ...(await raw.read(driver.ref)) }).toEqual(before)
-    await expect(stranger.read(driver.ref)).rejects.toMatchObject({ code: 'STATE_UNREADABLE', message: expect.stringContaining(second.id) })
-    expect((await store.read(driver.ref)).committed).toContain(CANARY)
+    expect({ ...(await raw.readCheckpoint(driver.ref)) }).toEqual(before)
+    await expect(stranger.readCheckpoint(driver.ref)).rejects.toMatchObject({ code: 'STATE_UNREADABLE', message: expect.stringContaining(second.id) })
+    expect((await store.readCheckpoint(driver.ref)).committed).toContain(CANARY)
   })
 
   test('Z3 the key that wraps is nowhere in the files, and neither is the data key', async () => {
@@ -219,23 +219,23 @@ describe('a sealed store', () => {
     // A process that was there before goes on with what it has in memory.
     await driver.set('"while rotating"')
     const renewed = sealStore(raw, new KeyRing([second]), randomBytes)
-    expect((await renewed.read(driver.ref)).committed).toBe('"while rotating"')
-    await expect(sealStore(raw, new KeyRing([first]), randomBytes).read(driver.ref)).rejects.toMatchObject({ code: 'STATE_UNREADABLE' })
-    expect((await raw.trail({ after: 0, limit: 10 })).entries.map(({ action }) => action)).toEqual(['new-key', 'set', 'rewrap-key', 'set'])
+    expect((await renewed.readCheckpoint(driver.ref)).committed).toBe('"while rotating"')
+    await expect(sealStore(raw, new KeyRing([first]), randomBytes).readCheckpoint(driver.ref)).rejects.toMatchObject({ code: 'STATE_UNREADABLE' })
+    expect((await raw.auditChain({ after: 0, limit: 10 })).entries.map(({ action }) => action)).toEqual(['new-key', 'set', 'rewrap-key', 'set'])
   })
 
   test('Z4 a new data key seals from then on; what the old one sealed stays readable, also for a process that did not know the new one', async () => {
     const driver = await landed()
     const other = sealStore(raw, new KeyRing([first]), randomBytes)
-    await other.read(driver.ref)
+    await other.readCheckpoint(driver.ref)
     await new DataKeys(raw, new KeyRing([first]), randomBytes).add('ana', 5)
     const fresh = sealStore(raw, new KeyRing([first]), randomBytes)
-    const again = await SyncDriver.take(fresh, { sync: 'again' })
+    const again = await SyncDriver.acquire(fresh, { sync: 'again' })
     await again.set('"x"')
     const [oldKey, newKey] = (await raw.dataKeys()).map(({ id }) => id)
-    expect((await raw.read(again.ref)).committed).toContain(`.${newKey}.`)
-    expect((await raw.read(driver.ref)).committed).toContain(`.${oldKey}.`)
-    expect((await other.read(again.ref)).committed).toBe('"x"')
+    expect((await raw.readCheckpoint(again.ref)).committed).toContain(`.${newKey}.`)
+    expect((await raw.readCheckpoint(driver.ref)).committed).toContain(`.${oldKey}.`)
+    expect((await other.readCheckpoint(again.ref)).committed).toBe('"x"')
   })
 
   test('Z3 a data key moved to another tenant or changed is refused', async () => {
@@ -244,18 +244,18 @@ describe('a sealed store', () => {
     const other = raw.forTenant('other')
     await other.putDataKey(key!, { actor: 'x', at: 0 })
     const sealedOther = sealStore(other, new KeyRing([first]), randomBytes)
-    await expect(SyncDriver.take(sealedOther)).rejects.toMatchObject({ code: 'STATE_UNREADABLE', message: expect.stringContaining('tampered') })
-    expect((await store.read(driver.ref)).version).toBe(1)
+    await expect(SyncDriver.acquire(sealedOther)).rejects.toMatchObject({ code: 'STATE_UNREADABLE', message: expect.stringContaining('tampered') })
+    expect((await store.readCheckpoint(driver.ref)).version).toBe(1)
   })
 
-  const offer = { secret: CANARY, createdAt: 1_000, renewMs: 10, keepMs: 100 }
+  const offer = { secret: CANARY, createdAt: 1_000, rotateAfterMs: 10, retainMs: 100 }
   test.each<[string, () => Promise<unknown>, (stranger: Store) => Promise<unknown>]>([
-    ['a state', () => landed(), async (stranger) => (await stranger.read({ worker: 'crm', sync: 'delta' })).committed],
+    ['a state', () => landed(), async (stranger) => (await stranger.readCheckpoint({ worker: 'crm', sync: 'delta' })).committed],
     ['a secret of cursors', () => store.cursorSecrets(offer), async (stranger) => (await stranger.cursorSecrets(offer))[0]!.secret],
-    ['a secret of webhooks', () => store.putWebhook({ id: 'a', url: 'https://example.com', databases: null, actions: null, allow: [], secrets: CANARY, createdAt: 1_000 }, { position: 0, floor: 0 }), async (stranger) => (await stranger.webhooks())[0]!.secrets],
+    ['a secret of webhooks', () => store.putWebhook({ id: 'a', url: 'https://example.com', databases: null, actions: null, allow: [], secrets: CANARY, createdAt: 1_000 }, { sequence: 0, floor: 0 }), async (stranger) => (await stranger.webhooks())[0]!.secrets],
   ])('Z14 after a tenant was erased by another process, %s is not sealed with the keys that went with it', async (_, write, read) => {
     await (await landed()).release()
-    expect(await raw.erase({ actor: 'ana', at: 5 })).toMatchObject({ kind: 'erased' })
+    expect(await raw.eraseTenant({ actor: 'ana', at: 5 })).toMatchObject({ kind: 'erased' })
     // The process that knew the old key works on: what it seals opens in a process that never knew it.
     await write()
     expect(await read(sealStore(raw, new KeyRing([first]), randomBytes))).toContain(CANARY)
@@ -263,7 +263,7 @@ describe('a sealed store', () => {
 
   test('Z14 erased, nothing of the tenant is in any file: no record, key, state, name of a sync, address or actor', async () => {
     const acme = store.forTenant('acme')
-    const driver = await SyncDriver.take(acme, { worker: `${CANARY}-worker`, sync: `${CANARY}-sync` })
+    const driver = await SyncDriver.acquire(acme, { worker: `${CANARY}-worker`, sync: `${CANARY}-sync` })
     // More than a page, and often: what was written over and freed before counts as well.
     for (let n = 0; n < 20; n++) {
       await driver.begin({ databases: [`${CANARY}-things`] })
@@ -272,31 +272,31 @@ describe('a sealed store', () => {
       })
     }
     await driver.set(`"${CANARY}"`, `${CANARY}-actor`, `${CANARY}-reason`)
-    await acme.putWebhook({ id: CANARY, url: `https://example.com/${CANARY}`, databases: null, actions: null, allow: [], secrets: CANARY, createdAt: 1 }, { position: 0, floor: 0 })
+    await acme.putWebhook({ id: CANARY, url: `https://example.com/${CANARY}`, databases: null, actions: null, allow: [], secrets: CANARY, createdAt: 1 }, { sequence: 0, floor: 0 })
     await acme.addApiKey({ id: `${CANARY}-key`, name: CANARY, hash: CANARY, scopes: [CANARY], rateLimit: 1, createdAt: 1, endsAt: null })
     const survivor = await landed()
     await driver.release()
     const keys = (await raw.forTenant('acme').dataKeys()).map(({ wrapped }) => wrapped)
     expect([...filesHold(CANARY), ...filesHold(keys[0]!)]).not.toEqual([])
-    expect(await acme.erase({ actor: 'ana', at: 5 })).toMatchObject({ kind: 'erased', syncs: 1, remains: null })
+    expect(await acme.eraseTenant({ actor: 'ana', at: 5 })).toMatchObject({ kind: 'erased', syncs: 1, remains: null })
     expect(filesHold(CANARY)).toEqual([])
     expect(filesHold(keys[0]!)).toEqual([])
-    expect((await store.read(survivor.ref)).committed).toContain(CANARY)
+    expect((await store.readCheckpoint(survivor.ref)).committed).toContain(CANARY)
   })
 
   test('Z14 a file that another process reads is erased as well, and it is said what remains to be done', async () => {
     const acme = store.forTenant('acme')
-    const driver = await SyncDriver.take(acme)
+    const driver = await SyncDriver.acquire(acme)
     await driver.cycle([upsert('a', { text: CANARY })])
     await driver.release()
     const reader = new DatabaseSync(join(folder, 'store.db'))
     const quick = await openSqliteStore({ file: join(folder, 'store.db'), thread: false, busyTimeoutMs: 50 })
     reader.exec('begin; select count(*) from tidemark_commits')
-    expect(await quick.forTenant('acme').erase({ actor: 'ana', at: 5 })).toMatchObject({ kind: 'erased', remains: expect.stringContaining('Stop them') })
+    expect(await quick.forTenant('acme').eraseTenant({ actor: 'ana', at: 5 })).toMatchObject({ kind: 'erased', remains: expect.stringContaining('Stop them') })
     expect(await acme.databases()).toEqual([])
     reader.exec('commit')
     reader.close()
-    expect(await quick.forTenant('acme').erase({ actor: 'ana', at: 5 })).toMatchObject({ kind: 'erased', entries: 0, remains: null })
+    expect(await quick.forTenant('acme').eraseTenant({ actor: 'ana', at: 5 })).toMatchObject({ kind: 'erased', entries: 0, remains: null })
     expect(filesHold(CANARY)).toEqual([])
     await quick.close()
   })
@@ -310,11 +310,11 @@ describe('a sealed store', () => {
     const driver = await landed()
     await driver.set('"2"')
     await driver.set('"3"')
-    expect(await verifyTrail(store)).toMatchObject({ intact: true, entries: 4 })
+    expect(await verifyAuditChain(store)).toMatchObject({ intact: true, entries: 4 })
     expect(() => sql(statement)).toThrow('only ever added to')
     sql('drop trigger tidemark_audit_stays')
     sql('drop trigger tidemark_audit_remains')
     sql(statement)
-    expect(await verifyTrail(store)).toMatchObject({ intact: false, brokenAt: { id: at } })
+    expect(await verifyAuditChain(store)).toMatchObject({ intact: false, brokenAt: { id: at } })
   })
 })

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { KeyRing, makeMasterKey } from '../../src/registry/key-ring.ts'
+import { KeyRing, generateMasterKey } from '../../src/registry/key-ring.ts'
 import { sealStore } from '../../src/registry/sealed-store.ts'
 import { describeStore } from '../../src/testing/describe-store.ts'
 import { openHarness } from '../stores/sqlite-harness.ts'
@@ -8,7 +8,7 @@ import { openHarness } from '../stores/sqlite-harness.ts'
 /** A store behind the seal keeps every promise of a store. */
 describeStore('sealed sqlite', async () => {
   const harness = await openHarness()
-  const ring = new KeyRing([makeMasterKey(randomBytes)])
+  const ring = new KeyRing([generateMasterKey(randomBytes)])
   const { crashDuringCommit: _, ...supports } = harness.supports!
   return { ...harness, supports, store: sealStore(harness.store, ring, randomBytes), reopen: async () => sealStore(await harness.reopen(), ring, randomBytes) }
 }, { runner: { describe, test } })
@@ -18,9 +18,9 @@ test('a store that is an instance of a class is sealed as well', async () => {
   class Wrapped {
     readonly tenant = 'default'
     async position(): Promise<number> {
-      return await harness.store.position()
+      return await harness.store.headSequence()
     }
   }
-  expect(await sealStore(new Wrapped() as never, new KeyRing([makeMasterKey(randomBytes)]), randomBytes).position()).toBe(0)
+  expect(await sealStore(new Wrapped() as never, new KeyRing([generateMasterKey(randomBytes)]), randomBytes).headSequence()).toBe(0)
   await harness.close()
 })

@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, inject, test } from 'vitest'
-import { Stage } from '../../src/testing/runner-cases/stage.ts'
-import { chance } from '../../src/testing/store-cases/harness.ts'
+import { SourceServerFixture } from '../../src/testing/runner-cases/source-server-fixture.ts'
+import { seededRandom } from '../../src/testing/store-cases/harness.ts'
 import { createDatabase, dropDatabase } from '../setup/postgres-server.ts'
-import { expectLanded, expectLeasesInOrder, expectLog, Freezer } from './chaos.ts'
-import { StageFleet } from './stage-fleet.ts'
+import { expectLanded, expectLeasesInOrder, expectLog, ProcessFreezer } from './chaos.ts'
+import { FleetHarness } from './fleet-harness.ts'
 
 const server = inject('postgresUrl')
 /** `npm run chaos:fleet` is the long one. */
@@ -21,17 +21,17 @@ describe.skipIf(server === '')('a fleet whose processes are killed and frozen at
   test('XA11, XB1: loses and doubles nothing, never asks for one sync twice at once, and has stale commits refused', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'tidemark-chaos-'))
     const database = await createDatabase(server)
-    const stage = await Stage.open()
-    const fleet = await StageFleet.open(database, stage.url)
-    const freezer = new Freezer(fleet, database, folder)
-    const random = chance(SEED)
+    const stage = await SourceServerFixture.open()
+    const fleet = await FleetHarness.open(database, stage.url)
+    const freezer = new ProcessFreezer(fleet, database, folder)
+    const random = seededRandom(SEED)
     const pick = (count: number): number => Math.floor(random() * count)
     const options = { concurrency: 8, leaseMs: LEASE_MS, tenants: ['default'], continuous: SYNCS, manual: 0, commits: freezer.commits, freezing: freezer.freezing }
     const names = Array.from({ length: SYNCS }, (_, i) => `c${i}`)
     const counts = { kills: 0, changes: 0 }
     const starting: Array<Promise<void>> = []
     try {
-      stage.behave({ pageMs: 15 })
+      stage.setBehaviour({ pageMs: 15 })
       for (const name of names) for (let row = 0; row < 15; row++) stage.table(name).put(row, 0)
       await fleet.start({ ...options, processes: PROCESSES })
       freezer.begin()
@@ -57,7 +57,7 @@ describe.skipIf(server === '')('a fleet whose processes are killed and frozen at
       const log = await expectLog(fleet.store, stage, names)
       const leases = await expectLeasesInOrder(fleet.store)
       const { commits, stale, refused } = freezer.expectRefused()
-      console.info(`seed ${SEED}: ${PROCESSES} processes, ${SYNCS} syncs, ${SECONDS} s: ${counts.kills} killed, ${freezer.count} frozen, ${stage.log.length} requests, `
+      console.info(`seed ${SEED}: ${PROCESSES} processes, ${SYNCS} syncs, ${SECONDS} s: ${counts.kills} killed, ${freezer.count} frozen, ${stage.requests.length} requests, `
         + `${commits} commits, ${stale} tried after a take-over, ${refused} refused as stale, ${log.length} entries in the log of ${counts.changes + SYNCS * 15} changes, `
         + `${Math.max(...leases.values())} leases of one sync at most, all equal ${(convergedMs / 1_000).toFixed(1)} s after the last thaw`)
     } catch (error) {

@@ -5,9 +5,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { expect } from 'vitest'
 import type { JsonObject, LogEntry, Store } from '../../src/contract/index.ts'
-import type { Stage } from '../../src/testing/runner-cases/stage.ts'
+import type { SourceServerFixture } from '../../src/testing/runner-cases/source-server-fixture.ts'
 import { parseJson } from '../../src/values/json.ts'
-import type { FrozenCommit, StageFleet } from './stage-fleet.ts'
+import type { FrozenCommit, FleetHarness } from './fleet-harness.ts'
 
 /** A busy machine is slow and no reason to fail; one on which nothing moves for so long is. */
 const STILL_MS = 90_000
@@ -16,7 +16,7 @@ const TRIED_MAX_MS = 10 * 60_000
 const SPARED_MS = 1_000
 
 /** Stops processes in the middle of things and sets them going again, some of them just before they land a page. */
-export class Freezer {
+export class ProcessFreezer {
   readonly frozen = new Set<number>()
   count = 0
   /** Where every commit's outcome is written down. */
@@ -30,7 +30,7 @@ export class Freezer {
   /** Those that wait to be taken over. */
   #waiting = 0
 
-  constructor(fleet: StageFleet, database: string, folder: string) {
+  constructor(fleet: FleetHarness, database: string, folder: string) {
     this.#database = database
     this.commits = join(folder, 'commits.ndjson')
     this.freezing = join(folder, 'freezing')
@@ -124,7 +124,7 @@ function nameOf({ sync, epoch, page }: FrozenCommit): string {
 
 /** Waits until the rows are those of the source; how long that took. `describe` reports on syncs that got stuck. */
 export async function expectLanded(
-  store: Store, stage: Stage, syncs: readonly string[], describe: (stuck: readonly string[]) => Promise<string> = () => troubles(store),
+  store: Store, stage: SourceServerFixture, syncs: readonly string[], describe: (stuck: readonly string[]) => Promise<string> = () => describeFailures(store),
 ): Promise<number> {
   const landed = async (): Promise<Record<string, unknown>> => {
     const rows = await store.rows({ database: 'rows', limit: 1_000_000 })
@@ -144,7 +144,7 @@ export async function expectLanded(
 }
 
 /** Replayed it gives the source's rows; nothing is in it twice; a cycle's pages landed in their order, each in one commit, whoever landed them. */
-export async function expectLog(store: Store, stage: Stage, syncs: readonly string[]): Promise<LogEntry[]> {
+export async function expectLog(store: Store, stage: SourceServerFixture, syncs: readonly string[]): Promise<LogEntry[]> {
   const log = await store.changes({ after: 0, limit: 10_000_000 })
   expect(sorted(replayed(log))).toEqual(sorted(truthOf(stage, syncs)))
   const last = new Map<number, { page: number; committedAt: number }>()
@@ -162,7 +162,7 @@ export async function expectLog(store: Store, stage: Stage, syncs: readonly stri
 /** Nothing under an older lease was written after something under a newer one. The newest lease of each sync. */
 export async function expectLeasesInOrder(store: Store): Promise<Map<string, number>> {
   const epochs = new Map<string, number>()
-  for (const { sync, epoch } of (await store.trail({ after: 0, limit: 10_000_000 })).entries) {
+  for (const { sync, epoch } of (await store.auditChain({ after: 0, limit: 10_000_000 })).entries) {
     expect(epoch, sync!).toBeGreaterThanOrEqual(epochs.get(sync!) ?? 0)
     epochs.set(sync!, epoch)
   }
@@ -180,13 +180,13 @@ export async function untilNone(count: () => Promise<number>): Promise<void> {
   }
 }
 
-async function troubles(store: Store): Promise<string> {
-  const { syncs } = await store.standings({ at: Date.now(), recent: 1 })
+async function describeFailures(store: Store): Promise<string> {
+  const { syncs } = await store.listSyncStatus({ at: Date.now(), recent: 1 })
   const failed = syncs.filter(({ checkpoint }) => checkpoint.lastError !== null)
   return failed.map(({ sync, checkpoint: { lastError, failures } }) => `${sync}: ${failures} × ${lastError!.code} ${lastError!.message}`).join('; ')
 }
 
-function truthOf(stage: Stage, syncs: readonly string[]): Record<string, number> {
+function truthOf(stage: SourceServerFixture, syncs: readonly string[]): Record<string, number> {
   return Object.assign({}, ...syncs.map((sync) => stage.table(sync).rows)) as Record<string, number>
 }
 

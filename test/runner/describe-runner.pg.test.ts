@@ -1,7 +1,7 @@
 import { afterAll, describe, inject, test } from 'vitest'
 import { describeRunner } from '../../src/testing/describe-runner.ts'
 import { createDatabase, dropDatabase } from '../setup/postgres-server.ts'
-import { StageFleet } from './stage-fleet.ts'
+import { FleetHarness } from './fleet-harness.ts'
 
 const server = inject('postgresUrl')
 const made: string[] = []
@@ -13,6 +13,6 @@ describe.skipIf(server === '')('PostgreSQL', () => {
   describeRunner('PostgreSQL', async (url) => {
     const database = await createDatabase(server)
     made.push(database)
-    return StageFleet.open(database, url)
+    return FleetHarness.open(database, url)
   }, { runner: { describe, test: test.concurrent } })
 })

@@ -1,7 +1,7 @@
 import { afterAll, describe, inject, test } from 'vitest'
 import { describeRunner } from '../../src/testing/describe-runner.ts'
 import { createDatabase, dropDatabase } from '../setup/postgres-server.ts'
-import { RestateStage } from './restate-stage.ts'
+import { RestateHarness } from './restate-harness.ts'
 
 const server = inject('postgresUrl')
 const made: string[] = []
@@ -13,6 +13,6 @@ describe.skipIf(server === '')('Restate and PostgreSQL', () => {
   describeRunner('Restate and PostgreSQL', async (url) => {
     const database = await createDatabase(server)
     made.push(database)
-    return RestateStage.open(() => database, url)
+    return RestateHarness.open(() => database, url)
   }, { runner: { describe, test: test.concurrent } })
 })

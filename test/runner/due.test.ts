@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { parseSchedule, type ScheduleInput } from '../../src/config/schedule.ts'
 import type { Checkpoint, CycleRecord, ErrorCode, Inflight } from '../../src/contract/index.ts'
-import { dueOf, markOf, type Due } from '../../src/runner/due.ts'
-import { HOUR, MINUTE, SECOND } from './scene.ts'
+import { computeDueTime, fingerprintCheckpoint, type DueTime } from '../../src/runner/due.ts'
+import { HOUR, MINUTE, SECOND } from './runner-fixture.ts'
 
 const NOW = Date.parse('2026-03-01T12:00:00Z')
 
@@ -120,15 +120,15 @@ test('the mark changes with everything a judgement rests on, and not with the le
     { version: 1 }, { inflight: null }, { inflight: { ...base.inflight!, page: 1 } }, { paused: true }, { triggeredAt: 1 }, { failures: 1 },
     { retryAt: 1 }, { lastSuccessAt: 1 }, { lastError: { code: 'INTERNAL', message: '', at: 1 } },
   ]
-  expect(new Set([base, ...moves.map((move) => ({ ...base, ...move }))].map(markOf)).size).toBe(moves.length + 1)
-  expect(markOf({ ...base, heldBy: 'another', heldUntil: 5 })).toBe(markOf(base))
+  expect(new Set([base, ...moves.map((move) => ({ ...base, ...move }))].map(fingerprintCheckpoint)).size).toBe(moves.length + 1)
+  expect(fingerprintCheckpoint({ ...base, heldBy: 'another', heldUntil: 5 })).toBe(fingerprintCheckpoint(base))
 })
 
 // ── what is said about a sync ────────────────────────────────────────────────────────────────────────────────────────
 
-function due(schedule: ScheduleInput, checkpoint: Partial<Checkpoint>, recent: readonly CycleRecord[] = []): Due {
+function due(schedule: ScheduleInput, checkpoint: Partial<Checkpoint>, recent: readonly CycleRecord[] = []): DueTime {
   const declared = { mode: 'incremental', schedule: parseSchedule(schedule, 'test'), priority: 0 } as const
-  return dueOf(declared, { checkpoint: checkpointOf(checkpoint), recent }, { now: NOW, since: NOW - HOUR, pauseMs: SECOND })
+  return computeDueTime(declared, { checkpoint: checkpointOf(checkpoint), recent }, { now: NOW, since: NOW - HOUR, pauseMs: SECOND })
 }
 
 function checkpointOf(given: Partial<Checkpoint>): Checkpoint {
@@ -143,13 +143,13 @@ function failed(code: ErrorCode, at: number, failures: number, retryAt: number):
 }
 
 function unfinished(cycle: number, startedAt: number): Inflight {
-  return { cycle, mode: 'incremental', page: 3, state: '{}', startedAt, scope: null, tidemark: null, guard: null, startSequence: 0 }
+  return { cycle, mode: 'incremental', page: 3, state: '{}', startedAt, scope: null, tidemark: null, guardState: null, startSequence: 0 }
 }
 
 function ran(startedAt: number, { found = 0, ...given }: Partial<CycleRecord> & { found?: number } = {}): CycleRecord {
   return {
     worker: 'shop', sync: 'orders', cycle: 1, mode: 'incremental', trigger: 'schedule', startedAt, startSequence: 0, endedAt: startedAt,
-    stopReason: 'complete', stopWord: null, pages: 1, retries: 0, waitedMs: 0, error: null,
+    stopReason: 'complete', endReason: null, pages: 1, retries: 0, waitedMs: 0, error: null,
     counts: { created: found, updated: 0, deleted: 0, swept: 0, unchanged: 3, stale: 0, missing: 0, quarantined: 0 }, ...given,
   }
 }

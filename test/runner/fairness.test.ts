@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Page, Store, SyncContext } from '../../src/contract/index.ts'
-import { declare, HOUR, MINUTE, ref, Scene, SECOND, WORKER } from './scene.ts'
+import { declare, HOUR, MINUTE, ref, RunnerFixture, SECOND, WORKER } from './runner-fixture.ts'
 
-let scene: Scene
+let scene: RunnerFixture
 beforeEach(async () => {
-  scene = await Scene.open()
+  scene = await RunnerFixture.open()
 })
 afterEach(() => scene.close())
 
@@ -34,7 +34,7 @@ describe('thousands of due syncs', () => {
       ...names.map((name) => [name, { schedule: 'manual', execute: source.execute('manual', 100) }] as const),
     ]))
     await Promise.all(names.map((name) => scene.trigger(name)))
-    const runner = scene.runner(syncs, { concurrency: 8, looksMax: 6_000, pollMs: 30 * SECOND })
+    const runner = scene.runner(syncs, { concurrency: 8, pollBatchMax: 6_000, pollMs: 30 * SECOND })
     await runner.start()
     await scene.time.until(() => source.order.length === 5_050 && source.running === 0, MINUTE)
     expect(source.most).toBe(8)
@@ -99,13 +99,13 @@ describe('tenants', () => {
     const stores: Record<string, Store> = { big: scene.store.forTenant('big'), small: scene.store.forTenant('small') }
     await Promise.all(names.map((name) => scene.trigger(name, stores['big'])))
     await Promise.all(names.slice(500, 510).map((name) => scene.trigger(name, stores['small'])))
-    const runner = scene.runner(syncs, { tenants: ['big', 'small'], concurrency, looksMax: 5_000, secrets: (tenant) => ({ get: () => tenant }) })
+    const runner = scene.runner(syncs, { tenants: ['big', 'small'], concurrency, pollBatchMax: 5_000, secrets: (tenant) => ({ get: () => tenant }) })
     await runner.start()
     await scene.time.advance(30 * SECOND)
     expect(source.order.filter((tenant) => tenant === 'small')).toHaveLength(10)
     expect(source.order.lastIndexOf('small')).toBeLessThan(20)
     expect((await stores['small']!.cycles(null)).every(({ worker }) => worker === WORKER)).toBe(true)
-    expect(await scene.store.read(ref('s500'))).toMatchObject({ version: 0 })
+    expect(await scene.store.readCheckpoint(ref('s500'))).toMatchObject({ version: 0 })
   })
 
   test('XB19: a tenant that is served by another process has its share there', async () => {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { openStore } from '../../src/config/open-store.ts'
+import { openStore } from '../../src/stores/open-store.ts'
 import type { Store } from '../../src/contract/index.ts'
 import { Fleet, overlaps } from './fleet.ts'
 
@@ -29,7 +29,7 @@ export function describeFleet(kind: string, openUrl: (folder: string) => Promise
     })
 
     const versions = (names: readonly string[]): Promise<number[]> =>
-      Promise.all(names.map(async (sync) => (await store.read({ worker: 'fleet', sync })).version))
+      Promise.all(names.map(async (sync) => (await store.readCheckpoint({ worker: 'fleet', sync })).version))
     const continuous = Array.from({ length: CONTINUOUS }, (_, i) => `c${i}`)
     const manual = Array.from({ length: MANUAL }, (_, i) => `m${i}`)
 
@@ -43,13 +43,13 @@ export function describeFleet(kind: string, openUrl: (folder: string) => Promise
       expect(lines.filter(({ kind }) => kind === 'failed')).toEqual([])
       expect(codes).toEqual([0, 0, 0])
       // XA10: whoever was told to stop has given its leases back.
-      for (const sync of continuous) expect(await store.read({ worker: 'fleet', sync })).toMatchObject({ heldBy: null })
+      for (const sync of continuous) expect(await store.readCheckpoint({ worker: 'fleet', sync })).toMatchObject({ heldBy: null })
     })
 
     test('N17, XB18: run each triggered sync once, however many see the trigger', async () => {
       await fleet.start(PROCESSES, { store: url, continuous: 0, manual: MANUAL, pageMs: 5, leaseTtlMs: LEASE_MS })
       for (let round = 1; round <= 3; round++) {
-        await Promise.all(manual.map((sync) => store.signal({ worker: 'fleet', sync }, { kind: 'trigger', actor: 'test', at: Date.now() })))
+        await Promise.all(manual.map((sync) => store.signalSync({ worker: 'fleet', sync }, { kind: 'trigger', actor: 'test', at: Date.now() })))
         await fleet.until('a cycle of every sync', async () => (await versions(manual)).every((version) => version >= round))
         // Long enough for a second process to do it again, if it would.
         await new Promise((resolve) => setTimeout(resolve, 400))

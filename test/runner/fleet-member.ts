@@ -1,11 +1,11 @@
 import { appendFileSync } from 'node:fs'
-import { openStore } from '../../src/config/open-store.ts'
-import { Worker } from '../../src/config/worker.ts'
+import { openStore } from '../../src/stores/open-store.ts'
+import { Worker } from '../../src/worker/worker.ts'
 import type { Clock, Page, SyncContext } from '../../src/contract/index.ts'
 import { systemClock } from '../../src/platform/clock.ts'
-import { holderName } from '../../src/platform/holder.ts'
+import { holderName } from '../../src/platform/lease-holder.ts'
 import { systemRandom } from '../../src/platform/random.ts'
-import { syncsOf } from '../../src/runner/declared-sync.ts'
+import { listDeclaredSyncs } from '../../src/runner/declared-sync.ts'
 import { Runner } from '../../src/runner/runner.ts'
 
 /** One process of a fleet. Every call of the source is a line in a log that all of them share. */
@@ -54,7 +54,7 @@ const store = await openStore(options.store)
 const clock: Clock = { now: () => systemClock.now() + (options.clockAheadMs ?? 0), sleep: (ms, signal) => systemClock.sleep(ms, signal) }
 const silent = (): void => {}
 const runner = new Runner({
-  store, syncs: syncsOf(worker, { limits: { leaseTtlMs: options.leaseTtlMs } }), holder: holderName(), concurrency: 3, pollMs: options.pollMs ?? 100, pauseMs: 20,
+  store, syncs: listDeclaredSyncs(worker, { limits: { leaseTtlMs: options.leaseTtlMs } }), holder: holderName(), concurrency: 3, pollMs: options.pollMs ?? 100, pauseMs: 20,
   ports: { clock, random: systemRandom, log: { debug: silent, info: silent, warn: silent, error: silent } },
   fetch: () => Promise.reject(new Error('no network here')), secrets: { get: (name) => name },
   onEvent: (event) => {

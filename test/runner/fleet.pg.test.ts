@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { afterAll, afterEach, beforeEach, describe, expect, inject, test } from 'vitest'
-import { openStore } from '../../src/config/open-store.ts'
+import { openStore } from '../../src/stores/open-store.ts'
 import type { Store } from '../../src/contract/index.ts'
 import { createDatabase, dropDatabase } from '../setup/postgres-server.ts'
 import { describeFleet } from './fleet-cases.ts'
@@ -34,7 +34,7 @@ describe.skipIf(server === '')('PostgreSQL', () => {
       await store.close()
       fleet.remove()
     })
-    const trigger = (sync: string): Promise<void> => store.signal({ worker: 'fleet', sync }, { kind: 'trigger', actor: 'test', at: Date.now() })
+    const trigger = (sync: string): Promise<void> => store.signalSync({ worker: 'fleet', sync }, { kind: 'trigger', actor: 'test', at: Date.now() })
     const cyclesOf = async (sync: string): Promise<number> => (await store.cycles({ worker: 'fleet', sync })).length
     const HOUR = 3_600_000
     const NEVER_POLL = { continuous: 0, manual: 1, pageMs: 5, leaseTtlMs: 30_000, pollMs: 600_000 }
@@ -61,7 +61,7 @@ describe.skipIf(server === '')('PostgreSQL', () => {
       await fleet.start(2, { store: url, ...NEVER_POLL })
       for (let round = 1; round <= 3; round++) {
         await trigger('m0')
-        await fleet.until('a cycle', async () => (await store.read({ worker: 'fleet', sync: 'm0' })).version === round)
+        await fleet.until('a cycle', async () => (await store.readCheckpoint({ worker: 'fleet', sync: 'm0' })).version === round)
       }
       expect(await cyclesOf('m0')).toBe(3)
     })
@@ -69,7 +69,7 @@ describe.skipIf(server === '')('PostgreSQL', () => {
     test('hears again after its listening connection was cut, also of what happened meanwhile', async () => {
       await fleet.start(1, { store: url, ...NEVER_POLL })
       await trigger('m0')
-      await fleet.until('a first cycle', async () => (await store.read({ worker: 'fleet', sync: 'm0' })).version === 1)
+      await fleet.until('a first cycle', async () => (await store.readCheckpoint({ worker: 'fleet', sync: 'm0' })).version === 1)
       const client = new pg.Client({ connectionString: url })
       await client.connect()
       try {
@@ -79,7 +79,7 @@ describe.skipIf(server === '')('PostgreSQL', () => {
         await client.end()
       }
       await trigger('m0')
-      await fleet.until('another', async () => (await store.read({ worker: 'fleet', sync: 'm0' })).version === 2)
+      await fleet.until('another', async () => (await store.readCheckpoint({ worker: 'fleet', sync: 'm0' })).version === 2)
     })
   })
 })

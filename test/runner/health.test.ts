@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { ERROR_CODES, type ErrorCode, type Remedy } from '../../src/contract/index.ts'
-import { AFTER_FAILURE, healthOf, type Health } from '../../src/runner/health.ts'
+import { FAILURE_EFFECTS, computeHealth, type Health } from '../../src/runner/health.ts'
 
 const CODE_OF: Record<Remedy, ErrorCode> = {
   retry: 'SOURCE_UNAVAILABLE', wait: 'RATE_LIMITED', bug: 'CONNECTOR_FAILED', restart: 'CURSOR_REJECTED', fix: 'MASS_DELETE', reauth: 'AUTH_REJECTED',
@@ -18,15 +18,15 @@ const TABLE: Record<Remedy, readonly [one: Health, two: Health, three: Health, m
 
 describe('the health of a sync', () => {
   test('is INITIALIZING until the first success and HEALTHY after the last cycle succeeded', () => {
-    expect(healthOf({ paused: false, failures: 0, lastError: null, lastSuccessAt: null }, null)).toBe('INITIALIZING')
-    expect(healthOf({ paused: false, failures: 0, lastError: null, lastSuccessAt: 1 }, null)).toBe('HEALTHY')
+    expect(computeHealth({ paused: false, failures: 0, lastError: null, lastSuccessAt: null }, null)).toBe('INITIALIZING')
+    expect(computeHealth({ paused: false, failures: 0, lastError: null, lastSuccessAt: 1 }, null)).toBe('HEALTHY')
   })
 
   test.each(Object.entries(TABLE) as Array<[Remedy, readonly Health[]]>)('after failures whose remedy is %s: %j for one, two, three, many', (remedy, expected) => {
     const code = CODE_OF[remedy]
     expect(ERROR_CODES[code].remedy).toBe(remedy)
     for (const lastSuccessAt of [null, 1]) {
-      const seen = [1, 2, 3, 50].map((failures) => healthOf({ paused: false, failures, lastError: { code, message: '', at: 2 }, lastSuccessAt }, null))
+      const seen = [1, 2, 3, 50].map((failures) => computeHealth({ paused: false, failures, lastError: { code, message: '', at: 2 }, lastSuccessAt }, null))
       expect(seen).toEqual(expected)
     }
   })
@@ -34,34 +34,34 @@ describe('the health of a sync', () => {
   test('is PAUSED whatever else is true', () => {
     for (const failures of [0, 1, 3]) {
       for (const lastSuccessAt of [null, 1]) {
-        expect(healthOf({ paused: true, failures, lastError: { code: 'AUTH_REJECTED', message: '', at: 2 }, lastSuccessAt }, null)).toBe('PAUSED')
+        expect(computeHealth({ paused: true, failures, lastError: { code: 'AUTH_REJECTED', message: '', at: 2 }, lastSuccessAt }, null)).toBe('PAUSED')
       }
     }
   })
 
   test('is forgiven by a resume, which keeps the error and forgets its count', () => {
-    expect(healthOf({ paused: false, failures: 0, lastError: { code: 'AUTH_REJECTED', message: '', at: 2 }, lastSuccessAt: 1 }, null)).toBe('HEALTHY')
+    expect(computeHealth({ paused: false, failures: 0, lastError: { code: 'AUTH_REJECTED', message: '', at: 2 }, lastSuccessAt: 1 }, null)).toBe('HEALTHY')
   })
 
   const complete = { paused: false, failures: 0, lastError: null, lastSuccessAt: 5 }
   const order = { since: 3, reason: 'events are gone', cycle: null }
 
   test('XC32 a sync whose pair needs a backfill is never HEALTHY', () => {
-    expect(healthOf(complete, { backfillNeeded: null, lastSuccessAt: null })).toBe('INITIALIZING')
-    expect(healthOf(complete, { backfillNeeded: order, lastSuccessAt: null })).toBe('WARNING')
-    expect(healthOf(complete, { backfillNeeded: order, lastSuccessAt: 4 })).toBe('WARNING')
-    expect(healthOf(complete, { backfillNeeded: null, lastSuccessAt: 4 })).toBe('HEALTHY')
+    expect(computeHealth(complete, { backfillNeeded: null, lastSuccessAt: null })).toBe('INITIALIZING')
+    expect(computeHealth(complete, { backfillNeeded: order, lastSuccessAt: null })).toBe('WARNING')
+    expect(computeHealth(complete, { backfillNeeded: order, lastSuccessAt: 4 })).toBe('WARNING')
+    expect(computeHealth(complete, { backfillNeeded: null, lastSuccessAt: 4 })).toBe('HEALTHY')
   })
 
   test('XC32 lost history waits for a person only while no backfill is ordered', () => {
     const lost = { ...complete, failures: 1, lastError: { code: 'HISTORY_LOST', message: '', at: 2 } } as const
-    expect(healthOf(lost, null)).toBe('ERROR')
-    expect(healthOf(lost, { backfillNeeded: null, lastSuccessAt: 1 })).toBe('ERROR')
-    expect(healthOf(lost, { backfillNeeded: order, lastSuccessAt: 1 })).toBe('WARNING')
-    expect(healthOf({ ...lost, failures: 3 }, { backfillNeeded: order, lastSuccessAt: 1 })).toBe('ERROR')
+    expect(computeHealth(lost, null)).toBe('ERROR')
+    expect(computeHealth(lost, { backfillNeeded: null, lastSuccessAt: 1 })).toBe('ERROR')
+    expect(computeHealth(lost, { backfillNeeded: order, lastSuccessAt: 1 })).toBe('WARNING')
+    expect(computeHealth({ ...lost, failures: 3 }, { backfillNeeded: order, lastSuccessAt: 1 })).toBe('ERROR')
   })
 
   test('F11: only refused credentials stop the schedule', () => {
-    expect(Object.entries(AFTER_FAILURE).filter(([, { stopsSchedule }]) => stopsSchedule).map(([remedy]) => remedy)).toEqual(['reauth'])
+    expect(Object.entries(FAILURE_EFFECTS).filter(([, { stopsSchedule }]) => stopsSchedule).map(([remedy]) => remedy)).toEqual(['reauth'])
   })
 })

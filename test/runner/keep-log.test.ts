@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest'
 import type { Ports } from '../../src/contract/index.ts'
-import { keepLog } from '../../src/runner/keep-log.ts'
+import { compactLogPeriodically } from '../../src/runner/compact-log.ts'
 import { remove, START, SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
 import { openHarness } from '../stores/sqlite-harness.ts'
 
@@ -8,7 +8,7 @@ test('XE13 the log is kept for as long as it was said, every hour, and a store t
   const harness = await openHarness()
   onTestFinished(() => harness.close())
   const { store } = harness
-  const driver = await SyncDriver.take(store)
+  const driver = await SyncDriver.acquire(store)
   for (let day = 0; day < 4; day++) await driver.cycle(day % 2 === 0 ? [upsert('a', { day })] : [remove('a')], { at: START + day * 86_400_000 })
   const stop = new AbortController()
   const [floors, lines]: [number[], string[]] = [[], []]
@@ -26,7 +26,7 @@ test('XE13 the log is kept for as long as it was said, every hour, and a store t
     },
   }
   const failing = { ...store, compact: (request: Parameters<typeof store.compact>[0]) => (broken-- > 0 ? Promise.reject(new Error('busy')) : store.compact(request)) }
-  await keepLog(failing, ports, 86_400_000, stop.signal)
+  await compactLogPeriodically(failing, ports, 86_400_000, stop.signal)
   expect(floors[0]).toBe(0)
   expect(floors[1]).toBe(2)
   expect(floors.at(-1)).toBe(4)
@@ -48,7 +48,7 @@ test('XE13 what is kept for less than an hour is looked after as often', async (
   }
   const harness = await openHarness()
   onTestFinished(() => harness.close())
-  await keepLog(harness.store, { random: { next: Math.random }, log: { debug: none, info: none, warn: none, error: none }, clock }, 900_000, stop.signal)
+  await compactLogPeriodically(harness.store, { random: { next: Math.random }, log: { debug: none, info: none, warn: none, error: none }, clock }, 900_000, stop.signal)
   expect(slept).toEqual([900_000])
 })
 
@@ -66,8 +66,8 @@ test('XE13 between two steps the writers have at least as long as a step took', 
       if (took.length === 0) stop.abort()
     },
   }
-  const slow = { ...harness.store, compact: async () => ({ floor: 0, removed: 0, cycles: 0, more: (now += took.shift()!) !== START + 790 }) }
-  await keepLog(slow, { random: { next: Math.random }, log: { debug: none, info: none, warn: none, error: none }, clock }, 900_000, stop.signal)
+  const slow = { ...harness.store, compact: async () => ({ floor: 0, removedEntries: 0, removedCycles: 0, hasMore: (now += took.shift()!) !== START + 790 }) }
+  await compactLogPeriodically(slow, { random: { next: Math.random }, log: { debug: none, info: none, warn: none, error: none }, clock }, 900_000, stop.signal)
   expect(slept).toEqual([750, 50, 900_000])
 })
 
@@ -75,7 +75,7 @@ test('XE13 a store that is kept for a day holds as much after a month as after a
   const harness = await openHarness()
   onTestFinished(() => harness.close())
   const { store } = harness
-  const driver = await SyncDriver.take(store)
+  const driver = await SyncDriver.acquire(store)
   const quiet = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
   const held: Array<{ entries: number; cycles: number }> = []
   for (let day = 0; day < 30; day++) {
@@ -88,7 +88,7 @@ test('XE13 a store that is kept for a day holds as much after a month as after a
     }
     const stop = new AbortController()
     const clock = { now: () => START + (day + 1) * 86_400_000, sleep: async () => stop.abort() }
-    await keepLog(store, { random: { next: Math.random }, log: quiet, clock }, 86_400_000, stop.signal)
+    await compactLogPeriodically(store, { random: { next: Math.random }, log: quiet, clock }, 86_400_000, stop.signal)
     held.push({ entries: (await store.changes({ after: 0, limit: 10_000 })).length, cycles: (await store.cycles(null, { limit: 10_000 })).length })
   }
   const rows = await store.rows({ database: 'things', limit: 100 })

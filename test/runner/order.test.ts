@@ -1,21 +1,21 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { Agenda } from '../../src/runner/agenda.ts'
-import { priorityOf, type Shares, type Waiting } from '../../src/runner/order.ts'
-import { MINUTE, SECOND } from './scene.ts'
+import { DueQueue } from '../../src/runner/due-queue.ts'
+import { computePriority, type TenantLoad, type QueueItem } from '../../src/runner/queue-order.ts'
+import { MINUTE, SECOND } from './runner-fixture.ts'
 
-interface Named extends Waiting {
+interface Named extends QueueItem {
   readonly name: string
 }
 
 describe('the line of those who are due', () => {
   test('SX7: a trigger before the changes before a full listing, unless the worker says otherwise', () => {
-    expect(priorityOf({ mode: 'replace', priority: 0 }, 'trigger')).toBe(100)
-    expect(priorityOf({ mode: 'incremental', priority: 0 }, 'schedule')).toBe(40)
-    expect(priorityOf({ mode: 'replace', priority: 0 }, 'unfinished')).toBe(20)
-    expect(priorityOf({ mode: 'replace', priority: 55 }, 'retry')).toBe(55)
-    expect(priorityOf({ mode: 'replace', priority: 55 }, 'trigger')).toBe(100)
-    expect(priorityOf({ mode: 'replace', priority: 500 }, 'trigger')).toBe(500)
+    expect(computePriority({ mode: 'replace', priority: 0 }, 'trigger')).toBe(100)
+    expect(computePriority({ mode: 'incremental', priority: 0 }, 'schedule')).toBe(40)
+    expect(computePriority({ mode: 'replace', priority: 0 }, 'unfinished')).toBe(20)
+    expect(computePriority({ mode: 'replace', priority: 55 }, 'retry')).toBe(55)
+    expect(computePriority({ mode: 'replace', priority: 55 }, 'trigger')).toBe(100)
+    expect(computePriority({ mode: 'replace', priority: 500 }, 'trigger')).toBe(500)
   })
 
   test('SX7: of those who wait since the same moment the higher goes first, of equals the one who waits longer', () => {
@@ -34,7 +34,7 @@ describe('the line of those who are due', () => {
       const line = serve(comers.map(({ since, priority }, index) => entry(String(index), since, priority)))
       line.forEach((later, index) => {
         for (const earlier of line.slice(0, index)) {
-          expect(earlier.since - later.since).toBeLessThan((earlier.priority - later.priority) * 10 * SECOND + SECOND)
+          expect(earlier.dueSince - later.dueSince).toBeLessThan((earlier.priority - later.priority) * 10 * SECOND + SECOND)
         }
       })
     }))
@@ -42,8 +42,8 @@ describe('the line of those who are due', () => {
 
   test('XB19, XF18: the tenant with the fewest running goes first, then the one served longest ago', () => {
     const line = [entry('noisy', 0, 100, 'big'), entry('quiet', MINUTE, 20, 'small')]
-    const shares = (big: number, small: number, turns: Record<string, number> = {}): Shares =>
-      ({ running: (tenant) => (tenant === 'big' ? big : small), lastTurn: (tenant) => turns[tenant] ?? 0 })
+    const shares = (big: number, small: number, turns: Record<string, number> = {}): TenantLoad =>
+      ({ runningCycles: (tenant) => (tenant === 'big' ? big : small), lastServed: (tenant) => turns[tenant] ?? 0 })
     expect(nextOf(line, shares(3, 0))!.name).toBe('quiet')
     expect(nextOf(line, shares(0, 1))!.name).toBe('noisy')
     expect(nextOf(line, shares(0, 0, { big: 9, small: 4 }))!.name).toBe('quiet')
@@ -59,15 +59,15 @@ describe('the agenda', () => {
   test('XB19: whoever is put there goes when its time has come and not before, and once', () => {
     const item = fc.record({ tenant: fc.constantFrom('a', 'b', 'c'), at: fc.integer({ min: 0, max: 50 }), since: fc.integer({ min: 0, max: 9_000 }), again: fc.option(fc.integer({ min: 0, max: 60 }), { nil: null }), gone: fc.boolean() })
     fc.assert(fc.property(fc.array(item, { maxLength: 60 }), fc.integer({ min: 0, max: 60 }), (items, glance) => {
-      const agenda = new Agenda<Named>()
+      const agenda = new DueQueue<Named>()
       const expected = new Map<Named, number>()
       items.forEach(({ tenant, at, since, again, gone }, index) => {
         const named = entry(String(index), since, 0, tenant)
-        agenda.put(named, at)
+        agenda.schedule(named, at)
         expected.set(named, at)
         if (index % 7 === 0) agenda.nextAt(glance)
         if (again !== null) {
-          agenda.put(named, again === 60 ? Infinity : again)
+          agenda.schedule(named, again === 60 ? Infinity : again)
           if (again === 60) expected.delete(named)
           else expected.set(named, again)
         }
@@ -78,14 +78,14 @@ describe('the agenda', () => {
       })
       for (let now = glance; now <= 60; now += 5) {
         const due = [...expected].filter(([, at]) => at <= now || at <= glance).map(([named]) => named)
-        expect(agenda.waiting(now)).toBe(due.length)
+        expect(agenda.readyCount(now)).toBe(due.length)
         expect(agenda.nextAt(now)).toBe(due.length > 0 ? now : Math.min(Infinity, ...expected.values()))
-        const served = due.map(() => agenda.next(now, EVEN)!)
+        const served = due.map(() => agenda.takeNext(now, EVEN)!)
         expect(new Set(served)).toEqual(new Set(due))
-        expect(agenda.next(now, EVEN)).toBeNull()
+        expect(agenda.takeNext(now, EVEN)).toBeNull()
         for (const named of due) expected.delete(named)
         for (const tenant of ['a', 'b', 'c']) {
-          const places = served.filter((named) => named.tenant === tenant).map(({ since }) => Math.floor(since / SECOND))
+          const places = served.filter((named) => named.tenant === tenant).map(({ dueSince: since }) => Math.floor(since / SECOND))
           expect(places).toEqual(places.toSorted((a, b) => a - b))
         }
       }
@@ -98,23 +98,23 @@ describe('the agenda', () => {
   })
 })
 
-const EVEN: Shares = { running: () => 0, lastTurn: () => 0 }
+const EVEN: TenantLoad = { runningCycles: () => 0, lastServed: () => 0 }
 
 function entry(name: string, since: number, priority: number, tenant = 'default'): Named {
-  return { name, since, priority, tenant, lot: 0 }
+  return { name, dueSince: since, priority, tenant, tieBreaker: 0 }
 }
 
-function agendaOf(line: readonly Named[]): Agenda<Named> {
-  const agenda = new Agenda<Named>()
-  for (const named of line) agenda.put(named, 0)
+function agendaOf(line: readonly Named[]): DueQueue<Named> {
+  const agenda = new DueQueue<Named>()
+  for (const named of line) agenda.schedule(named, 0)
   return agenda
 }
 
-function nextOf(line: readonly Named[], shares: Shares): Named | null {
-  return agendaOf(line).next(0, shares)
+function nextOf(line: readonly Named[], shares: TenantLoad): Named | null {
+  return agendaOf(line).takeNext(0, shares)
 }
 
 function serve(line: readonly Named[]): Named[] {
   const agenda = agendaOf(line)
-  return line.map(() => agenda.next(0, EVEN)!)
+  return line.map(() => agenda.takeNext(0, EVEN)!)
 }

@@ -1,14 +1,14 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { SyncError, type Ear, type Page, type Store, type SyncContext } from '../../src/contract/index.ts'
+import { SyncError, type Listener, type Page, type Store, type SyncContext } from '../../src/contract/index.ts'
 import { readStatus } from '../../src/runner/status.ts'
-import { declare, HOUR, MINUTE, nothing, noting, oneRow, ref, Scene, SECOND } from './scene.ts'
+import { declare, HOUR, MINUTE, emptyPage, recordRequestTimes, oneRow, ref, RunnerFixture, SECOND } from './runner-fixture.ts'
 
-let scene: Scene
+let scene: RunnerFixture
 let start: number
 let asked: number[]
 
 beforeEach(async () => {
-  scene = await Scene.open('2026-03-01T00:00:30Z')
+  scene = await RunnerFixture.open('2026-03-01T00:00:30Z')
   start = scene.time.now()
   asked = []
 })
@@ -16,7 +16,7 @@ afterEach(() => scene.close())
 
 describe('schedules', () => {
   test('N17: a manual sync runs only when triggered, once per trigger', async () => {
-    await scene.runner(declare({ backfill: { schedule: 'manual', execute: noting(asked, start) } })).start()
+    await scene.runner(declare({ backfill: { schedule: 'manual', execute: recordRequestTimes(asked, start) } })).start()
     await scene.time.advance(6 * HOUR)
     expect(asked).toEqual([])
     await scene.trigger('backfill')
@@ -26,7 +26,7 @@ describe('schedules', () => {
   })
 
   test('a trigger while the sync runs stays pending and starts one more cycle', async () => {
-    await scene.runner(declare({ backfill: { schedule: 'manual', execute: noting(asked, start, MINUTE) } })).start()
+    await scene.runner(declare({ backfill: { schedule: 'manual', execute: recordRequestTimes(asked, start, MINUTE) } })).start()
     await scene.trigger('backfill')
     await scene.time.until(() => asked.length === 1)
     for (let i = 0; i < 3; i++) {
@@ -39,19 +39,19 @@ describe('schedules', () => {
   })
 
   test('N18: cron slots are met to the second, each once', async () => {
-    await scene.runner(declare({ delta: { schedule: { cron: '*/5 * * * *' }, execute: noting(asked, start) } })).start()
+    await scene.runner(declare({ delta: { schedule: { cron: '*/5 * * * *' }, execute: recordRequestTimes(asked, start) } })).start()
     await scene.time.advance(16 * MINUTE)
     expect(asked).toEqual([270, 570, 870])
   })
 
   test('an interval runs at once and then from start to start, however long a cycle takes', async () => {
-    await scene.runner(declare({ delta: { schedule: '5m', execute: noting(asked, start, MINUTE) } })).start()
+    await scene.runner(declare({ delta: { schedule: '5m', execute: recordRequestTimes(asked, start, MINUTE) } })).start()
     await scene.time.advance(11 * MINUTE)
     expect(asked).toEqual([0, 300, 600])
   })
 
   test('XB18: slots missed while the machine slept are made up for once', async () => {
-    await scene.runner(declare({ delta: { schedule: '5m', execute: noting(asked, start) }, hourly: { schedule: { cron: '0 * * * *' }, execute: nothing } })).start()
+    await scene.runner(declare({ delta: { schedule: '5m', execute: recordRequestTimes(asked, start) }, hourly: { schedule: { cron: '0 * * * *' }, execute: emptyPage } })).start()
     await scene.time.advance(HOUR)
     const before = asked.length
     scene.time.step(24 * HOUR)
@@ -61,7 +61,7 @@ describe('schedules', () => {
   })
 
   test('XB18: a clock that is set back a day does not silence anything', async () => {
-    await scene.runner(declare({ delta: { schedule: '5m', execute: noting(asked, start) } })).start()
+    await scene.runner(declare({ delta: { schedule: '5m', execute: recordRequestTimes(asked, start) } })).start()
     await scene.time.advance(12 * MINUTE)
     expect(asked).toHaveLength(3)
     scene.time.step(-24 * HOUR)
@@ -70,7 +70,7 @@ describe('schedules', () => {
   })
 
   test('XB18: after a restart the schedule goes on where it was', async () => {
-    const syncs = declare({ delta: { schedule: '10m', execute: noting(asked, start) } })
+    const syncs = declare({ delta: { schedule: '10m', execute: recordRequestTimes(asked, start) } })
     const first = scene.runner(syncs)
     await first.start()
     await scene.time.advance(MINUTE)
@@ -82,7 +82,7 @@ describe('schedules', () => {
   })
 
   test('F12: a continuous sync runs again a pause after its end, and rests longer when there is nothing', async () => {
-    await scene.runner(declare({ busy: { schedule: 'continuous', execute: oneRow() }, calm: { schedule: 'continuous', execute: noting(asked, start) } })).start()
+    await scene.runner(declare({ busy: { schedule: 'continuous', execute: oneRow() }, calm: { schedule: 'continuous', execute: recordRequestTimes(asked, start) } })).start()
     await scene.time.advance(20 * SECOND)
     expect(scene.ended('busy').length).toBeGreaterThanOrEqual(19)
     expect(asked.map(Math.round)).toEqual([0, 2, 6, 14])
@@ -96,7 +96,7 @@ describe('unfinished and failed cycles', () => {
       await clock.sleep(SECOND)
       return { changes: [], hasMore: ++page < 9, nextState: { page } }
     }
-    await scene.runner(declare({ long: { schedule: '1d', execute: endless, limits: { pagesMax: 3 } }, other: { schedule: '1d', execute: noting(asked, start) } }), { concurrency: 1 }).start()
+    await scene.runner(declare({ long: { schedule: '1d', execute: endless, limits: { pagesMax: 3 } }, other: { schedule: '1d', execute: recordRequestTimes(asked, start) } }), { concurrency: 1 }).start()
     await scene.time.advance(MINUTE)
     expect(scene.ended('long').map(({ result }) => [result.stopReason, result.resumed])).toEqual([['max_pages', false], ['max_pages', true], ['complete', true]])
     expect(scene.events.findIndex((event) => event.kind === 'ended' && event.sync === 'other')).toBeLessThan(scene.events.findLastIndex((event) => event.kind === 'ended' && event.sync === 'long'))
@@ -105,7 +105,7 @@ describe('unfinished and failed cycles', () => {
   test('SX6: failures back off for 1, 5, 30, 120 minutes, counted from the failure; success resets', async () => {
     let healthy = false
     const execute = async (state: unknown, context: SyncContext): Promise<Page> => {
-      await noting(asked, start)(state, context)
+      await recordRequestTimes(asked, start)(state, context)
       if (!healthy) throw new SyncError('CONNECTOR_FAILED', 'not today')
       return { changes: [], hasMore: false }
     }
@@ -126,7 +126,7 @@ describe('unfinished and failed cycles', () => {
   test('F11: refused credentials stop the schedule; a resume or a trigger starts it again', async () => {
     let refused = true
     const execute = async (state: unknown, context: SyncContext): Promise<Page> => {
-      await noting(asked, start)(state, context)
+      await recordRequestTimes(asked, start)(state, context)
       if (refused) throw new SyncError('AUTH_REJECTED', '401')
       return { changes: [], hasMore: false }
     }
@@ -184,7 +184,7 @@ describe('unfinished and failed cycles', () => {
     const bad = (): never => {
       throw new TypeError('undefined is not a function')
     }
-    await scene.runner(declare({ bad: { schedule: '1m', execute: bad }, good: { schedule: '1m', execute: noting(asked, start) } })).start()
+    await scene.runner(declare({ bad: { schedule: '1m', execute: bad }, good: { schedule: '1m', execute: recordRequestTimes(asked, start) } })).start()
     await scene.time.advance(10 * MINUTE)
     expect(asked).toHaveLength(11)
     expect(scene.ended('bad')[0]!.result.error).toMatchObject({ code: 'CONNECTOR_FAILED' })
@@ -200,7 +200,7 @@ describe('the store', () => {
       calls++
       if (down) throw new SyncError('STORE_UNAVAILABLE', 'connection refused')
     })
-    await scene.runner(declare({ delta: { schedule: '5m', execute: noting(asked, start) } }), { store }).start()
+    await scene.runner(declare({ delta: { schedule: '5m', execute: recordRequestTimes(asked, start) } }), { store }).start()
     await scene.time.advance(10 * MINUTE)
     expect(asked).toEqual([])
     expect(calls).toBeLessThan(30)
@@ -218,20 +218,20 @@ describe('the store', () => {
       tries++
       if (down) throw new SyncError('STORE_UNAVAILABLE', 'connection refused')
     })
-    await scene.runner(declare({ delta: { schedule: '5m', execute: noting(asked, start) } }), { store }).start()
+    await scene.runner(declare({ delta: { schedule: '5m', execute: recordRequestTimes(asked, start) } }), { store }).start()
     await scene.time.advance(2 * MINUTE)
     expect(tries).toBeLessThan(12)
     down = false
     await scene.time.advance(MINUTE)
     expect(asked).toHaveLength(1)
-    expect(await scene.store.read(ref('delta'))).toMatchObject({ failures: 0 })
+    expect(await scene.store.readCheckpoint(ref('delta'))).toMatchObject({ failures: 0 })
   })
 
   test('is asked one thing a second about all syncs of a tenant, and about a bounded number of tenants', async () => {
     const calls: string[] = []
     const store = intercept(scene.store, (name) => void calls.push(name))
     const syncs = declare(Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`s${i}`, { schedule: 'manual' }])))
-    const runner = scene.runner(syncs, { store, tenants: ['default', 'second', 'third'], looksMax: 2 })
+    const runner = scene.runner(syncs, { store, tenants: ['default', 'second', 'third'], pollBatchMax: 2 })
     await runner.start()
     await scene.time.advance(MINUTE)
     expect(runner.status().syncs).toHaveLength(300)
@@ -247,25 +247,25 @@ describe('the store', () => {
 })
 
 test('a store that tells of news is asked more seldom, at once when it tells, and as often as before when it no longer can', async () => {
-  let ear: Ear | null = null
+  let ear: Listener | null = null
   let calls = 0
   const counted = intercept(scene.store, (name) => void (calls += name === 'standings' ? 1 : 0))
-  const store = new Proxy(counted, { get: (target, name) => (name === 'listen' ? (given: Ear) => ((ear = given), { add: () => {}, close: async () => {} }) : Reflect.get(target, name) as unknown) })
+  const store = new Proxy(counted, { get: (target, name) => (name === 'listen' ? (given: Listener) => ((ear = given), { add: () => {}, close: async () => {} }) : Reflect.get(target, name) as unknown) })
   const callsIn = async (ms: number): Promise<number> => {
     calls = 0
     await scene.time.advance(ms)
     return calls
   }
-  await scene.runner(declare({ backfill: { schedule: 'manual', execute: noting(asked, start) } }), { store }).start()
-  ear!.live(true)
+  await scene.runner(declare({ backfill: { schedule: 'manual', execute: recordRequestTimes(asked, start) } }), { store }).start()
+  ear!.onConnected(true)
   await scene.time.advance(10 * SECOND)
   expect(await callsIn(MINUTE)).toBeLessThanOrEqual(7)
   await scene.trigger('backfill')
-  ear!.heard('default')
+  ear!.onChange('default')
   await scene.time.advance(100)
   expect(asked).toHaveLength(1)
   await scene.time.advance(2 * SECOND)
-  ear!.live(false)
+  ear!.onConnected(false)
   expect(await callsIn(20 * SECOND)).toBeGreaterThanOrEqual(18)
 })
 
@@ -277,7 +277,7 @@ test('a listener that throws harms no cycle', async () => {
   })
   await runner.start()
   await scene.time.advance(6 * MINUTE)
-  expect(await scene.store.read(ref('delta'))).toMatchObject({ version: 2, failures: 0 })
+  expect(await scene.store.readCheckpoint(ref('delta'))).toMatchObject({ version: 2, failures: 0 })
 })
 
 test('events tell a cycle’s story in order', async () => {

@@ -1,15 +1,15 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Page, Store, SyncContext } from '../../src/contract/index.ts'
-import { markOf } from '../../src/runner/due.ts'
-import { oncePerSlot } from '../../src/runner/once-per-slot.ts'
-import { declare, HOUR, MINUTE, noting, ref, Scene, SECOND } from './scene.ts'
+import { fingerprintCheckpoint } from '../../src/runner/due.ts'
+import { createOncePerSlotStore } from '../../src/runner/once-per-slot-store.ts'
+import { declare, HOUR, MINUTE, recordRequestTimes, ref, RunnerFixture, SECOND } from './runner-fixture.ts'
 
-let scene: Scene
+let scene: RunnerFixture
 let start: number
 let asked: number[]
 
 beforeEach(async () => {
-  scene = await Scene.open()
+  scene = await RunnerFixture.open()
   start = scene.time.now()
   asked = []
 })
@@ -37,14 +37,14 @@ describe('several runners on one store', () => {
   })
 
   test('XB18: each slot is run once, whoever sees it', async () => {
-    const syncs = declare({ delta: { schedule: { cron: '*/5 * * * *' }, execute: noting(asked, start) } })
+    const syncs = declare({ delta: { schedule: { cron: '*/5 * * * *' }, execute: recordRequestTimes(asked, start) } })
     for (let i = 0; i < 5; i++) await scene.runner(syncs).start()
     await scene.time.advance(2 * HOUR)
     expect(asked).toEqual(Array.from({ length: 25 }, (_, i) => i * 300))
   })
 
   test('N17: one trigger starts one cycle, whoever sees it', async () => {
-    const syncs = declare({ backfill: { schedule: 'manual', execute: noting(asked, start, 2 * SECOND) } })
+    const syncs = declare({ backfill: { schedule: 'manual', execute: recordRequestTimes(asked, start, 2 * SECOND) } })
     for (let i = 0; i < 5; i++) await scene.runner(syncs).start()
     await scene.trigger('backfill')
     await scene.time.advance(10 * MINUTE)
@@ -52,17 +52,17 @@ describe('several runners on one store', () => {
   })
 
   test('XB18: a lease on a sync that has moved since it was judged is given back', async () => {
-    const before = await scene.store.read(ref('delta'))
+    const before = await scene.store.readCheckpoint(ref('delta'))
     await scene.trigger('delta')
     let moved = 0
-    const late = oncePerSlot(scene.store, ref('delta'), markOf(before), () => moved++)
+    const late = createOncePerSlotStore(scene.store, ref('delta'), fingerprintCheckpoint(before), () => moved++)
     expect(await late.acquire(ref('delta'), { holder: 'late', ttlMs: MINUTE, at: start })).toMatchObject({ kind: 'held' })
     expect(moved).toBe(1)
-    expect(await scene.store.read(ref('delta'))).toMatchObject({ heldBy: null, triggeredAt: start })
+    expect(await scene.store.readCheckpoint(ref('delta'))).toMatchObject({ heldBy: null, triggeredAt: start })
   })
 
   test('a sync held by somebody else is left alone until their lease could be over, and taken when they let go', async () => {
-    const syncs = declare({ delta: { schedule: '5m', execute: noting(asked, start) } })
+    const syncs = declare({ delta: { schedule: '5m', execute: recordRequestTimes(asked, start) } })
     const taken = await scene.store.acquire(ref('delta'), { holder: 'by hand', ttlMs: 10 * MINUTE, at: start })
     const acquires: number[] = []
     const store = counting(scene.store, acquires)
@@ -77,16 +77,16 @@ describe('several runners on one store', () => {
   })
 
   test('a held answer the look did not foresee is an event, and a reason to wait', async () => {
-    const syncs = declare({ delta: { schedule: '5m', execute: noting(asked, start) } })
+    const syncs = declare({ delta: { schedule: '5m', execute: recordRequestTimes(asked, start) } })
     // Its clock runs behind: by the store's reckoning the lease is over, by the holder's it is not.
     let refusals = 0
-    const store: Store = { ...scene.store, acquire: async () => ({ kind: 'held', by: 'another', until: start + ++refusals }) }
+    const store: Store = { ...scene.store, acquire: async () => ({ kind: 'held', holder: 'another', expiresAt: start + ++refusals }) }
     await scene.runner(syncs, { store }).start()
     await scene.time.advance(30 * SECOND)
     expect(refusals).toBeGreaterThan(5)
     expect(refusals).toBeLessThanOrEqual(31)
     expect(scene.events[0]).toEqual({ kind: 'held', tenant: 'default', worker: 'shop', sync: 'delta', by: null, until: null })
-    expect(await scene.store.read(ref('delta'))).toMatchObject({ failures: 0 })
+    expect(await scene.store.readCheckpoint(ref('delta'))).toMatchObject({ failures: 0 })
   })
 })
 
@@ -136,12 +136,12 @@ describe('a process that dies', () => {
     dying.die()
     await scene.runner(declare({ backfill: { schedule: 'manual', execute: pages(log, 'b') } })).start()
     await scene.time.advance(2 * MINUTE)
-    expect(await scene.store.read(ref('backfill'))).toMatchObject({ version: 1, inflight: null })
+    expect(await scene.store.readCheckpoint(ref('backfill'))).toMatchObject({ version: 1, inflight: null })
   })
 
   test('a lease of its own that could not be given back does not hold a runner up', async () => {
     const store: Store = { ...scene.store, release: async () => Promise.reject(new Error('the connection broke')) }
-    await scene.runner(declare({ delta: { schedule: '1m', execute: noting(asked, start) } }, { leaseTtlMs: 10 * MINUTE }), { store }).start()
+    await scene.runner(declare({ delta: { schedule: '1m', execute: recordRequestTimes(asked, start) } }, { leaseTtlMs: 10 * MINUTE }), { store }).start()
     await scene.time.advance(5 * MINUTE + SECOND)
     expect(asked.length).toBeGreaterThanOrEqual(5)
   })

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Page, SyncContext } from '../../src/contract/index.ts'
-import { declare, HOUR, MINUTE, noting, ref, Scene, SECOND } from './scene.ts'
+import { declare, HOUR, MINUTE, recordRequestTimes, ref, RunnerFixture, SECOND } from './runner-fixture.ts'
 
-let scene: Scene
+let scene: RunnerFixture
 beforeEach(async () => {
-  scene = await Scene.open()
+  scene = await RunnerFixture.open()
 })
 afterEach(() => scene.close())
 
@@ -24,13 +24,13 @@ async function deaf(_: unknown, { clock }: SyncContext): Promise<Page> {
 describe('a graceful stop', () => {
   test('XA10: ends running cycles between pages, keeps what landed, gives the leases back and starts nothing', async () => {
     const asked: number[] = []
-    const runner = scene.runner(declare({ long: { schedule: '1h', execute: endless }, short: { schedule: '1m', execute: noting(asked, 0) } }))
+    const runner = scene.runner(declare({ long: { schedule: '1h', execute: endless }, short: { schedule: '1m', execute: recordRequestTimes(asked, 0) } }))
     await runner.start()
     await scene.time.advance(25 * SECOND)
     await runner.stop()
     expect(runner.status()).toMatchObject({ state: 'stopped', running: [] })
     expect(scene.ended('long').map(({ result }) => [result.stopReason, result.pages, result.error])).toEqual([['cancelled', 2, null]])
-    expect(await scene.store.read(ref('long'))).toMatchObject({ heldBy: null, failures: 0, inflight: { page: 2 } })
+    expect(await scene.store.readCheckpoint(ref('long'))).toMatchObject({ heldBy: null, failures: 0, inflight: { page: 2 } })
     const before = asked.length
     await scene.time.advance(HOUR)
     expect(asked).toHaveLength(before)
@@ -53,7 +53,7 @@ describe('a graceful stop', () => {
     await runner.start()
     await scene.time.advance(SECOND)
     await runner.stop({ graceMs: 5 * SECOND })
-    expect(await scene.store.read(ref('slow'))).toMatchObject({ heldBy: null })
+    expect(await scene.store.readCheckpoint(ref('slow'))).toMatchObject({ heldBy: null })
   })
 
   test('XA10: a store that no longer answers costs the grace and no more', async () => {

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openStore } from '../../src/config/open-store.ts'
-import { Worker } from '../../src/config/worker.ts'
+import { openStore } from '../../src/stores/open-store.ts'
+import { Worker } from '../../src/worker/worker.ts'
 import { systemClock } from '../../src/platform/clock.ts'
 import { createLog } from '../../src/platform/log.ts'
 import { systemRandom } from '../../src/platform/random.ts'
-import { syncsOf } from '../../src/runner/declared-sync.ts'
+import { listDeclaredSyncs } from '../../src/runner/declared-sync.ts'
 import { Runner } from '../../src/runner/runner.ts'
 
 /** A process with one connector that leaves failing promises behind, and one that does nothing wrong. */
@@ -23,12 +23,12 @@ worker.sync('good', { database, mode: 'incremental', schedule: 'continuous', exe
 
 const store = await openStore('sqlite::memory:')
 const runner = new Runner({
-  store, syncs: syncsOf(worker), holder: 'stray', pollMs: 20, pauseMs: 10,
+  store, syncs: listDeclaredSyncs(worker), holder: 'stray', pollMs: 20, pauseMs: 10,
   ports: { clock: systemClock, random: systemRandom, log: createLog({ level: 'error' }) },
   fetch: () => Promise.reject(new Error('no network here')), secrets: { get: (name) => name },
 })
 await runner.start()
-while ((await store.position()) < 10) await sleep(20)
+while ((await store.headSequence()) < 10) await sleep(20)
 await runner.stop()
 await store.close()
 console.log(`good ${good}, listeners ${process.listenerCount('unhandledRejection')}`)

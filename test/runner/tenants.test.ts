@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Page, Store, SyncContext } from '../../src/contract/index.ts'
 import { watchTenants } from '../../src/runner/watch-tenants.ts'
-import { newSecret, secretsText } from '../../src/webhooks/secrets.ts'
+import { generateSecret, serializeSecrets } from '../../src/webhooks/secrets.ts'
 import { TenantDeliverers } from '../../src/webhooks/tenant-deliverers.ts'
-import { declare, MINUTE, ref, Scene, SECOND } from './scene.ts'
+import { declare, MINUTE, ref, RunnerFixture, SECOND } from './runner-fixture.ts'
 
-let scene: Scene
-beforeEach(async () => void (scene = await Scene.open()))
+let scene: RunnerFixture
+beforeEach(async () => void (scene = await RunnerFixture.open()))
 afterEach(() => scene.close())
 
 const asked: string[] = []
@@ -46,7 +46,7 @@ describe('a tenant that comes while a runner runs', () => {
     await runner.start()
     await scene.time.advance(MINUTE)
     expect(asked).toEqual(['acme'])
-    expect(await acme.erase({ actor: 'ana', at: scene.time.now() })).toMatchObject({ kind: 'erased', syncs: 1 })
+    expect(await acme.eraseTenant({ actor: 'ana', at: scene.time.now() })).toMatchObject({ kind: 'erased', syncs: 1 })
     await scene.time.advance(3 * 60 * MINUTE)
     // Nor by one that is started later.
     await scene.runner(declare({ hourly: { schedule: '1h', execute } }), { secrets, tenants: ['acme'] }).start()
@@ -63,7 +63,7 @@ describe('a tenant that comes while a runner runs', () => {
     const stopping = new AbortController()
     await scene.trigger('delta', scene.store.forTenant('known'))
     await scene.trigger('delta', scene.store.forTenant('erased'))
-    await scene.store.forTenant('erased').erase({ actor: 'ana', at: scene.time.now() })
+    await scene.store.forTenant('erased').eraseTenant({ actor: 'ana', at: scene.time.now() })
     const watching = watchTenants(scene.store, scene.ports(), (tenant) => told.push(tenant), stopping.signal)
     await scene.time.advance(20 * SECOND)
     expect(told).toEqual(['known'])
@@ -95,7 +95,7 @@ test('webhooks of every tenant are delivered to, each with its own changes, also
   const sent: Array<readonly [string, string]> = []
   const runner = scene.runner(declare({ once: { schedule: '1d', execute } }), { tenants: ['default', 'acme', 'late'], secrets })
   for (const tenant of ['default', 'acme', 'late']) {
-    await scene.store.forTenant(tenant).putWebhook({ id: 'w', url: `https://${tenant}.example`, databases: null, actions: null, allow: [], secrets: secretsText([{ secret: newSecret(), endsAt: null }]), createdAt: 0 }, { position: 0, floor: 0 })
+    await scene.store.forTenant(tenant).putWebhook({ id: 'w', url: `https://${tenant}.example`, databases: null, actions: null, allow: [], secrets: serializeSecrets([{ secret: generateSecret(), endsAt: null }]), createdAt: 0 }, { sequence: 0, floor: 0 })
   }
   const deliverers = new TenantDeliverers({
     store: scene.store, ports: scene.ports(), holder: 'process',
@@ -113,7 +113,7 @@ test('webhooks of every tenant are delivered to, each with its own changes, also
   await scene.time.advance(10 * SECOND)
   expect(sent.at(-1)).toEqual(['late.example', 'late'])
   await Promise.all([deliverers.stop({ graceMs: 1 }), scene.time.advance(SECOND)])
-  await scene.store.signal(ref('once'), { kind: 'trigger', actor: 'test', at: scene.time.now() })
+  await scene.store.signalSync(ref('once'), { kind: 'trigger', actor: 'test', at: scene.time.now() })
   await scene.time.advance(10 * SECOND)
   expect(sent).toHaveLength(3)
 })

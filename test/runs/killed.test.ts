@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { openStore } from '../../src/config/open-store.ts'
-import { Stream } from '../../src/testing/simulation/random.ts'
+import { openStore } from '../../src/stores/open-store.ts'
+import { RandomStream } from '../../src/testing/simulation/random-stream.ts'
 import { AlchemySimulator } from '../../src/testing/simulators/indexers/alchemy-simulator.ts'
 import { FakeChain } from '../../src/testing/simulators/indexers/fake-chain.ts'
 import { GithubStarsSimulator, serve, XSimulator, type SimulatorPorts } from '../../src/testing/simulators/index.ts'
@@ -8,7 +8,7 @@ import type { Simulator } from '../../src/testing/simulators/kit/simulator.ts'
 import { KRAKEN_CREDENTIALS, KrakenSimulator } from '../../src/testing/simulators/kraken/simulator.ts'
 import { buildPackage, type Build } from '../process/build.ts'
 import { Child, killChildren } from '../process/child.ts'
-import { sqliteStand, type Stand } from '../process/stand.ts'
+import { createSqliteFixture, type ProcessStoreFixture } from '../process/process-store-fixture.ts'
 import { change, differences, fill, RunClock } from './vendor-run.ts'
 import { VENDORS, type Counts } from './vendors.ts'
 
@@ -94,10 +94,10 @@ function every(clock: RunClock, count: number, act: () => void): void {
 }
 
 let build: Build
-let stand: Stand
+let stand: ProcessStoreFixture
 beforeAll(async () => {
   build = await buildPackage()
-  stand = sqliteStand()
+  stand = createSqliteFixture()
 })
 afterAll(async () => {
   killChildren()
@@ -107,7 +107,7 @@ afterAll(async () => {
 
 test.each(Object.keys(SUBJECTS))('R6 R50 %s: killed inside its first cycle and inside the one that follows, it goes on where it stood; all of it lands, and nothing twice', async (name) => {
   const clock = new RunClock()
-  const subject = SUBJECTS[name]!({ clock, random: new Stream(1, name) }, clock)
+  const subject = SUBJECTS[name]!({ clock, random: new RandomStream(1, name) }, clock)
   let [left, strike] = [Infinity, (): void => {}]
   await using server = await serve({
     handle: async (request) => {
@@ -127,7 +127,7 @@ test.each(Object.keys(SUBJECTS))('R6 R50 %s: killed inside its first cycle and i
     child.tell(JSON.stringify({ sync, aheadMs: clock.aheadMs }))
     expect((await child.ended).signal).toBe('SIGKILL')
     const { committed, page } = await stand.look(store, async (opened) => {
-      const { version, inflight } = await opened.read({ worker: 'run', sync })
+      const { version, inflight } = await opened.readCheckpoint({ worker: 'run', sync })
       return { committed: version, page: inflight?.page ?? null }
     })
     expect(page).not.toBeNull()
@@ -150,5 +150,5 @@ test.each(Object.keys(SUBJECTS))('R6 R50 %s: killed inside its first cycle and i
   for (const sync of subject.follow) await completed(last, sync)
   await last.kill()
   expect(await subject.differences(store)).toEqual([])
-  expect(await stand.look(store, (opened) => opened.position())).toBe(subject.entries)
+  expect(await stand.look(store, (opened) => opened.headSequence())).toBe(subject.entries)
 })

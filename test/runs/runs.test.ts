@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { Stream } from '../../src/testing/simulation/random.ts'
+import { RandomStream } from '../../src/testing/simulation/random-stream.ts'
 import { serve, type LoggedRequest, type VendorSimulator } from '../../src/testing/simulators/index.ts'
 import { buildPackage, type Build } from '../process/build.ts'
 import { Child, killChildren } from '../process/child.ts'
-import { sqliteStand, type Stand } from '../process/stand.ts'
+import { createSqliteFixture, type ProcessStoreFixture } from '../process/process-store-fixture.ts'
 import { change, differences, fill, RunClock } from './vendor-run.ts'
 import { VENDORS, type Counts, type Cycle } from './vendors.ts'
 
@@ -28,12 +28,12 @@ interface Figures {
 }
 
 let build: Build
-let stand: Stand
+let stand: ProcessStoreFixture
 const table: Figures[] = []
 
 beforeAll(async () => {
   build = await buildPackage()
-  stand = sqliteStand()
+  stand = createSqliteFixture()
 })
 
 afterAll(async () => {
@@ -45,7 +45,7 @@ afterAll(async () => {
 
 test.skipIf(process.platform !== 'linux').each(VENDORS.map((vendor) => [vendor.name, vendor] as const))('%s is copied and followed in few more requests than it needs at least, in bounded memory', async (name, vendor) => {
   const clock = new RunClock()
-  const simulator = vendor.make({ clock, random: new Stream(1, name) })
+  const simulator = vendor.make({ clock, random: new RandomStream(1, name) })
   const ids = fill(vendor, simulator, clock, COUNTS)
   await using server = await serve(simulator)
   const store = await stand.fresh()

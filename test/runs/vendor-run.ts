@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import { openStore } from '../../src/config/open-store.ts'
+import { openStore } from '../../src/stores/open-store.ts'
 import type { Clock } from '../../src/contract/index.ts'
 import type { Fields, VendorSimulator } from '../../src/testing/simulators/index.ts'
 import type { Counts, Vendor } from './vendors.ts'

@@ -1,25 +1,25 @@
 import { describe, expect, test } from 'vitest'
 import type { Route } from '../../src/server/route.ts'
 import { ROUTES, type ServerOptions } from '../../src/server/server.ts'
-import { poison, upsert } from '../../src/testing/store-cases/harness.ts'
+import { makeQuarantined, upsert } from '../../src/testing/store-cases/harness.ts'
 import { openHarness } from '../stores/sqlite-harness.ts'
 import { API_KEY, BODIES, pathOf, WEBHOOK } from './route-samples.ts'
-import { addKey, Stand } from './stand.ts'
+import { addKey, ServerFixture } from './server-fixture.ts'
 
 const ALL_SCOPES = ['changes:read', '*:read', 'things:read', 'sync:read', 'sync:write', 'admin']
 const CANARY = 'canary'
 
 class World {
-  readonly stand: Stand
-  private constructor(stand: Stand) {
+  readonly stand: ServerFixture
+  private constructor(stand: ServerFixture) {
     this.stand = stand
   }
 
   /** Two tenants; the first has something of everything that a route can show or change. */
   static async open(options: Partial<ServerOptions> = { host: '0.0.0.0' }): Promise<World> {
-    const stand = await Stand.open(openHarness, options)
+    const stand = await ServerFixture.open(openHarness, options)
     await (await stand.driver()).cycle([upsert('b', { text: CANARY })])
-    await stand.store.putWebhook({ ...WEBHOOK, url: `${WEBHOOK.url}${CANARY}` }, { position: 0, floor: 0 })
+    await stand.store.putWebhook({ ...WEBHOOK, url: `${WEBHOOK.url}${CANARY}` }, { sequence: 0, floor: 0 })
     await stand.store.addApiKey(API_KEY)
     return new World(stand)
   }
@@ -37,7 +37,7 @@ class World {
   /** Everything that a route could have changed. */
   async state(): Promise<string> {
     const { store } = this.stand
-    return JSON.stringify([await store.webhooks(), await store.read({ worker: 'crm', sync: 'delta' }), await store.position(), await store.apiKeys()])
+    return JSON.stringify([await store.webhooks(), await store.readCheckpoint({ worker: 'crm', sync: 'delta' }), await store.headSequence(), await store.apiKeys()])
   }
 }
 
@@ -48,7 +48,7 @@ describe('Z43 every route', () => {
   test('shows the content of records only to a key that may read their database, quarantined or landed', async () => {
     const world = await World.open()
     const driver = await world.stand.driver('other')
-    await driver.cycle([], { quarantined: [poison(`key-${CANARY}`, { message: `not a ${CANARY}`, text: `{"text":"${CANARY}"}` })] })
+    await driver.cycle([], { quarantined: [makeQuarantined(`key-${CANARY}`, { message: `not a ${CANARY}`, text: `{"text":"${CANARY}"}` })] })
     const readers = new Map([['changes:read', ['listChanges', 'consoleChanges']], ['things:read', null], ['*:read', null], ['admin', null]])
     const leaks: string[] = []
     for (const scope of [...ALL_SCOPES, 'others:read']) {

@@ -1,18 +1,18 @@
 import { describe, expect, test } from 'vitest'
 import { SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
-import { addKey, Stand, type Answer, type Body, type OpenHarness } from './stand.ts'
+import { addKey, ServerFixture, type Answer, type Body, type OpenHarness } from './server-fixture.ts'
 
 const CHECKPOINT = '/agents/v1/sync-state/checkpoint'
 const LAG = '/agents/v1/sync-state/lag'
 
 export function describeConsumers(name: string, open: OpenHarness): void {
   describe(`AX9 consumers on ${name}`, () => {
-    async function filled(): Promise<Stand> {
-      const stand = await Stand.open(open)
+    async function filled(): Promise<ServerFixture> {
+      const stand = await ServerFixture.open(open)
       await (await stand.driver()).cycle([upsert('a', { n: 1 }), upsert('b', { n: 2 }, { database: 'people' }), upsert('c', { n: 3 })])
       return stand
     }
-    const put = (stand: Stand, body: Body, key = stand.key): Promise<Answer> => stand.post(CHECKPOINT, { key, body: JSON.stringify(body), headers: { 'content-type': 'application/json' } })
+    const put = (stand: ServerFixture, body: Body, key = stand.key): Promise<Answer> => stand.post(CHECKPOINT, { key, body: JSON.stringify(body), headers: { 'content-type': 'application/json' } })
 
     test('a place that was told is given back, and can be told anew and forgotten', async () => {
       const stand = await filled()
@@ -46,7 +46,7 @@ export function describeConsumers(name: string, open: OpenHarness): void {
       await put(stand, { integrationKey: 'future', updatedSince: '2099-01-01T00:00:00Z' })
       const lags = async (): Promise<unknown[]> => (await stand.get(LAG)).body.data.map(({ integrationKey, behind, status }: Body) => [integrationKey, behind, status])
       expect(await lags()).toEqual([['future', 0, 'healthy'], ['people', 0, 'healthy'], ['start', 3, 'healthy'], ['whole', 0, 'healthy']])
-      await (await SyncDriver.take(stand.store, { sync: 'later' })).cycle([upsert('d', { n: 4 })])
+      await (await SyncDriver.acquire(stand.store, { sync: 'later' })).cycle([upsert('d', { n: 4 })])
       await stands(310_000)
       expect(await lags()).toEqual([['future', 1, 'warning'], ['people', 1, 'healthy'], ['start', 4, 'warning'], ['whole', 1, 'warning']])
       await stands(1_810_000)

@@ -2,13 +2,13 @@ import { expect, test } from 'vitest'
 import { createServer } from '../../src/server/server.ts'
 import { upsert } from '../../src/testing/store-cases/harness.ts'
 import { openHarness } from '../stores/sqlite-harness.ts'
-import { Stand } from './stand.ts'
+import { ServerFixture } from './server-fixture.ts'
 
 const APP = 'https://app.example.com'
 const ASK = { 'access-control-request-method': 'GET', 'access-control-request-headers': 'authorization' }
 
-async function open(corsOrigins?: readonly string[]): Promise<Stand> {
-  const stand = await Stand.open(openHarness, corsOrigins === undefined ? {} : { corsOrigins })
+async function open(corsOrigins?: readonly string[]): Promise<ServerFixture> {
+  const stand = await ServerFixture.open(openHarness, corsOrigins === undefined ? {} : { corsOrigins })
   await (await stand.driver()).cycle(Array.from({ length: 60 }, (_, n) => upsert(`k${n}`, { text: 'x'.repeat(100) })))
   return stand
 }

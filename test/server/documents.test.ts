@@ -6,7 +6,7 @@ import { ROUTES } from '../../src/server/server.ts'
 import { remove, SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
 import { openHarness } from '../stores/sqlite-harness.ts'
 import { renderHttp } from './render-http.ts'
-import { Stand } from './stand.ts'
+import { ServerFixture } from './server-fixture.ts'
 
 interface Change {
   readonly resourceId: string
@@ -30,7 +30,7 @@ test('A31 the consumer of the guide keeps a copy, through a crash and through de
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   writeFileSync(join(folder, 'consumer.ts'), code!)
   const { catchUp } = await createJiti(import.meta.url).import<{ catchUp: CatchUp }>(join(folder, 'consumer.ts'))
-  const stand = await Stand.open(openHarness)
+  const stand = await ServerFixture.open(openHarness)
   const driver = await stand.driver()
   await driver.cycle(Array.from({ length: 450 }, (_, n) => upsert(`k${String(n).padStart(3, '0')}`, { n })))
   const copy = new Map<string, unknown>()
@@ -46,7 +46,7 @@ test('A31 the consumer of the guide keeps a copy, through a crash and through de
   }
   await expect(catchUp(stand.url, stand.key, stands, save)).rejects.toThrow('the consumer died')
   await catchUp(stand.url, stand.key, stands, save)
-  await (await SyncDriver.take(stand.store, { sync: 'later' })).cycle([remove('k007'), upsert('k008', { n: 88 })])
+  await (await SyncDriver.acquire(stand.store, { sync: 'later' })).cycle([remove('k007'), upsert('k008', { n: 88 })])
   await catchUp(stand.url, stand.key, stands, save)
   const rows = await stand.store.rows({ database: 'things', limit: 1_000 })
   expect([...copy].toSorted(([a], [b]) => (a < b ? -1 : 1))).toEqual(rows.map(({ key, text }) => [key, JSON.parse(text)]))

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { remove, START, SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
-import { addKey, Stand, type Answer, type Body, type OpenHarness } from './stand.ts'
+import { addKey, ServerFixture, type Answer, type Body, type OpenHarness } from './server-fixture.ts'
 
 const LIST = '/agents/v1/things'
 const CHANGES = '/agents/v1/changes'
@@ -21,7 +21,7 @@ export function describeFeed(name: string, open: OpenHarness): void {
     test('A4 A19 with a cursor or a time it lists what changed', async () => {
       const stand = await filled(open, 3)
       const first = await stand.get(LIST)
-      const driver = await SyncDriver.take(stand.store, { sync: 'later' })
+      const driver = await SyncDriver.acquire(stand.store, { sync: 'later' })
       await driver.cycle([upsert('k1', { n: 10 })])
       const byCursor = await stand.get(`${LIST}?cursor=${first.body.page.nextCursor}`)
       expect([byCursor.body.page.syncMode, ids(byCursor)]).toEqual(['incremental', ['k1']])
@@ -30,7 +30,7 @@ export function describeFeed(name: string, open: OpenHarness): void {
     })
 
     test('A9 AX4 items come by time and then by type and key, across pages, in lists and in changes', async () => {
-      const stand = await Stand.open(open)
+      const stand = await ServerFixture.open(open)
       const driver = await stand.driver()
       for (let n = 0; n < 4; n++) await driver.cycle(['d', 'a', 'c', 'b'].map((key) => upsert(key + (n % 2), { n }, { database: key < 'c' ? 'things' : 'people' })))
       const changes = await follow(stand, `${CHANGES}?limit=3`)
@@ -43,7 +43,7 @@ export function describeFeed(name: string, open: OpenHarness): void {
 
     test('A10 AD1 a row that changes while a reader pages hides no other, and comes again', async () => {
       const stand = await filled(open, 6)
-      const driver = await SyncDriver.take(stand.store, { sync: 'later' })
+      const driver = await SyncDriver.acquire(stand.store, { sync: 'later' })
       const seen: string[] = []
       let cursor = ''
       for (let page = 0, more = true; more; page++) {
@@ -60,7 +60,7 @@ export function describeFeed(name: string, open: OpenHarness): void {
       const stand = await filled(open, 4)
       const last = await stand.get(`${LIST}?limit=4`)
       expect(last.body.page).toMatchObject({ hasMore: false, syncMode: 'full' })
-      const driver = await SyncDriver.take(stand.store, { sync: 'later' })
+      const driver = await SyncDriver.acquire(stand.store, { sync: 'later' })
       await driver.cycle([upsert('k9', { n: 9 })])
       const next = await stand.get(`${LIST}?cursor=${last.body.page.nextCursor}`)
       expect(ids(next)).toEqual(['k9'])
@@ -71,7 +71,7 @@ export function describeFeed(name: string, open: OpenHarness): void {
     })
 
     test('AD2 an empty store already gives a cursor, and nothing that comes later is missed', async () => {
-      const stand = await Stand.open(open)
+      const stand = await ServerFixture.open(open)
       const { body } = await stand.get(CHANGES)
       await (await stand.driver()).cycle([upsert('a', { n: 1 })])
       expect((await stand.get(`${CHANGES}?cursor=${body.page.nextCursor}`)).body.data).toHaveLength(1)
@@ -79,14 +79,14 @@ export function describeFeed(name: string, open: OpenHarness): void {
 
     test('A15 a list leaves out what was deleted; one row is 404 then', async () => {
       const stand = await filled(open, 3)
-      await (await SyncDriver.take(stand.store, { sync: 'later' })).cycle([remove('k1')])
+      await (await SyncDriver.acquire(stand.store, { sync: 'later' })).cycle([remove('k1')])
       expect(ids(await stand.get(LIST))).toEqual(['k0', 'k2'])
       expect((await stand.get(`${LIST}/k1`)).status).toBe(404)
       expect((await stand.get(`${LIST}/k2`)).body).toMatchObject({ data: { id: 'k2', record: { n: 2 } } })
     })
 
     test('a row is found by any key, its numbers survive, and its tag spares the way', async () => {
-      const stand = await Stand.open(open)
+      const stand = await ServerFixture.open(open)
       const key = 'a/b?c=ü%20 😀'
       await (await stand.driver()).cycle([upsert(key, '{"n":12345678901234567890,"__proto__":{"x":1}}')])
       const { headers, text } = await stand.get(`${LIST}/${encodeURIComponent(key)}`)
@@ -97,7 +97,7 @@ export function describeFeed(name: string, open: OpenHarness): void {
     })
 
     test('AX10 fields shows the members asked for, in lists and in changes', async () => {
-      const stand = await Stand.open(open)
+      const stand = await ServerFixture.open(open)
       await (await stand.driver()).cycle([upsert('a', { name: 'A', age: 3, city: 'X' })])
       expect((await stand.get(`${LIST}?fields=name,age`)).body.data[0].record).toEqual({ name: 'A', age: 3 })
       expect((await stand.get(`${CHANGES}?fields=city`)).body.data[0].snapshot).toEqual({ city: 'X' })
@@ -105,7 +105,7 @@ export function describeFeed(name: string, open: OpenHarness): void {
 
     // ── changes ──────────────────────────────────────────────────────────────────────────────────────────────────────
     test('A2 A13 A14 A20 A21 A22 AD5 every change is told: created, updated twice, deleted', async () => {
-      const stand = await Stand.open(open)
+      const stand = await ServerFixture.open(open)
       const driver = await stand.driver()
       for (const landing of [upsert('a', { n: 1 }), upsert('a', { n: 2 }), upsert('a', { n: 3 }), remove('a')]) await driver.cycle([landing])
       const { body } = await stand.get(`${CHANGES}?types=things`)
@@ -115,7 +115,7 @@ export function describeFeed(name: string, open: OpenHarness): void {
     })
 
     test('A12 T10 F13 F14 AD3 changes of one moment have different times; each has a name of its own', async () => {
-      const stand = await Stand.open(open)
+      const stand = await ServerFixture.open(open)
       const driver = await stand.driver()
       for (let n = 0; n < 20; n++) await driver.cycle([upsert('a', { n })], { at: START })
       const { data } = (await stand.get(CHANGES)).body
@@ -135,7 +135,7 @@ export function describeFeed(name: string, open: OpenHarness): void {
     })
 
     test('A6 XF6 AX6 a time is inclusive, may have an offset, and is RFC 3339 to the letter', async () => {
-      const stand = await Stand.open(open)
+      const stand = await ServerFixture.open(open)
       const driver = await stand.driver()
       for (let n = 0; n < 3; n++) await driver.cycle([upsert(`k${n}`, { n })], { at: START + n * 1_000 })
       const since = async (time: string): Promise<unknown> => (await stand.get(`${CHANGES}?updatedSince=${encodeURIComponent(time)}`)).body.data?.map(({ resourceId }: Body) => resourceId)
@@ -170,7 +170,7 @@ export function describeFeed(name: string, open: OpenHarness): void {
       const apply = (items: readonly Body[]): void => items.forEach(({ resourceId, action, snapshot }) => void (action === 'deleted' ? replica.delete(resourceId) : replica.set(resourceId, snapshot)))
       const first = await stand.get(`${CHANGES}?limit=4`)
       apply(first.body.data)
-      const driver = await SyncDriver.take(stand.store, { sync: 'later' })
+      const driver = await SyncDriver.acquire(stand.store, { sync: 'later' })
       await driver.cycle([remove('k1'), upsert('k2', { n: 20 })])
       await driver.cycle([remove('k5'), upsert('k7', { n: 7 })])
       apply(await follow(stand, `${CHANGES}?limit=2`, first.body.page.nextCursor))
@@ -183,7 +183,7 @@ export function describeFeed(name: string, open: OpenHarness): void {
     })
 
     test('AX3 a cursor for more types than it can carry is taken with the same types, and refused without them or with others', async () => {
-      const stand = await Stand.open(open)
+      const stand = await ServerFixture.open(open)
       const driver = await stand.driver()
       const names = Array.from({ length: 120 }, (_, n) => `a_database_with_a_long_name_${n}`)
       await driver.cycle(names.map((database, n) => upsert(`k${n}`, { n }, { database })))
@@ -206,7 +206,7 @@ export function describeFeed(name: string, open: OpenHarness): void {
     })
 
     test('A14 A21 AX3 a row is called by the singular of its database, or as declared, and `types` takes both names', async () => {
-      const stand = await Stand.open(open, { resourceTypes: { people: 'person' } })
+      const stand = await ServerFixture.open(open, { resourceTypes: { people: 'person' } })
       const driver = await stand.driver()
       await driver.cycle(['entries', 'addresses', 'products', 'company', 'people', 'statuses', 'status'].map((database) => upsert('k', {}, { database })))
       for (const [type, database] of [['entry', 'entries'], ['address', 'addresses'], ['product', 'products'], ['company', 'company'], ['person', 'people'], ['status', 'status']]) {
@@ -218,7 +218,7 @@ export function describeFeed(name: string, open: OpenHarness): void {
     })
 
     test('A page is bounded in bytes: it is short, says that there is more, and the walk sees every row once', async () => {
-      const stand = await Stand.open(open)
+      const stand = await ServerFixture.open(open)
       const driver = await stand.driver()
       const text = 'x'.repeat(3 * 1024 * 1024)
       for (let n = 0; n < 8; n++) await driver.cycle([upsert(`k${n}`, { text })])
@@ -236,7 +236,7 @@ export function describeFeed(name: string, open: OpenHarness): void {
     })
 
     test('a parameter that does not exist is refused by name, and so is a NUL character, wherever it stands', async () => {
-      const stand = await Stand.open(open)
+      const stand = await ServerFixture.open(open)
       const driver = await stand.driver()
       await driver.cycle([upsert('k', {})])
       const misspelt = await stand.get(`${CHANGES}?tpyes=things`)
@@ -250,7 +250,7 @@ export function describeFeed(name: string, open: OpenHarness): void {
     })
 
     test('AX3 XF3 a cursor keeps its types: absent or the same will do, others are refused; unknown ones are told which there are', async () => {
-      const stand = await Stand.open(open)
+      const stand = await ServerFixture.open(open)
       const driver = await stand.driver()
       for (let n = 0; n < 6; n++) await driver.cycle([upsert(`k${n}`, { n }, { database: ['things', 'people', 'orders'][n % 3]! })])
       const { body } = await stand.get(`${CHANGES}?types=things,people&limit=1`)
@@ -293,14 +293,14 @@ export function describeFeed(name: string, open: OpenHarness): void {
         const spared = await stand.get(at, { headers: { 'if-none-match': head.headers.get('etag')! } })
         expect([spared.status, spared.text, spared.headers.get('cache-control')]).toEqual([304, '', 'no-store'])
       }
-      expect(await stand.store.position()).toBe(3)
+      expect(await stand.store.headSequence()).toBe(3)
     })
 
     test('a long poll waits for the next change and no longer', async () => {
       const stand = await filled(open, 1)
       const { body } = await stand.get(CHANGES)
       const waiting = stand.get(`${CHANGES}?wait=30&cursor=${body.page.nextCursor}`)
-      await (await SyncDriver.take(stand.store, { sync: 'later' })).cycle([upsert('new', {})])
+      await (await SyncDriver.acquire(stand.store, { sync: 'later' })).cycle([upsert('new', {})])
       expect((await waiting).body.data.map(({ resourceId }: Body) => resourceId)).toEqual(['new'])
       const empty = await stand.get(`${CHANGES}?wait=1&cursor=${(await waiting).body.page.nextCursor}`)
       expect([empty.status, empty.body.data]).toEqual([200, []])
@@ -313,12 +313,12 @@ export function describeFeed(name: string, open: OpenHarness): void {
       const heard = await first.take(2)
       expect(heard.map(({ data }) => data.resourceId)).toEqual(['k0', 'k1'])
       first.close()
-      await (await SyncDriver.take(stand.store, { sync: 'later' })).cycle([remove('k0')])
+      await (await SyncDriver.acquire(stand.store, { sync: 'later' })).cycle([remove('k0')])
       const second = await Stream.open(stand, `${CHANGES}?updatedSince=1970-01-01T00:00:00Z`, { 'last-event-id': heard[1]!.id })
       expect((await second.take(2)).map(({ data }) => [data.resourceId, data.action])).toEqual([['k2', 'created'], ['k0', 'deleted']])
       const cursor = (await stand.get(`${CHANGES}?cursor=${heard[1]!.id}`)).body.data
       expect(cursor).toHaveLength(2)
-      const driver = await SyncDriver.take(stand.store, { sync: 'live' })
+      const driver = await SyncDriver.acquire(stand.store, { sync: 'live' })
       await driver.cycle([upsert('live', { n: 1 })])
       expect((await second.take(1))[0]!.data).toMatchObject({ resourceId: 'live', snapshot: { n: 1 } })
       second.close()
@@ -336,7 +336,7 @@ export function describeFeed(name: string, open: OpenHarness): void {
       }
       const head = await stand.get(LIST, { method: 'HEAD' })
       expect([head.status, head.text]).toEqual([200, ''])
-      expect(await stand.store.position()).toBe(2)
+      expect(await stand.store.headSequence()).toBe(2)
     })
 
     // ── cursors ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -375,14 +375,14 @@ export function describeFeed(name: string, open: OpenHarness): void {
       for (const path of ['/api/syncs', '/api/cycles', '/api/databases', '/api/quarantine']) expect((await stand.get(path, { key })).body.data).toEqual([])
       expect((await stand.post('/api/syncs/crm/delta/pause', { key })).status).toBe(404)
       expect((await stand.get('/agents/v1/capabilities', { key })).body).toMatchObject({ tenant: 'acme', databases: [] })
-      expect(await stand.store.read({ worker: 'crm', sync: 'delta' })).toMatchObject({ paused: false })
-      await (await SyncDriver.take(other)).cycle([upsert('theirs', {})])
+      expect(await stand.store.readCheckpoint({ worker: 'crm', sync: 'delta' })).toMatchObject({ paused: false })
+      await (await SyncDriver.acquire(other)).cycle([upsert('theirs', {})])
       expect((await stand.get(CHANGES, { key })).body.data.map(({ resourceId }: Body) => resourceId)).toEqual(['theirs'])
       expect((await stand.get(`${LIST}/theirs`)).status).toBe(404)
     })
 
     test('Z26 F16 a cursor of one endpoint is refused by another, which says where it belongs', async () => {
-      const stand = await Stand.open(open)
+      const stand = await ServerFixture.open(open)
       await (await stand.driver()).cycle([upsert('a', {}), upsert('b', {}, { database: 'people' })])
       const [list, changes] = [(await stand.get(LIST)).body.page.nextCursor, (await stand.get(CHANGES)).body.page.nextCursor]
       for (const [path, cursor, where] of [[CHANGES, list, 'things'], [LIST, changes, 'changes'], ['/agents/v1/people', list, 'things']] as const) {
@@ -410,7 +410,7 @@ export function describeFeed(name: string, open: OpenHarness): void {
 
     test('XE13 Z27 a cursor behind the compacted log is refused; one above it, a list and a newcomer go on', async () => {
       const stand = await filled(open, 4)
-      const driver = await SyncDriver.take(stand.store, { sync: 'later' })
+      const driver = await SyncDriver.acquire(stand.store, { sync: 'later' })
       const [behind, list] = [(await stand.get(`${CHANGES}?limit=2`)).body.page.nextCursor, (await stand.get(`${LIST}?limit=2`)).body.page.nextCursor]
       const { updatedAt } = (await stand.get(CHANGES)).body.data[0]
       await driver.cycle([remove('k0'), upsert('k1', { n: 11 })])
@@ -438,7 +438,7 @@ export function describeFeed(name: string, open: OpenHarness): void {
       const list = (await stand.get(LIST)).body.page.nextCursor
       const secret = await stand.store.cursorSecrets(NO_OFFER)
       // The backup: the same store, with the same secrets, as it was two changes earlier.
-      const restored = await Stand.open(open)
+      const restored = await ServerFixture.open(open)
       await restored.store.cursorSecrets({ ...NO_OFFER, ...secret[0]! })
       const driver = await restored.driver()
       await driver.cycle([upsert('k0', { n: 0 }), upsert('k1', { n: 1 })])
@@ -458,7 +458,7 @@ export function describeFeed(name: string, open: OpenHarness): void {
       const stand = await filled(open, 3)
       const { nextCursor } = (await stand.get(`${CHANGES}?limit=1`)).body.page
       const now = Date.now()
-      await stand.store.cursorSecrets({ secret: 'ab'.repeat(32), createdAt: now + 31 * 86_400_000, renewMs: 30 * 86_400_000, keepMs: 8 * 86_400_000 })
+      await stand.store.cursorSecrets({ secret: 'ab'.repeat(32), createdAt: now + 31 * 86_400_000, rotateAfterMs: 30 * 86_400_000, retainMs: 8 * 86_400_000 })
       expect((await stand.get(`${CHANGES}?cursor=${nextCursor}`)).status).toBe(200)
       stand.shift.ms = 3_600_000
       const renewed = (await stand.get(`${CHANGES}?limit=1`)).body.page.nextCursor
@@ -467,7 +467,7 @@ export function describeFeed(name: string, open: OpenHarness): void {
     })
 
     test('AD4 a type that is rare in a long log is found in short pages that say there is more', async () => {
-      const stand = await Stand.open(open)
+      const stand = await ServerFixture.open(open)
       const driver = await stand.driver()
       await driver.cycle([upsert('first', {}, { database: 'rare' }), ...Array.from({ length: 3_000 }, (_, n) => upsert(`k${n}`, { n }))])
       await driver.cycle([upsert('last', {}, { database: 'rare' })])
@@ -477,11 +477,11 @@ export function describeFeed(name: string, open: OpenHarness): void {
   })
 }
 
-const NO_OFFER = { secret: 'cd'.repeat(32), createdAt: START, renewMs: 1e12, keepMs: 1e12 }
+const NO_OFFER = { secret: 'cd'.repeat(32), createdAt: START, rotateAfterMs: 1e12, retainMs: 1e12 }
 
 /** With k0 to k(n−1), each a commit of its own. */
-async function filled(open: OpenHarness, count: number): Promise<Stand> {
-  const stand = await Stand.open(open)
+async function filled(open: OpenHarness, count: number): Promise<ServerFixture> {
+  const stand = await ServerFixture.open(open)
   const driver = await stand.driver()
   for (let n = 0; n < count; n++) await driver.cycle([upsert(`k${n}`, { n })])
   await driver.release()
@@ -493,7 +493,7 @@ function ids({ body }: Answer): string[] {
 }
 
 /** Every item from here to the end. */
-export async function follow(stand: Stand, path: string, from?: string): Promise<Body[]> {
+export async function follow(stand: ServerFixture, path: string, from?: string): Promise<Body[]> {
   const items: Body[] = []
   for (let cursor = from, more = true; more;) {
     const { status, body, text } = await stand.get(cursor === undefined ? path : `${path}&cursor=${cursor}`)
@@ -522,7 +522,7 @@ export class Stream {
     this.#events = this.#read(response)
   }
 
-  static async open(stand: Stand, path: string, headers: Record<string, string> = {}, key = stand.key): Promise<Stream> {
+  static async open(stand: ServerFixture, path: string, headers: Record<string, string> = {}, key = stand.key): Promise<Stream> {
     const abort = new AbortController()
     const response = await fetch(`${stand.url}${path}`, { headers: { authorization: `Bearer ${key}`, accept: 'text/event-stream', ...headers }, signal: abort.signal })
     expect([response.status, response.headers.get('content-type'), response.headers.get('cache-control')]).toEqual([200, 'text/event-stream; charset=utf-8', 'no-store'])

@@ -3,12 +3,12 @@ import { systemClock } from '../../src/platform/clock.ts'
 import { systemRandom } from '../../src/platform/random.ts'
 import { createServer } from '../../src/server/server.ts'
 import { upsert } from '../../src/testing/store-cases/harness.ts'
-import { addKey, Stand, toNextMinute, type OpenHarness } from './stand.ts'
+import { addKey, ServerFixture, toNextMinute, type OpenHarness } from './server-fixture.ts'
 
 export function describeFleet(name: string, open: OpenHarness): void {
   describe(`several servers on one ${name}`, () => {
     test('Z43 XF18 share the limit of a key, and not those of others', async () => {
-      const stand = await Stand.open(open)
+      const stand = await ServerFixture.open(open)
       stand.shift.ms = toNextMinute()
       await (await stand.driver()).cycle([upsert('a', { n: 1 })])
       const quiet = { debug() {}, info() {}, warn() {}, error() {} }

@@ -4,9 +4,9 @@ import { HTTP_ERRORS } from '../../src/server/http-error.ts'
 import type { Route } from '../../src/server/route.ts'
 import { createServer, ROUTES } from '../../src/server/server.ts'
 import { openSqliteStore } from '../../src/stores/sqlite/store.ts'
-import { chance, SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
+import { seededRandom, SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
 import { WEBHOOK } from './route-samples.ts'
-import { addKey } from './stand.ts'
+import { addKey } from './server-fixture.ts'
 
 const REQUESTS = Number(process.env['TIDEMARK_FUZZ_REQUESTS'] ?? 6_000)
 const SEED = Number(process.env['TIDEMARK_FUZZ_SEED'] ?? 1)
@@ -14,7 +14,7 @@ const CANARY = 'canary-of-another-tenant'
 const DOCUMENTED = new Set<number>([200, 202, 302, 304, ...Object.values(HTTP_ERRORS).map(({ status }) => status).filter((status) => status < 500)])
 
 test(`XF2 XF14 A23 ${REQUESTS} hostile requests meet only documented answers, and none from another tenant (seed ${SEED})`, { timeout: 1_800_000 }, async () => {
-  const random = chance(SEED)
+  const random = seededRandom(SEED)
   const pick = <T>(items: readonly T[]): T => items[Math.floor(random() * items.length)]!
   const store = await openSqliteStore({ file: ':memory:' })
   let now = Date.now()
@@ -27,11 +27,11 @@ test(`XF2 XF14 A23 ${REQUESTS} hostile requests meet only documented answers, an
   }
   const { app, close } = createServer({ store, ports, version: '0.0.0' })
   await app.ready()
-  const driver = await SyncDriver.take(store)
+  const driver = await SyncDriver.acquire(store)
   for (let n = 0; n < 20; n++) await driver.cycle([upsert(`k${n}`, { n, text: '\u001b[31m\n' }), upsert(`k${n}`, { n }, { database: 'people' })])
   const other = store.forTenant('acme')
-  await (await SyncDriver.take(other)).cycle([upsert(CANARY, { secret: CANARY })])
-  await store.putWebhook({ ...WEBHOOK, allow: [] }, { position: 0, floor: 0 })
+  await (await SyncDriver.acquire(other)).cycle([upsert(CANARY, { secret: CANARY })])
+  await store.putWebhook({ ...WEBHOOK, allow: [] }, { sequence: 0, floor: 0 })
   const keys = [await addKey(store, ['*:read']), await addKey(store, ['admin']), await addKey(store, ['things:read']), await addKey(store, [])]
   const cursors: string[] = ['x']
   const foreign = JSON.parse((await app.inject({ url: '/agents/v1/changes', headers: { authorization: `Bearer ${await addKey(other, ['*:read'])}` } })).body).page.nextCursor as string

@@ -3,10 +3,10 @@ import { expect, test } from 'vitest'
 import { parseApiKey } from '../../src/server/api-key.ts'
 import { SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
 import { openHarness } from '../stores/sqlite-harness.ts'
-import { addKey, Stand, type Body } from './stand.ts'
+import { addKey, ServerFixture, type Body } from './server-fixture.ts'
 
 /** With these headers and no others. */
-function ask(stand: Stand, path: string, headers: Record<string, string>): Promise<{ status: number; headers: Record<string, unknown>; body: Body }> {
+function ask(stand: ServerFixture, path: string, headers: Record<string, string>): Promise<{ status: number; headers: Record<string, unknown>; body: Body }> {
   return new Promise((resolve, reject) => {
     request(`${stand.url}${path}`, { headers }, (response) => {
       let text = ''
@@ -16,7 +16,7 @@ function ask(stand: Stand, path: string, headers: Record<string, string>): Promi
 }
 
 test('AD4 a page from memory says what the page itself said, to the same callers and no others', async () => {
-  const stand = await Stand.open(openHarness)
+  const stand = await ServerFixture.open(openHarness)
   await (await stand.driver()).cycle(Array.from({ length: 10 }, (_, n) => upsert(`k${n}`, { n })))
   const known = { authorization: `Bearer ${stand.key}` }
   // The first page is never kept: a compacted log must not be begun again with old cursors.
@@ -45,13 +45,13 @@ test('AD4 a page from memory says what the page itself said, to the same callers
   for (let n = 0; n < 4; n++) statuses.push((await ask(stand, path, { authorization: `Bearer ${poor}` })).status)
   expect(statuses.slice(0, 2)).toEqual([200, 200])
   expect(statuses).toContain(429)
-  await stand.store.endApiKey(parseApiKey(stand.key)!.id, Date.now(), { actor: 'test', at: 0 })
+  await stand.store.revokeApiKey(parseApiKey(stand.key)!.id, Date.now(), { actor: 'test', at: 0 })
   stand.shift.ms = 1_001
   expect((await ask(stand, path, known)).status).toBe(401)
 })
 
 test('AD4 a page from memory is packed once, as each caller wants it, and stays what it is', async () => {
-  const stand = await Stand.open(openHarness)
+  const stand = await ServerFixture.open(openHarness)
   await (await stand.driver()).cycle(Array.from({ length: 60 }, (_, n) => upsert(`k${n}`, { n, text: 'über'.repeat(30) })))
   const { page } = (await stand.get('/agents/v1/changes?limit=20')).body
   const path = `/agents/v1/changes?limit=20&cursor=${page.nextCursor}`
@@ -72,13 +72,13 @@ test('AD4 a page from memory is packed once, as each caller wants it, and stays 
 })
 
 test('AD4 a page that may still grow is not kept', async () => {
-  const stand = await Stand.open(openHarness)
+  const stand = await ServerFixture.open(openHarness)
   const driver = await stand.driver()
   await driver.cycle([upsert('a', {})])
   const known = { authorization: `Bearer ${stand.key}` }
   expect((await ask(stand, '/agents/v1/changes?limit=1', known)).body.page.hasMore).toBe(false)
   expect((await ask(stand, '/agents/v1/changes?limit=5', known)).body.data).toHaveLength(1)
-  await (await SyncDriver.take(stand.store, { sync: 'later' })).cycle([upsert('b', {})])
+  await (await SyncDriver.acquire(stand.store, { sync: 'later' })).cycle([upsert('b', {})])
   expect((await ask(stand, '/agents/v1/changes?limit=1', known)).body.page.hasMore).toBe(true)
   expect((await ask(stand, '/agents/v1/changes?limit=5', known)).body.data).toHaveLength(2)
 })

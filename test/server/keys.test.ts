@@ -8,10 +8,10 @@ import { SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
 import { openHarness } from '../stores/sqlite-harness.ts'
 import { Stream } from './feed-cases.ts'
 import { WEBHOOK } from './route-samples.ts'
-import { addKey, Stand, toNextMinute, type Answer } from './stand.ts'
+import { addKey, ServerFixture, toNextMinute, type Answer } from './server-fixture.ts'
 
-async function filled(options: Parameters<typeof Stand.open>[1] = {}): Promise<Stand> {
-  const stand = await Stand.open(openHarness, options)
+async function filled(options: Parameters<typeof ServerFixture.open>[1] = {}): Promise<ServerFixture> {
+  const stand = await ServerFixture.open(openHarness, options)
   await (await stand.driver()).cycle([upsert('a', { n: 1 }), upsert('b', { n: 2 }, { database: 'people' })])
   return stand
 }
@@ -110,10 +110,10 @@ describe('keys', () => {
     const key = await addKey(stand.store, ['*:read'])
     const stream = await Stream.open(stand, '/agents/v1/changes', {}, key)
     await stream.take(2)
-    await stand.store.endApiKey(parseApiKey(key)!.id, Date.now(), { actor: 'test', at: 0 })
+    await stand.store.revokeApiKey(parseApiKey(key)!.id, Date.now(), { actor: 'test', at: 0 })
     stand.shift.ms = 1_001
     expect((await stand.get('/agents/v1/things', { key })).status).toBe(401)
-    await (await SyncDriver.take(stand.store, { sync: 'later' })).cycle([upsert('c', {})])
+    await (await SyncDriver.acquire(stand.store, { sync: 'later' })).cycle([upsert('c', {})])
     expect((await stream.next()).value).toMatchObject({ event: 'error', data: { error: 'UNAUTHORIZED' } })
     expect((await stream.next()).done).toBe(true)
   })
@@ -126,7 +126,7 @@ describe('keys', () => {
 
   test('Z43 a database called sync is not read by who may see the syncs', async () => {
     const stand = await filled()
-    await (await SyncDriver.take(stand.store, { sync: 'later' })).cycle([upsert('x', {}, { database: 'sync' })])
+    await (await SyncDriver.acquire(stand.store, { sync: 'later' })).cycle([upsert('x', {}, { database: 'sync' })])
     const status = async (...scopes: string[]): Promise<number> => (await stand.get('/agents/v1/sync/x', { key: await addKey(stand.store, scopes) })).status
     expect([await status('sync:read'), await status('sync:write'), await status('*:read'), await status('admin')]).toEqual([403, 403, 200, 200])
   })
@@ -238,12 +238,12 @@ describe('the server', () => {
 
   test('AX10 metrics tell how the webhooks are, without naming one', async () => {
     const stand = await filled()
-    const place = (position: number): { position: number; floor: number } => ({ position, floor: 0 })
+    const place = (sequence: number): { sequence: number; floor: number } => ({ sequence, floor: 0 })
     for (const [id, position] of [['wh_1', 2], ['wh_2', 1], ['wh_3', 0]] as const) await stand.store.putWebhook({ ...WEBHOOK, id }, place(position))
     const claim = (await stand.store.claimWebhook('wh_2', { holder: 'h', ttlMs: 60_000, at: Date.now() }))!
     const delivery = { messageId: 'm', database: 'things', key: 'a', body: '', attempts: 1, firstAt: 1, nextAt: 1, lastStatus: null, lastAnswer: null }
-    await stand.store.noteDeliveries(claim, { standing: { ...claim.webhook, streak: 3 }, delivered: [], kept: [{ ...delivery, sequence: 1, dead: false }, { ...delivery, sequence: 2, dead: true }] })
-    await stand.store.switchWebhook('wh_3', 'enough', { actor: 'test', at: 0 })
+    await stand.store.recordDeliveries(claim, { progress: { ...claim.webhook, failureStreak: 3 }, delivered: [], undelivered: [{ ...delivery, sequence: 1, dead: false }, { ...delivery, sequence: 2, dead: true }] })
+    await stand.store.setWebhookDisabled('wh_3', 'enough', { actor: 'test', at: 0 })
     const { text } = await stand.get('/metrics', { key: null })
     expect(text.split('\n').filter((line) => line.startsWith('tidemark_webhook'))).toEqual([
       'tidemark_webhooks{state="enabled"} 1', 'tidemark_webhooks{state="failing"} 1', 'tidemark_webhooks{state="disabled"} 1',
@@ -253,7 +253,7 @@ describe('the server', () => {
 
   test('large answers are compressed for who asks, and stay what they are', async () => {
     const stand = await filled()
-    await (await SyncDriver.take(stand.store, { sync: 'later' })).cycle(Array.from({ length: 100 }, (_, n) => upsert(`k${n}`, { text: 'x'.repeat(100) })))
+    await (await SyncDriver.acquire(stand.store, { sync: 'later' })).cycle(Array.from({ length: 100 }, (_, n) => upsert(`k${n}`, { text: 'x'.repeat(100) })))
     const plain = await stand.get('/agents/v1/things?limit=200', { headers: { 'accept-encoding': 'identity' } })
     for (const encoding of ['gzip', 'br']) {
       const packed = await stand.get('/agents/v1/things?limit=200', { headers: { 'accept-encoding': encoding } })

@@ -1,19 +1,19 @@
 import { describe, expect, test } from 'vitest'
-import { isFromThisMachine } from '../../src/server/loopback.ts'
+import { isLocalRequest } from '../../src/server/loopback.ts'
 
 describe('a request counts as one of this machine', () => {
   test.each([
     { host: 'localhost:8080' }, { host: '127.0.0.1:8080' }, { host: '[::1]:8080' },
     { host: 'localhost:8080', origin: 'http://localhost:8080', 'sec-fetch-site': 'same-origin' },
   ])('%j: yes', (headers) => {
-    expect(isFromThisMachine(headers)).toBe(true)
+    expect(isLocalRequest(headers)).toBe(true)
   })
 
   test.each([
     'forwarded', 'via', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-real-ip', 'cf-connecting-ip',
     'true-client-ip',
   ])('not through a proxy, which says so with the header %s', (header) => {
-    expect(isFromThisMachine({ host: 'localhost:8080', [header]: '203.0.113.7' })).toBe(false)
+    expect(isLocalRequest({ host: 'localhost:8080', [header]: '203.0.113.7' })).toBe(false)
   })
 
   test.each([
@@ -21,6 +21,6 @@ describe('a request counts as one of this machine', () => {
     { host: 'localhost:8080', origin: 'https://example.com' }, { host: 'localhost:8080', origin: 'http://localhost:9090' },
     { host: 'localhost:8080', 'sec-fetch-site': 'cross-site' }, { host: 'localhost:8080', 'sec-fetch-site': 'same-site' },
   ])('not under another name, nor from the page of another origin: %j', (headers) => {
-    expect(isFromThisMachine(headers)).toBe(false)
+    expect(isLocalRequest(headers)).toBe(false)
   })
 })

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
-import { Worker } from '../../src/config/worker.ts'
+import { Worker } from '../../src/worker/worker.ts'
 import { runCycle } from '../../src/engine/cycle.ts'
 import { systemClock } from '../../src/platform/clock.ts'
 import { systemRandom } from '../../src/platform/random.ts'
-import { syncsOf } from '../../src/runner/declared-sync.ts'
+import { listDeclaredSyncs } from '../../src/runner/declared-sync.ts'
 import { openHarness } from '../stores/sqlite-harness.ts'
-import { addKey, Stand, type Body } from './stand.ts'
+import { addKey, ServerFixture, type Body } from './server-fixture.ts'
 
 const DAY = 24 * 3_600_000
 
@@ -25,7 +25,7 @@ function shop(): Worker {
 
 test('XC32 the API, the console and the metrics name the backfill as soon as the source has forgotten changes, before anything runs', async () => {
   const worker = shop()
-  const stand = await Stand.open(openHarness, { syncs: syncsOf(worker) })
+  const stand = await ServerFixture.open(openHarness, { syncs: listDeclaredSyncs(worker) })
   const key = await addKey(stand.store, ['sync:read'])
   const ports = { clock: systemClock, random: systemRandom, log: { debug() {}, info() {}, warn() {}, error() {} } }
   for (const sync of ['shop-backfill', 'shop']) {

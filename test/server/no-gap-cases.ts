@@ -3,13 +3,13 @@ import { createClient, type ChangesOptions } from '../../src/client/index.ts'
 import type { Clock, Store } from '../../src/contract/index.ts'
 import { systemClock } from '../../src/platform/clock.ts'
 import { systemRandom } from '../../src/platform/random.ts'
-import { chance, remove, SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
+import { seededRandom, remove, SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
 import { Deliverer } from '../../src/webhooks/deliverer.ts'
 import { createSender } from '../../src/webhooks/send.ts'
 import { Receiver } from '../webhooks/receiver.ts'
 import { Stream } from './feed-cases.ts'
 import { WEBHOOK } from './route-samples.ts'
-import { Stand, type Body, type OpenHarness } from './stand.ts'
+import { ServerFixture, type Body, type OpenHarness } from './server-fixture.ts'
 
 const SECONDS = Number(process.env['TIDEMARK_CAMPAIGN_SECONDS'] ?? 4)
 const WRITERS = 4
@@ -18,12 +18,12 @@ const WRITERS = 4
 export function describeNoGap(name: string, open: OpenHarness): void {
   describe(`ten readers on ${name}, while ${WRITERS} writers commit for ${SECONDS} s`, () => {
     test('XF1 XF8 A9 A10 A11 A26 A31 O10 no gap, no reorder: each ends with exactly the current rows', { timeout: SECONDS * 10_000 + 120_000 }, async () => {
-      const stand = await Stand.open(open)
+      const stand = await ServerFixture.open(open)
       await (await stand.driver('first')).cycle([upsert('first', {})])
       const until = Date.now() + SECONDS * 1_000
       let writing = true
       const readers = [byCursor, byCursorWithBreaks, byTime, byStream, byLongPoll, byList, byClient('poll'), byClient('stream'), byWebhook(0), byWebhook(0.2)]
-      const reading = readers.map((read, n) => read(stand, chance(100 + n), () => writing))
+      const reading = readers.map((read, n) => read(stand, seededRandom(100 + n), () => writing))
       try {
         await Promise.all(Array.from({ length: WRITERS }, async (_, n) => write(await stand.harness.reopen(), n, until)))
       } finally {
@@ -33,7 +33,7 @@ export function describeNoGap(name: string, open: OpenHarness): void {
       expect(replicas).toHaveLength(10)
       const rows = (await stand.store.rows({ database: 'things', limit: 1_000_000 })).map(({ key, text }) => [key, JSON.stringify(JSON.parse(text))])
       expect(rows.length).toBeGreaterThan(5)
-      expect(await stand.store.position()).toBeGreaterThan(100)
+      expect(await stand.store.headSequence()).toBeGreaterThan(100)
       for (const [n, replica] of replicas.entries()) expect([...replica].toSorted(([a], [b]) => (a < b ? -1 : 1)), `reader ${n}`).toEqual(rows)
     })
   })
@@ -41,8 +41,8 @@ export function describeNoGap(name: string, open: OpenHarness): void {
 
 /** A sync that puts and removes rows of its own, each commit other than the last. */
 export async function write(store: Store, n: number, until: number): Promise<void> {
-  const random = chance(n + 1)
-  const driver = await SyncDriver.take(store, { sync: `writer-${n}`, mode: n === 0 ? 'replace' : 'incremental' })
+  const random = seededRandom(n + 1)
+  const driver = await SyncDriver.acquire(store, { sync: `writer-${n}`, mode: n === 0 ? 'replace' : 'incremental' })
   // On a machine that is busy with other things: long enough to matter.
   for (let version = 0; Date.now() < until || version < 15; version++) {
     const keys = Array.from({ length: 12 }, (_, k) => `w${n}-${k}`).filter(() => random() < 0.5)
@@ -56,7 +56,7 @@ export async function write(store: Store, n: number, until: number): Promise<voi
 }
 
 export type Replica = Map<string, string>
-type Read = (stand: Stand, random: () => number, isWriting: () => boolean) => Promise<Replica>
+type Read = (stand: ServerFixture, random: () => number, isWriting: () => boolean) => Promise<Replica>
 
 export function apply(replica: Replica, { resourceId, action, snapshot }: Body): void {
   if (action === 'deleted') replica.delete(resourceId)
@@ -78,7 +78,7 @@ export class Order {
   }
 }
 
-export async function page(stand: Stand, query: string): Promise<Body> {
+export async function page(stand: ServerFixture, query: string): Promise<Body> {
   const { status, body, text } = await stand.get(`/agents/v1/changes?${query}`)
   if (status !== 200) throw new Error(text)
   // Whoever found nothing lets the others have a turn.
@@ -149,13 +149,13 @@ function byWebhook(refusals: number): Read {
       response.writeHead(refused ? 500 : 204).end()
     })
     const id = `wh_${refusals}`
-    await stand.store.putWebhook({ ...WEBHOOK, id, url: receiver.url }, { position: 0, floor: 0 })
+    await stand.store.putWebhook({ ...WEBHOOK, id, url: receiver.url }, { sequence: 0, floor: 0 })
     const send = createSender()
     const quiet = { debug() {}, info() {}, warn() {}, error() {} }
     const deliverers = await Promise.all(['a', 'b'].map(async (holder) => new Deliverer({ store: await stand.harness.reopen(), send, holder, pollMs: 50 * HASTE, claimTtlMs: 5_000 * HASTE, ports: { clock: hasty, random: systemRandom, log: quiet } })))
     for (const deliverer of deliverers) deliverer.start()
     await untilHead(stand, isWriting, async () => {
-      const { position, waiting } = (await stand.store.webhooks()).find((webhook) => webhook.id === id)!
+      const { sequence: position, waiting } = (await stand.store.webhooks()).find((webhook) => webhook.id === id)!
       return waiting === 0 ? position : -1
     })
     await Promise.all(deliverers.map((deliverer) => deliverer.stop()))
@@ -169,8 +169,8 @@ const HASTE = 2_000
 const hasty: Clock = { now: () => START_AT + (systemClock.now() - START_AT) * HASTE, sleep: (ms, signal) => systemClock.sleep(ms / HASTE, signal) }
 const START_AT = systemClock.now()
 
-async function untilHead(stand: Stand, isWriting: () => boolean, reached: () => Promise<number>): Promise<void> {
-  while (isWriting() || (await reached()) !== (await stand.store.position())) await systemClock.sleep(50)
+async function untilHead(stand: ServerFixture, isWriting: () => boolean, reached: () => Promise<number>): Promise<void> {
+  while (isWriting() || (await reached()) !== (await stand.store.headSequence())) await systemClock.sleep(50)
 }
 
 /** Forgets half of its answers, as a consumer that dies before it has stored them: it asks again from where it was. */
@@ -211,7 +211,7 @@ const byStream: Read = async (stand, random, isWriting) => {
     const stream: Stream = await Stream.open(stand, '/agents/v1/changes', id === null ? {} : { 'last-event-id': id })
     // Now and then the connection breaks, and the reader comes back with the last event it heard.
     for (let left = Math.floor(random() * 200); left > 0; left--) {
-      const head = isWriting() ? -2 : await stand.store.position()
+      const head = isWriting() ? -2 : await stand.store.headSequence()
       if (head === sequence) {
         stream.close()
         return replica

@@ -2,12 +2,12 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import { createConfig, lintFromString } from '@redocly/openapi-core'
 import { OpenAPIClientAxios } from 'openapi-client-axios'
 import { describe, expect, test } from 'vitest'
-import { openApiDocument } from '../../src/server/openapi.ts'
+import { buildOpenApiDocument } from '../../src/server/openapi.ts'
 import { ROUTES } from '../../src/server/server.ts'
 import { remove, SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
 import { openHarness } from '../stores/sqlite-harness.ts'
 import { API_KEY, BODIES, pathOf, WEBHOOK } from './route-samples.ts'
-import { addKey, Stand, type Body } from './stand.ts'
+import { addKey, ServerFixture, type Body } from './server-fixture.ts'
 
 /** As a worker may declare it: with parts that refer to each other. */
 const PEOPLE = {
@@ -15,10 +15,10 @@ const PEOPLE = {
   properties: { name: { type: 'string' }, home: { $ref: '#/$defs/place' }, kind: { const: { $ref: '#/not-a-reference' } } },
 }
 
-async function filled(): Promise<Stand> {
-  const stand = await Stand.open(openHarness, { schemas: { people: PEOPLE } })
+async function filled(): Promise<ServerFixture> {
+  const stand = await ServerFixture.open(openHarness, { schemas: { people: PEOPLE } })
   await (await stand.driver()).cycle([upsert('a', { n: 1 }), upsert('b', { n: 2 })])
-  await (await SyncDriver.take(stand.store, { sync: 'later' })).cycle([remove('a')])
+  await (await SyncDriver.acquire(stand.store, { sync: 'later' })).cycle([remove('a')])
   return stand
 }
 
@@ -50,7 +50,7 @@ describe('AX10 A31 the OpenAPI document', () => {
     expect(records((await stand.get('/openapi.json', { key: await addKey(stand.store, ['things:read']) })).body)).toEqual([['Record_things'], ['/agents/v1/things', '/agents/v1/things/{key}']])
     expect(records((await stand.get('/openapi.json', { key: await addKey(stand.store.forTenant('acme'), ['admin']) })).body)).toEqual([[], []])
     expect((await stand.get('/openapi.json', { key: 'wrong' })).status).toBe(401)
-    const open = await Stand.open(openHarness, { host: '0.0.0.0', schemas: { people: PEOPLE } })
+    const open = await ServerFixture.open(openHarness, { host: '0.0.0.0', schemas: { people: PEOPLE } })
     expect(records((await (await fetch(`http://127.0.0.1:${new URL(open.url).port}/openapi.json`)).json()) as Body)).toEqual([[], []])
     expect((await stand.get('/agents/v1/schema')).body.data).toEqual([{ name: 'people', from: 'schema', schema: PEOPLE }, { name: 'things', from: 'columns', schema: whole.components.schemas.Record_things }])
     expect((await stand.get('/agents/v1/schema', { key: await addKey(stand.store.forTenant('acme'), ['admin']) })).body.data).toEqual([])
@@ -78,9 +78,9 @@ describe('AX10 A31 the OpenAPI document', () => {
   test('every answer is of the shape it promises, errors too', async () => {
     const stand = await filled()
     const key = await addKey(stand.store, ['admin'])
-    await stand.store.putWebhook(WEBHOOK, { position: 0, floor: 0 })
+    await stand.store.putWebhook(WEBHOOK, { sequence: 0, floor: 0 })
     await stand.store.addApiKey(API_KEY)
-    const document = openApiDocument(ROUTES, '0.0.0') as Body
+    const document = buildOpenApiDocument(ROUTES, '0.0.0') as Body
     const ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: true })
     ajv.addSchema({ $id: 'doc', ...document })
     const check = (pointer: string, value: unknown, what: string): void => {
@@ -88,7 +88,7 @@ describe('AX10 A31 the OpenAPI document', () => {
       expect([validate(value), validate.errors], what).toEqual([true, null])
     }
     for (const route of ROUTES) {
-      const { id, path, method, media, rawBytesMax } = route
+      const { id, path, method, mediaType: media, rawBytesMax } = route
       // Those that take a signed body are asked by test/webhooks.
       if (media !== undefined || rawBytesMax !== undefined) continue
       const url = pathOf(route)
@@ -110,6 +110,6 @@ test('every array of the document names what is in it', () => {
     if ([type].flat().includes('array') && items === undefined) without.push(path)
     for (const [name, member] of Object.entries(value)) look(member, `${path}/${name}`)
   }
-  look(openApiDocument(ROUTES, '0.0.0'), '')
+  look(buildOpenApiDocument(ROUTES, '0.0.0'), '')
   expect(without).toEqual([])
 })

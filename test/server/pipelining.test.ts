@@ -2,12 +2,12 @@ import { connect } from 'node:net'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
-import { oneAtATime } from '../../src/server/one-at-a-time.ts'
+import { serializeRequests } from '../../src/server/serialize-requests.ts'
 
 const REQUEST = 'GET /x HTTP/1.1\r\nhost: x\r\n\r\n'
 
 async function serve(listener: RequestListener): Promise<number> {
-  const server = createServer(oneAtATime(listener)).listen(0, '127.0.0.1')
+  const server = createServer(serializeRequests(listener)).listen(0, '127.0.0.1')
   onTestFinished(() => server.close().closeAllConnections())
   await new Promise((resolve) => server.once('listening', resolve))
   return (server.address() as AddressInfo).port

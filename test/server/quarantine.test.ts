@@ -1,24 +1,24 @@
 import { expect, test } from 'vitest'
-import { Worker } from '../../src/config/worker.ts'
-import type { Acquired } from '../../src/contract/store.ts'
+import { Worker } from '../../src/worker/worker.ts'
+import type { LeaseAcquired } from '../../src/contract/store.ts'
 import { systemClock } from '../../src/platform/clock.ts'
-import { syncsOf } from '../../src/runner/declared-sync.ts'
-import { poison } from '../../src/testing/store-cases/harness.ts'
+import { listDeclaredSyncs } from '../../src/runner/declared-sync.ts'
+import { makeQuarantined } from '../../src/testing/store-cases/harness.ts'
 import { openHarness } from '../stores/sqlite-harness.ts'
-import { addKey, Stand } from './stand.ts'
+import { addKey, ServerFixture } from './server-fixture.ts'
 
 test('what passes now is landed over HTTP, by whoever may write, and not while the sync is at work', async () => {
   const worker = new Worker({ name: 'crm' })
   worker.sync('delta', { database: worker.database('things', { schema: { type: 'object', properties: { n: { type: 'integer' } } } }), mode: 'incremental', execute: async () => ({ changes: [], hasMore: false }) })
-  const stand = await Stand.open(openHarness, { syncs: syncsOf(worker) })
+  const stand = await ServerFixture.open(openHarness, { syncs: listDeclaredSyncs(worker) })
   const driver = await stand.driver()
   const text = (n: unknown): string => JSON.stringify({ key: 'x', record: { n } })
-  await driver.cycle([], { quarantined: [poison('a', { code: 'SCHEMA_MISMATCH', text: text(1) }), poison('b', { code: 'SCHEMA_MISMATCH', text: text('one') }), poison('c')] })
+  await driver.cycle([], { quarantined: [makeQuarantined('a', { code: 'SCHEMA_MISMATCH', text: text(1) }), makeQuarantined('b', { code: 'SCHEMA_MISMATCH', text: text('one') }), makeQuarantined('c')] })
   const replay = (key: string | null) => stand.post('/api/syncs/crm/delta/quarantine/replay', { key })
   await driver.release()
   const taken = await stand.store.acquire(driver.ref, { holder: 'runner', ttlMs: 60_000, at: systemClock.now() })
   expect(await replay(null)).toMatchObject({ status: 503, body: { message: 'The sync is at work. Ask again in a few seconds.' } })
-  await stand.store.release((taken as Acquired).lease)
+  await stand.store.release((taken as LeaseAcquired).lease)
   expect((await replay(await addKey(stand.store, ['sync:read']))).status).toBe(403)
   expect(await replay(await addKey(stand.store, ['sync:write'], { name: 'console' }))).toMatchObject({ status: 200, body: { data: { landed: 1, refused: 1, superseded: 0, lost: 1 } } })
   expect((await stand.store.row('things', 'a'))!.text).toBe('{"n":1}')

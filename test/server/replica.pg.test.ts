@@ -1,16 +1,16 @@
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test, vi } from 'vitest'
-import { openStore } from '../../src/config/open-store.ts'
+import { openStore } from '../../src/stores/open-store.ts'
 import type { Store } from '../../src/contract/index.ts'
 import { systemClock } from '../../src/platform/clock.ts'
 import { openPostgresStore } from '../../src/stores/postgres/store.ts'
-import { chance, remove, SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
+import { seededRandom, remove, SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
 import { Project } from '../cli/project.ts'
 import { createDatabase, startPostgres, type PostgresServer } from '../setup/postgres-server.ts'
 import { Stream } from './feed-cases.ts'
 import { apply, Order, page, write, type Replica } from './no-gap-cases.ts'
-import { addKey, Stand, type Body } from './stand.ts'
+import { addKey, ServerFixture, type Body } from './server-fixture.ts'
 
 const CHANGES = '/agents/v1/changes'
 const LIST = '/agents/v1/things'
@@ -40,11 +40,11 @@ describe.skipIf(inject('postgresUrl') === '')('the feed, served from a streaming
     ]
     const written = new AbortController()
     const falling = (async () => {
-      const [random, behind] = [chance(7), [0]]
+      const [random, behind] = [seededRandom(7), [0]]
       while (!written.signal.aborted) {
         await ask(replica, 'select pg_wal_replay_pause()')
         await systemClock.sleep(random() * 300)
-        behind.push((await store.position()) - (await copy.position()))
+        behind.push((await store.headSequence()) - (await copy.headSequence()))
         await ask(replica, 'select pg_wal_replay_resume()')
         await systemClock.sleep(random() * 100)
       }
@@ -53,7 +53,7 @@ describe.skipIf(inject('postgresUrl') === '')('the feed, served from a streaming
     const until = Date.now() + SECONDS * 1_000
     try {
       await Promise.all(Array.from({ length: 4 }, async (_, n) => write(await open(url, 'no-gap'), n, until)))
-      await (await SyncDriver.take(store, { sync: 'end' })).cycle([upsert(LAST, {})])
+      await (await SyncDriver.acquire(store, { sync: 'end' })).cycle([upsert(LAST, {})])
     } finally {
       written.abort()
     }
@@ -61,7 +61,7 @@ describe.skipIf(inject('postgresUrl') === '')('the feed, served from a streaming
     const copies = await Promise.all(reading)
     const rows = (await store.rows({ database: 'things', limit: 1_000_000 })).map(({ key, text }) => [key, JSON.stringify(JSON.parse(text))])
     expect(rows.length).toBeGreaterThan(5)
-    expect(await store.position()).toBeGreaterThan(100)
+    expect(await store.headSequence()).toBeGreaterThan(100)
     for (const [n, kept] of copies.entries()) expect([...kept].toSorted(([a], [b]) => (a < b ? -1 : 1)), `reader ${n}`).toEqual(rows)
   })
 
@@ -115,8 +115,8 @@ describe.skipIf(inject('postgresUrl') === '')('the feed, served from a streaming
     onTestFinished(stopWaiting)
     await reload("alter system set synchronous_standby_names = 'nobody'")
     const committing = driver.complete([upsert('b', { n: 2 })])
-    await expect.poll(() => copy.position(), { timeout: 30_000, interval: 20 }).toBe(2)
-    expect(await store.position()).toBe(1)
+    await expect.poll(() => copy.headSequence(), { timeout: 30_000, interval: 20 }).toBe(2)
+    expect(await store.headSequence()).toBe(1)
     const { nextCursor } = (await onReplica.get(CHANGES)).body.page
     const answered = onPrimary.get(`${CHANGES}?cursor=${nextCursor}`)
     await expect.poll(() => ask(primary, "select count(*)::int as n from pg_stat_activity where wait_event_type = 'Lock' and query like '%for update%'"), { timeout: 30_000, interval: 20 }).toEqual({ n: 1 })
@@ -134,7 +134,7 @@ describe.skipIf(inject('postgresUrl') === '')('the feed, served from a streaming
     for (const sql of ['delete from tidemark.commits', 'update tidemark.tenants set sequence = 0']) await ask(primary, `${sql} where tenant_id = 'set-back'`, url)
     await ask(primary, 'delete from "set-back".things', url)
     expect((await onPrimary.get(`${CHANGES}?cursor=${nextCursor}`)).body.details).toEqual({ reason: 'cursor_expired', restart: 'backfill' })
-    await (await SyncDriver.take(store, { sync: 'again' })).cycle([upsert('c', { n: 3 }), upsert('d', { n: 4 })])
+    await (await SyncDriver.acquire(store, { sync: 'again' })).cycle([upsert('c', { n: 3 }), upsert('d', { n: 4 })])
     await caughtUp()
     // The replica cannot tell behind from set back, until it has come as far again by another way.
     expect((await onReplica.get(`${CHANGES}?cursor=${nextCursor}`)).body.details).toEqual({ reason: 'cursor_expired', restart: 'backfill' })
@@ -148,7 +148,7 @@ describe.skipIf(inject('postgresUrl') === '')('the feed, served from a streaming
     await caughtUp()
     await pause()
     await store.compact({ before: Number.MAX_SAFE_INTEGER, scanMax: 1_000 })
-    const next = async (stand: Stand, cursor = ''): Promise<Body> => (await stand.get(`${CHANGES}?limit=1${cursor === '' ? '' : `&cursor=${cursor}`}`)).body
+    const next = async (stand: ServerFixture, cursor = ''): Promise<Body> => (await stand.get(`${CHANGES}?limit=1${cursor === '' ? '' : `&cursor=${cursor}`}`)).body
     const expired = { reason: 'cursor_expired', restart: 'backfill' }
     // Begun there it has read `a`, of whose end nothing is left here.
     const there = await next(onReplica)
@@ -170,7 +170,7 @@ describe.skipIf(inject('postgresUrl') === '')('the feed, served from a streaming
     expect(copy.isReplica).toBe(true)
     expect(copy.forTenant('other').isReplica).toBe(true)
     expect(store.isReplica).toBe(false)
-    await expect(copy.signal(driver.ref, { kind: 'pause', actor: 'ana', at: 1 })).rejects.toMatchObject({ code: 'STORE_READONLY' })
+    await expect(copy.signalSync(driver.ref, { kind: 'pause', actor: 'ana', at: 1 })).rejects.toMatchObject({ code: 'STORE_READONLY' })
     const checkpoint = '/agents/v1/sync-state/checkpoint'
     for (const [method, path, allow] of [['POST', checkpoint, 'GET, HEAD'], ['DELETE', checkpoint, 'GET, HEAD'], ['POST', '/api/syncs/worker/delta/trigger', ''], ['POST', '/webhooks/worker/name', '']] as const) {
       const { status, headers, body } = await onReplica.get(path, { method, key: admin })
@@ -196,9 +196,9 @@ describe.skipIf(inject('postgresUrl') === '')('the feed, served from a streaming
   test('without a secret for cursors it says what to do, and goes on once there is one; one that is old will do', async () => {
     const [store, copy] = [await openStore(url, { tenant: 'secretless' }), await openStore(there(), { tenant: 'secretless' })]
     onTestFinished(async () => void (await Promise.all([store.close(), copy.close()])))
-    const onReplica = await Stand.open(async () => ({ store, reopen: async () => store, close: async () => {} }), { store: copy })
+    const onReplica = await ServerFixture.open(async () => ({ store, reopen: async () => store, close: async () => {} }), { store: copy })
     await caughtUp()
-    const offer = { secret: 'ab'.repeat(32), renewMs: 1_000, keepMs: 1_000 }
+    const offer = { secret: 'ab'.repeat(32), rotateAfterMs: 1_000, retainMs: 1_000 }
     await expect(copy.cursorSecrets({ ...offer, createdAt: Date.now() })).rejects.toMatchObject({ code: 'STORE_READONLY', message: expect.stringMatching(/tenant secretless.*keys create/) as string })
     expect(await onReplica.get(CHANGES)).toMatchObject({ status: 503, body: { error: 'SERVICE_UNAVAILABLE', message: expect.stringContaining('primary') as string } })
     await store.cursorSecrets({ ...offer, createdAt: 1 })
@@ -251,13 +251,13 @@ describe.skipIf(inject('postgresUrl') === '')('the feed, served from a streaming
   }
 
   /** One server on each of the two. */
-  async function serve(tenant: string): Promise<{ store: Store; copy: Store; onPrimary: Stand; onReplica: Stand; driver: SyncDriver }> {
+  async function serve(tenant: string): Promise<{ store: Store; copy: Store; onPrimary: ServerFixture; onReplica: ServerFixture; driver: SyncDriver }> {
     const [store, copy] = [await open(url, tenant), await open(there(), tenant)]
     const harness = async () => ({ store, reopen: async () => store, close: async () => {} })
-    const onPrimary = await Stand.open(harness)
+    const onPrimary = await ServerFixture.open(harness)
     // The first page makes the secret of the cursors.
     expect((await onPrimary.get(CHANGES)).status).toBe(200)
-    const onReplica = await Stand.open(harness, { store: copy })
+    const onReplica = await ServerFixture.open(harness, { store: copy })
     const driver = await onPrimary.driver()
     await caughtUp()
     return { store, copy, onPrimary, onReplica, driver }
@@ -307,8 +307,8 @@ function keyOf({ resourceId, id }: Body): string {
 }
 
 /** Asks each time whichever of them chance says. */
-async function byCursor(stands: readonly Stand[], more = ''): Promise<Replica> {
-  const [replica, order, random] = [new Map() as Replica, new Order(), chance(11)]
+async function byCursor(stands: readonly ServerFixture[], more = ''): Promise<Replica> {
+  const [replica, order, random] = [new Map() as Replica, new Order(), seededRandom(11)]
   for (let cursor = ''; ;) {
     const { data, page: { nextCursor } } = await page(stands[Math.floor(random() * stands.length)]!, `limit=${1 + Math.floor(random() * 60)}${more}${cursor}`)
     for (const item of data) {
@@ -321,8 +321,8 @@ async function byCursor(stands: readonly Stand[], more = ''): Promise<Replica> {
 }
 
 /** Leaves now and then, and comes back to whichever with the last it heard. */
-async function byStream(stands: readonly Stand[]): Promise<Replica> {
-  const [replica, order, random] = [new Map() as Replica, new Order(), chance(12)]
+async function byStream(stands: readonly ServerFixture[]): Promise<Replica> {
+  const [replica, order, random] = [new Map() as Replica, new Order(), seededRandom(12)]
   for (let id = ''; ;) {
     const stream = await Stream.open(stands[Math.floor(random() * stands.length)]!, CHANGES, id === '' ? {} : { 'last-event-id': id })
     for (let left = 1 + Math.floor(random() * 40); left > 0; left--) {

@@ -6,7 +6,7 @@ import { parseApiKey } from '../../src/server/api-key.ts'
 import { SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
 import { openHarness } from '../stores/sqlite-harness.ts'
 import { Stream } from './feed-cases.ts'
-import { addKey, Stand } from './stand.ts'
+import { addKey, ServerFixture } from './server-fixture.ts'
 
 const CANARY = 'canary'
 /** No wait longer than this ends by itself: what ends an answer is the loss of the right to it. */
@@ -20,9 +20,9 @@ const clock: Clock & { shiftMs: number } = {
 
 /** Every way in which a caller loses the right to the feed. */
 const LOSSES: ReadonlyArray<[string, (store: Store, key: string) => Promise<unknown>]> = [
-  ['its key is revoked', (store, key) => store.endApiKey(idOf(key), clock.now(), { actor: 'test', at: 0 })],
+  ['its key is revoked', (store, key) => store.revokeApiKey(idOf(key), clock.now(), { actor: 'test', at: 0 })],
   ['its key expires', async () => (clock.shiftMs += 120_000)],
-  ['its tenant is erased', (store) => store.erase({ actor: 'test', at: clock.now() + 600_000 })],
+  ['its tenant is erased', (store) => store.eraseTenant({ actor: 'test', at: clock.now() + 600_000 })],
   ['its key is replaced by one with other scopes', (store, key) => replaceScopes(store, key, ['others:read'])],
 ]
 
@@ -46,8 +46,8 @@ test('Z43 what lands right after a revocation reaches neither a long poll nor a 
   const poll = stand.get(`/agents/v1/changes?wait=60&cursor=${head.body['page'].nextCursor}`, { key })
   const stream = await Stream.open(stand, '/agents/v1/changes', {}, key)
   await stream.take(1)
-  await store.endApiKey(idOf(key), clock.now(), { actor: 'test', at: 0 })
-  await (await SyncDriver.take(store, { sync: 'later' })).cycle([upsert('b', { text: CANARY })])
+  await store.revokeApiKey(idOf(key), clock.now(), { actor: 'test', at: 0 })
+  await (await SyncDriver.acquire(store, { sync: 'later' })).cycle([upsert('b', { text: CANARY })])
   const answer = await poll
   expect([answer.status, answer.text.includes(CANARY)]).toEqual([401, false])
   const rest: string[] = []
@@ -55,12 +55,12 @@ test('Z43 what lands right after a revocation reaches neither a long poll nor a 
   expect(rest.join()).not.toContain(CANARY)
 })
 
-async function open(): Promise<{ stand: Stand; store: Store; key: string }> {
+async function open(): Promise<{ stand: ServerFixture; store: Store; key: string }> {
   clock.shiftMs = 0
   const log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
-  const stand = await Stand.open(openHarness, { ports: { clock, random: systemRandom, log } })
+  const stand = await ServerFixture.open(openHarness, { ports: { clock, random: systemRandom, log } })
   const store = stand.store.forTenant('acme')
-  const driver = await SyncDriver.take(store)
+  const driver = await SyncDriver.acquire(store)
   await driver.cycle([upsert('a', { n: 1 })])
   await driver.release()
   return { stand, store, key: await addKey(store, ['changes:read'], { endsAt: clock.now() + 60_000 }) }
@@ -72,6 +72,6 @@ function idOf(key: string): string {
 
 async function replaceScopes(store: Store, key: string, scopes: string[]): Promise<void> {
   const found = (await store.apiKey(idOf(key)))!
-  await store.erase({ actor: 'test', at: clock.now() + 600_000 })
+  await store.eraseTenant({ actor: 'test', at: clock.now() + 600_000 })
   await store.addApiKey({ ...found, scopes })
 }

@@ -4,9 +4,9 @@ import { connect, type Socket } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { upsert } from '../../src/testing/store-cases/harness.ts'
 import { openHarness } from '../stores/sqlite-harness.ts'
-import { addKey, Stand } from './stand.ts'
+import { addKey, ServerFixture } from './server-fixture.ts'
 
-function dial(stand: Stand): { socket: Socket; ended: Promise<string> } {
+function dial(stand: ServerFixture): { socket: Socket; ended: Promise<string> } {
   const { hostname, port } = new URL(stand.url)
   const socket = connect(Number(port), hostname)
   onTestFinished(() => void socket.destroy())
@@ -18,7 +18,7 @@ function dial(stand: Stand): { socket: Socket; ended: Promise<string> } {
 }
 
 test('a request that does not come in is given up, whether in its head or in its body, and told so', async () => {
-  const stand = await Stand.open(openHarness, { patienceMs: 200 })
+  const stand = await ServerFixture.open(openHarness, { timeoutMs: 200 })
   const key = await addKey(stand.store, ['admin'])
   const heads = [
     'GET /agents/v1/changes HTTP/1.1\r\nhost: x\r\nx-slow: ',
@@ -36,7 +36,7 @@ test('a request that does not come in is given up, whether in its head or in its
 })
 
 test('XF18 a stream that nobody reads is left, and counts no longer; one that is read goes on', async () => {
-  const stand = await Stand.open(openHarness, { patienceMs: 1_000 })
+  const stand = await ServerFixture.open(openHarness, { timeoutMs: 1_000 })
   // More than the network between keeps for a reader.
   await (await stand.driver()).cycle(Array.from({ length: 60 }, (_, n) => upsert(`k${n}`, { text: 'x'.repeat(500_000) })))
   const dialled = once(stand.server.app.server, 'connection')
@@ -53,7 +53,7 @@ test('XF18 a stream that nobody reads is left, and counts no longer; one that is
 })
 
 test('a body that is packed is not unpacked, and one that is too large is not read to its end', async () => {
-  const stand = await Stand.open(openHarness)
+  const stand = await ServerFixture.open(openHarness)
   const key = await addKey(stand.store, ['admin'])
   const post = async (body: Uint8Array, headers: Record<string, string>): Promise<number> => (await stand.post('/api/webhooks', { key, body: new Uint8Array(body), headers: { 'content-type': 'application/json', ...headers } })).status
   const bomb = gzipSync(Buffer.alloc(20_000_000, 0x20))
@@ -67,6 +67,6 @@ test('a body that is packed is not unpacked, and one that is too large is not re
   expect(await stand.store.webhooks()).toEqual([])
 })
 
-function connections(stand: Stand): Promise<number> {
+function connections(stand: ServerFixture): Promise<number> {
   return new Promise((resolve, reject) => stand.server.app.server.getConnections((error, count) => (error === null ? resolve(count) : reject(error))))
 }

@@ -5,15 +5,15 @@ import { systemRandom } from '../../src/platform/random.ts'
 import { createServer, ROUTES } from '../../src/server/server.ts'
 import { SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
 import { openHarness } from '../stores/sqlite-harness.ts'
-import { addKey, Stand } from './stand.ts'
+import { addKey, ServerFixture } from './server-fixture.ts'
 
 const SECRET = 'heron-5512'
 
-async function twoTenants(): Promise<{ stand: Stand; key: string }> {
-  const stand = await Stand.open(openHarness)
-  await (await SyncDriver.take(stand.store)).cycle([upsert('ours', { text: SECRET }), upsert('ours', { text: SECRET }, { database: 'private' })])
+async function twoTenants(): Promise<{ stand: ServerFixture; key: string }> {
+  const stand = await ServerFixture.open(openHarness)
+  await (await SyncDriver.acquire(stand.store)).cycle([upsert('ours', { text: SECRET }), upsert('ours', { text: SECRET }, { database: 'private' })])
   const acme = stand.store.forTenant('acme')
-  await (await SyncDriver.take(acme)).cycle([upsert('theirs', { n: 1 })])
+  await (await SyncDriver.acquire(acme)).cycle([upsert('theirs', { n: 1 })])
   return { stand, key: await addKey(acme, ['*:read', 'changes:read', 'admin']) }
 }
 
@@ -32,7 +32,7 @@ test('Z8 the tenant is that of the key: no parameter, header, body or part of th
   }
   const asked = await stand.post('/api/syncs/crm/delta/pause', { key, body: JSON.stringify({ tenant: 'default' }), headers: { 'content-type': 'application/json' } })
   expect(asked.text).not.toContain(SECRET)
-  expect((await stand.store.read({ worker: 'crm', sync: 'delta' })).paused).toBe(false)
+  expect((await stand.store.readCheckpoint({ worker: 'crm', sync: 'delta' })).paused).toBe(false)
 })
 
 test('Z15 what belongs to another tenant is answered as what never was: the same status, the same words, the same questions to the store', async () => {

@@ -3,19 +3,19 @@ import { describe, expect, test } from 'vitest'
 import { upsert } from '../../src/testing/store-cases/harness.ts'
 import { openHarness } from '../stores/sqlite-harness.ts'
 import { Receiver } from '../webhooks/receiver.ts'
-import { addKey, Stand, type Answer, type Body } from './stand.ts'
+import { addKey, ServerFixture, type Answer, type Body } from './server-fixture.ts'
 
 const ALLOW = ['http', 'private', 'port']
 
 /** As the console asks: on this machine, without a key. */
 class Desk {
-  readonly stand: Stand
-  private constructor(stand: Stand) {
+  readonly stand: ServerFixture
+  private constructor(stand: ServerFixture) {
     this.stand = stand
   }
 
   static async open(): Promise<Desk> {
-    const stand = await Stand.open(openHarness)
+    const stand = await ServerFixture.open(openHarness)
     await (await stand.driver()).cycle([upsert('a', { n: 1 }), upsert('b', { n: 2 })])
     return new Desk(stand)
   }
@@ -70,7 +70,7 @@ describe('AX8 webhooks over HTTP', () => {
     const claim = (await store.claimWebhook(id, { holder: 'h', ttlMs: 60_000, at: Date.now() }))!
     const delivery = { messageId: 'msg_1', database: 'things', key: 'a', body: '{"canary":1}', attempts: 3, firstAt: 1_000, nextAt: 2_000, lastStatus: 500, lastAnswer: 'no' }
     const kept = [{ ...delivery, sequence: 1, dead: true }, { ...delivery, sequence: 2, dead: false, nextAt: Number.MAX_SAFE_INTEGER }]
-    await store.noteDeliveries(claim, { standing: { ...claim.webhook, streak: 2, disabled: 'gone' }, delivered: [], kept })
+    await store.recordDeliveries(claim, { progress: { ...claim.webhook, failureStreak: 2, disabledReason: 'gone' }, delivered: [], undelivered: kept })
     expect((await desk.get(`/${id}`)).body.data).toMatchObject({ waiting: 1, dead: 1, state: 'disabled', streak: 2 })
     const shown = { messageId: 'msg_1', database: 'things', key: 'a', attempts: 3, firstAt: '1970-01-01T00:00:01.000Z', nextAt: null, lastStatus: 500, lastAnswer: 'no' }
     expect((await desk.get(`/${id}/dead`)).body.data).toEqual([{ ...shown, sequence: 1, dead: true }])
@@ -100,7 +100,7 @@ describe('AX8 webhooks over HTTP', () => {
     expect(widened).toMatchObject({ databases: null, actions: ['deleted'], url: 'https://hooks.example.com/y', position: 2 })
     expect(widened.plan.changes).toEqual([{ what: 'url', from: 'https://hooks.example.com/x?…', to: 'https://hooks.example.com/y' }, { what: 'databases', from: 'people, things', to: 'all' }])
     expect((await desk.post(`/${id}`, { actions: ['deleted'] }, { method: 'PATCH' })).body.data.plan).toEqual({ changes: [], from: 3, notes: [] })
-    const { entries } = await desk.stand.store.trail({ before: Number.MAX_SAFE_INTEGER, limit: 9 })
+    const { entries } = await desk.stand.store.auditChain({ before: Number.MAX_SAFE_INTEGER, limit: 9 })
     expect(entries.filter(({ action }) => action === 'edit-webhook').map(({ actor, reason }) => [actor, reason])).toEqual([
       ['api:local', `${id}: url https://hooks.example.com → https://hooks.example.com; databases people,things → all`], ['api:local', `${id}: databases things → people,things; actions all → deleted`],
     ])

@@ -3,7 +3,7 @@ import { chownSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync } fr
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import mysql from 'mysql2/promise'
-import { freePorts } from '../../src/runner/restate/free-ports.ts'
+import { findFreePorts } from '../../src/runner/restate/free-ports.ts'
 
 export interface MariadbServer {
   /** Of an empty database, as an account that may do everything. */
@@ -25,7 +25,7 @@ export async function startMariadb(settings: Readonly<Record<string, string>> = 
   if (account !== null) chownSync(home, account.uid, account.gid)
   const installed = spawnSync('mariadb-install-db', [`--datadir=${data}`, '--auth-root-authentication-method=normal', '--skip-test-db', ...(account === null ? [] : ['--user=mysql'])], { encoding: 'utf8' })
   if (installed.status !== 0) throw new Error(`mariadb-install-db failed: ${installed.stderr.slice(-2_000)}`)
-  const [port] = await freePorts([undefined])
+  const [port] = await findFreePorts([undefined])
   const log = openSync(join(home, 'server.log'), 'a')
   const options = { port: String(port), 'bind-address': '127.0.0.1', socket: join(home, 'socket'), 'pid-file': join(home, 'pid'), 'innodb-flush-log-at-trx-commit': '0', 'skip-name-resolve': '1', ...settings }
   const server = spawn(SERVER, ['--no-defaults', `--datadir=${data}`, ...Object.entries(options).map(([name, value]) => `--${name}=${value}`)], { ...account, stdio: ['ignore', log, log] })

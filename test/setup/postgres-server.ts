@@ -3,8 +3,8 @@ import { accessSync, chownSync, constants, existsSync, mkdtempSync, openSync, re
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import pg from 'pg'
-import { freePorts } from '../../src/runner/restate/free-ports.ts'
-import { embeddedPostgres, execute, findAccount, type Account } from '../../src/testing/simulators/postgres/binaries.ts'
+import { findFreePorts } from '../../src/runner/restate/free-ports.ts'
+import { findEmbeddedPostgres, runAsAccount, findUnprivilegedAccount, type OsAccount } from '../../src/testing/simulators/postgres/binaries.ts'
 
 export interface PostgresOptions {
   /** Off by default: a test's data need not outlive the machine. */
@@ -31,16 +31,16 @@ export const INSTALL_HINT = 'Install PostgreSQL (`apt-get install postgresql`), 
 export async function startPostgres(options: PostgresOptions = {}): Promise<PostgresServer> {
   const binaries = await findBinaries()
   if (binaries === null) throw new Error(`No PostgreSQL was found. ${INSTALL_HINT}`)
-  const account = findAccount()
+  const account = findUnprivilegedAccount()
   return serveFiles(binaries, account, options, (data) =>
-    execute(join(binaries, 'initdb'), ['-D', data, '-U', 'postgres', '--auth=trust', '-E', 'UTF8', '--locale=C', '--no-sync'], account))
+    runAsAccount(join(binaries, 'initdb'), ['-D', data, '-U', 'postgres', '--auth=trust', '-E', 'UTF8', '--locale=C', '--no-sync'], account))
 }
 
-async function serveFiles(binaries: string, account: Account | null, options: PostgresOptions, make: (data: string) => Promise<void>): Promise<PostgresServer> {
+async function serveFiles(binaries: string, account: OsAccount | null, options: PostgresOptions, make: (data: string) => Promise<void>): Promise<PostgresServer> {
   const home = mkdtempSync(join(tmpdir(), 'tidemark-postgres-'))
   if (account !== null) chownSync(home, account.uid, account.gid)
   const data = join(home, 'data')
-  const [port] = await freePorts([undefined])
+  const [port] = await findFreePorts([undefined])
   const url = `postgres://postgres@127.0.0.1:${port}/postgres`
   const settings = {
     listen_addresses: '127.0.0.1', unix_socket_directories: '', port: String(port), max_connections: '100',
@@ -86,8 +86,8 @@ async function serveFiles(binaries: string, account: Account | null, options: Po
     replica: async () => {
       await stop('SIGINT')
       return serveFiles(binaries, account, { ...options, settings: { ...options.settings, primary_conninfo: `host=127.0.0.1 port=${port} user=postgres`, wal_retrieve_retry_interval: '100ms' } }, async (copy) => {
-        await execute('cp', ['-a', data, copy], account)
-        await execute('touch', [join(copy, 'standby.signal')], account)
+        await runAsAccount('cp', ['-a', data, copy], account)
+        await runAsAccount('touch', [join(copy, 'standby.signal')], account)
         await start()
       })
     },
@@ -142,7 +142,7 @@ for i in 1 2 3 4 5 6 7 8 9 10; do kill -0 "$0" 2>/dev/null || break; sleep 0.3; 
 kill -KILL "$0" 2>/dev/null
 rm -rf "$1"`
 
-function launch(binaries: string, account: Account | null, home: string, data: string, settings: Record<string, string>): Running {
+function launch(binaries: string, account: OsAccount | null, home: string, data: string, settings: Record<string, string>): Running {
   const log = openSync(join(home, 'server.log'), 'a')
   const server = spawn(join(binaries, 'postgres'), ['-D', data, ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])], {
     ...account, stdio: ['ignore', log, log],
@@ -195,7 +195,7 @@ async function findBinaries(): Promise<string | null> {
 }
 
 async function findEmbedded(): Promise<string | null> {
-  return embeddedPostgres().then((folder) => join(folder, 'bin'), () => null)
+  return findEmbeddedPostgres().then((folder) => join(folder, 'bin'), () => null)
 }
 
 function isExecutable(file: string): boolean {

@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest'
-import { AnswerLies } from '../../src/testing/simulation/vendors/answer-lies.ts'
+import { FalseResponses } from '../../src/testing/simulation/vendors/false-responses.ts'
 import { hubspotContacts } from '../../src/testing/simulation/vendors/hubspot.ts'
 import { runVendorWorld } from '../../src/testing/simulation/vendors/vendor-world.ts'
 
 test('O1: an answer that is given a second time is as old as the first time, for the cycles that it was given to', async () => {
   let now = 1_000
-  const lies = new AnswerLies(hubspotContacts, () => now, 0)
+  const lies = new FalseResponses(hubspotContacts, () => now, 0)
   const asked = { url: new URL('https://vendor.test/crm/v3/objects/contacts'), body: '' }
   const tell = (kind?: 'page-repeated' | 'login-page'): Promise<Response> =>
-    lies.told(new Response('{}'), asked, kind === undefined ? null : { id: '', kind, label: '', amount: 0 })
+    lies.applyFault(new Response('{}'), asked, kind === undefined ? null : { id: '', kind, label: '', severity: 0 })
   await tell()
   now = 5_000
   await tell('login-page')
@@ -16,11 +16,11 @@ test('O1: an answer that is given a second time is as old as the first time, for
   await tell('page-repeated')
   now = 7_000
   await tell('page-repeated')
-  expect([lies.repeatedMs(0), lies.repeatedMs(6_500), lies.repeatedMs(7_001)]).toEqual([6_000, 6_000, 0])
+  expect([lies.oldestRepeatMs(0), lies.oldestRepeatMs(6_500), lies.oldestRepeatMs(7_001)]).toEqual([6_000, 6_000, 0])
   await tell()
   now = 8_000
   await tell('page-repeated')
-  expect(lies.repeatedMs(7_001)).toBe(1_000)
+  expect(lies.oldestRepeatMs(7_001)).toBe(1_000)
 })
 
 /** Worlds that broke a promise once. */

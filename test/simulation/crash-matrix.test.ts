@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { crashMatrix } from '../../src/testing/simulation/crash-matrix.ts'
+import { runCrashMatrix } from '../../src/testing/simulation/crash-matrix.ts'
 
 test('XA9 a crash at every wait of a history, at the same wait of every life, and at pairs of waits leads to the same rows, checkpoints and feed', async () => {
-  const report = await crashMatrix({ pairs: 120 })
+  const report = await runCrashMatrix({ pairs: 120 })
   expect(report.failures).toEqual([])
   expect(report.waits).toBeGreaterThan(100)
   expect(report.runs).toBe(2 * report.waits + 120)

@@ -1,11 +1,11 @@
 import pg from 'pg'
 import type { Store } from '../../src/contract/index.ts'
 import { openPostgresStore } from '../../src/stores/postgres/store.ts'
-import type { OpenWorldStore } from '../../src/testing/simulation/world-store.ts'
+import type { WorldStoreFactory } from '../../src/testing/simulation/world-store-factory.ts'
 import { createDatabase, dropDatabase } from '../setup/postgres-server.ts'
 
 /** A database whose clock is the clock of the world that runs in it. Worlds run one after the other, each as a tenant of its own. */
-export class PostgresWorlds implements OpenWorldStore {
+export class PostgresWorlds implements WorldStoreFactory {
   readonly ownClock = true
   readonly #server: string
   readonly #url: string

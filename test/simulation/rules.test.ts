@@ -170,10 +170,10 @@ describe('pages, cursors and order', () => {
   test('XC25 a source whose clock is an hour ahead for a while does not take the frontier with it', async () => {
     const ahead = await calm({
       kinds: ['delta'], seeds: 8,
-      overrides: { restMs: 1.1 * HOUR_MS, runnerGapMs: 120_000, operations: 40, gapMs: 1_000, asksTime: false, granularityMs: 1_000 },
+      overrides: { restMs: 1.1 * HOUR_MS, runnerGapMs: 120_000, operations: 40, gapMs: 1_000, usesSourceTime: false, granularityMs: 1_000 },
       onStart: (world) => {
-        world.at(5_000, () => void (world.source.clockErrorMs = HOUR_MS))
-        world.at(12_000, () => void (world.source.clockErrorMs = 0))
+        world.scheduleAfter(5_000, () => void (world.source.clockErrorMs = HOUR_MS))
+        world.scheduleAfter(12_000, () => void (world.source.clockErrorMs = 0))
       },
       beforeHeal: ({ source }) => void (source.clockErrorMs = 0),
     })
@@ -183,11 +183,11 @@ describe('pages, cursors and order', () => {
   test('XC26 runners whose clock jumps a day forth and back never read past what the source can show', async () => {
     const jumped = await calm({
       kinds: ['delta'], seeds: 15,
-      overrides: { asksTime: true, lagMs: 3_000, runners: 1, operations: 40, gapMs: 3_000, runnerGapMs: 500, sourceLatencyMs: [2, 30], storeLatencyMs: [1, 5] },
+      overrides: { usesSourceTime: true, lagMs: 3_000, runners: 1, operations: 40, gapMs: 3_000, runnerGapMs: 500, sourceLatencyMs: [2, 30], storeLatencyMs: [1, 5] },
       onStart: (world) => {
-        world.at(10_000, () => world.setClocks(DAY_MS))
-        world.at(40_000, () => world.setClocks(-DAY_MS))
-        world.at(50_000, () => world.setClocks(0))
+        world.scheduleAfter(10_000, () => world.setClocks(DAY_MS))
+        world.scheduleAfter(40_000, () => world.setClocks(-DAY_MS))
+        world.scheduleAfter(50_000, () => world.setClocks(0))
       },
       beforeHeal: (world) => world.setClocks(0),
     })
@@ -207,7 +207,7 @@ describe('deletes and replace cycles', () => {
   })
 
   test.each([['XE3 a listing that is empty by mistake', 'all'], ['XE4 a listing that leaves out most rows by mistake', 'most']] as const)('%s deletes nothing and is reported', async (_, lie) => {
-    const lied = await calm({ kinds: ['lie'], seeds: 20, overrides: { lie, rates: { 'listing-lie': 0.6 } } })
+    const lied = await calm({ kinds: ['lie'], seeds: 20, overrides: { omission: lie, rates: { 'listing-lie': 0.6 } } })
     expect(countOf(lied, /^listing-lie/)).toBeGreaterThan(20)
     expect(lied.results.filter((result) => result.error?.code === 'MASS_DELETE' && result.counts.swept === 0).length).toBeGreaterThan(20)
   })

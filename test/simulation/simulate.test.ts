@@ -4,7 +4,7 @@ import { DEFAULT_LIMITS, DEFAULT_SWEEP, type SyncPlan } from '../../src/engine/s
 import { SyncError } from '../../src/contract/index.ts'
 import { simulate } from '../../src/testing/simulation/simulate.ts'
 import { simulateWorker } from '../../src/testing/simulation/simulate-worker.ts'
-import { tripWire } from '../../src/testing/simulation/trip-wire.ts'
+import { installNondeterminismGuard } from '../../src/testing/simulation/nondeterminism-guard.ts'
 import { shrink } from '../../src/testing/simulation/shrink.ts'
 import { runWorld, type WorldOptions } from '../../src/testing/simulation/world.ts'
 import { openSqliteStore } from '../../src/stores/sqlite/store.ts'
@@ -43,7 +43,7 @@ async function forgetfulStore(): Promise<Store> {
     ...inner,
     forTenant: () => store,
     async commit(commit) {
-      if (sent.has(commit)) return { kind: 'landed', version: commit.version, position: await inner.position(), counts: { created: 0, updated: 0, deleted: 0, swept: 0, unchanged: 0, stale: 0, missing: 0, quarantined: 0 }, paused: false }
+      if (sent.has(commit)) return { kind: 'landed', version: commit.version, headSequence: await inner.headSequence(), counts: { created: 0, updated: 0, deleted: 0, swept: 0, unchanged: 0, stale: 0, missing: 0, quarantined: 0 }, paused: false }
       sent.add(commit)
       return inner.commit(commit)
     },
@@ -52,7 +52,7 @@ async function forgetfulStore(): Promise<Store> {
 }
 
 test('the trip wire tells of code under test that asks for the real time', () => {
-  const wire = tripWire()
+  const wire = installNondeterminismGuard()
   try {
     Date.now()
     expect(wire.tripped()).toEqual([])

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { simulateVendors } from '../../src/testing/simulation/vendors/simulate-vendors.ts'
 import { stripeInvoices } from '../../src/testing/simulation/vendors/stripe.ts'
-import { worldsOf } from '../../src/testing/simulation/vendors/vendor-config.ts'
+import { listWorlds } from '../../src/testing/simulation/vendors/vendor-config.ts'
 
 /** Enough for every vendor, kind of world and kind of fault; `npm run campaign:sim` runs more. */
 const SEEDS = Number(process.env['TIDEMARK_VENDOR_SEEDS'] ?? 200)
@@ -12,7 +12,7 @@ test('no promise is broken in worlds of any vendor', async () => {
   expect(failures).toEqual([])
   expect(report.kindsNeverHit).toEqual([])
   expect(report.repeated).toBeGreaterThan(0)
-  const kinds = worldsOf({}).map(({ stream, kind }) => `${stream.vendor} ${stream.name} ${kind}`)
+  const kinds = listWorlds({}).map(({ stream, kind }) => `${stream.vendor} ${stream.name} ${kind}`)
   expect(Object.keys(report.worldsByKind).toSorted()).toEqual(kinds.toSorted())
   const { sentence, perSecond, cycles, requests, digest } = report
   console.info(`${sentence} ${Math.round(perSecond)} worlds a second, ${cycles} cycles, ${requests} requests, digest ${digest}.`)
@@ -30,6 +30,6 @@ test('N43 no promise is broken where pages of lists inside objects come from a c
 test('no promise is broken in worlds of OData services', async () => {
   const report = await simulateVendors({ seeds: Math.ceil(SEEDS / 4), vendors: ['odata'] })
   expect(report.failures.map(({ seed, kind, oracle, message }) => ({ seed, kind, oracle, message }))).toEqual([])
-  const kinds = worldsOf({ vendors: ['odata'] }).map(({ stream, kind }) => `${stream.vendor} ${stream.name} ${kind}`)
+  const kinds = listWorlds({ vendors: ['odata'] }).map(({ stream, kind }) => `${stream.vendor} ${stream.name} ${kind}`)
   expect(Object.keys(report.worldsByKind).toSorted()).toEqual(kinds.toSorted())
 }, 3_600_000)

@@ -1,4 +1,4 @@
-import type { Verdict } from '../../src/testing/simulation/campaign.ts'
+import type { WorldResult } from '../../src/testing/simulation/campaign.ts'
 import { runWorld, type WorldOptions } from '../../src/testing/simulation/world.ts'
 import type { WorldConfig, WorldKind } from '../../src/testing/simulation/world-config.ts'
 import type { CycleResult } from '../../src/engine/cycle-options.ts'
@@ -16,7 +16,7 @@ export interface Observed {
   /** "kind label" → how often. */
   readonly marks: ReadonlyMap<string, number>
   readonly results: ReadonlyArray<CycleResult & { readonly requests: number }>
-  readonly verdicts: readonly Verdict[]
+  readonly verdicts: readonly WorldResult[]
 }
 
 /** Worlds with conditions of one's own choice, and all that was seen in them. */
@@ -24,7 +24,7 @@ export async function observe({ kinds, seeds, overrides, onStart, beforeHeal }: 
   const broken: Array<{ seed: number; oracle: string; message: string }> = []
   const marks = new Map<string, number>()
   const results: Array<CycleResult & { requests: number }> = []
-  const verdicts: Verdict[] = []
+  const verdicts: WorldResult[] = []
   for (let seed = 1; seed <= seeds; seed++) {
     const verdict = await runWorld({
       seed, kind: kinds[seed % kinds.length]!, overrides,

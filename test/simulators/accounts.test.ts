@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { ACCOUNTS, fillAccount, ManualClock, Stream, writeOnce, type AccountName, type VendorSimulator } from '../../src/testing/index.ts'
+import { ACCOUNTS, fillAccount, ManualClock, RandomStream, applyWrite, type AccountName, type VendorSimulator } from '../../src/testing/index.ts'
 
 const WRITES = 2_000
 const STEP_MS = 1_000
@@ -8,22 +8,22 @@ const KEEP_MS = 100 * STEP_MS
 /** A seeded account that lives through many writes, and lets go of what is over now and then, or never. */
 function lived(name: AccountName, forgets: boolean): VendorSimulator {
   const clock = new ManualClock()
-  const random = new Stream(7, 'account')
+  const random = new RandomStream(7, 'account')
   const account = ACCOUNTS[name]
-  const vendor = account.make({ clock, random })
+  const vendor = account.createSimulator({ clock, random })
   fillAccount(vendor, account)
   for (let n = 0; n < WRITES; n++) {
     clock.advance(STEP_MS)
-    writeOnce(vendor, account, n, random)
-    if (forgets && n % 50 === 0) vendor.forget(clock.now() - KEEP_MS)
+    applyWrite(vendor, account, n, random)
+    if (forgets && n % 50 === 0) vendor.prune(clock.now() - KEEP_MS)
   }
-  if (forgets) vendor.forget(clock.now() - KEEP_MS)
+  if (forgets) vendor.prune(clock.now() - KEEP_MS)
   return vendor
 }
 
 describe.each(Object.keys(ACCOUNTS) as AccountName[])('the simulated account of %s', (name) => {
   test('holds as much after thousands of writes as at first', () => {
-    if (ACCOUNTS[name].grows === true) return
+    if (ACCOUNTS[name].isAppendOnly === true) return
     const vendor = lived(name, false)
     for (const [type, { count }] of Object.entries(ACCOUNTS[name].types)) {
       const alive = vendor.records.current(type).length
@@ -37,7 +37,7 @@ describe.each(Object.keys(ACCOUNTS) as AccountName[])('the simulated account of 
     for (const type of Object.keys(ACCOUNTS[name].types)) {
       expect(ids(light, type)).toEqual(ids(whole, type))
       const kept = light.records.latest(type).flatMap(({ id }) => light.records.history(type, id))
-      if (ACCOUNTS[name].grows !== true) expect(kept.length).toBeLessThanOrEqual(light.records.current(type).length + 2 * KEEP_MS / STEP_MS)
+      if (ACCOUNTS[name].isAppendOnly !== true) expect(kept.length).toBeLessThanOrEqual(light.records.current(type).length + 2 * KEEP_MS / STEP_MS)
     }
     expect(light.records.latest('event').length).toBeLessThanOrEqual(2 * KEEP_MS / STEP_MS)
     expect(light.requests.count()).toBe(0)

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { AirtableSimulator, type AirtableOptions } from '../../src/testing/simulators/airtable/simulator.ts'
-import { asFetch } from '../../src/testing/simulators/kit/as-fetch.ts'
+import { createSimulatorFetch } from '../../src/testing/simulators/kit/simulator-fetch.ts'
 import { portsOf } from './ports.ts'
 
 interface Page {
@@ -11,7 +11,7 @@ interface Page {
 function open(options: AirtableOptions = {}) {
   const ports = portsOf()
   const simulator = new AirtableSimulator(ports, options)
-  const fetch = asFetch(simulator)
+  const fetch = createSimulatorFetch(simulator)
   const get = (params: Record<string, string> = {}) => fetch(`https://api.airtable.com/v0/appSimulated00001/Tasks?${new URLSearchParams(params).toString()}`, { headers: { authorization: 'Bearer t' } })
   const list = async (params: Record<string, string> = {}) => (await (await get(params)).json()) as Page
   return { ...ports, simulator, get, list }
@@ -62,7 +62,7 @@ describe('the airtable simulator', () => {
   test('a page of more than 100 and an unknown table are refused', async () => {
     const { simulator, get } = open()
     expect((await get({ pageSize: '101' })).status).toBe(422)
-    const unknown = await asFetch(simulator)('https://api.airtable.com/v0/appSimulated00001/None', { headers: { authorization: 'Bearer t' } })
+    const unknown = await createSimulatorFetch(simulator)('https://api.airtable.com/v0/appSimulated00001/None', { headers: { authorization: 'Bearer t' } })
     expect([unknown.status, await unknown.json()]).toMatchObject([403, { error: { type: 'INVALID_PERMISSIONS_OR_MODEL_NOT_FOUND' } }])
   })
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import {
-  AirtableSimulator, asFetch, churn, GithubSimulator, GithubStarsSimulator, HubspotSimulator, LinearSimulator, SalesforceSimulator, ServicenowSimulator, StripeSimulator, XSimulator,
-  type Fault, type SimulatorPorts, type VendorOptions, type VendorSimulator,
+  AirtableSimulator, createSimulatorFetch, churn, GithubSimulator, GithubStarsSimulator, HubspotSimulator, LinearSimulator, SalesforceSimulator, ServicenowSimulator, StripeSimulator, XSimulator,
+  type ApiFault, type SimulatorPorts, type VendorOptions, type VendorSimulator,
 } from '../../src/testing/simulators/index.ts'
 import { portsOf } from './ports.ts'
 
@@ -31,7 +31,7 @@ const VENDORS: readonly Vendor[] = [
 
 function ask(vendor: Vendor, simulator: VendorSimulator, authorization = 'Bearer secret'): Promise<Response> {
   const [url, body] = vendor.request
-  return asFetch(simulator)(url, { headers: { authorization }, ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }) })
+  return createSimulatorFetch(simulator)(url, { headers: { authorization }, ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }) })
 }
 
 describe.each(VENDORS)('$name', (vendor) => {
@@ -48,8 +48,8 @@ describe.each(VENDORS)('$name', (vendor) => {
     const run = async () => {
       const { clock, random } = portsOf(11)
       const simulator = vendor.open({ clock, random }, { lag: { share: 0.3, maxMs: 20_000 } })
-      const faults: Fault[] = [{ kind: 'rate-limit' }, { kind: 'server-error' }, { kind: 'truncated', how: 'short' }, { kind: 'duplicate-page' }, { kind: 'short-page' }, { kind: 'html' }, { kind: 'end-flag', says: 'more' }]
-      simulator.faults.atRates(faults.map((fault) => [fault, 0.08]))
+      const faults: ApiFault[] = [{ kind: 'rate-limit' }, { kind: 'server-error' }, { kind: 'truncated', how: 'short' }, { kind: 'duplicate-page' }, { kind: 'short-page' }, { kind: 'html' }, { kind: 'end-flag', value: 'more' }]
+      simulator.faults.injectAtRates(faults.map((fault) => [fault, 0.08]))
       const answers: string[] = []
       for (let n = 0; n < 30; n++) {
         churn(simulator, { type: vendor.type, writes: 3, random, fields: () => ({}) })

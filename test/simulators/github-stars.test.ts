@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { request } from '@octokit/request'
 import { describe, expect, test } from 'vitest'
 import { GithubStarsSimulator, type GithubStarsOptions } from '../../src/testing/simulators/github-stars/simulator.ts'
-import { asFetch } from '../../src/testing/simulators/kit/as-fetch.ts'
+import { createSimulatorFetch } from '../../src/testing/simulators/kit/simulator-fetch.ts'
 import { serve } from '../../src/testing/simulators/kit/serve.ts'
 import { portsOf } from './ports.ts'
 
@@ -17,7 +17,7 @@ const STAR_JSON = 'application/vnd.github.star+json'
 function open(options: GithubStarsOptions = {}) {
   const ports = portsOf()
   const simulator = new GithubStarsSimulator(ports, options)
-  const fetch = asFetch(simulator)
+  const fetch = createSimulatorFetch(simulator)
   const get = (path = '/user/starred', headers: Record<string, string> = {}) => fetch(`https://api.github.com${path}`, { headers: { authorization: 'Bearer t', accept: STAR_JSON, ...headers } })
   const list = async (path?: string) => (await (await get(path)).json()) as Star[]
   const names = async (path?: string) => (await list(path)).map((star) => star.repo.name)
@@ -146,7 +146,7 @@ describe('the list of stars', () => {
     star(2)
     simulator.create('star', { name: 'secret', private: true })
     expect(await list('/user/starred')).toHaveLength(3)
-    const anonymous = await asFetch(simulator)('https://api.github.com/users/OctoCat/starred?per_page=1')
+    const anonymous = await createSimulatorFetch(simulator)('https://api.github.com/users/OctoCat/starred?per_page=1')
     expect([anonymous.status, anonymous.headers.get('x-ratelimit-limit')]).toEqual([200, '60'])
     expect(await anonymous.json()).toMatchObject([{ name: 'r1' }])
     const { next } = await rels('/users/octocat/starred?per_page=1')
@@ -210,7 +210,7 @@ describe('what the github stars simulator refuses', () => {
 
   test('who is nobody and who may not', async () => {
     const { simulator, get } = open({ forbidden: true })
-    expect((await asFetch(simulator)('https://api.github.com/user/starred')).status).toBe(401)
+    expect((await createSimulatorFetch(simulator)('https://api.github.com/user/starred')).status).toBe(401)
     const refused = await get()
     expect([refused.status, refused.headers.get('x-accepted-github-permissions'), await refused.json()]).toMatchObject([403, 'starring=read', { message: 'Resource not accessible by personal access token' }])
     expect(await (await get('/user')).json()).toMatchObject({ login: 'octocat', id: 583231 })
@@ -221,9 +221,9 @@ describe('faults of the github stars simulator', () => {
   test('the links can hide what follows and promise what does not', async () => {
     const { simulator, list, rels, star } = open()
     star(3)
-    simulator.faults.plan({ kind: 'end-flag', says: 'end' })
+    simulator.faults.plan({ kind: 'end-flag', value: 'end' })
     expect(await rels('/user/starred?per_page=1&page=2')).toEqual({ prev: expect.any(String), first: expect.any(String) })
-    simulator.faults.plan({ kind: 'end-flag', says: 'more' })
+    simulator.faults.plan({ kind: 'end-flag', value: 'more' })
     const { next } = await rels('/user/starred')
     expect(next).toBe('https://api.github.com/user/starred?page=2')
     expect(await list('/user/starred?page=2')).toEqual([])

@@ -2,7 +2,7 @@ import { graphql as octokit, GraphqlResponseError } from '@octokit/graphql'
 import { schema as published } from '@octokit/graphql-schema'
 import { buildSchema, isObjectType, isInterfaceType } from 'graphql'
 import { describe, expect, test } from 'vitest'
-import { asFetch } from '../../src/testing/simulators/kit/as-fetch.ts'
+import { createSimulatorFetch } from '../../src/testing/simulators/kit/simulator-fetch.ts'
 import { serve } from '../../src/testing/simulators/kit/serve.ts'
 import { GITHUB_SCHEMA } from '../../src/testing/simulators/github/schema.ts'
 import { GithubSimulator, type GithubOptions } from '../../src/testing/simulators/github/simulator.ts'
@@ -31,7 +31,7 @@ fragment issue on Issue { id title }`
 function open(options: GithubOptions = {}) {
   const ports = portsOf()
   const simulator = new GithubSimulator(ports, options)
-  const fetch = asFetch(simulator)
+  const fetch = createSimulatorFetch(simulator)
   const post = (query: string, variables: object = {}) => fetch('https://api.github.com/graphql', { method: 'POST', headers: { authorization: 'bearer t' }, body: JSON.stringify({ query, variables }) })
   const ask = async (query: string, variables: object = {}) => (await (await post(query, variables)).json()) as { data: Data | null; errors?: Array<{ type?: string; message: string; path?: unknown[] }> }
   const fill = (repositories: number, issues: number) =>

@@ -1,6 +1,6 @@
 import { Client } from '@hubspot/api-client'
 import { describe, expect, test } from 'vitest'
-import { asFetch } from '../../src/testing/simulators/kit/as-fetch.ts'
+import { createSimulatorFetch } from '../../src/testing/simulators/kit/simulator-fetch.ts'
 import { serve } from '../../src/testing/simulators/kit/serve.ts'
 import { DOCUMENTED_LIMITS, HubspotSimulator, type HubspotOptions } from '../../src/testing/simulators/hubspot/simulator.ts'
 import { portsOf } from './ports.ts'
@@ -16,7 +16,7 @@ const SORT = [{ propertyName: 'lastmodifieddate', direction: 'ASCENDING' }]
 function open(options: HubspotOptions = {}, seed = 1) {
   const ports = portsOf(seed)
   const simulator = new HubspotSimulator(ports, options)
-  const fetch = asFetch(simulator)
+  const fetch = createSimulatorFetch(simulator)
   const get = (path: string) => fetch(`https://api.hubapi.com/crm/v3/objects/${path}`, { headers: { authorization: 'Bearer t' } })
   const post = (body: unknown, type = 'contacts') => fetch(`https://api.hubapi.com/crm/v3/objects/${type}/search`, { method: 'POST', headers: { authorization: 'Bearer t', 'content-type': 'application/json' }, body: JSON.stringify(body) })
   const search = async (body: unknown) => (await (await post(body)).json()) as Results

@@ -5,7 +5,7 @@ import { EtherscanSimulator, type EtherscanOptions } from '../../src/testing/sim
 import { FakeChain } from '../../src/testing/simulators/indexers/fake-chain.ts'
 import type { IndexerSimulator } from '../../src/testing/simulators/indexers/indexer-simulator.ts'
 import { MoralisSimulator } from '../../src/testing/simulators/indexers/moralis-simulator.ts'
-import { asFetch } from '../../src/testing/simulators/kit/as-fetch.ts'
+import { createSimulatorFetch } from '../../src/testing/simulators/kit/simulator-fetch.ts'
 import { serve } from '../../src/testing/simulators/kit/serve.ts'
 import { portsOf } from './ports.ts'
 
@@ -46,7 +46,7 @@ function chainOf() {
 function openEtherscan(options: EtherscanOptions = {}) {
   const world = chainOf()
   const simulator = new EtherscanSimulator(world, world.chain, options)
-  const get = (params: Record<string, string>) => asFetch(simulator)(`https://api.etherscan.io/v2/api?${new URLSearchParams({ module: 'account', action: 'txlist', address: ME, sort: 'asc', ...params }).toString()}`)
+  const get = (params: Record<string, string>) => createSimulatorFetch(simulator)(`https://api.etherscan.io/v2/api?${new URLSearchParams({ module: 'account', action: 'txlist', address: ME, sort: 'asc', ...params }).toString()}`)
   const list = async (params: Record<string, string> = {}) => (await (await get(params)).json()) as Listed
   const values = async (params: Record<string, string> = {}) => ((await list(params)).result as Row[]).map((row) => Number(row['value']))
   return { ...world, simulator, get, list, values }
@@ -55,7 +55,7 @@ function openEtherscan(options: EtherscanOptions = {}) {
 function openAlchemy(options: AlchemyOptions = {}) {
   const world = chainOf()
   const simulator = new AlchemySimulator(world, world.chain, options)
-  const call = (method: string, params: unknown[], key = 'demo') => asFetch(simulator)(`https://eth-mainnet.g.alchemy.com/v2/${key}`, { method: 'POST', body: JSON.stringify({ jsonrpc: '2.0', id: 7, method, params }) })
+  const call = (method: string, params: unknown[], key = 'demo') => createSimulatorFetch(simulator)(`https://eth-mainnet.g.alchemy.com/v2/${key}`, { method: 'POST', body: JSON.stringify({ jsonrpc: '2.0', id: 7, method, params }) })
   const rpc = async (method: string, params: unknown[] = []) => (await (await call(method, params)).json()) as { id: number; result?: unknown; error?: { code: number; message: string } }
   const ask = (params: object) => rpc('alchemy_getAssetTransfers', [{ category: ['external'], toAddress: ME, ...params }])
   const transfers = async (params: object = {}) => (await ask(params)).result as Transfers
@@ -66,7 +66,7 @@ function openAlchemy(options: AlchemyOptions = {}) {
 function openMoralis() {
   const world = chainOf()
   const simulator = new MoralisSimulator(world, world.chain, { apiKey: 'secret' })
-  const get = (params: Record<string, string> = {}, path = '', key = 'secret') => asFetch(simulator)(`https://deep-index.moralis.io/api/v2.2/${ME}${path}?${new URLSearchParams({ chain: '0x1', ...params }).toString()}`, { headers: { 'x-api-key': key } })
+  const get = (params: Record<string, string> = {}, path = '', key = 'secret') => createSimulatorFetch(simulator)(`https://deep-index.moralis.io/api/v2.2/${ME}${path}?${new URLSearchParams({ chain: '0x1', ...params }).toString()}`, { headers: { 'x-api-key': key } })
   const list = async (params?: Record<string, string>, path?: string) => (await (await get(params, path)).json()) as Wallet
   return { ...world, simulator, get, list }
 }
@@ -147,9 +147,9 @@ describe('the etherscan-like indexer', () => {
   test('can lie: an end that is none, a last page for ever, a short page, a page half processed', async () => {
     const { simulator, list, values, pay } = openEtherscan()
     pay(4)
-    simulator.faults.plan({ kind: 'end-flag', says: 'end' })
+    simulator.faults.plan({ kind: 'end-flag', value: 'end' })
     expect((await list()).message).toBe('No transactions found')
-    simulator.faults.plan({ kind: 'end-flag', says: 'more' })
+    simulator.faults.plan({ kind: 'end-flag', value: 'more' })
     expect(await values({ page: '9', offset: '3' })).toEqual([4])
     simulator.faults.plan({ kind: 'short-page' })
     expect(await values({ page: '1', offset: '4' })).toEqual([1, 2])
@@ -234,7 +234,7 @@ describe('the alchemy-like indexer', () => {
 
   test('answers a batch one by one, and an unknown method with its own code', async () => {
     const { simulator, rpc } = openAlchemy()
-    const batch = await asFetch(simulator)('https://x.test/v2/demo', { method: 'POST', body: JSON.stringify([{ id: 1, method: 'eth_blockNumber' }, { id: 2, method: 'eth_nothing' }]) })
+    const batch = await createSimulatorFetch(simulator)('https://x.test/v2/demo', { method: 'POST', body: JSON.stringify([{ id: 1, method: 'eth_blockNumber' }, { id: 2, method: 'eth_nothing' }]) })
     expect(await batch.json()).toMatchObject([{ id: 1, result: '0x0' }, { id: 2, error: { code: -32601 } }])
     expect((await rpc('eth_nothing')).error?.code).toBe(-32601)
   })
@@ -242,9 +242,9 @@ describe('the alchemy-like indexer', () => {
   test('can lie and refuse: an end, more, a short page, a lost key, a limit in the status or in the body', async () => {
     const { simulator, call, ask, transfers, pay } = openAlchemy()
     pay(4)
-    simulator.faults.plan({ kind: 'end-flag', says: 'end' })
+    simulator.faults.plan({ kind: 'end-flag', value: 'end' })
     expect((await transfers({ maxCount: '0x2' })).pageKey).toBeUndefined()
-    simulator.faults.plan({ kind: 'end-flag', says: 'more' })
+    simulator.faults.plan({ kind: 'end-flag', value: 'more' })
     const { pageKey } = await transfers()
     expect(await transfers({ pageKey })).toEqual({ transfers: [] })
     simulator.faults.plan({ kind: 'short-page' })
@@ -296,10 +296,10 @@ describe('the moralis-like indexer', () => {
   test('can lie about its end, and a short page leads on', async () => {
     const { simulator, list, pay } = openMoralis()
     pay(4)
-    simulator.faults.plan({ kind: 'end-flag', says: 'more' })
+    simulator.faults.plan({ kind: 'end-flag', value: 'more' })
     const { cursor } = await list()
     expect(await list({ cursor: cursor! })).toMatchObject({ page: 1, cursor: null, result: [] })
-    simulator.faults.plan({ kind: 'end-flag', says: 'end' })
+    simulator.faults.plan({ kind: 'end-flag', value: 'end' })
     expect((await list({ limit: '1' })).cursor).toBeNull()
     simulator.faults.plan({ kind: 'short-page' })
     const short = await list({ limit: '4' })
@@ -313,11 +313,11 @@ function openAll() {
   const etherscan = new EtherscanSimulator(world, world.chain)
   const alchemy = new AlchemySimulator(world, world.chain)
   const moralis = new MoralisSimulator(world, world.chain)
-  const post = (method: string, params: unknown[]) => asFetch(alchemy)('https://x.test/v2/demo', { method: 'POST', body: JSON.stringify({ id: 1, method, params }) })
+  const post = (method: string, params: unknown[]) => createSimulatorFetch(alchemy)('https://x.test/v2/demo', { method: 'POST', body: JSON.stringify({ id: 1, method, params }) })
   const providers: Array<{ simulator: IndexerSimulator; ask: () => Promise<Response>; hashes: (answer: any) => string[] }> = [
-    { simulator: etherscan, ask: () => asFetch(etherscan)(`https://x.test/api?module=account&action=txlist&address=${ME}&chainid=1`), hashes: (answer) => answer.result.map((row: Row) => row['hash']) },
+    { simulator: etherscan, ask: () => createSimulatorFetch(etherscan)(`https://x.test/api?module=account&action=txlist&address=${ME}&chainid=1`), hashes: (answer) => answer.result.map((row: Row) => row['hash']) },
     { simulator: alchemy, ask: () => post('alchemy_getAssetTransfers', [{ category: ['external'], toAddress: ME }]), hashes: (answer) => answer.result.transfers.map((row: Row) => row['hash']) },
-    { simulator: moralis, ask: () => asFetch(moralis)(`https://x.test/api/v2.2/${ME}?order=ASC`, { headers: { 'x-api-key': 'k' } }), hashes: (answer) => answer.result.map((row: Row) => row['hash']) },
+    { simulator: moralis, ask: () => createSimulatorFetch(moralis)(`https://x.test/api/v2.2/${ME}?order=ASC`, { headers: { 'x-api-key': 'k' } }), hashes: (answer) => answer.result.map((row: Row) => row['hash']) },
   ]
   const truth = () => world.chain.blocks.flatMap((block) => block.transactions.map((transaction) => transaction.hash))
   return { ...world, providers, truth, post, head: async () => Number(((await (await post('eth_blockNumber', [])).json()) as { result: string }).result) }
@@ -370,7 +370,7 @@ describe.each([[0, 'etherscan'], [1, 'alchemy'], [2, 'moralis']])('provider %i, 
   test('can be down for a while, and can serve another chain', async () => {
     const { simulator, clock, ask, pay, shown, truth, post } = open()
     pay(1)
-    simulator.goDown(60_000)
+    simulator.failFor(60_000)
     expect((await ask()).status).toBe(503)
     clock.advance(60_000)
     expect(await shown()).toEqual(truth())
@@ -395,7 +395,7 @@ describe('the fake chain', () => {
   test('one seed gives one chain and one run, with faults', async () => {
     const run = async () => {
       const { simulator, list, pay } = openEtherscan()
-      simulator.faults.atRates([[{ kind: 'rate-limit' }, 0.2], [{ kind: 'server-error' }, 0.2], [{ kind: 'duplicate-page' }, 0.2]])
+      simulator.faults.injectAtRates([[{ kind: 'rate-limit' }, 0.2], [{ kind: 'server-error' }, 0.2], [{ kind: 'duplicate-page' }, 0.2]])
       const answers: string[] = []
       for (let n = 0; n < 20; n++) {
         pay(1)

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { asFetch } from '../../src/testing/simulators/kit/as-fetch.ts'
-import type { Fault } from '../../src/testing/simulators/kit/faults.ts'
+import { createSimulatorFetch } from '../../src/testing/simulators/kit/simulator-fetch.ts'
+import type { ApiFault } from '../../src/testing/simulators/kit/api-faults.ts'
 import { RateWindow } from '../../src/testing/simulators/kit/rate-window.ts'
 import { serve } from '../../src/testing/simulators/kit/serve.ts'
-import { TruthTable } from '../../src/testing/simulators/kit/truth-table.ts'
+import { VersionedRecords } from '../../src/testing/simulators/kit/versioned-records.ts'
 import { SalesforceSimulator } from '../../src/testing/simulators/salesforce/simulator.ts'
 import { portsOf } from './ports.ts'
 
@@ -14,7 +14,7 @@ function open() {
   const ports = portsOf()
   const simulator = new SalesforceSimulator(ports)
   for (let n = 0; n < 3; n++) simulator.create('Account')
-  const fetch = asFetch(simulator)
+  const fetch = createSimulatorFetch(simulator)
   return { ...ports, simulator, get: (init: RequestInit = {}) => fetch(`https://org.example${PATH}`, { headers: HEADERS, ...init }) }
 }
 
@@ -40,7 +40,7 @@ describe('faults', () => {
     [{ kind: 'unauthorized' }, 401],
     [{ kind: 'rate-limit' }, 403],
     [{ kind: 'html' }, 200],
-  ] as Array<[Fault, number]>)('%j answers %i', async (fault, status) => {
+  ] as Array<[ApiFault, number]>)('%j answers %i', async (fault, status) => {
     const { simulator, get } = open()
     simulator.faults.plan(fault)
     const response = await get()
@@ -76,7 +76,7 @@ describe('faults', () => {
   test('faults at a rate meet about their share of the requests, the same ones for the same seed', async () => {
     const run = async () => {
       const { simulator, get } = open()
-      simulator.faults.atRates([[{ kind: 'rate-limit' }, 0.2], [{ kind: 'server-error' }, 0.1]])
+      simulator.faults.injectAtRates([[{ kind: 'rate-limit' }, 0.2], [{ kind: 'server-error' }, 0.1]])
       const statuses: number[] = []
       for (let n = 0; n < 200; n++) statuses.push((await get()).status)
       return statuses
@@ -108,7 +108,7 @@ describe('the date of an answer', () => {
 describe('the truth table', () => {
   test('keeps every version, and a newer one that shows first hides an older that shows later', () => {
     const { clock, random } = portsOf()
-    const table = new TruthTable({ clock, random })
+    const table = new VersionedRecords({ clock, random })
     table.insert('t', '1', { n: 0 })
     table.lag = { share: 1, maxMs: 60_000 }
     table.update('t', '1', { n: 1 })
@@ -123,7 +123,7 @@ describe('the truth table', () => {
 
   test('shows a late record nowhere until its hour, while the truth has it at once', () => {
     const { clock, random } = portsOf()
-    const table = new TruthTable({ clock, random }, { share: 1, maxMs: 5_000 })
+    const table = new VersionedRecords({ clock, random }, { share: 1, maxMs: 5_000 })
     const { visibleAtMs } = table.insert('t', '1', {})
     expect([table.current('t').length, table.indexed('t').length]).toEqual([1, 0])
     clock.advance(visibleAtMs - clock.now() - 1)
@@ -133,7 +133,7 @@ describe('the truth table', () => {
   })
 
   test('refuses to write what does not exist', () => {
-    const table = new TruthTable(portsOf())
+    const table = new VersionedRecords(portsOf())
     table.insert('t', '1', {})
     table.remove('t', '1')
     expect(() => table.update('t', '1', {})).toThrow('t 1 does not exist.')

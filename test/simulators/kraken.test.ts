@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { asFetch } from '../../src/testing/simulators/kit/as-fetch.ts'
+import { createSimulatorFetch } from '../../src/testing/simulators/kit/simulator-fetch.ts'
 import { KRAKEN_CREDENTIALS, KrakenSimulator, type KrakenOptions } from '../../src/testing/simulators/kraken/simulator.ts'
 import { krakenSignature } from '../../src/testing/simulators/kraken/signature.ts'
 import { portsOf } from './ports.ts'
@@ -12,7 +12,7 @@ interface Answer {
 function open(options: KrakenOptions = {}, seed = 1) {
   const ports = portsOf(seed)
   const simulator = new KrakenSimulator(ports, options)
-  const fetch = asFetch(simulator)
+  const fetch = createSimulatorFetch(simulator)
   let nonce = 1_000
   const post = (method: string, params: Record<string, string> = {}, { key = KRAKEN_CREDENTIALS.key, secret = KRAKEN_CREDENTIALS.secret } = {}) => {
     const path = `/0/private/${method}`
@@ -212,9 +212,9 @@ describe('faults of the kraken simulator', () => {
   test('the count can hide what follows and promise what does not, and a page can be short', async () => {
     const { simulator, ask, deposits } = open()
     deposits(60)
-    simulator.faults.plan({ kind: 'end-flag', says: 'end' })
+    simulator.faults.plan({ kind: 'end-flag', value: 'end' })
     expect((await ask('Ledgers')).result!.count).toBe(50)
-    simulator.faults.plan({ kind: 'end-flag', says: 'more' })
+    simulator.faults.plan({ kind: 'end-flag', value: 'more' })
     expect((await ask('Ledgers', { ofs: '50' })).result!.count).toBe(110)
     simulator.faults.plan({ kind: 'short-page' })
     const short = (await ask('Ledgers')).result!
@@ -237,7 +237,7 @@ describe('faults of the kraken simulator', () => {
   test('one seed gives one run, to the last byte, with late entries and faults', async () => {
     const run = async () => {
       const { simulator, clock, post } = open({ lag: { share: 0.3, maxMs: 20_000 } }, 11)
-      simulator.faults.atRates([[{ kind: 'rate-limit' }, 0.1], [{ kind: 'server-error' }, 0.1], [{ kind: 'truncated', how: 'short' }, 0.1], [{ kind: 'duplicate-page' }, 0.1]])
+      simulator.faults.injectAtRates([[{ kind: 'rate-limit' }, 0.1], [{ kind: 'server-error' }, 0.1], [{ kind: 'truncated', how: 'short' }, 0.1], [{ kind: 'duplicate-page' }, 0.1]])
       const answers: string[] = []
       for (let n = 0; n < 30; n++) {
         simulator.addFill()

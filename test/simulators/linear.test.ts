@@ -1,6 +1,6 @@
 import { LinearClient } from '@linear/sdk'
 import { describe, expect, test } from 'vitest'
-import { asFetch } from '../../src/testing/simulators/kit/as-fetch.ts'
+import { createSimulatorFetch } from '../../src/testing/simulators/kit/simulator-fetch.ts'
 import { serve } from '../../src/testing/simulators/kit/serve.ts'
 import { LinearSimulator, type LinearOptions } from '../../src/testing/simulators/linear/simulator.ts'
 import { portsOf } from './ports.ts'
@@ -15,7 +15,7 @@ const ISSUES = 'query ($first: Int, $after: String, $filter: IssueFilter, $all: 
 function open(options: LinearOptions = {}) {
   const ports = portsOf()
   const simulator = new LinearSimulator(ports, options)
-  const fetch = asFetch(simulator)
+  const fetch = createSimulatorFetch(simulator)
   const post = (query: string, variables: object = {}, authorization = 'lin_api_key') => fetch('https://api.linear.app/graphql', { method: 'POST', headers: { authorization, 'content-type': 'application/json' }, body: JSON.stringify({ query, variables }) })
   const issues = async (variables: object = {}) => ((await (await post(ISSUES, variables)).json()) as { data: { issues: Page } }).data.issues
   const team = simulator.create('team', { name: 'Engineering', key: 'ENG' })

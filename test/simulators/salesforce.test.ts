@@ -1,6 +1,6 @@
 import jsforce from 'jsforce'
 import { describe, expect, test } from 'vitest'
-import { asFetch } from '../../src/testing/simulators/kit/as-fetch.ts'
+import { createSimulatorFetch } from '../../src/testing/simulators/kit/simulator-fetch.ts'
 import { churn } from '../../src/testing/simulators/kit/churn.ts'
 import { serve } from '../../src/testing/simulators/kit/serve.ts'
 import { SalesforceSimulator, type SalesforceOptions } from '../../src/testing/simulators/salesforce/simulator.ts'
@@ -17,7 +17,7 @@ interface Answer {
 function open(options: SalesforceOptions = {}, seed = 1) {
   const ports = portsOf(seed)
   const simulator = new SalesforceSimulator(ports, options)
-  const fetch = asFetch(simulator)
+  const fetch = createSimulatorFetch(simulator)
   const get = (path: string, headers: Record<string, string> = {}) => fetch(`https://org.example${path}`, { headers: { authorization: 'Bearer t', ...headers } })
   const query = async (soql: string, headers: Record<string, string> = {}) => (await (await get(`/services/data/v65.0/query?q=${encodeURIComponent(soql)}`, headers)).json()) as Answer
   const refusal = async (soql: string) => {
@@ -182,9 +182,9 @@ describe('the salesforce simulator', () => {
     const { simulator, get, query } = open({ batchSizeMin: 1 })
     for (let n = 0; n < 4; n++) simulator.create('Account')
     const twos = { 'sforce-query-options': 'batchSize=2' }
-    simulator.faults.plan({ kind: 'end-flag', says: 'end' })
+    simulator.faults.plan({ kind: 'end-flag', value: 'end' })
     expect(await query('SELECT Id FROM Account', twos)).toMatchObject({ done: true, totalSize: 4, records: [{}, {}] })
-    simulator.faults.plan({ kind: 'end-flag', says: 'more' })
+    simulator.faults.plan({ kind: 'end-flag', value: 'more' })
     const more = await query('SELECT Id FROM Account')
     expect([more.done, more.records.length]).toEqual([false, 4])
     expect(await (await get(more.nextRecordsUrl!)).json()).toMatchObject({ done: true, records: [] })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { asFetch } from '../../src/testing/simulators/kit/as-fetch.ts'
+import { createSimulatorFetch } from '../../src/testing/simulators/kit/simulator-fetch.ts'
 import { serve } from '../../src/testing/simulators/kit/serve.ts'
 import { parseEncodedQuery } from '../../src/testing/simulators/servicenow/encoded-query.ts'
 import { ServicenowSimulator, type ServicenowOptions } from '../../src/testing/simulators/servicenow/simulator.ts'
@@ -13,7 +13,7 @@ interface Answer {
 function open(options: ServicenowOptions = {}) {
   const ports = portsOf()
   const simulator = new ServicenowSimulator(ports, options)
-  const fetch = asFetch(simulator)
+  const fetch = createSimulatorFetch(simulator)
   const get = (table: string, params: Record<string, string> = {}) => fetch(`https://i.service-now.com/api/now/table/${table}?${new URLSearchParams(params).toString()}`, { headers: { authorization: 'Basic dTpw' } })
   const list = async (params: Record<string, string> = {}, table = 'incident') => ((await (await get(table, params)).json()) as Answer).result
   return { ...ports, simulator, get, list }

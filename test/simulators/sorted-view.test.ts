@@ -1,24 +1,24 @@
 import { describe, expect, test } from 'vitest'
-import { Stream } from '../../src/testing/simulation/random.ts'
-import { asFetch } from '../../src/testing/simulators/kit/as-fetch.ts'
+import { RandomStream } from '../../src/testing/simulation/random-stream.ts'
+import { createSimulatorFetch } from '../../src/testing/simulators/kit/simulator-fetch.ts'
 import { churn } from '../../src/testing/simulators/kit/churn.ts'
 import { ManualClock } from '../../src/testing/simulators/kit/manual-clock.ts'
-import { leading, type View } from '../../src/testing/simulators/kit/sorted-view.ts'
-import { TruthTable, type Version } from '../../src/testing/simulators/kit/truth-table.ts'
+import { countLeading, type RecordView } from '../../src/testing/simulators/kit/sorted-view.ts'
+import { VersionedRecords, type RecordVersion } from '../../src/testing/simulators/kit/versioned-records.ts'
 import { HubspotSimulator } from '../../src/testing/simulators/hubspot/simulator.ts'
 import { SalesforceSimulator } from '../../src/testing/simulators/salesforce/simulator.ts'
 import { ServicenowSimulator } from '../../src/testing/simulators/servicenow/simulator.ts'
 import { portsOf } from './ports.ts'
 
-const byChange = (a: Version, b: Version): number => a.modifiedAtMs - b.modifiedAtMs || (a.id < b.id ? -1 : 1)
-const groupOf = ({ fields }: Version): string => String(Number(fields['n']) % 3)
+const byChange = (a: RecordVersion, b: RecordVersion): number => a.modifiedAtMs - b.modifiedAtMs || (a.id < b.id ? -1 : 1)
+const groupOf = ({ fields }: RecordVersion): string => String(Number(fields['n']) % 3)
 
 describe('a sorted view', () => {
   test.each([1, 2, 3, 4, 5])('shows what sorting everything anew would show, whatever comes late (seed %i)', (seed) => {
     const { clock, random } = portsOf(seed)
-    const table = new TruthTable({ clock, random }, { share: 0.5, maxMs: 50 })
-    const view: View = { reads: 'index', keep: ({ deleted }) => !deleted, order: byChange, group: groupOf }
-    const draw = new Stream(seed, 'writes')
+    const table = new VersionedRecords({ clock, random }, { share: 0.5, maxMs: 50 })
+    const view: RecordView = { reads: 'index', includes: ({ deleted }) => !deleted, order: byChange, group: groupOf }
+    const draw = new RandomStream(seed, 'writes')
     for (let round = 0; round < 60; round++) {
       // Now a few writes, now more than are put in place one by one.
       for (let writes = draw.next() < 0.2 ? 80 : 3; writes > 0; writes--) {
@@ -39,10 +39,10 @@ describe('a sorted view', () => {
 
   test('a write to a table of many records is put in its place without looking at them all', () => {
     const { clock, random } = portsOf()
-    const table = new TruthTable({ clock, random })
+    const table = new VersionedRecords({ clock, random })
     let compared = 0
-    const view: View = {
-      reads: 'primary', keep: () => true,
+    const view: RecordView = {
+      reads: 'primary', includes: () => true,
       order: (a, b) => {
         compared++
         return byChange(a, b)
@@ -59,8 +59,8 @@ describe('a sorted view', () => {
 
   test('a clock that was set back hides what it had shown', () => {
     let nowMs = 1_000
-    const table = new TruthTable({ clock: { now: () => nowMs, sleep: async () => {} }, random: new Stream(1, 'x') }, { share: 1, maxMs: 10 })
-    const view: View = { reads: 'index', keep: () => true, order: byChange }
+    const table = new VersionedRecords({ clock: { now: () => nowMs, sleep: async () => {} }, random: new RandomStream(1, 'x') }, { share: 1, maxMs: 10 })
+    const view: RecordView = { reads: 'index', includes: () => true, order: byChange }
     table.insert('t', '1', {})
     nowMs = 1_010
     expect(table.sorted('t', view)).toHaveLength(1)
@@ -71,20 +71,20 @@ describe('a sorted view', () => {
   test('halving finds where a list turns', () => {
     for (const length of [0, 1, 2, 7, 64]) {
       const list = Array.from({ length }, (_, n) => n)
-      for (let turn = 0; turn <= length; turn++) expect(leading(list, (n) => n < turn)).toBe(turn)
+      for (let turn = 0; turn <= length; turn++) expect(countLeading(list, (n) => n < turn)).toBe(turn)
     }
   })
 })
 
 /** Many records to a second, some changed, some gone, some not yet to be seen. */
-function filled<Vendor extends HubspotSimulator | SalesforceSimulator | ServicenowSimulator>(make: (ports: { clock: ManualClock; random: Stream }) => Vendor, type: string, field: string) {
+function filled<Vendor extends HubspotSimulator | SalesforceSimulator | ServicenowSimulator>(make: (ports: { clock: ManualClock; random: RandomStream }) => Vendor, type: string, field: string) {
   const ports = portsOf(7)
   const simulator = make(ports)
   for (let round = 0; round < 12; round++) {
     churn(simulator, { type, writes: 25, random: ports.random, fields: (n) => ({ [field]: String(n) }) })
     ports.clock.advance(500)
   }
-  const fetch = asFetch(simulator)
+  const fetch = createSimulatorFetch(simulator)
   const ask = async (path: string, body?: object): Promise<any> => {
     const response = await fetch(`https://vendor.example${path}`, { headers: { authorization: 'Bearer t' }, ...(body !== undefined && { method: 'POST', body: JSON.stringify(body) }) })
     return { ...((await response.json()) as object), count: response.headers.get('x-total-count') }

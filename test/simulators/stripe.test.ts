@@ -1,6 +1,6 @@
 import { Stripe } from 'stripe'
 import { describe, expect, test } from 'vitest'
-import { asFetch } from '../../src/testing/simulators/kit/as-fetch.ts'
+import { createSimulatorFetch } from '../../src/testing/simulators/kit/simulator-fetch.ts'
 import { churn } from '../../src/testing/simulators/kit/churn.ts'
 import { serve } from '../../src/testing/simulators/kit/serve.ts'
 import { StripeSimulator, type StripeOptions } from '../../src/testing/simulators/stripe/simulator.ts'
@@ -16,7 +16,7 @@ interface List {
 function open(options: StripeOptions = {}, seed = 1) {
   const ports = portsOf(seed)
   const simulator = new StripeSimulator(ports, options)
-  const fetch = asFetch(simulator)
+  const fetch = createSimulatorFetch(simulator)
   const get = (path: string) => fetch(`https://api.stripe.com${path}`, { headers: { authorization: 'Bearer sk_test' } })
   const list = async (path: string) => (await (await get(path)).json()) as List
   /** One customer per second, oldest first. */
@@ -201,7 +201,7 @@ describe('faults of the stripe simulator', () => {
   test('has_more can lie, a page can be short, and a cursor can be forgotten', async () => {
     const { simulator, get, list, customers } = open()
     const ids = customers(6)
-    simulator.faults.plan({ kind: 'end-flag', says: 'end' })
+    simulator.faults.plan({ kind: 'end-flag', value: 'end' })
     expect((await list('/v1/customers?limit=2')).has_more).toBe(false)
     simulator.faults.plan({ kind: 'short-page' })
     const short = await list('/v1/customers?limit=6')

@@ -1,6 +1,6 @@
 import { ApiError, Client, PostPaginator } from '@xdevplatform/xdk'
 import { describe, expect, test } from 'vitest'
-import { asFetch } from '../../src/testing/simulators/kit/as-fetch.ts'
+import { createSimulatorFetch } from '../../src/testing/simulators/kit/simulator-fetch.ts'
 import { serve } from '../../src/testing/simulators/kit/serve.ts'
 import { XSimulator, type XOptions } from '../../src/testing/simulators/x/simulator.ts'
 import { portsOf } from './ports.ts'
@@ -15,7 +15,7 @@ interface Page {
 function open(options: XOptions = {}) {
   const ports = portsOf()
   const simulator = new XSimulator(ports, options)
-  const fetch = asFetch(simulator)
+  const fetch = createSimulatorFetch(simulator)
   const get = (params: Record<string, string> = {}, path = `/2/users/${simulator.user.id}/bookmarks`, token = 'user-token') => fetch(`https://api.x.com${path}?${new URLSearchParams(params).toString()}`, { headers: { authorization: `Bearer ${token}` } })
   const list = async (params: Record<string, string> = {}) => (await (await get(params)).json()) as Page
   const texts = (page: Page) => page.data?.map((post) => post.text) ?? []
@@ -110,7 +110,7 @@ describe('the list of bookmarks', () => {
     bookmark(801)
     const reached = (await walk()).flat()
     expect([reached.length, reached.at(-1), simulator.truth('bookmark').length]).toEqual([800, 't1', 801])
-    const wide = open({ reach: Infinity })
+    const wide = open({ reachableMax: Infinity })
     wide.bookmark(801)
     expect((await wide.walk()).flat()).toHaveLength(801)
   })
@@ -187,9 +187,9 @@ describe('faults of the x simulator', () => {
   test('the end can be told too early, and more can be promised where nothing follows', async () => {
     const { simulator, list, texts, bookmark } = open()
     bookmark(4)
-    simulator.faults.plan({ kind: 'end-flag', says: 'end' })
+    simulator.faults.plan({ kind: 'end-flag', value: 'end' })
     expect((await list({ max_results: '2' })).meta).toEqual({ result_count: 2 })
-    simulator.faults.plan({ kind: 'end-flag', says: 'more' })
+    simulator.faults.plan({ kind: 'end-flag', value: 'more' })
     const all = await list()
     const beyond = await list({ pagination_token: all.meta.next_token! })
     expect(beyond.meta).toEqual({ result_count: 0, previous_token: expect.any(String) })

@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { airtable } from '../../src/sources/airtable/source.ts'
 import { AirtableSimulator } from '../../src/testing/simulators/index.ts'
-import { Stage } from './stage.ts'
+import { VendorFixture } from './vendor-fixture.ts'
 
-let stage: Stage<AirtableSimulator>
+let stage: VendorFixture<AirtableSimulator>
 let vendor: AirtableSimulator
 
 beforeEach(async () => {
-  stage = await Stage.open((ports) => new AirtableSimulator(ports, { baseId: 'appX', tables: ['Tasks'] }))
+  stage = await VendorFixture.open((ports) => new AirtableSimulator(ports, { baseId: 'appX', tables: ['Tasks'] }))
   vendor = stage.vendor
   stage.list(airtable({ baseId: 'appX', token: 'AIRTABLE_TOKEN' }).table('Tasks'))
 })

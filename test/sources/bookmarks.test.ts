@@ -1,15 +1,15 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { bookmarks } from '../../src/sources/bookmarks/source.ts'
 import { XSimulator, type XOptions } from '../../src/testing/simulators/index.ts'
-import { HOUR, MINUTE } from '../engine/scene.ts'
-import { setState } from '../strategies/stage.ts'
-import { Stage } from './stage.ts'
+import { HOUR, MINUTE } from '../engine/engine-fixture.ts'
+import { setState } from '../strategies/run-strategy.ts'
+import { VendorFixture } from './vendor-fixture.ts'
 
-let stage: Stage<XSimulator>
+let stage: VendorFixture<XSimulator>
 let vendor: XSimulator
 
 async function open(options: XOptions = {}): Promise<void> {
-  stage = await Stage.open((ports) => new XSimulator(ports, options))
+  stage = await VendorFixture.open((ports) => new XSimulator(ports, options))
   vendor = stage.vendor
   stage.track(bookmarks({ userId: vendor.user.id, token: 'X_TOKEN' }))
 }
@@ -26,11 +26,11 @@ const reopen = async (options: XOptions): Promise<void> => {
 describe('the bookmarks of X', () => {
   test('S9 S20: all of them, and then a page for what is new', async () => {
     fill(250)
-    expect(await stage.delta()).toMatchObject({ stopReason: 'complete', stopWord: 'end_of_data', pages: 4, counts: { created: 250 } })
+    expect(await stage.delta()).toMatchObject({ stopReason: 'complete', endReason: 'end_of_data', pages: 4, counts: { created: 250 } })
     expect(stage.asked().map(({ query }) => query.max_results)).toEqual(['90', '90', '90', '90'])
     expect(await stage.rows()).toEqual(truth())
     fill(3)
-    expect(await stage.delta()).toMatchObject({ stopWord: 'reached_since', pages: 1, counts: { created: 3, unchanged: 87 } })
+    expect(await stage.delta()).toMatchObject({ endReason: 'reached_since', pages: 1, counts: { created: 3, unchanged: 87 } })
     expect(await stage.rows()).toEqual(truth())
   })
 
@@ -56,7 +56,7 @@ describe('the bookmarks of X', () => {
       vendor.remove('bookmark', id)
       vendor.bookmarkAgain(id)
     }
-    expect(await stage.delta()).toMatchObject({ stopWord: 'reached_since', pages: 2, counts: { created: 100 } })
+    expect(await stage.delta()).toMatchObject({ endReason: 'reached_since', pages: 2, counts: { created: 100 } })
   })
 
   test('XC29: tokens that grow old begin the pass anew', async () => {
@@ -117,7 +117,7 @@ describe('the bookmarks of X', () => {
     for (const nth of [1, 2]) {
       fill(100)
       let request = 0
-      vendor.faults.plan({ kind: 'end-flag', says: 'end' }, { on: () => ++request === nth })
+      vendor.faults.plan({ kind: 'end-flag', value: 'end' }, { on: () => ++request === nth })
       expect(await stage[half]()).toMatchObject({ stopReason: 'complete', counts: { swept: 0 } })
       expect(await stage.rows()).toEqual(truth())
     }
@@ -125,7 +125,7 @@ describe('the bookmarks of X', () => {
 
   test('through failures of every kind the copy is the list', async () => {
     fill(250)
-    vendor.faults.atRates([[{ kind: 'server-error' }, 0.1], [{ kind: 'truncated' }, 0.1], [{ kind: 'html' }, 0.1], [{ kind: 'expired-token' }, 0.05], [{ kind: 'rate-limit', retryAfter: '1' }, 0.1]])
+    vendor.faults.injectAtRates([[{ kind: 'server-error' }, 0.1], [{ kind: 'truncated' }, 0.1], [{ kind: 'html' }, 0.1], [{ kind: 'expired-token' }, 0.05], [{ kind: 'rate-limit', retryAfter: '1' }, 0.1]])
     for (let run = 0; run < 40; run++) {
       if (run % 5 === 0) fill(7)
       await stage.delta({ afterMs: 20 * MINUTE, retriesMax: 1 })

@@ -1,16 +1,16 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { githubStars } from '../../src/sources/github-stars/source.ts'
-import { isJoined, windowAt } from '../../src/sources/github-stars/window.ts'
+import { overlapsCursor, chooseWindow } from '../../src/sources/github-stars/overlapping-pages.ts'
 import { GithubStarsSimulator, type GithubStarsOptions } from '../../src/testing/simulators/index.ts'
-import { Stream } from '../../src/testing/simulation/random.ts'
-import { HOUR, MINUTE, SECOND } from '../engine/scene.ts'
-import { Stage } from './stage.ts'
+import { RandomStream } from '../../src/testing/simulation/random-stream.ts'
+import { HOUR, MINUTE, SECOND } from '../engine/engine-fixture.ts'
+import { VendorFixture } from './vendor-fixture.ts'
 
-let stage: Stage<GithubStarsSimulator>
+let stage: VendorFixture<GithubStarsSimulator>
 let vendor: GithubStarsSimulator
 
 async function open(options: GithubStarsOptions = {}): Promise<void> {
-  stage = await Stage.open((ports) => new GithubStarsSimulator(ports, options))
+  stage = await VendorFixture.open((ports) => new GithubStarsSimulator(ports, options))
   vendor = stage.vendor
   stage.track(githubStars({ token: 'GITHUB_TOKEN' }))
 }
@@ -32,11 +32,11 @@ const restar = (id: string): void => {
 describe('the stars of GitHub', () => {
   test('S9 S20: all of them in pages that overlap, and then a page for what is new', async () => {
     fill(250)
-    expect(await stage.delta()).toMatchObject({ stopReason: 'complete', stopWord: 'end_of_data', counts: { created: 250 } })
+    expect(await stage.delta()).toMatchObject({ stopReason: 'complete', endReason: 'end_of_data', counts: { created: 250 } })
     expect(stage.asked().map(({ query }) => [query.per_page, query.page, query.sort, query.direction])).toEqual([['100', '1', 'created', 'desc'], ['99', '2', 'created', 'desc'], ['98', '3', 'created', 'desc'], ['83', '4', 'created', 'desc'], ['83', '4', 'created', 'desc']])
     expect(await keys()).toEqual(truth())
     fill(3)
-    expect(await stage.delta()).toMatchObject({ stopWord: 'reached_since', pages: 1, counts: { created: 3 } })
+    expect(await stage.delta()).toMatchObject({ endReason: 'reached_since', pages: 1, counts: { created: 3 } })
     // Passes that overlap leave no time up to which everything is known.
     expect((await stage.scene.checkpoint('sync')).tidemark).toBe(null)
     expect(await keys()).toEqual(truth())
@@ -50,7 +50,7 @@ describe('the stars of GitHub', () => {
 
   test('stars that are taken away while the list is read move nothing out of sight', async () => {
     const ids = fill(400)
-    const chance = new Stream(1, 'unstar')
+    const chance = new RandomStream(1, 'unstar')
     expect(await stage.delta({
       onRequest(request) {
         if (request === 1 || request > 8) return
@@ -74,7 +74,7 @@ describe('the stars of GitHub', () => {
     await stage.delta()
     fill(120)
     for (const id of ids.slice(-6)) restar(id)
-    expect(await stage.delta()).toMatchObject({ stopWord: 'reached_since', counts: { created: 120 } })
+    expect(await stage.delta()).toMatchObject({ endReason: 'reached_since', counts: { created: 120 } })
     expect(await keys()).toEqual(truth())
   })
 
@@ -83,7 +83,7 @@ describe('the stars of GitHub', () => {
     await stage.delta()
     for (const id of ids.slice(-100)) vendor.remove('star', id)
     fill(2)
-    expect(await stage.delta()).toMatchObject({ stopWord: 'caught_up', pages: 4 })
+    expect(await stage.delta()).toMatchObject({ endReason: 'caught_up', pages: 4 })
     expect(await keys()).toEqual(expect.arrayContaining(truth()))
   })
 
@@ -97,7 +97,7 @@ describe('the stars of GitHub', () => {
 
   test('SD4: a page that is short, or says that it is the last, is not the end', async () => {
     fill(260)
-    for (const fault of [{ kind: 'short-page' }, { kind: 'end-flag', says: 'end' }] as const) vendor.faults.plan(fault, { on: ({ url }) => !url.endsWith('page=1') })
+    for (const fault of [{ kind: 'short-page' }, { kind: 'end-flag', value: 'end' }] as const) vendor.faults.plan(fault, { on: ({ url }) => !url.endsWith('page=1') })
     await stage.delta()
     expect(await keys()).toEqual(truth())
   })
@@ -140,9 +140,9 @@ describe('the stars of GitHub', () => {
   })
 
   test('through failures, stars and second thoughts at every request, nothing is missing, and after a full reading nothing too much', async () => {
-    const chance = new Stream(7, 'stars')
+    const chance = new RandomStream(7, 'stars')
     fill(320)
-    vendor.faults.atRates([[{ kind: 'server-error' }, 0.1], [{ kind: 'truncated' }, 0.1], [{ kind: 'html' }, 0.05], [{ kind: 'short-page' }, 0.05]])
+    vendor.faults.injectAtRates([[{ kind: 'server-error' }, 0.1], [{ kind: 'truncated' }, 0.1], [{ kind: 'html' }, 0.05], [{ kind: 'short-page' }, 0.05]])
     const onRequest = (): void => {
       const ids = truth()
       for (let count = chance.int(0, 3); count > 0; count--) vendor.remove('star', ids.splice(chance.int(0, ids.length - 1), 1)[0]!)
@@ -160,7 +160,7 @@ describe('the stars of GitHub', () => {
 
 test('every window shows the place it is asked for, and reaches at least fifty below it', () => {
   for (let position = 1; position < 5_000; position++) {
-    const { page, perPage, start } = windowAt(position)
+    const { page, perPage, start } = chooseWindow(position)
     expect(start).toBe((page - 1) * perPage + 1)
     if (start > position || (position >= 100 && page * perPage - position < 50) || perPage > 100) expect.fail(`${position}: page ${page} of ${perPage}`)
   }
@@ -168,12 +168,12 @@ test('every window shows the place it is asked for, and reaches at least fifty b
 
 test('a window is joined to what was read by the last star itself, by anything newer, or by the top of the list; a tie proves nothing', () => {
   const place = { position: 200, id: 'a', starredAt: '2026-01-01T00:00:10Z' }
-  const shows = (...stars: Array<[string, number]>): boolean => isJoined(stars.map(([id, second]) => ({ id, starredAt: `2026-01-01T00:00:${String(second).padStart(2, '0')}Z` })), { page: 3, perPage: 98, start: 197 }, place)
+  const shows = (...stars: Array<[string, number]>): boolean => overlapsCursor(stars.map(([id, second]) => ({ id, starredAt: `2026-01-01T00:00:${String(second).padStart(2, '0')}Z` })), { page: 3, perPage: 98, start: 197 }, place)
   expect(shows(['b', 9], ['a', 10])).toBe(true)
   expect(shows(['b', 11], ['c', 9])).toBe(true)
   expect(shows(['b', 10], ['c', 9])).toBe(false)
   expect(shows(['a', 12], ['c', 9])).toBe(true)
   expect(shows(['b', 9], ['a', 8])).toBe(false)
   expect(shows()).toBe(false)
-  expect(isJoined([], { page: 1, perPage: 100, start: 1 }, place)).toBe(true)
+  expect(overlapsCursor([], { page: 1, perPage: 100, start: 1 }, place)).toBe(true)
 })

@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { github } from '../../src/sources/github/source.ts'
 import { GithubSimulator } from '../../src/testing/simulators/index.ts'
-import { Stage } from './stage.ts'
+import { VendorFixture } from './vendor-fixture.ts'
 
-let stage: Stage<GithubSimulator>
+let stage: VendorFixture<GithubSimulator>
 let vendor: GithubSimulator
 
 beforeEach(async () => {
-  stage = await Stage.open((ports) => new GithubSimulator(ports, { viewer: 'me', organizations: ['acme'] }))
+  stage = await VendorFixture.open((ports) => new GithubSimulator(ports, { viewer: 'me', organizations: ['acme'] }))
   vendor = stage.vendor
 })
 afterEach(() => stage.close())

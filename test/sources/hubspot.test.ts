@@ -1,15 +1,15 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { hubspot } from '../../src/sources/hubspot/source.ts'
 import { churn, HubspotSimulator } from '../../src/testing/simulators/index.ts'
-import { Stream } from '../../src/testing/simulation/random.ts'
-import { MINUTE, SECOND } from '../engine/scene.ts'
-import { Stage } from './stage.ts'
+import { RandomStream } from '../../src/testing/simulation/random-stream.ts'
+import { MINUTE, SECOND } from '../engine/engine-fixture.ts'
+import { VendorFixture } from './vendor-fixture.ts'
 
-let stage: Stage<HubspotSimulator>
+let stage: VendorFixture<HubspotSimulator>
 let vendor: HubspotSimulator
 
 async function open(options: ConstructorParameters<typeof HubspotSimulator>[1] = {}): Promise<void> {
-  stage = await Stage.open((ports) => new HubspotSimulator(ports, options))
+  stage = await VendorFixture.open((ports) => new HubspotSimulator(ports, options))
   vendor = stage.vendor
   stage.track(hubspot({ accessToken: 'HUBSPOT_TOKEN' }).contacts)
 }
@@ -95,7 +95,7 @@ describe('the delta', () => {
       onRequest(request) {
         if (request === 1) return
         stage.pass(2 * SECOND)
-        churn(vendor, { type: 'contacts', writes: 25, random: new Stream(request, 'churn'), fields: (n) => ({ email: `r${request}-${n}@example.com` }), updates: 0.5, deletes: 0.2 })
+        churn(vendor, { type: 'contacts', writes: 25, random: new RandomStream(request, 'churn'), fields: (n) => ({ email: `r${request}-${n}@example.com` }), updates: 0.5, deletes: 0.2 })
       },
     })
     await both()
@@ -166,7 +166,7 @@ describe('the delta', () => {
     fill(20)
     await stage.backfill()
     for (let round = 0; round < 25; round++) {
-      churn(vendor, { type: 'contacts', writes: 12, random: new Stream(round, 'late'), fields: (n) => ({ email: `${round}-${n}@example.com` }), updates: 0.5, deletes: 0.2 })
+      churn(vendor, { type: 'contacts', writes: 12, random: new RandomStream(round, 'late'), fields: (n) => ({ email: `${round}-${n}@example.com` }), updates: 0.5, deletes: 0.2 })
       await stage.delta({ afterMs: 1_700 })
     }
     await both({ afterMs: 6 * MINUTE })
@@ -272,7 +272,7 @@ test.each([
   vendor.faults.plan(fault, { times: 2 })
   expect(await stage.backfill({ retriesMax: 5 })).toMatchObject({ stopReason: 'complete' })
   stage.pass(SECOND)
-  churn(vendor, { type: 'contacts', writes: 60, random: new Stream(3, 'churn'), fields: (n) => ({ email: `x${n}@example.com` }), deletes: 0.3, updates: 0.3 })
+  churn(vendor, { type: 'contacts', writes: 60, random: new RandomStream(3, 'churn'), fields: (n) => ({ email: `x${n}@example.com` }), deletes: 0.3, updates: 0.3 })
   vendor.faults.plan(fault, { times: 2 })
   await both({ retriesMax: 5 })
   expect(await stage.rows()).toEqual(stage.truth('contacts'))

@@ -1,16 +1,16 @@
 import { describe, expect, test } from 'vitest'
-import { CallCounter, TIERS, type Tier } from '../../src/sources/kraken/call-counter.ts'
+import { CallCounter, TIERS, type KrakenTier } from '../../src/sources/kraken/call-counter.ts'
 
 const NOW = 1_700_000_000_000
-const tiers = Object.keys(TIERS) as Tier[]
-const waits = (counter: CallCounter, calls: number, now = NOW): number[] => Array.from({ length: calls }, () => counter.take(now))
+const tiers = Object.keys(TIERS) as KrakenTier[]
+const waits = (counter: CallCounter, calls: number, now = NOW): number[] => Array.from({ length: calls }, () => counter.reserveCall(now))
 
 describe('XD1 the call counter of a Kraken key', () => {
   test.each(tiers)('%s: lets calls through until its maximum, at two points each', (tier) => {
     const counter = new CallCounter(tier)
     const free = Math.floor(TIERS[tier].max / 2)
     expect(waits(counter, free)).toEqual(Array.from({ length: free }, () => 0))
-    expect(counter.take(NOW)).toBeGreaterThan(0)
+    expect(counter.reserveCall(NOW)).toBeGreaterThan(0)
   })
 
   test.each(tiers)('%s: a call that has waited as told finds the counter at its maximum, not above', (tier) => {
@@ -27,8 +27,8 @@ describe('XD1 the call counter of a Kraken key', () => {
   test('runs down with time and never below nothing', () => {
     const counter = new CallCounter('pro')
     waits(counter, 10)
-    expect(counter.take(NOW + 2_000)).toBe(0)
-    expect(counter.take(NOW + 2_000)).toBe(2_000)
+    expect(counter.reserveCall(NOW + 2_000)).toBe(0)
+    expect(counter.reserveCall(NOW + 2_000)).toBe(2_000)
     // After an hour it is empty, and not far below: the eleventh call waits again.
     expect(waits(counter, 11, NOW + 3_600_000)).toEqual([...Array.from({ length: 10 }, () => 0), 2_000])
   })
@@ -36,23 +36,23 @@ describe('XD1 the call counter of a Kraken key', () => {
   test('a clock that is set back takes nothing from it and adds nothing to it', () => {
     const counter = new CallCounter('pro')
     waits(counter, 10)
-    expect(counter.take(NOW - 3_600_000)).toBe(2_000)
+    expect(counter.reserveCall(NOW - 3_600_000)).toBe(2_000)
   })
 
   test('is at least full after a refusal, and keeps what it knows when that is more', () => {
     const counter = new CallCounter('pro')
-    counter.refused(NOW)
-    expect(counter.take(NOW)).toBe(4_000)
+    counter.recordRefusal(NOW)
+    expect(counter.reserveCall(NOW)).toBe(4_000)
     const busy = new CallCounter('pro')
     waits(busy, 20)
-    busy.refused(NOW)
-    expect(busy.take(NOW)).toBe(22_000)
+    busy.recordRefusal(NOW)
+    expect(busy.reserveCall(NOW)).toBe(22_000)
   })
 
   test('the wait after a refusal runs it down to nothing', () => {
-    expect(tiers.map((tier) => new CallCounter(tier).emptyMs)).toEqual([51_516, 44_000, 22_000])
+    expect(tiers.map((tier) => new CallCounter(tier).drainMs)).toEqual([51_516, 44_000, 22_000])
     const counter = new CallCounter('pro')
-    counter.refused(NOW)
-    expect(waits(counter, 10, NOW + counter.emptyMs)).toEqual(Array.from({ length: 10 }, () => 0))
+    counter.recordRefusal(NOW)
+    expect(waits(counter, 10, NOW + counter.drainMs)).toEqual(Array.from({ length: 10 }, () => 0))
   })
 })

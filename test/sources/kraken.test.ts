@@ -1,19 +1,19 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import type { FailoverState } from '../../src/strategies/index.ts'
 import { kraken, type KrakenOptions } from '../../src/sources/kraken/source.ts'
-import { sign } from '../../src/sources/kraken/sign.ts'
+import { signRequest } from '../../src/sources/kraken/sign-request.ts'
 import { Secret } from '../../src/redaction/secret.ts'
 import { KRAKEN_CREDENTIALS, KrakenSimulator } from '../../src/testing/simulators/kraken/simulator.ts'
-import { MINUTE, SECOND } from '../engine/scene.ts'
-import { Stage } from './stage.ts'
+import { MINUTE, SECOND } from '../engine/engine-fixture.ts'
+import { VendorFixture } from './vendor-fixture.ts'
 
-let stage: Stage<KrakenSimulator>
+let stage: VendorFixture<KrakenSimulator>
 afterEach(() => stage?.close())
 
 const SECRETS = { apiKey: new Secret(KRAKEN_CREDENTIALS.key), apiSecret: new Secret(KRAKEN_CREDENTIALS.secret) }
 
 async function open(stream: 'ledgers' | 'trades' = 'ledgers', options: Partial<KrakenOptions> = {}, sim: ConstructorParameters<typeof KrakenSimulator>[1] = {}): Promise<KrakenSimulator> {
-  stage = await Stage.open((ports) => new KrakenSimulator(ports, sim))
+  stage = await VendorFixture.open((ports) => new KrakenSimulator(ports, sim))
   stage.list(kraken({ ...SECRETS, ...options })[stream])
   return stage.vendor
 }
@@ -33,7 +33,7 @@ describe('kraken', () => {
   test('the signature is the one of the documentation', () => {
     const form = new URLSearchParams('nonce=1616492376594&ordertype=limit&pair=XBTUSD&price=37500&type=buy&volume=1.25')
     const secret = new Secret('kQH5HW/8p1uGOVjbgWA7FunAmGO8lsSUXNsu3eow76sz84Q18fWxnyRzBHCd3pd5nE9qa99HAZtuZuj6F1huXg==')
-    expect(sign('/0/private/AddOrder', form, secret)).toBe('4/dpxb3iT4tp/ZCVEwSnEsLxx0bqyhLpdfOpc6fn7OR8+UClSV5n9E6aSS8MPtnRfp32bAb0nmbRn6H8ndwLUQ==')
+    expect(signRequest('/0/private/AddOrder', form, secret)).toBe('4/dpxb3iT4tp/ZCVEwSnEsLxx0bqyhLpdfOpc6fn7OR8+UClSV5n9E6aSS8MPtnRfp32bAb0nmbRn6H8ndwLUQ==')
   })
 
   test('E42 E43 E44 the position is a time, the offset stands beside it, and an empty batch ends the list', async () => {
@@ -133,7 +133,7 @@ describe('kraken', () => {
     const vendor = await open('ledgers')
     fill(vendor, 250)
     await stage.backfill({ pagesMax: 7 })
-    vendor.faults.atRates([[{ kind: 'rate-limit' }, 1]])
+    vendor.faults.injectAtRates([[{ kind: 'rate-limit' }, 1]])
     expect((await stage.backfill({ retriesMax: 5 })).error).toMatchObject({ code: 'RATE_LIMITED' })
     expect(stage.asked().length).toBe(7 + 6)
     expect((await rows()).length).toBe(350)
@@ -160,7 +160,7 @@ describe('kraken', () => {
   test('E49 with faults of every kind at any request, and broken off after any page, all of it is landed once', async () => {
     const vendor = await open()
     fill(vendor, 90)
-    vendor.faults.atRates([
+    vendor.faults.injectAtRates([
       [{ kind: 'server-error' }, 0.1], [{ kind: 'rate-limit' }, 0.1], [{ kind: 'truncated' }, 0.1], [{ kind: 'html' }, 0.05], [{ kind: 'short-page' }, 0.1],
     ])
     for (let round = 0; round < 80; round++) {

@@ -1,15 +1,15 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { linear } from '../../src/sources/linear/source.ts'
 import { LinearSimulator } from '../../src/testing/simulators/index.ts'
-import { MINUTE } from '../engine/scene.ts'
-import { Stage } from './stage.ts'
+import { MINUTE } from '../engine/engine-fixture.ts'
+import { VendorFixture } from './vendor-fixture.ts'
 
-let stage: Stage<LinearSimulator>
+let stage: VendorFixture<LinearSimulator>
 let vendor: LinearSimulator
 let team: string
 
 beforeEach(async () => {
-  stage = await Stage.open((ports) => new LinearSimulator(ports))
+  stage = await VendorFixture.open((ports) => new LinearSimulator(ports))
   vendor = stage.vendor
   team = vendor.create('team', { name: 'Team', key: 'T' })
   stage.list(linear({ apiKey: 'LINEAR_KEY' }).issues)

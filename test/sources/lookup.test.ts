@@ -13,7 +13,7 @@ import { salesforce } from '../../src/sources/salesforce/source.ts'
 import { servicenow } from '../../src/sources/servicenow/source.ts'
 import { sql } from '../../src/sources/sql/source.ts'
 import { stripe } from '../../src/sources/stripe/source.ts'
-import { ACCOUNTS, asFetch, fillAccount, ManualClock, Stream, type AccountName } from '../../src/testing/index.ts'
+import { ACCOUNTS, createSimulatorFetch, fillAccount, ManualClock, RandomStream, type AccountName } from '../../src/testing/index.ts'
 
 type Asked = { readonly lookup?: Lookup; readonly backfill?: Execute<any>; readonly execute?: Execute<any> }
 
@@ -37,10 +37,10 @@ const STREAMS: Record<string, readonly [AccountName, string, Asked]> = {
 describe.each(Object.entries(STREAMS))('%s', (_, [name, type, stream]) => {
   test('finds one record by its key as a page brings it, and nothing under a key that is none or is gone', async () => {
     const clock = new ManualClock()
-    const vendor = ACCOUNTS[name].make({ clock, random: new Stream(3, 'lookup') })
+    const vendor = ACCOUNTS[name].createSimulator({ clock, random: new RandomStream(3, 'lookup') })
     fillAccount(vendor, ACCOUNTS[name])
     clock.advance(3_600_000)
-    const context = contextOf(asFetch(vendor), clock)
+    const context = contextOf(createSimulatorFetch(vendor), clock)
     const [listed] = await changesOf((stream.backfill ?? stream.execute)!, context)
     const found = await stream.lookup!(listed!.key, context)
     expect(found).toMatchObject({ type: 'upsert', key: listed!.key, record: (listed as { record: object }).record })
@@ -80,7 +80,7 @@ async function changesOf(execute: Execute<any>, context: SyncContext): Promise<C
 function contextOf(ask: typeof fetch, clock: ManualClock): SyncContext {
   const quiet = (): void => {}
   return {
-    fetch: ask as SyncContext['fetch'], clock, random: new Stream(1, 'context'), signal: new AbortController().signal, log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
+    fetch: ask as SyncContext['fetch'], clock, random: new RandomStream(1, 'context'), signal: new AbortController().signal, log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
     pacer: { wait: async () => {} }, secrets: { get: () => 'secret' }, cycle: { id: 1, mode: 'replace', startedAt: clock.now(), page: 1 },
   }
 }

@@ -1,15 +1,15 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { salesforce } from '../../src/sources/salesforce/source.ts'
 import { churn, SalesforceSimulator } from '../../src/testing/simulators/index.ts'
-import { Stream } from '../../src/testing/simulation/random.ts'
-import { planOf, SECOND } from '../engine/scene.ts'
-import { Stage } from './stage.ts'
+import { RandomStream } from '../../src/testing/simulation/random-stream.ts'
+import { planOf, SECOND } from '../engine/engine-fixture.ts'
+import { VendorFixture } from './vendor-fixture.ts'
 
-let stage: Stage<SalesforceSimulator>
+let stage: VendorFixture<SalesforceSimulator>
 let vendor: SalesforceSimulator
 
 async function open(options: ConstructorParameters<typeof SalesforceSimulator>[1] = {}): Promise<void> {
-  stage = await Stage.open((ports) => new SalesforceSimulator(ports, options))
+  stage = await VendorFixture.open((ports) => new SalesforceSimulator(ports, options))
   vendor = stage.vendor
   stage.track(salesforce({ instanceUrl: 'https://example.my.salesforce.com', accessToken: 'SF_TOKEN' }).object('Account'))
 }
@@ -40,7 +40,7 @@ describe('the backfill', () => {
 
   test.each([['end', 200], ['more', 150]] as const)('N27: a flag that says "%s" alone ends nothing', async (says, count) => {
     fill(count)
-    vendor.faults.plan({ kind: 'end-flag', says }, { on: (request) => request.url.includes('CreatedDate') })
+    vendor.faults.plan({ kind: 'end-flag', value: says }, { on: (request) => request.url.includes('CreatedDate') })
     await stage.backfill()
     expect(await stage.rows()).toEqual(truth())
   })
@@ -130,7 +130,7 @@ describe('the delta', () => {
       onRequest(request) {
         if (request === 1) return
         stage.pass(2 * SECOND)
-        churn(vendor, { type: 'Account', writes: 25, random: new Stream(request, 'churn'), fields: (n) => ({ Name: `r${request}-${n}` }), updates: 0.5, deletes: 0.2 })
+        churn(vendor, { type: 'Account', writes: 25, random: new RandomStream(request, 'churn'), fields: (n) => ({ Name: `r${request}-${n}` }), updates: 0.5, deletes: 0.2 })
       },
     })
     await stage.delta()
@@ -184,7 +184,7 @@ describe('the delta', () => {
     fill(20)
     await stage.backfill()
     for (let round = 0; round < 25; round++) {
-      churn(vendor, { type: 'Account', writes: 12, random: new Stream(round, 'late'), fields: (n) => ({ Name: `${round}-${n}` }), updates: 0.5, deletes: 0.2 })
+      churn(vendor, { type: 'Account', writes: 12, random: new RandomStream(round, 'late'), fields: (n) => ({ Name: `${round}-${n}` }), updates: 0.5, deletes: 0.2 })
       await stage.delta({ afterMs: 1_700 })
     }
     await stage.delta({ afterMs: 60 * SECOND })
@@ -210,7 +210,7 @@ describe('faults', () => {
     vendor.faults.plan(fault, { times: 2 })
     expect(await stage.backfill({ retriesMax: 5 })).toMatchObject({ stopReason: 'complete' })
     stage.pass(SECOND)
-    churn(vendor, { type: 'Account', writes: 60, random: new Stream(3, 'churn'), fields: (n) => ({ Name: `x${n}` }), deletes: 0.3, updates: 0.3 })
+    churn(vendor, { type: 'Account', writes: 60, random: new RandomStream(3, 'churn'), fields: (n) => ({ Name: `x${n}` }), deletes: 0.3, updates: 0.3 })
     vendor.faults.plan(fault, { times: 2 })
     expect(await stage.delta({ retriesMax: 5 })).toMatchObject({ stopReason: 'complete' })
     expect(await stage.rows()).toEqual(truth())

@@ -1,15 +1,15 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { servicenow } from '../../src/sources/servicenow/source.ts'
 import { churn, ServicenowSimulator } from '../../src/testing/simulators/index.ts'
-import { Stream } from '../../src/testing/simulation/random.ts'
-import { SECOND } from '../engine/scene.ts'
-import { Stage } from './stage.ts'
+import { RandomStream } from '../../src/testing/simulation/random-stream.ts'
+import { SECOND } from '../engine/engine-fixture.ts'
+import { VendorFixture } from './vendor-fixture.ts'
 
-let stage: Stage<ServicenowSimulator>
+let stage: VendorFixture<ServicenowSimulator>
 let vendor: ServicenowSimulator
 
 async function open(options: ConstructorParameters<typeof ServicenowSimulator>[1] = {}): Promise<void> {
-  stage = await Stage.open((ports) => new ServicenowSimulator(ports, options))
+  stage = await VendorFixture.open((ports) => new ServicenowSimulator(ports, options))
   vendor = stage.vendor
   stage.track(table())
 }
@@ -47,7 +47,7 @@ describe('the backfill', () => {
       onRequest(request) {
         if (request !== 2) return
         // The instance's clock is corrected by an hour, and then a row changes that the list has not come to.
-        vendor.records.stampsBackMs = 3_600_000
+        vendor.records.clockBackMs = 3_600_000
         vendor.update('incident', ids.toSorted().at(-1)!, { short_description: 'changed' })
       },
     })
@@ -141,7 +141,7 @@ describe('the delta', () => {
       onRequest(request) {
         if (request === 1) return
         stage.pass(2 * SECOND)
-        churn(vendor, { type: 'incident', writes: 25, random: new Stream(request, 'churn'), fields: (n) => ({ short_description: `r${request}-${n}` }), updates: 0.5, deletes: 0.2 })
+        churn(vendor, { type: 'incident', writes: 25, random: new RandomStream(request, 'churn'), fields: (n) => ({ short_description: `r${request}-${n}` }), updates: 0.5, deletes: 0.2 })
       },
     })
     await both()
@@ -249,7 +249,7 @@ describe('the delta', () => {
     fill(20)
     await stage.backfill({ afterMs: 60 * SECOND })
     for (let round = 0; round < 25; round++) {
-      churn(vendor, { type: 'incident', writes: 12, random: new Stream(round, 'late'), fields: (n) => ({ short_description: `${round}-${n}` }), updates: 0.5, deletes: 0.2 })
+      churn(vendor, { type: 'incident', writes: 12, random: new RandomStream(round, 'late'), fields: (n) => ({ short_description: `${round}-${n}` }), updates: 0.5, deletes: 0.2 })
       await stage.delta({ afterMs: 1_700 })
     }
     await both({ afterMs: 60 * SECOND })
@@ -266,7 +266,7 @@ describe('faults', () => {
     vendor.faults.plan(fault, { times: 2 })
     expect(await stage.backfill({ retriesMax: 5 })).toMatchObject({ stopReason: 'complete' })
     stage.pass(SECOND)
-    churn(vendor, { type: 'incident', writes: 60, random: new Stream(3, 'churn'), fields: (n) => ({ short_description: `x${n}` }), deletes: 0.3, updates: 0.3 })
+    churn(vendor, { type: 'incident', writes: 60, random: new RandomStream(3, 'churn'), fields: (n) => ({ short_description: `x${n}` }), deletes: 0.3, updates: 0.3 })
     vendor.faults.plan(fault, { times: 2 })
     await both({ retriesMax: 5 })
     expect(await stage.rows()).toEqual(truth())

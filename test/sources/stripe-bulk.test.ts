@@ -1,14 +1,14 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { stripe, type StripeOptions } from '../../src/sources/stripe/source.ts'
 import { StripeSimulator } from '../../src/testing/simulators/index.ts'
-import { MINUTE, SECOND } from '../engine/scene.ts'
-import { Stage } from './stage.ts'
+import { MINUTE, SECOND } from '../engine/engine-fixture.ts'
+import { VendorFixture } from './vendor-fixture.ts'
 
-let stage: Stage<StripeSimulator>
+let stage: VendorFixture<StripeSimulator>
 let vendor: StripeSimulator
 
 beforeEach(async () => {
-  stage = await Stage.open((ports) => new StripeSimulator(ports))
+  stage = await VendorFixture.open((ports) => new StripeSimulator(ports))
   vendor = stage.vendor
 })
 afterEach(() => stage.close())
@@ -30,7 +30,7 @@ describe('many objects that change several times within one second', () => {
     changeAll(4)
     stage.asked()
     vendor.conditions = { latencyMs }
-    vendor.faults.atRates([[{ kind: 'server-error' }, failures]])
+    vendor.faults.injectAtRates([[{ kind: 'server-error' }, failures]])
     const result = await stage.delta({ retriesMax: 5 })
     expect(result).toMatchObject({ stopReason: 'complete', error: null, counts: { updated: 250 } })
     expect(await stage.rows()).toEqual(stage.truth('customer'))
@@ -80,7 +80,7 @@ describe('many objects that change several times within one second', () => {
   test('never show an older version, whatever the pages of the log are', async () => {
     for (const limit of [1, 2, 3, 7]) {
       await stage.close()
-      stage = await Stage.open((ports) => new StripeSimulator(ports), limit)
+      stage = await VendorFixture.open((ports) => new StripeSimulator(ports), limit)
       vendor = stage.vendor
       fill(5)
       stage.pass(MINUTE)

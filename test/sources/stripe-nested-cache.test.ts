@@ -1,14 +1,14 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { stripe } from '../../src/sources/stripe/source.ts'
 import { StripeSimulator } from '../../src/testing/simulators/index.ts'
-import { MINUTE, SECOND } from '../engine/scene.ts'
-import { Stage } from './stage.ts'
+import { MINUTE, SECOND } from '../engine/engine-fixture.ts'
+import { VendorFixture } from './vendor-fixture.ts'
 
-let stage: Stage<StripeSimulator>
+let stage: VendorFixture<StripeSimulator>
 let vendor: StripeSimulator
 
 beforeEach(async () => {
-  stage = await Stage.open((ports) => new StripeSimulator(ports))
+  stage = await VendorFixture.open((ports) => new StripeSimulator(ports))
   vendor = stage.vendor
   vendor.conditions = { isCached: () => false }
   stage.track(stripe({ apiKey: 'STRIPE_KEY' }).invoices)

@@ -1,15 +1,15 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { stripe } from '../../src/sources/stripe/source.ts'
 import { StripeSimulator } from '../../src/testing/simulators/index.ts'
-import { HOUR, MINUTE, SECOND } from '../engine/scene.ts'
-import { Stage } from './stage.ts'
+import { HOUR, MINUTE, SECOND } from '../engine/engine-fixture.ts'
+import { VendorFixture } from './vendor-fixture.ts'
 
-let stage: Stage<StripeSimulator>
+let stage: VendorFixture<StripeSimulator>
 let vendor: StripeSimulator
 let writes: number
 
 beforeEach(async () => {
-  stage = await Stage.open((ports) => new StripeSimulator(ports))
+  stage = await VendorFixture.open((ports) => new StripeSimulator(ports))
   vendor = stage.vendor
   writes = 0
 })
@@ -180,7 +180,7 @@ describe('events that are stamped before their object was made, by a clock that 
     track()
     await stage.backfill()
     const [kept, gone] = fill(2)
-    vendor.records.stampsBackMs = 5 * SECOND
+    vendor.records.clockBackMs = 5 * SECOND
     change(gone!)
     vendor.remove('customer', gone!)
     stage.pass(SECOND)

@@ -1,15 +1,15 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { stripe } from '../../src/sources/stripe/source.ts'
 import { churn, StripeSimulator } from '../../src/testing/simulators/index.ts'
-import { Stream } from '../../src/testing/simulation/random.ts'
-import { SECOND } from '../engine/scene.ts'
-import { Stage } from './stage.ts'
+import { RandomStream } from '../../src/testing/simulation/random-stream.ts'
+import { SECOND } from '../engine/engine-fixture.ts'
+import { VendorFixture } from './vendor-fixture.ts'
 
-let stage: Stage<StripeSimulator>
+let stage: VendorFixture<StripeSimulator>
 let vendor: StripeSimulator
 
 async function open(options: ConstructorParameters<typeof StripeSimulator>[1] = {}): Promise<void> {
-  stage = await Stage.open((ports) => new StripeSimulator(ports, options))
+  stage = await VendorFixture.open((ports) => new StripeSimulator(ports, options))
   vendor = stage.vendor
 }
 beforeEach(() => open())
@@ -102,7 +102,7 @@ describe('the delta', () => {
       onRequest(request) {
         if (request === 1) return
         stage.pass(2 * SECOND)
-        churn(vendor, { type: 'customer', writes: 25, random: new Stream(request, 'churn'), fields: (n) => ({ name: `r${request}-${n}` }), updates: 0.5, deletes: 0.2 })
+        churn(vendor, { type: 'customer', writes: 25, random: new RandomStream(request, 'churn'), fields: (n) => ({ name: `r${request}-${n}` }), updates: 0.5, deletes: 0.2 })
         vendor.update('customer', vendor.records.current('customer')[request]!.id, { name: `touched ${request}` })
       },
     })
@@ -147,7 +147,7 @@ describe('the delta', () => {
     customers()
     await stage.backfill()
     for (let round = 0; round < 25; round++) {
-      churn(vendor, { type: 'customer', writes: 12, random: new Stream(round, 'late'), fields: (n) => ({ name: `${round}-${n}` }), updates: 0.5, deletes: 0.2 })
+      churn(vendor, { type: 'customer', writes: 12, random: new RandomStream(round, 'late'), fields: (n) => ({ name: `${round}-${n}` }), updates: 0.5, deletes: 0.2 })
       await stage.delta({ afterMs: 1_700 })
     }
     await stage.delta({ afterMs: 30 * SECOND })
@@ -218,7 +218,7 @@ describe('faults', () => {
     fill(half === 'delta' ? 3 : 0)
     customers()
     if (half === 'delta') await stage.backfill()
-    vendor.faults.plan({ kind: 'end-flag', says: 'more' }, { times: 9, on: ({ url }) => /customers|ending_before/.test(url) })
+    vendor.faults.plan({ kind: 'end-flag', value: 'more' }, { times: 9, on: ({ url }) => /customers|ending_before/.test(url) })
     expect((await stage[half]()).error).toMatchObject({ code: 'SOURCE_INVALID', message: expect.stringContaining('empty page') })
   })
 

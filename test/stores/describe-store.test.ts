@@ -57,8 +57,8 @@ describe('describeStore', () => {
       }
       expect(skipped.toSorted()).toEqual([
         expect.stringContaining('the harness offers no `supports.crashDuringCommit`'),
-        expect.stringContaining('the harness does not say `supports.tells`'),
-        expect.stringContaining('the store does not say `keepsDeleted`, or the harness offers no `supports.select`'),
+        expect.stringContaining('the harness does not say `supports.notifies`'),
+        expect.stringContaining('the store does not say `supportsSoftDeletes`, or the harness offers no `supports.select`'),
         expect.stringContaining('the harness offers no `supports.select`'),
       ])
       expect(print).toHaveBeenCalledTimes(4)
@@ -70,9 +70,9 @@ describe('describeStore', () => {
   test('skips the cases about kept rows for a store that does not keep any', async () => {
     const reasons = await Promise.all(softDeleteCases.map((storeCase) => runStoreCase(storeCase, async () => {
       const { store, ...harness } = await openHarness()
-      const { keepsDeleted: _, ...without } = store
+      const { supportsSoftDeletes: _, ...without } = store
       return { ...harness, store: without }
     })))
-    expect(new Set(reasons)).toEqual(new Set([expect.stringContaining('the store does not say `keepsDeleted`')]))
+    expect(new Set(reasons)).toEqual(new Set([expect.stringContaining('the store does not say `supportsSoftDeletes`')]))
   })
 })

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { StoreDriver } from '../../src/contract/index.ts'
-import { openStore } from '../../src/config/open-store.ts'
+import { openStore } from '../../src/stores/open-store.ts'
 import { locateStore, registerStore } from '../../src/stores/drivers.ts'
 
 const custom: StoreDriver = {

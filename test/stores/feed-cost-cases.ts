@@ -18,7 +18,7 @@ const STATEMENTS_MAX = 14
 export function describeFeedCost(open: () => Promise<CountedStore>): void {
   test('a page of the feed runs the same statements with 1 and 500 databases, at the head and in the middle, with an empty and a long history', { timeout: 300_000 }, async () => {
     const { store, statementsOf, scansOf } = await open()
-    const sync = await SyncDriver.take(store)
+    const sync = await SyncDriver.acquire(store)
     const things = (from: number, value: number) => Array.from({ length: 200 }, (_, n) => upsert(`k${String(from + n).padStart(5, '0')}`, { value }))
     const page = (after: number) => statementsOf(async () => {
       const { entries } = await store.feed({ after, limit: PAGE, scanMax: 1_000 })
@@ -37,7 +37,7 @@ export function describeFeedCost(open: () => Promise<CountedStore>): void {
     for (let value = 1; value <= 10; value++) await sync.cycle(things(0, value))
     await sync.cycle(Array.from({ length: 50 }, (_, n) => remove(`k${String(n).padStart(5, '0')}`)))
     await sync.cycle(things(1_000, 0))
-    const position = await store.position()
+    const position = await store.headSequence()
     for (const after of [0, 100, 200, 1_000, position - 210, position - 100]) {
       const statements = await page(after)
       expect(statements.filter((sql) => /other_\d/.test(sql)), `after ${after}`).toEqual([])

@@ -1,11 +1,11 @@
 import pg from 'pg'
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest'
 import type { LogEntry, Store } from '../../src/contract/index.ts'
-import { verifyTrail } from '../../src/registry/trail.ts'
+import { verifyAuditChain } from '../../src/registry/verify-audit-chain.ts'
 import { Connection } from '../../src/stores/postgres/connection.ts'
 import { MIGRATIONS, SCHEMA_VERSION, SCHEMA_VERSION_MIN } from '../../src/stores/postgres/schema.ts'
 import { openPostgresStore } from '../../src/stores/postgres/store.ts'
-import { feed, live, snapshot, SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
+import { readFeed, readLiveRows, readSnapshot, SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
 import { createDatabase, dropDatabase, startPostgres } from '../setup/postgres-server.ts'
 import { startCuttingProxy, type CuttingProxy } from './cutting-proxy.ts'
 
@@ -48,33 +48,33 @@ describe.skipIf(server === '')('postgres store, when the server or the way to it
   for (const [cut, landed] of [['before COMMIT', false], ['after COMMIT', true]] as const) {
     test(`XB4 a connection lost ${cut === 'after COMMIT' ? 'after the server applied COMMIT' : 'as COMMIT was sent'} is COMMIT_UNKNOWN, and reading back tells which`, async () => {
       const { proxy, through } = await throughProxy()
-      const driver = await SyncDriver.take(through)
+      const driver = await SyncDriver.acquire(through)
       await driver.begin()
       await driver.page([upsert('a', { n: 1 })])
       const commit = await driver.draft(driver.nextPage(), [upsert('b', { n: 2 })])
       proxy.cutNext(cut)
       await expect(through.commit(commit)).rejects.toMatchObject({ code: 'COMMIT_UNKNOWN' })
       // By the same store, whose broken connection is no longer in its pool.
-      expect((await through.read(driver.ref)).inflight?.page).toBe(landed ? 2 : 1)
-      expect((await live(store)).map(([key]) => key)).toEqual(landed ? ['a', 'b'] : ['a'])
+      expect((await through.readCheckpoint(driver.ref)).inflight?.page).toBe(landed ? 2 : 1)
+      expect((await readLiveRows(store)).map(([key]) => key)).toEqual(landed ? ['a', 'b'] : ['a'])
       // What is not there can be sent again; what is there is a conflict, not a second landing.
       await expect.poll(async () => (await through.commit(commit)).kind).toBe(landed ? 'conflict' : 'landed')
-      expect((await feed(store)).map(({ key }) => key)).toEqual(['a', 'b'])
+      expect((await readFeed(store)).map(({ key }) => key)).toEqual(['a', 'b'])
     })
   }
 
   test('XB4 a server that no longer answers is given up in time, and its client does not go back to the pool', async () => {
     const { proxy, through } = await throughProxy({ statementTimeoutMs: 1_000 })
     proxy.freeze()
-    await expect(through.position()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    await expect(through.headSequence()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
     // Others of the pool may be frozen too; each is met once.
-    await expect.poll(() => through.position().catch(() => null)).toBe(0)
+    await expect.poll(() => through.headSequence().catch(() => null)).toBe(0)
   })
 
   test('XB5 a backend that is terminated in the middle of a commit lands nothing, and the store goes on', async () => {
-    const driver = await SyncDriver.take(store)
+    const driver = await SyncDriver.acquire(store)
     await driver.begin()
-    const before = await snapshot(store)
+    const before = await readSnapshot(store)
     const blocker = await connect(asSuperuser())
     await blocker.query('begin; select from tidemark.tenants for update')
     const commit = await driver.draft(driver.nextPage(), [upsert('a', { n: 1 })])
@@ -85,13 +85,13 @@ describe.skipIf(server === '')('postgres store, when the server or the way to it
     )).rowCount).toBe(1)
     await failed
     await blocker.query('rollback')
-    expect(await snapshot(store)).toEqual(before)
+    expect(await readSnapshot(store)).toEqual(before)
     expect((await store.commit(commit)).kind).toBe('landed')
   })
 
   test('XB8 a commit that waits too long for another writer is STORE_BUSY, lands nothing and can be sent again', async () => {
     const impatient = await open({ lockTimeoutMs: 100 })
-    const driver = await SyncDriver.take(impatient)
+    const driver = await SyncDriver.acquire(impatient)
     await driver.begin()
     const blocker = await connect(asSuperuser())
     await blocker.query('begin; select from tidemark.tenants for update')
@@ -118,38 +118,38 @@ describe.skipIf(server === '')('postgres store, when the server or the way to it
 
   test('XB9 when every connection of the pool is in use for too long, the answer is STORE_BUSY', async () => {
     const narrow = await open({ poolMax: 1, connectTimeoutMs: 200 })
-    const driver = await SyncDriver.take(narrow)
+    const driver = await SyncDriver.acquire(narrow)
     await driver.begin()
     const blocker = await connect(asSuperuser())
     await blocker.query('begin; select from tidemark.tenants for update')
     const waiting = narrow.commit(await driver.draft(driver.nextPage(), [upsert('a', { n: 1 })]))
-    await expect(narrow.position()).rejects.toMatchObject({ code: 'STORE_BUSY' })
+    await expect(narrow.headSequence()).rejects.toMatchObject({ code: 'STORE_BUSY' })
     await blocker.query('rollback')
     expect((await waiting).kind).toBe('landed')
   })
 
   test('XB7 a database that became read-only is STORE_READONLY, and can still be read', async () => {
-    const driver = await SyncDriver.take(store)
+    const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('a', { n: 1 })])
     const superuser = await connect(asSuperuser())
     await superuser.query(`alter database ${new URL(url).pathname.slice(1)} set default_transaction_read_only = on`)
     const again = await open()
-    await expect(again.signal(driver.ref, { kind: 'pause', actor: 'ana', at: 1 })).rejects.toMatchObject({ code: 'STORE_READONLY' })
-    expect((await live(again)).length).toBe(1)
+    await expect(again.signalSync(driver.ref, { kind: 'pause', actor: 'ana', at: 1 })).rejects.toMatchObject({ code: 'STORE_READONLY' })
+    expect((await readLiveRows(again)).length).toBe(1)
   })
 
   test('XB5 while the server is gone the store says so; when it is back the same store goes on, and every acknowledged commit is there', async () => {
     const own = await startPostgres({ fsync: true })
     closing.push(() => own.stop())
     const opened = await open({ url: await createDatabase(own.url) })
-    const driver = await SyncDriver.take(opened)
+    const driver = await SyncDriver.acquire(opened)
     await driver.begin()
     for (let n = 0; n < 5; n++) await driver.page([upsert(`k${n}`, { n })])
     await own.kill()
-    await expect(opened.position()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    await expect(opened.headSequence()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
     await own.restart()
-    expect((await live(opened)).length).toBe(5)
-    expect((await opened.read(driver.ref)).inflight?.page).toBe(5)
+    expect((await readLiveRows(opened)).length).toBe(5)
+    expect((await opened.readCheckpoint(driver.ref)).inflight?.page).toBe(5)
     await driver.page([upsert('k5', { n: 5 })])
   })
 
@@ -161,7 +161,7 @@ describe.skipIf(server === '')('postgres store, when the server or the way to it
   })
 
   test('XF1 invariant 7: while four connections commit for four syncs, readers see every sequence, in order, with no gap', async () => {
-    const writers = await Promise.all([1, 2, 3, 4].map(async (n) => await SyncDriver.take(await open({ poolMax: 1 }), { sync: `s${n}` })))
+    const writers = await Promise.all([1, 2, 3, 4].map(async (n) => await SyncDriver.acquire(await open({ poolMax: 1 }), { sync: `s${n}` })))
     for (const writer of writers) await writer.begin()
     let writing = true
     const read = async (reader: Store, limit: number): Promise<LogEntry[]> => {
@@ -180,7 +180,7 @@ describe.skipIf(server === '')('postgres store, when the server or the way to it
     }))
     writing = false
     const [first, second] = await Promise.all(reading)
-    expect(first!.length).toBe(await store.position())
+    expect(first!.length).toBe(await store.headSequence())
     expect(second!.map(({ key }) => key)).toEqual(first!.map(({ key }) => key))
     const times = first!.map(({ committedAt }) => committedAt)
     expect(times).toEqual(times.toSorted((a, b) => a - b))
@@ -191,7 +191,7 @@ describe.skipIf(server === '')('postgres store, when the server or the way to it
   test('XB17 many that open an empty database at once, all find it made', async () => {
     const fresh = await createDatabase(server)
     const opened = await Promise.all([1, 2, 3, 4].map(async () => await open({ url: fresh })))
-    for (const each of opened) expect(await each.position()).toBe(0)
+    for (const each of opened) expect(await each.headSequence()).toBe(0)
     closing.push(() => dropDatabase(server, fresh))
   })
 
@@ -218,7 +218,7 @@ describe.skipIf(server === '')('postgres store, when the server or the way to it
       } else if (!whole) await owner.query('drop schema tidemark cascade') // Only a goodbye was cut.
     }
     expect(cuts).toBeGreaterThan(5)
-    expect(await (await open({ url: fresh })).position()).toBe(0)
+    expect(await (await open({ url: fresh })).headSequence()).toBe(0)
   })
 
   test('XB13 tables of a newer version are STORE_NEWER, and left alone', async () => {
@@ -249,12 +249,12 @@ describe.skipIf(server === '')('postgres store, when the server or the way to it
       insert into tidemark.pacers (tenant_id, sync_id, pacer, slot_at) values ('default', 1, 'api', 500), ('default', 2, 'api', 700), ('default', 2, 'slow', 600)`)
     const store = await open({ url: fresh })
     expect((await client.query('select tidemark.schema_version() as version')).rows).toEqual([{ version: SCHEMA_VERSION }])
-    expect(await store.read({ worker: 'w', sync: 's' })).toMatchObject({ version: 1, committed: '7' })
-    await store.signal({ worker: 'w', sync: 's' }, { kind: 'pause', actor: 'ana', at: 1 })
-    expect(await verifyTrail(store)).toMatchObject({ intact: true, entries: 1 })
+    expect(await store.readCheckpoint({ worker: 'w', sync: 's' })).toMatchObject({ version: 1, committed: '7' })
+    await store.signalSync({ worker: 'w', sync: 's' }, { kind: 'pause', actor: 'ana', at: 1 })
+    expect(await verifyAuditChain(store)).toMatchObject({ intact: true, entries: 1 })
     // A budget is one for all syncs since: what any of them had of it counts.
-    expect(await store.pacers('w')).toEqual({ api: 700, slow: 600 })
-    expect(await store.forTenant('other').pacers('w')).toEqual({})
+    expect(await store.lastSlotTimes('w')).toEqual({ api: 700, slow: 600 })
+    expect(await store.forTenant('other').lastSlotTimes('w')).toEqual({})
   })
 
   test('XC26 a server whose clock was set back does not hold pacers up', async () => {
@@ -264,7 +264,7 @@ describe.skipIf(server === '')('postgres store, when the server or the way to it
     const superuser = await connect(asSuperuser())
     const shift = async (ms: number): Promise<number> => {
       await superuser.query('update tidemark.pacers set slot_at = slot_at + $1, taken_at = taken_at + $1', [ms])
-      const { now, first } = await store.takeSlots(request)
+      const { now, firstSlotAt: first } = await store.takeSlots(request)
       return first - now
     }
     expect(await shift(3_600_000)).toBeLessThanOrEqual(20)

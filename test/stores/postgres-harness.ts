@@ -31,7 +31,7 @@ export async function openHarness(): Promise<StoreHarness> {
     },
     supports: {
       ownClock: true,
-      tells: true,
+      notifies: true,
       select: async (view) => (await query(url, `select * from ${view}`)),
       crashDuringCommit: async (commit, statement) => await crashDuringCommit(await reopen(), commit, statement),
     },

@@ -1,8 +1,8 @@
 import pg from 'pg'
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest'
-import type { Store, WebhookStanding } from '../../src/contract/index.ts'
+import type { Store, WebhookProgress } from '../../src/contract/index.ts'
 import { openPostgresStore } from '../../src/stores/postgres/store.ts'
-import { chance, DATABASE, START, SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
+import { seededRandom, DATABASE, START, SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
 import { createDatabase, dropDatabase } from '../setup/postgres-server.ts'
 import { query } from './postgres-harness.ts'
 
@@ -48,7 +48,7 @@ describe.skipIf(server === '')('postgres store, transactions that wait for each 
       const stores = await Promise.all([1, 2, 3].map(open))
       const failures: unknown[] = []
       for (let n = 0; n < 12; n++) {
-        const acts = stores.flatMap((store, at) => actsOf(store.forTenant(`t${n}`), `p${at}`, chance(round * 1_000 + n * 10 + at)))
+        const acts = stores.flatMap((store, at) => actsOf(store.forTenant(`t${n}`), `p${at}`, seededRandom(round * 1_000 + n * 10 + at)))
         for (const { status, ...rest } of await Promise.allSettled(acts.map((act) => act()))) {
           if (status === 'rejected') failures.push((rest as { reason: unknown }).reason)
         }
@@ -62,7 +62,7 @@ describe.skipIf(server === '')('postgres store, transactions that wait for each 
     for (const [when, timing] of [['in a statement', ''], ['at COMMIT', 'constraint']] as const) {
       test(`XB8 a transaction that the server undid ${when} with ${state} is run again`, async () => {
         const store = await open()
-        const driver = await SyncDriver.take(store)
+        const driver = await SyncDriver.acquire(store)
         await driver.begin()
         await refuse(await connect(), state, timing, 2)
         await driver.page([upsert('a', { n: 1 })])
@@ -74,7 +74,7 @@ describe.skipIf(server === '')('postgres store, transactions that wait for each 
 
   test('XB8 a transaction that the server undoes every time is STORE_BUSY', async () => {
     const store = await open()
-    const driver = await SyncDriver.take(store)
+    const driver = await SyncDriver.acquire(store)
     await driver.begin()
     const client = await connect()
     await refuse(client, '40P01', '', 1_000)
@@ -86,7 +86,7 @@ describe.skipIf(server === '')('postgres store, transactions that wait for each 
 
   test('XB4 a COMMIT whose completion the server does not know is COMMIT_UNKNOWN, and is not run again', async () => {
     const store = await open()
-    const driver = await SyncDriver.take(store)
+    const driver = await SyncDriver.acquire(store)
     await driver.begin()
     await refuse(await connect(), '40003', 'constraint', 1)
     await expect(driver.page([upsert('a', { n: 1 })])).rejects.toMatchObject({ code: 'COMMIT_UNKNOWN' })
@@ -94,10 +94,10 @@ describe.skipIf(server === '')('postgres store, transactions that wait for each 
 
   test('Z14 a message that comes in while its tenant is being erased waits for the erasure', async () => {
     const store = await open()
-    await SyncDriver.take(store)
+    await SyncDriver.acquire(store)
     const eraser = await connect()
     await eraser.query('begin; select from tidemark.tenants for update; update tidemark.tenants set erased = true')
-    const claimed = store.claimInbound({ source: 'stripe', id: 'm1' }, { at: START, busyMs: 1_000, forgetBefore: 0, payload: '{}' })
+    const claimed = store.claimInbound({ source: 'stripe', id: 'm1' }, { at: START, claimTtlMs: 1_000, purgeBefore: 0, payload: '{}' })
     const refused = expect(claimed).rejects.toMatchObject({ code: 'TENANT_ERASED' })
     await expect.poll(async () => (await query(url, "select from pg_stat_activity where application_name = 'tidemark' and wait_event_type = 'Lock'")).length).toBe(1)
     await eraser.query('commit')
@@ -114,14 +114,14 @@ function actsOf(store: Store, holder: string, random: () => number): Array<() =>
     const acquired = await store.acquire(ref, { holder, ttlMs: 1 + Math.floor(random() * 3), at: START })
     if (acquired.kind !== 'acquired') return
     const { lease, checkpoint: { version } } = acquired
-    const begun = await store.begin(lease, { at: START, mode: 'incremental', trigger: 'manual', fresh: true, databases: [] })
+    const begun = await store.beginCycle(lease, { at: START, mode: 'incremental', trigger: 'manual', fresh: true, databases: [] })
     if (begun === null) return
-    const common = { lease, version, at: START, owner: 'crm', quarantined: [], columns: {}, readFrom: 0, upstreamToleranceMs: 0 }
-    const move = { kind: 'continue', cycle: begun.inflight.cycle, page: 1, state: '1', tidemark: null, scope: null, guard: null } as const
-    await store.commit({ ...common, move, landings: [upsert(`${holder}-${sync}`, { n: random() })] })
+    const common = { lease, version, at: START, owner: 'crm', quarantined: [], columns: {}, readAtSequence: 0, upstreamToleranceMs: 0 }
+    const move = { kind: 'continue', cycle: begun.inflight.cycle, page: 1, state: '1', tidemark: null, scope: null, guardState: null } as const
+    await store.commit({ ...common, transition: move, landings: [upsert(`${holder}-${sync}`, { n: random() })] })
     if (sync === 'delta') {
-      const lost = { kind: 'set', state: null, actor: 'engine', reason: 'lost', needsBackfill: { sync: 'backfill', reason: 'lost' } } as const
-      await store.commit({ ...common, move: lost, landings: [] })
+      const lost = { kind: 'set', state: null, actor: 'engine', reason: 'lost', backfillRequest: { sync: 'backfill', reason: 'lost' } } as const
+      await store.commit({ ...common, transition: lost, landings: [] })
     }
     await store.release(lease, {
       cycle: begun.inflight.cycle, stopReason: 'error', endedAt: START, pages: 1, retries: 0, waitedMs: 0, retryAt: null,
@@ -131,7 +131,7 @@ function actsOf(store: Store, holder: string, random: () => number): Array<() =>
   }
   const deliver = async (): Promise<void> => {
     const settings = { id: 'w', url: 'https://example.com', databases: null, actions: null, allow: [], secrets: 's', createdAt: START }
-    await store.putWebhook(settings, { position: 0, floor: 0 })
+    await store.putWebhook(settings, { sequence: 0, floor: 0 })
     for (let n = 0; n < 3; n++) {
       const claim = await store.claimWebhook('w', { holder, ttlMs: 1, at: START })
       if (claim === null) continue
@@ -139,13 +139,13 @@ function actsOf(store: Store, holder: string, random: () => number): Array<() =>
         sequence, messageId: `m${sequence}`, database: DATABASE, key: 'a', body: '{}', attempts: 1, firstAt: START, nextAt: START, dead: false,
         lastStatus: null, lastAnswer: null,
       }))
-      await store.noteDeliveries(claim, { standing: STANDING, delivered: [], kept })
-      await store.noteDeliveries(claim, { standing: STANDING, delivered: [2, 3, 1], kept: [] })
+      await store.recordDeliveries(claim, { progress: STANDING, delivered: [], undelivered: kept })
+      await store.recordDeliveries(claim, { progress: STANDING, delivered: [2, 3, 1], undelivered: [] })
     }
   }
   const pause = async (): Promise<void> => {
     for (let n = 0; n < 5; n++) {
-      await store.notePause({ worker: `w${Math.floor(random() * 2)}`, pacers: ['c', 'a', 'b'], origin: 'https://example.com', ms: 1, at: START })
+      await store.recordPause({ worker: `w${Math.floor(random() * 2)}`, pacers: ['c', 'a', 'b'], origin: 'https://example.com', ms: 1, at: START })
     }
   }
   const count = async (): Promise<void> => {
@@ -153,19 +153,19 @@ function actsOf(store: Store, holder: string, random: () => number): Array<() =>
   }
   return [
     ...refs.flatMap(({ sync }) => [cycle(sync), cycle(sync)]),
-    ...refs.flatMap((ref) => [() => store.signal(ref, { kind: 'pause', ...BY }), () => store.signal(ref, { kind: 'resume', ...BY })]),
-    () => store.signal(refs[0]!, { kind: 'trigger', ...BY }),
-    () => store.erase(BY),
+    ...refs.flatMap((ref) => [() => store.signalSync(ref, { kind: 'pause', ...BY }), () => store.signalSync(ref, { kind: 'resume', ...BY })]),
+    () => store.signalSync(refs[0]!, { kind: 'trigger', ...BY }),
+    () => store.eraseTenant(BY),
     deliver, pause, count,
     () => store.removeWebhook('w', BY),
     () => store.putDataKey({ id: `${holder}-key`, wrappedBy: 'k', wrapped: 'w' }, BY),
     () => store.compact({ before: START + 1, scanMax: 10 }),
-    () => store.erase(BY),
+    () => store.eraseTenant(BY),
   ]
 }
 
-const STANDING: WebhookStanding = {
-  position: 0, floor: 0, streak: 0, retryAt: null, succeededAt: null, failedAt: null, lastStatus: null, lastAnswer: null, disabled: null,
+const STANDING: WebhookProgress = {
+  sequence: 0, floor: 0, failureStreak: 0, retryAt: null, succeededAt: null, failedAt: null, lastStatus: null, lastAnswer: null, disabledReason: null,
 }
 
 /** From now on the first `times` writes to the log are refused, in the statement or, by a constraint trigger, at COMMIT. */

@@ -24,14 +24,14 @@ describe.skipIf(server === '')('postgres store, a table without statistics', () 
 
   test('invariant 14: pages that are new, unchanged or changed probe the table by key and never scan it', async () => {
     const page = (n: number) => Array.from({ length: ROWS }, (_, at) => upsert(`k${at}`, { n: at % 10 === 0 ? n : 0 }))
-    const first = await SyncDriver.take(store)
+    const first = await SyncDriver.acquire(store)
     await first.begin()
     await query(url, `alter table public.${DATABASE} set (autovacuum_enabled = off)`)
     await first.complete(page(1))
     await first.release()
     const before = await scans()
     store = await openPostgresStore({ url })
-    const driver = await SyncDriver.take(store)
+    const driver = await SyncDriver.acquire(store)
     // The second page of a kind is looked up in the way that was right for the first.
     const outcomes: unknown[] = []
     for (const n of [1, 1, 2, 2]) outcomes.push((await driver.cycle(page(n))).counts)
@@ -45,21 +45,21 @@ describe.skipIf(server === '')('postgres store, a table without statistics', () 
     const page = (of: readonly string[]) => of.map((key) => upsert(key, { n: 0 }))
     const gone = keys.filter((_, at) => at % 10 === 0)
     const soft = { deletes: { [DATABASE]: 'soft' } } as const
-    const first = await SyncDriver.take(store)
+    const first = await SyncDriver.acquire(store)
     await first.begin()
     await query(url, `alter table public.${DATABASE} set (autovacuum_enabled = off)`)
     await first.complete(page(keys), soft)
     await first.release()
     const before = await scans()
     store = await openPostgresStore({ url })
-    const driver = await SyncDriver.take(store)
+    const driver = await SyncDriver.acquire(store)
     const outcomes: unknown[] = []
     for (const landings of [gone.map((key) => remove(key)), page(keys), page(keys), gone.map((key) => remove(key))]) outcomes.push((await driver.cycle(landings, soft)).counts)
     expect(outcomes).toEqual([
       counts({ deleted: gone.length }), counts({ created: gone.length, unchanged: ROWS - gone.length }), counts({ unchanged: ROWS }), counts({ deleted: gone.length }),
     ])
     await driver.cycle([], { deletes: { [DATABASE]: 'hard' } })
-    while ((await store.compact({ before: 0, scanMax: 15 })).more);
+    while ((await store.compact({ before: 0, scanMax: 15 })).hasMore);
     expect((await scans()) - before).toBe(0)
     expect(await query(url, `select from public.${DATABASE}`)).toHaveLength(ROWS - gone.length)
   })

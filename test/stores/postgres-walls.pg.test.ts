@@ -1,10 +1,10 @@
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import type { JsonObject, JsonValue, Landing, Store } from '../../src/contract/index.ts'
-import { verifyTrail } from '../../src/registry/trail.ts'
+import { verifyAuditChain } from '../../src/registry/verify-audit-chain.ts'
 import { openPostgresStore } from '../../src/stores/postgres/store.ts'
-import { live, poison, remove, snapshot, SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
-import { sameJson, stringifyJson } from '../../src/values/json.ts'
+import { readLiveRows, makeQuarantined, remove, readSnapshot, SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
+import { equalsJson, stringifyJson } from '../../src/values/json.ts'
 import { createDatabase, dropDatabase } from '../setup/postgres-server.ts'
 import { query } from './postgres-harness.ts'
 
@@ -22,30 +22,30 @@ describe.skipIf(server === '')('postgres store, its walls and tables', () => {
     role = new pg.Client({ connectionString: url })
     await role.connect()
     for (const tenant of [store, store.forTenant('acme')]) {
-      await tenant.cursorSecrets({ secret: 's', createdAt: 1, renewMs: 1, keepMs: 1 })
+      await tenant.cursorSecrets({ secret: 's', createdAt: 1, rotateAfterMs: 1, retainMs: 1 })
       await tenant.addApiKey({ id: tenant.tenant, name: '', hash: '', scopes: [], rateLimit: 1, createdAt: 1, endsAt: null })
-      await tenant.putWebhook({ id: 'w', url: '', databases: null, actions: null, allow: [], secrets: '', createdAt: 1 }, { position: 0, floor: 0 })
-      await tenant.noteDeliveries((await tenant.claimWebhook('w', { holder: 'h', ttlMs: 1, at: 1 }))!, {
-        standing: { position: 1, floor: 0, streak: 0, retryAt: null, succeededAt: null, failedAt: null, lastStatus: null, lastAnswer: null, disabled: null }, delivered: [],
-        kept: [{ sequence: 1, messageId: 'm', database: 'd', key: 'k', body: '', attempts: 0, firstAt: null, nextAt: 1, dead: false, lastStatus: null, lastAnswer: null }],
+      await tenant.putWebhook({ id: 'w', url: '', databases: null, actions: null, allow: [], secrets: '', createdAt: 1 }, { sequence: 0, floor: 0 })
+      await tenant.recordDeliveries((await tenant.claimWebhook('w', { holder: 'h', ttlMs: 1, at: 1 }))!, {
+        progress: { sequence: 1, floor: 0, failureStreak: 0, retryAt: null, succeededAt: null, failedAt: null, lastStatus: null, lastAnswer: null, disabledReason: null }, delivered: [],
+        undelivered: [{ sequence: 1, messageId: 'm', database: 'd', key: 'k', body: '', attempts: 0, firstAt: null, nextAt: 1, dead: false, lastStatus: null, lastAnswer: null }],
       })
       await tenant.putConsumer({ owner: 'o', name: 'n', resource: 'changes', databases: null, sequence: 1, cursor: null, checkpointAt: 1, reportedAt: 1, metadata: null }, { ownedMax: 1 })
       await tenant.countRequests(1, [['w', 1]])
       await tenant.takeSlots({ worker: 'w', pacer: 'p', count: 1, paceMs: 1, at: 1 })
-      await tenant.notePause({ worker: 'w', pacers: ['p'], origin: 'o', ms: 3_600_000, at: 1 })
-      await tenant.claimInbound({ source: 's', id: 'i' }, { at: 1, busyMs: 1, forgetBefore: 0 })
-      const driver = await SyncDriver.take(tenant, { mode: 'replace' })
+      await tenant.recordPause({ worker: 'w', pacers: ['p'], origin: 'o', ms: 3_600_000, at: 1 })
+      await tenant.claimInbound({ source: 's', id: 'i' }, { at: 1, claimTtlMs: 1, purgeBefore: 0 })
+      const driver = await SyncDriver.acquire(tenant, { mode: 'replace' })
       await driver.begin()
-      await driver.page([upsert('a', { of: tenant.tenant })], { quarantined: [poison('q')] })
+      await driver.page([upsert('a', { of: tenant.tenant })], { quarantined: [makeQuarantined('q')] })
       await driver.page([upsert('a', { of: tenant.tenant })])
-      const other = await SyncDriver.take(tenant, { mode: 'replace', sync: 'other' })
+      const other = await SyncDriver.acquire(tenant, { mode: 'replace', sync: 'other' })
       await other.begin()
       await other.page([upsert('a', { of: tenant.tenant })])
       await other.abandon()
-      const third = await SyncDriver.take(tenant, { sync: 'third' })
+      const third = await SyncDriver.acquire(tenant, { sync: 'third' })
       await third.cycle([upsert('gone', { n: 1 }, { at: 10, database: 'more' }), upsert('still', { n: 1 }, { at: 10, database: 'more' })])
       await third.cycle([remove('gone', { at: 20, database: 'more' })])
-      await contest(await SyncDriver.take(tenant, { mode: 'replace', sync: 'fourth' }), 'still')
+      await contest(await SyncDriver.acquire(tenant, { mode: 'replace', sync: 'fourth' }), 'still')
       await tenant.putDataKey({ id: 'd1', wrappedBy: 'k1', wrapped: 'x' }, { actor: 'ana', at: 1 })
     }
   })
@@ -109,13 +109,13 @@ describe.skipIf(server === '')('postgres store, its walls and tables', () => {
     for (const statement of ["update tidemark.audit set actor = 'eve'", 'delete from tidemark.audit']) {
       await expect(role.query(statement)).rejects.toThrow('only ever added to')
     }
-    expect(await verifyTrail(store.forTenant('acme'))).toMatchObject({ intact: true })
+    expect(await verifyAuditChain(store.forTenant('acme'))).toMatchObject({ intact: true })
   })
 
   test('Z14 an erased tenant is in no table any more, nor are its tables; a view that others built upon one stops the erasure before it begins', async () => {
     const canary = store.forTenant('canary-91')
-    const driver = await SyncDriver.take(canary)
-    await driver.cycle([upsert('canary-key', { of: 'canary' })], { quarantined: [poison('canary-bad')] })
+    const driver = await SyncDriver.acquire(canary)
+    await driver.cycle([upsert('canary-key', { of: 'canary' })], { quarantined: [makeQuarantined('canary-bad')] })
     await driver.cycle([upsert('canary-key', { of: 'canary 2' }), remove('canary-gone')])
     await driver.set('"canary"', 'canary', 'canary')
     await driver.release()
@@ -126,10 +126,10 @@ describe.skipIf(server === '')('postgres store, its walls and tables', () => {
     await role.query('create view report_on_canary as select * from "canary-91".things')
     const before = await hits()
     expect(before).toEqual(expect.arrayContaining(['audit', 'commits', 'holdings', 'quarantine', 'registry', 'tenants', 'tombstones']))
-    await expect(canary.erase({ actor: 'ana', at: 1 })).rejects.toMatchObject({ code: 'STORE_FOREIGN', message: expect.stringContaining('"canary-91".things') })
+    await expect(canary.eraseTenant({ actor: 'ana', at: 1 })).rejects.toMatchObject({ code: 'STORE_FOREIGN', message: expect.stringContaining('"canary-91".things') })
     expect(await hits()).toEqual(before)
     await role.query('drop view report_on_canary')
-    expect(await canary.erase({ actor: 'ana', at: 1 })).toMatchObject({ kind: 'erased', syncs: 1 })
+    expect(await canary.eraseTenant({ actor: 'ana', at: 1 })).toMatchObject({ kind: 'erased', syncs: 1 })
     // Its name, and that it was erased.
     expect(await hits()).toEqual(['audit', 'tenants'])
     expect(await query(url, "select action, reason from tidemark.audit where tenant_id = 'canary-91'")).toMatchObject([{ action: 'erase' }])
@@ -139,19 +139,19 @@ describe.skipIf(server === '')('postgres store, its walls and tables', () => {
   test('Z11 XF15 one pooled connection serves tenants in turn and carries nothing over', async () => {
     const narrow = await openPostgresStore({ url, poolMax: 1 })
     for (let n = 0; n < 3; n++) {
-      expect(await live(narrow)).toEqual([['a', { of: 'default' }]])
-      expect(await live(narrow.forTenant('acme'))).toEqual([['a', { of: 'acme' }]])
-      expect(await live(narrow.forTenant('nobody'))).toEqual([])
+      expect(await readLiveRows(narrow)).toEqual([['a', { of: 'default' }]])
+      expect(await readLiveRows(narrow.forTenant('acme'))).toEqual([['a', { of: 'acme' }]])
+      expect(await readLiveRows(narrow.forTenant('nobody'))).toEqual([])
     }
     await narrow.close()
   })
 
   test("XF14 a tenant's name that is SQL is a name", async () => {
     const evil = store.forTenant("x', true); drop table tidemark.commits; --")
-    expect(await evil.position()).toBe(0)
-    await evil.signal({ worker: "'; --", sync: '"' }, { kind: 'pause', actor: '', at: 1 })
+    expect(await evil.headSequence()).toBe(0)
+    await evil.signalSync({ worker: "'; --", sync: '"' }, { kind: 'pause', actor: '', at: 1 })
     expect(await evil.syncs()).toEqual([{ worker: "'; --", sync: '"' }])
-    expect((await live(store)).length).toBe(1)
+    expect((await readLiveRows(store)).length).toBe(1)
   })
 
   test('Z12 no function lends the rights of its owner', async () => {
@@ -186,7 +186,7 @@ describe.skipIf(server === '')('postgres store, its walls and tables', () => {
   }
 
   test("a table's columns have PostgreSQL's own types, and so has its history", async () => {
-    const driver = await SyncDriver.take(store, { sync: 'types' })
+    const driver = await SyncDriver.acquire(store, { sync: 'types' })
     await driver.begin({ databases: ['typed'] })
     const [one, two] = [
       { i: 1, f: 1.5, i_f: 1, big: 2n ** 70n, i_big: 1, t: true, s: 'x', o: { a: 1 }, l: [1], none: null, mixed: 1, huge: 1.5e300, small: 5e-324, at: '2026-01-02T03:04:05.678Z', on: '2026-01-02' },
@@ -203,12 +203,12 @@ describe.skipIf(server === '')('postgres store, its walls and tables', () => {
     expect(a).toMatchObject({ i: '1', f: 1.5, i_f: 1, big: String(2n ** 70n), i_big: '1', t: true, s: 'x', o: { a: 1 }, l: [1], mixed: '1', huge: 1.5e300, small: 5e-324, on: '2026-01-02' })
     expect(b).toMatchObject({ i: String(-(2n ** 63n)), i_f: 1.5, i_big: String(-(2n ** 70n)), t: false, s: '', o: null, l: null, mixed: 'x', huge: -1.7976931348623157e308, on: '9999-12-31' })
     for (const [key, record] of [['a', one!], ['b', two!]] as const) {
-      expect(sameJson((await store.row('typed', key))!.text, stringifyJson(record)), key).toBe(true)
+      expect(equalsJson((await store.row('typed', key))!.text, stringifyJson(record)), key).toBe(true)
     }
   })
 
   test('every value of JSON comes back exactly, whatever columns there are by then', async () => {
-    const driver = await SyncDriver.take(store, { sync: 'exact' })
+    const driver = await SyncDriver.acquire(store, { sync: 'exact' })
     const values: JsonValue[] = [
       1, 1.5, 'x', '', null, true, { a: 1 }, [1], 2n ** 200n, -(2n ** 63n), 2n ** 63n, 1.5e300, 5e-324, -0, 1e21, 123456.000001, [1e21, { n: -0 }], '2026-01-02',
       '2026-01-02T03:04:05Z', '2026-01-02T03:04:05.123456Z', '2016-12-31T23:59:60Z', '2026-01-02T03:04:05+02:00', 'a\\b\n"', '0000-01-01T00:00:00Z',
@@ -220,17 +220,17 @@ describe.skipIf(server === '')('postgres store, its walls and tables', () => {
       await driver.complete(records.map((record, at) => upsert(`k${at}`, record, { database: 'exact' })))
       for (const [at, record] of records.entries()) {
         const text = (await store.row('exact', `k${at}`))!.text
-        expect(sameJson(text, stringifyJson(record)), `k${at} of round ${round}`).toBe(true)
+        expect(equalsJson(text, stringifyJson(record)), `k${at} of round ${round}`).toBe(true)
       }
     }
     const longest = `{"m0":1${'0'.repeat(140_000)},"m6":1}`
     await driver.begin({ databases: ['exact'] })
     await driver.complete([upsert('longest', longest, { database: 'exact' })])
-    expect(sameJson((await store.row('exact', 'longest'))!.text, longest)).toBe(true)
+    expect(equalsJson((await store.row('exact', 'longest'))!.text, longest)).toBe(true)
   })
 
   test('invariant 14: what the user adds to a table survives: an index, a grant, a trigger, a foreign key, a view, columns', async () => {
-    const driver = await SyncDriver.take(store, { sync: 'mine' })
+    const driver = await SyncDriver.acquire(store, { sync: 'mine' })
     const land = async (...landings: Landing[]): Promise<void> => {
       await driver.begin({ databases: ['base'] })
       await driver.complete(landings)
@@ -258,7 +258,7 @@ describe.skipIf(server === '')('postgres store, its walls and tables', () => {
   })
 
   test('a long query on a table does not hold up the landing: a new member waits in _extra and gets its column with a later page', async () => {
-    const driver = await SyncDriver.take(store, { sync: 'held' })
+    const driver = await SyncDriver.acquire(store, { sync: 'held' })
     await driver.begin({ databases: ['held'] })
     await driver.page([upsert('a', { n: 1 }, { database: 'held' })])
     await role.query('begin; select * from held')
@@ -272,7 +272,7 @@ describe.skipIf(server === '')('postgres store, its walls and tables', () => {
   })
 
   test('with soft deletes, what the user added to a row and what refers to it stay while the record is gone', async () => {
-    const driver = await SyncDriver.take(store, { sync: 'kept' })
+    const driver = await SyncDriver.acquire(store, { sync: 'kept' })
     const deletes = { kept: 'soft' } as const
     const land = async (landings: Landing[], mode: 'hard' | 'soft' = 'soft'): Promise<void> => {
       await driver.begin({ databases: ['kept'] })
@@ -291,13 +291,13 @@ describe.skipIf(server === '')('postgres store, its walls and tables', () => {
     await land([], 'hard')
     await expect(land([], 'hard')).rejects.toMatchObject({ code: 'STORE_FOREIGN', message: expect.stringContaining('parcels') })
     await role.query('drop table parcels')
-    const again = await SyncDriver.take(store, { sync: 'kept', evict: 'runner-1' })
+    const again = await SyncDriver.acquire(store, { sync: 'kept', evict: 'runner-1' })
     await again.complete([], { deletes: { kept: 'hard' } })
     expect(await rows('select _key from kept')).toEqual([])
   })
 
   test('a column _deleted_at of the user’s is left alone: soft deletes are refused, and nothing changes', async () => {
-    const driver = await SyncDriver.take(store, { sync: 'own' })
+    const driver = await SyncDriver.acquire(store, { sync: 'own' })
     await driver.begin({ databases: ['own'] })
     await driver.page([upsert('a', { n: 1 }, { database: 'own' })])
     await role.query("alter table own add column _deleted_at text default 'mine'")
@@ -309,7 +309,7 @@ describe.skipIf(server === '')('postgres store, its walls and tables', () => {
   })
 
   test('a long query on a table holds up the first soft delete, and no other change', async () => {
-    const driver = await SyncDriver.take(store, { sync: 'reader', mode: 'replace' })
+    const driver = await SyncDriver.acquire(store, { sync: 'reader', mode: 'replace' })
     const deletes = { reader: 'soft' } as const
     await driver.begin({ databases: ['reader'] })
     await driver.complete(['a', 'b', 'c', 'd'].map((key) => upsert(key, { n: 1 }, { database: 'reader' })))
@@ -329,7 +329,7 @@ describe.skipIf(server === '')('postgres store, its walls and tables', () => {
   })
 
   test('a database may have the name of a history: each has tables of its own', async () => {
-    const driver = await SyncDriver.take(store, { sync: 'names' })
+    const driver = await SyncDriver.acquire(store, { sync: 'names' })
     await driver.begin({ databases: ['name', 'name_history', 'name_history_history'] })
     await driver.complete(['name', 'name_history', 'name_history_history'].map((database) => upsert('k', { of: database }, { database })))
     const found = (await store.databases()).filter(({ name }) => name.startsWith('name'))
@@ -339,11 +339,11 @@ describe.skipIf(server === '')('postgres store, its walls and tables', () => {
 
   test('a relation that is not ours, where a table belongs, is STORE_FOREIGN; it and everything else stay as they were', async () => {
     await role.query('create table public.theirs (n integer)')
-    const driver = await SyncDriver.take(store, { sync: 'foreign' })
-    const before = await snapshot(store)
-    const begin = store.begin(driver.lease, { at: 1, mode: 'incremental', trigger: 'x', fresh: false, databases: ['theirs'] })
+    const driver = await SyncDriver.acquire(store, { sync: 'foreign' })
+    const before = await readSnapshot(store)
+    const begin = store.beginCycle(driver.lease, { at: 1, mode: 'incremental', trigger: 'x', fresh: false, databases: ['theirs'] })
     await expect(begin).rejects.toMatchObject({ code: 'STORE_FOREIGN', message: expect.stringContaining('public.theirs') })
-    expect(await snapshot(store)).toEqual(before)
+    expect(await readSnapshot(store)).toEqual(before)
     expect(await types('public.theirs')).toEqual({ n: 'integer' })
   })
 

@@ -7,7 +7,7 @@ import { contestCases } from '../../src/testing/store-cases/contests.ts'
 import { feedCases } from '../../src/testing/store-cases/feed.ts'
 import type { StoreCase, StoreHarness } from '../../src/testing/store-cases/harness.ts'
 import { landingCases } from '../../src/testing/store-cases/landing.ts'
-import { servedCases } from '../../src/testing/store-cases/served.ts'
+import { serverSupportCases } from '../../src/testing/store-cases/server-support.ts'
 import { sweepCases } from '../../src/testing/store-cases/sweep.ts'
 import { tableCases } from '../../src/testing/store-cases/tables.ts'
 import { tenantCases } from '../../src/testing/store-cases/tenants.ts'
@@ -25,7 +25,7 @@ export type TombstonesOf = (harness: StoreHarness) => Promise<ReadonlyMap<string
 
 /** Those in which rows are deleted, or told apart. */
 const CASES: ReadonlySet<StoreCase> = new Set([
-  ...landingCases, ...sweepCases, ...contestCases, ...feedCases, ...atomicityCases, ...tableCases, ...tenantCases, ...backfillCases, ...servedCases,
+  ...landingCases, ...sweepCases, ...contestCases, ...feedCases, ...atomicityCases, ...tableCases, ...tenantCases, ...backfillCases, ...serverSupportCases,
 ])
 
 function softly(harness: StoreHarness, tombstonesOf: TombstonesOf): StoreHarness {

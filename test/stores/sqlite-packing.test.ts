@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Commit, Landing } from '../../src/contract/index.ts'
-import { packCommit, unpackCommit } from '../../src/stores/sqlite/packing.ts'
+import { packCommit, unpackCommit } from '../../src/stores/sqlite/packed-commit.ts'
 
 type Upsert = Extract<Landing, { type: 'upsert' }>
 type Delete = Extract<Landing, { type: 'delete' }>

@@ -36,7 +36,7 @@ describe('invariant 14: a table of the SQLite store is the user’s to add to', 
   }
 
   test('an index, a trigger, a column and a foreign key survive updates, deletions and new members, and the index is used', async () => {
-    const driver = await SyncDriver.take(store)
+    const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('a', { email: 'a@x', n: 1 }), upsert('b', { email: 'b@x', n: 1 }), upsert('c', { email: 'c@x', n: 1 })])
     sql(`create index things_by_email on things (email);
       alter table things add column note text default 'none';
@@ -56,7 +56,7 @@ describe('invariant 14: a table of the SQLite store is the user’s to add to', 
   })
 
   test('with soft deletes, what the user added to a row and what refers to it stay while the record is gone', async () => {
-    const driver = await SyncDriver.take(store)
+    const driver = await SyncDriver.acquire(store)
     const deletes = { things: 'soft' } as const
     await driver.cycle([upsert('a', { n: 1 }), upsert('b', { n: 1 })], { deletes })
     sql(`alter table things add column note text; update things set note = 'mine' where _key = 'a';
@@ -68,7 +68,7 @@ describe('invariant 14: a table of the SQLite store is the user’s to add to', 
   })
 
   test('a column _deleted_at of the user’s is left alone: soft deletes are refused, and nothing changes', async () => {
-    const driver = await SyncDriver.take(store)
+    const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('a', { n: 1 })])
     sql("alter table things add column _Deleted_At text default 'mine'")
     await driver.begin()
@@ -80,7 +80,7 @@ describe('invariant 14: a table of the SQLite store is the user’s to add to', 
   })
 
   test('a column of the user’s that has the name of a new member stays the user’s', async () => {
-    const driver = await SyncDriver.take(store)
+    const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('a', { n: 1 })])
     sql("alter table things add column note text; update things set note = 'mine'")
     await driver.cycle([upsert('a', { n: 2, note: 'theirs' })])
@@ -90,7 +90,7 @@ describe('invariant 14: a table of the SQLite store is the user’s to add to', 
 
   test.each(['create table things (id)', 'create table things_history (id)', 'create view things as select 1'])('what is there already and is not ours is left alone: %s', async (statement) => {
     sql(statement)
-    const driver = await SyncDriver.take(store)
+    const driver = await SyncDriver.acquire(store)
     await expect(driver.begin({ databases: ['things'] })).rejects.toMatchObject({ code: 'STORE_FOREIGN' })
     await expect(driver.begin({ databases: ['others'] })).resolves.toBeDefined()
     expect(await store.databaseNames()).toEqual(['others'])

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest'
-import { compare, isAnchors, isCaughtUp, isReached, markOf, NOTHING_MET, remember, type Search } from '../../src/strategies/kit/anchors.ts'
+import { matchAnchors, isAnchors, isCaughtUp, hasReachedAnchors, fingerprintItem, INITIAL_SEARCH, mergeAnchors, type AnchorSearch } from '../../src/strategies/kit/frontier-anchors.ts'
 
-const mark = (id: string): string => markOf(id, undefined)
+const mark = (id: string): string => fingerprintItem(id, undefined)
 const marks = (ids: string): string => ids.split(' ').filter(Boolean).map(mark).join('')
 /** Twenty items as they once stood, newest first: a, b, c … t. */
 const ANCHORS = marks('a b c d e f g h i j k l m n o p q r s t')
 
-function walk(...pages: string[]): Search {
-  return pages.reduce<Search>((search, page) => compare(ANCHORS, page.split(' ').filter(Boolean).map((id) => ({ mark: mark(id), isOlder: id === id.toUpperCase() })), search), NOTHING_MET)
+function walk(...pages: string[]): AnchorSearch {
+  return pages.reduce<AnchorSearch>((search, page) => matchAnchors(ANCHORS, page.split(' ').filter(Boolean).map((id) => ({ fingerprint: mark(id), isOlder: id === id.toUpperCase() })), search), INITIAL_SEARCH)
 }
 
 describe('T9 F8 where a walk has arrived', () => {
@@ -29,13 +29,13 @@ describe('T9 F8 where a walk has arrived', () => {
     // Not from the newest ten on.
     ['k l m n o p', false],
     ['', false],
-  ])('%s: %s', (page, reached) => expect(isReached(walk(page))).toBe(reached))
+  ])('%s: %s', (page, reached) => expect(hasReachedAnchors(walk(page))).toBe(reached))
 
   test('also over several pages, and not by the same items twice', () => {
-    expect(isReached(walk('x a b', 'c d', 'e'))).toBe(true)
-    expect(isReached(walk('a b', '', 'c d e'))).toBe(true)
-    expect(isReached(walk('a b', 'a b', 'a b'))).toBe(false)
-    expect(isReached(walk('a b c', 'x', 'd e'))).toBe(false)
+    expect(hasReachedAnchors(walk('x a b', 'c d', 'e'))).toBe(true)
+    expect(hasReachedAnchors(walk('a b', '', 'c d e'))).toBe(true)
+    expect(hasReachedAnchors(walk('a b', 'a b', 'a b'))).toBe(false)
+    expect(hasReachedAnchors(walk('a b c', 'x', 'd e'))).toBe(false)
   })
 })
 
@@ -58,9 +58,9 @@ describe('S23 when what follows is known', () => {
 
 describe('marks', () => {
   test('SD5: an item that moved has another mark where its order shows', () => {
-    expect(markOf('a', 1)).not.toBe(markOf('a', 2))
-    expect(markOf('a', 1)).toBe(markOf('a', 1))
-    expect(markOf('a', undefined)).toHaveLength(4)
+    expect(fingerprintItem('a', 1)).not.toBe(fingerprintItem('a', 2))
+    expect(fingerprintItem('a', 1)).toBe(fingerprintItem('a', 1))
+    expect(fingerprintItem('a', undefined)).toHaveLength(4)
   })
 
   test('are rarely shared: of a hundred thousand ids no more than chance would have it', () => {
@@ -69,8 +69,8 @@ describe('marks', () => {
   })
 
   test('are remembered newest first, each once, as many as asked for', () => {
-    expect(remember(marks('x b y'), marks('a b c'), 4)).toBe(marks('x b y a'))
-    expect(remember('', marks('a b'), 10)).toBe(marks('a b'))
+    expect(mergeAnchors(marks('x b y'), marks('a b c'), 4)).toBe(marks('x b y a'))
+    expect(mergeAnchors('', marks('a b'), 10)).toBe(marks('a b'))
   })
 
   test('are known from anything else', () => {

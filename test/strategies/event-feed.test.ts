@@ -2,15 +2,15 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { SyncError, type Change, type Execute } from '../../src/contract/index.ts'
 import type { CycleResult } from '../../src/engine/cycle-options.ts'
 import type { EventFeedState } from '../../src/strategies/index.ts'
-import { HOUR, MINUTE, Scene, SECOND } from '../engine/scene.ts'
+import { HOUR, MINUTE, EngineFixture, SECOND } from '../engine/engine-fixture.ts'
 import { EventLog, feedOf, type LogEvent } from './event-log.ts'
-import { runOn, setState, stateOn } from './stage.ts'
+import { runOn, setState, stateOn } from './run-strategy.ts'
 
-let scene: Scene
+let scene: EngineFixture
 let log: EventLog
 
 beforeEach(async () => {
-  scene = await Scene.open()
+  scene = await EngineFixture.open()
   log = new EventLog(scene.clock)
 })
 afterEach(() => scene.close())
@@ -85,7 +85,7 @@ describe('the anchor', () => {
 
   test('N78 N79 scenario 5: captured before the backfill, it finds the twenty objects that change meanwhile; the end of the backfill does not', async () => {
     const run = async (startFrom: 'before' | 'after'): Promise<boolean> => {
-      scene = await Scene.open()
+      scene = await EngineFixture.open()
       log = new EventLog(scene.clock)
       for (let index = 0; index < 100; index++) log.change(`c${String(index).padStart(3, '0')}`)
       scene.clock.step(MINUTE)
@@ -157,7 +157,7 @@ describe('pages of events', () => {
     const { first: _first, ...landed } = await scene.rows()
     expect(Object.values(landed)).not.toEqual(log.objects().filter(({ id }) => id !== 'first'))
 
-    scene = await Scene.open()
+    scene = await EngineFixture.open()
     log = new EventLog(scene.clock)
     const delta = feedOf(log, { limit: 7 })
     await anchored(delta)
@@ -181,7 +181,7 @@ describe('pages of events', () => {
 
   test('XC33 events of one second keep the order of the log, also across pages: deleted and made anew, it lives', async () => {
     for (const limit of [1, 2, 100]) {
-      scene = await Scene.open()
+      scene = await EngineFixture.open()
       log = new EventLog(scene.clock)
       const delta = feedOf(log, { limit })
       await anchored(delta)
@@ -199,7 +199,7 @@ describe('pages of events', () => {
   test('XC33 the rank inside a second is the same however the pages fall', async () => {
     const times: string[][] = []
     for (const limit of [1, 3, 100]) {
-      scene = await Scene.open()
+      scene = await EngineFixture.open()
       log = new EventLog(scene.clock)
       const delta = feedOf(log, { limit })
       await anchored(delta)
@@ -289,7 +289,7 @@ describe('young events', () => {
 
   test('N25 an event that shows up late is not passed behind the lag, and is lost without it', async () => {
     const run = async (lagMs: number): Promise<boolean> => {
-      scene = await Scene.open()
+      scene = await EngineFixture.open()
       log = new EventLog(scene.clock)
       const delta = feedOf(log, { lagMs })
       await anchored(delta)
@@ -325,7 +325,7 @@ describe('young events', () => {
 
   test('XC26 the source\'s clock lowers the horizon where ours is ahead', async () => {
     const run = async (tells: boolean): Promise<boolean> => {
-      scene = await Scene.open()
+      scene = await EngineFixture.open()
       const slow = { now: () => scene.clock.now() - HOUR, sleep: (ms: number) => scene.clock.sleep(ms) }
       log = new EventLog(slow)
       const delta = feedOf(log, {

@@ -1,5 +1,5 @@
 import type { Clock } from '../../src/contract/index.ts'
-import { eventFeed, type EventFeedOptions, type EventFeedState, type Anchored } from '../../src/strategies/index.ts'
+import { eventFeed, type EventFeedOptions, type EventFeedState, type AnchoredExecute } from '../../src/strategies/index.ts'
 
 export interface LogEvent {
   readonly id: string
@@ -80,7 +80,7 @@ export class EventLog {
 }
 
 /** A connector of the log, as an author would write it. */
-export function feedOf(log: EventLog, options: Partial<EventFeedOptions<LogEvent>> & { limit?: number } = {}): Anchored<EventFeedState> {
+export function feedOf(log: EventLog, options: Partial<EventFeedOptions<LogEvent>> & { limit?: number } = {}): AnchoredExecute<EventFeedState> {
   const { limit = 100, ...rest } = options
   return eventFeed<LogEvent>({
     anchor: async () => log.newest(),

@@ -2,18 +2,18 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Execute } from '../../src/contract/index.ts'
 import type { CycleResult } from '../../src/engine/cycle-options.ts'
 import { flipFlop, keyset, type FlipFlopState, type KeysetState } from '../../src/strategies/index.ts'
-import { MINUTE, Scene, SECOND } from '../engine/scene.ts'
-import { iso, runOn, setState, stateOn } from './stage.ts'
+import { MINUTE, EngineFixture, SECOND } from '../engine/engine-fixture.ts'
+import { iso, runOn, setState, stateOn } from './run-strategy.ts'
 import { keysetOf, Table, type TableRow } from './table.ts'
 
 type State = FlipFlopState<KeysetState, KeysetState>
 
-let scene: Scene
+let scene: EngineFixture
 let table: Table
 let audit: Table
 
 beforeEach(async () => {
-  scene = await Scene.open()
+  scene = await EngineFixture.open()
   table = new Table(scene.clock)
   audit = new Table(scene.clock)
 })

@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { createJiti } from 'jiti'
 import type { frontier } from '../../src/strategies/index.ts'
-import { HOUR, MINUTE, Scene } from '../engine/scene.ts'
+import { HOUR, MINUTE, EngineFixture } from '../engine/engine-fixture.ts'
 import { runCampaign, type Conditions } from './frontier-world.ts'
 import { NewestFirst, numbered, type Entry } from './newest-first.ts'
-import { runOn, stateOn } from './stage.ts'
+import { runOn, stateOn } from './run-strategy.ts'
 
 type Frontier = typeof frontier
 
@@ -136,7 +136,7 @@ const OPTIONS = { id: ({ id }: Entry) => id, toChange: ({ id }: Entry) => ({ typ
 async function onList(
   play: (list: NewestFirst, run: (execute: ReturnType<Frontier>, pagesMax?: number) => ReturnType<typeof runOn>, state: () => Promise<{ headItemId?: string; tailCursor?: string }>) => Promise<string | null>,
 ): Promise<Finding | null> {
-  const scene = await Scene.open()
+  const scene = await EngineFixture.open()
   try {
     const message = await play(
       new NewestFirst(scene.clock, ...numbered('a', 35)),

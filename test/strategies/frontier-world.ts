@@ -4,12 +4,12 @@ import type { CycleResult } from '../../src/engine/cycle-options.ts'
 import { DEFAULT_LIMITS, DEFAULT_SWEEP, type SyncPlan } from '../../src/engine/sync-plan.ts'
 import { openSqliteStore } from '../../src/stores/sqlite/store.ts'
 import type { FetchContext, FrontierPage, FrontierState, frontier } from '../../src/strategies/index.ts'
-import { Faults, type FaultKind } from '../../src/testing/simulation/faults.ts'
-import { faultyStore } from '../../src/testing/simulation/faulty-store.ts'
-import { hashOf, Stream, Trace } from '../../src/testing/simulation/random.ts'
-import { Scheduler, TIME_ZERO, type Process } from '../../src/testing/simulation/scheduler.ts'
+import { FaultInjector, type FaultKind } from '../../src/testing/simulation/fault-injector.ts'
+import { createFaultyStore } from '../../src/testing/simulation/faulty-store.ts'
+import { hashOf, RandomStream, Trace } from '../../src/testing/simulation/random-stream.ts'
+import { Scheduler, TIME_ZERO, type SimulatedProcess } from '../../src/testing/simulation/scheduler.ts'
 import { VirtualClock } from '../../src/testing/simulation/virtual-clock.ts'
-import { HOUR, MINUTE, SECOND } from '../engine/scene.ts'
+import { HOUR, MINUTE, SECOND } from '../engine/engine-fixture.ts'
 import { NewestFirst, type Entry } from './newest-first.ts'
 
 export interface Conditions {
@@ -39,7 +39,7 @@ export interface Conditions {
   readonly rates: Readonly<Partial<Record<FaultKind, number>>>
 }
 
-export interface FrontierVerdict {
+export interface FrontierWorldResult {
   readonly seed: number
   readonly conditions: Conditions
   /** Null when every promise was kept. */
@@ -58,7 +58,7 @@ const DATABASE = 'bookmarks'
 const STEPS_MAX = 60_000
 
 /** One list and its copy, from the first bookmark to the verdict, under the production engine. A pure function of its options. */
-export async function runFrontierWorld(seed: number, make: typeof frontier, overrides: Partial<Conditions> = {}): Promise<FrontierVerdict> {
+export async function runFrontierWorld(seed: number, make: typeof frontier, overrides: Partial<Conditions> = {}): Promise<FrontierWorldResult> {
   const store = await openSqliteStore({ file: ':memory:' })
   try {
     return await new World(seed, store, make, { ...draw(seed), ...overrides }).run()
@@ -68,7 +68,7 @@ export async function runFrontierWorld(seed: number, make: typeof frontier, over
 }
 
 function draw(seed: number): Conditions {
-  const chance = new Stream(seed, 'conditions')
+  const chance = new RandomStream(seed, 'conditions')
   const cuts = chance.chance(0.15)
   const rate = chance.pick([0, 0.3, 1, 1, 2])
   return {
@@ -107,14 +107,14 @@ class World {
   readonly #conditions: Conditions
   readonly #trace = new Trace()
   readonly #scheduler: Scheduler
-  readonly #fate: Process
-  readonly #faults: Faults
-  readonly #workload: Stream
-  readonly #chance: Stream
+  readonly #fate: SimulatedProcess
+  readonly #faults: FaultInjector
+  readonly #workload: RandomStream
+  readonly #chance: RandomStream
   readonly #list: NewestFirst
   /** Every reading of the top by a sync: when it was asked for, and the newest place it showed. */
   readonly #tops: Record<string, Array<{ at: number; place: number }>> = { bookmarks: [], verify: [] }
-  readonly #runners = new Map<string, { process: Process; lives: number; stopping: AbortController | null }>()
+  readonly #runners = new Map<string, { process: SimulatedProcess; lives: number; stopping: AbortController | null }>()
   /** When each cycle began. */
   readonly #began = new Map<number, number>()
   /** The page that each sync was last given with a wrong end, and the commits since: that page and the right answer. */
@@ -136,16 +136,16 @@ class World {
     this.#conditions = conditions
     this.#scheduler = new Scheduler(seed, this.#trace)
     this.#fate = this.#scheduler.start('fate')
-    this.#faults = new Faults(seed, conditions.rates)
-    this.#workload = new Stream(seed, 'workload')
-    this.#chance = new Stream(seed, 'latency')
+    this.#faults = new FaultInjector(seed, conditions.rates)
+    this.#workload = new RandomStream(seed, 'workload')
+    this.#chance = new RandomStream(seed, 'latency')
     this.#list = new NewestFirst({ now: () => this.#scheduler.now, sleep: () => Promise.reject(new Error('no')) })
     this.#list.limit = conditions.limit
     this.#list.tokenMs = conditions.tokenMs
     this.#scheduler.onWait = (process, label) => this.#strike(process, label)
   }
 
-  async run(): Promise<FrontierVerdict> {
+  async run(): Promise<FrontierWorldResult> {
     for (let n = 0; n < this.#conditions.items; n++) this.#add()
     for (let n = 1; n <= this.#conditions.runners; n++) this.#startRunner(`runner${n}`)
     let busy = true
@@ -231,15 +231,15 @@ class World {
     void this.#run(name, runner).catch((error: unknown) => this.#break(`a runner ended with ${String(error)}`))
   }
 
-  async #run(name: string, runner: { process: Process; lives: number; stopping: AbortController | null }): Promise<void> {
+  async #run(name: string, runner: { process: SimulatedProcess; lives: number; stopping: AbortController | null }): Promise<void> {
     const { process } = runner
     const clock = new VirtualClock(process, (ms) => this.#break(`somebody slept ${ms} ms`))
-    const store = faultyStore(this.#store, {
+    const store = createFaultyStore(this.#store, {
       process, faults: this.#faults, latencyMs: () => (this.#faults.enabled ? this.#chance.int(1, 50) : 1),
       observe: async (method, args, answer) => {
         if (method === 'commit') await this.#observe(args[0] as Commit, answer as CommitOutcome)
       },
-      later: (ms, call) => void this.#fate.idle(ms).then(call).catch((error: unknown) => this.#break(`a late call failed: ${String(error)}`)),
+      runLater: (ms, call) => void this.#fate.idle(ms).then(call).catch((error: unknown) => this.#break(`a late call failed: ${String(error)}`)),
     })
     const syncs = this.#conditions.verifies ? ['bookmarks', 'bookmarks', 'verify'] : ['bookmarks']
     while (!this.#ended) {
@@ -260,7 +260,7 @@ class World {
       runner.stopping = null
       this.#cycles++
       if (result !== null) this.#note(plan.sync, result, began)
-      this.#trace.add(this.#scheduler.now - TIME_ZERO, `${name} ${plan.sync} ${result?.stopReason ?? 'threw'} ${result?.stopWord ?? ''}`)
+      this.#trace.add(this.#scheduler.now - TIME_ZERO, `${name} ${plan.sync} ${result?.stopReason ?? 'threw'} ${result?.endReason ?? ''}`)
     }
   }
 
@@ -271,7 +271,7 @@ class World {
   }
 
   #note(sync: string, result: CycleResult, began: number): void {
-    const word = result.stopWord ?? result.stopReason
+    const word = result.endReason ?? result.stopReason
     this.#stops[word] = (this.#stops[word] ?? 0) + 1
     if (result.stopReason === 'complete') {
       this.#confirmed.delete(sync)
@@ -282,7 +282,7 @@ class World {
     if (code !== undefined && !EXPECTED.has(code)) this.#break(`${sync} failed with ${code}: ${result.error!.message}`)
   }
 
-  #plan(sync: string, process: Process): SyncPlan {
+  #plan(sync: string, process: SimulatedProcess): SyncPlan {
     const { ordered, refreshMs, anchorsMax, pagesMax, minutesMax } = this.#conditions
     const execute: Execute<FrontierState> = this.#make<Entry>((context) => this.#fetch(sync, process, context), {
       id: ({ id }) => id, refreshMs, anchorsMax, ...(ordered && { order: ({ at }: Entry) => at }),
@@ -295,14 +295,14 @@ class World {
     }
   }
 
-  async #fetch(sync: string, process: Process, context: FetchContext): Promise<FrontierPage<Entry>> {
+  async #fetch(sync: string, process: SimulatedProcess, context: FetchContext): Promise<FrontierPage<Entry>> {
     const at = context.clock.now()
     this.#requests++
     this.#began.set(context.cycle.id, context.cycle.startedAt)
     const latencyMs = (): number => (this.#faults.enabled ? this.#chance.int(5, 1_500) : 5)
     await process.wait('source:before', latencyMs(), context.signal)
     const fault = this.#faults.draw(process.name, 'source', ['rate-limited', 'server-error', 'timeout-before', 'timeout-after'])
-    if (fault?.kind === 'rate-limited') throw new SyncError('RATE_LIMITED', 'too fast', { retryAfterMs: Math.round(fault.amount * 15 * MINUTE) })
+    if (fault?.kind === 'rate-limited') throw new SyncError('RATE_LIMITED', 'too fast', { retryAfterMs: Math.round(fault.severity * 15 * MINUTE) })
     if (fault?.kind === 'server-error') throw new SyncError('SOURCE_UNAVAILABLE', 'broken')
     if (fault?.kind === 'timeout-before') await process.wait('source:hangs', 365 * 24 * HOUR, context.signal)
     const page = this.#endEarly(this.#cut(this.#list.read(context), context), sync, context)
@@ -327,11 +327,11 @@ class World {
     return { items: page.items.slice(0, this.#chance.int(0, page.items.length)), nextCursor: null }
   }
 
-  #strike(process: Process, label: string): void {
+  #strike(process: SimulatedProcess, label: string): void {
     const runner = this.#runners.get(process.name)
     if (runner === undefined || runner.process !== process) return
     const fault = this.#faults.draw(process.name, label, ['crash', 'terminate', 'freeze'])
-    if (fault?.kind === 'freeze') process.hold(Math.round(fault.amount * 90_000))
+    if (fault?.kind === 'freeze') process.freeze(Math.round(fault.severity * 90_000))
     if (fault?.kind === 'terminate') queueMicrotask(() => runner.stopping?.abort())
     if (fault?.kind !== 'crash') return
     process.crash()
@@ -344,7 +344,7 @@ class World {
    * A tail that calls itself complete, a cycle that calls itself complete and a sweep that has taken place all say that
    * everything has been read that stood in the list when its top was last read: held against the list, there and then.
    */
-  async #observe({ lease, move }: Commit, outcome: CommitOutcome): Promise<void> {
+  async #observe({ lease, transition: move }: Commit, outcome: CommitOutcome): Promise<void> {
     if (outcome.kind !== 'landed' || (move.kind !== 'continue' && move.kind !== 'complete')) return
     const { sync } = lease.ref
     const cutShort = this.#cutShort.get(sync)
@@ -379,7 +379,7 @@ function unreachable(): never {
 
 export interface CampaignReport {
   readonly worlds: number
-  readonly failures: FrontierVerdict[]
+  readonly failures: FrontierWorldResult[]
   readonly sentence: string
 }
 
@@ -387,7 +387,7 @@ export interface CampaignReport {
 export async function runCampaign(seeds: number, make: typeof frontier, { firstSeed = 1, overrides = {} }: { firstSeed?: number; overrides?: Partial<Conditions> } = {}): Promise<CampaignReport> {
   const startedAt = performance.now()
   const stops: Record<string, number> = {}
-  const failures: FrontierVerdict[] = []
+  const failures: FrontierWorldResult[] = []
   let [worlds, faults, cycles, requests, virtualMs, digest] = [0, 0, 0, 0, 0, 0]
   for (let seed = firstSeed; seed < firstSeed + seeds && failures.length === 0; seed++) {
     const verdict = await runFrontierWorld(seed, make, overrides)

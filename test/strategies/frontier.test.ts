@@ -4,16 +4,16 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Execute } from '../../src/contract/index.ts'
 import { SyncError } from '../../src/contract/index.ts'
 import { frontier, type FetchContext, type FrontierState } from '../../src/strategies/index.ts'
-import { HOUR, MINUTE, planOf, Scene } from '../engine/scene.ts'
+import { HOUR, MINUTE, planOf, EngineFixture } from '../engine/engine-fixture.ts'
 import { frontierOf, NewestFirst, numbered, type Entry } from './newest-first.ts'
-import { runOn, runToEnd, setState, stateOn } from './stage.ts'
+import { runOn, runToEnd, setState, stateOn } from './run-strategy.ts'
 
-let scene: Scene
+let scene: EngineFixture
 let list: NewestFirst
 let execute: Execute<FrontierState>
 
 beforeEach(async () => {
-  scene = await Scene.open()
+  scene = await EngineFixture.open()
   list = new NewestFirst(scene.clock, ...numbered('a', 35))
   execute = frontierOf(list)
 })
@@ -60,7 +60,7 @@ describe('S34 what a page is asked with', () => {
     execute = frontierOf(list, {}, async ({ cursor }) => list.read({ cursor, sinceItemId: null, phase: 'forward' }))
     await settle()
     list.add('b01')
-    expect(await run()).toMatchObject({ pages: 1, stopWord: 'reached_since', counts: { created: 1 } })
+    expect(await run()).toMatchObject({ pages: 1, endReason: 'reached_since', counts: { created: 1 } })
     await expectAll()
   })
 
@@ -70,7 +70,7 @@ describe('S34 what a page is asked with', () => {
       const from = cursor === null ? 0 : notes.indexOf(cursor) + 1
       return { items: notes.slice(from, from + 1), nextCursor: from + 1 < notes.length ? notes[from]! : null }
     }, { id: (note) => note, toChange: (note) => ({ type: 'upsert', key: note, record: { note } }) })
-    expect(await run()).toMatchObject({ stopReason: 'complete', stopWord: 'end_of_data', counts: { created: 3 } })
+    expect(await run()).toMatchObject({ stopReason: 'complete', endReason: 'end_of_data', counts: { created: 3 } })
   })
 })
 
@@ -78,7 +78,7 @@ describe('the tail', () => {
   test('S6 S7 S9 SX4: the first forward page hands its place over, and backfill goes on from there to the end of the list', async () => {
     await run({ pagesMax: 1 })
     expect(await inflight()).toMatchObject({ phase: 'backfill', headItemId: 'a35', tailCursor: expect.stringMatching(/^26@/), tailComplete: false })
-    expect(await run()).toMatchObject({ stopReason: 'complete', stopWord: 'end_of_data', resumed: true })
+    expect(await run()).toMatchObject({ stopReason: 'complete', endReason: 'end_of_data', resumed: true })
     expect(await committed()).toMatchObject({ tailComplete: true })
     expect((await committed()).tailCursor).toBeUndefined()
     expect(list.takeAsked()).toEqual(['forward null', 'backfill 26', 'backfill 16', 'backfill 6', 'backfill 6'])
@@ -97,7 +97,7 @@ describe('the tail', () => {
     expect(deep.tailCursor).not.toBe(tailCursor)
     await run({ pagesMax: 2 })
     expect(await inflight()).toMatchObject({ phase: 'forward', pass: { pending: { id: 'b25' } }, headItemId: 'a35', tailCursor: deep.tailCursor })
-    expect(await run()).toMatchObject({ stopWord: 'end_of_data' })
+    expect(await run()).toMatchObject({ endReason: 'end_of_data' })
     expect(list.takeAsked()).toEqual(['forward null', 'forward 51', 'forward 41', 'backfill 6', 'backfill 6'])
     await expectAll()
   })
@@ -147,7 +147,7 @@ describe('the head', () => {
     list.add(...numbered('b', 95))
     await run({ pagesMax: 19 })
     expect(await inflight()).toMatchObject({ headItemId: 'a35', pass: { pending: { id: 'b95' } } })
-    expect(await run()).toMatchObject({ stopWord: 'reached_since', pages: 1 })
+    expect(await run()).toMatchObject({ endReason: 'reached_since', pages: 1 })
     expect(await committed()).toMatchObject({ headItemId: 'b95' })
     await expectAll()
   })
@@ -161,11 +161,11 @@ describe('the head', () => {
       await run({ pagesMax: 1, afterMs: 30 * 24 * HOUR })
       expect(await inflight()).toMatchObject({ headItemId: 'a35', pass: { pending: { id: 'c01' } } })
     }
-    expect(await run()).toMatchObject({ stopReason: 'complete', stopWord: 'reached_since' })
+    expect(await run()).toMatchObject({ stopReason: 'complete', endReason: 'reached_since' })
     expect(list.asked.every(({ sinceItemId }) => sinceItemId === 'a35')).toBe(true)
     expect(list.takeAsked()).toEqual(['forward null', 'forward 82', 'forward 72', 'forward 62', 'forward 52', 'forward 42', 'forward 32'])
     expect(await committed()).toMatchObject({ headItemId: 'c01' })
-    expect(await run()).toMatchObject({ stopWord: 'reached_since', pages: 1, counts: { created: 4 } })
+    expect(await run()).toMatchObject({ endReason: 'reached_since', pages: 1, counts: { created: 4 } })
     await expectAll()
   })
 
@@ -173,7 +173,7 @@ describe('the head', () => {
     execute = frontierOf(list, { order: ({ at }) => at })
     await settle()
     list.remove('a35', 'a34')
-    expect(await run()).toMatchObject({ stopWord: 'reached_since' })
+    expect(await run()).toMatchObject({ endReason: 'reached_since' })
     expect(await committed()).toMatchObject({ headItemId: 'a35', headOrder: 35 })
     list.add('b01')
     await run()
@@ -205,7 +205,7 @@ describe('the head', () => {
     list.add(...numbered('b', 45))
     const before = await committed()
     const interrupted = async (reason: string, choices: Parameters<typeof runOn>[2] & { signal?: AbortSignal }): Promise<void> => {
-      expect(await run(choices)).toMatchObject({ stopReason: reason, stopWord: null })
+      expect(await run(choices)).toMatchObject({ stopReason: reason, endReason: null })
       const { pass, headItemId, anchors } = await inflight()
       expect({ headItemId, anchors }).toEqual({ headItemId: before.headItemId, anchors: before.anchors })
       expect(pass).toMatchObject({ headCursor: expect.any(String), pending: { id: 'b45' } })
@@ -225,7 +225,7 @@ describe('the head', () => {
     expect(await scene.run(planOf({ execute, owner: 'shop' }), { signal: cancelled.signal })).toMatchObject({ stopReason: 'cancelled' })
     expect(await inflight()).toMatchObject({ headItemId: before.headItemId, pass: { pending: { id: 'b45' } } })
     execute = frontierOf(list)
-    expect(await run()).toMatchObject({ stopWord: 'reached_since' })
+    expect(await run()).toMatchObject({ endReason: 'reached_since' })
     await expectAll()
   })
 
@@ -243,15 +243,15 @@ describe('the end of a pass', () => {
   test('S19 S20 S22: the page with the anchor is landed whole, and is the only one that a small increment takes', async () => {
     await settle()
     list.add('b01', 'b02', 'b03')
-    expect(await run()).toMatchObject({ stopReason: 'complete', stopWord: 'reached_since', pages: 1, counts: { created: 3, unchanged: 7 } })
+    expect(await run()).toMatchObject({ stopReason: 'complete', endReason: 'reached_since', pages: 1, counts: { created: 3, unchanged: 7 } })
     expect(list.takeAsked()).toEqual(['forward null'])
-    expect((await scene.store.cycles(null, { limit: 1 }))[0]).toMatchObject({ stopReason: 'complete', stopWord: 'reached_since' })
+    expect((await scene.store.cycles(null, { limit: 1 }))[0]).toMatchObject({ stopReason: 'complete', endReason: 'reached_since' })
   })
 
   test('S19: also when a page ends in the middle of the anchors', async () => {
     await settle()
     list.add(...numbered('b', 8))
-    expect(await run()).toMatchObject({ stopWord: 'reached_since', pages: 2 })
+    expect(await run()).toMatchObject({ endReason: 'reached_since', pages: 2 })
     await expectAll()
   })
 
@@ -264,7 +264,7 @@ describe('the end of a pass', () => {
     await settle()
     for (const id of ['b01', null, 'b02']) {
       if (id !== null) list.add(id)
-      expect(await run()).toMatchObject({ stopWord: 'reached_since', pages: 1 })
+      expect(await run()).toMatchObject({ endReason: 'reached_since', pages: 1 })
       expect(await committed()).toMatchObject({ headItemId: id ?? 'b01', tailComplete: true })
     }
     await expectAll()
@@ -285,7 +285,7 @@ describe('the end of a pass', () => {
     list.remove(...numbered('a', 35).slice(-10))
     list.limit = 4
     list.add('b01', 'b02')
-    expect(await run()).toMatchObject({ stopReason: 'complete', stopWord: 'caught_up', pages: 4 })
+    expect(await run()).toMatchObject({ stopReason: 'complete', endReason: 'caught_up', pages: 4 })
     expect(list.takeAsked()).toHaveLength(4)
     expect(await committed()).toMatchObject({ headItemId: 'b02' })
     expect((await committed()).pass).toBeUndefined()
@@ -298,7 +298,7 @@ describe('the end of a pass', () => {
     list.remove(...numbered('a', 35).slice(-10))
     list.limit = 4
     list.add('b01', 'b02')
-    expect(await run()).toMatchObject({ stopWord: 'caught_up', pages: 4 })
+    expect(await run()).toMatchObject({ endReason: 'caught_up', pages: 4 })
     await expectAll()
   })
 
@@ -307,18 +307,18 @@ describe('the end of a pass', () => {
     await settle()
     list.remove(...numbered('a', 35).slice(-10))
     list.add('b01')
-    expect(await run()).toMatchObject({ stopReason: 'complete', stopWord: 'end_of_data', pages: 4 })
+    expect(await run()).toMatchObject({ stopReason: 'complete', endReason: 'end_of_data', pages: 4 })
     expect(await committed()).not.toHaveProperty('headItemId')
-    expect(await run()).toMatchObject({ stopReason: 'complete', stopWord: 'end_of_data', pages: 4 })
+    expect(await run()).toMatchObject({ stopReason: 'complete', endReason: 'end_of_data', pages: 4 })
     expect(await committed()).toMatchObject({ headItemId: 'b01' })
-    expect(await run()).toMatchObject({ stopWord: 'reached_since', pages: 1 })
+    expect(await run()).toMatchObject({ endReason: 'reached_since', pages: 1 })
     await expectAll()
   })
 
   test('S27: of an empty list no anchor stays', async () => {
     await settle()
     list.remove(...list.ids)
-    expect(await run()).toMatchObject({ stopWord: 'end_of_data' })
+    expect(await run()).toMatchObject({ endReason: 'end_of_data' })
     expect((await committed()).headItemId).toBeUndefined()
     expect((await committed()).anchors).toBe('')
     list.add('b01')
@@ -330,7 +330,7 @@ describe('the end of a pass', () => {
     await settle()
     list.remove(...gone)
     list.add('b01')
-    expect(await run()).toMatchObject({ stopWord: 'reached_since', pages: 1 })
+    expect(await run()).toMatchObject({ endReason: 'reached_since', pages: 1 })
     await expectAll()
   })
 
@@ -338,7 +338,7 @@ describe('the end of a pass', () => {
     execute = frontierOf(list, isShown ? { order: ({ at }: Entry) => at } : {})
     await settle()
     list.add(...numbered('b', 20), 'a35', 'a33', 'a34')
-    expect(await run()).toMatchObject({ stopWord: 'reached_since', pages: 3, counts: { created: 20 } })
+    expect(await run()).toMatchObject({ endReason: 'reached_since', pages: 3, counts: { created: 20 } })
     await expectAll()
   })
 
@@ -348,7 +348,7 @@ describe('the end of a pass', () => {
     list.add(...numbered('b', 35))
     await run({ pagesMax: 2 })
     list.add('c01')
-    expect(await run({ afterMs: 2 * HOUR })).toMatchObject({ stopReason: 'complete', stopWord: 'reached_since' })
+    expect(await run({ afterMs: 2 * HOUR })).toMatchObject({ stopReason: 'complete', endReason: 'reached_since' })
     expect(list.asked.every(({ sinceItemId }) => sinceItemId === 'a35')).toBe(true)
     expect(list.takeAsked()).toEqual(['forward null', 'forward 61', 'forward 51', 'forward null', 'forward 62', 'forward 52', 'forward 42', 'forward 32'])
     expect(await committed()).toMatchObject({ headItemId: 'c01' })
@@ -387,7 +387,7 @@ describe('SD4 an end of the list that comes too early', () => {
 
   test.each([[0], [4], [10]])('on the first page, after %i items: the list is read on', async (items) => {
     execute = cutting(items, 1)
-    expect(await run()).toMatchObject({ stopReason: 'complete', stopWord: 'end_of_data' })
+    expect(await run()).toMatchObject({ stopReason: 'complete', endReason: 'end_of_data' })
     expect(await committed()).toMatchObject({ tailComplete: true })
     await expectAll()
   })
@@ -405,7 +405,7 @@ describe('SD4 an end of the list that comes too early', () => {
     await settle()
     list.add(...numbered('b', 25))
     execute = cutting(items, at)
-    expect(await run()).toMatchObject({ stopReason: 'complete', stopWord: 'reached_since', counts: { created: 25 } })
+    expect(await run()).toMatchObject({ stopReason: 'complete', endReason: 'reached_since', counts: { created: 25 } })
     expect(await committed()).toMatchObject({ headItemId: 'b25' })
   })
 
@@ -414,13 +414,13 @@ describe('SD4 an end of the list that comes too early', () => {
     const { tidemark } = await scene.checkpoint()
     list.add(...numbered('b', 25))
     execute = cutting(4, 2, 3)
-    expect(await run()).toMatchObject({ stopReason: 'complete', stopWord: 'end_of_data', counts: { created: 14 } })
+    expect(await run()).toMatchObject({ stopReason: 'complete', endReason: 'end_of_data', counts: { created: 14 } })
     expect((await scene.checkpoint()).tidemark).toBe(tidemark)
     execute = frontierOf(list)
     expect(await run()).toMatchObject({ stopReason: 'complete', counts: { created: 11 } })
     expect((await scene.checkpoint()).tidemark! > tidemark!).toBe(true)
     await expectAll()
-    expect(await run()).toMatchObject({ stopWord: 'reached_since', pages: 1 })
+    expect(await run()).toMatchObject({ endReason: 'reached_since', pages: 1 })
   })
 
   test('a true end and a wrong one do not confirm each other', async () => {
@@ -500,7 +500,7 @@ describe('SD6 a replace sync of the same function', () => {
     expect(await scene.keys()).toEqual(list.ids.toSorted())
     // And the forward sync goes on as if nothing had happened.
     list.add('b02')
-    expect(await run()).toMatchObject({ stopWord: 'reached_since', pages: 1 })
+    expect(await run()).toMatchObject({ endReason: 'reached_since', pages: 1 })
     expect(await scene.keys()).toEqual(list.ids.toSorted())
   })
 

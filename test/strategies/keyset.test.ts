@@ -2,17 +2,17 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Execute, SyncContext } from '../../src/contract/index.ts'
 import type { CycleResult } from '../../src/engine/cycle-options.ts'
 import { numericIds, type KeysetAnswer, type KeysetOptions, type KeysetQuery, type KeysetState } from '../../src/strategies/index.ts'
-import { HOUR, MINUTE, Scene, SECOND } from '../engine/scene.ts'
-import { iso, runOn, setState, stateOn } from './stage.ts'
+import { HOUR, MINUTE, EngineFixture, SECOND } from '../engine/engine-fixture.ts'
+import { iso, runOn, setState, stateOn } from './run-strategy.ts'
 import { keysetOf, Table, toChange, type TableRow } from './table.ts'
 
 const LAG = 15 * SECOND
 
-let scene: Scene
+let scene: EngineFixture
 let table: Table
 
 beforeEach(async () => {
-  scene = await Scene.open()
+  scene = await EngineFixture.open()
   table = new Table(scene.clock)
 })
 afterEach(() => scene.close())
@@ -127,7 +127,7 @@ describe('a delta', () => {
 
   test('N9 N25 XC5 scenario 3: a row that is visible eight seconds late is not lost behind the lag, and is lost without it', async () => {
     const run = async (lagMs: number): Promise<boolean> => {
-      scene = await Scene.open()
+      scene = await EngineFixture.open()
       table = new Table(scene.clock)
       const delta = keysetOf(table, { lagMs })
       table.put('late', { lateMs: 8 * SECOND })
@@ -205,7 +205,7 @@ describe('the horizon', () => {
 
   test('T6 D8 holds between pages too; as a control, a cursor that is capped only at the end of a cycle loses a late row', async () => {
     const run = async (execute: Execute<any>): Promise<boolean> => {
-      scene = await Scene.open()
+      scene = await EngineFixture.open()
       table = new Table(scene.clock)
       table.put('a')
       table.put('late', { lateMs: 8 * SECOND })
@@ -222,7 +222,7 @@ describe('the horizon', () => {
 
   test('D2 T5 as a control: a capped timestamp with the id of a newer row skips rows at the cap; ours resets the id', async () => {
     const run = async (execute: Execute<any>): Promise<string[]> => {
-      scene = await Scene.open()
+      scene = await EngineFixture.open()
       table = new Table(scene.clock)
       // Whole seconds, and a cap that falls on one of them.
       scene.clock.step(LAG)
@@ -392,7 +392,7 @@ describe('an empty page', () => {
 
   test('T7 D12 as a control: moving on to the horizon on an empty page loses what a source wrongly left out', async () => {
     const run = async (execute: (hide: () => boolean) => Execute<any>): Promise<string[]> => {
-      scene = await Scene.open()
+      scene = await EngineFixture.open()
       table = new Table(scene.clock)
       let hiding = true
       fill(2)
@@ -594,7 +594,7 @@ describe('what a source sends is not trusted', () => {
       return { changes: items.map(toChange), hasMore: false, nextState: { at: lesser(items.at(-1)?.at ?? given?.at ?? cap, cap) } }
     }
     const run = async (execute: Execute<any>): Promise<boolean> => {
-      scene = await Scene.open()
+      scene = await EngineFixture.open()
       table = new Table(scene.clock)
       const at = scene.clock.now() - LAG
       table.put('prompt', { at: iso(at + 123) })

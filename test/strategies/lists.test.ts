@@ -2,13 +2,13 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { SyncError, type Change, type Execute } from '../../src/contract/index.ts'
 import type { CycleResult } from '../../src/engine/cycle-options.ts'
 import { offset, pageNumber, token, type ListAnswer, type OffsetState } from '../../src/strategies/index.ts'
-import { HOUR, Scene } from '../engine/scene.ts'
-import { runOn, runToEnd, setState, stateOn } from './stage.ts'
+import { HOUR, EngineFixture } from '../engine/engine-fixture.ts'
+import { runOn, runToEnd, setState, stateOn } from './run-strategy.ts'
 
-let scene: Scene
+let scene: EngineFixture
 
 beforeEach(async () => {
-  scene = await Scene.open()
+  scene = await EngineFixture.open()
 })
 afterEach(() => scene.close())
 
@@ -238,7 +238,7 @@ describe.each([['offset', 'byOffset'], ['pageNumber', 'byPage']] as const)('%s',
 
   test('XC4 a row that goes before the position moves another out of sight: it is found again, and nobody alive is swept', async () => {
     for (const totals of [false, true]) {
-      scene = await Scene.open()
+      scene = await EngineFixture.open()
       list = new MovingList()
       list.totals = totals
       await cycle(list[way]())

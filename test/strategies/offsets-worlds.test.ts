@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import { Worker } from '../../src/config/worker.ts'
+import { Worker } from '../../src/worker/worker.ts'
 import { SyncError, type Mode } from '../../src/contract/index.ts'
 import type { SyncPlan } from '../../src/engine/sync-plan.ts'
 import { offsets } from '../../src/strategies/offsets.ts'
-import { Stream } from '../../src/testing/simulation/random.ts'
-import { DATABASE, MINUTE, Scene, WORKER } from '../engine/scene.ts'
+import { RandomStream } from '../../src/testing/simulation/random-stream.ts'
+import { DATABASE, MINUTE, EngineFixture, WORKER } from '../engine/engine-fixture.ts'
 
 interface Entry {
   readonly key: string
@@ -14,12 +14,12 @@ interface Entry {
 
 /** A log that is written, forgets its oldest entries, gets new partitions, and is compacted. */
 class World {
-  readonly random: Stream
+  readonly random: RandomStream
   readonly partitions: (Entry | null)[][] = [[], []]
   readonly low: number[] = [0, 0]
 
   constructor(seed: number) {
-    this.random = new Stream(seed, 'log')
+    this.random = new RandomStream(seed, 'log')
   }
 
   int(below: number): number {
@@ -84,7 +84,7 @@ class World {
 const SEEDS = Array.from({ length: Number(process.env['TIDEMARK_SEEDS'] ?? 12) }, (_, seed) => seed)
 
 describe('worlds of a log', () => {
-  let scene: Scene
+  let scene: EngineFixture
   afterEach(() => scene.close())
 
   /** As many pages as the dice say: a cycle that is left is taken up by the next run, as after a crash. */
@@ -96,7 +96,7 @@ describe('worlds of a log', () => {
   }
 
   async function openWorld(seed: number, mode: Mode): Promise<{ world: World; plan: SyncPlan }> {
-    scene = await Scene.open()
+    scene = await EngineFixture.open()
     const world = new World(seed)
     const worker = new Worker({ name: WORKER })
     worker.sync('log', { database: worker.database(DATABASE), mode, execute: world.source() })
@@ -104,7 +104,7 @@ describe('worlds of a log', () => {
   }
 
   async function openPair(seed: number): Promise<{ world: World; plans: { backfill: SyncPlan; delta: SyncPlan } }> {
-    scene = await Scene.open()
+    scene = await EngineFixture.open()
     const world = new World(seed)
     const worker = new Worker({ name: WORKER })
     const source = world.source()

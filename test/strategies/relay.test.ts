@@ -2,13 +2,13 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Change, Execute } from '../../src/contract/index.ts'
 import type { CycleResult } from '../../src/engine/cycle-options.ts'
 import { relay, relayNested, type PageInfo, type RelayNestedOptions, type RelayNestedState, type RelayState } from '../../src/strategies/index.ts'
-import { HOUR, Scene, SECOND } from '../engine/scene.ts'
-import { runOn, runToEnd } from './stage.ts'
+import { HOUR, EngineFixture, SECOND } from '../engine/engine-fixture.ts'
+import { runOn, runToEnd } from './run-strategy.ts'
 
-let scene: Scene
+let scene: EngineFixture
 
 beforeEach(async () => {
-  scene = await Scene.open()
+  scene = await EngineFixture.open()
 })
 afterEach(() => scene.close())
 

@@ -1,5 +1,5 @@
 import type { Clock } from '../../src/contract/index.ts'
-import { search, type Anchored, type SearchAnswer, type SearchOptions, type SearchQuery, type SearchState } from '../../src/strategies/index.ts'
+import { search, type AnchoredExecute, type SearchAnswer, type SearchOptions, type SearchQuery, type SearchState } from '../../src/strategies/index.ts'
 
 export interface Contact {
   readonly id: string
@@ -68,7 +68,7 @@ function shuffled(id: string, salt: number): number {
 }
 
 /** A connector of the search, as an author would write it. */
-export function searchOf(index: SearchIndex, options: Partial<SearchOptions<Contact>> = {}): Anchored<SearchState> {
+export function searchOf(index: SearchIndex, options: Partial<SearchOptions<Contact>> = {}): AnchoredExecute<SearchState> {
   return search<Contact>({
     read: (query) => index.read(query),
     modifiedMs: ({ modifiedMs }) => modifiedMs,

@@ -2,17 +2,17 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Execute } from '../../src/contract/index.ts'
 import type { CycleResult } from '../../src/engine/cycle-options.ts'
 import type { SearchAnswer, SearchOptions, SearchQuery, SearchState } from '../../src/strategies/index.ts'
-import { HOUR, MINUTE, Scene, SECOND } from '../engine/scene.ts'
+import { HOUR, MINUTE, EngineFixture, SECOND } from '../engine/engine-fixture.ts'
 import { SearchIndex, searchOf, toUpsert, type Contact } from './search-index.ts'
-import { runOn, runToEnd, setState, stateOn } from './stage.ts'
+import { runOn, runToEnd, setState, stateOn } from './run-strategy.ts'
 
 const LAG = 10 * SECOND
 
-let scene: Scene
+let scene: EngineFixture
 let index: SearchIndex
 
 async function fresh(): Promise<void> {
-  scene = await Scene.open()
+  scene = await EngineFixture.open()
   index = new SearchIndex(scene.clock)
 }
 

@@ -1,6 +1,6 @@
 import type { Clock, SyncContext } from '../../src/contract/index.ts'
 import { keyset, type KeysetAnswer, type KeysetOptions, type KeysetQuery } from '../../src/strategies/index.ts'
-import { canonicalInstant } from '../../src/values/instant.ts'
+import { canonicalizeInstant } from '../../src/values/instant.ts'
 
 export interface TableRow {
   readonly id: string
@@ -86,5 +86,5 @@ export function toChange(row: TableRow): { type: 'upsert'; key: string; record: 
 }
 
 export function instant(text: string): string {
-  return canonicalInstant(text)!
+  return canonicalizeInstant(text)!
 }

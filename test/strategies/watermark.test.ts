@@ -2,17 +2,17 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { SyncError, type Execute, type JsonObject } from '../../src/contract/index.ts'
 import type { CycleResult } from '../../src/engine/cycle-options.ts'
 import {
-  envelopeOf, fileCursor, fileOrder, literalSqlQuery, newerFiles, odataQuery, registryRecord, soqlQuery, sqlQuery, watermark, type WatermarkAnswer, type WatermarkInput, type WatermarkOptions,
+  toEnvelope, fileCursor, fileOrder, literalSqlQuery, newerFiles, odataQuery, toRegistryRecord, soqlQuery, sqlQuery, watermark, type WatermarkAnswer, type WatermarkInput, type WatermarkOptions,
   type WatermarkQuery, type WatermarkState,
 } from '../../src/strategies/index.ts'
-import { canonicalInstant } from '../../src/values/instant.ts'
-import { planOf, ref, Scene, SECOND, storeWith } from '../engine/scene.ts'
-import { iso, runOn, setState, stateOn } from './stage.ts'
+import { canonicalizeInstant } from '../../src/values/instant.ts'
+import { planOf, ref, EngineFixture, SECOND, storeWith } from '../engine/engine-fixture.ts'
+import { iso, runOn, setState, stateOn } from './run-strategy.ts'
 
-let scene: Scene
+let scene: EngineFixture
 
 beforeEach(async () => {
-  scene = await Scene.open()
+  scene = await EngineFixture.open()
 })
 afterEach(() => scene.close())
 
@@ -34,11 +34,11 @@ class Ledger {
   }
 
   select({ from, after, order, limit }: WatermarkQuery): Entry[] {
-    const placed = (row: Entry): string => (order === 'key' ? row.id : `${canonicalInstant(row.at ?? '') ?? ''} ${row.id}`)
-    const bound = from === null ? '' : canonicalInstant(String(from.cursor))!
-    const place = after === undefined ? '' : order === 'key' ? String(after.key[0]) : `${canonicalInstant(String(after.cursor))!} ${after.key[0]}`
+    const placed = (row: Entry): string => (order === 'key' ? row.id : `${canonicalizeInstant(row.at ?? '') ?? ''} ${row.id}`)
+    const bound = from === null ? '' : canonicalizeInstant(String(from.cursor))!
+    const place = after === undefined ? '' : order === 'key' ? String(after.key[0]) : `${canonicalizeInstant(String(after.cursor))!} ${after.key[0]}`
     return this.rows
-      .filter(({ at }) => from === null || (from.bound === '>' ? canonicalInstant(at!)! > bound : canonicalInstant(at!)! >= bound))
+      .filter(({ at }) => from === null || (from.bound === '>' ? canonicalizeInstant(at!)! > bound : canonicalizeInstant(at!)! >= bound))
       .toSorted((a, b) => (placed(a) < placed(b) ? -1 : 1))
       .filter((row) => placed(row) > place)
       .slice(0, limit)
@@ -110,8 +110,8 @@ describe('the state', () => {
     const ledger = new Ledger()
     ledger.put('a', at(1))
     await cycle(watermarkOf(ledger))
-    expect(registryRecord('t1', ref(), await scene.checkpoint())).toEqual({ tenant_id: 't1', connector_id: 'shop', stream_id: 'shop.orders', last_cursor: ledger.rows[0]!.at, cursor_field: 'at', version: 1 })
-    expect(registryRecord('t1', ref('other'), await scene.checkpoint('other'))).toEqual({ tenant_id: 't1', connector_id: 'shop', stream_id: 'other', last_cursor: null, cursor_field: null, version: 0 })
+    expect(toRegistryRecord('t1', ref(), await scene.checkpoint())).toEqual({ tenant_id: 't1', connector_id: 'shop', stream_id: 'shop.orders', last_cursor: ledger.rows[0]!.at, cursor_field: 'at', version: 1 })
+    expect(toRegistryRecord('t1', ref('other'), await scene.checkpoint('other'))).toEqual({ tenant_id: 't1', connector_id: 'shop', stream_id: 'other', last_cursor: null, cursor_field: null, version: 0 })
   })
 })
 
@@ -186,7 +186,7 @@ describe('what is read', () => {
     ledger.put('jumped', iso(now + 86_400 * SECOND))
     const execute = watermarkOf(ledger, { read: async (query) => ({ ...ledger.read(query), serverTime: scene.clock.now() }) })
     await cycle(execute)
-    expect(canonicalInstant(String((await state())!.cursor_value))! <= canonicalInstant(iso(scene.clock.now()))!).toBe(true)
+    expect(canonicalizeInstant(String((await state())!.cursor_value))! <= canonicalizeInstant(iso(scene.clock.now()))!).toBe(true)
     scene.clock.step(SECOND)
     ledger.put('rightly', iso(scene.clock.now()))
     await cycle(execute)
@@ -306,7 +306,7 @@ describe('what comes out', () => {
     await cycle(watermarkOf(ledger))
     await cycle(watermarkOf(ledger))
     const feed = await scene.feed()
-    expect(feed.map((entry) => envelopeOf(entry, { streamId: 'shop.orders', key: ['id'] }))).toEqual([{
+    expect(feed.map((entry) => toEnvelope(entry, { streamId: 'shop.orders', key: ['id'] }))).toEqual([{
       stream: 'shop.orders', emitted_at: iso(feed[0]!.committedAt).replace('.000Z', 'Z'), cursor: ledger.rows[0]!.at, key: { id: '100-445' }, record: ledger.rows[0],
     }])
   })
@@ -316,8 +316,8 @@ describe('what comes out', () => {
     await cycle(watermark({ streamId: 's', cursorField: 'at', key: ['a', 'b'], limit: 10, read: async () => ({ items, end: true }) }))
     const feed = await scene.feed()
     expect(feed.map(({ key }) => key)).toEqual(['["1","2"]', '["1,2","0"]'])
-    expect(envelopeOf(feed[0]!, { streamId: 's', key: ['a', 'b'] }).key).toEqual({ a: '1', b: 2 })
-    expect(envelopeOf({ ...feed[0]!, text: null }, { streamId: 's', key: ['a', 'b'] })).toMatchObject({ key: { a: '1', b: '2' }, record: null })
+    expect(toEnvelope(feed[0]!, { streamId: 's', key: ['a', 'b'] }).key).toEqual({ a: '1', b: 2 })
+    expect(toEnvelope({ ...feed[0]!, text: null }, { streamId: 's', key: ['a', 'b'] })).toMatchObject({ key: { a: '1', b: '2' }, record: null })
   })
 })
 

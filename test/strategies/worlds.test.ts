@@ -2,10 +2,10 @@ import { isDeepStrictEqual } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import type { Execute, SyncContext } from '../../src/contract/index.ts'
 import { flipFlop, keyset, type KeysetOptions } from '../../src/strategies/index.ts'
-import { MINUTE, Scene, SECOND } from '../engine/scene.ts'
+import { MINUTE, EngineFixture, SECOND } from '../engine/engine-fixture.ts'
 import { EventLog, feedOf } from './event-log.ts'
 import { SearchIndex, searchOf } from './search-index.ts'
-import { runOn } from './stage.ts'
+import { runOn } from './run-strategy.ts'
 import { keysetOf, Table, type TableRow } from './table.ts'
 
 /**
@@ -29,7 +29,7 @@ class Dice {
 }
 
 interface World {
-  readonly scene: Scene
+  readonly scene: EngineFixture
   readonly dice: Dice
   readonly lateMaxMs: number
   readonly grainMs: number
@@ -50,7 +50,7 @@ interface Subject {
 async function play(seed: number, build: (world: World) => Subject): Promise<{ copy: unknown; truth: unknown }> {
   const dice = new Dice(seed)
   let calm = false
-  const scene = await Scene.open()
+  const scene = await EngineFixture.open()
   const lateMaxMs = [0, 3, 8][dice.roll(3)]! * SECOND
   const world: World = {
     scene, dice, lateMaxMs, grainMs: [1, SECOND, 5 * SECOND][dice.roll(3)]!, limit: 2 + dice.roll(6),

@@ -1,17 +1,17 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { openStore } from '../../src/config/open-store.ts'
-import { runCycle, type InlineSync } from '../../src/config/run-cycle.ts'
+import { openStore } from '../../src/stores/open-store.ts'
+import { runCycle, type InlineSync } from '../../src/worker/run-cycle.ts'
 import { SPANS, SyncError, type Store } from '../../src/contract/index.ts'
 import { systemClock } from '../../src/platform/clock.ts'
 import { createLog } from '../../src/platform/log.ts'
 import { openTelemetry } from '../../src/platform/open-telemetry.ts'
 import { systemRandom } from '../../src/platform/random.ts'
-import { noteSecret } from '../../src/redaction/known-secrets.ts'
+import { registerSecret } from '../../src/redaction/known-secrets.ts'
 import { Deliverer } from '../../src/webhooks/deliverer.ts'
-import { newSecret, secretsText } from '../../src/webhooks/secrets.ts'
+import { generateSecret, serializeSecrets } from '../../src/webhooks/secrets.ts'
 import { createSender } from '../../src/webhooks/send.ts'
 import { Receiver } from '../webhooks/receiver.ts'
-import { Watcher } from './watcher.ts'
+import { TelemetryRecorder } from './telemetry-recorder.ts'
 
 /** Each of its own, so that a find tells what leaked. */
 const CANARIES = {
@@ -20,7 +20,7 @@ const CANARIES = {
 } as const
 
 async function openScene() {
-  const watcher = new Watcher()
+  const watcher = new TelemetryRecorder()
   const lines: string[] = []
   const telemetry = (await openTelemetry())!
   const log = createLog({ level: 'debug', write: (line) => void lines.push(line), context: telemetry.logFields })
@@ -47,8 +47,8 @@ test('XF16 invariant 10: canaries in addresses, headers, states, records, keys, 
     await run('failing', async () => Promise.reject(thrown as Error))
   }
   // A key that is known as one: where a host or an id is made of it, that is masked.
-  noteSecret(CANARIES.host)
-  noteSecret(CANARIES.echoed)
+  registerSecret(CANARIES.host)
+  registerSecret(CANARIES.echoed)
   await run('known', async (_state, { fetch }) => {
     await fetch(`https://${CANARIES.host}.example.com/`)
     return { changes: [], hasMore: false, nextState: 1 }
@@ -60,8 +60,8 @@ test('XF16 invariant 10: canaries in addresses, headers, states, records, keys, 
   await run('unreachable', async (_state, { fetch }) => fetch(`https://u:${CANARIES.header}@api.example.com/${CANARIES.path}`) as never, async () => Promise.reject(Object.assign(new TypeError(CANARIES.thrown), { cause: new Error(CANARIES.cause) })))
 
   const receiver = await faltering(CANARIES.answer)
-  const secret = newSecret()
-  await store.putWebhook({ id: 'wh_1', url: `${receiver.url}/${CANARIES.webhookPath}?token=${CANARIES.webhookQuery}`, databases: null, actions: null, allow: ['http', 'private', 'port'], secrets: secretsText([{ secret, endsAt: null }]), createdAt: 1 }, { position: 0, floor: 0 })
+  const secret = generateSecret()
+  await store.putWebhook({ id: 'wh_1', url: `${receiver.url}/${CANARIES.webhookPath}?token=${CANARIES.webhookQuery}`, databases: null, actions: null, allow: ['http', 'private', 'port'], secrets: serializeSecrets([{ secret, endsAt: null }]), createdAt: 1 }, { sequence: 0, floor: 0 })
   await deliverAll(store, log, telemetry, watcher)
 
   for (const [name, canary] of Object.entries({ ...CANARIES, webhookSecret: secret })) {
@@ -78,7 +78,7 @@ test('a delivery is a trace of its own: whom it went to, which try, and what cam
   const { watcher, lines, telemetry, log, store } = await openScene()
   await runCycle({ worker: 'office', sync: { name: 'people', database: 'people', mode: 'incremental', execute: async () => ({ changes: [{ type: 'upsert', key: 'k', record: {} }], hasMore: false, nextState: 1 }) }, store, log })
   const receiver = await faltering('')
-  await store.putWebhook({ id: 'wh_1', url: receiver.url, databases: null, actions: null, allow: ['http', 'private', 'port'], secrets: secretsText([{ secret: newSecret(), endsAt: null }]), createdAt: 1 }, { position: 0, floor: 0 })
+  await store.putWebhook({ id: 'wh_1', url: receiver.url, databases: null, actions: null, allow: ['http', 'private', 'port'], secrets: serializeSecrets([{ secret: generateSecret(), endsAt: null }]), createdAt: 1 }, { sequence: 0, floor: 0 })
   await deliverAll(store, log, telemetry, watcher)
 
   const deliveries = watcher.spans('tidemark.delivery')
@@ -97,7 +97,7 @@ test('a delivery is a trace of its own: whom it went to, which try, and what cam
 })
 
 /** Until two tries are over; what waits is tried at once. */
-async function deliverAll(store: Store, log: ReturnType<typeof createLog>, { tracer, meter }: NonNullable<Awaited<ReturnType<typeof openTelemetry>>>, watcher: Watcher): Promise<void> {
+async function deliverAll(store: Store, log: ReturnType<typeof createLog>, { tracer, meter }: NonNullable<Awaited<ReturnType<typeof openTelemetry>>>, watcher: TelemetryRecorder): Promise<void> {
   let shiftMs = 0
   const clock = { now: () => Date.now() + shiftMs, sleep: (ms: number, signal?: AbortSignal) => systemClock.sleep(Math.min(ms, 20), signal) }
   const send = createSender()

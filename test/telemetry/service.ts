@@ -49,7 +49,7 @@ export class Service {
     for (const [file, text] of Object.entries(files)) project.write(file, text)
     const receiver = await Receiver.open((_message, response) => void response.writeHead(receiver.received.length === 1 ? 503 : 204).end())
     await project.json('webhooks', 'add', `${receiver.url}?token=heron`, '--allow', 'http,private,port')
-    const running = new Running(project, ['start', '--port', '0'], { env: { TIDEMARK_LOG: 'debug', SIMULATED: await office(), ...env } })
+    const running = new Running(project, ['start', '--port', '0'], { env: { TIDEMARK_LOG: 'debug', SIMULATED: await createProject(), ...env } })
     for (const words of ['is served at', '"message":"cycle ended"', '"message":"cycle failed"', '"message":"a message was delivered"', '"message":"a message was not delivered"']) await running.says(words)
     return new Service(project, running, /http:\/\/[\d.:]+/.exec(running.stdout)![0])
   }
@@ -71,7 +71,7 @@ export class Service {
   }
 }
 
-async function office(): Promise<string> {
+async function createProject(): Promise<string> {
   const server = createServer((request, response) => void response.writeHead(request.url!.startsWith('/down') ? 503 : 200, { 'x-request-id': 'office-1' }).end('{}'))
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   onTestFinished(() => void server.close())

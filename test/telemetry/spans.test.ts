@@ -1,11 +1,11 @@
 import { context, propagation, trace } from '@opentelemetry/api'
 import { expect, onTestFinished, test } from 'vitest'
-import { openStore } from '../../src/config/open-store.ts'
-import { runCycle, type InlineSync, type RunOptions } from '../../src/config/run-cycle.ts'
+import { openStore } from '../../src/stores/open-store.ts'
+import { runCycle, type InlineSync, type RunOptions } from '../../src/worker/run-cycle.ts'
 import { SPANS, SyncError, type Change, type Page, type Store } from '../../src/contract/index.ts'
 import { createLog } from '../../src/platform/log.ts'
 import { openTelemetry } from '../../src/platform/open-telemetry.ts'
-import { Watcher } from './watcher.ts'
+import { TelemetryRecorder } from './telemetry-recorder.ts'
 
 const upsert = (key: string, record = {}): Change => ({ type: 'upsert', key, record })
 const ok = async (): Promise<Response> => new Response('{}', { headers: { 'x-request-id': 'req_1' } })
@@ -30,7 +30,7 @@ test('nothing is set up: nobody watches, and a cycle is as ever; also when what 
 })
 
 test.each([true, false])('a cycle is a tree: pages inside the cycle, requests and commits inside their page, also of the page that was asked for ahead (contexts carried along: %s)', async (carries) => {
-  const watcher = new Watcher({ carries })
+  const watcher = new TelemetryRecorder({ carries })
   const result = await run(await memory(), twoPages, { fetch: ok })
   expect(result).toMatchObject({ stopReason: 'complete', pages: 2 })
   const [cycle, ...others] = watcher.spans('tidemark.cycle')
@@ -53,7 +53,7 @@ test.each([true, false])('a cycle is a tree: pages inside the cycle, requests an
 })
 
 test('a cycle inside a span of the program is part of its trace', async () => {
-  const watcher = new Watcher()
+  const watcher = new TelemetryRecorder()
   const tracer = trace.getTracer('program')
   await tracer.startActiveSpan('nightly', async (span) => {
     await run(await memory(), twoPages, { fetch: ok })
@@ -63,7 +63,7 @@ test('a cycle inside a span of the program is part of its trace', async () => {
 })
 
 test('what fails says so by its code: a request, a page that is asked for again, a cycle', async () => {
-  const watcher = new Watcher()
+  const watcher = new TelemetryRecorder()
   let asked = 0
   const result = await run(await memory(), async (_state, { fetch }) => {
     const answer = await fetch('https://api.example.com/v1')
@@ -82,7 +82,7 @@ test('what fails says so by its code: a request, a page that is asked for again,
 })
 
 test('no span stays open: a commit that fails, a page read ahead that nobody wants, a sync that another holds', async () => {
-  const watcher = new Watcher()
+  const watcher = new TelemetryRecorder()
   const store = await memory()
   // Before the next page has been read, and after.
   for (const [nth, whenItFails] of [async () => {}, async () => expect.poll(() => watcher.spans('GET').length).toBe(4)].entries()) {
@@ -105,7 +105,7 @@ test('no span stays open: a commit that fails, a page read ahead that nobody wan
 })
 
 test('a page whose rows another sync wrote meanwhile is read again, in a span of its own', async () => {
-  const watcher = new Watcher()
+  const watcher = new TelemetryRecorder()
   const store = await memory()
   let reads = 0
   await run(store, async (): Promise<Page> => {
@@ -118,7 +118,7 @@ test('a page whose rows another sync wrote meanwhile is read again, in a span of
 })
 
 test('spans carry what the table names, all of it, and nothing else', async () => {
-  const watcher = new Watcher()
+  const watcher = new TelemetryRecorder()
   const store = await memory()
   await run(store, twoPages, { fetch: async () => new Response('', { status: 404, headers: { 'request-id': 'r' } }) })
   await run(store, async () => Promise.reject(new SyncError('SOURCE_INVALID', 'no')), { clock: hasty })
@@ -129,7 +129,7 @@ test('spans carry what the table names, all of it, and nothing else', async () =
 })
 
 test('vendors are not told the trace, and instruments of the client do not show a request twice; unless they are to be told', async () => {
-  const watcher = new Watcher()
+  const watcher = new TelemetryRecorder()
   const sent: Headers[] = []
   /** As an instrument of undici does: a span of its own, and whatever carries it on. */
   const instrumented = async (_input: string | URL, init: RequestInit = {}): Promise<Response> => {
@@ -153,7 +153,7 @@ test('vendors are not told the trace, and instruments of the client do not show 
 
 test('lines of a log say which span they belong to, also where contexts are not carried along', async () => {
   for (const carries of [true, false]) {
-    const watcher = new Watcher({ carries })
+    const watcher = new TelemetryRecorder({ carries })
     const lines: Record<string, unknown>[] = []
     const telemetry = await openTelemetry()
     const log = createLog({ level: 'debug', write: (line) => void lines.push(JSON.parse(line) as Record<string, unknown>), context: telemetry!.logFields })
@@ -174,7 +174,7 @@ test('lines of a log say which span they belong to, also where contexts are not 
 })
 
 test('figures of a cycle: pages, records by what became of them, durations, lag, the slots of a pacer', async () => {
-  const watcher = new Watcher()
+  const watcher = new TelemetryRecorder()
   const store = await memory()
   const sync = { worker: 'shop', sync: 'things' }
   const of = { 'tidemark.worker': sync.worker, 'tidemark.sync': sync.sync }

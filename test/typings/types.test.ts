@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { copyFileSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { SchemaTypes } from '../../src/typings/json-schema-type.ts'
+import { JsonSchemaTypeWriter } from '../../src/typings/json-schema-type-writer.ts'
 import { ROOT } from '../cli/package.ts'
 import { Project } from '../cli/project.ts'
 
@@ -50,5 +50,5 @@ test.each([
   [{ $ref: 'https://example.com/elsewhere' }, 'unknown'], [{ $ref: '#/nowhere' }, 'unknown'], [{ type: 'file' }, 'unknown'],
   [{ oneOf: [{ type: 'string' }, true] }, 'unknown'],
 ])('the type of %j', (schema, type) => {
-  expect(new SchemaTypes(schema, (name) => name).typeOf(schema)).toBe(type)
+  expect(new JsonSchemaTypeWriter(schema, (name) => name).typeOf(schema)).toBe(type)
 })

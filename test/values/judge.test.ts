@@ -1,18 +1,18 @@
 import { describe, expect, test } from 'vitest'
 import type { Landing } from '../../src/contract/index.ts'
-import { judge, type RowStatus, type StoredRow, type Verdict } from '../../src/stores/kit/judge.ts'
-import { isBraked } from '../../src/stores/kit/plan-landing.ts'
+import { resolveLanding, type RowStatus, type StoredRow, type Resolution } from '../../src/stores/kit/resolve-landing.ts'
+import { exceedsDeleteLimit } from '../../src/stores/kit/plan-landing.ts'
 
 /** How the landing's time stands to the row's. `near`: different, and within the tolerance. */
 type Order = 'newer' | 'equal' | 'near' | 'older' | 'landing without time' | 'row without time' | 'both without time'
 /** How the landing's read stands to the row's write: by the same sync, after it, or while it happened. */
 type Read = 'own' | 'after' | 'during'
 type What = 'same content' | 'other content' | 'delete'
-type Cells = Readonly<Record<Order, readonly [own: Verdict, after: Verdict, during: Verdict]>>
+type Cells = Readonly<Record<Order, readonly [own: Resolution, after: Resolution, during: Resolution]>>
 
-const all = (verdict: Verdict): readonly [Verdict, Verdict, Verdict] => [verdict, verdict, verdict]
+const all = (verdict: Resolution): readonly [Resolution, Resolution, Resolution] => [verdict, verdict, verdict]
 /** Times do not tell, so the order of reading must; and when it cannot either, nobody guesses. */
-const byRead = (verdict: Verdict): readonly [Verdict, Verdict, Verdict] => [verdict, verdict, 'overlap']
+const byRead = (verdict: Resolution): readonly [Resolution, Resolution, Resolution] => [verdict, verdict, 'overlap']
 
 /** A sweep has no time of its own: only a reading after it can bring a row back. */
 const listedAgain: Cells = {
@@ -77,7 +77,7 @@ describe('invariant 6: what becomes of a landing', () => {
   test.each(cells)('XB14 $what on a $status row, time $order, read $read: $verdict', ({ status, what, order, read, verdict }) => {
     const [landingAt, rowAt] = TIMES[order]
     const row: StoredRow = { sequence: 7, status, hash: status === 'live' ? 'h' : null, upstreamAt: rowAt, writer: 1, owner: 1, contestedBy: null }
-    const judged = (isListing: boolean): Verdict => judge(landingOf(what, landingAt), row, { ...READS[read], upstreamToleranceMs: 5_000, isListing })
+    const judged = (isListing: boolean): Resolution => resolveLanding(landingOf(what, landingAt), row, { ...READS[read], upstreamToleranceMs: 5_000, isListing })
     expect(judged(false)).toBe(verdict)
     // A listing asked for after the row was committed is the later read: it is not refused for its time alone.
     expect(judged(true)).toBe(verdict === 'stale' && read === 'after' ? 'contest' : verdict)
@@ -88,10 +88,10 @@ describe('invariant 6: what becomes of a landing', () => {
 
   test.each(contents)('a record as of its $asOf on the row of another sync, time $order, read $read', ({ read, asOf, order }) => {
     const [landingAt, rowAt] = TIMES[order]
-    const on = (status: RowStatus): Verdict => {
+    const on = (status: RowStatus): Resolution => {
       const row: StoredRow = { sequence: 7, status, hash: status === 'live' ? 'h' : null, upstreamAt: rowAt, writer: 1, owner: 1, contestedBy: null }
       const landing = landingOf('other content', landingAt) as Extract<Landing, { type: 'upsert' }>
-      return judge({ ...landing, asOf }, row, { ...READS[read], upstreamToleranceMs: 5_000, isListing: false })
+      return resolveLanding({ ...landing, asOf }, row, { ...READS[read], upstreamToleranceMs: 5_000, isListing: false })
     }
     // An event of a log may be older than any row of another sync, and a read than one that was committed meanwhile.
     const isUnordered = read === 'during' || (asOf === 'event' && read === 'after')
@@ -107,8 +107,8 @@ describe('invariant 6: what becomes of a landing', () => {
   test('a key never seen is created, or buried so that an older fact stays out', () => {
     for (const [landingAt] of Object.values(TIMES)) {
       for (const read of Object.values(READS)) {
-        expect(judge(landingOf('other content', landingAt), undefined, { ...read, upstreamToleranceMs: 0, isListing: true })).toBe('create')
-        expect(judge(landingOf('delete', landingAt), undefined, { ...read, upstreamToleranceMs: 0, isListing: true })).toBe('bury')
+        expect(resolveLanding(landingOf('other content', landingAt), undefined, { ...read, upstreamToleranceMs: 0, isListing: true })).toBe('create')
+        expect(resolveLanding(landingOf('delete', landingAt), undefined, { ...read, upstreamToleranceMs: 0, isListing: true })).toBe('bury')
       }
     }
   })
@@ -121,6 +121,6 @@ describe('invariant 11: the brake', () => {
     [10, 10, { maxShare: 1, allowEmpty: false }, true], [10, 9, { maxShare: 1, allowEmpty: false }, false], [10, 10, { maxShare: 0, allowEmpty: true }, false],
     [10, 6, { maxShare: 0.5, allowEmpty: true }, true], [10, 1, { maxShare: 0, allowEmpty: false }, true], [10, 10, { maxShare: 1, allowEmpty: true }, false],
   ])('XE3 XE4 of %i rows %i are gone, with %j: braked %s', (existed, doomed, sweep, braked) => {
-    expect(isBraked(sweep, existed, doomed)).toBe(braked)
+    expect(exceedsDeleteLimit(sweep, existed, doomed)).toBe(braked)
   })
 })

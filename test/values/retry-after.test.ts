@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { announcedPauseMs, limitWaitMs, retryAfterMs, saysExhausted, serverTimeOf } from '../../src/values/retry-after.ts'
+import { announcedPauseMs, rateLimitWaitMs, retryAfterMs, isBudgetExhausted, readServerTime } from '../../src/values/retry-after.ts'
 
 const NOW = Date.parse('2026-03-01T12:00:00Z')
 const DAY = 86_400_000
-const wait = (headers: Record<string, string>): number | undefined => limitWaitMs(new Headers(headers), NOW)
+const wait = (headers: Record<string, string>): number | undefined => rateLimitWaitMs(new Headers(headers), NOW)
 
 describe('Retry-After', () => {
   test.each([
@@ -67,7 +67,7 @@ describe('Retry-After', () => {
   })
 
   test('XD1: a cap of one’s own', () => {
-    expect(limitWaitMs(new Headers({ 'retry-after': '3600' }), NOW, 30_000)).toBe(30_000)
+    expect(rateLimitWaitMs(new Headers({ 'retry-after': '3600' }), NOW, 30_000)).toBe(30_000)
   })
 })
 
@@ -100,13 +100,13 @@ describe('resets', () => {
 
   test('a server that is down is not waited for until a budget renews itself', () => {
     const headers = new Headers({ 'x-ratelimit-reset': '3000', 'retry-after': '4' })
-    expect([retryAfterMs(headers, NOW), limitWaitMs(headers, NOW)]).toEqual([4_000, 3_000_000])
+    expect([retryAfterMs(headers, NOW), rateLimitWaitMs(headers, NOW)]).toEqual([4_000, 3_000_000])
   })
 
   test('says whether a budget is used up', () => {
-    expect(saysExhausted(new Headers({ 'x-ratelimit-remaining': '0' }))).toBe(true)
-    expect(saysExhausted(new Headers({ ratelimit: '"a";r=0;t=1' }))).toBe(true)
-    for (const headers of [{}, { 'x-ratelimit-remaining': '1' }, { 'x-ratelimit-remaining': '' }, { ratelimit: ';;==,' }]) expect(saysExhausted(new Headers(headers as Record<string, string>))).toBe(false)
+    expect(isBudgetExhausted(new Headers({ 'x-ratelimit-remaining': '0' }))).toBe(true)
+    expect(isBudgetExhausted(new Headers({ ratelimit: '"a";r=0;t=1' }))).toBe(true)
+    for (const headers of [{}, { 'x-ratelimit-remaining': '1' }, { 'x-ratelimit-remaining': '' }, { ratelimit: ';;==,' }]) expect(isBudgetExhausted(new Headers(headers as Record<string, string>))).toBe(false)
   })
 
   test('XD27: a header made to be slow to read is not read', () => {
@@ -117,10 +117,10 @@ describe('resets', () => {
 })
 
 test('XD28: the server’s time is read as it is, or not at all', () => {
-  expect(serverTimeOf(new Headers({ date: 'Sun, 01 Mar 2026 12:00:00 GMT' }))).toBe(NOW)
-  expect(serverTimeOf(new Headers({ date: 'Sun, 01 Mar 2026 09:00:00 GMT' }))).toBe(NOW - 3 * 3_600_000)
-  for (const date of ['12', 'now', '2026-03-01', '']) expect(serverTimeOf(new Headers({ date }))).toBe(null)
-  expect(serverTimeOf(new Headers())).toBe(null)
+  expect(readServerTime(new Headers({ date: 'Sun, 01 Mar 2026 12:00:00 GMT' }))).toBe(NOW)
+  expect(readServerTime(new Headers({ date: 'Sun, 01 Mar 2026 09:00:00 GMT' }))).toBe(NOW - 3 * 3_600_000)
+  for (const date of ['12', 'now', '2026-03-01', '']) expect(readServerTime(new Headers({ date }))).toBe(null)
+  expect(readServerTime(new Headers())).toBe(null)
 })
 
 test('XD1: a rate limit and a server that says when it will be back announce a pause, and nothing else does', () => {

@@ -1,25 +1,25 @@
 import { describe, expect, test } from 'vitest'
 import type { Change, JsonObject } from '../../src/contract/index.ts'
-import { WrittenUpsert, type WrittenShape } from '../../src/values/written-upsert.ts'
+import { SerializedUpsert, type SerializedShape } from '../../src/values/serialized-upsert.ts'
 
 let reads = 0
-const shape: WrittenShape = {
+const shape: SerializedShape = {
   columns: [{ name: 'n', kinds: ['integer'] }],
-  read: (text) => {
+  parse: (text) => {
     reads++
     return JSON.parse(text) as JsonObject
   },
 }
-const upsert = (): WrittenUpsert => new WrittenUpsert('k', { text: '{"n":1}', shape })
+const upsert = (): SerializedUpsert => new SerializedUpsert('k', { text: '{"n":1}', shape })
 
 describe('an upsert that came written', () => {
   test('is its text until somebody looks, and its record from then on', () => {
     const change = upsert()
     reads = 0
-    expect(WrittenUpsert.unread(change)).toEqual({ text: '{"n":1}', shape })
+    expect(SerializedUpsert.getSerialized(change)).toEqual({ text: '{"n":1}', shape })
     expect(reads).toBe(0)
     change.record['n'] = 2
-    expect(WrittenUpsert.unread(change)).toBeNull()
+    expect(SerializedUpsert.getSerialized(change)).toBeNull()
     expect([change.record, reads]).toEqual([{ n: 2 }, 1])
   })
 
@@ -29,7 +29,7 @@ describe('an upsert that came written', () => {
     const change: Change = upsert()
     const copy: Change = { ...change }
     expect(copy).toStrictEqual(plain)
-    expect(WrittenUpsert.unread(copy)).toBeNull()
+    expect(SerializedUpsert.getSerialized(copy)).toBeNull()
     expect(structuredClone(upsert())).toEqual(plain)
     expect(JSON.parse(JSON.stringify(upsert()))).toEqual(plain)
     expect(Object.keys(upsert())).toContain('record')
@@ -38,12 +38,12 @@ describe('an upsert that came written', () => {
   test('a record that is put in its place counts', () => {
     const change = upsert()
     change.record = { n: 3 }
-    expect(WrittenUpsert.unread(change)).toBeNull()
+    expect(SerializedUpsert.getSerialized(change)).toBeNull()
     expect(change).toEqual({ type: 'upsert', key: 'k', record: { n: 3 } })
   })
 
   test('what is none has no text', () => {
-    expect(WrittenUpsert.unread({ type: 'upsert', key: 'k', record: {} })).toBeNull()
-    expect(WrittenUpsert.unread({ type: 'delete', key: 'k' })).toBeNull()
+    expect(SerializedUpsert.getSerialized({ type: 'upsert', key: 'k', record: {} })).toBeNull()
+    expect(SerializedUpsert.getSerialized({ type: 'delete', key: 'k' })).toBeNull()
   })
 })

@@ -4,13 +4,13 @@ import { systemRandom } from '../../src/platform/random.ts'
 import { openSqliteStore } from '../../src/stores/sqlite/store.ts'
 import { SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
 import { Deliverer } from '../../src/webhooks/deliverer.ts'
-import { newSecret, secretsText } from '../../src/webhooks/secrets.ts'
-import type { Outcome, Send } from '../../src/webhooks/send.ts'
+import { generateSecret, serializeSecrets } from '../../src/webhooks/secrets.ts'
+import type { DeliveryOutcome, WebhookSender } from '../../src/webhooks/send.ts'
 import { FakeClock } from '../engine/fake-clock.ts'
 
 const TTL_MS = 60_000
-const DELIVERED: Outcome = { kind: 'delivered', status: 200, answer: null, retryAfterMs: null }
-const CUT_OFF: Outcome = { kind: 'failed', status: null, answer: null, retryAfterMs: null }
+const DELIVERED: DeliveryOutcome = { kind: 'delivered', status: 200, answer: null, retryAfterMs: null }
+const CUT_OFF: DeliveryOutcome = { kind: 'failed', status: null, answer: null, retryAfterMs: null }
 
 /** A webhook with one message to deliver, and a deliverer whose receiver answers when it is told to. */
 async function slowDelivery(wrap: (store: Store) => Store = (store) => store) {
@@ -19,14 +19,14 @@ async function slowDelivery(wrap: (store: Store) => Store = (store) => store) {
   const clock = new FakeClock()
   await store.putWebhook({
     id: 'wh_slow', url: 'http://127.0.0.1:1/', databases: null, actions: null, allow: ['http', 'private', 'port'],
-    secrets: secretsText([{ secret: newSecret(), endsAt: null }]), createdAt: 1,
-  }, { position: 0, floor: 0 })
-  await (await SyncDriver.take(store)).cycle([upsert('a', { n: 1 })])
+    secrets: serializeSecrets([{ secret: generateSecret(), endsAt: null }]), createdAt: 1,
+  }, { sequence: 0, floor: 0 })
+  await (await SyncDriver.acquire(store)).cycle([upsert('a', { n: 1 })])
   const log = { debug() {}, info() {}, warn() {}, error() {} }
   const ports: Ports = { clock, random: systemRandom, log }
   const cut: boolean[] = []
   let answer!: () => void
-  const send: Send = ({ signal }) => new Promise((resolve) => {
+  const send: WebhookSender = ({ signal }) => new Promise((resolve) => {
     answer = () => resolve(DELIVERED)
     signal!.addEventListener('abort', () => {
       cut.push(true)
@@ -34,7 +34,7 @@ async function slowDelivery(wrap: (store: Store) => Store = (store) => store) {
     })
   })
   const deliverer = new Deliverer({ store: wrap(store), ports, send, holder: 'first', claimTtlMs: TTL_MS })
-  await deliverer.look()
+  await deliverer.poll()
   await clock.advance(0)
   const claimOfAnother = () => store.claimWebhook('wh_slow', { holder: 'second', ttlMs: TTL_MS, at: clock.now() })
   return { store, clock, deliverer, cut, claimOfAnother, answer: () => answer() }
@@ -50,7 +50,7 @@ test('a deliverer renews its claim while a receiver takes long, and no other tak
   answer()
   await clock.advance(0)
   await deliverer.stop({ graceMs: 0 })
-  expect((await store.webhooks())[0]).toMatchObject({ position: 1, waiting: 0 })
+  expect((await store.webhooks())[0]).toMatchObject({ sequence: 1, waiting: 0 })
   expect(await claimOfAnother()).not.toBeNull()
 })
 

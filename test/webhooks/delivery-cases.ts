@@ -1,11 +1,11 @@
 import { Webhook as Official } from 'standardwebhooks'
 import { describe, expect, test } from 'vitest'
-import { changeText } from '../../src/feed/item.ts'
-import { churn, currentRows, sorted, type Replica } from '../../src/testing/store-cases/churn.ts'
+import { serializeChange } from '../../src/feed/serialize-item.ts'
+import { churn, currentRows, sortedEntries, type Replica } from '../../src/testing/store-cases/churn.ts'
 import { remove, upsert } from '../../src/testing/store-cases/harness.ts'
-import { editWebhook, pauseWebhook, replayWebhook, rotateWebhook } from '../../src/webhooks/manage.ts'
-import { newSecret } from '../../src/webhooks/secrets.ts'
-import { DeliveryStand, type OpenHarness } from './delivery-stand.ts'
+import { editWebhook, pauseWebhook, replayWebhook, rotateWebhook } from '../../src/webhooks/manage-webhooks.ts'
+import { generateSecret } from '../../src/webhooks/secrets.ts'
+import { DeliveryFixture, type OpenHarness } from './delivery-fixture.ts'
 import { Receiver, type Received } from './receiver.ts'
 
 const ALL = { after: 0, limit: 1_000_000, scanMax: 1_000_000 }
@@ -14,7 +14,7 @@ const HOUR_MS = 3_600_000
 export function describeDelivery(name: string, open: OpenHarness): void {
   describe(`webhooks on ${name}`, () => {
     test('A26 A27 Z29 what is sent is the item of the feed, and the official library accepts its signature', async () => {
-      const stand = await DeliveryStand.open(open)
+      const stand = await DeliveryFixture.open(open)
       const receiver = await Receiver.open()
       const secret = await stand.add(receiver)
       stand.deliver()
@@ -23,17 +23,17 @@ export function describeDelivery(name: string, open: OpenHarness): void {
       await driver.cycle([remove('a')])
       await receiver.until(({ length }) => length === 2)
       const { entries } = await stand.store.feed(ALL)
-      expect(receiver.received.map(({ body }) => body)).toEqual(entries.map((entry) => changeText(entry)))
+      expect(receiver.received.map(({ body }) => body)).toEqual(entries.map((entry) => serializeChange(entry)))
       expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/)
       for (const { body, headers, id } of receiver.received) {
         expect(new Official(secret).verify(body, headers as Record<string, string>)).toMatchObject({ resourceType: 'thing', database: 'things', resourceId: 'a' })
-        expect(() => new Official(newSecret()).verify(body, headers as Record<string, string>)).toThrow()
+        expect(() => new Official(generateSecret()).verify(body, headers as Record<string, string>)).toThrow()
         expect(id + String(headers['webhook-timestamp'])).not.toContain('.')
       }
     })
 
     test('a webhook hears of the databases and actions it asked for, and of nothing else', async () => {
-      const stand = await DeliveryStand.open(open)
+      const stand = await DeliveryFixture.open(open)
       const [some, all] = [await Receiver.open(), await Receiver.open()]
       await stand.add(some, { databases: ['rare'], actions: ['updated', 'deleted'] })
       await stand.add(all, { createdAt: 2 })
@@ -41,27 +41,27 @@ export function describeDelivery(name: string, open: OpenHarness): void {
       for (let n = 0; n < 3; n++) await driver.cycle([upsert('a', { n }), upsert('b', { n }, { database: 'rare' })])
       stand.deliver()
       await all.until(({ length }) => length === 6)
-      const { position } = await stand.until((webhook) => webhook.position === 6)
+      const { sequence: position } = await stand.until((webhook) => webhook.sequence === 6)
       expect(position).toBe(6)
       expect(some.received.map(({ item }) => [item['database'], item['action'], item['snapshot'].n])).toEqual([['rare', 'updated', 1], ['rare', 'updated', 2]])
     })
 
     test('a wider filter holds from the place on: what landed before it and was not wanted is not sent, what landed before the edit and was not come to is', async () => {
-      const stand = await DeliveryStand.open(open)
+      const stand = await DeliveryFixture.open(open)
       const receiver = await Receiver.open()
       await stand.add(receiver, { databases: ['rare'] })
       const driver = await stand.driver()
       const both = (n: number) => driver.cycle([upsert('a', { n }), upsert('b', { n }, { database: 'rare' })])
       await both(1)
       const deliverer = stand.deliver()
-      const { id } = await stand.until(({ position }) => position === 2)
+      const { id } = await stand.until(({ sequence: position }) => position === 2)
       await deliverer.stop()
       // Landed before the edit; nobody has looked at it.
       await both(2)
       await editWebhook(stand.store, id, { databases: ['rare', 'things'] }, { actor: 'ana', at: 1, isDone: true })
       await both(3)
       stand.deliver()
-      await stand.until(({ position }) => position === 6)
+      await stand.until(({ sequence: position }) => position === 6)
       const sent = () => receiver.received.map(({ item }) => `${item['database']} ${item['snapshot'].n}`)
       expect(sent().toSorted()).toEqual(['rare 1', 'rare 2', 'rare 3', 'things 2', 'things 3'])
       // The past comes only when it is asked for, and then by the new filter.
@@ -72,7 +72,7 @@ export function describeDelivery(name: string, open: OpenHarness): void {
     })
 
     test('a narrower filter holds from the place on; what was tried in vain is still sent, to the URL of now, and before what is newer of its key', async () => {
-      const stand = await DeliveryStand.open(open)
+      const stand = await DeliveryFixture.open(open)
       const [down, up] = [await Receiver.open((_, response) => void response.writeHead(500).end()), await Receiver.open()]
       await stand.add(down)
       const driver = await stand.driver()
@@ -84,13 +84,13 @@ export function describeDelivery(name: string, open: OpenHarness): void {
       await editWebhook(stand.store, id, { url: up.url, databases: ['rare'], allow: ['http', 'private', 'port'] }, { actor: 'ana', at: 1, isDone: true })
       stand.shiftMs = 60_000
       stand.deliver()
-      await stand.until(({ position, waiting }) => position === 4 && waiting === 0)
+      await stand.until(({ sequence: position, waiting }) => position === 4 && waiting === 0)
       expect(up.received.map(({ item }) => `${item['database']} ${item['snapshot'].n}`).toSorted()).toEqual(['rare 1', 'rare 2', 'things 1'])
-      expect(told(up.received, 'b')).toEqual([1, 2])
+      expect(deliveredValues(up.received, 'b')).toEqual([1, 2])
     })
 
     test('an edit while a round is under way ends it: nothing that lands later is judged by the filter of before', async () => {
-      const stand = await DeliveryStand.open(open)
+      const stand = await DeliveryFixture.open(open)
       let letGo = (): void => {}
       const held = new Promise<void>((resolve) => (letGo = resolve))
       const receiver = await Receiver.open(async (_, response) => {
@@ -106,13 +106,13 @@ export function describeDelivery(name: string, open: OpenHarness): void {
       await editWebhook(stand.store, id, { databases: ['things'] }, { actor: 'ana', at: 1, isDone: true })
       await driver.cycle([upsert('a', { n: 1 }), upsert('b', { n: 2 }, { database: 'rare' })])
       letGo()
-      await stand.until(({ position }) => position === 3)
+      await stand.until(({ sequence: position }) => position === 3)
       // The round that was cut off is read again by the new filter: it is neither noted nor repeated.
       expect(receiver.received.map(({ item }) => `${item['database']} ${item['snapshot'].n}`)).toEqual(['rare 1', 'things 1'])
     })
 
     test('Z33 an item beyond 20 kB comes without its record and says so', async () => {
-      const stand = await DeliveryStand.open(open)
+      const stand = await DeliveryFixture.open(open)
       const receiver = await Receiver.open()
       await stand.add(receiver)
       await (await stand.driver()).cycle([upsert('big', { text: 'é'.repeat(15_000) }), upsert('small', { text: 'x' })])
@@ -124,7 +124,7 @@ export function describeDelivery(name: string, open: OpenHarness): void {
     })
 
     test('XF12 Z31 while a secret is being rotated either of the two is enough', async () => {
-      const stand = await DeliveryStand.open(open)
+      const stand = await DeliveryFixture.open(open)
       const receiver = await Receiver.open()
       const old = await stand.add(receiver)
       const [webhook] = await stand.store.webhooks()
@@ -142,7 +142,7 @@ export function describeDelivery(name: string, open: OpenHarness): void {
     })
 
     test('XF12 after a rotation without overlap no message bears the old signature, also in a round that had begun', async () => {
-      const stand = await DeliveryStand.open(open)
+      const stand = await DeliveryFixture.open(open)
       const held: Array<() => void> = []
       const receiver = await Receiver.open((_, response) => void held.push(() => response.writeHead(204).end()))
       await stand.add(receiver)
@@ -161,7 +161,7 @@ export function describeDelivery(name: string, open: OpenHarness): void {
 
     test('after an edit or a pause is acknowledged no message goes to the old URL, also in a round that had begun', async () => {
       for (const change of ['edit', 'pause'] as const) {
-        const stand = await DeliveryStand.open(open)
+        const stand = await DeliveryFixture.open(open)
         const held: Array<() => void> = []
         const [first, second] = [await Receiver.open((_, response) => void held.push(() => response.writeHead(204).end())), await Receiver.open()]
         await stand.add(first)
@@ -181,22 +181,22 @@ export function describeDelivery(name: string, open: OpenHarness): void {
     })
 
     test('Z30 XF10 what fails is sent again with the same id and a fresh time; its key waits and the others go on', async () => {
-      const stand = await DeliveryStand.open(open)
+      const stand = await DeliveryFixture.open(open)
       const receiver = await Receiver.open(({ item }, response) => void response.writeHead(item['resourceId'] === 'bad' ? 500 : 200).end())
       await stand.add(receiver)
       const driver = await stand.driver()
       await driver.cycle([upsert('bad', { n: 1 }), upsert('good', { n: 1 })])
       await driver.cycle([upsert('bad', { n: 2 }), upsert('good', { n: 2 })])
       stand.deliver()
-      await stand.until(({ position, waiting }) => position === 4 && waiting === 2)
+      await stand.until(({ sequence: position, waiting }) => position === 4 && waiting === 2)
       await driver.cycle([upsert('bad', { n: 3 }), upsert('good', { n: 3 })])
-      await stand.until(({ position, waiting }) => position === 6 && waiting === 3)
-      expect(told(receiver.received, 'good')).toEqual([1, 2, 3])
-      expect(told(receiver.received, 'bad')).toEqual([1])
+      await stand.until(({ sequence: position, waiting }) => position === 6 && waiting === 3)
+      expect(deliveredValues(receiver.received, 'good')).toEqual([1, 2, 3])
+      expect(deliveredValues(receiver.received, 'bad')).toEqual([1])
       receiver.answer = (_, response) => void response.writeHead(200).end()
       stand.shiftMs = 60_000
       await stand.until(({ waiting }) => waiting === 0)
-      expect(told(receiver.received, 'bad')).toEqual([1, 1, 2, 3])
+      expect(deliveredValues(receiver.received, 'bad')).toEqual([1, 1, 2, 3])
       const [first, again] = receiver.received.filter(({ item }) => item['resourceId'] === 'bad')
       expect(again!.id).toBe(first!.id)
       expect(Number(again!.headers['webhook-timestamp'])).toBeGreaterThan(Number(first!.headers['webhook-timestamp']))
@@ -204,30 +204,30 @@ export function describeDelivery(name: string, open: OpenHarness): void {
     })
 
     test('XF10 Z33 a redirect is a failure and is not followed', async () => {
-      const stand = await DeliveryStand.open(open)
+      const stand = await DeliveryFixture.open(open)
       const elsewhere = await Receiver.open()
       const receiver = await Receiver.open((_, response) => void response.writeHead(302, { location: elsewhere.url }).end())
       await stand.add(receiver)
       await (await stand.driver()).cycle([upsert('a', { n: 1 })])
       stand.deliver()
-      expect(await stand.until(({ waiting }) => waiting === 1)).toMatchObject({ lastStatus: 302, streak: 1, succeededAt: null })
+      expect(await stand.until(({ waiting }) => waiting === 1)).toMatchObject({ lastStatus: 302, failureStreak: 1, succeededAt: null })
       expect(elsewhere.received).toEqual([])
     })
 
     test('XF10 Z33 410 disables, and says so; nothing is lost when it is started again', async () => {
-      const stand = await DeliveryStand.open(open)
+      const stand = await DeliveryFixture.open(open)
       const receiver = await Receiver.open((_, response) => void response.writeHead(410).end('moved out'))
       await stand.add(receiver)
       const driver = await stand.driver()
       await driver.cycle([upsert('a', { n: 1 })])
       stand.deliver()
-      const { id, disabled } = await stand.until((webhook) => webhook.disabled !== null)
+      const { id, disabledReason: disabled } = await stand.until((webhook) => webhook.disabledReason !== null)
       expect(disabled).toContain('410')
       expect(stand.lines.join()).toContain('a webhook was disabled')
       await driver.cycle([upsert('b', { n: 1 })])
       receiver.answer = (_, response) => void response.writeHead(200).end()
       await stand.store.restartWebhook(id, { actor: 'test', at: stand.ports.clock.now() })
-      await stand.until(({ waiting, position }) => waiting === 0 && position === 2)
+      await stand.until(({ waiting, sequence: position }) => waiting === 0 && position === 2)
       const [refused, ...delivered] = receiver.received.map(({ item }) => item['resourceId'])
       expect(refused).toBe('a')
       // Different keys are sent at the same time and may overtake each other.
@@ -235,7 +235,7 @@ export function describeDelivery(name: string, open: OpenHarness): void {
     })
 
     test('XF10 Z33 429 with Retry-After holds everything back for as long as it says', async () => {
-      const stand = await DeliveryStand.open(open)
+      const stand = await DeliveryFixture.open(open)
       const receiver = await Receiver.open((_, response) => void response.writeHead(429, { 'retry-after': '120' }).end())
       await stand.add(receiver)
       const driver = await stand.driver()
@@ -250,11 +250,11 @@ export function describeDelivery(name: string, open: OpenHarness): void {
       expect(receiver.received).toHaveLength(1)
       receiver.answer = (_, response) => void response.writeHead(200).end()
       stand.shiftMs = 200_000
-      await stand.until(({ position, waiting }) => position === 2 && waiting === 0)
+      await stand.until(({ sequence: position, waiting }) => position === 2 && waiting === 0)
     })
 
     test('XF10 Z37 of a huge answer little is read, and 256 harmless characters are kept', async () => {
-      const stand = await DeliveryStand.open(open)
+      const stand = await DeliveryFixture.open(open)
       let written = 0
       const receiver = await Receiver.open((_, response) => {
         response.writeHead(500)
@@ -278,7 +278,7 @@ export function describeDelivery(name: string, open: OpenHarness): void {
     })
 
     test('XF10 a receiver that never answers is given up at the deadline, and holds up no other', async () => {
-      const stand = await DeliveryStand.open(open)
+      const stand = await DeliveryFixture.open(open)
       const [slow, quick] = [await Receiver.open(() => {}), await Receiver.open()]
       await stand.add(slow)
       await stand.add(quick, { createdAt: 2 })
@@ -293,58 +293,58 @@ export function describeDelivery(name: string, open: OpenHarness): void {
     })
 
     test('XF10 a receiver that is down is asked now and then, by one message, and everything arrives in order once it is up', async () => {
-      const stand = await DeliveryStand.open(open)
+      const stand = await DeliveryFixture.open(open)
       const receiver = await Receiver.open((_, response) => void response.socket!.destroy())
       await stand.add(receiver)
       const driver = await stand.driver()
       for (let n = 0; n < 10; n++) await driver.cycle(Array.from({ length: 20 }, (_, k) => upsert(`k${k}`, { n })))
       stand.deliver()
-      const { retryAt, streak } = await stand.until((webhook) => webhook.retryAt !== null)
+      const { retryAt, failureStreak: streak } = await stand.until((webhook) => webhook.retryAt !== null)
       expect(streak).toBe(5)
       const asked = receiver.received.length
       expect(asked).toBeLessThan(20)
       stand.shiftMs = retryAt! - Date.now()
-      await stand.until((webhook) => webhook.streak === streak + 1)
+      await stand.until((webhook) => webhook.failureStreak === streak + 1)
       expect(receiver.received.length).toBe(asked + 1)
       receiver.received.length = 0
       receiver.answer = (_, response) => void response.writeHead(200).end()
       stand.shiftMs += 2 * HOUR_MS
-      await stand.until(({ position, waiting }) => position === 200 && waiting === 0)
-      for (let k = 0; k < 20; k++) expect(told(receiver.received, `k${k}`)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
+      await stand.until(({ sequence: position, waiting }) => position === 200 && waiting === 0)
+      for (let k = 0; k < 20; k++) expect(deliveredValues(receiver.received, `k${k}`)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
     })
 
     test('two processes on one store deliver each change, and not both of them', async () => {
-      const stand = await DeliveryStand.open(open)
+      const stand = await DeliveryFixture.open(open)
       const receiver = await Receiver.open()
       await stand.add(receiver)
       stand.deliver()
       stand.deliver({ store: await stand.harness.reopen() })
       const driver = await stand.driver()
       for (let n = 0; n < 30; n++) await driver.cycle([upsert('a', { n }), upsert(`k${n}`, { n })])
-      await stand.until(({ position }) => position === 60)
+      await stand.until(({ sequence: position }) => position === 60)
       expect(receiver.received).toHaveLength(60)
-      expect(told(receiver.received, 'a')).toEqual(Array.from({ length: 30 }, (_, n) => n))
+      expect(deliveredValues(receiver.received, 'a')).toEqual(Array.from({ length: 30 }, (_, n) => n))
     })
 
     test('a log that was compacted further than a webhook had read stops it, and says so', async () => {
-      const stand = await DeliveryStand.open(open)
+      const stand = await DeliveryFixture.open(open)
       const receiver = await Receiver.open()
       const driver = await stand.driver()
       await driver.cycle([upsert('a', { n: 1 })])
-      await stand.add(receiver, {}, { position: 1, floor: 0 })
+      await stand.add(receiver, {}, { sequence: 1, floor: 0 })
       await driver.cycle([remove('a')])
       await driver.release()
       await stand.store.compact({ before: Number.MAX_SAFE_INTEGER, scanMax: 100 })
       stand.deliver()
-      expect((await stand.until(({ disabled }) => disabled !== null)).disabled).toContain('compacted')
+      expect((await stand.until(({ disabledReason: disabled }) => disabled !== null)).disabledReason).toContain('compacted')
       // From the start on, whatever was compacted is no gap.
       const [{ id } = { id: '' }] = await stand.store.webhooks()
-      await stand.store.restartWebhook(id, { actor: 'test', at: stand.ports.clock.now(), place: { position: 0, floor: (await stand.store.feed({ ...ALL, limit: 0 })).floor } })
-      expect(await stand.until(({ position }) => position === 2)).toMatchObject({ disabled: null })
+      await stand.store.restartWebhook(id, { actor: 'test', at: stand.ports.clock.now(), place: { sequence: 0, floor: (await stand.store.feed({ ...ALL, limit: 0 })).floor } })
+      expect(await stand.until(({ sequence: position }) => position === 2)).toMatchObject({ disabledReason: null })
     })
 
     test('A28 O10 invariant 8: whoever follows by webhook while writers commit, through failures and takeovers, ends with the current rows', async () => {
-      const stand = await DeliveryStand.open(open)
+      const stand = await DeliveryFixture.open(open)
       const [replica, seen] = [new Map() as Replica, new Set<string>()]
       let count = 0
       const receiver = await Receiver.open(({ id, item }, response) => {
@@ -368,20 +368,20 @@ export function describeDelivery(name: string, open: OpenHarness): void {
         await deliverer.stop({ graceMs: step % 80 === 0 ? 0 : 1_000 })
         deliverer = stand.deliver()
       }
-      const position = await stand.store.position()
+      const position = await stand.store.headSequence()
       // Time flies, so that what waits is due soon.
-      while (!(await stand.store.webhooks()).every((webhook) => webhook.position === position && webhook.waiting === 0)) {
+      while (!(await stand.store.webhooks()).every((webhook) => webhook.sequence === position && webhook.waiting === 0)) {
         stand.shiftMs += 600_000
         await settled()
       }
       const rows = new Map([...await currentRows(stand.store)].map(([key, text]) => [key, JSON.stringify(JSON.parse(text))]))
-      expect(sorted(replica)).toEqual(sorted(rows))
+      expect(sortedEntries(replica)).toEqual(sortedEntries(rows))
       expect(seen.size).toBe(position)
     })
   })
 }
 
-function told(received: readonly Received[], key: string): number[] {
+function deliveredValues(received: readonly Received[], key: string): number[] {
   return received.filter(({ item }) => item['resourceId'] === key).map(({ item }) => (item['snapshot'] as { n: number }).n)
 }
 

@@ -1,19 +1,19 @@
 import { createHmac } from 'node:crypto'
 import { Stripe } from 'stripe'
 import { describe, expect, test } from 'vitest'
-import type { WebhookOptions } from '../../src/config/webhook-options.ts'
-import { Worker } from '../../src/config/worker.ts'
+import type { WebhookOptions } from '../../src/worker/webhook-options.ts'
+import { Worker } from '../../src/worker/worker.ts'
 import { SyncError, type JsonObject, type Secrets, type Store } from '../../src/contract/index.ts'
 import { systemClock } from '../../src/platform/clock.ts'
 import { systemRandom } from '../../src/platform/random.ts'
-import { live } from '../../src/testing/store-cases/harness.ts'
-import type { ExecuteWebhook } from '../../src/webhooks/inbound.ts'
-import { TenantInbound } from '../../src/webhooks/tenant-inbound.ts'
+import { readLiveRows } from '../../src/testing/store-cases/harness.ts'
+import type { ExecuteWebhook } from '../../src/webhooks/inbound-webhooks.ts'
+import { TenantInboundWebhooks } from '../../src/webhooks/tenant-inbound-webhooks.ts'
 import { githubSignature } from '../../src/webhooks/verify/github.ts'
 import { stripeSignature } from '../../src/webhooks/verify/stripe.ts'
-import type { Verify } from '../../src/webhooks/verify/verify.ts'
-import { Stand, type Answer } from '../server/stand.ts'
-import type { OpenHarness } from './delivery-stand.ts'
+import type { WebhookVerifier } from '../../src/webhooks/verify/verify.ts'
+import { ServerFixture, type Answer } from '../server/server-fixture.ts'
+import type { OpenHarness } from './delivery-fixture.ts'
 
 const SECRET = 'whsec_test_secret'
 const PATH = '/webhooks/shop/stripe'
@@ -30,27 +30,27 @@ const chargesOf: ExecuteWebhook = ({ body }) => {
 export function describeInbound(name: string, open: OpenHarness): void {
   describe(`webhooks of vendors on ${name}`, () => {
     test('Z32 a signed message lands its changes through the one door, as a cycle of a sync of its own', async () => {
-      const { stand, store } = await openStand(open)
+      const { stand, store } = await openInboundFixture(open)
       expect(await post(stand, event('evt_1', 10, { id: 'ch_1', amount: 5 }))).toMatchObject({ status: 200, body: { status: 'accepted' } })
       expect(await post(stand, event('evt_2', 20, { id: 'ch_1', amount: 7 }))).toMatchObject({ status: 200 })
       // Late, and older than what is there: the order of the source decides.
       expect(await post(stand, event('evt_3', 15, { id: 'ch_1', amount: 6 }))).toMatchObject({ status: 200 })
-      expect(await live(store, 'charges')).toEqual([['ch_1', { id: 'ch_1', amount: 7 }]])
+      expect(await readLiveRows(store, 'charges')).toEqual([['ch_1', { id: 'ch_1', amount: 7 }]])
       expect((await store.cycles({ worker: 'shop', sync: 'stripe' })).map(({ trigger, stopReason, counts }) => [trigger, stopReason, counts.created + counts.updated])).toEqual([['webhook', 'complete', 0], ['webhook', 'complete', 1], ['webhook', 'complete', 1]])
       expect(await post(stand, event('evt_4', 30, { id: 'ch_1' }, 'charge.deleted'))).toMatchObject({ status: 200 })
-      expect(await live(store, 'charges')).toEqual([])
+      expect(await readLiveRows(store, 'charges')).toEqual([])
       expect(await post(stand, event('evt_5', 40, { id: 'cus_1' }, 'customer.created'))).toMatchObject({ status: 200 })
-      expect(await store.position()).toBe(3)
+      expect(await store.headSequence()).toBe(3)
     })
 
     test('Z14 a message for a tenant that was erased is for nobody, and leaves nothing behind', async () => {
       for (const later of [false, true]) {
-        const { stand, store } = await openStand(open, { later })
+        const { stand, store } = await openInboundFixture(open, { later })
         await post(stand, event('evt_1', 10, { id: 'ch_1', amount: 5 }))
-        await expect.poll(() => live(store, 'charges')).toHaveLength(1)
-        await expect.poll(async () => (await store.erase({ actor: 'ana', at: Date.now() })).kind).toBe('erased')
+        await expect.poll(() => readLiveRows(store, 'charges')).toHaveLength(1)
+        await expect.poll(async () => (await store.eraseTenant({ actor: 'ana', at: Date.now() })).kind).toBe('erased')
         expect(await post(stand, event('evt_2', 20, { id: 'ch_1', amount: 7 }))).toMatchObject({ status: 404 })
-        expect([await store.syncs(), await live(store, 'charges')]).toEqual([[], []])
+        expect([await store.syncs(), await readLiveRows(store, 'charges')]).toEqual([[], []])
       }
     })
 
@@ -62,8 +62,8 @@ export function describeInbound(name: string, open: OpenHarness): void {
         await context.clock.sleep(300)
         return chargesOf(message, context)
       }
-      const first = await openStand(open, { execute })
-      const { stand: second } = await openStand(async () => ({ ...first.stand.harness, store: await first.stand.harness.reopen(), close: async () => {} }), { execute })
+      const first = await openInboundFixture(open, { execute })
+      const { stand: second } = await openInboundFixture(async () => ({ ...first.stand.harness, store: await first.stand.harness.reopen(), close: async () => {} }), { execute })
       const message = event('evt_1', 10, { id: 'ch_1', amount: 5 })
       const headers = signed(message)
       const answers = await Promise.all(Array.from({ length: 100 }, (_, n) => post(n % 2 === 0 ? first.stand : second, message, headers)))
@@ -73,11 +73,11 @@ export function describeInbound(name: string, open: OpenHarness): void {
       expect(await post(second, message, headers)).toMatchObject({ status: 200, body: { status: 'duplicate' } })
       // Signed anew by the vendor, as it does when it sends again: still the same event.
       expect(await post(first.stand, message)).toMatchObject({ body: { status: 'duplicate' } })
-      expect([effects, await first.store.position()]).toEqual([1, 1])
+      expect([effects, await first.store.headSequence()]).toEqual([1, 1])
     })
 
     test('NX15 XF11 A28 what is forged, changed or too old is refused, without an effect and without a reason', async () => {
-      const { stand, store } = await openStand(open)
+      const { stand, store } = await openInboundFixture(open)
       const message = event('evt_1', 10, { id: 'ch_1', amount: 5 })
       const refused = [
         await post(stand, message, {}), await post(stand, message, { 'stripe-signature': 't=1,v1=00' }), await post(stand, `${message} `, signed(message)),
@@ -86,13 +86,13 @@ export function describeInbound(name: string, open: OpenHarness): void {
       expect(refused.map(({ status, body }) => [status, body['message']])).toEqual(refused.map(() => [401, 'The message is not signed as it should be, or too old.']))
       expect(stand.lines.join()).toContain('a webhook was refused')
       expect(stand.lines.join()).not.toContain(SECRET)
-      expect([await store.position(), await store.syncs()]).toEqual([0, []])
+      expect([await store.headSequence(), await store.syncs()]).toEqual([0, []])
       expect(await post(stand, message)).toMatchObject({ status: 200 })
     })
 
     test('a message that fails is forgotten, so that the vendor can send it again', async () => {
       let fails = true
-      const { stand, store } = await openStand(open, {
+      const { stand, store } = await openInboundFixture(open, {
         execute: (message, context) => {
           if (fails) throw new Error('not now')
           return chargesOf(message, context)
@@ -101,16 +101,16 @@ export function describeInbound(name: string, open: OpenHarness): void {
       const message = event('evt_1', 10, { id: 'ch_1', amount: 5 })
       expect(await post(stand, message)).toMatchObject({ status: 503 })
       fails = false
-      await store.signal({ worker: 'shop', sync: 'stripe' }, { kind: 'pause', actor: 'test', at: 1 })
+      await store.signalSync({ worker: 'shop', sync: 'stripe' }, { kind: 'pause', actor: 'test', at: 1 })
       expect(await post(stand, message)).toMatchObject({ status: 503 })
-      await store.signal({ worker: 'shop', sync: 'stripe' }, { kind: 'resume', actor: 'test', at: 2 })
+      await store.signalSync({ worker: 'shop', sync: 'stripe' }, { kind: 'resume', actor: 'test', at: 2 })
       expect(await post(stand, message)).toMatchObject({ status: 200, body: { status: 'accepted' } })
-      expect(await store.position()).toBe(1)
+      expect(await store.headSequence()).toBe(1)
     })
 
     test('what is not wanted is answered and forgotten; who forged it is refused all the same', async () => {
       let executed = 0
-      const { stand, store } = await openStand(open, {
+      const { stand, store } = await openInboundFixture(open, {
         execute: () => void executed++,
         wants: ({ body }) => {
           const { type } = body as unknown as { type?: string }
@@ -134,7 +134,7 @@ export function describeInbound(name: string, open: OpenHarness): void {
       let letGo = (): void => {}
       const gate = new Promise<void>((resolve) => (letGo = resolve))
       let executed = 0
-      const { stand, store, inbound } = await openStand(open, {
+      const { stand, store, inbound } = await openInboundFixture(open, {
         later: true,
         execute: async (message, context) => {
           executed++
@@ -144,21 +144,21 @@ export function describeInbound(name: string, open: OpenHarness): void {
       })
       const message = event('evt_1', 10, { id: 'ch_1', amount: 5 })
       expect(await post(stand, message)).toMatchObject({ status: 202, body: { status: 'kept' } })
-      expect(await store.position()).toBe(0)
+      expect(await store.headSequence()).toBe(0)
       expect(await post(stand, message)).toMatchObject({ status: 200, body: { status: 'duplicate' } })
       letGo()
       await inbound.stop()
-      expect([executed, await live(store, 'charges')]).toEqual([1, [['ch_1', { id: 'ch_1', amount: 5 }]]])
-      expect(await store.keptInbound({ source: 'shop/stripe', before: Number.MAX_SAFE_INTEGER, limit: 9 })).toEqual([])
+      expect([executed, await readLiveRows(store, 'charges')]).toEqual([1, [['ch_1', { id: 'ch_1', amount: 5 }]]])
+      expect(await store.pendingInbound({ source: 'shop/stripe', before: Number.MAX_SAFE_INTEGER, limit: 9 })).toEqual([])
       expect(await post(stand, message)).toMatchObject({ status: 200, body: { status: 'duplicate' } })
     })
 
     test('XF16 of the headers of a message those that authenticate its sender are not kept with it', async () => {
-      const first = await openStand(open, { later: true, execute: () => new Promise(() => {}) })
+      const first = await openInboundFixture(open, { later: true, execute: () => new Promise(() => {}) })
       const message = event('evt_1', 10, { id: 'ch_1', amount: 5 })
       const headers = { ...signed(message), authorization: 'Basic c2VjcmV0', cookie: 'session=secret', 'x-topic': 'charges' }
       expect(await post(first.stand, message, headers)).toMatchObject({ status: 202 })
-      const [kept] = await first.store.keptInbound({ source: 'shop/stripe', before: Number.MAX_SAFE_INTEGER, limit: 9 })
+      const [kept] = await first.store.pendingInbound({ source: 'shop/stripe', before: Number.MAX_SAFE_INTEGER, limit: 9 })
       const names = (JSON.parse(kept!.payload) as { headers: Array<[string, string]> }).headers.map(([name]) => name)
       expect(names).toEqual(expect.arrayContaining(['x-topic', 'stripe-signature']))
       expect(names.filter((name) => name === 'authorization' || name === 'cookie')).toEqual([])
@@ -166,10 +166,10 @@ export function describeInbound(name: string, open: OpenHarness): void {
 
     test('XA6 what was kept by a process that died, or failed, is taken up by the next; in vain for three days, it is given up', async () => {
       // It is let go of by nobody: as when the process is killed.
-      const first = await openStand(open, { later: true, execute: () => new Promise(() => {}) })
+      const first = await openInboundFixture(open, { later: true, execute: () => new Promise(() => {}) })
       expect(await post(first.stand, event('evt_1', 10, { id: 'ch_1', amount: 5 }))).toMatchObject({ status: 202 })
       const seen: string[] = []
-      const next = await openStand(async () => ({ ...first.stand.harness, store: await first.stand.harness.reopen(), close: async () => {} }), {
+      const next = await openInboundFixture(async () => ({ ...first.stand.harness, store: await first.stand.harness.reopen(), close: async () => {} }), {
         later: true, shiftMs: 61_000,
         execute: (message, context) => {
           seen.push(`${message.id} ${message.headers['stripe-signature'] === undefined}`)
@@ -180,24 +180,24 @@ export function describeInbound(name: string, open: OpenHarness): void {
       next.inbound.start()
       while (seen.length < 1) await systemClock.sleep(10)
       await next.inbound.stop()
-      expect([seen, await next.store.position()]).toEqual([['evt_1 false'], 0])
-      const last = await openStand(async () => ({ ...first.stand.harness, store: await first.stand.harness.reopen(), close: async () => {} }), { later: true, shiftMs: 122_000 })
+      expect([seen, await next.store.headSequence()]).toEqual([['evt_1 false'], 0])
+      const last = await openInboundFixture(async () => ({ ...first.stand.harness, store: await first.stand.harness.reopen(), close: async () => {} }), { later: true, shiftMs: 122_000 })
       last.inbound.start()
-      while ((await last.store.position()) === 0) await systemClock.sleep(10)
+      while ((await last.store.headSequence()) === 0) await systemClock.sleep(10)
       await last.inbound.stop()
-      expect(await live(last.store, 'charges')).toEqual([['ch_1', { id: 'ch_1', amount: 5 }]])
+      expect(await readLiveRows(last.store, 'charges')).toEqual([['ch_1', { id: 'ch_1', amount: 5 }]])
 
       expect(await post(first.stand, event('evt_2', 10, { id: 'ch_2', amount: 5 }))).toMatchObject({ status: 202 })
-      const late = await openStand(async () => ({ ...first.stand.harness, store: await first.stand.harness.reopen(), close: async () => {} }), { later: true, shiftMs: 3 * 86_400_000 + 60_000 })
+      const late = await openInboundFixture(async () => ({ ...first.stand.harness, store: await first.stand.harness.reopen(), close: async () => {} }), { later: true, shiftMs: 3 * 86_400_000 + 60_000 })
       late.inbound.start()
-      const isKept = async (): Promise<boolean> => (await late.store.keptInbound({ source: 'shop/stripe', before: Number.MAX_SAFE_INTEGER, limit: 9 })).length > 0
+      const isKept = async (): Promise<boolean> => (await late.store.pendingInbound({ source: 'shop/stripe', before: Number.MAX_SAFE_INTEGER, limit: 9 })).length > 0
       while (await isKept()) await systemClock.sleep(10)
       await late.inbound.stop()
-      expect([await late.store.position(), late.stand.lines.join()]).toEqual([1, expect.stringContaining('a kept webhook was given up')])
+      expect([await late.store.headSequence(), late.stand.lines.join()]).toEqual([1, expect.stringContaining('a kept webhook was given up')])
     })
 
     test('Z32 each tenant has an address of its own, and lands for itself alone what was signed with a secret of its own', async () => {
-      const { stand, store, inbound } = await openStand(open)
+      const { stand, store, inbound } = await openInboundFixture(open)
       inbound.add('acme')
       inbound.add('umbrella')
       const message = event('evt_1', 10, { id: 'ch_1', amount: 5 })
@@ -212,15 +212,15 @@ export function describeInbound(name: string, open: OpenHarness): void {
       expect(await send('acme', `${SECRET}-acme`)).toMatchObject({ status: 200, body: { status: 'duplicate' } })
       // The same id is another tenant's own message.
       expect(await send('umbrella', `${SECRET}-umbrella`)).toMatchObject({ status: 200, body: { status: 'accepted' } })
-      expect(await Promise.all(['acme', 'umbrella'].map((tenant) => live(store.forTenant(tenant), 'charges')))).toEqual([[['ch_1', { id: 'ch_1', amount: 5 }]], [['ch_1', { id: 'ch_1', amount: 5 }]]])
-      expect(await store.position()).toBe(0)
+      expect(await Promise.all(['acme', 'umbrella'].map((tenant) => readLiveRows(store.forTenant(tenant), 'charges')))).toEqual([[['ch_1', { id: 'ch_1', amount: 5 }]], [['ch_1', { id: 'ch_1', amount: 5 }]]])
+      expect(await store.headSequence()).toBe(0)
       expect(await stand.post('/webhooks/acme/shop/nobody', { key: null, body: '{}' })).toMatchObject({ status: 404 })
       expect(await stand.post('/webhooks/nobody/shop/nobody', { key: null, body: '{}' })).toMatchObject({ status: 404 })
     })
 
     test('Z43 an address with a tenant in it answers the same whether the tenant exists, has a secret, or neither; the same work is done', async () => {
       const checked: string[] = []
-      const { stand, inbound } = await openStand(open, {
+      const { stand, inbound } = await openInboundFixture(open, {
         verify: (delivery, context) => {
           checked.push(delivery.path)
           return stripeSignature({ secret: 'STRIPE_SECRET' })(delivery, context)
@@ -251,7 +251,7 @@ export function describeInbound(name: string, open: OpenHarness): void {
     })
 
     test('Z43 a check that fails for want of a secret is answered like a message that is not signed for the tenant', async () => {
-      const { stand, inbound } = await openStand(open, {
+      const { stand, inbound } = await openInboundFixture(open, {
         verify: (delivery, context) => {
           if (!context.secrets.get('STRIPE_SECRET').startsWith(SECRET)) throw new TypeError('This is no secret of the shop.')
           return stripeSignature({ secret: 'STRIPE_SECRET' })(delivery, context)
@@ -272,31 +272,31 @@ export function describeInbound(name: string, open: OpenHarness): void {
     })
 
     test('XA6 what was kept for another tenant is taken up too', async () => {
-      const first = await openStand(open, { later: true, execute: () => new Promise(() => {}) })
+      const first = await openInboundFixture(open, { later: true, execute: () => new Promise(() => {}) })
       first.inbound.add('acme')
       const message = event('evt_1', 10, { id: 'ch_1', amount: 5 })
       expect(await first.stand.post('/webhooks/acme/shop/stripe', { key: null, body: message, headers: signed(message, Date.now(), `${SECRET}-acme`) })).toMatchObject({ status: 202 })
-      const next = await openStand(async () => ({ ...first.stand.harness, store: await first.stand.harness.reopen(), close: async () => {} }), { later: true, shiftMs: 61_000 })
+      const next = await openInboundFixture(async () => ({ ...first.stand.harness, store: await first.stand.harness.reopen(), close: async () => {} }), { later: true, shiftMs: 61_000 })
       next.inbound.start()
       next.inbound.add('acme')
-      await expect.poll(() => live(next.store.forTenant('acme'), 'charges')).toEqual([['ch_1', { id: 'ch_1', amount: 5 }]])
+      await expect.poll(() => readLiveRows(next.store.forTenant('acme'), 'charges')).toEqual([['ch_1', { id: 'ch_1', amount: 5 }]])
       await next.inbound.stop()
-      expect(await next.store.position()).toBe(0)
+      expect(await next.store.headSequence()).toBe(0)
     })
 
     test('one that only triggers asks for a run of the sync it names, and of no other', async () => {
-      const { stand, store } = await openStand(open)
+      const { stand, store } = await openInboundFixture(open)
       const body = JSON.stringify({ action: 'opened' })
       const headers = { 'x-hub-signature-256': `sha256=${createHmac('sha256', SECRET).update(body).digest('hex')}`, 'content-type': 'application/x-www-form-urlencoded' }
       expect(await stand.post('/webhooks/shop/github', { key: null, body, headers })).toMatchObject({ status: 200 })
-      expect((await store.read({ worker: 'shop', sync: 'orders' })).triggeredAt).not.toBe(null)
+      expect((await store.readCheckpoint({ worker: 'shop', sync: 'orders' })).triggeredAt).not.toBe(null)
       const wrong = JSON.stringify({ action: 'closed' })
       expect(await stand.post('/webhooks/shop/github', { key: null, body: wrong, headers: { 'x-hub-signature-256': `sha256=${createHmac('sha256', SECRET).update(wrong).digest('hex')}` } })).toMatchObject({ status: 503 })
       expect((await store.syncs()).map(({ sync }) => sync)).toEqual(['orders'])
     })
 
     test('an unknown webhook is not found, a body beyond a megabyte is refused, and other methods are not known', async () => {
-      const { stand } = await openStand(open)
+      const { stand } = await openInboundFixture(open)
       for (const path of ['/webhooks/shop/nobody', '/webhooks/other/stripe']) expect(await stand.post(path, { key: null, body: '{}' })).toMatchObject({ status: 404 })
       expect(await post(stand, 'x'.repeat(1_100_000))).toMatchObject({ status: 413 })
       expect(await stand.get(PATH)).toMatchObject({ status: 405 })
@@ -304,13 +304,13 @@ export function describeInbound(name: string, open: OpenHarness): void {
   })
 }
 
-interface StandOptions extends Partial<Pick<WebhookOptions, 'execute' | 'wants' | 'later'>> {
+interface InboundFixtureOptions extends Partial<Pick<WebhookOptions, 'execute' | 'wants' | 'later'>> {
   readonly shiftMs?: number
-  readonly verify?: Verify
+  readonly verify?: WebhookVerifier
   readonly ownSecretsOf?: (tenant: string) => Secrets
 }
 
-async function openStand(open: OpenHarness, { execute = chargesOf, shiftMs = 0, ownSecretsOf = (tenant) => ({ get: () => `${SECRET}-${tenant}` }), ...more }: StandOptions = {}): Promise<{ stand: Stand; store: Store; inbound: TenantInbound }> {
+async function openInboundFixture(open: OpenHarness, { execute = chargesOf, shiftMs = 0, ownSecretsOf = (tenant) => ({ get: () => `${SECRET}-${tenant}` }), ...more }: InboundFixtureOptions = {}): Promise<{ stand: ServerFixture; store: Store; inbound: TenantInboundWebhooks }> {
   const worker = new Worker({ name: 'shop' })
   const charges = worker.database('charges')
   worker.sync('orders', { database: worker.database('orders'), mode: 'incremental', execute: async () => ({ changes: [], hasMore: false }) })
@@ -320,11 +320,11 @@ async function openStand(open: OpenHarness, { execute = chargesOf, shiftMs = 0, 
   const lines: string[] = []
   const note = (message: string, fields?: object): void => void lines.push(JSON.stringify({ message, ...fields }))
   const ports = { clock: { ...systemClock, now: () => systemClock.now() + shiftMs }, random: systemRandom, log: { debug: note, info: note, warn: note, error: note } }
-  const inbound = new TenantInbound({
+  const inbound = new TenantInboundWebhooks({
     store: harness.store, ports, secretsOf: () => ({ get: () => SECRET }), ownSecretsOf, holder: `webhook:test-${++stands}`, webhooks: worker.webhooks(),
     fetch: () => Promise.reject(new Error('nobody asks')),
   })
-  const stand = await Stand.open(async () => harness, { inbound })
+  const stand = await ServerFixture.open(async () => harness, { inbound })
   // The stand's own lines are the server's; these are those of the webhooks.
   Object.assign(stand, { lines })
   return { stand, store: harness.store, inbound }
@@ -340,6 +340,6 @@ function signed(payload: string, at = Date.now(), secret = SECRET): Record<strin
   return { 'stripe-signature': new Stripe('sk_test_x').webhooks.generateTestHeaderString({ payload, secret, timestamp: Math.floor(at / 1_000) }) }
 }
 
-function post(stand: Stand, body: string, headers = signed(body)): Promise<Answer> {
+function post(stand: ServerFixture, body: string, headers = signed(body)): Promise<Answer> {
   return stand.post(PATH, { key: null, body, headers: { 'content-type': 'application/json', ...headers } })
 }

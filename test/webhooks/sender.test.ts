@@ -3,9 +3,9 @@ import type { AddressInfo } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { WebhookAllowance } from '../../src/contract/index.ts'
 import { isPublicAddress } from '../../src/platform/public-address.ts'
-import { checkWebhookTarget, checkWebhookUrl } from '../../src/webhooks/check-url.ts'
-import type { Address } from '../../src/platform/resolve.ts'
-import { createSender, shown } from '../../src/webhooks/send.ts'
+import { checkResolvedWebhookUrl, checkWebhookUrl } from '../../src/webhooks/check-url.ts'
+import type { ResolvedAddress } from '../../src/platform/resolve-host.ts'
+import { createSender, toPrintable } from '../../src/webhooks/send.ts'
 import { certify } from './authority.ts'
 import { Receiver } from './receiver.ts'
 
@@ -51,7 +51,7 @@ describe('XF13 Z34 a webhook leads to the public internet', () => {
 
 describe('XF13 Z34 when it is registered', () => {
   const check = (addresses: string[] | null, allow: WebhookAllowance[] = []): Promise<unknown> =>
-    checkWebhookTarget('https://hooks.example.com/path', allow, async () => {
+    checkResolvedWebhookUrl('https://hooks.example.com/path', allow, async () => {
       if (addresses === null) throw new Error('ENOTFOUND')
       return addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }))
     })
@@ -73,7 +73,7 @@ describe('XF13 Z34 when it is registered', () => {
 describe('XF13 Z34 when it is connected', () => {
   const shipment = { allow: ['http', 'port'] as WebhookAllowance[], headers: {}, body: '{}' }
 
-  async function trial(resolve: () => Address[], allow = shipment.allow): Promise<{ outcomes: string[]; received: number }> {
+  async function trial(resolve: () => ResolvedAddress[], allow = shipment.allow): Promise<{ outcomes: string[]; received: number }> {
     const receiver = await Receiver.open()
     const send = createSender({ resolve: async () => resolve() })
     const outcomes: string[] = []
@@ -146,7 +146,7 @@ describe('XF13 Z34 when it is connected', () => {
       server.close()
     })
     const { port } = server.address() as AddressInfo
-    const resolve = async (): Promise<Address[]> => [{ address: '127.0.0.1', family: 4 }]
+    const resolve = async (): Promise<ResolvedAddress[]> => [{ address: '127.0.0.1', family: 4 }]
     const [trusting, wary] = [createSender({ resolve, ca }), createSender({ resolve })]
     const to = (name: string) => ({ ...shipment, allow: ['port', 'private'] as WebhookAllowance[], url: `https://${name}:${port}/` })
     expect(await trusting(to('hooks.example.com'))).toMatchObject({ kind: 'delivered', status: 204 })
@@ -173,7 +173,7 @@ describe('XF13 Z34 when it is connected', () => {
   })
 
   test('Z37 what a receiver says is shown without anything that acts', () => {
-    expect(shown('a\u001b[2J\u202eb\r\n\tc\u0000d')).toBe('a [2J b c d')
-    expect(shown('x'.repeat(1_000))).toHaveLength(256)
+    expect(toPrintable('a\u001b[2J\u202eb\r\n\tc\u0000d')).toBe('a [2J b c d')
+    expect(toPrintable('x'.repeat(1_000))).toHaveLength(256)
   })
 })

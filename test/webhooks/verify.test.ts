@@ -3,23 +3,23 @@ import { Signature as HubspotSignature } from '@hubspot/api-client'
 import { Webhook as Official } from 'standardwebhooks'
 import { Stripe } from 'stripe'
 import { describe, expect, test } from 'vitest'
-import { newSecret } from '../../src/webhooks/secrets.ts'
-import { signature, signatureHeaders } from '../../src/webhooks/sign.ts'
+import { generateSecret } from '../../src/webhooks/secrets.ts'
+import { computeSignature, createSignatureHeaders } from '../../src/webhooks/sign.ts'
 import { githubSignature } from '../../src/webhooks/verify/github.ts'
 import { hubspotSignature } from '../../src/webhooks/verify/hubspot.ts'
 import { standardSignature, verifyStandardWebhook } from '../../src/webhooks/verify/standard.ts'
 import { stripeSignature } from '../../src/webhooks/verify/stripe.ts'
-import { isSame, WebhookRefused, type InboundDelivery, type Verify } from '../../src/webhooks/verify/verify.ts'
+import { timingSafeTextEqual, WebhookRefused, type InboundDelivery, type WebhookVerifier } from '../../src/webhooks/verify/verify.ts'
 
 const NOW = Date.UTC(2026, 0, 1)
 const BODY = '{"id":"evt_1","name":"Zoë"}'
-const SECRET = newSecret()
+const SECRET = generateSecret()
 const URL_CALLED = 'https://hooks.example.com/webhooks/crm/hubspot?a=1'
-const secrets = { get: (name: string) => ({ OLD: newSecret(), NEW: SECRET })[name]! }
+const secrets = { get: (name: string) => ({ OLD: generateSecret(), NEW: SECRET })[name]! }
 
 /** Every vendor: how it is checked, and how its message of a moment looks. */
-const VENDORS: ReadonlyArray<{ name: string; timed: boolean; verify: Verify; headers(body: string, at: number): Record<string, string> }> = [
-  { name: 'Standard Webhooks', timed: true, verify: standardSignature({ secret: ['OLD', 'NEW'] }), headers: (body, at) => signatureHeaders([newSecret(), SECRET], 'msg_1', at, body) },
+const VENDORS: ReadonlyArray<{ name: string; timed: boolean; verify: WebhookVerifier; headers(body: string, at: number): Record<string, string> }> = [
+  { name: 'Standard Webhooks', timed: true, verify: standardSignature({ secret: ['OLD', 'NEW'] }), headers: (body, at) => createSignatureHeaders([generateSecret(), SECRET], 'msg_1', at, body) },
   {
     name: 'Stripe', timed: true, verify: stripeSignature({ secret: ['OLD', 'NEW'] }),
     headers: (payload, at) => ({ 'stripe-signature': new Stripe('sk_test_x').webhooks.generateTestHeaderString({ payload, secret: SECRET, timestamp: Math.floor(at / 1_000) }) }),
@@ -77,25 +77,25 @@ describe.each(VENDORS)('Z32 a message of $name', ({ timed, verify, headers }) =>
 
 describe('Z29 Standard Webhooks', () => {
   test('Z29 the official library and ours sign alike and accept each other', () => {
-    const secret = newSecret()
+    const secret = generateSecret()
     const now = Date.now()
     const official = new Official(secret)
-    expect(signature(secret, 'msg_2', Math.floor(now / 1_000), BODY)).toBe(official.sign('msg_2', new Date(now), BODY))
-    expect(official.verify(BODY, signatureHeaders([secret], 'msg_2', now, BODY))).toEqual(JSON.parse(BODY))
+    expect(computeSignature(secret, 'msg_2', Math.floor(now / 1_000), BODY)).toBe(official.sign('msg_2', new Date(now), BODY))
+    expect(official.verify(BODY, createSignatureHeaders([secret], 'msg_2', now, BODY))).toEqual(JSON.parse(BODY))
     const headers = { 'webhook-id': 'msg_3', 'webhook-timestamp': String(Math.floor(now / 1_000)), 'webhook-signature': `v1a,xyz ${official.sign('msg_3', new Date(now), BODY)}` }
     expect(verifyStandardWebhook({ headers, rawBody: Buffer.from(BODY) }, { secrets: [secret], now })).toEqual({ id: 'msg_3' })
   })
 
   test('Z29 the published vector', () => {
     // From the tests of the reference implementations.
-    expect(signature('whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw', 'msg_p5jXN8AQM9LWM0D4loKWxJek', 1614265330, '{"test": 2432232314}')).toBe('v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=')
+    expect(computeSignature('whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw', 'msg_p5jXN8AQM9LWM0D4loKWxJek', 1614265330, '{"test": 2432232314}')).toBe('v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=')
   })
 
   test('Z29 an id with a dot cannot shift the parts of what is signed', () => {
     // What was signed long ago, with a body that begins like a time of today.
     const [old, now] = [NOW / 1_000 - 1_000, NOW / 1_000]
-    const headers = { 'webhook-id': `msg_1.${old}`, 'webhook-timestamp': String(now), 'webhook-signature': signature(SECRET, 'msg_1', old, `${now}.${BODY}`) }
-    expect(headers['webhook-signature']).toBe(signature(SECRET, `msg_1.${old}`, now, BODY))
+    const headers = { 'webhook-id': `msg_1.${old}`, 'webhook-timestamp': String(now), 'webhook-signature': computeSignature(SECRET, 'msg_1', old, `${now}.${BODY}`) }
+    expect(headers['webhook-signature']).toBe(computeSignature(SECRET, `msg_1.${old}`, now, BODY))
     expect(() => verifyStandardWebhook({ headers, rawBody: Buffer.from(BODY) }, { secrets: [SECRET], now: NOW })).toThrow(WebhookRefused)
   })
 })
@@ -113,5 +113,5 @@ test('XF11 a message of GitHub played again under another delivery id is the sam
 })
 
 test('Z32 texts of different lengths differ, without an exception', () => {
-  expect([isSame('a', 'ab'), isSame('', ''), isSame('ab', 'ab'), isSame('é', 'e')]).toEqual([false, true, true, false])
+  expect([timingSafeTextEqual('a', 'ab'), timingSafeTextEqual('', ''), timingSafeTextEqual('ab', 'ab'), timingSafeTextEqual('é', 'e')]).toEqual([false, true, true, false])
 })

@@ -1,18 +1,18 @@
 import type { Coverage } from '../../../src/runner/coverage.ts'
 import { useNow } from '../clock.ts'
-import { duration } from '../format.ts'
+import { formatDuration } from '../format.ts'
 
 /** The water: what is proven, what is being filled, where there are holes, up to the tidemark; right of it what may have happened since. */
 export function CoverageBar({ coverage, completeSince, large = false }: { coverage: Coverage; completeSince: string | null; large?: boolean }) {
   const lagMs = Math.max(0, useNow() - (completeSince === null ? 0 : Date.parse(completeSince)))
-  const open = completeSince === null ? 0 : openShare(lagMs)
+  const open = completeSince === null ? 0 : computeLagShare(lagMs)
   let at = 0
   const parts = coverage.parts.map((part) => {
     const x = at
     at += part.share * (100 - open)
     return { ...part, x, width: at - x }
   })
-  const words = `${coverage.words}${completeSince === null ? '' : ` What happened in the last ${duration(Math.floor(lagMs / 1_000) * 1_000)} may be missing.`}`
+  const words = `${coverage.words}${completeSince === null ? '' : ` What happened in the last ${formatDuration(Math.floor(lagMs / 1_000) * 1_000)} may be missing.`}`
   return (
     <svg className={large ? 'coverage large' : 'coverage'} role="img" aria-label={words} preserveAspectRatio="none" viewBox="0 0 100 20">
       <title>{words}</title>
@@ -20,18 +20,18 @@ export function CoverageBar({ coverage, completeSince, large = false }: { covera
       {parts.map((part) => <rect key={part.x} className={`coverage-${part.state}`} x={part.x} width={part.width} height="20" />)}
       {parts.filter(({ state }) => state === 'hole').map((part) => <line key={part.x} className="coverage-dry" x1={part.x + 0.8} x2={part.x + part.width - 0.8} y1="10" y2="10" />)}
       {parts.filter(({ state }) => state === 'filling').map((part) => <Stripes key={part.x} x={part.x} width={part.width} />)}
-      {parts.map((part) => part.edge !== undefined && <line key={part.x} className={`coverage-edge coverage-edge-${part.edge}`} x1={edgeOf(part)} x2={edgeOf(part)} y1="0" y2="20" />)}
+      {parts.map((part) => part.edge !== undefined && <line key={part.x} className={`coverage-edge coverage-edge-${part.edge}`} x1={computeEdgeX(part)} x2={computeEdgeX(part)} y1="0" y2="20" />)}
       {open > 0 && <line className="coverage-tidemark" x1={100 - open} x2={100 - open} y1="0" y2="20" />}
     </svg>
   )
 }
 
 /** Seconds are a sliver, days a fifth: the eye compares lags of all sizes. */
-function openShare(lagMs: number): number {
+function computeLagShare(lagMs: number): number {
   return Math.min(22, 1.5 + 3.2 * Math.log10(1 + lagMs / 1_000))
 }
 
-function edgeOf({ edge, x, width }: { edge?: 'head' | 'tail' | 'anchor'; x: number; width: number }): number {
+function computeEdgeX({ edge, x, width }: { edge?: 'head' | 'tail' | 'anchor'; x: number; width: number }): number {
   return edge === 'head' ? x + width : x
 }
 

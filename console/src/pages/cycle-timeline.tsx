@@ -1,36 +1,36 @@
 import type { CycleDocument } from '../../../src/server/console/documents.ts'
 import { useNow } from '../clock.ts'
 import { DataTable, type TableColumn } from '../components/data-table.tsx'
-import { Empty } from '../components/states.tsx'
-import { Moment } from '../components/time.tsx'
-import { compact, count, duration, gone, landed } from '../format.ts'
+import { EmptyState } from '../components/query-states.tsx'
+import { Timestamp } from '../components/time.tsx'
+import { formatCompact, formatCount, formatDuration, countDeleted, countLanded } from '../format.ts'
 
 /** Every cycle on one axis of time, with what it did. */
 export function CycleTimeline({ cycles }: { cycles: readonly CycleDocument[] }) {
   const now = useNow()
-  if (cycles.length === 0) return <Empty title="No cycle has run yet">It begins with its schedule, or with “Run now”.</Empty>
+  if (cycles.length === 0) return <EmptyState title="No cycle has run yet">It begins with its schedule, or with “Run now”.</EmptyState>
   const from = Math.min(...cycles.map(({ startedAt }) => Date.parse(startedAt)))
   const columns: readonly TableColumn<CycleDocument>[] = [
     { title: 'Cycle', cell: ({ cycle, trigger }) => <span className="whole">{cycle} <span className="quiet">{trigger}</span></span> },
-    { title: 'Began', cell: ({ startedAt }) => <Moment at={startedAt} /> },
-    { title: 'When and how long', isWide: true, cell: (cycle) => <Span cycle={cycle} from={from} now={now} /> },
-    { title: 'Pages', isNumber: true, cell: ({ pages }) => count(pages) },
-    { title: 'Landed', isNumber: true, cell: ({ counts }) => <Figure value={landed(counts)} tone="plus" /> },
-    { title: 'Unchanged', isNumber: true, cell: ({ counts }) => <Figure value={counts.unchanged} /> },
-    { title: 'Deleted', isNumber: true, cell: ({ counts }) => <Figure value={gone(counts)} tone="minus" /> },
-    { title: 'Quarantined', isNumber: true, cell: ({ counts }) => <Figure value={counts.quarantined} tone="bad" /> },
-    { title: 'Retries', isNumber: true, cell: ({ retries }) => <Figure value={retries} /> },
-    { title: 'Waited', isNumber: true, cell: ({ waitedMs }) => (waitedMs === 0 ? <span className="quiet">–</span> : duration(waitedMs)) },
-    { title: 'Ended', cell: (cycle) => <Ending cycle={cycle} /> },
+    { title: 'Began', cell: ({ startedAt }) => <Timestamp at={startedAt} /> },
+    { title: 'When and how long', isWide: true, cell: (cycle) => <CycleSpan cycle={cycle} from={from} now={now} /> },
+    { title: 'Pages', isNumber: true, cell: ({ pages }) => formatCount(pages) },
+    { title: 'Landed', isNumber: true, cell: ({ counts }) => <CountCell value={countLanded(counts)} tone="plus" /> },
+    { title: 'Unchanged', isNumber: true, cell: ({ counts }) => <CountCell value={counts.unchanged} /> },
+    { title: 'Deleted', isNumber: true, cell: ({ counts }) => <CountCell value={countDeleted(counts)} tone="minus" /> },
+    { title: 'Quarantined', isNumber: true, cell: ({ counts }) => <CountCell value={counts.quarantined} tone="bad" /> },
+    { title: 'Retries', isNumber: true, cell: ({ retries }) => <CountCell value={retries} /> },
+    { title: 'Waited', isNumber: true, cell: ({ waitedMs }) => (waitedMs === 0 ? <span className="quiet">–</span> : formatDuration(waitedMs)) },
+    { title: 'Ended', cell: (cycle) => <CycleEnd cycle={cycle} /> },
   ]
   return <DataTable label="Cycles, newest first" columns={columns} rows={cycles} keyOf={({ cycle }) => cycle} />
 }
 
-function Figure({ value, tone }: { value: number; tone?: 'plus' | 'minus' | 'bad' }) {
-  return value === 0 ? <span className="quiet">0</span> : <span className={tone === undefined ? '' : `count-${tone}`}>{compact(value)}</span>
+function CountCell({ value, tone }: { value: number; tone?: 'plus' | 'minus' | 'bad' }) {
+  return value === 0 ? <span className="quiet">0</span> : <span className={tone === undefined ? '' : `count-${tone}`}>{formatCompact(value)}</span>
 }
 
-function Span({ cycle: { startedAt, endedAt, error, waitedMs }, from, now }: { cycle: CycleDocument; from: number; now: number }) {
+function CycleSpan({ cycle: { startedAt, endedAt, error, waitedMs }, from, now }: { cycle: CycleDocument; from: number; now: number }) {
   const [begin, end] = [Date.parse(startedAt), endedAt === null ? now : Date.parse(endedAt)]
   const whole = Math.max(1, now - from)
   const x = ((begin - from) / whole) * 100
@@ -43,12 +43,12 @@ function Span({ cycle: { startedAt, endedAt, error, waitedMs }, from, now }: { c
         <rect className={error !== null ? 'span-bad' : endedAt === null ? 'span-now' : 'span-done'} x={Math.min(x, 99.200)} width={width} height="10" />
         {waited > 0 && <rect className="span-waited" x={Math.min(x, 99.200)} width={waited} y="7" height="3" />}
       </svg>
-      <span>{duration(end - begin)}</span>
+      <span>{formatDuration(end - begin)}</span>
     </span>
   )
 }
 
-function Ending({ cycle: { stopReason, stopWord, error, endedAt } }: { cycle: CycleDocument }) {
+function CycleEnd({ cycle: { stopReason, endReason: stopWord, error, endedAt } }: { cycle: CycleDocument }) {
   if (endedAt === null) return <span className="tag tag-now">running</span>
   if (error !== null) return <span className="ending"><span className="tag tag-bad">{stopReason}</span> <span className="bad whole" title={error.message}>{error.code}</span></span>
   return <span className="ending"><span className="tag">{stopReason}</span>{stopWord !== null && <span className={stopWord.startsWith('switched') ? 'tag tag-warn' : 'quiet'}>{stopWord.replaceAll('_', ' ')}</span>}</span>

@@ -3,11 +3,11 @@ import { useDeferredValue, useEffect, useState } from 'react'
 import { Link } from 'wouter'
 import type { DatabaseDocument, RowDocument, RowsDocument } from '../../../src/server/console/documents.ts'
 import { get, path } from '../api.ts'
-import { Command } from '../components/code.tsx'
-import { Empty, Failure, Loading, Shown } from '../components/states.tsx'
-import { Moment } from '../components/time.tsx'
+import { Command } from '../components/command.tsx'
+import { EmptyState, ErrorMessage, Loading, QueryView } from '../components/query-states.tsx'
+import { Timestamp } from '../components/time.tsx'
 import { Value } from '../components/value.tsx'
-import { count, plural, shownKey } from '../format.ts'
+import { formatCount, pluralize, formatKey } from '../format.ts'
 import { useDatabases } from './databases.tsx'
 import { WhyNot } from './why-not.tsx'
 
@@ -18,14 +18,14 @@ export function DatabasePage({ name }: { name: string }) {
   return (
     <>
       <nav className="crumbs" aria-label="Where this is"><Link href="/databases">Databases</Link></nav>
-      <Shown of={databases}>
+      <QueryView of={databases}>
         {({ data }) => {
           const database = data.find((one) => one.name === name)
-          if (database === undefined) return <Empty title={`There is no database ${name}`}><Link href="/databases">See those there are</Link></Empty>
+          if (database === undefined) return <EmptyState title={`There is no database ${name}`}><Link href="/databases">See those there are</Link></EmptyState>
           return (
             <>
               <div className="title-bar">
-                <div><h1>{name}</h1><p className="quiet">{plural(database.rows, 'row')} · {plural(database.columns.length, 'column')}</p></div>
+                <div><h1>{name}</h1><p className="quiet">{pluralize(database.rows, 'row')} · {pluralize(database.columns.length, 'column')}</p></div>
                 <input type="search" placeholder="Search keys and records  /" aria-label="Search keys and records" value={text} onChange={(event) => setText(event.target.value)} />
               </div>
               <Records database={database} search={search} />
@@ -33,17 +33,17 @@ export function DatabasePage({ name }: { name: string }) {
                 <h2 id="sql">Query it</h2>
                 <p className="quiet">A real table with typed columns, in your own store. On this machine:</p>
                 <Command label="The command" text={`npx tidemark query "select * from ${database.table} limit 20"`} />
-                <Command label="The SQL" text={sqlOf(database)} />
+                <Command label="The SQL" text={buildSampleSql(database)} />
               </section>
             </>
           )
         }}
-      </Shown>
+      </QueryView>
     </>
   )
 }
 
-function sqlOf({ table, columns }: DatabaseDocument): string {
+function buildSampleSql({ table, columns }: DatabaseDocument): string {
   const names = columns.slice(0, 6).map(({ name }) => (/^[a-z_][a-z0-9_]*$/.test(name) ? name : `"${name.replaceAll('"', '""')}"`))
   return `select ${names.join(', ') || '*'}\nfrom ${table}\nlimit 20;`
 }
@@ -60,16 +60,16 @@ function Records({ database, search }: { database: DatabaseDocument; search: str
   useEffect(() => {
     if (search !== '' && isEmpty && hasNextPage && !isFetching && !isError) void fetchNextPage()
   }, [search, isEmpty, hasNextPage, isFetching, isError, fetchNextPage])
-  if (rows.error !== null && rows.data === undefined) return <Failure error={rows.error} onRetry={() => void rows.refetch()} />
+  if (rows.error !== null && rows.data === undefined) return <ErrorMessage error={rows.error} onRetry={() => void rows.refetch()} />
   if (rows.data === undefined) return <Loading lines={10} />
   const found = rows.data.pages.flatMap(({ data }) => data)
   const scanned = rows.data.pages.reduce((sum, page) => sum + page.scanned, 0)
   return (
     <section aria-label="Records" className={rows.isPlaceholderData ? 'is-waiting' : ''}>
-      {found.length === 0 ? <Empty title={search === '' ? 'No rows' : rows.hasNextPage ? `No match for “${search}” yet` : `No row contains “${search}”`}>{search === '' ? 'They come with the next cycle.' : <>Searched {count(scanned)} of {plural(database.rows, 'row')}{rows.hasNextPage ? '…' : '. If it should be a key, ask why it is missing.'}</>}</Empty> : <RecordTable database={database} rows={found} />}
+      {found.length === 0 ? <EmptyState title={search === '' ? 'No rows' : rows.hasNextPage ? `No match for “${search}” yet` : `No row contains “${search}”`}>{search === '' ? 'They come with the next cycle.' : <>Searched {formatCount(scanned)} of {pluralize(database.rows, 'row')}{rows.hasNextPage ? '…' : '. If it should be a key, ask why it is missing.'}</>}</EmptyState> : <RecordTable database={database} rows={found} />}
       {found.length === 0 && search !== '' && !rows.hasNextPage && !rows.isPlaceholderData && <div className="ask"><WhyNot key={search} database={database.name} id={search} /></div>}
       <p className="more" role="status">
-        {search === '' ? `${count(found.length)} of ${plural(database.rows, 'row')}` : `${plural(found.length, 'match', 'matches')} in ${count(scanned)} of ${plural(database.rows, 'row')}`}
+        {search === '' ? `${formatCount(found.length)} of ${pluralize(database.rows, 'row')}` : `${pluralize(found.length, 'match', 'matches')} in ${formatCount(scanned)} of ${pluralize(database.rows, 'row')}`}
         {rows.hasNextPage && <button type="button" disabled={rows.isFetchingNextPage} onClick={() => void rows.fetchNextPage()}>{search === '' ? 'Show more' : 'Search further'}</button>}
       </p>
     </section>
@@ -96,9 +96,9 @@ function RecordTable({ database, rows }: { database: DatabaseDocument; rows: rea
         <tbody>
           {rows.map(({ key, record, committedAt }) => (
             <tr key={key}>
-              <th scope="row"><Link href={path`/databases/${database.name}/${key}`}>{shownKey(key)}</Link></th>
+              <th scope="row"><Link href={path`/databases/${database.name}/${key}`}>{formatKey(key)}</Link></th>
               {database.columns.map(({ name, kinds }) => <td key={name} className={isNumeric(kinds) ? 'number' : ''}><Value value={record[name]} /></td>)}
-              <td className="quiet"><Moment at={committedAt} /></td>
+              <td className="quiet"><Timestamp at={committedAt} /></td>
             </tr>
           ))}
         </tbody>

@@ -3,8 +3,8 @@ import { Link } from 'wouter'
 import type { DatabaseDocument } from '../../../src/server/console/documents.ts'
 import { get, path } from '../api.ts'
 import { DataTable } from '../components/data-table.tsx'
-import { Empty, Shown } from '../components/states.tsx'
-import { count } from '../format.ts'
+import { EmptyState, QueryView } from '../components/query-states.tsx'
+import { formatCount } from '../format.ts'
 
 const NAMES_MAX = 6
 
@@ -17,19 +17,19 @@ export function DatabasesPage() {
   return (
     <>
       <h1>Databases</h1>
-      <Shown of={useDatabases()}>
-        {({ data }) => data.length === 0 ? <Empty title="Nothing has landed yet">A database is there with the first cycle that fills it.</Empty> : (
+      <QueryView of={useDatabases()}>
+        {({ data }) => data.length === 0 ? <EmptyState title="Nothing has landed yet">A database is there with the first cycle that fills it.</EmptyState> : (
           <DataTable
             label="Databases" rows={data} keyOf={({ name }) => name}
             columns={[
               { title: 'Database', cell: ({ name }) => <Link href={path`/databases/${name}`}>{name}</Link> },
-              { title: 'Rows', isNumber: true, cell: ({ rows }) => count(rows) },
+              { title: 'Rows', isNumber: true, cell: ({ rows }) => formatCount(rows) },
               { title: 'Table', cell: ({ table }) => <code>{table}</code> },
               { title: 'Columns', isWide: true, cell: ({ columns }) => <span className="quiet">{columns.slice(0, NAMES_MAX).map(({ name }) => name).join(', ')}{columns.length > NAMES_MAX && ` and ${columns.length - NAMES_MAX} more`}</span> },
             ]}
           />
         )}
-      </Shown>
+      </QueryView>
     </>
   )
 }

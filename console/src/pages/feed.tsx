@@ -2,15 +2,15 @@ import { useState } from 'react'
 import { Link } from 'wouter'
 import type { ChangeDocument } from '../../../src/server/console/documents.ts'
 import { path } from '../api.ts'
-import { Empty, Failure } from '../components/states.tsx'
-import { Moment } from '../components/time.tsx'
-import { shownKey } from '../format.ts'
+import { EmptyState, ErrorMessage } from '../components/query-states.tsx'
+import { Timestamp } from '../components/time.tsx'
+import { formatKey } from '../format.ts'
 import { useLiveChanges, type LiveState } from '../live-changes.ts'
 import { useDatabases } from './databases.tsx'
 
 const ACTIONS = ['created', 'updated', 'deleted'] as const
 type Action = (typeof ACTIONS)[number]
-const SAID: Record<LiveState, string> = { connecting: 'Connecting', live: 'Live', broken: 'Connecting again', refused: 'Not followed' }
+const STATE_LABELS: Record<LiveState, string> = { connecting: 'Connecting', live: 'Live', broken: 'Connecting again', refused: 'Not followed' }
 
 export function FeedPage() {
   const [database, setDatabase] = useState('')
@@ -24,7 +24,7 @@ export function FeedPage() {
   return (
     <>
       <div className="title-bar">
-        <h1>Feed <span className={`live live-${state}`} role="status">{SAID[state]}</span></h1>
+        <h1>Feed <span className={`live live-${state}`} role="status">{STATE_LABELS[state]}</span></h1>
         <div className="bar">
           <label className="field">Database <select value={database} onChange={(event) => { setHeld(null); setDatabase(event.target.value) }}><option value="">all</option>{names.map((name) => <option key={name}>{name}</option>)}</select></label>
           <div className="chips" role="group" aria-label="Filter by action">
@@ -33,8 +33,8 @@ export function FeedPage() {
           <button type="button" className="steady" aria-pressed={held !== null} onClick={() => setHeld(held === null ? changes : null)}>{held === null ? 'Hold' : waiting === 0 ? 'Go on' : `Go on (${waiting < 0 ? 'many' : waiting} new)`}</button>
         </div>
       </div>
-      {error !== null && <Failure error={error} />}
-      {shown.length === 0 && error !== null ? null : shown.length === 0 ? <Empty title={changes.length === 0 ? 'No change yet' : 'None of these actions yet'}>The next one shows here as it is committed.</Empty> : (
+      {error !== null && <ErrorMessage error={error} />}
+      {shown.length === 0 && error !== null ? null : shown.length === 0 ? <EmptyState title={changes.length === 0 ? 'No change yet' : 'None of these actions yet'}>The next one shows here as it is committed.</EmptyState> : (
         <div className="scroll feed" role="region" aria-label="Changes, newest first" tabIndex={0}>
           <table className="feed-table">
             <thead><tr><th scope="col">When</th><th scope="col">Action</th><th scope="col">Database</th><th scope="col">Key</th><th scope="col">Record</th></tr></thead>
@@ -49,10 +49,10 @@ export function FeedPage() {
 function ChangeRow({ change: { action, updatedAt, database, resourceId, snapshot } }: { change: ChangeDocument }) {
   return (
     <tr>
-      <td><Moment at={updatedAt} /></td>
+      <td><Timestamp at={updatedAt} /></td>
       <td><span className={`tag tag-${action}`}>{action}</span></td>
       <td><Link href={path`/databases/${database}`}>{database}</Link></td>
-      <td className="feed-key"><Link href={path`/databases/${database}/${resourceId}`}>{shownKey(resourceId)}</Link></td>
+      <td className="feed-key"><Link href={path`/databases/${database}/${resourceId}`}>{formatKey(resourceId)}</Link></td>
       <td className="feed-record">{snapshot === null ? <span className="quiet">gone</span> : JSON.stringify(snapshot).slice(1, 200).replace(/\}$/, '')}</td>
     </tr>
   )

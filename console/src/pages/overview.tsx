@@ -5,18 +5,18 @@ import type { Health } from '../../../src/runner/health.ts'
 import type { ActivityDocument, OverviewDocument, SyncDocument } from '../../../src/server/console/documents.ts'
 import { get, path } from '../api.ts'
 import { useNow } from '../clock.ts'
-import { ActivityCharts } from '../components/chart.tsx'
-import { Counts } from '../components/counts.tsx'
+import { ActivityCharts } from '../components/activity-charts.tsx'
+import { CycleCounts } from '../components/cycle-counts.tsx'
 import { CoverageBar, CoverageLegend } from '../components/coverage-bar.tsx'
-import { HealthWord } from '../components/health.tsx'
-import { Empty, Shown } from '../components/states.tsx'
-import { Ago, Moment, Since } from '../components/time.tsx'
-import { compact, rate, schedule } from '../format.ts'
+import { HealthLabel } from '../components/health-label.tsx'
+import { EmptyState, QueryView } from '../components/query-states.tsx'
+import { TimeAgo, Timestamp, Elapsed } from '../components/time.tsx'
+import { formatCompact, computeRowsPerSecond, formatSchedule } from '../format.ts'
 import { useVisibleRows } from '../visible-rows.ts'
 
 const POLL_MS = 2_000
 const CHART_MS = 5_000
-const ORDER: readonly Health[] = ['ERROR', 'WARNING', 'INITIALIZING', 'HEALTHY', 'PAUSED']
+const HEALTH_ORDER: readonly Health[] = ['ERROR', 'WARNING', 'INITIALIZING', 'HEALTHY', 'PAUSED']
 
 export function OverviewPage() {
   const overview = useQuery({ queryKey: ['overview'], queryFn: ({ signal }) => get<{ data: OverviewDocument }>('/console/api/overview', signal), refetchInterval: POLL_MS })
@@ -25,9 +25,9 @@ export function OverviewPage() {
     <>
       <h1 className="hidden">Overview</h1>
       <section className="chart-section" aria-label="Activity">
-        <Shown of={activity} lines={3}>{({ data }) => <ActivityCharts activity={data} />}</Shown>
+        <QueryView of={activity} lines={3}>{({ data }) => <ActivityCharts activity={data} />}</QueryView>
       </section>
-      <Shown of={overview} lines={10}>{({ data }) => data.syncs.length === 0 ? <NoSyncs /> : <Syncs syncs={data.syncs} />}</Shown>
+      <QueryView of={overview} lines={10}>{({ data }) => data.syncs.length === 0 ? <NoSyncs /> : <Syncs syncs={data.syncs} />}</QueryView>
     </>
   )
 }
@@ -35,31 +35,31 @@ export function OverviewPage() {
 function Syncs({ syncs }: { syncs: readonly SyncDocument[] }) {
   const [search, setSearch] = useState('')
   const [health, setHealth] = useState<Health | null>(null)
-  const counts = useMemo(() => new Map(ORDER.map((word) => [word, syncs.filter((sync) => sync.health === word).length])), [syncs])
+  const counts = useMemo(() => new Map(HEALTH_ORDER.map((word) => [word, syncs.filter((sync) => sync.health === word).length])), [syncs])
   const shown = useMemo(() => {
     const wanted = search.trim().toLowerCase()
     const matches = syncs.filter((sync) => (health === null || sync.health === health) && (wanted === '' || [sync.sync, sync.worker, ...sync.databases].some((text) => text.toLowerCase().includes(wanted))))
-    return pairsTogether(matches)
+    return groupPairs(matches)
   }, [syncs, search, health])
   return (
     <section aria-label="Syncs">
       <div className="bar">
         <div className="chips" role="group" aria-label="Filter by health">
           <button type="button" className="chip" aria-pressed={health === null} onClick={() => setHealth(null)}>All <b>{syncs.length}</b></button>
-          {ORDER.filter((word) => counts.get(word)! > 0).map((word) => (
-            <button key={word} type="button" className="chip" aria-pressed={health === word} onClick={() => setHealth(health === word ? null : word)}><HealthWord health={word} /> <b>{counts.get(word)}</b></button>
+          {HEALTH_ORDER.filter((word) => counts.get(word)! > 0).map((word) => (
+            <button key={word} type="button" className="chip" aria-pressed={health === word} onClick={() => setHealth(health === word ? null : word)}><HealthLabel health={word} /> <b>{counts.get(word)}</b></button>
           ))}
         </div>
         <input type="search" placeholder="Search syncs  /" aria-label="Search syncs" value={search} onChange={(event) => setSearch(event.target.value)} />
         <CoverageLegend />
       </div>
-      {shown.length === 0 ? <Empty title="No sync is like that"><button type="button" onClick={() => { setSearch(''); setHealth(null) }}>Show all</button></Empty> : <SyncRows syncs={shown} />}
+      {shown.length === 0 ? <EmptyState title="No sync is like that"><button type="button" onClick={() => { setSearch(''); setHealth(null) }}>Show all</button></EmptyState> : <SyncRows syncs={shown} />}
     </section>
   )
 }
 
 /** A backfill comes right after its delta, wherever it was declared. */
-function pairsTogether(syncs: readonly SyncDocument[]): SyncDocument[] {
+function groupPairs(syncs: readonly SyncDocument[]): SyncDocument[] {
   const isDelta = (sync: SyncDocument): boolean => sync.pair?.role === 'delta'
   const nameOf = ({ worker }: SyncDocument, sync: string): string => `${worker}/${sync}`
   const backfills = new Map(syncs.filter((sync) => sync.pair?.role === 'backfill').map((sync) => [nameOf(sync, sync.sync), sync]))
@@ -71,7 +71,7 @@ function pairsTogether(syncs: readonly SyncDocument[]): SyncDocument[] {
   })
 }
 
-const TITLES = ['Health', 'Sync', 'Coverage', 'Tidemark', 'Lag', 'Rows/s', 'Last cycle', 'Next']
+const COLUMN_TITLES = ['Health', 'Sync', 'Coverage', 'Tidemark', 'Lag', 'Rows/s', 'Last cycle', 'Next']
 
 function SyncRows({ syncs }: { syncs: readonly SyncDocument[] }) {
   const list = useRef<HTMLDivElement>(null)
@@ -79,7 +79,7 @@ function SyncRows({ syncs }: { syncs: readonly SyncDocument[] }) {
   return (
     <div className="syncs" role="table" aria-label="Syncs" aria-rowcount={syncs.length + 1}>
       <div role="rowgroup" className="syncs-head">
-        <div role="row" aria-rowindex={1} className="sync-row">{TITLES.map((title) => <div key={title} role="columnheader" className={`cell-${title.toLowerCase().replaceAll(/\W+/g, '-')}`}>{title}</div>)}</div>
+        <div role="row" aria-rowindex={1} className="sync-row">{COLUMN_TITLES.map((title) => <div key={title} role="columnheader" className={`cell-${title.toLowerCase().replaceAll(/\W+/g, '-')}`}>{title}</div>)}</div>
       </div>
       <div role="rowgroup" ref={list} className="syncs-body" style={{ height: syncs.length * rowHeight }}>
         {syncs.slice(from, to).map((sync, at) => <SyncRow key={`${sync.worker}/${sync.sync}`} sync={sync} index={from + at} top={(from + at) * rowHeight} />)}
@@ -94,51 +94,51 @@ const SyncRow = memo(({ sync, index, top }: { sync: SyncDocument; index: number;
   const isBackfill = pair?.role === 'backfill'
   return (
     <div role="row" aria-rowindex={index + 2} className={isBackfill ? 'sync-row is-backfill' : 'sync-row'} style={{ top }}>
-      <div role="cell" className="cell-health"><HealthWord health={sync.health} isRunning={sync.isRunning} /></div>
+      <div role="cell" className="cell-health"><HealthLabel health={sync.health} isRunning={sync.isRunning} /></div>
       <div role="cell" className="cell-sync">
         <Link href={path`/syncs/${sync.worker}/${sync.sync}`} title={`${sync.worker} / ${sync.sync}`}>{sync.sync}</Link>
-        <span className="quiet">{sync.mode ?? 'unknown'} · {schedule(sync.schedule)}</span>
+        <span className="quiet">{sync.mode ?? 'unknown'} · {formatSchedule(sync.schedule)}</span>
       </div>
       <div role="cell" className="cell-coverage"><CoverageBar coverage={sync.coverage} completeSince={isBackfill ? null : sync.completeSince} /></div>
       <div role="cell" className="cell-tidemark" data-title="Tidemark">
         <span><Tidemark sync={sync} /></span>
         <span className="quiet">v{sync.version}{sync.state !== null && ` #${sync.state.digest8.slice(0, 6)}`}</span>
       </div>
-      <div role="cell" className="cell-lag" data-title="Lag">{sync.completeSince === null || isBackfill ? <span className="quiet" title={isBackfill ? 'What happens since is told by its delta.' : undefined}>–</span> : <Since at={sync.completeSince} />}</div>
-      <div role="cell" className="cell-rows-s" data-title="Rows/s"><Rate sync={sync} /></div>
+      <div role="cell" className="cell-lag" data-title="Lag">{sync.completeSince === null || isBackfill ? <span className="quiet" title={isBackfill ? 'What happens since is told by its delta.' : undefined}>–</span> : <Elapsed at={sync.completeSince} />}</div>
+      <div role="cell" className="cell-rows-s" data-title="Rows/s"><RowsPerSecond sync={sync} /></div>
       <div role="cell" className="cell-last-cycle" data-title="Last cycle">
         {lastCycle === null ? <span className="quiet">never ran</span> : (
           <>
-            <span>{lastCycle.endedAt === null ? (sync.isRunning ? <>running, {sync.coverage.progress === null ? `page ${lastCycle.pages}` : `${Math.round(sync.coverage.progress * 100)} %`}</> : 'broke off') : <>{lastCycle.error === null ? (lastCycle.stopWord ?? lastCycle.stopReason)?.replaceAll('_', ' ') : 'failed'} <Ago at={lastCycle.endedAt} /></>}</span>
-            {lastCycle.error === null ? <Counts cycle={lastCycle} /> : <span className="bad" title={lastCycle.error.message}>{lastCycle.error.code}</span>}
+            <span>{lastCycle.endedAt === null ? (sync.isRunning ? <>running, {sync.coverage.progress === null ? `page ${lastCycle.pages}` : `${Math.round(sync.coverage.progress * 100)} %`}</> : 'broke off') : <>{lastCycle.error === null ? (lastCycle.endReason ?? lastCycle.stopReason)?.replaceAll('_', ' ') : 'failed'} <TimeAgo at={lastCycle.endedAt} /></>}</span>
+            {lastCycle.error === null ? <CycleCounts cycle={lastCycle} /> : <span className="bad" title={lastCycle.error.message}>{lastCycle.error.code}</span>}
           </>
         )}
       </div>
-      <div role="cell" className="cell-next" data-title="Next"><Next sync={sync} /></div>
+      <div role="cell" className="cell-next" data-title="Next"><NextRun sync={sync} /></div>
     </div>
   )
 })
 
 export function Tidemark({ sync: { tidemark, completeSince } }: { sync: SyncDocument }) {
-  if (tidemark !== null && !tidemark.startsWith('#')) return <Moment at={tidemark} />
+  if (tidemark !== null && !tidemark.startsWith('#')) return <Timestamp at={tidemark} />
   // A source without times: as of the beginning of its last complete cycle.
-  return completeSince === null ? <span className="quiet">not yet</span> : <Moment at={completeSince} />
+  return completeSince === null ? <span className="quiet">not yet</span> : <Timestamp at={completeSince} />
 }
 
-function Rate({ sync }: { sync: SyncDocument }) {
+function RowsPerSecond({ sync }: { sync: SyncDocument }) {
   const now = useNow()
-  const value = rate(sync.lastCycle, now)
-  return value === null ? <span className="quiet">–</span> : <span className={sync.isRunning ? '' : 'quiet'}>{compact(value)}</span>
+  const value = computeRowsPerSecond(sync.lastCycle, now)
+  return value === null ? <span className="quiet">–</span> : <span className={sync.isRunning ? '' : 'quiet'}>{formatCompact(value)}</span>
 }
 
-export function Next({ sync: { isRunning, next } }: { sync: SyncDocument }) {
+export function NextRun({ sync: { isRunning, next } }: { sync: SyncDocument }) {
   const now = useNow()
   if (isRunning) return <>running</>
   if (next === null) return <span className="quiet">–</span>
   if (next.at === null) return <span className="quiet">{next.why === 'manual' ? 'when asked' : next.why}</span>
-  return Date.parse(next.at) <= now ? <>due now</> : <Ago at={next.at} />
+  return Date.parse(next.at) <= now ? <>due now</> : <TimeAgo at={next.at} />
 }
 
 function NoSyncs() {
-  return <Empty title="No syncs yet"><p>This worker declares none. <code>worker.sync(…)</code> and <code>worker.track(…)</code> in your worker file do.</p></Empty>
+  return <EmptyState title="No syncs yet"><p>This worker declares none. <code>worker.sync(…)</code> and <code>worker.track(…)</code> in your worker file do.</p></EmptyState>
 }

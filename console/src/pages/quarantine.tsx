@@ -4,9 +4,9 @@ import { Link } from 'wouter'
 import type { QuarantineDocument } from '../../../src/server/console/documents.ts'
 import { get, path, post } from '../api.ts'
 import { DataTable } from '../components/data-table.tsx'
-import { Empty, Shown } from '../components/states.tsx'
-import { Moment } from '../components/time.tsx'
-import { plural } from '../format.ts'
+import { EmptyState, QueryView } from '../components/query-states.tsx'
+import { Timestamp } from '../components/time.tsx'
+import { pluralize } from '../format.ts'
 import { useSession } from '../session.tsx'
 
 export function QuarantinePage() {
@@ -19,14 +19,14 @@ export function QuarantinePage() {
         <div><h1>Quarantine</h1><p className="quiet">Records that could not be landed, with the reason. Everything around them did.</p></div>
         {(asked.data?.data.length ?? 0) > 0 && <input type="search" placeholder="Search  /" aria-label="Search the quarantine" value={text} onChange={(event) => setText(event.target.value)} />}
       </div>
-      <Shown of={asked}>
-        {({ data }) => data.length === 0 ? <Empty title="Nothing is in quarantine">Every record that came could be landed.</Empty> : (
+      <QueryView of={asked}>
+        {({ data }) => data.length === 0 ? <EmptyState title="Nothing is in quarantine">Every record that came could be landed.</EmptyState> : (
           <>
-            <Replays entries={data} />
+            <ReplayList entries={data} />
             <DataTable
               label="Quarantine, newest first" keyOf={({ id }) => id} rows={data.filter((entry) => wanted === '' || JSON.stringify(entry).toLowerCase().includes(wanted))}
               columns={[
-                { title: 'When', cell: ({ at }) => <Moment at={at} /> },
+                { title: 'When', cell: ({ at }) => <Timestamp at={at} /> },
                 { title: 'Sync', cell: ({ worker, sync, cycle, page }) => <><Link href={path`/syncs/${worker}/${sync}`}>{sync}</Link> <span className="quiet">cycle {cycle}, page {page}</span></> },
                 { title: 'Database', cell: ({ database }) => database },
                 { title: 'Key', cell: ({ key }) => key ?? <span className="quiet">none</span> },
@@ -36,31 +36,31 @@ export function QuarantinePage() {
             />
           </>
         )}
-      </Shown>
+      </QueryView>
     </>
   )
 }
 
 /** By sync: all of one is tried again at once, as it is checked now. */
-function Replays({ entries }: { entries: readonly QuarantineDocument[] }) {
+function ReplayList({ entries }: { entries: readonly QuarantineDocument[] }) {
   const names = [...new Set(entries.map(({ worker, sync }) => `${worker}/${sync}`))].toSorted()
-  return <ul className="replays">{names.map((name) => <Replay key={name} entries={entries.filter(({ worker, sync }) => `${worker}/${sync}` === name)} />)}</ul>
+  return <ul className="replays">{names.map((name) => <ReplayItem key={name} entries={entries.filter(({ worker, sync }) => `${worker}/${sync}` === name)} />)}</ul>
 }
 
-type Fates = Readonly<Record<'landed' | 'refused' | 'superseded' | 'lost', number>>
+type ReplayCounts = Readonly<Record<'landed' | 'refused' | 'superseded' | 'lost', number>>
 
-function Replay({ entries }: { entries: readonly QuarantineDocument[] }) {
-  const { may } = useSession()
+function ReplayItem({ entries }: { entries: readonly QuarantineDocument[] }) {
+  const { hasScope: may } = useSession()
   const client = useQueryClient()
   const { worker, sync } = entries[0]!
   const replay = useMutation({
-    mutationFn: () => post<{ data: Fates }>(path`/api/syncs/${worker}/${sync}/quarantine/replay`),
+    mutationFn: () => post<{ data: ReplayCounts }>(path`/api/syncs/${worker}/${sync}/quarantine/replay`),
     onSuccess: () => client.invalidateQueries({ queryKey: ['quarantine'] }),
   })
   const told = replay.data === undefined ? '' : Object.entries(replay.data.data).filter(([, count]) => count > 0).map(([fate, count]) => `${count} ${fate}`).join(', ') || 'nothing was left to try'
   return (
     <li>
-      <b>{sync}</b> <span className="quiet">{plural(entries.length, 'record')}</span>
+      <b>{sync}</b> <span className="quiet">{pluralize(entries.length, 'record')}</span>
       <button type="button" className="small" disabled={!may('sync:write') || replay.isPending} onClick={() => replay.mutate()}>Try again</button>
       <span role="status">{replay.error !== null ? <span className="bad">{replay.error.message}</span> : told}</span>
     </li>

@@ -2,12 +2,12 @@ import { useQuery } from '@tanstack/react-query'
 import { Link } from 'wouter'
 import type { HistoryDocument, RecordDocument } from '../../../src/server/console/documents.ts'
 import { ApiError, get, path } from '../api.ts'
-import { Command } from '../components/code.tsx'
-import { Empty, Shown } from '../components/states.tsx'
-import { Ago, Moment } from '../components/time.tsx'
+import { Command } from '../components/command.tsx'
+import { EmptyState, QueryView } from '../components/query-states.tsx'
+import { TimeAgo, Timestamp } from '../components/time.tsx'
 import { Value } from '../components/value.tsx'
 import { ExactNumber } from '../exact-json.ts'
-import { count, plural, shownKey } from '../format.ts'
+import { formatCount, pluralize, formatKey } from '../format.ts'
 import { WhyNot } from './why-not.tsx'
 
 export function RecordPage({ database, id }: { database: string; id: string }) {
@@ -15,29 +15,29 @@ export function RecordPage({ database, id }: { database: string; id: string }) {
   return (
     <>
       <nav className="crumbs" aria-label="Where this is"><Link href="/databases">Databases</Link> <span aria-hidden="true">/</span> <Link href={path`/databases/${database}`}>{database}</Link></nav>
-      <h1 className="clamped" title={id}>{shownKey(id)}</h1>
+      <h1 className="clamped" title={id}>{formatKey(id)}</h1>
       {asked.error instanceof ApiError && asked.error.status === 404
-        ? <><Empty title="Nothing in the log speaks of it">There never was such a record, or it was deleted longer ago than the log is kept.</Empty><div className="ask"><WhyNot database={database} id={id} /></div></>
-        : <Shown of={asked}>{({ data }) => <Told record={data} />}</Shown>}
+        ? <><EmptyState title="Nothing in the log speaks of it">There never was such a record, or it was deleted longer ago than the log is kept.</EmptyState><div className="ask"><WhyNot database={database} id={id} /></div></>
+        : <QueryView of={asked}>{({ data }) => <RecordDetails record={data} />}</QueryView>}
     </>
   )
 }
 
-function Told({ record }: { record: RecordDocument }) {
+function RecordDetails({ record }: { record: RecordDocument }) {
   const newest = record.history[0]!
   const shown = record.history.find((entry) => entry.record !== null)
   return (
     <>
-      <p className="quiet">{record.isLive ? <>Changed <Ago at={newest.committedAt} /></> : <>Deleted <Ago at={newest.committedAt} />; below it is as it was</>} · {plural(record.history.length, 'change')}{record.isCut && ' and older ones'}</p>
+      <p className="quiet">{record.isLive ? <>Changed <TimeAgo at={newest.committedAt} /></> : <>Deleted <TimeAgo at={newest.committedAt} />; below it is as it was</>} · {pluralize(record.history.length, 'change')}{record.isCut && ' and older ones'}</p>
       <div className="two">
         <section aria-labelledby="record-now">
           <h2 id="record-now">{record.isLive ? 'The record' : 'The record as it was'}</h2>
-          {shown !== undefined && <Members record={shown.record!} changed={newest.action === 'updated' && record.history.length > 1 ? newest.changed : []} />}
+          {shown !== undefined && <RecordFields record={shown.record!} changed={newest.action === 'updated' && record.history.length > 1 ? newest.changed : []} />}
         </section>
         <section aria-labelledby="record-why">
           <h2 id="record-why">Why it is so</h2>
           <ol className="why">
-            {record.history.map((entry, at) => <Entry key={entry.sequence} entry={entry} before={record.history[at + 1]} />)}
+            {record.history.map((entry, at) => <HistoryEntry key={entry.sequence} entry={entry} before={record.history[at + 1]} />)}
           </ol>
           {!record.isCut && record.history.at(-1)!.action !== 'created' && <p className="quiet">What was before is older than the log is kept.</p>}
           {!record.isLive && <WhyNot database={record.database} id={record.key} />}
@@ -48,7 +48,7 @@ function Told({ record }: { record: RecordDocument }) {
   )
 }
 
-function Members({ record, changed }: { record: Readonly<Record<string, unknown>>; changed: readonly string[] }) {
+function RecordFields({ record, changed }: { record: Readonly<Record<string, unknown>>; changed: readonly string[] }) {
   return (
     <dl className="members">
       {Object.entries(record).map(([name, value]) => (
@@ -72,12 +72,12 @@ function isLong(value: unknown): boolean {
 const SHOWN_MAX = 8
 
 /** One commit: what it changed, and the page, the cycle and the sync that brought it. */
-function Entry({ entry, before }: { entry: HistoryDocument; before: HistoryDocument | undefined }) {
+function HistoryEntry({ entry, before }: { entry: HistoryDocument; before: HistoryDocument | undefined }) {
   const isUpdate = entry.action === 'updated' && before !== undefined
   return (
     <li className={`why-entry action-${entry.action}`}>
-      <p><span className={`tag tag-${entry.action}`}>{entry.action}</span> <Moment at={entry.committedAt} /> <span className="quiet">sequence {count(entry.sequence)}</span></p>
-      <p className="quiet">by <Link href={path`/syncs/${entry.worker}/${entry.sync}`}>{entry.sync}</Link>, cycle {entry.cycle}, page {entry.page}{entry.upstreamAt !== null && <>; the source says <Moment at={entry.upstreamAt} /></>}</p>
+      <p><span className={`tag tag-${entry.action}`}>{entry.action}</span> <Timestamp at={entry.committedAt} /> <span className="quiet">sequence {formatCount(entry.sequence)}</span></p>
+      <p className="quiet">by <Link href={path`/syncs/${entry.worker}/${entry.sync}`}>{entry.sync}</Link>, cycle {entry.cycle}, page {entry.page}{entry.upstreamAt !== null && <>; the source says <Timestamp at={entry.upstreamAt} /></>}</p>
       {isUpdate && (
         <dl className="diff">
           {entry.changed.slice(0, SHOWN_MAX).map((name) => <div key={name}><dt>{name}</dt><dd><span className="diff-old"><Value value={before.record?.[name]} /></span> <span aria-label="became">→</span> <span className="diff-new"><Value value={entry.record?.[name]} /></span></dd></div>)}

@@ -3,12 +3,12 @@ import { useState } from 'react'
 import type { ResetDocument, SyncDocument } from '../../../src/server/console/documents.ts'
 import { path, post } from '../api.ts'
 import { Dialog } from '../components/dialog.tsx'
-import { Failure, Loading } from '../components/states.tsx'
-import { bytes, plural } from '../format.ts'
+import { ErrorMessage, Loading } from '../components/query-states.tsx'
+import { formatBytes, pluralize } from '../format.ts'
 import { useSession } from '../session.tsx'
 
 export function SyncActions({ sync }: { sync: SyncDocument }) {
-  const { may } = useSession()
+  const { hasScope: may } = useSession()
   const client = useQueryClient()
   const [resets, setResets] = useState(false)
   const signal = useMutation({
@@ -48,11 +48,11 @@ function ResetDialog({ sync, onClose }: { sync: SyncDocument; onClose: () => voi
   }
   return (
     <Dialog title={`Reset ${sync.sync}`} onClose={onClose} actions={<button type="submit" form="reset" className="danger primary" disabled={!isReady}>Reset it</button>}>
-      {plan.error !== null ? <Failure error={plan.error} /> : planned === undefined ? <Loading lines={4} /> : (
+      {plan.error !== null ? <ErrorMessage error={plan.error} /> : planned === undefined ? <Loading lines={4} /> : (
         <form id="reset" onSubmit={(event) => { event.preventDefault(); reset.mutate(planned.version) }}>
           <dl className="plan">
-            <div><dt>forgets</dt><dd>{planned.forgets === null ? 'no state: there is none' : <>the state <code>#{planned.forgets.digest8}</code> ({bytes(planned.forgets.bytes)}) of version {planned.version}; it stays in the history</>}</dd></div>
-            {planned.givesUp !== null && <div><dt>gives up</dt><dd>cycle {planned.givesUp.cycle}, unfinished after {plural(planned.givesUp.pages, 'page')}; the rows it landed stay</dd></div>}
+            <div><dt>forgets</dt><dd>{planned.forgets === null ? 'no state: there is none' : <>the state <code>#{planned.forgets.digest8}</code> ({formatBytes(planned.forgets.bytes)}) of version {planned.version}; it stays in the history</>}</dd></div>
+            {planned.givesUp !== null && <div><dt>gives up</dt><dd>cycle {planned.givesUp.cycle}, unfinished after {pluralize(planned.givesUp.pages, 'page')}; the rows it landed stay</dd></div>}
             <div><dt>keeps</dt><dd>every row and the whole log</dd></div>
             <div><dt>next cycle</dt><dd>{planned.nextCycle}</dd></div>
           </dl>

@@ -3,15 +3,15 @@ import { useState } from 'react'
 import { Link } from 'wouter'
 import type { ActivityDocument, CycleDocument, SyncDocument } from '../../../src/server/console/documents.ts'
 import { ApiError, get, path } from '../api.ts'
-import { ActivityCharts } from '../components/chart.tsx'
+import { ActivityCharts } from '../components/activity-charts.tsx'
 import { CoverageBar, CoverageLegend } from '../components/coverage-bar.tsx'
-import { HealthWord } from '../components/health.tsx'
-import { Empty, Shown } from '../components/states.tsx'
-import { Ago, Since } from '../components/time.tsx'
-import { bytes, plural, schedule } from '../format.ts'
+import { HealthLabel } from '../components/health-label.tsx'
+import { EmptyState, QueryView } from '../components/query-states.tsx'
+import { TimeAgo, Elapsed } from '../components/time.tsx'
+import { formatBytes, pluralize, formatSchedule } from '../format.ts'
 import { Checkpoints } from './checkpoints.tsx'
 import { CycleTimeline } from './cycle-timeline.tsx'
-import { Next, Tidemark } from './overview.tsx'
+import { NextRun, Tidemark } from './overview.tsx'
 import { SyncActions } from './sync-actions.tsx'
 
 const POLL_MS = 2_000
@@ -25,15 +25,15 @@ export function SyncPage({ worker, sync }: { worker: string; sync: string }) {
   const cycles = useQuery({ queryKey: ['cycles', worker, sync, limit], queryFn: ({ signal }) => get<{ data: CycleDocument[] }>(`${path`/api/syncs/${worker}/${sync}/cycles`}?limit=${limit}`, signal), refetchInterval: POLL_MS, placeholderData: (before) => before })
   const activity = useQuery({ queryKey: ['activity', worker, sync], queryFn: ({ signal }) => get<{ data: ActivityDocument }>(`/console/api/activity?${new URLSearchParams({ worker, sync })}`, signal), refetchInterval: 5_000 })
   const crumbs = <nav className="crumbs" aria-label="Where this is"><Link href="/">Overview</Link> <span aria-hidden="true">/</span> <span>{worker}</span></nav>
-  if (standing.error instanceof ApiError && standing.error.status === 404) return <>{crumbs}<h1 className="clamped" title={sync}>{sync}</h1><Empty title="There is no such sync">The worker does not declare it, and it has never run. <Link href="/">See those there are</Link></Empty></>
+  if (standing.error instanceof ApiError && standing.error.status === 404) return <>{crumbs}<h1 className="clamped" title={sync}>{sync}</h1><EmptyState title="There is no such sync">The worker does not declare it, and it has never run. <Link href="/">See those there are</Link></EmptyState></>
   return (
     <>
       {crumbs}
-      <Shown of={standing} lines={8}>{({ data }) => <Standing sync={data} />}</Shown>
-      <section className="chart-section" aria-label="Activity"><Shown of={activity} lines={3}>{({ data }) => <ActivityCharts activity={data} />}</Shown></section>
+      <QueryView of={standing} lines={8}>{({ data }) => <SyncStatusPanel sync={data} />}</QueryView>
+      <section className="chart-section" aria-label="Activity"><QueryView of={activity} lines={3}>{({ data }) => <ActivityCharts activity={data} />}</QueryView></section>
       <section aria-labelledby="cycles">
         <h2 id="cycles">Cycles</h2>
-        <Shown of={cycles}>{({ data }) => <CycleTimeline cycles={data} />}</Shown>
+        <QueryView of={cycles}>{({ data }) => <CycleTimeline cycles={data} />}</QueryView>
         {cycles.data?.data.length === limit && limit < 1_000 && <p className="more">The newest {limit}<button type="button" onClick={() => setLimit(Math.min(1_000, limit * 4))}>Show more</button></p>}
       </section>
       <Checkpoints worker={worker} sync={sync} moved={moved} />
@@ -41,15 +41,15 @@ export function SyncPage({ worker, sync }: { worker: string; sync: string }) {
   )
 }
 
-function Standing({ sync }: { sync: SyncDocument }) {
+function SyncStatusPanel({ sync }: { sync: SyncDocument }) {
   const { lastError, failures, pair, databases, state } = sync
   return (
     <section className="standing" aria-label="Where it stands">
       <div className="title-bar">
         <div>
-          <h1>{sync.sync} <HealthWord health={sync.health} isRunning={sync.isRunning} /></h1>
+          <h1>{sync.sync} <HealthLabel health={sync.health} isRunning={sync.isRunning} /></h1>
           <p className="quiet">
-            {sync.mode ?? 'unknown mode'} · {schedule(sync.schedule)}{!sync.isDeclared && ' · the worker no longer declares it'}
+            {sync.mode ?? 'unknown mode'} · {formatSchedule(sync.schedule)}{!sync.isDeclared && ' · the worker no longer declares it'}
             {databases.length > 0 && <> · into {databases.map((name, at) => <span key={name}>{at > 0 && ', '}<Link href={path`/databases/${name}`}>{name}</Link></span>)}</>}
             {pair !== null && <> · {pair.role === 'delta' ? 'its backfill is ' : 'the backfill of '}<Link href={path`/syncs/${sync.worker}/${pair.with}`}>{pair.with}</Link></>}
           </p>
@@ -58,14 +58,14 @@ function Standing({ sync }: { sync: SyncDocument }) {
       </div>
       {failures > 0 && lastError !== null && (
         <div className={sync.health === 'ERROR' ? 'failure' : 'failure is-warning'} role="status">
-          <strong>{lastError.code} <span className="quiet">{failures === 1 ? 'once' : `${failures} times in a row`}, last <Ago at={lastError.at} /></span></strong>
+          <strong>{lastError.code} <span className="quiet">{failures === 1 ? 'once' : `${failures} times in a row`}, last <TimeAgo at={lastError.at} /></span></strong>
           <p>{lastError.message}</p>
           <p>{lastError.advice}</p>
         </div>
       )}
       {sync.backfillNeeded !== null && (
         <div className="failure is-warning" role="status">
-          <strong>Needs a backfill <span className="quiet">since <Ago at={sync.backfillNeeded.since} /></span></strong>
+          <strong>Needs a backfill <span className="quiet">since <TimeAgo at={sync.backfillNeeded.since} /></span></strong>
           <p>{sync.backfillNeeded.reason}</p>
           <p>The scheduler runs it. Until it is complete, changes may be missing.</p>
         </div>
@@ -76,10 +76,10 @@ function Standing({ sync }: { sync: SyncDocument }) {
       </div>
       <dl className="facts">
         <div><dt>Tidemark</dt><dd><Tidemark sync={sync} /></dd><dd className="quiet">{sync.tidemark?.startsWith('#') ? `position ${sync.tidemark}` : 'complete up to here'}</dd></div>
-        <div><dt>Lag</dt><dd>{sync.completeSince === null ? '–' : <Since at={sync.completeSince} />}</dd><dd className="quiet">behind the source</dd></div>
-        <div><dt>Position</dt><dd>version {sync.version}</dd><dd className="quiet">{state === null ? 'no state' : `state #${state.digest8}, ${bytes(state.bytes)}`}</dd></div>
-        <div><dt>Next cycle</dt><dd><Next sync={sync} /></dd><dd className="quiet">{sync.next?.why ?? 'not scheduled here'}</dd></div>
-        <div><dt>Held by</dt><dd className="clip" title={sync.heldBy ?? ''}>{sync.heldBy ?? 'nobody'}</dd><dd className="quiet">{sync.isRunning ? `page ${sync.lastCycle?.pages ?? 0} of its cycle` : sync.lastCycle === null ? 'never ran' : plural(sync.lastCycle.pages, 'page') + ' in its last cycle'}</dd></div>
+        <div><dt>Lag</dt><dd>{sync.completeSince === null ? '–' : <Elapsed at={sync.completeSince} />}</dd><dd className="quiet">behind the source</dd></div>
+        <div><dt>Position</dt><dd>version {sync.version}</dd><dd className="quiet">{state === null ? 'no state' : `state #${state.digest8}, ${formatBytes(state.bytes)}`}</dd></div>
+        <div><dt>Next cycle</dt><dd><NextRun sync={sync} /></dd><dd className="quiet">{sync.next?.why ?? 'not scheduled here'}</dd></div>
+        <div><dt>Held by</dt><dd className="clip" title={sync.heldBy ?? ''}>{sync.heldBy ?? 'nobody'}</dd><dd className="quiet">{sync.isRunning ? `page ${sync.lastCycle?.pages ?? 0} of its cycle` : sync.lastCycle === null ? 'never ran' : pluralize(sync.lastCycle.pages, 'page') + ' in its last cycle'}</dd></div>
       </dl>
     </section>
   )

@@ -1,18 +1,18 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
-import type { Action } from '../../../src/contract/index.ts'
+import type { ChangeAction } from '../../../src/contract/index.ts'
 import type { EditPlanDocument, WebhookDocument } from '../../../src/server/console/documents.ts'
 import { patch, path, post } from '../api.ts'
-import { Command } from '../components/code.tsx'
+import { Command } from '../components/command.tsx'
 import { Dialog } from '../components/dialog.tsx'
-import { Said } from '../components/states.tsx'
-import { count } from '../format.ts'
+import { MessageText } from '../components/query-states.tsx'
+import { formatCount } from '../format.ts'
 import { useDatabases } from './databases.tsx'
 
-const ACTIONS: readonly Action[] = ['created', 'updated', 'deleted']
+const ACTIONS: readonly ChangeAction[] = ['created', 'updated', 'deleted']
 
 /** Any number of them; none stands for all. */
-function Choices<Option extends string>({ title, none, options, chosen, onChange }: { title: string; none: string; options: readonly Option[]; chosen: readonly Option[]; onChange: (chosen: readonly Option[]) => void }) {
+function CheckboxGroup<Option extends string>({ title, none, options, chosen, onChange }: { title: string; none: string; options: readonly Option[]; chosen: readonly Option[]; onChange: (chosen: readonly Option[]) => void }) {
   return (
     <fieldset className="choices">
       <legend>{title} <span className="quiet">{chosen.length === 0 ? none : `only ${chosen.length > 5 ? `these ${chosen.length}` : chosen.join(', ')}`}</span></legend>
@@ -25,11 +25,11 @@ function Choices<Option extends string>({ title, none, options, chosen, onChange
   )
 }
 
-export function NewWebhook({ onClose }: { onClose: () => void }) {
+export function NewWebhookDialog({ onClose }: { onClose: () => void }) {
   const client = useQueryClient()
   const [url, setUrl] = useState('')
   const [databases, setDatabases] = useState<readonly string[]>([])
-  const [actions, setActions] = useState<readonly Action[]>([])
+  const [actions, setActions] = useState<readonly ChangeAction[]>([])
   const [all, setAll] = useState(false)
   const known = useDatabases()
   const add = useMutation({
@@ -43,8 +43,8 @@ export function NewWebhook({ onClose }: { onClose: () => void }) {
         <label htmlFor="webhook-url">URL</label>
         <input id="webhook-url" type="url" required placeholder="https://…" value={url} onChange={(event) => setUrl(event.target.value)} aria-describedby="webhook-help" />
         <p id="webhook-help" className="quiet">A public address. <code>tidemark webhooks add --allow</code> also takes those inside your network.</p>
-        <Choices title="Databases" none="every database, also those that come later" options={known.data?.data.map(({ name }) => name) ?? []} chosen={databases} onChange={setDatabases} />
-        <Choices title="Actions" none="every action" options={ACTIONS} chosen={actions} onChange={setActions} />
+        <CheckboxGroup title="Databases" none="every database, also those that come later" options={known.data?.data.map(({ name }) => name) ?? []} chosen={databases} onChange={setDatabases} />
+        <CheckboxGroup title="Actions" none="every action" options={ACTIONS} chosen={actions} onChange={setActions} />
         <label className="choice"><input type="checkbox" checked={all} onChange={(event) => setAll(event.target.checked)} /> Begin with everything the log holds, not with what comes from now on</label>
         {add.error !== null && <p className="field-error" role="alert">{add.error.message}</p>}
       </form>
@@ -53,12 +53,12 @@ export function NewWebhook({ onClose }: { onClose: () => void }) {
 }
 
 /** What it means is told while it is being chosen, by the one who will do it. */
-export function EditWebhook({ webhook, onClose }: { webhook: WebhookDocument; onClose: () => void }) {
+export function EditWebhookDialog({ webhook, onClose }: { webhook: WebhookDocument; onClose: () => void }) {
   const client = useQueryClient()
   const [typed, setTyped] = useState('')
-  const url = useSettled(typed.trim())
+  const url = useDebounced(typed.trim())
   const [databases, setDatabases] = useState<readonly string[]>(webhook.databases ?? [])
-  const [actions, setActions] = useState<readonly Action[]>(webhook.actions ?? [])
+  const [actions, setActions] = useState<readonly ChangeAction[]>(webhook.actions ?? [])
   const known = useDatabases()
   const options = [...new Set([...(known.data?.data.map(({ name }) => name) ?? []), ...(webhook.databases ?? [])])].toSorted()
   const edit = { ...(url !== '' && { url }), databases: databases.length === 0 ? null : databases, actions: actions.length === 0 ? null : actions }
@@ -77,38 +77,38 @@ export function EditWebhook({ webhook, onClose }: { webhook: WebhookDocument; on
   return (
     <Dialog title="Edit webhook" onClose={onClose} actions={<button type="submit" form="edit-webhook" className="primary" disabled={!isReady}>Save it</button>}>
       <form id="edit-webhook" onSubmit={(event) => { event.preventDefault(); save.mutate() }}>
-        <Choices title="Databases" none="every database, also those that come later" options={options} chosen={databases} onChange={setDatabases} />
-        <Choices title="Actions" none="every action" options={ACTIONS} chosen={actions} onChange={setActions} />
+        <CheckboxGroup title="Databases" none="every database, also those that come later" options={options} chosen={databases} onChange={setDatabases} />
+        <CheckboxGroup title="Actions" none="every action" options={ACTIONS} chosen={actions} onChange={setActions} />
         <label htmlFor="edit-url">New URL</label>
         <input id="edit-url" type="url" placeholder={webhook.url} value={typed} onChange={(event) => setTyped(event.target.value)} aria-describedby="edit-url-help" />
         <p id="edit-url-help" className="quiet">Empty, it stays as it is. A public address; <code>tidemark webhooks edit --allow</code> also takes those inside your network.</p>
-        {plan !== undefined && <Plan plan={plan} />}
+        {plan !== undefined && <EditPlanView plan={plan} />}
         {trouble !== null && <p className="field-error" role="alert">{trouble.message}</p>}
       </form>
     </Dialog>
   )
 }
 
-const SETTLE_MS = 400
+const DEBOUNCE_MS = 400
 
 /** What was typed, once nobody types any more: half an address is no mistake yet. */
-function useSettled(text: string): string {
+function useDebounced(text: string): string {
   const [settled, setSettled] = useState(text)
   useEffect(() => {
-    const timer = setTimeout(() => setSettled(text), SETTLE_MS)
+    const timer = setTimeout(() => setSettled(text), DEBOUNCE_MS)
     return () => clearTimeout(timer)
   }, [text])
   return settled
 }
 
-function Plan({ plan: { changes, from, notes } }: { plan: EditPlanDocument }) {
-  if (changes.length === 0) return <p className="quiet" role="status">Nothing is changed yet. What you choose holds from sequence {count(from)} on.</p>
+function EditPlanView({ plan: { changes, from, notes } }: { plan: EditPlanDocument }) {
+  if (changes.length === 0) return <p className="quiet" role="status">Nothing is changed yet. What you choose holds from sequence {formatCount(from)} on.</p>
   return (
     <div role="status">
       <dl className="plan">
         {changes.map(({ what, from: was, to }) => <div key={what}><dt>{what}</dt><dd className="breakable">{was || 'nothing'} → <b>{to || 'nothing'}</b></dd></div>)}
       </dl>
-      <ul className="notes">{notes.map((note) => <li key={note}><Said text={note} /></li>)}</ul>
+      <ul className="notes">{notes.map((note) => <li key={note}><MessageText text={note} /></li>)}</ul>
     </div>
   )
 }

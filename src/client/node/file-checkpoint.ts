@@ -2,7 +2,7 @@ import { mkdir, open, readFile, rename } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { Checkpoint } from '../checkpoint.ts'
 import { ClientError } from '../client-error.ts'
-import type { Position } from '../position.ts'
+import type { ReaderPosition } from '../reader-position.ts'
 
 /** In a file, for one consumer: whole and on disk before it takes the place of the one before. */
 export function fileCheckpoint(file: string): Checkpoint {
@@ -14,7 +14,7 @@ export function fileCheckpoint(file: string): Checkpoint {
       })
       if (text === null) return null
       try {
-        return JSON.parse(text) as Position
+        return JSON.parse(text) as ReaderPosition
       } catch (cause) {
         throw new ClientError('CHECKPOINT_INVALID', `${file} is not a checkpoint.`, { cause })
       }

@@ -1,44 +1,44 @@
-import type { ChainReader } from '../../sources/evm/source.ts'
-import { COUNT, given, KNOWN, object, SECRET, TEXT, type Connector } from './connector.ts'
-import { when } from './when.ts'
+import type { ChainProviderFactory } from '../../sources/evm/source.ts'
+import { COUNT_SCHEMA, omitUndefined, SET_BY_CONNECTOR, objectSchema, SECRET_SCHEMA, TEXT_SCHEMA, type Connector } from './connector.ts'
+import { whenEquals } from './when-equals.ts'
 
-const BLOCKS = { type: 'integer', minimum: 0 } as const
+const BLOCKS_SCHEMA = { type: 'integer', minimum: 0 } as const
 
-const PROVIDER = {
-  ...object({
+const PROVIDER_SCHEMA = {
+  ...objectSchema({
     kind: { enum: ['rpc', 'alchemy', 'etherscan'] },
-    name: TEXT,
-    url: { ...TEXT, description: 'where the node answers; ${NAME} where the address itself holds its key' },
-    api_key: SECRET, base_url: TEXT, confirmations: BLOCKS, page_size: COUNT,
+    name: TEXT_SCHEMA,
+    url: { ...TEXT_SCHEMA, description: 'where the node answers; ${NAME} where the address itself holds its key' },
+    api_key: SECRET_SCHEMA, base_url: TEXT_SCHEMA, confirmations: BLOCKS_SCHEMA, page_size: COUNT_SCHEMA,
   }, ['kind', 'name']),
-  allOf: [when('kind', 'rpc', { required: ['url'] }), when('kind', 'alchemy', { required: ['url'] }), when('kind', 'etherscan', { required: ['api_key'] })],
+  allOf: [whenEquals('kind', 'rpc', { required: ['url'] }), whenEquals('kind', 'alchemy', { required: ['url'] }), whenEquals('kind', 'etherscan', { required: ['api_key'] })],
 }
 
 /** The transfers of an account on a chain, from whoever of the providers can tell them. */
 export const evm: Connector = {
-  isFollowed: true,
-  isListed: false,
-  config: object({ providers: { type: 'array', minItems: 1, items: PROVIDER }, preferred: TEXT, chain_id: COUNT, start_block: BLOCKS, confirmations: BLOCKS, depth: COUNT }, ['providers']),
+  followsChanges: true,
+  listsStreams: false,
+  config: objectSchema({ providers: { type: 'array', minItems: 1, items: PROVIDER_SCHEMA }, preferred: TEXT_SCHEMA, chain_id: COUNT_SCHEMA, start_block: BLOCKS_SCHEMA, confirmations: BLOCKS_SCHEMA, depth: COUNT_SCHEMA }, ['providers']),
   stream: {
     required: { required: ['options'] },
     properties: {
-      options: object({
+      options: objectSchema({
         address: { type: 'string', pattern: '^0x[0-9a-fA-F]{40}$', description: 'the account: 0x and forty digits, in quotes' },
         operations: { type: 'array', minItems: 1, uniqueItems: true, items: { enum: ['native', 'token'] } },
-        start_block: BLOCKS,
+        start_block: BLOCKS_SCHEMA,
       }, ['address']),
-      key: KNOWN, cursor: KNOWN, select: KNOWN,
+      key: SET_BY_CONNECTOR, cursor: SET_BY_CONNECTOR, select: SET_BY_CONNECTOR,
       safety_window: { not: {}, description: 'of this connector: `confirmations` leave the newest blocks alone, and `depth` of them are repaired when the chain is reorganised' },
     },
   },
   async open({ providers, preferred, chain_id: chainId, start_block: startBlock, confirmations, depth }) {
     const { evm: open, ...kinds } = await import('../../sources/evm/source.ts')
-    const readers = providers.map((provider: any) => readerOf(provider, kinds))
-    const shared = { providers: readers, ...given({ preferred, chainId, confirmations, depth }) }
+    const readers = providers.map((provider: any) => createReader(provider, kinds))
+    const shared = { providers: readers, ...omitUndefined({ preferred, chainId, confirmations, depth }) }
     return {
       stream({ options = {} }) {
         const { address, operations, start_block: from = startBlock } = options as any
-        return open({ ...shared, address, ...given({ operations, startBlock: from }) }).transfers
+        return open({ ...shared, address, ...omitUndefined({ operations, startBlock: from }) }).transfers
       },
     }
   },
@@ -46,13 +46,13 @@ export const evm: Connector = {
   discover: async () => [{ id: 'transfers', key: ['transactionHash', 'logIndex'], cursor: 'blockNumber', candidates: ['blockNumber', 'timestamp'] }],
 }
 
-function readerOf({ kind, name, url, api_key: apiKey, base_url: baseUrl, confirmations, page_size: pageSize }: any, kinds: Omit<typeof import('../../sources/evm/source.ts'), 'evm'>): ChainReader {
+function createReader({ kind, name, url, api_key: apiKey, base_url: baseUrl, confirmations, page_size: pageSize }: any, kinds: Omit<typeof import('../../sources/evm/source.ts'), 'evm'>): ChainProviderFactory {
   switch (kind) {
     case 'etherscan':
-      return kinds.etherscan({ name, apiKey, ...given({ baseUrl, confirmations, offset: pageSize }) })
+      return kinds.etherscan({ name, apiKey, ...omitUndefined({ baseUrl, confirmations, offset: pageSize }) })
     case 'alchemy':
-      return kinds.alchemy({ name, url, ...given({ confirmations, countMax: pageSize }) })
+      return kinds.alchemy({ name, url, ...omitUndefined({ confirmations, countMax: pageSize }) })
     default:
-      return kinds.rpc({ name, url, ...given({ confirmations, logBlocksMax: pageSize }) })
+      return kinds.rpc({ name, url, ...omitUndefined({ confirmations, logBlocksMax: pageSize }) })
   }
 }

@@ -1,13 +1,13 @@
-import { COUNT, given, inMode, KNOWN, object, SECRET, TEXT, type Connector } from './connector.ts'
+import { COUNT_SCHEMA, omitUndefined, applyMode, SET_BY_CONNECTOR, objectSchema, SECRET_SCHEMA, TEXT_SCHEMA, type Connector } from './connector.ts'
 
-const BROKERS = {
+const BROKERS_SCHEMA = {
   type: 'string',
   pattern: '^(?:\\$\\{[A-Za-z_][A-Za-z0-9_]*\\}|[^\\s,:@]+:\\d+(?:,\\s*[^\\s,:@]+:\\d+)*)$',
   description: 'host:port of some brokers, with commas between, or ${NAME} of a secret that holds them',
 } as const
 
-const SASL = {
-  ...object({ mechanism: { enum: ['plain', 'scram-sha-256', 'scram-sha-512', 'oauthbearer'] }, username: SECRET, password: SECRET, token: SECRET }, ['mechanism']),
+const SASL_SCHEMA = {
+  ...objectSchema({ mechanism: { enum: ['plain', 'scram-sha-256', 'scram-sha-512', 'oauthbearer'] }, username: SECRET_SCHEMA, password: SECRET_SCHEMA, token: SECRET_SCHEMA }, ['mechanism']),
   if: { properties: { mechanism: { const: 'oauthbearer' } } },
   // oxlint-disable-next-line unicorn/no-thenable
   then: { required: ['token'] },
@@ -16,33 +16,33 @@ const SASL = {
 
 /** Topics of Kafka: a message's key is the row's. */
 export const kafka: Connector = {
-  isFollowed: true,
-  config: object({ brokers: BROKERS, ssl: { ...object({ ca: SECRET, cert: SECRET, key: SECRET }), type: ['boolean', 'object'] }, sasl: SASL, client_id: TEXT }, ['brokers']),
+  followsChanges: true,
+  config: objectSchema({ brokers: BROKERS_SCHEMA, ssl: { ...objectSchema({ ca: SECRET_SCHEMA, cert: SECRET_SCHEMA, key: SECRET_SCHEMA }), type: ['boolean', 'object'] }, sasl: SASL_SCHEMA, client_id: TEXT_SCHEMA }, ['brokers']),
   stream: {
     properties: {
-      options: object({
-        topic: TEXT, include: { type: 'array', items: { enum: ['partition', 'offset', 'timestamp', 'headers'] }, uniqueItems: true },
-        tombstones_ms: COUNT, page_size: COUNT, page_bytes: COUNT,
+      options: objectSchema({
+        topic: TEXT_SCHEMA, include: { type: 'array', items: { enum: ['partition', 'offset', 'timestamp', 'headers'] }, uniqueItems: true },
+        tombstones_ms: COUNT_SCHEMA, page_size: COUNT_SCHEMA, page_bytes: COUNT_SCHEMA,
       }),
-      key: KNOWN, cursor: KNOWN, select: KNOWN, safety_window: { not: {}, description: 'of a connector that follows a cursor: a log keeps its order, and goes on where it stood' },
+      key: SET_BY_CONNECTOR, cursor: SET_BY_CONNECTOR, select: SET_BY_CONNECTOR, safety_window: { not: {}, description: 'of a connector that follows a cursor: a log keeps its order, and goes on where it stood' },
     },
   },
   async open(config) {
     const { kafka: open } = await import('../../sources/kafka/source.ts')
-    const source = open(optionsOf(config))
+    const source = open(toKafkaOptions(config))
     return {
       stream(stream) {
         const { topic = stream.id, include, tombstones_ms: tombstonesMs, page_size: pageSize, page_bytes: pageBytes } = (stream.options ?? {}) as any
-        return inMode(source.topic(topic, given({ include, tombstonesMs, pageSize, pageBytes })), stream)
+        return applyMode(source.topic(topic, omitUndefined({ include, tombstonesMs, pageSize, pageBytes })), stream)
       },
     }
   },
   async discover(config, _folder, context) {
-    const { topicsOf } = await import('../../sources/kafka/source.ts')
-    return (await topicsOf(optionsOf(config), context)).map((id) => ({ id, key: ['key'], candidates: [] }))
+    const { listTopics: topicsOf } = await import('../../sources/kafka/source.ts')
+    return (await topicsOf(toKafkaOptions(config), context)).map((id) => ({ id, key: ['key'], candidates: [] }))
   },
 }
 
-function optionsOf({ brokers, ssl, sasl, client_id: clientId }: any): any {
-  return { brokers, ...given({ ssl, sasl, clientId }) }
+function toKafkaOptions({ brokers, ssl, sasl, client_id: clientId }: any): any {
+  return { brokers, ...omitUndefined({ ssl, sasl, clientId }) }
 }

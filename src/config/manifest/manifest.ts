@@ -4,24 +4,24 @@ import { readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { isMap, isScalar, LineCounter, parseDocument, type Document, type Node } from 'yaml'
 import { isSyncError, SyncError, type DeleteMode, type SchemaMode } from '../../contract/index.ts'
-import { noteLookup } from '../../redaction/known-secrets.ts'
-import { didYouMean } from '../closest.ts'
-import { shown } from '../names.ts'
+import { registerNamedSecret } from '../../redaction/known-secrets.ts'
+import { didYouMean } from '../did-you-mean.ts'
+import { describeValue } from '../names.ts'
 import type { ScheduleInput } from '../schedule.ts'
-import type { JsonSchema } from '../schema.ts'
+import type { JsonSchema } from '../../worker/schema.ts'
 import { withEnvFile, type Environment } from '../settings.ts'
-import { Worker } from '../worker.ts'
-import type { OpenedStream } from './connector.ts'
+import { Worker } from '../../worker/worker.ts'
+import type { ConnectorStream } from './connector.ts'
 import { CONNECTORS, type ConnectorName } from './connectors.ts'
 import { MANIFEST_SCHEMA } from './schema.ts'
-import { selectStreams, type Selection } from './select.ts'
+import { selectStreams, type StreamSelection } from './select-streams.ts'
 
 /** `tidemark.yaml`, checked. */
 export interface ManifestFile {
   readonly name?: string
   readonly connector: ConnectorName
   readonly config: Readonly<Record<string, unknown>>
-  readonly select?: Selection
+  readonly select?: StreamSelection
   readonly streams: readonly ManifestStream[]
 }
 
@@ -44,8 +44,8 @@ export interface ManifestStream {
 }
 
 /** The worker that a manifest describes: a database and a sync, or a pair of them, for every selected stream. */
-export async function workerOf(path: string, shownFile: string, environment: Environment = process.env): Promise<Worker> {
-  const text = new ManifestText(path, shownFile)
+export async function buildWorker(path: string, shownFile: string, environment: Environment = process.env): Promise<Worker> {
+  const text = new ManifestDocument(path, shownFile)
   const { name, connector, config, select, streams } = text.check(environment)
   if (streams.length === 0) throw text.error(['streams'], '`streams` is missing; `tidemark discover` lists what there is')
   const opened = await CONNECTORS[connector].open(config, dirname(path))
@@ -55,7 +55,7 @@ export async function workerOf(path: string, shownFile: string, environment: Env
   for (const [index, stream] of streams.entries()) {
     if (!selected.has(stream.id)) continue
     try {
-      declare(worker, stream, opened.stream(stream))
+      declareStream(worker, stream, opened.stream(stream))
     } catch (error) {
       if (!isSyncError(error)) throw error
       throw text.error(['streams', index], `${stream.id}: ${error.message}`, error.code)
@@ -66,10 +66,10 @@ export async function workerOf(path: string, shownFile: string, environment: Env
 
 /** The manifest with its secrets as names, ready for its connector. */
 export function readManifest(path: string, shownFile: string, environment: Environment = process.env): ManifestFile {
-  return new ManifestText(path, shownFile).check(environment)
+  return new ManifestDocument(path, shownFile).check(environment)
 }
 
-function declare(worker: Worker, { id, schema, schema_changes: schemaChanges, history, deletes, schedule, backfill_schedule: backfillSchedule, mode, safety_window: safetyWindow }: ManifestStream, source: OpenedStream): void {
+function declareStream(worker: Worker, { id, schema, schema_changes: schemaChanges, history, deletes, schedule, backfill_schedule: backfillSchedule, mode, safety_window: safetyWindow }: ManifestStream, source: ConnectorStream): void {
   // Read whole each time, it would do none of this, and nobody would notice.
   const isWhole = 'execute' in source && source.mode === 'replace'
   if (isWhole && mode === 'incremental') throw new SyncError('SYNC_INVALID', 'it cannot be incremental, for nothing says how its changes are followed; name its `cursor`')
@@ -83,17 +83,17 @@ function declare(worker: Worker, { id, schema, schema_changes: schemaChanges, hi
   else worker.track(id, { ...shared, source, ...(backfillSchedule !== undefined && { backfillSchedule }) })
 }
 
-type Path = readonly (string | number)[]
+type ManifestPath = readonly (string | number)[]
 
-const validate = new Ajv({ strict: false, verbose: true, allowUnionTypes: true, allErrors: true }).compile<ManifestFile>(MANIFEST_SCHEMA)
+const validateManifest = new Ajv({ strict: false, verbose: true, allowUnionTypes: true, allErrors: true }).compile<ManifestFile>(MANIFEST_SCHEMA)
 
 /** A member that does not exist before one that is missing: the first is usually the second, misspelt. */
-function mostTelling(errors: readonly ErrorObject[]): ErrorObject {
+function pickClearestError(errors: readonly ErrorObject[]): ErrorObject {
   return errors.find(({ keyword }) => keyword === 'additionalProperties') ?? errors.find(({ keyword }) => keyword !== 'if' && keyword !== 'anyOf') ?? errors[0]!
 }
 
 /** The text of a manifest, which knows where everything in it stands. */
-class ManifestText {
+class ManifestDocument {
   readonly #file: string
   readonly #folder: string
   readonly #lines = new LineCounter()
@@ -107,26 +107,26 @@ class ManifestText {
 
   check(environment: Environment): ManifestFile {
     const [broken] = this.#document.errors
-    if (broken !== undefined) throw this.#at(broken.pos[0], broken.message, 'MANIFEST_INVALID')
+    if (broken !== undefined) throw this.#errorAt(broken.pos[0], broken.message, 'MANIFEST_INVALID')
     const value: unknown = this.#document.toJS()
-    if (!validate(value)) throw this.#refused(mostTelling(validate.errors!))
+    if (!validateManifest(value)) throw this.#toManifestError(pickClearestError(validateManifest.errors!))
     const { streams = [] } = value as Partial<ManifestFile>
     const twice = streams.findIndex(({ id }, index) => streams.findIndex((stream) => stream.id === id) !== index)
-    if (twice !== -1) throw this.error(['streams', twice, 'id'], `there are two streams ${shown(streams[twice]!.id)}`, 'NAME_TAKEN')
+    if (twice !== -1) throw this.error(['streams', twice, 'id'], `there are two streams ${describeValue(streams[twice]!.id)}`, 'NAME_TAKEN')
     const full = withEnvFile(environment, this.#folder)
-    return { ...value, streams, config: this.#resolved(value.config, ['config'], CONNECTORS[value.connector].config, full) as ManifestFile['config'] }
+    return { ...value, streams, config: this.#resolveSecrets(value.config, ['config'], CONNECTORS[value.connector].config, full) as ManifestFile['config'] }
   }
 
   /** Says where: line and column of the value, or of the nearest thing around it. */
-  error(path: Path, what: string, code: SyncError['code'] = 'MANIFEST_INVALID'): SyncError {
+  error(path: ManifestPath, what: string, code: SyncError['code'] = 'MANIFEST_INVALID'): SyncError {
     for (let length = path.length; length > 0; length--) {
       const node = this.#document.getIn(path.slice(0, length), true) as Node | undefined
-      if (node?.range) return this.#at(node.range[0], what, code)
+      if (node?.range) return this.#errorAt(node.range[0], what, code)
     }
-    return this.#at(0, what, code)
+    return this.#errorAt(0, what, code)
   }
 
-  #refused({ instancePath, keyword, message, params, parentSchema }: ErrorObject): SyncError {
+  #toManifestError({ instancePath, keyword, message, params, parentSchema }: ErrorObject): SyncError {
     const path = instancePath.split('/').slice(1).map((part) => (/^\d+$/.test(part) ? Number(part) : part.replaceAll('~1', '/').replaceAll('~0', '~')))
     const where = path.length === 0 ? '' : `${path.join('.')}: `
     if (keyword === 'additionalProperties') {
@@ -134,8 +134,8 @@ class ManifestText {
       const known = Object.keys((parentSchema as { properties: object }).properties)
       const map = path.length === 0 ? this.#document.contents : this.#document.getIn(path, true)
       const key = isMap(map) ? map.items.find((pair) => isScalar(pair.key) && pair.key.value === name)?.key : undefined
-      const what = `${where}there is no ${shown(name)}.${didYouMean(name, known) || ` There are ${known.join(', ')}.`}`
-      return isScalar(key) && key.range ? this.#at(key.range[0], what, 'MANIFEST_INVALID') : this.error(path, what)
+      const what = `${where}there is no ${describeValue(name)}.${didYouMean(name, known) || ` There are ${known.join(', ')}.`}`
+      return isScalar(key) && key.range ? this.#errorAt(key.range[0], what, 'MANIFEST_INVALID') : this.error(path, what)
     }
     // The value is not shown: it may be the secret that should not stand here.
     const said = keyword === 'required' ? `\`${String(params['missingProperty'])}\` is missing`
@@ -147,7 +147,7 @@ class ManifestText {
   }
 
   /** A value that is a secret and nothing else stays a name, looked up when it is needed; in other values it is filled in now. */
-  #resolved(value: unknown, path: Path, schema: JsonSchema, environment: Environment): unknown {
+  #resolveSecrets(value: unknown, path: ManifestPath, schema: JsonSchema, environment: Environment): unknown {
     if (typeof value === 'string') {
       const isSecret = typeof schema['pattern'] === 'string'
       const name = /^\$\{(\w+)\}$/.exec(value)?.[1]
@@ -155,17 +155,17 @@ class ManifestText {
       return value.replaceAll(/\$\{(\w+)\}/g, (_, variable: string) => {
         const found = environment[variable]
         if (found === undefined || found === '') throw this.error(path, `${variable} is not set`, 'SECRET_MISSING')
-        noteLookup(variable, found)
+        registerNamedSecret(variable, found)
         return found
       })
     }
     if (typeof value !== 'object' || value === null || schema['x-secrets'] === 'late') return value
-    if (Array.isArray(value)) return value.map((item, index) => this.#resolved(item, [...path, index], (schema['items'] ?? {}) as JsonSchema, environment))
+    if (Array.isArray(value)) return value.map((item, index) => this.#resolveSecrets(item, [...path, index], (schema['items'] ?? {}) as JsonSchema, environment))
     const properties = (schema['properties'] ?? {}) as Record<string, JsonSchema>
-    return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, this.#resolved(member, [...path, name], properties[name] ?? {}, environment)]))
+    return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, this.#resolveSecrets(member, [...path, name], properties[name] ?? {}, environment)]))
   }
 
-  #at(offset: number, what: string, code: SyncError['code']): SyncError {
+  #errorAt(offset: number, what: string, code: SyncError['code']): SyncError {
     const { line, col } = this.#lines.linePos(offset)
     return new SyncError(code, `${this.#file}:${line}:${col}: ${what}${/[.?]$/.test(what) ? '' : '.'}`)
   }

@@ -1,19 +1,19 @@
 import { CONNECTORS } from './connectors.ts'
-import { when } from './when.ts'
+import { whenEquals } from './when-equals.ts'
 
-const NAME = { type: 'string', pattern: '^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$' } as const
-const GLOBS = { type: 'array', items: { type: 'string', minLength: 1 } } as const
+const NAME_SCHEMA = { type: 'string', pattern: '^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$' } as const
+const GLOBS_SCHEMA = { type: 'array', items: { type: 'string', minLength: 1 } } as const
 
-const SCHEDULE = {
+const SCHEDULE_SCHEMA = {
   anyOf: [{ type: 'string' }, { type: 'object', required: ['cron'], additionalProperties: false, properties: { cron: { type: 'string' }, zone: { type: 'string' } } }],
 } as const
 
-const STREAM = {
+const STREAM_SCHEMA = {
   type: 'object',
   required: ['id'],
   additionalProperties: false,
   properties: {
-    id: { ...NAME, description: 'The name of the stream, <namespace>.<entity>: letters, digits, "_", "-" and ".". It stays when the table behind it is renamed, for its state is kept under it.' },
+    id: { ...NAME_SCHEMA, description: 'The name of the stream, <namespace>.<entity>: letters, digits, "_", "-" and ".". It stays when the table behind it is renamed, for its state is kept under it.' },
     key: { type: 'array', items: { type: 'string', minLength: 1 }, minItems: 1, uniqueItems: true, description: 'The fields that tell records apart. What the source declares unless given.' },
     cursor: { type: 'string', minLength: 1, description: 'The field that every change raises. Without one, all of the stream is read each time.' },
     schema_strategy: { enum: ['discovery', 'declared'], description: 'discovery: columns follow what lands. declared: records have to fit `schema`, and are put aside when they do not.' },
@@ -36,12 +36,12 @@ const STREAM = {
     state_handling: { const: 'platform_registry', description: 'Where the position is kept: in the registry of the store, and nowhere else. A manifest never holds one.' },
     safety_window: { type: 'string', pattern: '^P(?:\\d+D)?(?:T(?:\\d+H)?(?:\\d+M)?(?:\\d+(?:\\.\\d+)?S)?)?(?<![PT])$', description: 'How much every cycle reads again, as an ISO 8601 duration such as PT5M.' },
     mode: { enum: ['incremental', 'full_refresh'], description: 'incremental where there is a cursor, unless given.' },
-    schedule: { ...SCHEDULE, description: 'manual, continuous, an interval from 1m to 7d, or { cron, zone }.' },
-    backfill_schedule: { ...SCHEDULE, description: 'Of a stream that is followed: when all of it is read, to find what is gone where the source does not tell. By hand unless given.' },
+    schedule: { ...SCHEDULE_SCHEMA, description: 'manual, continuous, an interval from 1m to 7d, or { cron, zone }.' },
+    backfill_schedule: { ...SCHEDULE_SCHEMA, description: 'Of a stream that is followed: when all of it is read, to find what is gone where the source does not tell. By hand unless given.' },
     select: { type: 'array', items: { type: 'string', minLength: 1 }, minItems: 1, uniqueItems: true, description: 'The fields to read; all unless given.' },
     options: { type: 'object', description: 'What only streams of this connector have.' },
   },
-  allOf: [when('schema_strategy', 'declared', { required: ['schema'], properties: { schema: { type: 'object' } } })],
+  allOf: [whenEquals('schema_strategy', 'declared', { required: ['schema'], properties: { schema: { type: 'object' } } })],
 } as const
 
 /** Validates manifests, and is published as docs/reference/manifest.schema.json for editors. */
@@ -53,21 +53,21 @@ export const MANIFEST_SCHEMA = {
   additionalProperties: false,
   properties: {
     manifest_version: { const: 1 },
-    name: { ...NAME, description: 'What the registry calls the connector; the name of the file unless given.' },
+    name: { ...NAME_SCHEMA, description: 'What the registry calls the connector; the name of the file unless given.' },
     connector: { enum: Object.keys(CONNECTORS) },
     config: { type: 'object' },
     select: {
       type: 'object',
       additionalProperties: false,
       properties: {
-        include: { ...GLOBS, description: 'Streams to run: *, ? and {a,b} stand for what they usually do. All unless given.' },
-        exclude: { ...GLOBS, description: 'Streams to leave out, whatever `include` says.' },
+        include: { ...GLOBS_SCHEMA, description: 'Streams to run: *, ? and {a,b} stand for what they usually do. All unless given.' },
+        exclude: { ...GLOBS_SCHEMA, description: 'Streams to leave out, whatever `include` says.' },
         limit: { type: 'integer', minimum: 1, description: 'At most so many streams.' },
       },
     },
-    streams: { type: 'array', items: STREAM, description: 'Needed to run; `tidemark discover` lists what there is.' },
+    streams: { type: 'array', items: STREAM_SCHEMA, description: 'Needed to run; `tidemark discover` lists what there is.' },
   },
   allOf: Object.entries(CONNECTORS).map(([name, { config, stream }]) => (
-    when('connector', name, { properties: { config, streams: { items: { ...stream.required, properties: stream.properties } } } })
+    whenEquals('connector', name, { properties: { config, streams: { items: { ...stream.required, properties: stream.properties } } } })
   )),
 } as const

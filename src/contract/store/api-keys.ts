@@ -9,5 +9,5 @@ export interface ApiKeyStore {
   /** Belongs to this tenant, whatever it says. Audited; `by` defaults to `program`. */
   addApiKey(key: Omit<ApiKey, 'tenant'>, by?: string): Promise<void>
   /** Audited. False when this tenant has no such key, or it ends earlier. */
-  endApiKey(id: string, endsAt: number, by: { actor: string; at: number; reason?: string }): Promise<boolean>
+  revokeApiKey(id: string, endsAt: number, by: { actor: string; at: number; reason?: string }): Promise<boolean>
 }

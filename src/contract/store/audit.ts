@@ -4,8 +4,8 @@ import type { StateText, SyncRef } from '../checkpoint.ts'
 export interface AuditLog {
   /** Newest first. */
   audit(ref: SyncRef, options?: { limit?: number }): Promise<AuditEntry[]>
-  /** The whole trail of the tenant, with the hashes that chain it; see registry/trail.ts. Oldest first, and newest first below `before`. */
-  trail(query: TrailQuery): Promise<Trail>
+  /** The whole trail of the tenant, with the hashes that chain it; see registry/verify-audit-chain.ts. Oldest first, and newest first below `before`. */
+  auditChain(query: AuditChainQuery): Promise<AuditChain>
 }
 
 export interface AuditEntry {
@@ -21,7 +21,7 @@ export interface AuditEntry {
 }
 
 /** An entry as it was chained: every field is in the hash. Those of the tenant as a whole name no sync. */
-export interface TrailEntry extends AuditEntry {
+export interface AuditChainEntry extends AuditEntry {
   readonly id: number
   readonly worker: string | null
   readonly sync: string | null
@@ -30,10 +30,10 @@ export interface TrailEntry extends AuditEntry {
   readonly hash: string
 }
 
-export type TrailQuery = { readonly after: number; readonly limit: number } | { readonly before: number; readonly limit: number }
+export type AuditChainQuery = { readonly after: number; readonly limit: number } | { readonly before: number; readonly limit: number }
 
-export interface Trail {
-  readonly entries: readonly TrailEntry[]
+export interface AuditChain {
+  readonly entries: readonly AuditChainEntry[]
   /** The hash of the newest entry, kept apart from it: an entry taken from the end is missed. '' before the first. */
   readonly head: string
   readonly count: number

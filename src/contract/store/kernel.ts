@@ -1,5 +1,5 @@
-import type { Compacted, CompactRequest, FeedPage, FeedQuery } from '../feed.ts'
-import type { Store, Erased, Occupied, Commit, CommitOutcome, StandingsQuery, Standings, Ear, Listening, ChangesQuery, LogEntry, Row, DatabaseInfo } from '../store.ts'
+import type { CompactResult, CompactRequest, FeedPage, FeedQuery } from '../feed.ts'
+import type { Store, EraseResult, TenantBusy, Commit, CommitOutcome, SyncStatusQuery, SyncStatusList, Listener, Subscription, ChangesQuery, LogEntry, Row, DatabaseInfo } from '../store.ts'
 
 /**
  * Commits and the copy itself: tuned by hand for every database. All other roles are written once, over the SQL port in
@@ -13,19 +13,19 @@ export interface Kernel {
    * The store can keep deleted rows in their tables, with `_deleted_at`: it follows Commit.deletes. A sync whose databases ask for
    * that does not run on a store without it. Nothing but the tables themselves shows such rows.
    */
-  readonly keepsDeleted?: true
+  readonly supportsSoftDeletes?: true
   /** The same database, for another tenant. Shares connections; close only the store that was opened. */
   forTenant(tenant: string): Store
   close(): Promise<void>
   /** The one door: rows, log, sweep and checkpoint move together or not at all. */
   commit(commit: Commit): Promise<CommitOutcome>
   /** Where all of them stand, or those that moved since; one question for any number of syncs. */
-  standings(query: StandingsQuery): Promise<Standings>
+  listSyncStatus(query: SyncStatusQuery): Promise<SyncStatusList>
   /**
    * Tells at once, across processes, of what somebody idle may be waiting for: a signal, or a lease given back. A help and
    * no promise: whoever listens also asks now and then, and a store that has no way to tell is never live.
    */
-  listen(ear: Ear): Listening
+  subscribe(ear: Listener): Subscription
   /** Log entries with a sequence above `after`, ascending. */
   changes(query: ChangesQuery): Promise<LogEntry[]>
   /** Live rows in key order (by UTF-8 bytes), above `after`. */
@@ -42,12 +42,12 @@ export interface Kernel {
    * of what is left came with. What a cycle under way may still count stays, and so do the newest cycles of every sync, the
    * last complete one, and the one its checkpoint comes from.
    */
-  compact(request: CompactRequest): Promise<Compacted>
+  compact(request: CompactRequest): Promise<CompactResult>
   /**
    * Erases everything of this tenant for good, with the keys of its states: what a copy elsewhere still holds of them opens
    * no more. Its name and its sequence stay, so that nobody takes what comes later for what was, and a new trail begins
    * with the record of the erasure. Refused while a lease runs. What ran out before is worth nothing for ever: epochs go on
    * from where they were. The tenant is back with the first signal, key or run that somebody asks for.
    */
-  erase(by: { actor: string; at: number }): Promise<Erased | Occupied>
+  eraseTenant(by: { actor: string; at: number }): Promise<EraseResult | TenantBusy>
 }

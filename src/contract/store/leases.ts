@@ -1,5 +1,5 @@
 import type { Checkpoint, Lease, SyncRef } from '../checkpoint.ts'
-import type { Acquired, AcquireRequest, BeginRequest, Begun, CycleReport, Held } from '../store.ts'
+import type { LeaseAcquired, AcquireRequest, BeginRequest, BeginResult, CycleReport, LeaseHeld } from '../store.ts'
 
 /** Leases, cycles and checkpoints. */
 export interface LeaseStore {
@@ -7,7 +7,7 @@ export interface LeaseStore {
    * Takes the sync if nobody holds it, or its holder's time is over. The epoch grows with every acquire. Throws
    * STATE_ROLLED_BACK as `read` does, and so does `begin`.
    */
-  acquire(ref: SyncRef, request: AcquireRequest): Promise<Acquired | Held>
+  acquire(ref: SyncRef, request: AcquireRequest): Promise<LeaseAcquired | LeaseHeld>
   /** False when the lease is no longer ours. */
   renew(lease: Lease, request: { ttlMs: number; at: number }): Promise<boolean>
   /**
@@ -16,10 +16,10 @@ export interface LeaseStore {
    */
   release(lease: Lease, report?: CycleReport): Promise<void>
   /** Starts a cycle, or takes up the unfinished one. Legal only with a valid lease; null when it is not. */
-  begin(lease: Lease, request: BeginRequest): Promise<Begun | null>
+  beginCycle(lease: Lease, request: BeginRequest): Promise<BeginResult | null>
   /**
    * Of a sync that never ran: version 0 and nothing else. Throws STATE_ROLLED_BACK when the row contradicts the audit log or
    * the record of cycles; with `forRepair` it is then shown at the version of the audit log, and without a state.
    */
-  read(ref: SyncRef, options?: { forRepair?: boolean }): Promise<Checkpoint>
+  readCheckpoint(ref: SyncRef, options?: { forRepair?: boolean }): Promise<Checkpoint>
 }

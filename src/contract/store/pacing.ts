@@ -4,13 +4,13 @@ export interface PacingStore {
    * Gives the next slots of a pacer to the caller alone, evenly spaced after the last one given to anybody, and none in the
    * past. What is never used is lost.
    */
-  takeSlots(request: SlotRequest): Promise<Slots>
+  takeSlots(request: SlotRequest): Promise<SlotGrant>
   /** Where each pacer of a worker stands: pacer → ms of the last slot given. */
-  pacers(worker: string): Promise<Record<string, number>>
+  lastSlotTimes(worker: string): Promise<Record<string, number>>
   /** Keeps a pause that a source has announced. Of two pauses of the same account the one that ends later stays. */
-  notePause(request: PauseRequest): Promise<void>
+  recordPause(request: PauseRequest): Promise<void>
   /** The pauses of a worker's accounts that are not over. */
-  pauses(query: { worker: string; at: number }): Promise<Pauses>
+  pauses(query: { worker: string; at: number }): Promise<PauseList>
 }
 
 export interface SlotRequest {
@@ -22,9 +22,9 @@ export interface SlotRequest {
 }
 
 /** By the clock that says `now`: the store's own, or else the `at` of the request. */
-export interface Slots {
+export interface SlotGrant {
   readonly now: number
-  readonly first: number
+  readonly firstSlotAt: number
 }
 
 /** A source asked not to be asked for a while. */
@@ -46,7 +46,7 @@ export interface Pause {
 }
 
 /** By the clock that says `now`: the store's own, or else the `at` of the query. */
-export interface Pauses {
+export interface PauseList {
   readonly now: number
   readonly pauses: readonly Pause[]
 }

@@ -2,11 +2,11 @@ import type { SyncRef } from '../checkpoint.ts'
 import type { ErrorCode } from '../errors.ts'
 
 /** Records that could not be committed. */
-export interface Quarantine {
-  quarantined(query?: { ref?: SyncRef; limit?: number }): Promise<QuarantineEntry[]>
+export interface QuarantineStore {
+  quarantineEntries(query?: { ref?: SyncRef; limit?: number }): Promise<QuarantineEntry[]>
 }
 
-export interface Quarantined {
+export interface QuarantinedRecord {
   readonly database: string
   /** Null when there is no usable one. */
   readonly key: string | null
@@ -16,7 +16,7 @@ export interface Quarantined {
   readonly text: string
 }
 
-export interface QuarantineEntry extends Quarantined {
+export interface QuarantineEntry extends QuarantinedRecord {
   readonly id: number
   readonly worker: string
   readonly sync: string

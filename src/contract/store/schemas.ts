@@ -1,4 +1,4 @@
-import type { SchemaChangeRequest, SchemaDrift, SchemaInfo, SchemaStep } from '../schema.ts'
+import type { SchemaChangeRequest, SchemaDrift, SchemaInfo, SchemaStepResult } from '../schema.ts'
 
 /** The columns of the tables, and how they are changed. */
 export interface SchemaStore {
@@ -15,5 +15,5 @@ export interface SchemaStore {
    * Takes the change that is under way one bounded step further; null when there is none. Records land, and are read, as
    * before between any two steps, and a process that dies between them loses nothing.
    */
-  advanceSchemaChange(database: string, step: { at: number; rowsMax: number }): Promise<SchemaStep | null>
+  advanceSchemaChange(database: string, step: { at: number; rowsMax: number }): Promise<SchemaStepResult | null>
 }

@@ -6,12 +6,12 @@ export interface SyncDirectory {
   /** Every sync this tenant has ever run, by worker and name. */
   syncs(): Promise<SyncRef[]>
   /** Pausing and asking for a run; neither touches state. */
-  signal(ref: SyncRef, signal: Signal): Promise<void>
+  signalSync(ref: SyncRef, signal: SyncSignal): Promise<void>
   /** Newest first; without a ref, of every sync. */
   cycles(ref: SyncRef | null, options?: { limit?: number }): Promise<CycleRecord[]>
 }
 
-export type Signal =
+export type SyncSignal =
   | { readonly kind: 'pause'; readonly actor: string; readonly at: number }
   | { readonly kind: 'resume'; readonly actor: string; readonly at: number }
   | { readonly kind: 'trigger'; readonly actor: string; readonly at: number }

@@ -7,27 +7,27 @@ import { SyncError } from '../../contract/index.ts'
  * Below those that systems give to whoever asks for any port, and to every connection that goes out: of those, a busy machine
  * takes some in the second that a server needs to come up, and while it is down between two starts.
  */
-const RANGE = [10_000, 32_768] as const
+const PORT_RANGE = [10_000, 32_768] as const
 const TRIES_MAX = 100
 
 /**
  * The wanted ports of this machine, and any free one for each that is not named (absent or 0). All are tried at once, so
  * that no two are the same; somebody else may still be quicker between this and their use.
  */
-export async function freePorts(wanted: ReadonlyArray<number | undefined>): Promise<number[]> {
+export async function findFreePorts(wanted: ReadonlyArray<number | undefined>): Promise<number[]> {
   const servers: Server[] = []
   try {
-    for (const port of wanted) servers.push(port === undefined || port === 0 ? await listenAnywhere() : await listen(port))
+    for (const port of wanted) servers.push(port === undefined || port === 0 ? await listenOnRandomPort() : await listen(port))
     return servers.map((server) => (server.address() as { port: number }).port)
   } finally {
     await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))))
   }
 }
 
-async function listenAnywhere(): Promise<Server> {
+async function listenOnRandomPort(): Promise<Server> {
   for (let tries = 1; ; tries++) {
     try {
-      return await listen(randomInt(...RANGE))
+      return await listen(randomInt(...PORT_RANGE))
     } catch (error) {
       if (tries === TRIES_MAX) throw error
     }

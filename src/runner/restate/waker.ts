@@ -1,10 +1,10 @@
 import type { Ports } from '../../contract/index.ts'
-import { classify } from '../../engine/classify.ts'
-import { Agenda } from '../agenda.ts'
-import { markOf } from '../due.ts'
+import { classifyError } from '../../engine/classify-error.ts'
+import { DueQueue } from '../due-queue.ts'
+import { fingerprintCheckpoint } from '../due.ts'
 import type { Job } from '../job.ts'
 import type { StoreClock } from '../store-clock.ts'
-import { backoffMs, Watch, type Trouble } from '../watch.ts'
+import { backoffMs, SyncWatcher, type StoreFailure } from '../sync-watcher.ts'
 
 export interface WakerOptions {
   readonly clock: StoreClock
@@ -14,7 +14,7 @@ export interface WakerOptions {
   readonly isDead: (holder: string) => boolean
   /** Tells the object of the job that it is due at that time. */
   readonly wake: (job: Job, at: number) => Promise<void>
-  readonly onTrouble: (trouble: Trouble) => void
+  readonly onStoreFailure: (trouble: StoreFailure) => void
 }
 
 /**
@@ -24,87 +24,87 @@ export interface WakerOptions {
  */
 export class Waker {
   readonly #options: WakerOptions
-  readonly #watch: Watch
-  readonly #agenda = new Agenda<Job>()
-  readonly #known = new Map<Job, Known>()
-  readonly #turns = new Map<string, number>()
+  readonly #watcher: SyncWatcher
+  readonly #queue = new DueQueue<Job>()
+  readonly #known = new Map<Job, KnownDue>()
+  readonly #lastServed = new Map<string, number>()
   #isStopping = false
   #sending = 0
   #turn = 0
-  #nap: AbortController | null = null
+  #sleepAbort: AbortController | null = null
   #loop: Promise<unknown> = Promise.resolve()
 
   constructor(jobs: readonly Job[], options: WakerOptions) {
-    const { clock, ports, pollMs, pauseMs, onTrouble } = options
+    const { clock, ports, pollMs, pauseMs, onStoreFailure: onTrouble } = options
     this.#options = options
-    this.#watch = new Watch(jobs, { clock, ports, pollMs, pauseMs, looksMax: LOOKS_MAX, isBusy: () => false, onSeen: (job) => this.#see(job), onTrouble, onNews: () => this.#rouse() })
+    this.#watcher = new SyncWatcher(jobs, { clock, ports, pollMs, pauseMs, pollBatchMax: POLL_BATCH_MAX, isBusy: () => false, onUpdate: (job) => this.#update(job), onStoreFailure: onTrouble, onWake: () => this.#interruptSleep() })
   }
 
   add(jobs: readonly Job[]): void {
-    this.#watch.add(jobs)
+    this.#watcher.add(jobs)
   }
 
   /** Resolves when it has looked around once. */
   async start(): Promise<void> {
-    const first = this.#watch.lookAround()
-    this.#watch.listen()
-    this.#loop = first.then(() => this.#keepWaking())
+    const first = this.#watcher.poll()
+    this.#watcher.subscribe()
+    this.#loop = first.then(() => this.#runLoop())
     await first
   }
 
   async stop(): Promise<void> {
     this.#isStopping = true
-    this.#rouse()
+    this.#interruptSleep()
     await this.#loop
-    await this.#watch.close()
+    await this.#watcher.close()
   }
 
-  async #keepWaking(): Promise<void> {
+  async #runLoop(): Promise<void> {
     while (!this.#isStopping) {
       this.#wakeDue()
-      await this.#rest()
-      if (!this.#isStopping && this.#watch.restMs() === 0) await this.#watch.lookAround()
+      await this.#waitForWork()
+      if (!this.#isStopping && this.#watcher.nextPollMs() === 0) await this.#watcher.poll()
     }
   }
 
   #wakeDue(): void {
     while (this.#sending < SENDS_AT_ONCE) {
       // Tenants by turns: a small one must not be told after all that a large one has.
-      const job = this.#agenda.next(this.#options.clock.now(), { running: () => 0, lastTurn: (tenant) => this.#turns.get(tenant) ?? 0 })
+      const job = this.#queue.takeNext(this.#options.clock.now(), { runningCycles: () => 0, lastServed: (tenant) => this.#lastServed.get(tenant) ?? 0 })
       if (job === null) return
       this.#sending++
-      this.#turns.set(job.tenant, ++this.#turn)
+      this.#lastServed.set(job.tenant, ++this.#turn)
       void this.#wake(job).finally(() => {
         this.#sending--
-        this.#rouse()
+        this.#interruptSleep()
       })
     }
   }
 
-  async #rest(): Promise<void> {
+  async #waitForWork(): Promise<void> {
     const { clock } = this.#options
     const now = clock.now()
-    const nextMs = this.#sending < SENDS_AT_ONCE ? this.#agenda.nextAt(now) - now : Infinity
-    this.#nap = new AbortController()
-    await clock.sleep(Math.max(1, Math.ceil(Math.min(this.#watch.restMs(), nextMs))), this.#nap.signal).catch(() => {})
-    this.#nap = null
+    const nextMs = this.#sending < SENDS_AT_ONCE ? this.#queue.nextAt(now) - now : Infinity
+    this.#sleepAbort = new AbortController()
+    await clock.sleep(Math.max(1, Math.ceil(Math.min(this.#watcher.nextPollMs(), nextMs))), this.#sleepAbort.signal).catch(() => {})
+    this.#sleepAbort = null
   }
 
-  #rouse(): void {
-    this.#nap?.abort(new Error('there is news'))
+  #interruptSleep(): void {
+    this.#sleepAbort?.abort(new Error('there is news'))
   }
 
-  #see(job: Job): void {
+  #update(job: Job): void {
     const { clock, isDead } = this.#options
     const known = this.#known.get(job)
-    const seen = { at: job.due?.kind === 'at' ? job.due.at : Infinity, mark: markOf(job.standing!.checkpoint) }
-    if (seen.mark === known?.mark) return
+    const seen = { at: job.due?.kind === 'at' ? job.due.at : Infinity, fingerprint: fingerprintCheckpoint(job.facts!.checkpoint) }
+    if (seen.fingerprint === known?.fingerprint) return
     this.#known.set(job, seen)
-    job.stumbles = 0
+    job.backoffStep = 0
     const now = clock.now()
     const heldUntil = job.heldUntil(isDead)
     const isSooner = seen.at <= now || seen.at < (known?.at ?? Infinity)
-    this.#agenda.put(job, isSooner && heldUntil <= now ? now : Math.max(seen.at, heldUntil, now) + GRACE_MS)
+    this.#queue.schedule(job, isSooner && heldUntil <= now ? now : Math.max(seen.at, heldUntil, now) + OVERDUE_GRACE_MS)
   }
 
   /** Again and again while it stays overdue: whoever was told last may have run an older worker file that does not know it. */
@@ -114,25 +114,25 @@ export class Waker {
     let againMs: number
     try {
       await wake(job, known.at)
-      againMs = Math.max(0, known.at - clock.now()) + backoffMs(GRACE_MS, job.stumbles++)
+      againMs = Math.max(0, known.at - clock.now()) + backoffMs(OVERDUE_GRACE_MS, job.backoffStep++)
     } catch (thrown) {
-      const { code, message } = classify(thrown)
+      const { code, message } = classifyError(thrown)
       // It hears of a worker only after that is served.
-      const level = code === 'RESTATE_REFUSED' && job.stumbles < 2 ? 'debug' : 'warn'
-      againMs = backoffMs(pollMs, job.stumbles++)
-      ports.log[level]('Restate could not be told', { ...job.name, code, waitMs: againMs, reason: message })
+      const level = code === 'RESTATE_REFUSED' && job.backoffStep < 2 ? 'debug' : 'warn'
+      againMs = backoffMs(pollMs, job.backoffStep++)
+      ports.log[level]('Restate could not be told', { ...job.ref, code, waitMs: againMs, reason: message })
     }
-    if (this.#known.get(job) === known) this.#agenda.put(job, clock.now() + againMs)
+    if (this.#known.get(job) === known) this.#queue.schedule(job, clock.now() + againMs)
   }
 }
 
-interface Known {
+interface KnownDue {
   /** Infinity for never. */
   readonly at: number
-  readonly mark: string
+  readonly fingerprint: string
 }
 
 /** So much later than its time it is overdue. */
-const GRACE_MS = 10_000
+const OVERDUE_GRACE_MS = 10_000
 const SENDS_AT_ONCE = 16
-const LOOKS_MAX = 250
+const POLL_BATCH_MAX = 250

@@ -6,7 +6,7 @@ const SPAN_MIN_MS = 3 * 60_000
 const SPAN_MAX_MS = 24 * 3_600_000
 
 /** What the cycles tell of the time they cover: rows landed, failures, and how far behind the copy was. `follows` says whose lag counts. */
-export function activityOf(cycles: readonly CycleRecord[], now: number, follows: (cycle: CycleRecord) => boolean): ActivityDocument {
+export function computeActivity(cycles: readonly CycleRecord[], now: number, follows: (cycle: CycleRecord) => boolean): ActivityDocument {
   const oldest = cycles.reduce((least, { startedAt }) => Math.min(least, startedAt), now)
   const stepMs = Math.ceil(Math.min(SPAN_MAX_MS, Math.max(SPAN_MIN_MS, now - oldest)) / STEPS / 1_000) * 1_000
   // On whole steps, so that the same moment is drawn at the same place when it is asked for again.
@@ -14,15 +14,15 @@ export function activityOf(cycles: readonly CycleRecord[], now: number, follows:
   const rows = Array.from({ length: STEPS }, () => 0)
   const errors = Array.from({ length: STEPS }, () => 0)
   for (const cycle of cycles) {
-    spread(cycle, now, from, stepMs, rows)
+    spreadRows(cycle, now, from, stepMs, rows)
     const at = Math.floor(((cycle.endedAt ?? now) - from) / stepMs)
     if (cycle.error !== null && at in errors) errors[at]!++
   }
-  return { from: new Date(from).toISOString(), stepMs, rows: rows.map(Math.round), errors, lagMs: lags(cycles.filter(follows), now, from, stepMs) }
+  return { from: new Date(from).toISOString(), stepMs, rows: rows.map(Math.round), errors, lagMs: computeLags(cycles.filter(follows), now, from, stepMs) }
 }
 
 /** Over the steps that it took, evenly: when each page landed is not known. */
-function spread({ startedAt, endedAt, counts }: CycleRecord, now: number, from: number, stepMs: number, rows: number[]): void {
+function spreadRows({ startedAt, endedAt, counts }: CycleRecord, now: number, from: number, stepMs: number, rows: number[]): void {
   const landed = counts.created + counts.updated + counts.deleted + counts.swept
   const [begin, end] = [startedAt, Math.max(startedAt + 1, endedAt ?? now)]
   for (let at = Math.max(0, Math.floor((begin - from) / stepMs)); at < STEPS && from + at * stepMs < end; at++) {
@@ -31,7 +31,7 @@ function spread({ startedAt, endedAt, counts }: CycleRecord, now: number, from: 
   }
 }
 
-function lags(cycles: readonly CycleRecord[], now: number, from: number, stepMs: number): (number | null)[] {
+function computeLags(cycles: readonly CycleRecord[], now: number, from: number, stepMs: number): (number | null)[] {
   const complete = cycles.filter(({ stopReason, endedAt }) => stopReason === 'complete' && endedAt !== null).toSorted((a, b) => a.endedAt! - b.endedAt!)
   const since = new Map<string, number>()
   let next = 0

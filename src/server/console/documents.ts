@@ -1,17 +1,17 @@
-import type { Action, ApiKey, AuditEntry, CycleRecord, DatabaseInfo, ErrorCode, Mode, QuarantineEntry, TrailEntry } from '../../contract/index.ts'
+import type { ChangeAction, ApiKey, AuditEntry, CycleRecord, DatabaseInfo, ErrorCode, Mode, QuarantineEntry, AuditChainEntry } from '../../contract/index.ts'
 import type { RedactedState } from '../../redaction/redact-state.ts'
-import type { Holding } from '../../registry/holding.ts'
-import type { TrailVerdict } from '../../registry/trail.ts'
-import type { SourceSays, Verdict } from '../../runner/absence.ts'
+import type { TenantUsage } from '../../registry/tenant-usage.ts'
+import type { AuditChainReport } from '../../registry/verify-audit-chain.ts'
+import type { SourceLookupResult, AbsenceCause } from '../../runner/absence.ts'
 import type { Coverage } from '../../runner/coverage.ts'
 import type { Health } from '../../runner/health.ts'
 import type { EditPlan } from '../../webhooks/edit-plan.ts'
-import type { deliveryDocument, webhookDocument } from '../../webhooks/manage.ts'
+import type { toDeliveryDocument, toWebhookDocument } from '../../webhooks/manage-webhooks.ts'
 
 /** What the console is told, as JSON; the console is checked against these types. Times are RFC 3339. */
 
 /** As the store says it, but for its times. */
-type Told<Facts, Times extends keyof Facts> = Omit<Facts, Times> & { readonly [Time in Times]: Facts[Time] extends number ? string : string | null }
+type WithIsoTimes<Facts, Times extends keyof Facts> = Omit<Facts, Times> & { readonly [Time in Times]: Facts[Time] extends number ? string : string | null }
 
 export interface SessionDocument {
   readonly tenant: string
@@ -62,7 +62,7 @@ export type ScheduleDocument =
   | { readonly kind: 'interval'; readonly intervalMs: number }
   | { readonly kind: 'cron'; readonly cron: string; readonly zone: string }
 
-export type CycleDocument = Told<Omit<CycleRecord, 'startSequence'>, 'startedAt' | 'endedAt'>
+export type CycleDocument = WithIsoTimes<Omit<CycleRecord, 'startSequence'>, 'startedAt' | 'endedAt'>
 
 /** Equal steps of time, from `from` on: one figure for each. */
 export interface ActivityDocument {
@@ -74,7 +74,7 @@ export interface ActivityDocument {
   readonly lagMs: readonly (number | null)[]
 }
 
-export type CheckpointDocument = Told<Omit<AuditEntry, 'state'>, 'at'> & {
+export type CheckpointDocument = WithIsoTimes<Omit<AuditEntry, 'state'>, 'at'> & {
   /** Null when the entry moved nothing. `value` only where it was revealed. */
   readonly state: (RedactedState & { readonly value?: unknown }) | null
 }
@@ -120,7 +120,7 @@ export interface RecordDocument {
 
 export interface HistoryDocument {
   readonly sequence: number
-  readonly action: Action
+  readonly action: ChangeAction
   readonly committedAt: string
   readonly upstreamAt: string | null
   readonly worker: string
@@ -131,29 +131,29 @@ export interface HistoryDocument {
   readonly record: Readonly<Record<string, unknown>> | null
 }
 
-/** One event of the live feed; see feed/item.ts. */
+/** One event of the live feed; see feed/serialize-item.ts. */
 export interface ChangeDocument {
   readonly eventId: string
   readonly resourceType: string
   readonly database: string
   readonly resourceId: string
-  readonly action: Action
+  readonly action: ChangeAction
   readonly updatedAt: string
   readonly snapshot: Readonly<Record<string, unknown>> | null
 }
 
-export type QuarantineDocument = Told<QuarantineEntry, 'at'>
+export type QuarantineDocument = WithIsoTimes<QuarantineEntry, 'at'>
 
-export type WebhookDocument = ReturnType<typeof webhookDocument>
+export type WebhookDocument = ReturnType<typeof toWebhookDocument>
 
 export type EditPlanDocument = EditPlan
 
-export type DeliveryDocument = ReturnType<typeof deliveryDocument>
+export type DeliveryDocument = ReturnType<typeof toDeliveryDocument>
 
-export type KeyDocument = Told<Pick<ApiKey, 'id' | 'name' | 'scopes' | 'rateLimit' | 'createdAt' | 'endsAt'>, 'createdAt' | 'endsAt'> & { readonly isValid: boolean }
+export type KeyDocument = WithIsoTimes<Pick<ApiKey, 'id' | 'name' | 'scopes' | 'rateLimit' | 'createdAt' | 'endsAt'>, 'createdAt' | 'endsAt'> & { readonly isValid: boolean }
 
 /** Counts alone: nothing of what a tenant holds is told to another. */
-export type TenantDocument = Omit<Holding, 'wrappedBy'>
+export type TenantDocument = Omit<TenantUsage, 'wrappedBy'>
 
 export interface TenantsDocument {
   readonly tenants: readonly TenantDocument[]
@@ -165,21 +165,21 @@ export interface TenantsDocument {
 export interface AbsenceDocument {
   readonly database: string
   readonly key: string
-  readonly verdict: Verdict
+  readonly verdict: AbsenceCause
   readonly why: string
   readonly advice: string
   readonly should: { readonly sync: string; readonly cycle: number } | null
-  readonly source: SourceSays
+  readonly source: SourceLookupResult
   readonly syncs: readonly { readonly worker: string; readonly sync: string; readonly mode: Mode; readonly tidemark: string | null; readonly lastComplete: { readonly cycle: number; readonly startedAt: string } | null }[]
 }
 
-export interface TrailDocument {
+export interface AuditChainDocument {
   readonly head: string
   readonly count: number
   /** Newest first. */
-  readonly entries: readonly TrailEntryDocument[]
+  readonly entries: readonly AuditChainEntryDocument[]
 }
 
-export type TrailEntryDocument = Told<Omit<TrailEntry, 'state' | 'epoch'>, 'at'>
+export type AuditChainEntryDocument = WithIsoTimes<Omit<AuditChainEntry, 'state' | 'epoch'>, 'at'>
 
-export type VerdictDocument = Pick<TrailVerdict, 'intact' | 'entries' | 'head' | 'brokenAt' | 'states'>
+export type AuditVerificationDocument = Pick<AuditChainReport, 'intact' | 'entries' | 'head' | 'brokenAt' | 'states'>

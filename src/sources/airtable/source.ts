@@ -2,7 +2,7 @@ import { SyncError, type Change, type Execute, type JsonValue, type Lookup, type
 import { token as byToken, type TokenState } from '../../strategies/index.ts'
 import { bearer, type Auth, type SecretSource } from '../kit/auth.ts'
 import { createHttpClient } from '../kit/http-client.ts'
-import { isObject } from '../kit/judge.ts'
+import { isObject } from '../kit/classify-response.ts'
 import { path } from '../kit/origin.ts'
 
 export interface AirtableOptions {
@@ -22,7 +22,7 @@ export interface AirtableSource {
 }
 
 /** After one request too many it refuses all of them for so long, and does not say so. */
-const REFUSAL_MS = 30_000
+const RATE_LIMIT_WAIT_MS = 30_000
 const PAGE_SIZE = 100
 
 /** All of it each time; what is no longer there is swept: `worker.sync('tasks', { database, ...airtable({ baseId, token: 'AIRTABLE_TOKEN' }).table('tbl…') })`. */
@@ -31,7 +31,7 @@ export function airtable({ baseId, token, auth, baseUrl = 'https://api.airtable.
   const client = createHttpClient({
     baseUrl,
     auth: auth ?? bearer(token!),
-    judge: ({ status }) => (status === 429 ? { code: 'RATE_LIMITED', reason: 'its limit of requests', retryAfterMs: REFUSAL_MS } : null),
+    classifyResponse: ({ status }) => (status === 429 ? { code: 'RATE_LIMITED', reason: 'its limit of requests', retryAfterMs: RATE_LIMIT_WAIT_MS } : null),
   })
   return {
     async discover(context) {
@@ -44,30 +44,30 @@ export function airtable({ baseId, token, auth, baseUrl = 'https://api.airtable.
       lookup: async (key, context) => {
         // To a reader who may not see it, or when it is none of this table, a record is refused and not missing.
         const { status, body } = await client.get(path`/${baseId}/${idOrName}/${key}`, {}, context, { answers: [403, 404] })
-        return status >= 400 ? null : changeOf(body)
+        return status >= 400 ? null : toUpsert(body)
       },
-      execute: withShape(byToken({
+      execute: attachTableShape(byToken({
         limit: PAGE_SIZE,
         confirms: true,
         read: async ({ token: offset }, context) => {
           // An iteration that nobody continues for a while is over, and is begun again.
           const { body } = await client.get(path`/${baseId}/${idOrName}`, { pageSize: PAGE_SIZE, offset }, context, offset === undefined ? {} : { cursorRefusals: [422] })
           if (!isObject(body) || !Array.isArray(body.records)) throw new SyncError('SOURCE_INVALID', 'Airtable answered without records.')
-          return { changes: body.records.map(changeOf), next: typeof body.offset === 'string' ? body.offset : null }
+          return { changes: body.records.map(toUpsert), next: typeof body.offset === 'string' ? body.offset : null }
         },
       })),
     }),
   }
 }
 
-function changeOf(record: JsonValue): Change {
+function toUpsert(record: JsonValue): Change {
   if (!isObject(record) || typeof record.id !== 'string') throw new SyncError('SOURCE_INVALID', 'A record of Airtable has no id.')
   return { type: 'upsert', key: record.id, record }
 }
 
 /** The fields of a table are inside one member, so no metadata is needed for the types of the others. */
-const SHAPE: TableShape = { columns: [{ name: 'id', type: 'text' }, { name: 'createdTime', type: 'timestamp' }, { name: 'fields', type: 'json' }], key: ['id'] }
+const TABLE_SHAPE: TableShape = { columns: [{ name: 'id', type: 'text' }, { name: 'createdTime', type: 'timestamp' }, { name: 'fields', type: 'json' }], key: ['id'] }
 
-function withShape(execute: Execute<TokenState>): Execute<TokenState> {
-  return async (state, context) => ({ ...(await execute(state, context)), tables: [SHAPE] })
+function attachTableShape(execute: Execute<TokenState>): Execute<TokenState> {
+  return async (state, context) => ({ ...(await execute(state, context)), tables: [TABLE_SHAPE] })
 }

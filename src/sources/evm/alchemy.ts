@@ -1,11 +1,11 @@
 import { SyncError, type JsonValue, type SyncContext } from '../../contract/index.ts'
-import { canonicalInstant, instantMs } from '../../values/instant.ts'
+import { canonicalizeInstant, instantToMs } from '../../values/instant.ts'
 import { pagedProvider, type FetchRequest, type ProviderPage } from '../../strategies/index.ts'
 import type { Auth } from '../kit/auth.ts'
-import { isObject } from '../kit/judge.ts'
-import { steady, through, withHashes, type ChainReader, type ReaderOptions } from './chain.ts'
-import { JsonRpc, type NodeUrl } from './json-rpc.ts'
-import { addressOf, amountOf, hashOf, hexOf, inOrder, malformed, numberOf, type Transfer } from './transfer.ts'
+import { isObject } from '../kit/classify-response.ts'
+import { readConsistently, toBlockCursor, serializeHashes, type ChainProviderFactory, type ChainProviderOptions } from './chain-provider.ts'
+import { JsonRpcClient, type NodeUrl } from './json-rpc.ts'
+import { parseAddress, parseAmount, parseHash, toHex, sortTransfers, createMalformedError, parseNumber, type Transfer } from './transfer.ts'
 
 export interface AlchemyOptions {
   readonly name: string
@@ -17,13 +17,13 @@ export interface AlchemyOptions {
 }
 
 /** A node whose index is asked by account: `alchemy_getAssetTransfers`, page key after page key. */
-export function alchemy(options: AlchemyOptions): ChainReader {
+export function alchemy(options: AlchemyOptions): ChainProviderFactory {
   return (reader) => {
     const { name, url, auth, confirmations = reader.confirmations, countMax = 1_000 } = options
-    const index = new Index(new JsonRpc(url, auth), { ...reader, name, confirmations }, countMax)
+    const index = new TransferIndex(new JsonRpcClient(url, auth), { ...reader, name, confirmations }, countMax)
     return {
-      ...pagedProvider<Transfer>({ name, supports: ['pageToken', 'blockNumber'], prefers: 'blockNumber', fetchPage: (request, context) => index.page(request, context) }),
-      hashAt: async (block, context) => (await index.rpc.block(block, context))?.hash ?? null,
+      ...pagedProvider<Transfer>({ name, supports: ['pageToken', 'blockNumber'], prefers: 'blockNumber', fetchPage: (request, context) => index.readPage(request, context) }),
+      getBlockHash: async (block, context) => (await index.rpc.readBlock(block, context))?.hash ?? null,
     }
   }
 }
@@ -32,14 +32,14 @@ export function alchemy(options: AlchemyOptions): ChainReader {
  * The index filters by sender or by recipient, so a range is read on two sides. The side that is behind is asked next: everything
  * before the place that both have reached is known, and another provider can go on from there.
  */
-interface Place {
+interface TransferRangeCursor {
   readonly from: number
   readonly to: number
-  readonly sides: readonly SidePlace[]
+  readonly sides: readonly SideCursor[]
 }
 
-interface SidePlace {
-  readonly side: Side
+interface SideCursor {
+  readonly side: TransferSide
   /** Everything of this side before this block was read. */
   readonly at: number
   readonly key?: string
@@ -48,92 +48,92 @@ interface SidePlace {
 interface SideQuery {
   readonly from: number
   readonly to: number
-  readonly side: Side
+  readonly side: TransferSide
   readonly key?: string | undefined
 }
 
 const SIDES = ['fromAddress', 'toAddress'] as const
-type Side = (typeof SIDES)[number]
+type TransferSide = (typeof SIDES)[number]
 
-class Index {
-  readonly rpc: JsonRpc
-  readonly #options: ReaderOptions
+class TransferIndex {
+  readonly rpc: JsonRpcClient
+  readonly #options: ChainProviderOptions
   readonly #countMax: number
 
-  constructor(json: JsonRpc, options: ReaderOptions, countMax: number) {
+  constructor(json: JsonRpcClient, options: ChainProviderOptions, countMax: number) {
     this.rpc = json
     this.#options = options
     this.#countMax = countMax
   }
 
-  async page({ operation, cursor, own }: FetchRequest, context: SyncContext): Promise<ProviderPage<Transfer>> {
-    const { startBlock, confirmations, depth, chainId } = this.#options
-    if (cursor?.type === 'pageToken') return this.#part(operation, placeIn(cursor.value), context)
-    const head = await this.rpc.head(context, own === undefined ? chainId : undefined) - confirmations
+  async readPage({ operation, cursor, own }: FetchRequest, context: SyncContext): Promise<ProviderPage<Transfer>> {
+    const { startBlock, confirmations, reorgDepth: depth, chainId } = this.#options
+    if (cursor?.type === 'pageToken') return this.#readRange(operation, parseCursor(cursor.value), context)
+    const head = await this.rpc.readHeadBlock(context, own === undefined ? chainId : undefined) - confirmations
     // The window of another provider may reach before the beginning.
     const from = Math.max(startBlock, cursor === undefined ? 0 : Number(cursor.value))
-    if (from > head) return { items: [], through: through(Math.max(0, head + 1)), end: true }
+    if (from > head) return { items: [], through: toBlockCursor(Math.max(0, head + 1)), end: true }
     const settled = head - depth
     // What can no longer be replaced is read page by page; the newest blocks at once, so that it is known which of them it was.
-    if (from <= settled) return this.#part(operation, { from, to: settled, sides: SIDES.map((side) => ({ side, at: from })) }, context)
-    const { value, hashes } = await steady({ from, to: head, head, depth }, async (block) => (await this.rpc.block(block, context))?.hash ?? null, async () => {
+    if (from <= settled) return this.#readRange(operation, { from, to: settled, sides: SIDES.map((side) => ({ side, at: from })) }, context)
+    const { value, hashes } = await readConsistently({ from, to: head, head, reorgDepth: depth }, async (block) => (await this.rpc.readBlock(block, context))?.hash ?? null, async () => {
       const items: Transfer[] = []
       for (const side of SIDES) {
         for (let key: string | undefined, pages = 0; ; pages++) {
           if (pages > PAGES_MAX) throw new SyncError('SOURCE_INVALID', `${this.#options.name}: the newest blocks take more than ${PAGES_MAX} pages.`)
-          const answer = await this.#ask(operation, { from, to: head, side, key }, context)
+          const answer = await this.#readSide(operation, { from, to: head, side, key }, context)
           items.push(...answer.items)
-          if (answer.key === undefined) break
-          key = answer.key
+          if (answer.pageKey === undefined) break
+          key = answer.pageKey
         }
       }
       return items
     })
-    return { items: inOrder(unique(value)), through: through(head + 1), end: true, custom: withHashes(from, hashes) }
+    return { items: sortTransfers(removeDuplicates(value)), through: toBlockCursor(head + 1), end: true, custom: serializeHashes(from, hashes) }
   }
 
-  async #part(operation: string, { from, to, sides }: Place, context: SyncContext): Promise<ProviderPage<Transfer>> {
+  async #readRange(operation: string, { from, to, sides }: TransferRangeCursor, context: SyncContext): Promise<ProviderPage<Transfer>> {
     const behind = sides.reduce((a, b) => (b.at < a.at ? b : a))
-    const { items, key, reached } = await this.#ask(operation, { from, to, side: behind.side, key: behind.key }, context)
-    const moved: SidePlace = key === undefined ? { side: behind.side, at: to + 1 } : { side: behind.side, at: Math.max(behind.at, reached), key }
-    const next: Place = { from, to, sides: sides.map((place) => (place === behind ? moved : place)) }
+    const { items, pageKey: key, reachedBlock: reached } = await this.#readSide(operation, { from, to, side: behind.side, key: behind.key }, context)
+    const moved: SideCursor = key === undefined ? { side: behind.side, at: to + 1 } : { side: behind.side, at: Math.max(behind.at, reached), key }
+    const next: TransferRangeCursor = { from, to, sides: sides.map((place) => (place === behind ? moved : place)) }
     const at = Math.min(...next.sides.map((place) => place.at))
-    return at > to ? { items, through: through(at), end: false } : { items, through: through(at), next: JSON.stringify(next), end: false }
+    return at > to ? { items, through: toBlockCursor(at), end: false } : { items, through: toBlockCursor(at), next: JSON.stringify(next), end: false }
   }
 
-  async #ask(operation: string, { from, to, side, key }: SideQuery, context: SyncContext): Promise<Answer> {
+  async #readSide(operation: string, { from, to, side, key }: SideQuery, context: SyncContext): Promise<TransfersPage> {
     const filter = {
-      fromBlock: hexOf(from), toBlock: hexOf(to), [side]: this.#options.address, category: [operation === 'native' ? 'external' : 'erc20'],
-      order: 'asc', withMetadata: true, excludeZeroValue: operation === 'native', maxCount: hexOf(this.#countMax), ...(key !== undefined && { pageKey: key }),
+      fromBlock: toHex(from), toBlock: toHex(to), [side]: this.#options.address, category: [operation === 'native' ? 'external' : 'erc20'],
+      order: 'asc', withMetadata: true, excludeZeroValue: operation === 'native', maxCount: toHex(this.#countMax), ...(key !== undefined && { pageKey: key }),
     }
     const answer = await this.rpc.call('alchemy_getAssetTransfers', [filter], context)
-    if (!isObject(answer) || !Array.isArray(answer.transfers)) throw malformed('list of transfers')
+    if (!isObject(answer) || !Array.isArray(answer.transfers)) throw createMalformedError('list of transfers')
     const { pageKey } = answer
-    if (pageKey !== undefined && pageKey !== null && typeof pageKey !== 'string') throw malformed('page key')
-    const blocks = answer.transfers.map((transfer) => numberOf(isObject(transfer) ? transfer.blockNum : undefined, 'block number'))
+    if (pageKey !== undefined && pageKey !== null && typeof pageKey !== 'string') throw createMalformedError('page key')
+    const blocks = answer.transfers.map((transfer) => parseNumber(isObject(transfer) ? transfer.blockNum : undefined, 'block number'))
     // A page out of order does not show how far it reaches.
     const isInOrder = blocks.every((block, at) => at === 0 || blocks[at - 1]! <= block)
     return {
-      items: answer.transfers.flatMap((transfer) => transferOf(transfer, operation) ?? []),
-      key: pageKey === null || pageKey === '' ? undefined : pageKey,
-      reached: isInOrder ? blocks.at(-1) ?? 0 : 0,
+      items: answer.transfers.flatMap((transfer) => parseTransfer(transfer, operation) ?? []),
+      pageKey: pageKey === null || pageKey === '' ? undefined : pageKey,
+      reachedBlock: isInOrder ? blocks.at(-1) ?? 0 : 0,
     }
   }
 }
 
 const PAGES_MAX = 100
 
-interface Answer {
+interface TransfersPage {
   readonly items: Transfer[]
-  readonly key: string | undefined
+  readonly pageKey: string | undefined
   /** The block of the last transfer; everything of the side before it was read. */
-  readonly reached: number
+  readonly reachedBlock: number
 }
 
-function placeIn(text: string): Place {
+function parseCursor(text: string): TransferRangeCursor {
   try {
-    const place = JSON.parse(text) as Place
-    const isSide = ({ side, at }: SidePlace): boolean => SIDES.includes(side) && Number.isSafeInteger(at)
+    const place = JSON.parse(text) as TransferRangeCursor
+    const isSide = ({ side, at }: SideCursor): boolean => SIDES.includes(side) && Number.isSafeInteger(at)
     if (Number.isSafeInteger(place.from) && Number.isSafeInteger(place.to) && place.sides.length === SIDES.length && place.sides.every(isSide)) return place
   } catch {
     // Refused below.
@@ -142,28 +142,28 @@ function placeIn(text: string): Place {
 }
 
 /** Null for a token transfer of something else than an amount, and for nothing. */
-function transferOf(value: JsonValue, operation: string): Transfer | null {
-  if (!isObject(value) || !isObject(value.rawContract) || !isObject(value.metadata)) throw malformed('transfer')
-  const at = typeof value.metadata.blockTimestamp === 'string' ? canonicalInstant(value.metadata.blockTimestamp) : null
-  if (at === null) throw malformed('timestamp')
-  const amount = amountOf(value.rawContract.value, 'amount')
+function parseTransfer(value: JsonValue, operation: string): Transfer | null {
+  if (!isObject(value) || !isObject(value.rawContract) || !isObject(value.metadata)) throw createMalformedError('transfer')
+  const at = typeof value.metadata.blockTimestamp === 'string' ? canonicalizeInstant(value.metadata.blockTimestamp) : null
+  if (at === null) throw createMalformedError('timestamp')
+  const amount = parseAmount(value.rawContract.value, 'amount')
   if (operation === 'native' && amount === '0') return null
   return {
     kind: operation === 'native' ? 'native' : 'token',
-    hash: hashOf(value.hash, 'transaction hash'),
-    logIndex: operation === 'native' ? null : logIndexOf(value.uniqueId),
-    block: numberOf(value.blockNum, 'block number'), at: instantMs(at),
-    from: addressOf(value.from, 'sender'), to: value.to === null || value.to === undefined ? null : addressOf(value.to, 'recipient'),
-    value: amount, contract: operation === 'native' ? null : addressOf(value.rawContract.address, 'contract'),
+    hash: parseHash(value.hash, 'transaction hash'),
+    logIndex: operation === 'native' ? null : parseLogIndex(value.uniqueId),
+    block: parseNumber(value.blockNum, 'block number'), timeMs: instantToMs(at),
+    from: parseAddress(value.from, 'sender'), to: value.to === null || value.to === undefined ? null : parseAddress(value.to, 'recipient'),
+    value: amount, contract: operation === 'native' ? null : parseAddress(value.rawContract.address, 'contract'),
   }
 }
 
 /** `<transaction hash>:log:<index>` */
-function logIndexOf(value: JsonValue | undefined): number {
-  return numberOf(typeof value === 'string' ? value.split(':').at(-1) : undefined, 'log index')
+function parseLogIndex(value: JsonValue | undefined): number {
+  return parseNumber(typeof value === 'string' ? value.split(':').at(-1) : undefined, 'log index')
 }
 
 /** A transfer to oneself is on both sides. */
-function unique(transfers: readonly Transfer[]): Transfer[] {
+function removeDuplicates(transfers: readonly Transfer[]): Transfer[] {
   return [...new Map(transfers.map((transfer) => [`${transfer.hash}:${transfer.logIndex ?? ''}`, transfer])).values()]
 }

@@ -1,28 +1,28 @@
 import { SyncError, type ErrorCode, type JsonObject, type JsonValue, type SyncContext } from '../../contract/index.ts'
 import type { Auth } from '../kit/auth.ts'
 import { createHttpClient, type HttpClient } from '../kit/http-client.ts'
-import { isObject } from '../kit/judge.ts'
-import { hashOf, hexOf, malformed, numberOf } from './transfer.ts'
+import { isObject } from '../kit/classify-response.ts'
+import { parseHash, toHex, createMalformedError, parseNumber } from './transfer.ts'
 
 /** Where a node answers. Many carry their key in the path: then name the secret that holds the whole URL. */
 export type NodeUrl = string | { readonly secret: string }
 
-export interface Header {
+export interface BlockHeader {
   readonly number: number
   readonly hash: string
   readonly parentHash: string
   /** Milliseconds. */
-  readonly at: number
+  readonly timeMs: number
   /** Whole transactions where they were asked for. */
   readonly transactions: readonly JsonValue[]
 }
 
 /** More came out than the node gives at once: ask for less. */
-export class TooMuch extends Error {
+export class ResultTooLargeError extends Error {
   override readonly name = 'TooMuch'
 }
 
-export class JsonRpc {
+export class JsonRpcClient {
   readonly #url: NodeUrl
   readonly #client: HttpClient
   #requests = 0
@@ -30,14 +30,14 @@ export class JsonRpc {
   constructor(url: NodeUrl, auth?: Auth) {
     this.#url = url
     // Only the origin is the base, and the rest a link: paths of bases are shown in errors, links are not.
-    this.#client = createHttpClient({ baseUrl: (context) => new URL(this.#urlIn(context)).origin, ...(auth !== undefined && { auth }) })
+    this.#client = createHttpClient({ baseUrl: (context) => new URL(this.#resolveUrl(context)).origin, ...(auth !== undefined && { auth }) })
   }
 
   async call(method: string, params: JsonValue[], context: SyncContext): Promise<JsonValue> {
     const id = ++this.#requests
-    const { body } = await this.#client.post(this.#urlIn(context), { jsonrpc: '2.0', id, method, params }, context, { answers: [400, 413] })
+    const { body } = await this.#client.post(this.#resolveUrl(context), { jsonrpc: '2.0', id, method, params }, context, { answers: [400, 413] })
     if (!isObject(body)) throw new SyncError('SOURCE_INVALID', `The node answered ${method} with something that is no JSON-RPC.`)
-    if (body.error !== undefined && body.error !== null) throw failureOf(method, body.error)
+    if (body.error !== undefined && body.error !== null) throw toNodeError(method, body.error)
     // An answer to an earlier request, from a cache or a proxy, looks like one to this.
     if (body.id !== id) throw new SyncError('SOURCE_INVALID', `The node answered ${method} with the answer to another request.`)
     if (body.result === undefined) throw new SyncError('SOURCE_INVALID', `The node answered ${method} without a result.`)
@@ -45,45 +45,45 @@ export class JsonRpc {
   }
 
   /** Where a chain is named, a node of another one has failed. */
-  async head(context: SyncContext, chainId?: number): Promise<number> {
-    if (chainId !== undefined && numberOf(await this.call('eth_chainId', [], context), 'chain id') !== chainId) throw new SyncError('SOURCE_INVALID', 'The node is one of another chain.')
-    return numberOf(await this.call('eth_blockNumber', [], context), 'block number')
+  async readHeadBlock(context: SyncContext, chainId?: number): Promise<number> {
+    if (chainId !== undefined && parseNumber(await this.call('eth_chainId', [], context), 'chain id') !== chainId) throw new SyncError('SOURCE_INVALID', 'The node is one of another chain.')
+    return parseNumber(await this.call('eth_blockNumber', [], context), 'block number')
   }
 
   /** Null when the node does not have it. */
-  async block(number: number, context: SyncContext, whole = false): Promise<Header | null> {
-    const block = await this.call('eth_getBlockByNumber', [hexOf(number), whole], context)
-    return block === null ? null : headerOf(block, number)
+  async readBlock(number: number, context: SyncContext, whole = false): Promise<BlockHeader | null> {
+    const block = await this.call('eth_getBlockByNumber', [toHex(number), whole], context)
+    return block === null ? null : parseBlockHeader(block, number)
   }
 
-  #urlIn(context: SyncContext): string {
+  #resolveUrl(context: SyncContext): string {
     return typeof this.#url === 'string' ? this.#url : context.secrets.get(this.#url.secret)
   }
 }
 
-export function headerOf(block: JsonValue, number: number): Header {
-  if (!isObject(block) || !Array.isArray(block.transactions) || numberOf(block.number, 'block number') !== number) throw malformed('block')
-  return { number, hash: hashOf(block.hash, 'block hash'), parentHash: hashOf(block.parentHash, 'block hash'), at: numberOf(block.timestamp, 'timestamp') * 1_000, transactions: block.transactions }
+export function parseBlockHeader(block: JsonValue, number: number): BlockHeader {
+  if (!isObject(block) || !Array.isArray(block.transactions) || parseNumber(block.number, 'block number') !== number) throw createMalformedError('block')
+  return { number, hash: parseHash(block.hash, 'block hash'), parentHash: parseHash(block.parentHash, 'block hash'), timeMs: parseNumber(block.timestamp, 'timestamp') * 1_000, transactions: block.transactions }
 }
 
 /** Nodes agree on little: the code tells some of it, the words the rest. */
-function failureOf(method: string, error: JsonValue): Error {
+function toNodeError(method: string, error: JsonValue): Error {
   const { code, message } = (isObject(error) ? error : {}) as JsonObject
   const words = typeof message === 'string' ? message : ''
   const number = typeof code === 'number' ? code : Number.NaN
-  if (number === 429 || RATE.test(words)) return failed('RATE_LIMITED', method, number)
-  if (method === 'eth_getLogs' && (number === -32_005 || SIZE.test(words))) return new TooMuch(`${method} found too much`)
-  if (number === 401 || number === 403) return failed('AUTH_REJECTED', method, number)
-  if (CURSOR.test(words)) return failed('CURSOR_REJECTED', method, number)
+  if (number === 429 || RATE_LIMIT_PATTERN.test(words)) return createNodeError('RATE_LIMITED', method, number)
+  if (method === 'eth_getLogs' && (number === -32_005 || RESULT_SIZE_PATTERN.test(words))) return new ResultTooLargeError(`${method} found too much`)
+  if (number === 401 || number === 403) return createNodeError('AUTH_REJECTED', method, number)
+  if (CURSOR_PATTERN.test(words)) return createNodeError('CURSOR_REJECTED', method, number)
   // Not there, or asked wrongly: tomorrow too.
-  if (number === -32_601 || number === -32_602 || number === -32_600) return failed('CONNECTOR_FAILED', method, number)
-  return failed('SOURCE_UNAVAILABLE', method, number)
+  if (number === -32_601 || number === -32_602 || number === -32_600) return createNodeError('CONNECTOR_FAILED', method, number)
+  return createNodeError('SOURCE_UNAVAILABLE', method, number)
 }
 
-function failed(code: ErrorCode, method: string, number: number): SyncError {
+function createNodeError(code: ErrorCode, method: string, number: number): SyncError {
   return new SyncError(code, `The node answered ${method} with ${Number.isNaN(number) ? 'an error' : `error ${number}`}.`)
 }
 
-const RATE = /rate limit|too many requests|request (?:rate|count)|compute units|capacity|throughput|credits/i
-const SIZE = /too many|too large|too wide|more than|exceed|block range|response size|limit/i
-const CURSOR = /page ?key|page token|cursor/i
+const RATE_LIMIT_PATTERN = /rate limit|too many requests|request (?:rate|count)|compute units|capacity|throughput|credits/i
+const RESULT_SIZE_PATTERN = /too many|too large|too wide|more than|exceed|block range|response size|limit/i
+const CURSOR_PATTERN = /page ?key|page token|cursor/i

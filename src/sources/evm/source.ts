@@ -1,20 +1,20 @@
 import { SyncError } from '../../contract/index.ts'
 import { failover, type Failover } from '../../strategies/index.ts'
-import type { ChainReader } from './chain.ts'
-import { reorganisations } from './reorg.ts'
-import { operation, OPERATIONS, type EvmOperation, type Transfer } from './transfer.ts'
+import type { ChainProviderFactory } from './chain-provider.ts'
+import { createReorgRepair } from './reorg-repair.ts'
+import { transferOperation, OPERATIONS, type EvmOperation, type Transfer } from './transfer.ts'
 
 export { alchemy, type AlchemyOptions } from './alchemy.ts'
 export { etherscan, type EtherscanOptions } from './etherscan.ts'
 export { rpc, type RpcOptions } from './rpc.ts'
-export type { ChainProvider, ChainReader } from './chain.ts'
+export type { ChainProvider, ChainProviderFactory } from './chain-provider.ts'
 export type { EvmOperation, Transfer } from './transfer.ts'
 
 export interface EvmOptions {
   /** The account whose transfers are read. */
   readonly address: string
   /** In the order in which they are asked while nothing else tells them apart. */
-  readonly providers: readonly ChainReader[]
+  readonly providers: readonly ChainProviderFactory[]
   /** Both unless said otherwise. */
   readonly operations?: readonly EvmOperation[]
   readonly preferred?: string
@@ -40,11 +40,11 @@ export interface EvmStream {
  */
 export function evm({ address, providers: readers, operations = OPERATIONS, startBlock = 0, confirmations = 0, depth = 12, chainId, preferred, deadlineMs }: EvmOptions): { readonly transfers: EvmStream } {
   if (!/^0x[\da-f]{40}$/i.test(address)) throw new SyncError('SYNC_INVALID', 'evm: `address` is not an address of twenty bytes.')
-  const providers = readers.map((reader) => reader({ address: address.toLowerCase(), startBlock, confirmations, depth, ...(chainId !== undefined && { chainId }) }))
+  const providers = readers.map((reader) => reader({ address: address.toLowerCase(), startBlock, confirmations, reorgDepth: depth, ...(chainId !== undefined && { chainId }) }))
   const execute = failover<Transfer>({
     providers,
-    operations: Object.fromEntries(operations.map((name) => [name, operation])),
-    repair: reorganisations(providers, depth),
+    operations: Object.fromEntries(operations.map((name) => [name, transferOperation])),
+    repair: createReorgRepair(providers, depth),
     ...(preferred !== undefined && { preferred }),
     ...(deadlineMs !== undefined && { deadlineMs }),
   })

@@ -2,8 +2,8 @@ import { Readable } from 'node:stream'
 import { CsvError, parse } from 'csv-parse'
 import type { JsonObject } from '../../contract/index.ts'
 import type { OpenFile } from './folder.ts'
-import { ROW_BYTES_MAX, setMember, UnreadableFile, type FileRow, type ReadRows } from './format.ts'
-import { textOf } from './text-stream.ts'
+import { ROW_BYTES_MAX, setMember, UnreadableFileError, type FileRow, type RowReader } from './row-reader.ts'
+import { readTextChunks } from './text-stream.ts'
 
 export interface CsvOptions {
   /** A comma unless given; a tab in files named `.tsv`. */
@@ -13,34 +13,34 @@ export interface CsvOptions {
 }
 
 /** Values stay the texts that they are. */
-export function csvReader(isPacked: boolean, { delimiter = ',', columns }: CsvOptions): ReadRows {
+export function csvReader(isPacked: boolean, { delimiter = ',', columns }: CsvOptions): RowReader {
   return async function* rows(file, from) {
     const header = columns === undefined ? await readHeader(file, isPacked, delimiter) : { names: columns, offset: 0 }
     if (header === null) return
     const { names } = header
     let { row } = from
     const start = row === 0 ? header.offset : from.offset
-    for await (const { fields, bytes } of recordsOf(file, isPacked, delimiter, start)) {
+    for await (const { fields, bytes } of readRecords(file, isPacked, delimiter, start)) {
       row++
       const place = { row, offset: start + bytes }
-      yield { record: recordOf(fields, names, row), place, bytes: fields.reduce((sum, field) => sum + field.length, 0) } satisfies FileRow
+      yield { record: toRecord(fields, names, row), end: place, bytes: fields.reduce((sum, field) => sum + field.length, 0) } satisfies FileRow
     }
   }
 }
 
 async function readHeader(file: OpenFile, isPacked: boolean, delimiter: string): Promise<{ names: string[]; offset: number } | null> {
-  for await (const { fields, bytes } of recordsOf(file, isPacked, delimiter, 0)) {
+  for await (const { fields, bytes } of readRecords(file, isPacked, delimiter, 0)) {
     const names = fields.map((field) => decode(field))
-    if (names.some((name) => name === null || name === '')) throw new UnreadableFile('the first line does not name every column')
-    if (new Set(names).size !== names.length) throw new UnreadableFile('the first line names a column twice')
+    if (names.some((name) => name === null || name === '')) throw new UnreadableFileError('the first line does not name every column')
+    if (new Set(names).size !== names.length) throw new UnreadableFileError('the first line names a column twice')
     return { names: names as string[], offset: bytes }
   }
   return null
 }
 
 /** `bytes` counts from the start to behind the record. */
-async function* recordsOf(file: OpenFile, isPacked: boolean, delimiter: string, start: number): AsyncGenerator<{ fields: Buffer[]; bytes: number }> {
-  const text = Readable.from(textOf(file, isPacked, start))
+async function* readRecords(file: OpenFile, isPacked: boolean, delimiter: string, start: number): AsyncGenerator<{ fields: Buffer[]; bytes: number }> {
+  const text = Readable.from(readTextChunks(file, isPacked, start))
   // Fields as bytes: whatever is no UTF-8 would silently become something else.
   const parser = parse({ bom: start === 0, delimiter, encoding: null, info: true, max_record_size: ROW_BYTES_MAX, relax_column_count: true, skip_empty_lines: true })
   text.once('error', (error) => parser.destroy(error))
@@ -48,7 +48,7 @@ async function* recordsOf(file: OpenFile, isPacked: boolean, delimiter: string, 
   try {
     for await (const { record, info } of parser as AsyncIterable<{ record: Buffer[]; info: { bytes: number } }>) yield { fields: record, bytes: info.bytes }
   } catch (error) {
-    if (error instanceof CsvError) throw new UnreadableFile(`the text is no CSV (${error.code})`)
+    if (error instanceof CsvError) throw new UnreadableFileError(`the text is no CSV (${error.code})`)
     throw error
   } finally {
     text.destroy()
@@ -56,7 +56,7 @@ async function* recordsOf(file: OpenFile, isPacked: boolean, delimiter: string, 
   }
 }
 
-function recordOf(fields: readonly Buffer[], names: readonly string[], row: number): JsonObject | Error {
+function toRecord(fields: readonly Buffer[], names: readonly string[], row: number): JsonObject | Error {
   if (fields.length !== names.length) return new Error(`row ${row} has ${fields.length} fields, and there are ${names.length} columns`)
   const record: JsonObject = {}
   for (let index = 0; index < names.length; index++) {

@@ -5,7 +5,7 @@ import { join, relative, resolve, sep } from 'node:path'
 import { SyncError } from '../../contract/index.ts'
 import type { FileVersion, Folder, ListedFile, OpenFile } from './folder.ts'
 
-const LOOKS_AT_ONCE = 64
+const STAT_CONCURRENCY = 64
 
 export class LocalFolder implements Folder {
   readonly name: string
@@ -16,13 +16,13 @@ export class LocalFolder implements Folder {
 
   async list(signal: AbortSignal): Promise<ListedFile[]> {
     const entries = await readdir(this.name, { recursive: true, withFileTypes: true }).catch((error: unknown) => {
-      throw failureOf(error, this.name)
+      throw toSyncError(error, this.name)
     })
     const paths = entries.map((entry) => relative(this.name, join(entry.parentPath, entry.name)).replaceAll(sep, '/'))
     const files: ListedFile[] = []
-    for (let at = 0; at < paths.length; at += LOOKS_AT_ONCE) {
+    for (let at = 0; at < paths.length; at += STAT_CONCURRENCY) {
       signal.throwIfAborted()
-      const looked = await Promise.all(paths.slice(at, at + LOOKS_AT_ONCE).map((path) => this.#look(path)))
+      const looked = await Promise.all(paths.slice(at, at + STAT_CONCURRENCY).map((path) => this.#stat(path)))
       files.push(...looked.filter((file) => file !== null))
     }
     return files
@@ -35,18 +35,18 @@ export class LocalFolder implements Folder {
       return new LocalFile(handle, path, await handle.stat({ bigint: true }))
     } catch (error) {
       await handle?.close()
-      if (isGone(error)) return null
-      throw failureOf(error, path)
+      if (isNotFound(error)) return null
+      throw toSyncError(error, path)
     }
   }
 
-  async #look(path: string): Promise<ListedFile | null> {
+  async #stat(path: string): Promise<ListedFile | null> {
     try {
       const stats = await lstat(join(this.name, path), { bigint: true })
-      return stats.isFile() ? { path, version: versionOf(stats) } : null
+      return stats.isFile() ? { path, version: toFileVersion(stats) } : null
     } catch (error) {
-      if (isGone(error)) return null
-      throw failureOf(error, path)
+      if (isNotFound(error)) return null
+      throw toSyncError(error, path)
     }
   }
 }
@@ -63,7 +63,7 @@ class LocalFile implements OpenFile {
   }
 
   async version(): Promise<FileVersion> {
-    return versionOf(await this.#handle.stat({ bigint: true }))
+    return toFileVersion(await this.#handle.stat({ bigint: true }))
   }
 
   async read(start: number, end: number): Promise<Buffer> {
@@ -71,7 +71,7 @@ class LocalFile implements OpenFile {
     let filled = 0
     while (filled < buffer.length) {
       const { bytesRead } = await this.#handle.read(buffer, filled, buffer.length - filled, start + filled).catch((error: unknown) => {
-        throw failureOf(error, this.#path)
+        throw toSyncError(error, this.#path)
       })
       // Cut shorter meanwhile: its version tells, when the page is done.
       if (bytesRead === 0) break
@@ -86,17 +86,17 @@ class LocalFile implements OpenFile {
 }
 
 /** The time of the last write can be set by anybody, that of the last change of the entry only by the machine's clock. */
-function versionOf({ size, mtimeNs, ctimeNs, ino }: BigIntStats): FileVersion {
+function toFileVersion({ size, mtimeNs, ctimeNs, ino }: BigIntStats): FileVersion {
   return { tag: hash('sha256', `${size} ${mtimeNs} ${ctimeNs} ${ino}`, 'base64').slice(0, 8), changedAtMs: Number(ctimeNs / 1_000_000n) }
 }
 
-function isGone(error: unknown): boolean {
+function isNotFound(error: unknown): boolean {
   return ['ENOENT', 'ENOTDIR', 'EISDIR'].includes((error as NodeJS.ErrnoException).code ?? '')
 }
 
-function failureOf(error: unknown, what: string): SyncError {
+function toSyncError(error: unknown, what: string): SyncError {
   const { code } = error as NodeJS.ErrnoException
-  if (isGone(error)) return new SyncError('SOURCE_NOT_FOUND', `There is no folder ${what}.`, { cause: error })
+  if (isNotFound(error)) return new SyncError('SOURCE_NOT_FOUND', `There is no folder ${what}.`, { cause: error })
   if (code === 'EACCES' || code === 'EPERM') return new SyncError('SOURCE_FORBIDDEN', `${what} may not be read by this account (${code}).`, { cause: error })
   return new SyncError('SOURCE_UNAVAILABLE', `${what} cannot be read now (${code ?? 'unknown error'}).`, { cause: error })
 }

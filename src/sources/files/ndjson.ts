@@ -1,24 +1,24 @@
 import type { JsonObject } from '../../contract/index.ts'
 import { parseJson } from '../../values/json.ts'
-import { ROW_BYTES_MAX, UnreadableFile, type FileRow, type ReadRows } from './format.ts'
-import { textOf } from './text-stream.ts'
+import { ROW_BYTES_MAX, UnreadableFileError, type FileRow, type RowReader } from './row-reader.ts'
+import { readTextChunks } from './text-stream.ts'
 
 /** One JSON object per line. A line that is none is set apart by itself. */
-export function ndjsonReader(isPacked: boolean): ReadRows {
+export function ndjsonReader(isPacked: boolean): RowReader {
   return async function* rows(file, from) {
     let { row, offset } = from
-    for await (const line of linesOf(textOf(file, isPacked, offset))) {
+    for await (const line of splitLines(readTextChunks(file, isPacked, offset))) {
       offset += line.length
-      const text = decode(offset === line.length ? withoutMark(line) : line)
+      const text = decode(offset === line.length ? stripBom(line) : line)
       if (text === '') continue
       row++
-      yield { record: text === null ? new Error(`row ${row} is not UTF-8`) : recordOf(text, row), place: { row, offset }, bytes: line.length } satisfies FileRow
+      yield { record: text === null ? new Error(`row ${row} is not UTF-8`) : parseRecord(text, row), end: { row, offset }, bytes: line.length } satisfies FileRow
     }
   }
 }
 
 /** With their ends. */
-async function* linesOf(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+async function* splitLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let parts: Buffer[] = []
   let length = 0
   for await (const chunk of chunks) {
@@ -32,12 +32,12 @@ async function* linesOf(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
     }
     if (start < chunk.length) parts.push(chunk.subarray(start))
     length += chunk.length - start
-    if (length > ROW_BYTES_MAX) throw new UnreadableFile(`a line has more than ${ROW_BYTES_MAX} bytes`)
+    if (length > ROW_BYTES_MAX) throw new UnreadableFileError(`a line has more than ${ROW_BYTES_MAX} bytes`)
   }
   if (parts.length > 0) yield Buffer.concat(parts)
 }
 
-function recordOf(text: string, row: number): JsonObject | Error {
+function parseRecord(text: string, row: number): JsonObject | Error {
   try {
     const value = parseJson(text)
     return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : new Error(`row ${row} is no JSON object`)
@@ -57,6 +57,6 @@ function decode(line: Buffer): string | null {
   }
 }
 
-function withoutMark(line: Buffer): Buffer {
+function stripBom(line: Buffer): Buffer {
   return line[0] === 0xef && line[1] === 0xbb && line[2] === 0xbf ? line.subarray(3) : line
 }

@@ -2,42 +2,42 @@ import { parquetMetadataAsync, parquetReadObjects, parquetSchema, type AsyncBuff
 import { SyncError, type ColumnType, type JsonObject, type JsonValue } from '../../contract/index.ts'
 import { parseJson } from '../../values/json.ts'
 import type { OpenFile } from './folder.ts'
-import { setMember, UnreadableFile, type FileRow, type ReadRows } from './format.ts'
+import { setMember, UnreadableFileError, type FileRow, type RowReader } from './row-reader.ts'
 
 /** Rows are found by their number; one row group is held in memory. */
-export const parquetRows: ReadRows = async function* rows(file, from, rowsMax, onColumns) {
-  const buffer = bufferOf(file)
-  const metadata = await understood(() => parquetMetadataAsync(buffer))
-  const compressors = await compressorsFor(metadata)
+export const parquetReader: RowReader = async function* rows(file, from, rowsMax, onColumns) {
+  const buffer = toAsyncBuffer(file)
+  const metadata = await wrapParquetErrors(() => parquetMetadataAsync(buffer))
+  const compressors = await loadCompressors(metadata)
   const shape = parquetSchema(metadata).children.flatMap(({ element, children }) => {
-    const type = children.length > 0 ? null : columnTypeOf(element)
+    const type = children.length > 0 ? null : toColumnType(element)
     return type === null ? [] : [{ name: element.name, type }]
   })
   onColumns?.(shape)
-  const columns = columnsOf(metadata)
+  const columns = readColumns(metadata)
   const total = Number(metadata.num_rows)
   for (let row = from.row; row < total; row += rowsMax) {
-    const read = await understood(() => parquetReadObjects({
+    const read = await wrapParquetErrors(() => parquetReadObjects({
       file: buffer, metadata, rowStart: row, rowEnd: Math.min(row + rowsMax, total), utf8: false, geoparquet: false, parsers: PARSERS, ...(compressors !== undefined && { compressors }),
     }))
     for (const [index, values] of read.entries()) {
-      const record = recordOf(values, columns)
-      yield { record, place: { row: row + index + 1, offset: 0 }, bytes: Object.keys(record).length * 16 } satisfies FileRow
+      const record = toRecord(values, columns)
+      yield { record, end: { row: row + index + 1, offset: 0 }, bytes: Object.keys(record).length * 16 } satisfies FileRow
     }
   }
 }
 
 /** A failed read of the file keeps its own name; everything else is the library that cannot make sense of the bytes. */
-async function understood<T>(read: () => Promise<T>): Promise<T> {
+async function wrapParquetErrors<T>(read: () => Promise<T>): Promise<T> {
   try {
     return await read()
   } catch (error) {
     if (error instanceof SyncError) throw error
-    throw new UnreadableFile('the file is no Parquet that can be read', { cause: error })
+    throw new UnreadableFileError('the file is no Parquet that can be read', { cause: error })
   }
 }
 
-function bufferOf(file: OpenFile): AsyncBuffer {
+function toAsyncBuffer(file: OpenFile): AsyncBuffer {
   return {
     byteLength: file.size,
     slice: async (start, end = file.size) => {
@@ -48,7 +48,7 @@ function bufferOf(file: OpenFile): AsyncBuffer {
 }
 
 /** Only who reads such files needs it. */
-async function compressorsFor({ row_groups }: FileMetaData): Promise<Compressors | undefined> {
+async function loadCompressors({ row_groups }: FileMetaData): Promise<Compressors | undefined> {
   const codecs = new Set(row_groups.flatMap(({ columns }) => columns.map(({ meta_data }) => meta_data?.codec ?? 'UNCOMPRESSED')))
   const other = [...codecs].find((codec) => codec !== 'UNCOMPRESSED' && codec !== 'SNAPPY')
   if (other === undefined) return undefined
@@ -70,7 +70,7 @@ interface ParquetColumn {
 }
 
 /** Takes the mark of a decimal away, so that its integer comes as it is: the library would make a double of it. */
-function columnsOf(metadata: FileMetaData): ParquetColumn[] {
+function readColumns(metadata: FileMetaData): ParquetColumn[] {
   return parquetSchema(metadata).children.map((tree) => {
     const { element } = tree
     if (isDecimal(element)) {
@@ -79,14 +79,14 @@ function columnsOf(metadata: FileMetaData): ParquetColumn[] {
       delete element.logical_type
       return { name: element.name, scale, isLocal: false }
     }
-    if (holdsDecimals(tree)) throw new UnreadableFile(`the column ${JSON.stringify(element.name)} holds decimals inside a list or a group, which cannot be read exactly`)
+    if (holdsDecimals(tree)) throw new UnreadableFileError(`the column ${JSON.stringify(element.name)} holds decimals inside a list or a group, which cannot be read exactly`)
     const { logical_type } = element
     return { name: element.name, scale: null, isLocal: logical_type?.type === 'TIMESTAMP' && !logical_type.isAdjustedToUTC }
   })
 }
 
 /** Null where only the values tell: lists, groups, and intervals. */
-function columnTypeOf(element: SchemaElement): ColumnType | null {
+function toColumnType(element: SchemaElement): ColumnType | null {
   const { type, converted_type: converted, logical_type: logical, repetition_type: repetition } = element
   if (repetition === 'REPEATED') return null
   if (isDecimal(element)) return 'decimal'
@@ -126,55 +126,55 @@ function holdsDecimals({ children }: SchemaTree): boolean {
   return children.some((child) => isDecimal(child.element) || holdsDecimals(child))
 }
 
-function recordOf(values: Record<string, unknown>, columns: readonly ParquetColumn[]): JsonObject {
+function toRecord(values: Record<string, unknown>, columns: readonly ParquetColumn[]): JsonObject {
   const record: JsonObject = {}
   for (const { name, scale, isLocal } of columns) {
     const given = values[name]
-    const value = scale === null || given === null || given === undefined ? valueOf(given) : decimalText(integerOf(given), scale)
+    const value = scale === null || given === null || given === undefined ? toJsonValue(given) : formatDecimal(toBigInt(given), scale)
     setMember(record, name, isLocal && typeof value === 'string' ? value.replace(/Z$/, '') : value)
   }
   return record
 }
 
-function valueOf(value: unknown): JsonValue {
+function toJsonValue(value: unknown): JsonValue {
   if (value === null || value === undefined) return null
   if (typeof value === 'bigint') return value >= Number.MIN_SAFE_INTEGER && value <= Number.MAX_SAFE_INTEGER ? Number(value) : value
   // What JSON has no number for, by its name.
   if (typeof value === 'number') return Number.isFinite(value) ? value : String(value)
   if (value instanceof Uint8Array) return Buffer.from(value).toString('base64')
-  if (Array.isArray(value)) return value.map(valueOf)
+  if (Array.isArray(value)) return value.map(toJsonValue)
   if (typeof value !== 'object') return value as JsonValue
   const object: JsonObject = {}
-  for (const [name, member] of Object.entries(value)) setMember(object, name, valueOf(member))
+  for (const [name, member] of Object.entries(value)) setMember(object, name, toJsonValue(member))
   return object
 }
 
 /** Two's complement, the greatest byte first. */
-function integerOf(value: unknown): bigint {
+function toBigInt(value: unknown): bigint {
   if (!(value instanceof Uint8Array)) return BigInt(value as bigint | number)
   return value.length === 0 ? 0n : BigInt.asIntN(value.length * 8, BigInt(`0x${Buffer.from(value).toString('hex')}`))
 }
 
-function decimalText(integer: bigint, scale: number): string {
+function formatDecimal(integer: bigint, scale: number): string {
   if (scale === 0) return integer.toString()
   const digits = (integer < 0n ? -integer : integer).toString().padStart(scale + 1, '0')
   return `${integer < 0n ? '-' : ''}${digits.slice(0, -scale)}.${digits.slice(-scale)}`
 }
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
-const textIn = (bytes: Uint8Array | undefined): string | undefined => bytes && decoder.decode(bytes)
+const decodeText = (bytes: Uint8Array | undefined): string | undefined => bytes && decoder.decode(bytes)
 
 /** Moments with every digit that the file has. */
 const PARSERS = {
-  timestampFromMilliseconds: (at: bigint) => moment(at, 3),
-  timestampFromMicroseconds: (at: bigint) => moment(at, 6),
-  timestampFromNanoseconds: (at: bigint) => moment(at, 9),
-  dateFromDays: (days: number) => dayText(days),
-  stringFromBytes: textIn,
+  timestampFromMilliseconds: (at: bigint) => formatTimestamp(at, 3),
+  timestampFromMicroseconds: (at: bigint) => formatTimestamp(at, 6),
+  timestampFromNanoseconds: (at: bigint) => formatTimestamp(at, 9),
+  dateFromDays: (days: number) => formatDate(days),
+  stringFromBytes: decodeText,
   jsonFromBytes: (bytes: Uint8Array | undefined) => (bytes === undefined ? undefined : parseJson(decoder.decode(bytes))),
 } as never
 
-function moment(given: bigint | null | undefined, digits: 3 | 6 | 9): string | null {
+function formatTimestamp(given: bigint | null | undefined, digits: 3 | 6 | 9): string | null {
   if (given === null || given === undefined) return null
   const at = BigInt(given)
   const unit = 10n ** BigInt(digits)
@@ -183,6 +183,6 @@ function moment(given: bigint | null | undefined, digits: 3 | 6 | 9): string | n
   return `${new Date(seconds * 1_000).toISOString().slice(0, -5)}.${fraction.toString().padStart(digits, '0')}Z`
 }
 
-function dayText(days: number | null | undefined): string | null {
+function formatDate(days: number | null | undefined): string | null {
   return days === null || days === undefined ? null : new Date(days * 86_400_000).toISOString().replace(/T.*/, '')
 }

@@ -25,7 +25,7 @@ export function s3Folder(options: S3Options): Folder {
 class S3Folder implements Folder {
   readonly name: string
   readonly #options: S3Options
-  #loaded: Promise<{ client: S3Client; sdk: Sdk }> | undefined
+  #loaded: Promise<{ client: S3Client; sdk: S3Sdk }> | undefined
 
   constructor(options: S3Options) {
     this.#options = options
@@ -38,10 +38,10 @@ class S3Folder implements Folder {
     const files: ListedFile[] = []
     let token: string | undefined
     do {
-      const page = await this.#ask(() => client.send(new sdk.ListObjectsV2Command({ Bucket: bucket, Prefix: prefix, ContinuationToken: token }), { abortSignal: signal }))
+      const page = await this.#send(() => client.send(new sdk.ListObjectsV2Command({ Bucket: bucket, Prefix: prefix, ContinuationToken: token }), { abortSignal: signal }))
       for (const object of page.Contents ?? []) {
         const path = object.Key!.slice(prefix.length)
-        if (isPlain(path)) files.push({ path, version: versionOf(object.ETag, object.Size, object.LastModified) })
+        if (isSafePath(path)) files.push({ path, version: toFileVersion(object.ETag, object.Size, object.LastModified) })
       }
       token = page.NextContinuationToken
     } while (token !== undefined)
@@ -51,7 +51,7 @@ class S3Folder implements Folder {
   async open(path: string): Promise<OpenFile | null> {
     const { client, sdk } = await this.#load()
     const place = { Bucket: this.#options.bucket, Key: `${this.#options.prefix ?? ''}${path}` }
-    const look = async () => await this.#ask(() => client.send(new sdk.HeadObjectCommand(place)))
+    const look = async () => await this.#send(() => client.send(new sdk.HeadObjectCommand(place)))
     let head: Awaited<ReturnType<typeof look>>
     try {
       head = await look()
@@ -63,11 +63,11 @@ class S3Folder implements Folder {
       size: head.ContentLength ?? 0,
       version: async () => {
         const { ETag, ContentLength, LastModified } = await look()
-        return versionOf(ETag, ContentLength, LastModified)
+        return toFileVersion(ETag, ContentLength, LastModified)
       },
       read: async (start, end) => {
         if (end <= start) return Buffer.alloc(0)
-        const { Body, ETag } = await this.#ask(() => client.send(new sdk.GetObjectCommand({ ...place, Range: `bytes=${start}-${end - 1}`, IfMatch: head.ETag })))
+        const { Body, ETag } = await this.#send(() => client.send(new sdk.GetObjectCommand({ ...place, Range: `bytes=${start}-${end - 1}`, IfMatch: head.ETag })))
         const bytes = Buffer.from(await Body!.transformToByteArray())
         // Not every server heeds the condition.
         if (ETag !== head.ETag) throw new SyncError('SOURCE_UNAVAILABLE', `${this.name}: ${path} was replaced while it was read.`)
@@ -77,24 +77,24 @@ class S3Folder implements Folder {
     }
   }
 
-  #load(): Promise<{ client: S3Client; sdk: Sdk }> {
-    return (this.#loaded ??= load().then((sdk) => ({ sdk, client: new sdk.S3Client(this.#options.client ?? {}) })))
+  #load(): Promise<{ client: S3Client; sdk: S3Sdk }> {
+    return (this.#loaded ??= loadSdk().then((sdk) => ({ sdk, client: new sdk.S3Client(this.#options.client ?? {}) })))
   }
 
-  async #ask<T>(send: () => Promise<T>): Promise<T> {
+  async #send<T>(send: () => Promise<T>): Promise<T> {
     try {
       return await send()
     } catch (error) {
       const status = (error as { $metadata?: { httpStatusCode?: number } }).$metadata?.httpStatusCode
-      throw new SyncError(CODES[status ?? 0] ?? 'SOURCE_UNAVAILABLE', `${this.name} answered ${status ?? 'nothing'} (${(error as Error).name}).`, { cause: error })
+      throw new SyncError(ERROR_CODES_BY_STATUS[status ?? 0] ?? 'SOURCE_UNAVAILABLE', `${this.name} answered ${status ?? 'nothing'} (${(error as Error).name}).`, { cause: error })
     }
   }
 }
 
-type Sdk = typeof import('@aws-sdk/client-s3')
+type S3Sdk = typeof import('@aws-sdk/client-s3')
 
 /** Only who reads from S3 needs it. */
-async function load(): Promise<Sdk> {
+async function loadSdk(): Promise<S3Sdk> {
   try {
     return await import('@aws-sdk/client-s3')
   } catch (error) {
@@ -102,15 +102,15 @@ async function load(): Promise<Sdk> {
   }
 }
 
-const CODES: Record<number, ErrorCode> = { 401: 'AUTH_REJECTED', 403: 'SOURCE_FORBIDDEN', 404: 'SOURCE_NOT_FOUND', 429: 'RATE_LIMITED', 503: 'RATE_LIMITED' }
+const ERROR_CODES_BY_STATUS: Record<number, ErrorCode> = { 401: 'AUTH_REJECTED', 403: 'SOURCE_FORBIDDEN', 404: 'SOURCE_NOT_FOUND', 429: 'RATE_LIMITED', 503: 'RATE_LIMITED' }
 
 /** A key may be anything; only what reads like a path below the prefix is one. */
-function isPlain(path: string): boolean {
+function isSafePath(path: string): boolean {
   return path !== '' && !path.endsWith('/') && !path.startsWith('/') && !path.includes('\0') && !path.split('/').includes('..')
 }
 
 /** To whole seconds, as the headers tell it: the listing knows more. */
-function versionOf(tag: string | undefined, size: number | undefined, at: Date | undefined): FileVersion {
+function toFileVersion(tag: string | undefined, size: number | undefined, at: Date | undefined): FileVersion {
   const seconds = Math.floor((at?.getTime() ?? 0) / 1_000)
   return { tag: hash('sha256', `${tag} ${size} ${seconds}`, 'base64').slice(0, 8), changedAtMs: (seconds + 1) * 1_000 }
 }

@@ -11,12 +11,12 @@ export interface FilesState {
   /** Which keys each file has, where rows have keys of their own; see packKeys. */
   readonly keys?: string
   /** In the middle of a file. */
-  readonly reading?: Reading
+  readonly reading?: FileReadState
   /** Rows that are no longer in their file. */
-  readonly removing?: Removing
+  readonly removing?: RowRemovalState
 }
 
-export interface Reading extends Place {
+export interface FileReadState extends FileOffset {
   readonly path: string
   /** The content that these rows are of. */
   readonly sha256: string
@@ -25,7 +25,7 @@ export interface Reading extends Place {
   readonly before: number
 }
 
-export interface Place {
+export interface FileOffset {
   /** Rows read so far. */
   readonly row: number
   /** Where the next one begins, in bytes of the unpacked text; where rows are found by their number, 0. */
@@ -33,7 +33,7 @@ export interface Place {
 }
 
 /** From the last row that the manifest knows down to those that stay; where rows have keys of their own, those under DOOMED. */
-export interface Removing {
+export interface RowRemovalState {
   readonly path: string
   readonly keep: number
 }
@@ -52,7 +52,7 @@ const SUM_LENGTH = 10
 /** As much as a manifest may unpack to; about a million files. */
 const MANIFEST_BYTES_MAX = 256_000_000
 
-export function sumOf(sha256: string): string {
+export function shortenChecksum(sha256: string): string {
   return Buffer.from(sha256, 'hex').toString('base64').slice(0, SUM_LENGTH)
 }
 
@@ -72,20 +72,20 @@ export function unpackManifest(text: string): Map<string, KnownFile> {
   try {
     parts = inflateRawSync(Buffer.from(text, 'base64'), { maxOutputLength: MANIFEST_BYTES_MAX }).toString().split('\0')
   } catch (error) {
-    throw unreadable('its manifest cannot be unpacked', error)
+    throw stateRejectedError('its manifest cannot be unpacked', error)
   }
   for (let at = 0; at < parts.length; at += 4) {
     const rows = Number(parts[at + 3])
     // Also where it is cut off.
-    if (!isCount(rows)) throw unreadable('its manifest has a file without a number of rows')
+    if (!isCount(rows)) throw stateRejectedError('its manifest has a file without a number of rows')
     files.set(parts[at]!, { tag: parts[at + 1]!, sum: parts[at + 2]!, rows })
   }
   return files
 }
 
 /** No path has such a name: the keys of the content that is being read, and those that are no longer in any. */
-export const READING = '\0reading'
-export const DOOMED = '\0doomed'
+export const READING_KEYS = '\0reading'
+export const TO_DELETE_KEYS = '\0doomed'
 
 /** As much as the keys of all files may be, packed. */
 const KEYS_BYTES_MAX = 6_000_000
@@ -105,37 +105,37 @@ export function unpackKeys(text: string): Map<string, Set<string>> {
     const packed = JSON.parse(inflateRawSync(Buffer.from(text, 'base64'), { maxOutputLength: MANIFEST_BYTES_MAX }).toString()) as Array<[string, string[]]>
     return new Map(packed.map(([path, keys]) => [path, new Set(keys)]))
   } catch (error) {
-    throw unreadable('its keys cannot be unpacked', error)
+    throw stateRejectedError('its keys cannot be unpacked', error)
   }
 }
 
 /** A state may have been set by hand. */
 export function checkState(state: FilesState | undefined): void {
   if (state === undefined) return
-  if (state.cursorField !== '_file_checkpoint' || typeof state.manifest !== 'string') throw unreadable('it is no checkpoint of files')
-  if (state.keys !== undefined && typeof state.keys !== 'string') throw unreadable('`keys` is not a text')
-  if (state.cursorValue !== null && typeof state.cursorValue !== 'string') throw unreadable('`cursorValue` is not a text')
+  if (state.cursorField !== '_file_checkpoint' || typeof state.manifest !== 'string') throw stateRejectedError('it is no checkpoint of files')
+  if (state.keys !== undefined && typeof state.keys !== 'string') throw stateRejectedError('`keys` is not a text')
+  if (state.cursorValue !== null && typeof state.cursorValue !== 'string') throw stateRejectedError('`cursorValue` is not a text')
   const { reading, removing } = state
   if (reading !== undefined) {
     checkPath(reading.path)
-    if (!/^[0-9a-f]{64}$/.test(reading.sha256) || typeof reading.tag !== 'string') throw unreadable('`reading` names no content')
-    if (![reading.row, reading.offset, reading.before].every(isCount)) throw unreadable('`reading` is no place in a file')
+    if (!/^[0-9a-f]{64}$/.test(reading.sha256) || typeof reading.tag !== 'string') throw stateRejectedError('`reading` names no content')
+    if (![reading.row, reading.offset, reading.before].every(isCount)) throw stateRejectedError('`reading` is no place in a file')
   }
   if (removing !== undefined) {
     checkPath(removing.path)
-    if (!isCount(removing.keep)) throw unreadable('`removing` is no number of rows')
+    if (!isCount(removing.keep)) throw stateRejectedError('`removing` is no number of rows')
   }
 }
 
 /** Never out of the folder. */
 function checkPath(path: unknown): void {
-  if (typeof path !== 'string' || path === '' || path.startsWith('/') || path.includes('\0') || path.split('/').includes('..')) throw unreadable('it names a file outside the folder')
+  if (typeof path !== 'string' || path === '' || path.startsWith('/') || path.includes('\0') || path.split('/').includes('..')) throw stateRejectedError('it names a file outside the folder')
 }
 
 function isCount(value: unknown): boolean {
   return Number.isSafeInteger(value) && (value as number) >= 0
 }
 
-function unreadable(what: string, cause?: unknown): SyncError {
+function stateRejectedError(what: string, cause?: unknown): SyncError {
   return new SyncError('CURSOR_REJECTED', `The stored state is not one of this folder: ${what}.`, { cause })
 }

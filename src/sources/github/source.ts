@@ -1,10 +1,10 @@
 import { SyncError, type Change, type Execute, type JsonObject, type JsonValue, type Lookup, type SyncContext } from '../../contract/index.ts'
-import { relay, relayNested, type Budget, type NestedPage, type PageInfo, type RelayNestedState, type RelayState } from '../../strategies/index.ts'
-import { behind } from '../../strategies/kit/behind.ts'
+import { relay, relayNested, type RateBudget, type NestedPage, type PageInfo, type RelayNestedState, type RelayState } from '../../strategies/index.ts'
+import { withLaggedTidemark } from '../../strategies/kit/lagged-tidemark.ts'
 import { bearer, type Auth, type SecretSource } from '../kit/auth.ts'
-import { judgeGithubLimit } from '../kit/github-limit.ts'
+import { classifyGithubRateLimit } from '../kit/github-rate-limit.ts'
 import { createHttpClient, type HttpClient } from '../kit/http-client.ts'
-import { isObject, judgeGraphql, type Judge } from '../kit/judge.ts'
+import { isObject, classifyGraphqlResponse, type ResponseClassifier } from '../kit/classify-response.ts'
 import { checkPageSize } from '../kit/page-size.ts'
 
 export interface GithubOptions {
@@ -28,31 +28,31 @@ export interface GithubSource {
 /** How long a change may take until a list shows it. */
 const LAG_MS = 15_000
 
-const REPOSITORY = 'id databaseId name nameWithOwner description url isArchived createdAt updatedAt'
-const ISSUE = 'id databaseId number title body state url createdAt updatedAt closedAt'
-const PAGE_INFO = 'pageInfo { hasNextPage endCursor }'
-const RATE_LIMIT = 'rateLimit { limit cost remaining resetAt }'
+const REPOSITORY_FIELDS = 'id databaseId name nameWithOwner description url isArchived createdAt updatedAt'
+const ISSUE_FIELDS = 'id databaseId number title body state url createdAt updatedAt closedAt'
+const PAGE_INFO_FIELDS = 'pageInfo { hasNextPage endCursor }'
+const RATE_LIMIT_FIELDS = 'rateLimit { limit cost remaining resetAt }'
 
 /** Nothing tells what changed, so all of it each time: `worker.sync('issues', { database, schedule: '1h', ...github({ token: 'GITHUB_TOKEN' }).issues })`. */
 export function github({ token, auth, baseUrl = 'https://api.github.com', owner, repositoriesPerPage = 20 }: GithubOptions): GithubSource {
   checkPageSize('GitHub', repositoriesPerPage, 100, 'repositoriesPerPage')
   if ((token === undefined) === (auth === undefined)) throw new SyncError('SYNC_INVALID', 'GitHub needs either `token` or `auth`.')
-  const client = createHttpClient({ baseUrl, auth: auth ?? bearer(token!), headers: { 'user-agent': 'tidemark' }, judge })
-  const repositories = async (fields: string, first: number, after: string | null, context: SyncContext): Promise<Connection & { budget: Budget | null }> => {
+  const client = createHttpClient({ baseUrl, auth: auth ?? bearer(token!), headers: { 'user-agent': 'tidemark' }, classifyResponse })
+  const repositories = async (fields: string, first: number, after: string | null, context: SyncContext): Promise<GraphqlConnection & { budget: RateBudget | null }> => {
     const [variables, root] = owner === undefined ? ['', 'viewer'] : ['$owner: String!, ', 'repositoryOwner(login: $owner)']
     // By creation: what is made while the pages are read comes last and moves nothing.
-    const query = `query (${variables}$after: String) { ${RATE_LIMIT} owner: ${root} { repositories(first: ${first}, after: $after, ownerAffiliations: [OWNER], orderBy: { field: CREATED_AT, direction: ASC }) { totalCount ${PAGE_INFO} nodes { ${fields} } } } }`
-    const { data } = await ask(client, query, { after, ...(owner !== undefined && { owner }) }, context)
+    const query = `query (${variables}$after: String) { ${RATE_LIMIT_FIELDS} owner: ${root} { repositories(first: ${first}, after: $after, ownerAffiliations: [OWNER], orderBy: { field: CREATED_AT, direction: ASC }) { totalCount ${PAGE_INFO_FIELDS} nodes { ${fields} } } } }`
+    const { data } = await runQuery(client, query, { after, ...(owner !== undefined && { owner }) }, context)
     if (!isObject(data.owner)) throw new SyncError('CONNECTOR_FAILED', 'GitHub has no such owner, or the token may not see it.')
-    return { ...connectionOf(data.owner.repositories), budget: budgetOf(data) }
+    return { ...parseConnection(data.owner.repositories), budget: parseBudget(data) }
   }
   const one = async (key: string, fragment: string, context: SyncContext): Promise<JsonObject | null> => {
-    const { data } = await ask(client, `query ($id: ID!) { viewer { login } p0: node(id: $id) { ${fragment} } }`, { id: key }, context)
+    const { data } = await runQuery(client, `query ($id: ID!) { viewer { login } p0: node(id: $id) { ${fragment} } }`, { id: key }, context)
     if (!isObject(data.p0) || data.p0.id !== key) return null
     // A node is found whoever owns it; the list has only what this owner has.
     const { repository, owner: holder, ...node } = data.p0
-    const listed = owner ?? loginOf(data.viewer)
-    const found = loginOf(isObject(repository) ? repository.owner : holder)
+    const listed = owner ?? getLogin(data.viewer)
+    const found = getLogin(isObject(repository) ? repository.owner : holder)
     if (listed !== null && found !== null && listed.toLowerCase() !== found.toLowerCase()) return null
     return isObject(repository) ? { ...node, repository } : node
   }
@@ -61,41 +61,41 @@ export function github({ token, auth, baseUrl = 'https://api.github.com', owner,
     repositories: {
       mode: 'replace',
       lookup: async (key, context) => {
-        const node = await one(key, `... on Repository { ${REPOSITORY} owner { login } }`, context)
-        return node === null ? null : upsert(node)
+        const node = await one(key, `... on Repository { ${REPOSITORY_FIELDS} owner { login } }`, context)
+        return node === null ? null : toUpsert(node)
       },
-      execute: behind(relay({
+      execute: withLaggedTidemark(relay({
         limit: 100,
         read: async ({ after }, context) => {
-          const { nodes, pageInfo, total, budget } = await repositories(REPOSITORY, 100, after, context)
-          return { changes: nodes.map((node) => upsert(node)), pageInfo, total, budget }
+          const { nodes, pageInfo, total, budget } = await repositories(REPOSITORY_FIELDS, 100, after, context)
+          return { changes: nodes.map((node) => toUpsert(node)), pageInfo, total, budget }
         },
       }), LAG_MS),
     },
     issues: {
       mode: 'replace',
       lookup: async (key, context) => {
-        const { repository, ...node } = (await one(key, `... on Issue { ${ISSUE} repository { id owner { login } } }`, context)) ?? {}
-        return isObject(repository) ? upsert({ ...node, repositoryId: textOf(repository, 'id') }) : null
+        const { repository, ...node } = (await one(key, `... on Issue { ${ISSUE_FIELDS} repository { id owner { login } } }`, context)) ?? {}
+        return isObject(repository) ? toUpsert({ ...node, repositoryId: requireString(repository, 'id') }) : null
       },
-      execute: behind(relayNested({
+      execute: withLaggedTidemark(relayNested({
         readOuter: async ({ after }, context) => {
-          const { nodes, pageInfo, total, budget } = await repositories(`id issues(first: 100) { totalCount ${PAGE_INFO} nodes { ${ISSUE} } }`, repositoriesPerPage, after, context)
-          const parents = nodes.map((node) => ({ id: textOf(node, 'id'), issues: connectionOf(node.issues) }))
-          return { changes: parents.flatMap(issuesOf), parents: parents.map(nestedOf), pageInfo, total, budget }
+          const { nodes, pageInfo, total, budget } = await repositories(`id issues(first: 100) { totalCount ${PAGE_INFO_FIELDS} nodes { ${ISSUE_FIELDS} } }`, repositoriesPerPage, after, context)
+          const parents = nodes.map((node) => ({ id: requireString(node, 'id'), issues: parseConnection(node.issues) }))
+          return { changes: parents.flatMap(toIssueChanges), parents: parents.map(toNestedPage), pageInfo, total, budget }
         },
         readInner: async ({ parents }, context) => {
           const variables = parents.map((_, n) => `$id${n}: ID!, $after${n}: String`).join(', ')
-          const fields = parents.map((_, n) => `p${n}: node(id: $id${n}) { ... on Repository { id issues(first: 100, after: $after${n}) { totalCount ${PAGE_INFO} nodes { ${ISSUE} } } } }`).join(' ')
+          const fields = parents.map((_, n) => `p${n}: node(id: $id${n}) { ... on Repository { id issues(first: 100, after: $after${n}) { totalCount ${PAGE_INFO_FIELDS} nodes { ${ISSUE_FIELDS} } } } }`).join(' ')
           const values = Object.fromEntries(parents.flatMap(({ id, after }, n) => [[`id${n}`, id], [`after${n}`, after]]))
-          const { data, gone } = await ask(client, `query (${variables}) { ${RATE_LIMIT} ${fields} }`, values, context)
+          const { data, gone } = await runQuery(client, `query (${variables}) { ${RATE_LIMIT_FIELDS} ${fields} }`, values, context)
           const read = parents.map(({ id }, n) => {
             const node = data[`p${n}`]
-            if (isObject(node)) return { id, issues: connectionOf(node.issues) }
+            if (isObject(node)) return { id, issues: parseConnection(node.issues) }
             if (!gone.has(`p${n}`)) throw new SyncError('SOURCE_INVALID', 'GitHub left a repository out of its answer and does not say why.')
             return { id, issues: null }
           })
-          return { changes: read.flatMap(issuesOf), parents: read.map(nestedOf), budget: budgetOf(data) }
+          return { changes: read.flatMap(toIssueChanges), parents: read.map(toNestedPage), budget: parseBudget(data) }
         },
         parentsPerRequest: repositoriesPerPage,
       }), LAG_MS),
@@ -103,60 +103,60 @@ export function github({ token, auth, baseUrl = 'https://api.github.com', owner,
   }
 }
 
-interface Connection {
+interface GraphqlConnection {
   readonly nodes: JsonObject[]
   readonly pageInfo: PageInfo
   readonly total: number
 }
 
-function nestedOf({ id, issues }: { id: string; issues: Connection | null }): NestedPage {
+function toNestedPage({ id, issues }: { id: string; issues: GraphqlConnection | null }): NestedPage {
   return issues === null ? { id, pageInfo: null } : { id, pageInfo: issues.pageInfo, count: issues.nodes.length, total: issues.total }
 }
 
-async function ask(client: HttpClient, query: string, variables: JsonObject, context: SyncContext): Promise<{ data: JsonObject; gone: Set<string> }> {
+async function runQuery(client: HttpClient, query: string, variables: JsonObject, context: SyncContext): Promise<{ data: JsonObject; gone: Set<string> }> {
   const { body } = await client.post('/graphql', { query, variables }, context)
   if (!isObject(body) || !isObject(body.data)) throw new SyncError('SOURCE_INVALID', 'GitHub answered without data.')
-  return { data: body.data, gone: new Set(Array.isArray(body.errors) ? body.errors.map(goneOf).filter((alias) => alias !== null) : []) }
+  return { data: body.data, gone: new Set(Array.isArray(body.errors) ? body.errors.map(parseMissingAlias).filter((alias) => alias !== null) : []) }
 }
 
 /** A repository that was deleted since its first page is an error beside the data, and the only one that leaves the rest whole. */
-const judge: Judge = (answer) => {
+const classifyResponse: ResponseClassifier = (answer) => {
   const { body } = answer
-  if (isObject(body) && isObject(body.data) && Array.isArray(body.errors) && body.errors.every((error) => goneOf(error) !== null)) return null
-  return judgeGithubLimit(answer) ?? judgeGraphql(answer)
+  if (isObject(body) && isObject(body.data) && Array.isArray(body.errors) && body.errors.every((error) => parseMissingAlias(error) !== null)) return null
+  return classifyGithubRateLimit(answer) ?? classifyGraphqlResponse(answer)
 }
 
-function goneOf(error: JsonValue): string | null {
+function parseMissingAlias(error: JsonValue): string | null {
   if (!isObject(error) || error.type !== 'NOT_FOUND' || !Array.isArray(error.path) || error.path.length !== 1) return null
   const [alias] = error.path
   return typeof alias === 'string' && /^p\d+$/.test(alias) ? alias : null
 }
 
 /** A node that is null is a part that is missing, and a replace cycle would take it for deleted. */
-function connectionOf(value: JsonValue | undefined): Connection {
+function parseConnection(value: JsonValue | undefined): GraphqlConnection {
   if (!isObject(value) || !Array.isArray(value.nodes) || !value.nodes.every(isObject) || !isObject(value.pageInfo) || typeof value.totalCount !== 'number') throw new SyncError('SOURCE_INVALID', 'GitHub answered with a part missing.')
   return { nodes: value.nodes, pageInfo: value.pageInfo as unknown as PageInfo, total: value.totalCount }
 }
 
-function budgetOf({ rateLimit }: JsonObject): Budget | null {
+function parseBudget({ rateLimit }: JsonObject): RateBudget | null {
   if (!isObject(rateLimit) || typeof rateLimit.limit !== 'number') return null
   const { limit, cost, remaining, resetAt } = rateLimit
   return { limit, ...(typeof cost === 'number' && { cost }), ...(typeof remaining === 'number' && { remaining }), ...(typeof resetAt === 'string' && { resetAt }) }
 }
 
-function issuesOf({ id, issues }: { id: string; issues: Connection | null }): Change[] {
-  return (issues?.nodes ?? []).map((node) => upsert({ ...node, repositoryId: id }))
+function toIssueChanges({ id, issues }: { id: string; issues: GraphqlConnection | null }): Change[] {
+  return (issues?.nodes ?? []).map((node) => toUpsert({ ...node, repositoryId: id }))
 }
 
-function upsert(record: JsonObject): Change {
-  return { type: 'upsert', key: textOf(record, 'id'), record, upstreamUpdatedAt: textOf(record, 'updatedAt') }
+function toUpsert(record: JsonObject): Change {
+  return { type: 'upsert', key: requireString(record, 'id'), record, upstreamUpdatedAt: requireString(record, 'updatedAt') }
 }
 
-function loginOf(owner: JsonValue | undefined): string | null {
+function getLogin(owner: JsonValue | undefined): string | null {
   return isObject(owner) && typeof owner.login === 'string' ? owner.login : null
 }
 
-function textOf(node: JsonObject, field: string): string {
+function requireString(node: JsonObject, field: string): string {
   const value = node[field]
   if (typeof value !== 'string' || value === '') throw new SyncError('SOURCE_INVALID', `A node of GitHub has no \`${field}\`.`)
   return value

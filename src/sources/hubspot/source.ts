@@ -1,12 +1,12 @@
 import { SyncError, type Change, type Execute, type JsonObject, type JsonValue, type Lookup, type SyncContext } from '../../contract/index.ts'
 import { search, streams, token, type SearchQuery, type SearchState, type StreamsState, type TokenState } from '../../strategies/index.ts'
-import { behind } from '../../strategies/kit/behind.ts'
+import { withLaggedTidemark } from '../../strategies/kit/lagged-tidemark.ts'
 import { bearer, type Auth, type SecretSource } from '../kit/auth.ts'
 import { createHttpClient, type HttpClient, type Query } from '../kit/http-client.ts'
-import { isObject } from '../kit/judge.ts'
-import { segment } from '../kit/origin.ts'
+import { isObject } from '../kit/classify-response.ts'
+import { encodePathSegment } from '../kit/origin.ts'
 import { checkPageSize } from '../kit/page-size.ts'
-import { archive, type ArchiveState } from './archive.ts'
+import { createArchiveListing, type ArchiveState } from './archive-listing.ts'
 
 export interface HubspotOptions {
   /** Of a private app, or the name of the secret that holds it. */
@@ -54,35 +54,35 @@ export interface HubspotSource {
  * no search shows: `worker.track('contacts', { database, source: hubspot({ accessToken: 'HUBSPOT_TOKEN' }).contacts })`.
  */
 export function hubspot(options: HubspotOptions): HubspotSource {
-  const portal = new Portal(options)
+  const portal = new HubspotPortal(options)
   return {
-    contacts: portal.stream('contacts'),
-    companies: portal.stream('companies'),
-    deals: portal.stream('deals'),
-    tickets: portal.stream('tickets'),
-    object: (type) => portal.stream(type),
-    discover: async (context) => [...Object.keys(USUAL_PROPERTIES).map((id) => ({ id, aliases: [] })), ...(await portal.ownTypes(context))].map(({ id, aliases }) => ({ id, aliases, key: ['id'], cursor: modifiedProperty(id), candidates: ['createdate', modifiedProperty(id)] })),
+    contacts: portal.createStream('contacts'),
+    companies: portal.createStream('companies'),
+    deals: portal.createStream('deals'),
+    tickets: portal.createStream('tickets'),
+    object: (type) => portal.createStream(type),
+    discover: async (context) => [...Object.keys(DEFAULT_PROPERTIES).map((id) => ({ id, aliases: [] })), ...(await portal.listCustomTypes(context))].map(({ id, aliases }) => ({ id, aliases, key: ['id'], cursor: getModifiedProperty(id), candidates: ['createdate', getModifiedProperty(id)] })),
   }
 }
 
 /** Lists and searches answer with other properties unless they are named. */
-const USUAL_PROPERTIES: Readonly<Record<string, readonly string[]>> = {
+const DEFAULT_PROPERTIES: Readonly<Record<string, readonly string[]>> = {
   contacts: ['email', 'firstname', 'lastname'],
   companies: ['name', 'domain'],
   deals: ['dealname', 'amount', 'closedate', 'dealstage', 'pipeline'],
   tickets: ['subject', 'content', 'hs_pipeline', 'hs_pipeline_stage', 'hs_ticket_priority'],
 }
 /** Contacts are older than the convention. */
-function modifiedProperty(type: string): string {
+function getModifiedProperty(type: string): string {
   return type === 'contacts' || type === '0-1' ? 'lastmodifieddate' : 'hs_lastmodifieddate'
 }
 
 /** The recycling bin keeps what was archived for 90 days. */
-const ARCHIVE_MS = 90 * 86_400_000
+const ARCHIVE_RETENTION_MS = 90 * 86_400_000
 const LOOK_BACK_MS = 5 * 60_000
-const ARCHIVED_EVERY_MS = 5 * 60_000
+const ARCHIVE_INTERVAL_MS = 5 * 60_000
 
-class Portal {
+class HubspotPortal {
   readonly #client: HttpClient
   readonly #options: HubspotOptions
 
@@ -95,24 +95,24 @@ class Portal {
   }
 
   /** By the names that are theirs alone. A token that may not see them reads the usual ones all the same. */
-  async ownTypes(context: SyncContext): Promise<{ id: string; aliases: string[] }[]> {
+  async listCustomTypes(context: SyncContext): Promise<{ id: string; aliases: string[] }[]> {
     const { status, body } = await this.#client.get('/crm/v3/schemas', {}, context, { answers: [403] })
     if (status === 403) return []
     if (!isObject(body) || !Array.isArray(body.results) || !body.results.every(isObject)) throw new SyncError('SOURCE_INVALID', 'HubSpot answered without schemas.')
     return body.results.map(({ fullyQualifiedName, objectTypeId }) => ({ id: String(fullyQualifiedName), aliases: [String(objectTypeId)] }))
   }
 
-  stream(type: string): HubspotStream {
-    const { lagMs = 10_000, limit = 100, archivedEveryMs = ARCHIVED_EVERY_MS } = this.#options
-    const path = `/crm/v3/objects/${segment(type)}`
-    const modified = modifiedProperty(type)
-    const given = [...(USUAL_PROPERTIES[type] ?? []), ...(this.#options.properties?.[type] ?? [])]
+  createStream(type: string): HubspotStream {
+    const { lagMs = 10_000, limit = 100, archivedEveryMs = ARCHIVE_INTERVAL_MS } = this.#options
+    const path = `/crm/v3/objects/${encodePathSegment(type)}`
+    const modified = getModifiedProperty(type)
+    const given = [...(DEFAULT_PROPERTIES[type] ?? []), ...(this.#options.properties?.[type] ?? [])]
     const properties = [...new Set([...given, 'createdate', modified, 'hs_object_id'])]
-    const upsert = (item: JsonObject): Change => ({ type: 'upsert', key: idOf(item), record: item, upstreamUpdatedAt: timeOf(item, modified) })
+    const upsert = (item: JsonObject): Change => ({ type: 'upsert', key: requireId(item), record: item, upstreamUpdatedAt: requireModifiedTime(item, modified) })
 
     const list = async (after: string | undefined, query: Query, context: SyncContext) => {
       const { body, serverTime } = await this.#client.get(path, { limit, after, ...query }, context, after === undefined ? {} : { cursorRefusals: [400] })
-      return { results: resultsOf(body), next: nextOf(body), serverTime }
+      return { results: parseResults(body), next: parseNextCursor(body), serverTime }
     }
     const backfill = token({
       limit,
@@ -123,22 +123,22 @@ class Portal {
         return { changes: results.map(upsert), next }
       },
     })
-    const deletes = archive({
+    const deletes = createArchiveListing({
       read: async ({ after }, context) => {
         const { results, ...rest } = await list(after, { archived: true, properties: 'hs_object_id' }, context)
-        return { changes: results.map(deletion), ...rest }
+        return { changes: results.map(toDelete), ...rest }
       },
       lagMs,
-      everyMs: archivedEveryMs,
+      intervalMs: archivedEveryMs,
       limit,
     })
     const changes = search<JsonObject>({
       read: async (query, context) => {
-        const { body, serverTime } = await this.#client.post(`${path}/search`, questionOf(query, modified, properties), context)
-        return { items: resultsOf(body), serverTime, total: totalOf(body) }
+        const { body, serverTime } = await this.#client.post(`${path}/search`, buildSearchRequest(query, modified, properties), context)
+        return { items: parseResults(body), serverTime, total: parseTotal(body) }
       },
-      modifiedMs: (item) => Date.parse(timeOf(item, modified)),
-      id: idOf,
+      modifiedMs: (item) => Date.parse(requireModifiedTime(item, modified)),
+      id: requireId,
       toChange: upsert,
       lagMs,
       limit,
@@ -147,20 +147,20 @@ class Portal {
     const delta = streams({ changes, deletes })
     return {
       lookup: async (key, context) => {
-        const { status, body } = await this.#client.get(`${path}/${segment(key)}`, { properties: properties.join(',') }, context, { answers: [404] })
+        const { status, body } = await this.#client.get(`${path}/${encodePathSegment(key)}`, { properties: properties.join(',') }, context, { answers: [404] })
         if (status === 404) return null
         if (!isObject(body)) throw new SyncError('SOURCE_INVALID', 'HubSpot answered without an object.')
         return upsert(body)
       },
       lagMs,
-      backfill: behind(backfill, lagMs),
-      delta: Object.assign(delta, { retentionMs: ARCHIVE_MS - lagMs }),
+      backfill: withLaggedTidemark(backfill, lagMs),
+      delta: Object.assign(delta, { retentionMs: ARCHIVE_RETENTION_MS - lagMs }),
       anchor: delta.anchor,
     }
   }
 }
 
-function questionOf({ fromMs, untilMs, sortBy, afterId, throughId, limit }: SearchQuery, modified: string, properties: readonly string[]): JsonObject {
+function buildSearchRequest({ fromMs, untilMs, sortBy, afterId, throughId, limit }: SearchQuery, modified: string, properties: readonly string[]): JsonObject {
   const filter = (propertyName: string, operator: string, value: string): JsonObject => ({ propertyName, operator, value })
   const times = sortBy === 'id' ? [filter(modified, 'EQ', String(fromMs))] : [filter(modified, 'GTE', String(fromMs)), filter(modified, 'LTE', String(untilMs))]
   const ids = [...(afterId === undefined ? [] : [filter('hs_object_id', 'GT', afterId)]), ...(throughId === undefined ? [] : [filter('hs_object_id', 'LTE', throughId)])]
@@ -173,25 +173,25 @@ function questionOf({ fromMs, untilMs, sortBy, afterId, throughId, limit }: Sear
 }
 
 /** An archived object that is restored is modified later than this, and so comes back. */
-function deletion(item: JsonObject): Change {
+function toDelete(item: JsonObject): Change {
   if (item.archived !== true || typeof item.archivedAt !== 'string') throw new SyncError('SOURCE_INVALID', 'The list of what was archived has an object that was not.')
-  return { type: 'delete', key: idOf(item), upstreamUpdatedAt: item.archivedAt }
+  return { type: 'delete', key: requireId(item), upstreamUpdatedAt: item.archivedAt }
 }
 
-function resultsOf(body: JsonValue): JsonObject[] {
+function parseResults(body: JsonValue): JsonObject[] {
   if (!isObject(body) || !Array.isArray(body.results) || !body.results.every(isObject)) throw new SyncError('SOURCE_INVALID', 'HubSpot answered without results.')
   return body.results
 }
 
 /** Every search gives it. An answer without it is cut, and cannot be held against anything. */
-function totalOf(body: JsonValue): number {
+function parseTotal(body: JsonValue): number {
   const total = isObject(body) ? body.total : undefined
   if (typeof total !== 'number' || !Number.isSafeInteger(total) || total < 0) throw new SyncError('SOURCE_INVALID', 'A search of HubSpot answered without `total`.')
   return total
 }
 
 /** The end is where there is no `paging` at all. */
-function nextOf(body: JsonValue): string | null {
+function parseNextCursor(body: JsonValue): string | null {
   const paging = isObject(body) ? body.paging : undefined
   if (paging === undefined || paging === null) return null
   const next = isObject(paging) ? paging.next : undefined
@@ -199,12 +199,12 @@ function nextOf(body: JsonValue): string | null {
   return next.after
 }
 
-function idOf({ id }: JsonObject): string {
+function requireId({ id }: JsonObject): string {
   if (typeof id !== 'string') throw new SyncError('SOURCE_INVALID', 'An object of HubSpot has no id.')
   return id
 }
 
-function timeOf({ properties }: JsonObject, modified: string): string {
+function requireModifiedTime({ properties }: JsonObject, modified: string): string {
   const time = isObject(properties) ? properties[modified] : undefined
   if (typeof time !== 'string') throw new SyncError('SOURCE_INVALID', `An object of HubSpot has no \`${modified}\`.`)
   return time

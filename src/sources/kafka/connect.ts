@@ -18,9 +18,9 @@ export interface KafkaOptions {
 }
 
 /** The options with their secrets: whoever has the same is the same client. */
-export type Config = KafkaConfig & { readonly brokers: string[] }
+export type KafkaClientConfig = KafkaConfig & { readonly brokers: string[] }
 
-export function configOf({ brokers, ssl, sasl, clientId = 'tidemark' }: KafkaOptions, { secrets }: Pick<SyncContext, 'secrets'>): Config {
+export function buildConfig({ brokers, ssl, sasl, clientId = 'tidemark' }: KafkaOptions, { secrets }: Pick<SyncContext, 'secrets'>): KafkaClientConfig {
   const reveal = (source: SecretSource): string => (source instanceof Secret ? source.reveal() : secrets.get(source))
   const revealed = (sources: Readonly<Record<string, SecretSource | undefined>>): Record<string, string> => (
     Object.fromEntries(Object.entries(sources).flatMap(([name, source]) => (source === undefined ? [] : [[name, reveal(source)]])))
@@ -32,11 +32,11 @@ export function configOf({ brokers, ssl, sasl, clientId = 'tidemark' }: KafkaOpt
     brokers: list,
     clientId,
     ...(ssl !== undefined && { ssl: typeof ssl === 'boolean' ? ssl : revealed(ssl) }),
-    ...(sasl !== undefined && { sasl: saslOf(sasl, reveal) }),
+    ...(sasl !== undefined && { sasl: buildSaslOptions(sasl, reveal) }),
   }
 }
 
-function saslOf(sasl: NonNullable<KafkaOptions['sasl']>, reveal: (source: SecretSource) => string): SASLOptions {
+function buildSaslOptions(sasl: NonNullable<KafkaOptions['sasl']>, reveal: (source: SecretSource) => string): SASLOptions {
   if (sasl.mechanism === 'oauthbearer') return { mechanism: sasl.mechanism, oauthBearerProvider: async () => ({ value: reveal(sasl.token) }) }
   return { mechanism: sasl.mechanism as 'plain', username: reveal(sasl.username), password: reveal(sasl.password) }
 }
@@ -45,8 +45,8 @@ function saslOf(sasl: NonNullable<KafkaOptions['sasl']>, reveal: (source: Secret
  * kafkajs reads by consumer groups alone, whose rebalances and offsets are not ours. Beneath them lies what asks brokers
  * directly; it is handed to whoever divides partitions among a group's members, and no group is ever joined for it.
  */
-export async function connect(config: Config): Promise<Cluster> {
-  const { Kafka, logLevel } = await load()
+export async function connectCluster(config: KafkaClientConfig): Promise<Cluster> {
+  const { Kafka, logLevel } = await loadKafkajs()
   // The engine tries again, with the patience and the log of the cycle.
   const kafka = new Kafka({ ...config, logLevel: logLevel.NOTHING, connectionTimeout: 5_000, retry: { retries: 1, initialRetryTime: 100 } })
   let cluster: Cluster | undefined
@@ -62,7 +62,7 @@ export async function connect(config: Config): Promise<Cluster> {
 }
 
 /** Only who reads from Kafka needs it. */
-async function load(): Promise<typeof import('kafkajs')> {
+async function loadKafkajs(): Promise<typeof import('kafkajs')> {
   try {
     return await import('kafkajs')
   } catch (error) {

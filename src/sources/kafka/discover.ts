@@ -1,13 +1,13 @@
 import type { SyncContext } from '../../contract/index.ts'
-import { configOf, connect, type KafkaOptions } from './connect.ts'
-import { failureOf } from './failures.ts'
+import { buildConfig, connectCluster, type KafkaOptions } from './connect.ts'
+import { toSyncError } from './failures.ts'
 
 /** Every topic that the account may see, but for those that Kafka keeps for itself. */
-export async function topicsOf(options: KafkaOptions, context: Pick<SyncContext, 'secrets' | 'signal'>): Promise<string[]> {
+export async function listTopics(options: KafkaOptions, context: Pick<SyncContext, 'secrets' | 'signal'>): Promise<string[]> {
   context.signal.throwIfAborted()
-  const config = configOf(options, context)
+  const config = buildConfig(options, context)
   try {
-    const cluster = await connect(config)
+    const cluster = await connectCluster(config)
     try {
       const { topicMetadata } = await cluster.metadata()
       return topicMetadata.filter(({ topic }) => !topic.startsWith('__')).map(({ topic }) => topic).toSorted()
@@ -15,6 +15,6 @@ export async function topicsOf(options: KafkaOptions, context: Pick<SyncContext,
       await cluster.disconnect()
     }
   } catch (error) {
-    throw failureOf(error, `Kafka at ${config.brokers.join(', ')}`)
+    throw toSyncError(error, `Kafka at ${config.brokers.join(', ')}`)
   }
 }

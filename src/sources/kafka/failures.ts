@@ -1,6 +1,6 @@
 import { isSyncError, SyncError, type ErrorCode } from '../../contract/index.ts'
 
-const CODES: Readonly<Record<string, ErrorCode>> = {
+const KAFKA_ERROR_CODES: Readonly<Record<string, ErrorCode>> = {
   OFFSET_OUT_OF_RANGE: 'HISTORY_LOST',
   UNKNOWN_TOPIC_OR_PARTITION: 'SOURCE_NOT_FOUND',
   INVALID_TOPIC_EXCEPTION: 'SOURCE_NOT_FOUND',
@@ -23,10 +23,10 @@ interface KafkaError {
 }
 
 /** What kafkajs throws, as ours. `where` is the topic, or the brokers. */
-export function failureOf(thrown: unknown, where: string): SyncError {
+export function toSyncError(thrown: unknown, where: string): SyncError {
   if (isSyncError(thrown)) return thrown
   for (let error = thrown as KafkaError | undefined; error !== undefined && error !== null; error = error.cause as KafkaError | undefined) {
-    const code = CODES[error.type ?? ''] ?? CODES[error.name ?? '']
+    const code = KAFKA_ERROR_CODES[error.type ?? ''] ?? KAFKA_ERROR_CODES[error.name ?? '']
     if (code === undefined) continue
     const what = error.name === 'KafkaJSNotImplemented' ? `${error.message ?? ''}. kafkajs knows gzip; add the codec to its \`CompressionCodecs\` in the worker file` : error.message ?? code
     return new SyncError(code, `${where}: ${what.replace(/\.$/, '')}.`, { cause: thrown })

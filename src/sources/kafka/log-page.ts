@@ -1,12 +1,12 @@
 import { SyncError } from '../../contract/index.ts'
-import type { Offsets, OffsetsAnswer, OffsetsQuery } from '../../strategies/offsets.ts'
-import { committedOf, endOf, type FetchedMessage, type FetchedPartition } from './committed.ts'
+import type { PartitionOffsets, OffsetsAnswer, OffsetsQuery } from '../../strategies/offsets.ts'
+import { filterCommitted, getEndOffset, type FetchedMessage, type FetchedPartition } from './committed-messages.ts'
 
-export interface Message extends FetchedMessage {
+export interface LogMessage extends FetchedMessage {
   readonly partition: number
 }
 
-export interface PageLimits {
+export interface LogPageLimits {
   readonly pageSize: number
   readonly pageBytes: number
 }
@@ -16,57 +16,57 @@ export interface PageLimits {
  * is asked for again with the next page: where another one stands in its place, the topic was deleted and made anew.
  */
 export class LogPage {
-  readonly messages: Message[] = []
-  readonly #until: Offsets
-  readonly #limits: PageLimits
+  readonly messages: LogMessage[] = []
+  readonly #until: PartitionOffsets
+  readonly #limits: LogPageLimits
   readonly #next: Record<string, string>
   readonly #marks: Record<string, string>
   /** Partitions whose mark is still to be compared. */
-  #unproven: Set<string>
+  #unverified: Set<string>
   #bytes = 0
 
-  constructor({ from, until, marks = {} }: OffsetsQuery, limits: PageLimits) {
+  constructor({ from, until, marks = {} }: OffsetsQuery, limits: LogPageLimits) {
     this.#until = until
     this.#limits = limits
     this.#next = { ...from }
     this.#marks = Object.fromEntries(Object.entries(marks).filter(([partition]) => from[partition] !== undefined))
-    this.#unproven = new Set(Object.keys(this.#marks))
+    this.#unverified = new Set(Object.keys(this.#marks))
   }
 
   get isFull(): boolean {
     return this.messages.length >= this.#limits.pageSize || this.#bytes >= this.#limits.pageBytes
   }
 
-  get isProven(): boolean {
-    return this.#unproven.size === 0
+  get isVerified(): boolean {
+    return this.#unverified.size === 0
   }
 
-  get unread(): number[] {
+  get unreadPartitions(): number[] {
     return Object.keys(this.#next).filter((partition) => BigInt(this.#next[partition]!) < BigInt(this.#until[partition]!)).map(Number)
   }
 
-  get answer(): OffsetsAnswer<Message> {
+  get answer(): OffsetsAnswer<LogMessage> {
     return { messages: this.messages, next: this.#next, marks: this.#marks }
   }
 
   /** Where to ask: one before, where a mark is to be compared. */
-  placeOf(partition: number): string {
+  getFetchOffset(partition: number): string {
     const next = this.#next[partition]!
-    return this.#unproven.has(String(partition)) ? String(BigInt(next) - 1n) : next
+    return this.#unverified.has(String(partition)) ? String(BigInt(next) - 1n) : next
   }
 
   /** What the marks stand for is no longer kept, though what follows may be. */
-  trustMarks(): void {
-    this.#unproven = new Set()
+  skipVerification(): void {
+    this.#unverified = new Set()
   }
 
   /** Whether it led anywhere. */
-  take(answer: FetchedPartition): boolean {
+  addPartition(answer: FetchedPartition): boolean {
     const { partition } = answer
-    const isProof = this.#compareMark(answer)
+    const isProof = this.#verifyMark(answer)
     const [first, end] = [BigInt(this.#next[partition]!), BigInt(this.#until[partition]!)]
-    let reached = endOf(answer) ?? first
-    for (const message of committedOf(answer)) {
+    let reached = getEndOffset(answer) ?? first
+    for (const message of filterCommitted(answer)) {
       const offset = BigInt(message.offset)
       // A batch comes whole, also where it was read from its middle.
       if (offset < first) continue
@@ -78,26 +78,26 @@ export class LogPage {
       this.#bytes += (message.key?.length ?? 0) + (message.value?.length ?? 0)
     }
     if (reached <= first) return isProof
-    this.#moveTo(partition, reached < end ? reached : end, answer)
+    this.#advanceTo(partition, reached < end ? reached : end, answer)
     return true
   }
 
   /** Nothing is left between here and the end. */
-  skip({ partition }: FetchedPartition): void {
+  skipToEnd({ partition }: FetchedPartition): void {
     this.#next[partition] = this.#until[partition]!
     delete this.#marks[partition]
   }
 
-  #moveTo(partition: number, reached: bigint, { messages }: FetchedPartition): void {
+  #advanceTo(partition: number, reached: bigint, { messages }: FetchedPartition): void {
     this.#next[partition] = String(reached)
     const last = messages.findLast(({ offset }) => BigInt(offset) < reached)
     if (last !== undefined && BigInt(last.offset) === reached - 1n) this.#marks[partition] = last.timestamp
     else delete this.#marks[partition]
   }
 
-  #compareMark({ partition, messages }: FetchedPartition): boolean {
+  #verifyMark({ partition, messages }: FetchedPartition): boolean {
     // Without any message the answer says nothing of it either.
-    if (messages.length === 0 || !this.#unproven.delete(String(partition))) return false
+    if (messages.length === 0 || !this.#unverified.delete(String(partition))) return false
     const place = String(BigInt(this.#next[partition]!) - 1n)
     const there = messages.find(({ offset }) => offset === place)
     // Compaction may have taken it; then nothing is known.

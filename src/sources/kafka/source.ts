@@ -1,12 +1,12 @@
 import type { Execute, SyncContext } from '../../contract/index.ts'
 import { offsets, type OffsetsOptions, type OffsetsState } from '../../strategies/offsets.ts'
-import { Clients } from './clients.ts'
+import { ClusterConnections } from './cluster-connections.ts'
 import type { KafkaOptions } from './connect.ts'
-import type { Message } from './log-page.ts'
-import { changeOf, type MessageOptions } from './message.ts'
+import type { LogMessage } from './log-page.ts'
+import { toChange, type MessageOptions } from './message.ts'
 import { TopicLog } from './topic-log.ts'
 
-export { topicsOf } from './discover.ts'
+export { listTopics } from './discover.ts'
 export type { KafkaOptions } from './connect.ts'
 export type { MessageOptions, MetadataField } from './message.ts'
 export type { OffsetsState } from '../../strategies/offsets.ts'
@@ -40,20 +40,20 @@ const PAGE_BYTES = 8_000_000
 /** Topics of Kafka: the last value of every key, by the key; a message without one is a row of its own. */
 export function kafka(source: KafkaOptions): KafkaSource {
   const topic = (name: string, options: TopicOptions = {}): KafkaStream => {
-    const log = offsets(logOf(source, name, options))
+    const log = offsets(buildOffsetsOptions(source, name, options))
     return { backfill: log, delta: log, anchor: (context) => log.anchor(context) }
   }
   return { topic, listing: (name, options) => ({ mode: 'replace', execute: topic(name, options).backfill }) }
 }
 
-function logOf(source: KafkaOptions, name: string, options: TopicOptions): OffsetsOptions<Message> {
+function buildOffsetsOptions(source: KafkaOptions, name: string, options: TopicOptions): OffsetsOptions<LogMessage> {
   const limits = { pageSize: options.pageSize ?? PAGE_SIZE, pageBytes: options.pageBytes ?? PAGE_BYTES }
-  const clients = new Clients(source)
+  const clients = new ClusterConnections(source)
   return {
-    bounds: (context) => clients.use(context, (cluster) => new TopicLog(cluster, name).bounds()),
-    read: (query, context) => clients.use(context, (cluster) => new TopicLog(cluster, name).read(query, limits, context)),
+    bounds: (context) => clients.withCluster(context, (cluster) => new TopicLog(cluster, name).bounds()),
+    read: (query, context) => clients.withCluster(context, (cluster) => new TopicLog(cluster, name).read(query, limits, context)),
     place: ({ partition, offset }) => `${partition}:${offset}`,
-    toChanges: (message) => changeOf(name, message, options),
+    toChanges: (message) => toChange(name, message, options),
     ...(options.tombstonesMs !== undefined && { tombstonesMs: options.tombstonesMs }),
   }
 }

@@ -1,17 +1,17 @@
 import type { Cluster } from 'kafkajs'
 import { isSyncError, SyncError, type SyncContext } from '../../contract/index.ts'
-import type { Offsets, OffsetsAnswer, OffsetsQuery } from '../../strategies/offsets.ts'
-import type { FetchedPartition } from './committed.ts'
-import { failureOf } from './failures.ts'
-import { LogPage, type Message, type PageLimits } from './log-page.ts'
+import type { PartitionOffsets, OffsetsAnswer, OffsetsQuery } from '../../strategies/offsets.ts'
+import type { FetchedPartition } from './committed-messages.ts'
+import { toSyncError } from './failures.ts'
+import { LogPage, type LogMessage, type LogPageLimits } from './log-page.ts'
 
 /** One answer of a broker holds at most about so much, and one batch. */
 const FETCH_BYTES = 1_000_000
 /** An answer without a message is asked for again with four times as much room, so often. */
-const EMPTY_MAX = 3
+const EMPTY_FETCHES_MAX = 3
 /** What has come by then is landed. */
 const PAGE_MS = 10_000
-const WAIT_MS = 200
+const FETCH_WAIT_MS = 200
 const READ_COMMITTED = 1
 
 /** A topic as brokers hold it: read from any offset, by nobody's leave. */
@@ -36,70 +36,70 @@ export class TopicLog {
       const low = new Map(lows.map(({ partition, offset }) => [partition, offset]))
       return Object.fromEntries(ends.toSorted((a, b) => a.partition - b.partition).map(({ partition, offset }) => [partition, { low: low.get(partition)!, end: offset }]))
     } catch (error) {
-      throw failureOf(error, `topic ${topic}`)
+      throw toSyncError(error, `topic ${topic}`)
     }
   }
 
-  async read(query: OffsetsQuery, limits: PageLimits, { clock, signal }: SyncContext): Promise<OffsetsAnswer<Message>> {
+  async read(query: OffsetsQuery, limits: LogPageLimits, { clock, signal }: SyncContext): Promise<OffsetsAnswer<LogMessage>> {
     const page = new LogPage(query, limits)
     const lateAt = clock.now() + PAGE_MS
     let empties = 0
-    while (page.unread.length > 0 && !page.isFull) {
+    while (page.unreadPartitions.length > 0 && !page.isFull) {
       const isLate = clock.now() >= lateAt
       if (isLate && page.messages.length > 0) break
-      const answers = await this.#ask(page, FETCH_BYTES * 4 ** empties)
+      const answers = await this.#fetch(page, FETCH_BYTES * 4 ** empties)
       signal.throwIfAborted()
-      if (answers.map((answer) => page.take(answer)).includes(true)) {
+      if (answers.map((answer) => page.addPartition(answer)).includes(true)) {
         empties = 0
         continue
       }
-      if (isLate) throw this.#nothing(answers, query.until)
+      if (isLate) throw this.#noMessagesError(answers, query.until)
       // Where all of it was asked for and the broker has it, there is nothing left in it: compaction took it.
-      if (empties === EMPTY_MAX) answers.filter((answer) => reaches(answer, query.until)).forEach((answer) => page.skip(answer))
+      if (empties === EMPTY_FETCHES_MAX) answers.filter((answer) => coversRange(answer, query.until)).forEach((answer) => page.skipToEnd(answer))
       else empties++
-      await clock.sleep(WAIT_MS, signal)
+      await clock.sleep(FETCH_WAIT_MS, signal)
     }
     return page.answer
   }
 
-  async #ask(page: LogPage, maxBytes: number): Promise<FetchedPartition[]> {
+  async #fetch(page: LogPage, maxBytes: number): Promise<FetchedPartition[]> {
     try {
-      return await this.#answers(page, maxBytes)
+      return await this.#fetchFromLeaders(page, maxBytes)
     } catch (thrown) {
-      const error = failureOf(thrown, `topic ${this.#topic}`)
-      if (page.isProven || !isSyncError(error) || error.code !== 'HISTORY_LOST') throw error
-      page.trustMarks()
-      return this.#ask(page, maxBytes)
+      const error = toSyncError(thrown, `topic ${this.#topic}`)
+      if (page.isVerified || !isSyncError(error) || error.code !== 'HISTORY_LOST') throw error
+      page.skipVerification()
+      return this.#fetch(page, maxBytes)
     }
   }
 
-  async #answers(page: LogPage, maxBytes: number): Promise<FetchedPartition[]> {
+  async #fetchFromLeaders(page: LogPage, maxBytes: number): Promise<FetchedPartition[]> {
     const topic = this.#topic
     // Known already but for the first page of a cycle that is taken up again.
     await this.#cluster.addTargetTopic(topic)
-    const leaders = Object.entries(this.#cluster.findLeaderForPartitions(topic, page.unread))
+    const leaders = Object.entries(this.#cluster.findLeaderForPartitions(topic, page.unreadPartitions))
     const answers = await Promise.all(leaders.map(async ([nodeId, led]) => {
       const broker = await this.#cluster.findBroker({ nodeId })
-      const partitions = led.map((partition) => ({ partition, fetchOffset: page.placeOf(partition), maxBytes }))
-      const { responses } = (await broker.fetch({ isolationLevel: READ_COMMITTED, maxWaitTime: WAIT_MS, minBytes: 1, maxBytes, topics: [{ topic, partitions }] })) as { responses: { partitions: FetchedPartition[] }[] }
+      const partitions = led.map((partition) => ({ partition, fetchOffset: page.getFetchOffset(partition), maxBytes }))
+      const { responses } = (await broker.fetch({ isolationLevel: READ_COMMITTED, maxWaitTime: FETCH_WAIT_MS, minBytes: 1, maxBytes, topics: [{ topic, partitions }] })) as { responses: { partitions: FetchedPartition[] }[] }
       return responses.flatMap((response) => response.partitions)
     }))
     // Always in the same order, so that a page is a page of the log and not of whoever answered first.
     return answers.flat().toSorted((a, b) => a.partition - b.partition)
   }
 
-  #nothing(answers: readonly FetchedPartition[], until: Offsets): SyncError {
-    const short = answers.find((answer) => !reaches(answer, until))
+  #noMessagesError(answers: readonly FetchedPartition[], until: PartitionOffsets): SyncError {
+    const short = answers.find((answer) => !coversRange(answer, until))
     if (short === undefined) return new SyncError('SOURCE_UNAVAILABLE', `topic ${this.#topic}: the brokers answered without messages for ${PAGE_MS} ms.`)
-    return new SyncError('HISTORY_LOST', `topic ${this.#topic}: partition ${short.partition} reached ${until[short.partition]!} when the cycle began, and now ends at ${endAt(short)}: it was made anew, or has lost its end.`)
+    return new SyncError('HISTORY_LOST', `topic ${this.#topic}: partition ${short.partition} reached ${until[short.partition]!} when the cycle began, and now ends at ${getReadableEnd(short)}: it was made anew, or has lost its end.`)
   }
 }
 
 /** Whether the broker has all of what this cycle reads; after another became the leader, it may lag behind. */
-function reaches(answer: FetchedPartition, until: Offsets): boolean {
-  return endAt(answer) >= BigInt(until[answer.partition]!)
+function coversRange(answer: FetchedPartition, until: PartitionOffsets): boolean {
+  return getReadableEnd(answer) >= BigInt(until[answer.partition]!)
 }
 
-function endAt({ highWatermark, lastStableOffset }: FetchedPartition): bigint {
+function getReadableEnd({ highWatermark, lastStableOffset }: FetchedPartition): bigint {
   return BigInt(lastStableOffset === undefined || lastStableOffset === '-1' ? highWatermark : lastStableOffset)
 }

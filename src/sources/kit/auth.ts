@@ -16,12 +16,12 @@ export interface Auth {
 /** The name of a secret, looked up when it is needed, or the secret itself. */
 export type SecretSource = string | Secret
 
-export const anonymous: Auth = fixed(() => ({ headers: {}, query: {} }))
+export const anonymous: Auth = createStaticAuth(() => ({ headers: {}, query: {} }))
 
 /** In a header where the source allows it: a query may end up in the source's own logs. */
 export function apiKey(options: { header: string; key: SecretSource; prefix?: string } | { query: string; key: SecretSource }): Auth {
-  if ('query' in options) return fixed((context) => ({ headers: {}, query: { [options.query]: secretOf(options.key, context) } }))
-  return fixed((context) => ({ headers: { [options.header]: new Secret(`${options.prefix ?? ''}${secretOf(options.key, context).reveal()}`) }, query: {} }))
+  if ('query' in options) return createStaticAuth((context) => ({ headers: {}, query: { [options.query]: resolveSecret(options.key, context) } }))
+  return createStaticAuth((context) => ({ headers: { [options.header]: new Secret(`${options.prefix ?? ''}${resolveSecret(options.key, context).reveal()}`) }, query: {} }))
 }
 
 export function bearer(token: SecretSource): Auth {
@@ -29,18 +29,18 @@ export function bearer(token: SecretSource): Auth {
 }
 
 export function basic({ user, password }: { user: SecretSource; password: SecretSource }): Auth {
-  return fixed((context) => ({ headers: { authorization: basicHeader(secretOf(user, context), secretOf(password, context)) }, query: {} }))
+  return createStaticAuth((context) => ({ headers: { authorization: createBasicHeader(resolveSecret(user, context), resolveSecret(password, context)) }, query: {} }))
 }
 
-export function basicHeader(user: Secret, password: Secret): Secret {
+export function createBasicHeader(user: Secret, password: Secret): Secret {
   return new Secret(`Basic ${Buffer.from(`${user.reveal()}:${password.reveal()}`).toString('base64')}`)
 }
 
-export function secretOf(source: SecretSource, { secrets }: SyncContext): Secret {
+export function resolveSecret(source: SecretSource, { secrets }: SyncContext): Secret {
   return typeof source === 'string' ? new Secret(secrets.get(source)) : source
 }
 
-function fixed(credentials: (context: SyncContext) => Credentials): Auth {
+function createStaticAuth(credentials: (context: SyncContext) => Credentials): Auth {
   return {
     credentials: async (context) => credentials(context),
     renew: async () => null,

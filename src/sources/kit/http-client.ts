@@ -1,14 +1,14 @@
 import { isSyncError, SyncError, type JsonValue, type SyncContext } from '../../contract/index.ts'
 import { stringifyJson } from '../../values/json.ts'
 import { anonymous, type Auth, type Credentials } from './auth.ts'
-import type { BodyLimits } from './bounded-body.ts'
-import { exchange, readJson, readText } from './exchange.ts'
-import type { Judge, Verdict } from './judge.ts'
+import type { BodyLimits } from './read-body.ts'
+import { sendRequest, readJson, readText } from './send-request.ts'
+import type { ResponseClassifier, ResponseClass } from './classify-response.ts'
 import { Origin } from './origin.ts'
-import { limitWaitMs, retryAfterMs, serverTimeOf, waitUntilMs } from '../../values/retry-after.ts'
+import { rateLimitWaitMs, retryAfterMs, readServerTime, waitUntilMs } from '../../values/retry-after.ts'
 import type { Secret } from '../../redaction/secret.ts'
-import { codeOfStatus } from './status.ts'
-import { vendorMessage } from './vendor-message.ts'
+import { classifyStatus } from './http-status.ts'
+import { extractVendorMessage } from './vendor-message.ts'
 
 export interface HttpClientOptions {
   /** Everything of the source lies below it. A function where a tenant's settings say where that is. */
@@ -17,7 +17,7 @@ export interface HttpClientOptions {
   /** Sent with every request. */
   readonly headers?: Readonly<Record<string, string>>
   readonly limits?: Partial<HttpLimits>
-  readonly judge?: Judge
+  readonly classifyResponse?: ResponseClassifier
 }
 
 export interface HttpLimits extends BodyLimits {
@@ -27,11 +27,11 @@ export interface HttpLimits extends BodyLimits {
 
 export interface HttpClient {
   /** A path below the base URL, or a full URL below it, such as one of `link`. */
-  get(target: string, query: Query, context: SyncContext, options?: RequestOptions): Promise<HttpAnswer>
+  get(target: string, query: Query, context: SyncContext, options?: RequestOptions): Promise<HttpResponse>
   /** JSON, or a form. */
-  post(target: string, body: JsonValue | URLSearchParams, context: SyncContext, options?: RequestOptions): Promise<HttpAnswer>
+  post(target: string, body: JsonValue | URLSearchParams, context: SyncContext, options?: RequestOptions): Promise<HttpResponse>
   /** A link found in an answer, as a full URL. Throws SOURCE_INVALID when it leads away from the source. */
-  link(link: string, foundIn: HttpAnswer, context: SyncContext): string
+  resolveLink(link: string, foundIn: HttpResponse, context: SyncContext): string
 }
 
 /** Null and undefined are left out; a list is sent once per item. */
@@ -49,7 +49,7 @@ export interface RequestOptions {
   readonly text?: readonly string[]
 }
 
-export interface HttpAnswer {
+export interface HttpResponse {
   readonly status: number
   readonly headers: Headers
   /** Numbers are exact: an integer that a double cannot hold is a bigint. */
@@ -71,45 +71,45 @@ const FAILED_BODY_BYTES_MAX = 64 * 1024
 
 /** Asks a source over HTTP, through the context alone. A failure is a SyncError with method, path, status and the vendor's explanation. */
 export function createHttpClient(options: HttpClientOptions): HttpClient {
-  const client = new Client(options)
+  const client = new DefaultHttpClient(options)
   return {
     get: (target, query, context, options = {}) => client.request({ method: 'GET', target, query: { ...options.query, ...query }, body: null }, context, options),
     post: (target, body, context, options = {}) => client.request({ method: 'POST', target, query: options.query ?? {}, body }, context, options),
-    link: (link, foundIn, context) => client.origin(context).link(link, new URL(foundIn.url)).href,
+    resolveLink: (link, foundIn, context) => client.origin(context).resolveLink(link, new URL(foundIn.url)).href,
   }
 }
 
-interface ClientRequest {
+interface HttpRequest {
   readonly method: 'GET' | 'POST'
   readonly target: string
   readonly query: Query
   readonly body: JsonValue | URLSearchParams
 }
 
-class Client {
+class DefaultHttpClient {
   readonly #options: HttpClientOptions
   readonly #auth: Auth
   readonly #limits: HttpLimits
-  #origin: { readonly baseUrl: string; readonly origin: Origin } | null = null
+  #origin: { readonly baseUrl: string; readonly getOrigin: Origin } | null = null
 
   constructor(options: HttpClientOptions) {
     this.#options = options
     this.#auth = options.auth ?? anonymous
     this.#limits = { ...DEFAULT_LIMITS, ...options.limits }
-    if (typeof options.baseUrl === 'string') this.#origin = { baseUrl: options.baseUrl, origin: new Origin(options.baseUrl) }
+    if (typeof options.baseUrl === 'string') this.#origin = { baseUrl: options.baseUrl, getOrigin: new Origin(options.baseUrl) }
   }
 
   origin(context: SyncContext): Origin {
     const { baseUrl: given } = this.#options
     const baseUrl = typeof given === 'string' ? given : given(context)
-    if (this.#origin?.baseUrl !== baseUrl) this.#origin = { baseUrl, origin: new Origin(baseUrl) }
-    return this.#origin.origin
+    if (this.#origin?.baseUrl !== baseUrl) this.#origin = { baseUrl, getOrigin: new Origin(baseUrl) }
+    return this.#origin.getOrigin
   }
 
-  async request(request: ClientRequest, context: SyncContext, options: RequestOptions): Promise<HttpAnswer> {
+  async request(request: HttpRequest, context: SyncContext, options: RequestOptions): Promise<HttpResponse> {
     let credentials = await this.#auth.credentials(context)
     for (let renewed = false; ; renewed = true) {
-      const outcome = await this.#ask(request, credentials, context, options)
+      const outcome = await this.#send(request, credentials, context, options)
       if (!(outcome instanceof SyncError)) return outcome
       // Once: credentials that are refused when they are new will be refused for ever.
       const fresh = outcome.code === 'AUTH_REJECTED' && !renewed ? await this.#auth.renew(credentials, context) : null
@@ -119,19 +119,19 @@ class Client {
   }
 
   /** The answer, or what it says is wrong. What is not even that is thrown. */
-  async #ask(request: ClientRequest, credentials: Credentials, context: SyncContext, options: RequestOptions): Promise<HttpAnswer | SyncError> {
+  async #send(request: HttpRequest, credentials: Credentials, context: SyncContext, options: RequestOptions): Promise<HttpResponse | SyncError> {
     const { method, target, body } = request
     const origin = this.origin(context)
     const isLink = /^https?:/i.test(target)
-    const url = isLink ? origin.link(target) : origin.path(target)
+    const url = isLink ? origin.resolveLink(target) : origin.resolvePath(target)
     // A link may be a position, all of it, and positions are not for messages.
     const shown = isLink ? `${origin.base.pathname.replace(/\/$/, '')}/…` : url.pathname
     const place = `${method} ${shown}`
-    url.search = withQuery(url.search, { ...request.query, ...revealed(credentials.query) })
-    const headers = { accept: options.text?.join(', ') ?? 'application/json', ...contentType(body), ...lowercase(this.#options.headers), ...lowercase(options.headers), ...lowercase(revealed(credentials.headers)) }
+    url.search = appendQuery(url.search, { ...request.query, ...revealSecrets(credentials.query) })
+    const headers = { accept: options.text?.join(', ') ?? 'application/json', ...createContentTypeHeader(body), ...lowercaseNames(this.#options.headers), ...lowercaseNames(options.headers), ...lowercaseNames(revealSecrets(credentials.headers)) }
     try {
-      const response = await exchange({ method, url, place, headers, body: textOf(body) }, origin, context)
-      return await this.#judged(response, `${place} answered ${response.status}`, url, context, options, sentValues(url, body))
+      const response = await sendRequest({ method, url, label: place, headers, body: serializeBody(body) }, origin, context)
+      return await this.#classify(response, `${place} answered ${response.status}`, url, context, options, listSentValues(url, body))
     } catch (error) {
       // The transport names what it could not reach by its whole path.
       if (!isLink || !isSyncError(error) || !error.message.includes(url.pathname)) throw error
@@ -139,28 +139,28 @@ class Client {
     }
   }
 
-  async #judged(
+  async #classify(
     response: Response, place: string, url: URL, context: SyncContext, options: RequestOptions, sent: readonly string[],
-  ): Promise<HttpAnswer | SyncError> {
+  ): Promise<HttpResponse | SyncError> {
     const { status, headers } = response
-    const code = codeOfStatus(status, headers)
+    const code = classifyStatus(status, headers)
     // A budget that is used up says nothing about what was asked for.
     const failure = code !== 'RATE_LIMITED' && options.answers?.includes(status) === true ? null : code
-    const body = failure === null && status < 300 ? await this.#read(response, place, context, options) : await this.#readFailed(response, place, context)
-    const verdict = this.#options.judge?.({ status, headers, body }) ?? null
-    const explanation = vendorMessage(body, sent)
-    if (verdict !== null) return this.#failed(place, verdict, headers, context, explanation)
-    if (failure === null) return { status, headers, body: body ?? null, serverTime: serverTimeOf(headers), url: url.href }
+    const body = failure === null && status < 300 ? await this.#readBody(response, place, context, options) : await this.#readFailedBody(response, place, context)
+    const verdict = this.#options.classifyResponse?.({ status, headers, body }) ?? null
+    const explanation = extractVendorMessage(body, sent)
+    if (verdict !== null) return this.#createError(place, verdict, headers, context, explanation)
+    if (failure === null) return { status, headers, body: body ?? null, serverTime: readServerTime(headers), url: url.href }
     const isCursorRefused = failure === 'CONNECTOR_FAILED' && options.cursorRefusals?.includes(status) === true
-    return this.#failed(place, { code: isCursorRefused ? 'CURSOR_REJECTED' : failure, reason: '' }, headers, context, explanation)
+    return this.#createError(place, { code: isCursorRefused ? 'CURSOR_REJECTED' : failure, reason: '' }, headers, context, explanation)
   }
 
-  async #read(response: Response, place: string, context: SyncContext, { text }: RequestOptions): Promise<JsonValue> {
+  async #readBody(response: Response, place: string, context: SyncContext, { text }: RequestOptions): Promise<JsonValue> {
     if (response.status === 204 || response.status === 205) return null
     return text === undefined ? readJson(response, place, this.#limits, context) : readText(response, place, text, this.#limits, context)
   }
 
-  async #readFailed(response: Response, place: string, context: SyncContext): Promise<JsonValue | undefined> {
+  async #readFailedBody(response: Response, place: string, context: SyncContext): Promise<JsonValue | undefined> {
     try {
       return await readJson(response, place, { ...this.#limits, bodyBytesMax: Math.min(FAILED_BODY_BYTES_MAX, this.#limits.bodyBytesMax) }, context)
     } catch {
@@ -170,11 +170,11 @@ class Client {
     }
   }
 
-  #failed(
-    place: string, { code, reason, retryAfterMs: spanMs, retryAt }: Verdict, headers: Headers, context: SyncContext, explanation: string | null,
+  #createError(
+    place: string, { code, reason, retryAfterMs: spanMs, retryAt }: ResponseClass, headers: Headers, context: SyncContext, explanation: string | null,
   ): SyncError {
     const { retryAfterMaxMs } = this.#limits
-    const waitOf = code === 'RATE_LIMITED' ? limitWaitMs : retryAfterMs
+    const waitOf = code === 'RATE_LIMITED' ? rateLimitWaitMs : retryAfterMs
     const askedMs = waitOf(headers, context.clock.now(), retryAfterMaxMs)
     const judgedMs = retryAt === undefined ? spanMs : waitUntilMs(retryAt, headers, context.clock.now())
     const waitMs = judgedMs !== undefined && judgedMs > 0 ? Math.max(askedMs ?? 0, Math.min(judgedMs, retryAfterMaxMs)) : askedMs
@@ -184,37 +184,37 @@ class Client {
 }
 
 /** Spaces as %20: a plus is a plus to many a server. */
-function withQuery(search: string, query: Query): string {
+function appendQuery(search: string, query: Query): string {
   const pairs = Object.entries(query).flatMap(([name, value]) => [value].flat().filter((item) => item !== null && item !== undefined).map((item) => `${encodeURIComponent(name)}=${encodeURIComponent(String(item))}`))
   const taken = search.replace(/^\?/, '')
   return [...(taken === '' ? [] : [taken]), ...pairs].join('&')
 }
 
-function revealed(secrets: Readonly<Record<string, Secret>>): Record<string, string> {
+function revealSecrets(secrets: Readonly<Record<string, Secret>>): Record<string, string> {
   return Object.fromEntries(Object.entries(secrets).map(([name, secret]) => [name, secret.reveal()]))
 }
 
-function lowercase(headers: Readonly<Record<string, string>> = {}): Record<string, string> {
+function lowercaseNames(headers: Readonly<Record<string, string>> = {}): Record<string, string> {
   return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
 }
 
 /** The values of a request, as an answer may quote them. */
-function sentValues(url: URL, body: JsonValue | URLSearchParams): string[] {
+function listSentValues(url: URL, body: JsonValue | URLSearchParams): string[] {
   const segments = url.pathname.split('/').map((segment) => decodeURIComponent(segment))
-  return [...segments, ...url.searchParams.values(), ...(body instanceof URLSearchParams ? body.values() : leaves(body))]
+  return [...segments, ...url.searchParams.values(), ...(body instanceof URLSearchParams ? body.values() : listLeaves(body))]
 }
 
-function leaves(value: JsonValue | undefined): string[] {
-  if (typeof value === 'object' && value !== null) return Object.values(value).flatMap(leaves)
+function listLeaves(value: JsonValue | undefined): string[] {
+  if (typeof value === 'object' && value !== null) return Object.values(value).flatMap(listLeaves)
   return value === null || value === undefined ? [] : [String(value)]
 }
 
-function textOf(body: JsonValue | URLSearchParams): string | null {
+function serializeBody(body: JsonValue | URLSearchParams): string | null {
   if (body === null) return null
   return body instanceof URLSearchParams ? body.toString() : stringifyJson(body)
 }
 
-function contentType(body: JsonValue | URLSearchParams): Record<string, string> {
+function createContentTypeHeader(body: JsonValue | URLSearchParams): Record<string, string> {
   if (body === null) return {}
   return { 'content-type': body instanceof URLSearchParams ? 'application/x-www-form-urlencoded' : 'application/json' }
 }

@@ -1,7 +1,7 @@
 const HEADER_CHARS_MAX = 16_384
 
 /** Of `Link: <https://…?page=2>; rel="next"`; null when there is none. As it stands there: hold it against the origin before use. */
-export function nextLinkOf(headers: Headers): string | null {
+export function parseNextLink(headers: Headers): string | null {
   const text = headers.get('link') ?? ''
   if (text.length > HEADER_CHARS_MAX) return null
   for (const [, link, parameters] of text.matchAll(/<([^<>]*)>([^<]*)/g)) {

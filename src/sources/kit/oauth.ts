@@ -1,13 +1,13 @@
 import { hash } from 'node:crypto'
 import { SyncError, type SyncContext } from '../../contract/index.ts'
-import { basicHeader, secretOf, type Auth, type Credentials, type SecretSource } from './auth.ts'
-import { exchange, readJson } from './exchange.ts'
-import { isObject } from './judge.ts'
+import { createBasicHeader, resolveSecret, type Auth, type Credentials, type SecretSource } from './auth.ts'
+import { sendRequest, readJson } from './send-request.ts'
+import { isObject } from './classify-response.ts'
 import { Origin } from './origin.ts'
-import { limitWaitMs, retryAfterMs } from '../../values/retry-after.ts'
-import { noteSecret } from '../../redaction/known-secrets.ts'
+import { rateLimitWaitMs, retryAfterMs } from '../../values/retry-after.ts'
+import { registerSecret } from '../../redaction/known-secrets.ts'
 import { Secret } from '../../redaction/secret.ts'
-import { codeOfStatus } from './status.ts'
+import { classifyStatus } from './http-status.ts'
 import { MemoryTokenStore, type StoredTokens, type Tokens, type TokenStore } from './token-store.ts'
 
 interface OAuthOptions {
@@ -40,33 +40,33 @@ export function refreshToken(options: OAuthOptions & { readonly refreshToken: Se
 
 class OAuth implements Auth {
   readonly #options: OAuthOptions
-  readonly #seed: SecretSource | null
-  readonly #accounts = new Map<string, Account>()
+  readonly #initialRefreshToken: SecretSource | null
+  readonly #accounts = new Map<string, OAuthAccount>()
 
   constructor(options: OAuthOptions, seed: SecretSource | null) {
     this.#options = options
-    this.#seed = seed
+    this.#initialRefreshToken = seed
     new Origin(options.tokenUrl) // Refuses what is no URL here, and not with the first cycle.
   }
 
   credentials(context: SyncContext): Promise<Credentials> {
-    return this.#account(context).credentials(context)
+    return this.#getAccount(context).credentials(context)
   }
 
   renew(refused: Credentials, context: SyncContext): Promise<Credentials> {
-    return this.#account(context).renew(refused, context)
+    return this.#getAccount(context).renew(refused, context)
   }
 
-  #account(context: SyncContext): Account {
+  #getAccount(context: SyncContext): OAuthAccount {
     const { clientId, clientSecret, tokenUrl, tokens } = this.#options
     const client: ClientIdentity = {
-      id: secretOf(clientId, context),
-      secret: clientSecret === undefined ? null : secretOf(clientSecret, context),
-      refreshToken: this.#seed === null ? null : secretOf(this.#seed, context),
+      id: resolveSecret(clientId, context),
+      secret: clientSecret === undefined ? null : resolveSecret(clientSecret, context),
+      refreshToken: this.#initialRefreshToken === null ? null : resolveSecret(this.#initialRefreshToken, context),
     }
     const name = hash('sha256', JSON.stringify([tokenUrl, client.id.reveal(), client.secret?.reveal(), client.refreshToken?.reveal()]))
     let account = this.#accounts.get(name)
-    if (account === undefined) this.#accounts.set(name, (account = new Account(this.#options, client, tokens?.(name) ?? new MemoryTokenStore())))
+    if (account === undefined) this.#accounts.set(name, (account = new OAuthAccount(this.#options, client, tokens?.(name) ?? new MemoryTokenStore())))
     return account
   }
 }
@@ -78,8 +78,8 @@ interface ClientIdentity {
   readonly refreshToken: Secret | null
 }
 
-interface Renewal {
-  readonly done: Promise<Credentials>
+interface TokenRenewal {
+  readonly promise: Promise<Credentials>
   /** Of whoever began it. */
   readonly signal: AbortSignal
 }
@@ -88,8 +88,8 @@ interface Renewal {
 const EXPIRY_MARGIN_MS = 30_000
 
 /** Longer than a token endpoint takes; a renewal that died is taken over then. */
-const CLAIM_MS = 90_000
-const CLAIM_LOOK_MS = 500
+const RENEWAL_CLAIM_MS = 90_000
+const CLAIM_POLL_MS = 500
 
 /**
  * One set of tokens, however many syncs use it.
@@ -101,12 +101,12 @@ const CLAIM_LOOK_MS = 500
  * The claim keeps a second process from sending the same refresh token, which a source that rotates them takes for theft
  * and answers by revoking both.
  */
-class Account {
+class OAuthAccount {
   readonly #options: OAuthOptions
   readonly #client: ClientIdentity
   readonly #store: TokenStore
   #current: { readonly credentials: Credentials; readonly accessToken: string; readonly renewAt: number | null } | null = null
-  #renewing: Renewal | null = null
+  #renewing: TokenRenewal | null = null
   /** Given by the source and not stored yet: the store failed. It is stored before anything else is tried. */
   #unsaved: { readonly version: number; readonly tokens: Tokens } | null = null
 
@@ -118,22 +118,22 @@ class Account {
 
   async credentials(context: SyncContext): Promise<Credentials> {
     const current = this.#current
-    if (current !== null && !isDue(current.renewAt, context)) return current.credentials
-    return this.#renewed(null, context)
+    if (current !== null && !isRenewalDue(current.renewAt, context)) return current.credentials
+    return this.#joinRenewal(null, context)
   }
 
   async renew(refused: Credentials, context: SyncContext): Promise<Credentials> {
     const current = this.#current
-    if (current === null) return this.#renewed(null, context)
-    return current.credentials === refused ? this.#renewed(current.accessToken, context) : current.credentials
+    if (current === null) return this.#joinRenewal(null, context)
+    return current.credentials === refused ? this.#joinRenewal(current.accessToken, context) : current.credentials
   }
 
   /** Whoever comes while a renewal is under way waits for that one. */
-  async #renewed(refused: string | null, context: SyncContext): Promise<Credentials> {
+  async #joinRenewal(refused: string | null, context: SyncContext): Promise<Credentials> {
     for (;;) {
       context.signal.throwIfAborted()
-      this.#renewing ??= this.#begin(refused, context)
-      const { done, signal } = this.#renewing
+      this.#renewing ??= this.#startRenewal(refused, context)
+      const { promise: done, signal } = this.#renewing
       try {
         return await done
       } catch (error) {
@@ -144,34 +144,34 @@ class Account {
     }
   }
 
-  #begin(refused: string | null, context: SyncContext): Renewal {
+  #startRenewal(refused: string | null, context: SyncContext): TokenRenewal {
     const done = this.#renewOnce(refused, context).finally(() => (this.#renewing = null))
     done.catch(() => {})
-    return { done, signal: context.signal }
+    return { promise: done, signal: context.signal }
   }
 
   async #renewOnce(refused: string | null, context: SyncContext): Promise<Credentials> {
     await this.#saveUnsaved()
     for (;;) {
       const stored = await this.#store.read()
-      if (stored?.accessToken != null && stored.accessToken !== refused && !isDue(stored.renewAt, context)) return this.#use(stored.accessToken, stored.renewAt)
+      if (stored?.accessToken != null && stored.accessToken !== refused && !isRenewalDue(stored.renewAt, context)) return this.#setCurrent(stored.accessToken, stored.renewAt)
       const now = context.clock.now()
-      if (stored?.claimedUntil != null && stored.claimedUntil > now && stored.claimedUntil <= now + CLAIM_MS) {
-        await context.clock.sleep(Math.min(CLAIM_LOOK_MS, stored.claimedUntil - now), context.signal)
+      if (stored?.claimedUntil != null && stored.claimedUntil > now && stored.claimedUntil <= now + RENEWAL_CLAIM_MS) {
+        await context.clock.sleep(Math.min(CLAIM_POLL_MS, stored.claimedUntil - now), context.signal)
         continue
       }
       const version = stored?.version ?? 0
-      const before = tokensOf(stored)
-      if (!(await this.#store.write(version, { ...before, claimedUntil: now + CLAIM_MS }))) continue
-      const tokens = await this.#askOrRelease(version + 1, before, context)
+      const before = toTokens(stored)
+      if (!(await this.#store.write(version, { ...before, claimedUntil: now + RENEWAL_CLAIM_MS }))) continue
+      const tokens = await this.#requestOrRelease(version + 1, before, context)
       if (!(await this.#save(version + 1, tokens))) continue
-      return this.#use(tokens.accessToken!, tokens.renewAt)
+      return this.#setCurrent(tokens.accessToken!, tokens.renewAt)
     }
   }
 
-  async #askOrRelease(version: number, before: Tokens, context: SyncContext): Promise<Tokens> {
+  async #requestOrRelease(version: number, before: Tokens, context: SyncContext): Promise<Tokens> {
     try {
-      return await this.#ask(before.refreshToken ?? this.#client.refreshToken?.reveal() ?? null, context)
+      return await this.#requestTokens(before.refreshToken ?? this.#client.refreshToken?.reveal() ?? null, context)
     } catch (error) {
       // Should this fail as well, the claim ends by itself.
       await this.#store.write(version, before).catch(() => false)
@@ -190,42 +190,42 @@ class Account {
     if (this.#unsaved !== null) await this.#save(this.#unsaved.version, this.#unsaved.tokens)
   }
 
-  #use(accessToken: string, renewAt: number | null): Credentials {
+  #setCurrent(accessToken: string, renewAt: number | null): Credentials {
     const credentials = { headers: { authorization: new Secret(`Bearer ${accessToken}`) }, query: {} }
     this.#current = { credentials, accessToken, renewAt }
     return credentials
   }
 
-  async #ask(refresh: string | null, context: SyncContext): Promise<Tokens> {
+  async #requestTokens(refresh: string | null, context: SyncContext): Promise<Tokens> {
     const { tokenUrl, scope, fields, clientAuth = 'basic' } = this.#options
     const { id, secret } = this.#client
     const url = new URL(tokenUrl)
     const place = `POST ${url.pathname}`
     const form = new URLSearchParams({ ...fields, ...(refresh === null ? { grant_type: 'client_credentials' } : { grant_type: 'refresh_token', refresh_token: refresh }), ...(scope !== undefined && { scope }) })
     const headers: Record<string, string> = { accept: 'application/json', 'content-type': 'application/x-www-form-urlencoded' }
-    if (secret !== null && clientAuth === 'basic') headers.authorization = basicHeader(formEncoded(id), formEncoded(secret)).reveal()
+    if (secret !== null && clientAuth === 'basic') headers.authorization = createBasicHeader(formEncode(id), formEncode(secret)).reveal()
     else {
       form.set('client_id', id.reveal())
       if (secret !== null) form.set('client_secret', secret.reveal())
     }
-    const response = await exchange({ method: 'POST', url, place, headers, body: form.toString() }, new Origin(tokenUrl), context)
-    return this.#tokensIn(response, `${place} answered ${response.status}`, refresh, context)
+    const response = await sendRequest({ method: 'POST', url, label: place, headers, body: form.toString() }, new Origin(tokenUrl), context)
+    return this.#parseTokens(response, `${place} answered ${response.status}`, refresh, context)
   }
 
-  async #tokensIn(response: Response, place: string, refresh: string | null, context: SyncContext): Promise<Tokens> {
+  async #parseTokens(response: Response, place: string, refresh: string | null, context: SyncContext): Promise<Tokens> {
     const { status, headers } = response
-    const code = codeOfStatus(status, headers)
+    const code = classifyStatus(status, headers)
     if (code !== null) {
       await response.body?.cancel().catch(() => {})
       // 400 is how a token endpoint says that the grant or the client is refused.
       if (code === 'CONNECTOR_FAILED') throw new SyncError('AUTH_REJECTED', `${place}: the token was not renewed.`)
-      const waitMs = (code === 'RATE_LIMITED' ? limitWaitMs : retryAfterMs)(headers, context.clock.now())
+      const waitMs = (code === 'RATE_LIMITED' ? rateLimitWaitMs : retryAfterMs)(headers, context.clock.now())
       throw new SyncError(code, `${place}.`, waitMs === undefined ? {} : { retryAfterMs: waitMs })
     }
-    const body = await readJson(response, place, TOKEN_LIMITS, context)
+    const body = await readJson(response, place, TOKEN_BODY_LIMITS, context)
     if (!isObject(body) || typeof body.access_token !== 'string' || body.access_token === '') throw new SyncError('SOURCE_INVALID', `${place} without a token.`)
     // The access token is one when it is used; the refresh token never becomes a header.
-    if (typeof body.refresh_token === 'string') noteSecret(body.refresh_token)
+    if (typeof body.refresh_token === 'string') registerSecret(body.refresh_token)
     const seconds = Number(body.expires_in)
     return {
       accessToken: body.access_token,
@@ -237,17 +237,17 @@ class Account {
   }
 }
 
-const TOKEN_LIMITS = { bodyBytesMax: 256 * 1024, depthMax: 32, bodyDeadlineMs: 30_000 }
+const TOKEN_BODY_LIMITS = { bodyBytesMax: 256 * 1024, depthMax: 32, bodyDeadlineMs: 30_000 }
 
-function isDue(renewAt: number | null, { clock }: SyncContext): boolean {
+function isRenewalDue(renewAt: number | null, { clock }: SyncContext): boolean {
   return renewAt !== null && renewAt <= clock.now()
 }
 
-function tokensOf(stored: StoredTokens | null): Tokens {
+function toTokens(stored: StoredTokens | null): Tokens {
   return { accessToken: stored?.accessToken ?? null, refreshToken: stored?.refreshToken ?? null, renewAt: stored?.renewAt ?? null, claimedUntil: null }
 }
 
 /** As the standard wants both halves of the header. */
-function formEncoded(secret: Secret): Secret {
+function formEncode(secret: Secret): Secret {
   return new Secret(new URLSearchParams({ '': secret.reveal() }).toString().slice(1))
 }

@@ -1,26 +1,26 @@
 import type { JsonObject, JsonValue } from '../../contract/index.ts'
-import { isObject } from './judge.ts'
+import { isObject } from './classify-response.ts'
 
 /**
  * The vendor's own explanation of a failed request, for the error's message: one short line, or null when the body has
  * none that is known. Values that were sent are left out, because a vendor may quote the cursor it refuses, and so is
  * everything that looks like a token (invariant 10).
  */
-export function vendorMessage(body: JsonValue | undefined, sent: readonly string[]): string | null {
+export function extractVendorMessage(body: JsonValue | undefined, sent: readonly string[]): string | null {
   const text = findMessage(body, 0)
   if (text === null) return null
   const hidden = sent.filter(isIdentifying).toSorted((a, b) => b.length - a.length)
-  const safe = hidden.reduce((shown, value) => shown.replaceAll(value, '…'), text).replaceAll(TOKEN, '…')
-  const line = safe.toWellFormed().replaceAll(UNPRINTABLE, ' ').replaceAll(/\s+/g, ' ').trim()
+  const safe = hidden.reduce((shown, value) => shown.replaceAll(value, '…'), text).replaceAll(TOKEN_PATTERN, '…')
+  const line = safe.toWellFormed().replaceAll(UNPRINTABLE_PATTERN, ' ').replaceAll(/\s+/g, ' ').trim()
   if (line === '' || line === '…') return null
-  return line.length > LENGTH_MAX ? `${line.slice(0, LENGTH_MAX)}…` : line
+  return line.length > MESSAGE_CHARS_MAX ? `${line.slice(0, MESSAGE_CHARS_MAX)}…` : line
 }
 
-const LENGTH_MAX = 300
+const MESSAGE_CHARS_MAX = 300
 /** Control characters, and those that change the direction of a line. */
-const UNPRINTABLE = /[\p{Cc}\p{Cf}]/gu
+const UNPRINTABLE_PATTERN = /[\p{Cc}\p{Cf}]/gu
 /** A run of letters and digits that no person wrote: a key, a cursor, a signature. */
-const TOKEN = /(?=[\w+/=.~-]*\d)(?=[\w+/=.~-]*[A-Za-z])[\w+/=.~-]{24,}/g
+const TOKEN_PATTERN = /(?=[\w+/=.~-]*\d)(?=[\w+/=.~-]*[A-Za-z])[\w+/=.~-]{24,}/g
 
 /** Field names and words of a query are shown; ids, cursors and times are not. */
 function isIdentifying(value: string): boolean {
@@ -28,7 +28,7 @@ function isIdentifying(value: string): boolean {
 }
 
 /** The members in which vendors put their explanation, the most telling first. */
-const MEMBERS = ['error_description', 'message', 'detail', 'errorMessage', 'title', 'error', 'errors', 'code'] as const
+const MESSAGE_FIELDS = ['error_description', 'message', 'detail', 'errorMessage', 'title', 'error', 'errors', 'code'] as const
 const DEPTH_MAX = 4
 
 function findMessage(value: JsonValue | undefined, depth: number): string | null {
@@ -36,15 +36,15 @@ function findMessage(value: JsonValue | undefined, depth: number): string | null
   if (depth > DEPTH_MAX) return null
   if (Array.isArray(value)) return value.length === 0 ? null : findMessage(value[0], depth + 1)
   if (!isObject(value)) return null
-  for (const member of MEMBERS) {
+  for (const member of MESSAGE_FIELDS) {
     const found = findMessage(value[member], depth + 1)
-    if (found !== null) return withDetail(found, value)
+    if (found !== null) return appendDetail(found, value)
   }
   return null
 }
 
 /** ServiceNow and problem documents explain in `detail` what `message` or `title` only names. */
-function withDetail(message: string, { detail, errorCode, error_description: description, error }: JsonObject): string {
+function appendDetail(message: string, { detail, errorCode, error_description: description, error }: JsonObject): string {
   if (typeof errorCode === 'string') return `${errorCode}: ${message}`
   if (description !== undefined && typeof error === 'string') return `${error}: ${message}`
   return typeof detail === 'string' && detail !== '' && detail !== message ? `${message}: ${detail}` : message

@@ -8,41 +8,41 @@ export const TIERS = {
   pro: { max: 20, decayPerSecond: 1 },
 } as const
 
-export type Tier = keyof typeof TIERS
+export type KrakenTier = keyof typeof TIERS
 
 /** Of a call that reads the ledger or the history of trades. */
-const COST = 2
+const CALL_COST = 2
 
 export class CallCounter {
   readonly #max: number
   readonly #decayPerMs: number
   #value = 0
-  #at = -Infinity
+  #updatedAt = -Infinity
 
-  constructor(tier: Tier) {
+  constructor(tier: KrakenTier) {
     this.#max = TIERS[tier].max
     this.#decayPerMs = TIERS[tier].decayPerSecond / 1_000
   }
 
   /** From a refusal until the counter has run down to nothing, so that one wait is enough. */
-  get emptyMs(): number {
-    return Math.ceil((this.#max + COST) / this.#decayPerMs)
+  get drainMs(): number {
+    return Math.ceil((this.#max + CALL_COST) / this.#decayPerMs)
   }
 
   /** Counts one call and says how long it has to wait. Calls that are taken together wait one after the other. */
-  take(now: number): number {
-    this.#value = this.#decayed(now) + COST
+  reserveCall(now: number): number {
+    this.#value = this.#decay(now) + CALL_COST
     return Math.max(0, Math.ceil((this.#value - this.#max) / this.#decayPerMs))
   }
 
   /** Other users of the key count as well: after a refusal the counter is at least full. */
-  refused(now: number): void {
-    this.#value = Math.max(this.#decayed(now), this.#max + COST)
+  recordRefusal(now: number): void {
+    this.#value = Math.max(this.#decay(now), this.#max + CALL_COST)
   }
 
-  #decayed(now: number): number {
-    const passedMs = Math.max(0, now - this.#at)
-    this.#at = now
+  #decay(now: number): number {
+    const passedMs = Math.max(0, now - this.#updatedAt)
+    this.#updatedAt = now
     return Math.max(0, this.#value - passedMs * this.#decayPerMs)
   }
 }

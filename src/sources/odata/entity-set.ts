@@ -1,17 +1,17 @@
 import type { SyncContext } from '../../contract/index.ts'
-import { planOf, rowOf, type Row, type SetPlan } from './plan.ts'
-import { targetOf, type Question } from './query.ts'
-import type { EntityPage, Service } from './service.ts'
-import type { CursorOptions, SetOptions } from './source.ts'
+import { buildPlan, toRow, type EntityRow, type EntitySetPlan } from './entity-set-plan.ts'
+import { buildQueryPath, type EntityQuery } from './query.ts'
+import type { EntityPage, ODataService } from './service.ts'
+import type { CursorOptions, EntitySetOptions } from './source.ts'
 
 /** A page of an entity set, with the key and the cursor of each entity at hand. */
 export interface RowPage {
-  readonly rows: readonly Row[]
+  readonly rows: readonly EntityRow[]
   readonly nextLink: string | null
   /** The answer they came with. */
   readonly page: EntityPage
   /** Whether entities of it were left for the next page. */
-  readonly isCut?: boolean
+  readonly isTruncated?: boolean
 }
 
 const PAGE_SIZE = 1_000
@@ -20,11 +20,11 @@ const PAGE_SIZE = 1_000
 export class EntitySet {
   readonly name: string
   readonly limit: number
-  readonly service: Service
-  readonly #options: SetOptions & Partial<CursorOptions>
-  #plan: { readonly cycle: string; readonly plan: SetPlan } | null = null
+  readonly service: ODataService
+  readonly #options: EntitySetOptions & Partial<CursorOptions>
+  #plan: { readonly cycle: string; readonly loadPlan: EntitySetPlan } | null = null
 
-  constructor(service: Service, name: string, options: SetOptions & Partial<CursorOptions>) {
+  constructor(service: ODataService, name: string, options: EntitySetOptions & Partial<CursorOptions>) {
     this.name = name
     this.limit = options.pageSize ?? PAGE_SIZE
     this.service = service
@@ -32,34 +32,34 @@ export class EntitySet {
   }
 
   /** Asked for once a cycle: what a service says of itself may be as long as a page, and changes when it is upgraded. */
-  async plan(context: SyncContext): Promise<SetPlan> {
+  async plan(context: SyncContext): Promise<EntitySetPlan> {
     const cycle = `${context.cycle.id} ${context.cycle.startedAt}`
-    if (this.#plan?.cycle !== cycle) this.#plan = { cycle, plan: planOf(this.name, await this.service.metadata(context), this.#options) }
-    return this.#plan.plan
+    if (this.#plan?.cycle !== cycle) this.#plan = { cycle, loadPlan: buildPlan(this.name, await this.service.fetchMetadata(context), this.#options) }
+    return this.#plan.loadPlan
   }
 
   /** The plan that a cycle has asked for; null before the first. */
-  get knownPlan(): SetPlan | null {
-    return this.#plan?.plan ?? null
+  get cachedPlan(): EntitySetPlan | null {
+    return this.#plan?.loadPlan ?? null
   }
 
-  async ask(plan: SetPlan, question: Question, context: SyncContext): Promise<RowPage> {
-    const page = await this.service.page(targetOf(plan, question), plan.metadata.version, context, { prefer: [`odata.maxpagesize=${this.limit}`] })
-    return rowPage(page!, plan)
+  async query(plan: EntitySetPlan, question: EntityQuery, context: SyncContext): Promise<RowPage> {
+    const page = await this.service.fetchPage(buildQueryPath(plan, question), plan.metadata.version, context, { prefer: [`odata.maxpagesize=${this.limit}`] })
+    return toRowPage(page!, plan)
   }
 
   /** A link of an earlier answer; null when it is no longer any good. */
-  async follow(plan: SetPlan, link: string, context: SyncContext): Promise<RowPage | null> {
-    const page = await this.service.page(link, plan.metadata.version, context, { prefer: [`odata.maxpagesize=${this.limit}`], answers: [400, 404, 410] })
-    return page === null ? null : rowPage(page, plan)
+  async followLink(plan: EntitySetPlan, link: string, context: SyncContext): Promise<RowPage | null> {
+    const page = await this.service.fetchPage(link, plan.metadata.version, context, { prefer: [`odata.maxpagesize=${this.limit}`], answers: [400, 404, 410] })
+    return page === null ? null : toRowPage(page, plan)
   }
 
   /** Where to go on after an empty page that is not the end; null where there is something else to go on from. */
-  locator({ rows, nextLink, page }: RowPage, context: SyncContext): string | null {
-    return rows.length > 0 || nextLink === null ? null : this.service.link(nextLink, page, context)
+  getLocator({ rows, nextLink, page }: RowPage, context: SyncContext): string | null {
+    return rows.length > 0 || nextLink === null ? null : this.service.resolveLink(nextLink, page, context)
   }
 }
 
-function rowPage(page: EntityPage, plan: SetPlan): RowPage {
-  return { rows: page.entities.map((entity) => rowOf(entity, plan)), nextLink: page.nextLink, page }
+function toRowPage(page: EntityPage, plan: EntitySetPlan): RowPage {
+  return { rows: page.entities.map((entity) => toRow(entity, plan)), nextLink: page.nextLink, page }
 }

@@ -1,49 +1,49 @@
 import { SyncError } from '../../contract/index.ts'
-import { tagsOf, type Tag } from './xml.ts'
+import { parseTags, type XmlTag } from './xml-tags.ts'
 
 /** What a service says of itself. */
-export interface Metadata {
+export interface ODataMetadata {
   readonly version: 2 | 4
-  readonly sets: ReadonlyMap<string, StructuredType>
+  readonly entitySets: ReadonlyMap<string, StructuredType>
   /** Of a complex type, by the name a property gives it. */
-  complexType(name: string): StructuredType | undefined
+  getComplexType(name: string): StructuredType | undefined
 }
 
 /** An entity type or a complex type, with what it has from its base types. */
 export interface StructuredType {
   /** Empty for complex types, and for views without one. */
   readonly key: readonly string[]
-  readonly properties: ReadonlyMap<string, Property>
+  readonly properties: ReadonlyMap<string, ODataProperty>
 }
 
-export interface Property {
+export interface ODataProperty {
   readonly name: string
   /** `Edm.String`; one of the service's own by its full name; `Collection(…)` of either. */
   readonly type: string
   /** Digits of a second, as far as it says. */
   readonly precision: number | null
   /** False where the service says that it cannot filter or sort by it. */
-  readonly isOrdered: boolean
+  readonly isSortable: boolean
 }
 
-interface OwnType extends StructuredType {
+interface DeclaredType extends StructuredType {
   readonly base: string | undefined
   readonly key: string[]
-  readonly properties: Map<string, Property>
+  readonly properties: Map<string, ODataProperty>
 }
 
 /** Reads `$metadata`: of entity types and complex types the properties and keys, and which set is of which type. */
-export function parseMetadata(xml: string): Metadata {
-  const types = new Map<string, OwnType>()
+export function parseMetadata(xml: string): ODataMetadata {
+  const types = new Map<string, DeclaredType>()
   const sets = new Map<string, string>()
   /** By alias and by namespace alike. */
   const namespaces = new Map<string, string>()
   const definitions = new Map<string, string>()
   let version: string | undefined
   let namespace = ''
-  let current: OwnType | null = null
+  let current: DeclaredType | null = null
   let isWhole = false
-  for (const { name, kind, attributes } of tagsOf(xml)) {
+  for (const { name, kind, attributes } of parseTags(xml)) {
     const named = attributes.get('Name') ?? ''
     if (kind === 'close') {
       if (name === 'EntityType' || name === 'ComplexType') current = null
@@ -53,12 +53,12 @@ export function parseMetadata(xml: string): Metadata {
       namespace = attributes.get('Namespace') ?? ''
       namespaces.set(attributes.get('Alias') ?? namespace, namespace)
     } else if (name === 'EntityType' || name === 'ComplexType') {
-      const type: OwnType = { base: attributes.get('BaseType'), key: [], properties: new Map() }
+      const type: DeclaredType = { base: attributes.get('BaseType'), key: [], properties: new Map() }
       types.set(`${namespace}.${named}`, type)
       current = kind === 'open' ? type : null
     } else if (name === 'TypeDefinition') definitions.set(`${namespace}.${named}`, attributes.get('UnderlyingType') ?? '')
     else if (name === 'PropertyRef') current?.key.push(named)
-    else if (name === 'Property' && current !== null) current.properties.set(named, propertyOf(named, attributes))
+    else if (name === 'Property' && current !== null) current.properties.set(named, parseProperty(named, attributes))
     else if (name === 'EntitySet') sets.set(named, attributes.get('EntityType') ?? '')
   }
   // Half a description would be a service without some of its sets.
@@ -71,7 +71,7 @@ export function parseMetadata(xml: string): Metadata {
   }
   const whole = (type: string, depth = 0): StructuredType | undefined => {
     const own = types.get(fullName(type))
-    const base = own?.base === undefined || depth === BASES_MAX ? undefined : whole(own.base, depth + 1)
+    const base = own?.base === undefined || depth === BASE_TYPE_DEPTH_MAX ? undefined : whole(own.base, depth + 1)
     if (own === undefined) return undefined
     const declared = [...own.properties.values()].map((property) => ({ ...property, type: definitions.get(fullName(property.type)) ?? property.type }))
     const properties = new Map([...(base?.properties ?? []), ...declared.map((property) => [property.name, property] as const)])
@@ -79,20 +79,20 @@ export function parseMetadata(xml: string): Metadata {
   }
   return {
     version: version === '1.0' ? 2 : 4,
-    sets: new Map([...sets].map(([name, type]) => [name, whole(type) ?? { key: [], properties: new Map() }])),
-    complexType: (name) => whole(name),
+    entitySets: new Map([...sets].map(([name, type]) => [name, whole(type) ?? { key: [], properties: new Map() }])),
+    getComplexType: (name) => whole(name),
   }
 }
 
-const BASES_MAX = 32
+const BASE_TYPE_DEPTH_MAX = 32
 
-function propertyOf(name: string, attributes: Tag['attributes']): Property {
+function parseProperty(name: string, attributes: XmlTag['attributes']): ODataProperty {
   const precision = Number(attributes.get('Precision') ?? Number.NaN)
   return {
     name,
     type: attributes.get('Type') ?? '',
     precision: Number.isInteger(precision) ? precision : null,
     // Said by SAP, of version 2.
-    isOrdered: attributes.get('filterable') !== 'false' && attributes.get('sortable') !== 'false',
+    isSortable: attributes.get('filterable') !== 'false' && attributes.get('sortable') !== 'false',
   }
 }

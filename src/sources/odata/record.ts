@@ -1,24 +1,24 @@
 import type { JsonObject, JsonValue } from '../../contract/index.ts'
-import { isObject } from '../kit/judge.ts'
-import type { Metadata, StructuredType } from './metadata.ts'
+import { isObject } from '../kit/classify-response.ts'
+import type { ODataMetadata, StructuredType } from './metadata.ts'
 
 /**
  * An entity as it lands: its properties alone. What a service says about them (types, ETags, links, formatted values) is
  * left out: it differs from answer to answer, and would make a change of every reading. Moments of version 2 are written
  * as everybody writes them.
  */
-export function recordOf(entity: JsonObject, type: StructuredType | undefined, metadata: Metadata): JsonObject {
+export function toRecord(entity: JsonObject, type: StructuredType | undefined, metadata: ODataMetadata): JsonObject {
   const members = Object.entries(entity).flatMap(([name, value]): [string, JsonValue][] => {
     if (value === undefined || name.includes('@') || (metadata.version === 2 && (name === '__metadata' || isDeferred(value)))) return []
-    return [[name, valueOf(value, type?.properties.get(name)?.type, metadata)]]
+    return [[name, toJsonValue(value, type?.properties.get(name)?.type, metadata)]]
   })
   return Object.fromEntries(members)
 }
 
-function valueOf(value: JsonValue, type: string | undefined, metadata: Metadata): JsonValue {
-  if (Array.isArray(value)) return value.map((item) => valueOf(item, type?.replace(/^Collection\((.*)\)$/, '$1'), metadata))
-  if (isObject(value)) return recordOf(value, type === undefined ? undefined : metadata.complexType(type), metadata)
-  return metadata.version === 2 && typeof value === 'string' && type !== 'Edm.String' ? (momentIn(value) ?? value) : value
+function toJsonValue(value: JsonValue, type: string | undefined, metadata: ODataMetadata): JsonValue {
+  if (Array.isArray(value)) return value.map((item) => toJsonValue(item, type?.replace(/^Collection\((.*)\)$/, '$1'), metadata))
+  if (isObject(value)) return toRecord(value, type === undefined ? undefined : metadata.getComplexType(type), metadata)
+  return metadata.version === 2 && typeof value === 'string' && type !== 'Edm.String' ? (parseV2Date(value) ?? value) : value
 }
 
 /** A link to other entities, which was not asked for. */
@@ -27,7 +27,7 @@ function isDeferred(value: JsonValue): boolean {
 }
 
 /** `/Date(1759404045000+0060)/` is a moment in UTC; the minutes say where somebody stood. */
-function momentIn(text: string): string | null {
+function parseV2Date(text: string): string | null {
   const ms = /^\/Date\((-?\d{1,15})(?:[+-]\d{1,4})?\)\/$/.exec(text)?.[1]
   const date = new Date(Number(ms ?? Number.NaN))
   return Number.isNaN(date.getTime()) ? null : date.toISOString().replace('.000Z', 'Z')

@@ -1,7 +1,7 @@
 import { SyncError, type JsonObject, type JsonValue, type SyncContext } from '../../contract/index.ts'
-import { createHttpClient, type HttpAnswer, type HttpClient, type RequestOptions } from '../kit/http-client.ts'
-import { isObject } from '../kit/judge.ts'
-import { parseMetadata, type Metadata } from './metadata.ts'
+import { createHttpClient, type HttpResponse, type HttpClient, type RequestOptions } from '../kit/http-client.ts'
+import { isObject } from '../kit/classify-response.ts'
+import { parseMetadata, type ODataMetadata } from './metadata.ts'
 import type { ODataOptions } from './source.ts'
 
 export interface EntityPage {
@@ -9,11 +9,11 @@ export interface EntityPage {
   /** As the service wrote them; they are held against its origin only where they are followed. */
   readonly nextLink: string | null
   readonly deltaLink: string | null
-  readonly answer: HttpAnswer
+  readonly answer: HttpResponse
 }
 
 /** A service behind HTTP: what it answers, told apart by the version it speaks. */
-export class Service {
+export class ODataService {
   readonly #client: HttpClient
   readonly #query: Readonly<Record<string, string>>
 
@@ -22,25 +22,25 @@ export class Service {
     this.#query = query
   }
 
-  async metadata(context: SyncContext): Promise<Metadata> {
+  async fetchMetadata(context: SyncContext): Promise<ODataMetadata> {
     const { body } = await this.#client.get('/$metadata', this.#query, context, { text: ['application/xml', 'text/xml'] })
     return parseMetadata(String(body))
   }
 
   /** A path of ours, or a link of the service. Null for a status that is expected in `answers`. */
-  async page(target: string, version: Metadata['version'], context: SyncContext, options: PageOptions = {}): Promise<EntityPage | null> {
+  async fetchPage(target: string, version: ODataMetadata['version'], context: SyncContext, options: PageRequestOptions = {}): Promise<EntityPage | null> {
     const answer = await this.#get(target, version, context, options)
     if (answer.status >= 400) return null
     const { body } = answer
     // What went wrong after the answer had begun stands in it, under a status that says all is well.
     if (isObject(body) && (Object.hasOwn(body, 'error') || Object.hasOwn(body, '@odata.error'))) throw new SyncError('SOURCE_INVALID', 'The service answered with an error instead of all its entities.')
-    const found = version === 4 ? pageOfVersion4(body) : pageOfVersion2(body)
+    const found = version === 4 ? parsePageV4(body) : parsePageV2(body)
     if (found === null) throw new SyncError('SOURCE_INVALID', `The service answered with something that is not a list of entities of version ${version}.`)
     return { ...found, answer }
   }
 
   /** Null when it is gone. */
-  async entity(target: string, version: Metadata['version'], context: SyncContext): Promise<JsonObject | null> {
+  async fetchEntity(target: string, version: ODataMetadata['version'], context: SyncContext): Promise<JsonObject | null> {
     const { status, body } = await this.#get(target, version, context, { answers: [404, 410] })
     if (status >= 400) return null
     if (!isObject(body)) throw new SyncError('SOURCE_INVALID', 'The service answered with something that is not an entity.')
@@ -48,11 +48,11 @@ export class Service {
   }
 
   /** A link in an answer, as a full URL; refused where it leads away from the service. */
-  link(link: string, { answer }: EntityPage, context: SyncContext): string {
-    return this.#client.link(link, answer, context)
+  resolveLink(link: string, { answer }: EntityPage, context: SyncContext): string {
+    return this.#client.resolveLink(link, answer, context)
   }
 
-  #get(target: string, version: Metadata['version'], context: SyncContext, { prefer = [], ...options }: PageOptions): Promise<HttpAnswer> {
+  #get(target: string, version: ODataMetadata['version'], context: SyncContext, { prefer = [], ...options }: PageRequestOptions): Promise<HttpResponse> {
     const headers = version === 4
       // Without it, integers of 64 bits and decimals come as numbers that not everybody can read exactly.
       ? { accept: 'application/json;odata.metadata=minimal;IEEE754Compatible=true', 'odata-maxversion': '4.01', ...(prefer.length > 0 && { prefer: prefer.join(',') }) }
@@ -62,30 +62,30 @@ export class Service {
   }
 }
 
-interface PageOptions extends Pick<RequestOptions, 'answers'> {
+interface PageRequestOptions extends Pick<RequestOptions, 'answers'> {
   readonly prefer?: readonly string[]
 }
 
-type Found = Pick<EntityPage, 'entities' | 'nextLink' | 'deltaLink'>
+type PageContent = Pick<EntityPage, 'entities' | 'nextLink' | 'deltaLink'>
 
-function pageOfVersion4(body: JsonValue): Found | null {
-  if (!isObject(body) || !isEntities(body.value)) return null
-  return { entities: body.value, nextLink: textIn(body, '@odata.nextLink', '@nextLink'), deltaLink: textIn(body, '@odata.deltaLink', '@deltaLink') }
+function parsePageV4(body: JsonValue): PageContent | null {
+  if (!isObject(body) || !isEntityList(body.value)) return null
+  return { entities: body.value, nextLink: readLink(body, '@odata.nextLink', '@nextLink'), deltaLink: readLink(body, '@odata.deltaLink', '@deltaLink') }
 }
 
 /** Version 2 has the list in `results`, version 1 bare. */
-function pageOfVersion2(body: JsonValue): Found | null {
+function parsePageV2(body: JsonValue): PageContent | null {
   const d = isObject(body) ? body.d : undefined
   const entities = isObject(d) ? d.results : d
-  if (!isEntities(entities)) return null
-  return { entities, nextLink: isObject(d) ? textIn(d, '__next') : null, deltaLink: null }
+  if (!isEntityList(entities)) return null
+  return { entities, nextLink: isObject(d) ? readLink(d, '__next') : null, deltaLink: null }
 }
 
-function isEntities(value: JsonValue | undefined): value is JsonObject[] {
+function isEntityList(value: JsonValue | undefined): value is JsonObject[] {
   return Array.isArray(value) && value.every(isObject)
 }
 
-function textIn(body: JsonObject, ...names: string[]): string | null {
+function readLink(body: JsonObject, ...names: string[]): string | null {
   const found = names.map((name) => body[name]).find((value) => value !== undefined && value !== null)
   if (found !== undefined && typeof found !== 'string') throw new SyncError('SOURCE_INVALID', 'The service gave a link that is not a text.')
   return found ?? null

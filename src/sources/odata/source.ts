@@ -1,13 +1,13 @@
 import type { Execute, SyncContext } from '../../contract/index.ts'
 import type { KeysetState, TokenState, WatermarkState } from '../../strategies/index.ts'
 import type { Auth } from '../kit/auth.ts'
-import { byCursor, LAG_MS } from './by-cursor.ts'
+import { createCursorDelta, LAG_MS } from './cursor-delta.ts'
 import { EntitySet } from './entity-set.ts'
-import { list } from './list.ts'
-import { Service } from './service.ts'
-import { strictly } from './strictly.ts'
-import { withShape } from './table-shape.ts'
-import { trackChanges } from './track-changes.ts'
+import { createListing } from './listing.ts'
+import { ODataService } from './service.ts'
+import { createAfterCursorDelta } from './after-cursor.ts'
+import { withTableShape } from './table-shape.ts'
+import { createDeltaLinkDelta } from './delta-links.ts'
 
 export { apiKey, basic, bearer, type Auth } from '../kit/auth.ts'
 export { clientCredentials, refreshToken } from '../kit/oauth.ts'
@@ -23,7 +23,7 @@ export interface ODataOptions {
   readonly query?: Readonly<Record<string, string>>
 }
 
-export interface SetOptions {
+export interface EntitySetOptions {
   /** What tells entities apart; the key that the service declares unless given. */
   readonly key?: readonly string[]
   /** The properties to read, besides those needed to read at all; all unless given. */
@@ -36,7 +36,7 @@ export interface SetOptions {
   readonly pageSize?: number
 }
 
-export interface CursorOptions extends SetOptions {
+export interface CursorOptions extends EntitySetOptions {
   /** The property that every change raises: a moment or a day. */
   readonly cursor: string
   /** How long after its moment a change may become visible; 30 seconds unless given. A second is added, for moments without fractions. */
@@ -67,34 +67,34 @@ export interface ODataSource {
   entitySet(name: string, options: CursorOptions & { readonly strict: true }): StrictStream
   entitySet(name: string, options: CursorOptions): ODataStream
   /** Followed by the delta links of the service, which tell of deletions too: `worker.track('people', { database, source: erp.tracked('People') })`. */
-  tracked(name: string, options?: Omit<SetOptions, 'deleted'>): ODataStream<TokenState>
+  tracked(name: string, options?: Omit<EntitySetOptions, 'deleted'>): ODataStream<TokenState>
   /** All of it each time; what is no longer there is swept: `worker.sync('countries', { database, ...erp.listing('Countries') })`. */
-  listing(name: string, options?: SetOptions): { readonly mode: 'replace'; readonly execute: Execute<TokenState> }
+  listing(name: string, options?: EntitySetOptions): { readonly mode: 'replace'; readonly execute: Execute<TokenState> }
 }
 
 /** Entity sets of OData services, versions 4 and 2. */
 export function odata(options: ODataOptions): ODataSource {
-  const service = new Service(options)
+  const service = new ODataService(options)
   /** Each half of a sync reads by a plan of its own. */
-  const shaped = <Read extends Execute<any>>(name: string, given: SetOptions & Partial<CursorOptions>, make: (set: EntitySet) => Read): Read => {
+  const shaped = <Read extends Execute<any>>(name: string, given: EntitySetOptions & Partial<CursorOptions>, make: (set: EntitySet) => Read): Read => {
     const set = new EntitySet(service, name, given)
-    return withShape(set, make(set))
+    return withTableShape(set, make(set))
   }
   function entitySet(name: string, given: CursorOptions & { readonly strict: true }): StrictStream
   function entitySet(name: string, given: CursorOptions): ODataStream
   function entitySet(name: string, given: CursorOptions): ODataStream | StrictStream {
-    const backfill = shaped(name, given, list)
+    const backfill = shaped(name, given, createListing)
     const { lagMs = LAG_MS } = given
-    if (given.strict === true) return { backfill, delta: shaped(name, given, (set) => strictly(set, given)), lagMs }
-    const delta = shaped(name, given, (set) => byCursor(set, given))
+    if (given.strict === true) return { backfill, delta: shaped(name, given, (set) => createAfterCursorDelta(set, given)), lagMs }
+    const delta = shaped(name, given, (set) => createCursorDelta(set, given))
     return { backfill, delta, anchor: delta.anchor, lagMs }
   }
   return {
     entitySet,
     tracked(name, given = {}) {
-      const delta = shaped(name, given, trackChanges)
-      return { backfill: shaped(name, given, list), delta, anchor: delta.anchor }
+      const delta = shaped(name, given, createDeltaLinkDelta)
+      return { backfill: shaped(name, given, createListing), delta, anchor: delta.anchor }
     },
-    listing: (name, given = {}) => ({ mode: 'replace', execute: shaped(name, given, list) }),
+    listing: (name, given = {}) => ({ mode: 'replace', execute: shaped(name, given, createListing) }),
   }
 }

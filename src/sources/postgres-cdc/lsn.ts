@@ -3,10 +3,10 @@ import { SyncError } from '../../contract/index.ts'
 /** A place in the log of the server, as PostgreSQL writes it: `16/B374D848`. Two spellings of one place are one value. */
 export type Lsn = bigint
 
-const SPELLINGS = /^([0-9A-Fa-f]{1,8})\/([0-9A-Fa-f]{1,8})$/
+const LSN_FORMAT = /^([0-9A-Fa-f]{1,8})\/([0-9A-Fa-f]{1,8})$/
 
 export function parseLsn(text: unknown): Lsn {
-  const match = typeof text === 'string' ? SPELLINGS.exec(text) : null
+  const match = typeof text === 'string' ? LSN_FORMAT.exec(text) : null
   if (match === null) throw new SyncError('CURSOR_REJECTED', 'The stored position is not a place in the log of PostgreSQL.')
   return (BigInt(`0x${match[1]}`) << 32n) | BigInt(`0x${match[2]}`)
 }

@@ -1,10 +1,10 @@
 import type { Lsn } from './lsn.ts'
 
 /** A value the row keeps as it was, too large to be sent again. Only the row itself still knows it. */
-export const UNCHANGED = Symbol('unchanged')
+export const UNCHANGED_TOAST = Symbol('unchanged')
 
 /** Values as PostgreSQL writes them. */
-export type Tuple = (string | null | typeof UNCHANGED)[]
+export type Tuple = (string | null | typeof UNCHANGED_TOAST)[]
 
 export interface Relation {
   readonly oid: number
@@ -14,7 +14,7 @@ export interface Relation {
 }
 
 /** What the plugin `pgoutput` says, protocol version 1: transactions whole and in the order of their commits. */
-export type Message =
+export type PgoutputMessage =
   | { readonly kind: 'begin'; readonly commitLsn: Lsn }
   | { readonly kind: 'commit'; readonly endLsn: Lsn }
   | { readonly kind: 'relation'; readonly relation: Relation }
@@ -26,8 +26,8 @@ export type Message =
   /** Types and origins, which need no answer. */
   | { readonly kind: 'other' }
 
-export function parseMessage(bytes: Buffer): Message {
-  const reader = new Reader(bytes)
+export function parseMessage(bytes: Buffer): PgoutputMessage {
+  const reader = new PgoutputReader(bytes)
   const tag = reader.char()
   switch (tag) {
     case 'B':
@@ -69,7 +69,7 @@ export function parseMessage(bytes: Buffer): Message {
   }
 }
 
-class Reader {
+class PgoutputReader {
   readonly #bytes: Buffer
   #at = 0
 
@@ -119,7 +119,7 @@ class Reader {
         tuple[index] = this.#bytes.toString('utf8', this.#at, this.#at + length)
         this.#at += length
       } else if (kind === 'n') tuple[index] = null
-      else if (kind === 'u') tuple[index] = UNCHANGED
+      else if (kind === 'u') tuple[index] = UNCHANGED_TOAST
       else throw new Error(`PostgreSQL sent a value of the kind ${JSON.stringify(kind)}, which was not asked for`)
     }
     return tuple

@@ -1,15 +1,15 @@
 import { SyncError, type Execute, type Page, type SyncContext } from '../../contract/index.ts'
 import { PostgresSession } from '../kit/postgres/session.ts'
 import { Secret } from '../../redaction/secret.ts'
-import { ChangePage, Relations } from './changes.ts'
+import { ChangePage, RelationCache } from './change-page.ts'
 import { formatLsn, parseLsn, type Lsn } from './lsn.ts'
 import { readTable } from './read-table.ts'
-import { ReplicationStream, type Publisher } from './replication.ts'
-import { acknowledge, createSlot, examineSlot, isSnapshotTaken, requireLogicalLog } from './slot.ts'
-import { checkState, Landed, type CdcState, type SnapshotState } from './state.ts'
-import { followTables, shapesOf, type CdcTable, type FollowedTable } from './tables.ts'
+import { ReplicationStream, type ReplicationOptions } from './replication-stream.ts'
+import { advanceSlot, createSlot, checkSlot, isSnapshotInUse, requireLogicalWal } from './replication-slot.ts'
+import { checkState, DurableLsnTracker, type CdcState, type SnapshotState } from './state.ts'
+import { describeReplicatedTables, buildTableShapes, type CdcTable, type ReplicatedTable } from './replicated-tables.ts'
 
-export type { CdcTable } from './tables.ts'
+export type { CdcTable } from './replicated-tables.ts'
 export type { CdcState, SnapshotState } from './state.ts'
 
 export interface PostgresCdcOptions {
@@ -31,7 +31,7 @@ export interface PostgresCdcSource {
 }
 
 /** How many pages a transaction must fill before it is divided. */
-const TRANSACTION_PAGES = 10
+const TRANSACTION_PAGES_MIN = 10
 const PAGE_BYTES = 32_000_000
 /** What has come by then is landed. */
 const PAGE_MS = 10_000
@@ -48,12 +48,12 @@ const WAIT_MS = 250
 export function postgresCdc({ url, tables, slot = 'tidemark', publication = 'tidemark', pageSize = 1_000 }: PostgresCdcOptions): PostgresCdcSource {
   if (tables.length === 0) throw new SyncError('SYNC_INVALID', 'postgres-cdc needs at least one table.')
   if (!/^[a-z0-9_]{1,63}$/.test(slot)) throw new SyncError('SYNC_INVALID', `The slot is called ${JSON.stringify(slot)}; PostgreSQL allows small letters, digits and \`_\`, at most 63.`)
-  const publisherOf = ({ secrets }: SyncContext): Publisher => ({ url: url instanceof Secret ? url.reveal() : /^[a-z]+:/.test(url) ? url : secrets.get(url), slot, publication })
+  const publisherOf = ({ secrets }: SyncContext): ReplicationOptions => ({ url: url instanceof Secret ? url.reveal() : /^[a-z]+:/.test(url) ? url : secrets.get(url), slot, publication })
   // By URL: one worker may read the databases of many tenants.
-  const readers = new Map<string, Reader>()
-  const readerOf = (publisher: Publisher): Reader => {
+  const readers = new Map<string, CycleResources>()
+  const readerOf = (publisher: ReplicationOptions): CycleResources => {
     let reader = readers.get(publisher.url)
-    if (reader === undefined) readers.set(publisher.url, (reader = { landed: new Landed(), snapshot: null, link: null }))
+    if (reader === undefined) readers.set(publisher.url, (reader = { durable: new DurableLsnTracker(), snapshot: null, logReader: null }))
     return reader
   }
 
@@ -61,11 +61,11 @@ export function postgresCdc({ url, tables, slot = 'tidemark', publication = 'tid
     async anchor(context) {
       const publisher = publisherOf(context)
       await using session = await PostgresSession.open(publisher.url, context.signal)
-      await requireLogicalLog(session)
-      const followed = await followTables(session, tables)
+      await requireLogicalWal(session)
+      const followed = await describeReplicatedTables(session, tables)
       const created = await createSlot(session, publisher, followed, context.signal)
-      readerOf(publisher).snapshot = { session: created.snapshot, cycle: context.cycle.id }
-      return { lsn: created.lsn, columns: digestsOf(followed) }
+      readerOf(publisher).snapshot = { session: created.session, cycle: context.cycle.id }
+      return { lsn: created.lsn, columns: collectDigests(followed) }
     },
 
     async backfill(state, context) {
@@ -76,13 +76,13 @@ export function postgresCdc({ url, tables, slot = 'tidemark', publication = 'tid
       const session = held ?? await PostgresSession.open(publisher.url, context.signal)
       try {
         if (held === null) await session.query('begin isolation level repeatable read read only')
-        const followed = await followTables(session, tables)
+        const followed = await describeReplicatedTables(session, tables)
         const at = state === undefined ? 0 : followed.findIndex(({ id }) => id === state.table)
         if (at === -1) throw new SyncError('CURSOR_REJECTED', 'The stored state names a table that is no longer followed.')
-        const { changes, after } = await readTable(session, followed[at]!, state?.after ?? null, pageSize * TABLE_PAGES)
+        const { changes, after } = await readTable(session, followed[at]!, state?.after ?? null, pageSize * SNAPSHOT_PAGE_FACTOR)
         const next: SnapshotState | null = after !== null ? { table: followed[at]!.id, after } : at + 1 < followed.length ? { table: followed[at + 1]!.id, after: null } : null
         if (next === null && held !== null) await held.close()
-        const shapes = shapesOf(followed)
+        const shapes = buildTableShapes(followed)
         return next === null ? { changes, hasMore: false, tables: shapes } : { changes, hasMore: true, nextState: next, tables: shapes }
       } catch (error) {
         reader.snapshot = null
@@ -97,27 +97,27 @@ export function postgresCdc({ url, tables, slot = 'tidemark', publication = 'tid
       checkState(state)
       const publisher = publisherOf(context)
       const reader = readerOf(publisher)
-      const confirmed = reader.landed.note(context.cycle.id, parseLsn(state.lsn))
-      if (reader.link === null || reader.link.isBroken || reader.link.expected !== JSON.stringify(state)) {
-        reader.link?.close()
-        reader.link = null
-        const opened = await openLink(publisher, tables, state, confirmed, context)
-        if (!(opened instanceof Link)) return opened
-        reader.link = opened
+      const confirmed = reader.durable.track(context.cycle.id, parseLsn(state.lsn))
+      if (reader.logReader === null || reader.logReader.isBroken || reader.logReader.expectedState !== JSON.stringify(state)) {
+        reader.logReader?.close()
+        reader.logReader = null
+        const opened = await openLogReader(publisher, tables, state, confirmed, context)
+        if (!(opened instanceof LogReader)) return opened
+        reader.logReader = opened
       }
-      const { link } = reader
+      const { logReader: link } = reader
       // Until this page is done nobody can go on from it: one that takes too long is asked for again beside itself.
-      link.expected = ''
+      link.expectedState = ''
       let isKept = false
       try {
-        const page = await (link.state.reread !== undefined && link.hasArrived ? link.rereadPage(pageSize * TABLE_PAGES) : link.changesPage(confirmed, pageSize, context))
-        link.expected = JSON.stringify(page.nextState)
+        const page = await (link.state.reread !== undefined && link.isCaughtUp ? link.readTablePage(pageSize * SNAPSHOT_PAGE_FACTOR) : link.readChangesPage(confirmed, pageSize, context))
+        link.expectedState = JSON.stringify(page.nextState)
         isKept = page.hasMore
-        return { ...page, tables: shapesOf(link.followed), ...(!page.hasMore && { tidemark: startOf(context) }) }
+        return { ...page, tables: buildTableShapes(link.tables), ...(!page.hasMore && { tidemark: formatCycleStart(context) }) }
       } finally {
         if (!isKept) {
           link.close()
-          if (reader.link === link) reader.link = null
+          if (reader.logReader === link) reader.logReader = null
         }
       }
     },
@@ -125,44 +125,44 @@ export function postgresCdc({ url, tables, slot = 'tidemark', publication = 'tid
 }
 
 /** Kept from page to page of a cycle and ended with it. Everything is as right without: the state is all that counts. */
-interface Reader {
-  readonly landed: Landed
+interface CycleResources {
+  readonly durable: DurableLsnTracker
   snapshot: { readonly session: PostgresSession; readonly cycle: number } | null
-  link: Link | null
+  logReader: LogReader | null
 }
 
 /** Rows of a table are smaller than changes are dear. */
-const TABLE_PAGES = 5
+const SNAPSHOT_PAGE_FACTOR = 5
 
-function digestsOf(followed: readonly FollowedTable[]): Record<string, string> {
+function collectDigests(followed: readonly ReplicatedTable[]): Record<string, string> {
   return Object.fromEntries(followed.map(({ id, digest }) => [id, digest]))
 }
 
 /** Where the log ended was asked after the cycle began, so every transaction committed by then is below. */
-function startOf({ cycle }: SyncContext): string {
+function formatCycleStart({ cycle }: SyncContext): string {
   return new Date(cycle.startedAt).toISOString()
 }
 
 /** Everything a page needs beyond the state. A page instead when there is nothing to follow now. */
-async function openLink(publisher: Publisher, tables: readonly CdcTable[], state: CdcState, confirmed: Lsn, context: SyncContext): Promise<Link | Page<CdcState>> {
+async function openLogReader(publisher: ReplicationOptions, tables: readonly CdcTable[], state: CdcState, confirmed: Lsn, context: SyncContext): Promise<LogReader | Page<CdcState>> {
   const session = await PostgresSession.open(publisher.url, context.signal)
   try {
-    const followed = await followTables(session, tables)
+    const followed = await describeReplicatedTables(session, tables)
     const since = parseLsn(state.lsn)
-    const slot = await examineSlot(session, publisher, followed, since, context)
-    if (await isSnapshotTaken(session, publisher.slot)) {
+    const slot = await checkSlot(session, publisher, followed, since, context)
+    if (await isSnapshotInUse(session, publisher.slot)) {
       await session.close()
-      return { changes: [], hasMore: false, nextState: state, stopWord: 'snapshot_running' }
+      return { changes: [], hasMore: false, nextState: state, endReason: 'snapshot_running' }
     }
-    if (confirmed > slot.confirmed) await acknowledge(session, publisher.slot, confirmed)
-    const begun = state.until === undefined ? begin(state, followed, slot.flushed) : state
+    if (confirmed > slot.confirmedLsn) await advanceSlot(session, publisher.slot, confirmed)
+    const begun = state.until === undefined ? beginCycle(state, followed, slot.flushedLsn) : state
     const until = parseLsn(begun.until)
     if (since >= until && begun.reread === undefined) {
       await session.close()
-      return { changes: [], hasMore: false, nextState: state, tidemark: startOf(context) }
+      return { changes: [], hasMore: false, nextState: state, tidemark: formatCycleStart(context) }
     }
     const stream = await ReplicationStream.open(publisher, since, confirmed, context)
-    return new Link(stream, session, followed, begun, until)
+    return new LogReader(stream, session, followed, begun, until)
   } catch (error) {
     await session.close()
     throw error
@@ -170,29 +170,29 @@ async function openLink(publisher: Publisher, tables: readonly CdcTable[], state
 }
 
 /** A cycle ends where the log ended when it began. What was altered before that is read whole once the cycle is past it. */
-function begin(state: CdcState, followed: readonly FollowedTable[], flushed: Lsn): CdcState {
+function beginCycle(state: CdcState, followed: readonly ReplicatedTable[], flushed: Lsn): CdcState {
   const altered = followed.filter(({ id, digest }) => state.columns[id] !== digest).map(({ id }) => id)
-  return { ...state, until: formatLsn(flushed), columns: digestsOf(followed), ...(altered.length > 0 && { reread: altered }) }
+  return { ...state, until: formatLsn(flushed), columns: collectDigests(followed), ...(altered.length > 0 && { reread: altered }) }
 }
 
 /** The log from the state on, as it is being sent. */
-class Link {
+class LogReader {
   readonly #stream: ReplicationStream
   readonly #session: PostgresSession
-  readonly followed: readonly FollowedTable[]
-  readonly #relations: Relations
+  readonly tables: readonly ReplicatedTable[]
+  readonly #relations: RelationCache
   readonly #until: Lsn
   /** Of the transaction that is being read: how many of its changes have been taken. */
   #transaction: { readonly commitLsn: string; seen: number } | null = null
   state: CdcState
   /** What the next page must be asked with to go on from here. */
-  expected = ''
+  expectedState = ''
 
-  constructor(stream: ReplicationStream, session: PostgresSession, followed: readonly FollowedTable[], state: CdcState, until: Lsn) {
+  constructor(stream: ReplicationStream, session: PostgresSession, followed: readonly ReplicatedTable[], state: CdcState, until: Lsn) {
     this.#stream = stream
     this.#session = session
-    this.followed = followed
-    this.#relations = new Relations(followed, session)
+    this.tables = followed
+    this.#relations = new RelationCache(followed, session)
     this.#until = until
     this.state = state
   }
@@ -201,11 +201,11 @@ class Link {
     return this.#stream.isBroken
   }
 
-  get hasArrived(): boolean {
+  get isCaughtUp(): boolean {
     return this.#transaction === null && parseLsn(this.state.lsn) >= this.#until
   }
 
-  async changesPage(confirmed: Lsn, pageSize: number, context: SyncContext): Promise<Page<CdcState>> {
+  async readChangesPage(confirmed: Lsn, pageSize: number, context: SyncContext): Promise<Page<CdcState>> {
     const page = new ChangePage(this.#session)
     const { transaction: resumed } = this.state
     const deadline = context.clock.now() + PAGE_MS
@@ -222,7 +222,7 @@ class Link {
           this.#transaction = { commitLsn: formatLsn(message.commitLsn), seen: 0 }
           break
         case 'relation':
-          await this.#relations.describe(message.relation)
+          await this.#relations.register(message.relation)
           break
         case 'truncate': {
           const truncated = message.relationOids.map((oid) => this.#relations.get(oid)).find((relation) => relation !== null)
@@ -252,16 +252,16 @@ class Link {
           message satisfies never
       }
       if (this.#transaction === null) {
-        if (lsn >= this.#until) return this.#end(page, lsn)
-        if (page.length >= pageSize || page.bytes >= PAGE_BYTES || isLate) return this.#goOn(page, lsn)
-      } else if (page.length >= pageSize * TRANSACTION_PAGES || page.bytes >= PAGE_BYTES || isLate) return this.#goOn(page, lsn)
+        if (lsn >= this.#until) return this.#endPage(page, lsn)
+        if (page.length >= pageSize || page.bytes >= PAGE_BYTES || isLate) return this.#continuePage(page, lsn)
+      } else if (page.length >= pageSize * TRANSACTION_PAGES_MIN || page.bytes >= PAGE_BYTES || isLate) return this.#continuePage(page, lsn)
     }
   }
 
   /** A table whose columns changed: rows that were not touched since are not in the log, and have the new ones too. */
-  async rereadPage(limit: number): Promise<Page<CdcState>> {
+  async readTablePage(limit: number): Promise<Page<CdcState>> {
     const [id, ...others] = this.state.reread!
-    const table = this.followed.find((entry) => entry.id === id)
+    const table = this.tables.find((entry) => entry.id === id)
     await this.#session.query('begin isolation level repeatable read read only')
     const { changes, after } = table === undefined ? { changes: [], after: null } : await readTable(this.#session, table, this.state.after ?? null, limit)
     await this.#session.query('commit')
@@ -271,8 +271,8 @@ class Link {
     return left.length > 0 ? { changes, hasMore: true, nextState: this.state } : { changes, hasMore: false, nextState: { lsn: this.state.lsn, columns: this.state.columns } }
   }
 
-  async #goOn(page: ChangePage, lsn: Lsn): Promise<Page<CdcState>> {
-    const changes = await page.complete()
+  async #continuePage(page: ChangePage, lsn: Lsn): Promise<Page<CdcState>> {
+    const changes = await page.completeRecords()
     const { transaction: _, quiet = 0, ...rest } = this.state
     const isStill = page.length === 0 && formatLsn(lsn) === this.state.lsn
     this.state = {
@@ -285,8 +285,8 @@ class Link {
     return { changes, hasMore: true, nextState: this.state }
   }
 
-  async #end(page: ChangePage, lsn: Lsn): Promise<Page<CdcState>> {
-    const changes = await page.complete()
+  async #endPage(page: ChangePage, lsn: Lsn): Promise<Page<CdcState>> {
+    const changes = await page.completeRecords()
     const { transaction: _, quiet: __, ...rest } = this.state
     this.state = { ...rest, lsn: formatLsn(lsn) }
     if (this.state.reread !== undefined) return { changes, hasMore: true, nextState: this.state }

@@ -30,14 +30,14 @@ export function checkState(state: CdcState | undefined): asserts state is CdcSta
   if (state.until !== undefined) parseLsn(state.until)
   if (state.transaction !== undefined) {
     parseLsn(state.transaction.commitLsn)
-    if (!Number.isSafeInteger(state.transaction.done)) throw unreadable('`transaction`')
+    if (!Number.isSafeInteger(state.transaction.done)) throw stateRejectedError('`transaction`')
   }
-  if (typeof state.columns !== 'object' || state.columns === null) throw unreadable('`columns`')
-  if (state.reread !== undefined && !(Array.isArray(state.reread) && state.reread.length > 0)) throw unreadable('`reread`')
-  if (state.after !== undefined && !Array.isArray(state.after)) throw unreadable('`after`')
+  if (typeof state.columns !== 'object' || state.columns === null) throw stateRejectedError('`columns`')
+  if (state.reread !== undefined && !(Array.isArray(state.reread) && state.reread.length > 0)) throw stateRejectedError('`reread`')
+  if (state.after !== undefined && !Array.isArray(state.after)) throw stateRejectedError('`after`')
 }
 
-function unreadable(what: string): SyncError {
+function stateRejectedError(what: string): SyncError {
   return new SyncError('CURSOR_REJECTED', `The stored state is not one of this source: ${what} is not what it writes there.`)
 }
 
@@ -45,20 +45,20 @@ function unreadable(what: string): SyncError {
  * What is landed for sure when a page is asked for. The engine reads a page ahead while the one before it is being landed:
  * the state it asks with may never become durable. The one it asked with before that is.
  */
-export class Landed {
+export class DurableLsnTracker {
   #cycle = -1
-  #asked: Lsn = 0n
-  #landed: Lsn = 0n
+  #requested: Lsn = 0n
+  #durable: Lsn = 0n
 
   /** With every call, what it was asked with. Gives what may be acknowledged. */
-  note(cycle: number, lsn: Lsn): Lsn {
+  track(cycle: number, lsn: Lsn): Lsn {
     if (cycle !== this.#cycle) {
       // The first page of a cycle is asked for with what the store holds.
       this.#cycle = cycle
-      this.#landed = lsn
-    } else if (lsn > this.#asked) this.#landed = this.#asked
-    else if (lsn < this.#landed) this.#landed = lsn
-    this.#asked = lsn
-    return this.#landed
+      this.#durable = lsn
+    } else if (lsn > this.#requested) this.#durable = this.#requested
+    else if (lsn < this.#durable) this.#durable = lsn
+    this.#requested = lsn
+    return this.#durable
   }
 }

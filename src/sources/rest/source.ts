@@ -1,27 +1,27 @@
 import { SyncError, type Execute, type Lookup, type SyncContext } from '../../contract/index.ts'
-import type { Anchored } from '../../strategies/kit/anchored.ts'
-import { behind } from '../../strategies/kit/behind.ts'
-import { requireNumber } from '../../strategies/kit/refusals.ts'
+import type { AnchoredExecute } from '../../strategies/kit/anchored-execute.ts'
+import { withLaggedTidemark } from '../../strategies/kit/lagged-tidemark.ts'
+import { requireNumber } from '../../strategies/kit/strategy-errors.ts'
 import { streams } from '../../strategies/streams.ts'
 import { createHttpClient, type HttpClient, type HttpClientOptions } from '../kit/http-client.ts'
-import { segment } from '../kit/origin.ts'
-import { valueAt } from './pointer.ts'
-import { readChanges, readList, type Listing } from './reading.ts'
-import { changeOf, deleteOf } from './record.ts'
-import type { DeletedStream, RestStream } from './stream.ts'
-import { unknownMember } from './stream-schema.ts'
+import { encodePathSegment } from '../kit/origin.ts'
+import { getAtPath } from './field-path.ts'
+import { createChangesReader, createListReader, type ListEndpoint } from './read-stream.ts'
+import { toChange, toDelete } from './record-mapping.ts'
+import type { DeletesStream, RestStream } from './stream.ts'
+import { findUnknownField } from './stream-schema.ts'
 
 export { anonymous, apiKey, basic, bearer, type Auth } from '../kit/auth.ts'
 export { clientCredentials, refreshToken } from '../kit/oauth.ts'
 export type { TokenStore } from '../kit/token-store.ts'
 export type { HttpLimits, Query } from '../kit/http-client.ts'
-export type { Judge, Verdict } from '../kit/judge.ts'
+export type { ResponseClassifier, ResponseClass } from '../kit/classify-response.ts'
 export { Secret } from '../../redaction/secret.ts'
-export type { Pointer } from './pointer.ts'
-export type { TimeForm } from './record.ts'
+export type { FieldPath } from './field-path.ts'
+export type { TimeFormat } from './record-mapping.ts'
 export type {
-  DeletedStream, EventPaging, Following, KeysetPaging, LinkPaging, ListPaging, OffsetPaging, PageNumberPaging, PageSize, RestStream,
-  TimestampPaging, TokenPaging, WholePaging, WindowPaging,
+  DeletesStream, EventPaging, ChangesPaging, KeysetPaging, LinkPaging, ListPaging, OffsetPaging, PageNumberPaging, PageSizeParameter, RestStream,
+  TimestampPaging, TokenPaging, NoPaging, WindowPaging,
 } from './stream.ts'
 
 export interface RestOptions<Streams extends readonly RestStream[]> extends HttpClientOptions {
@@ -45,9 +45,9 @@ export interface TrackedStream {
   readonly lagMs: number
 }
 
-export type RestSource<Streams extends readonly RestStream[]> = { readonly [Stream in Streams[number] as Stream['name']]: SourceOf<Stream> }
+export type RestSource<Streams extends readonly RestStream[]> = { readonly [Stream in Streams[number] as Stream['name']]: StreamSource<Stream> }
 
-type SourceOf<Stream extends RestStream> =
+type StreamSource<Stream extends RestStream> =
   Stream extends { readonly deletes: 'sweep' } ? ListedStream
   : Stream extends { readonly follow: object } ? TrackedStream
   // Not known before it runs, where the stream is not written out.
@@ -87,45 +87,45 @@ export function rest<const Streams extends readonly RestStream[]>(options: RestO
   const names = streams.map(({ name }) => name)
   const twice = names.find((name, index) => names.indexOf(name) !== index)
   if (twice !== undefined) throw new SyncError('NAME_TAKEN', `Two streams are named "${twice}".`)
-  return Object.fromEntries(streams.map((stream) => [stream.name, sourceOf(stream, client)])) as RestSource<Streams>
+  return Object.fromEntries(streams.map((stream) => [stream.name, createStream(stream, client)])) as RestSource<Streams>
 }
 
-const LAG_MS = 30_000
+const DEFAULT_LAG_MS = 30_000
 
-function sourceOf(stream: RestStream, client: HttpClient): ListedStream | TrackedStream {
+function createStream(stream: RestStream, client: HttpClient): ListedStream | TrackedStream {
   checkStream(stream)
-  const { name, path, query = {}, records = '', lagMs = LAG_MS, page, follow, deletes } = stream
-  const listing: Listing = { client, name, path, query, records, shape: stream, lagMs, toChange: (record) => changeOf(record, stream) }
-  const list = behind(readList(listing, page), lagMs)
-  const lookup = stream.lookup === undefined ? {} : { lookup: lookupOf(stream, client) }
+  const { name, path, query = {}, records = '', lagMs = DEFAULT_LAG_MS, page, follow, deletes } = stream
+  const listing: ListEndpoint = { client, name, path, query, recordsPath: records, mapping: stream, lagMs, toChange: (record) => toChange(record, stream) }
+  const list = withLaggedTidemark(createListReader(listing, page), lagMs)
+  const lookup = stream.lookup === undefined ? {} : { lookup: createLookup(stream, client) }
   // Where only the list is read, it is behind nothing that was read another way, unless the stream says so.
   if (follow === undefined || deletes === 'sweep') return { mode: 'replace', execute: list, ...lookup, ...(stream.lagMs !== undefined && { lagMs }) }
   const isTold = stream.deleted !== undefined || (follow.kind === 'events' && follow.deletions !== undefined)
   if (deletes === undefined && !isTold) {
     throw new SyncError('SYNC_INVALID', `Stream "${name}": how are deletions told? Give \`deleted\` or \`deletes: { … }\`; or say \`deletes: 'sweep'\` to read the whole list each time, or \`deletes: 'ignore'\`.`)
   }
-  const delta = keeping(readChanges(listing, follow), stream.retentionMs, lagMs)
+  const delta = limitRetention(createChangesReader(listing, follow), stream.retentionMs, lagMs)
   if (deletes === undefined || deletes === 'ignore') return { backfill: list, delta, anchor: delta.anchor, lagMs, ...lookup }
 
-  const gone = keeping(readChanges(deletedListing(listing, deletes), deletes.follow), deletes.retentionMs, lagMs)
+  const gone = limitRetention(createChangesReader(toDeletesEndpoint(listing, deletes), deletes.follow), deletes.retentionMs, lagMs)
   const both = streams({ changes: delta, deletes: gone })
   return { ...lookup, lagMs, backfill: list, delta: both, anchor: both.anchor }
 }
 
 /** A change may be found up to `lagMs` after it happened, so that much less than what the source keeps is safe to miss. */
-function keeping(changes: Anchored<any>, retentionMs: number | undefined, lagMs: number): Anchored<any> {
+function limitRetention(changes: AnchoredExecute<any>, retentionMs: number | undefined, lagMs: number): AnchoredExecute<any> {
   if (retentionMs === undefined) return changes
   requireNumber('rest', 'retentionMs', retentionMs, 1)
   return Object.assign(changes, { retentionMs: Math.min(changes.retentionMs ?? Infinity, Math.max(1, retentionMs - lagMs)) })
 }
 
-function lookupOf(stream: RestStream, client: HttpClient): Lookup {
+function createLookup(stream: RestStream, client: HttpClient): Lookup {
   const { path, record = '' } = stream.lookup!
   return async (key, context) => {
-    const { status, body } = await client.get(path.replaceAll('{key}', () => segment(key)), stream.query ?? {}, context, { answers: [404, 410] })
-    const found = status >= 400 ? undefined : valueAt(body, record)
+    const { status, body } = await client.get(path.replaceAll('{key}', () => encodePathSegment(key)), stream.query ?? {}, context, { answers: [404, 410] })
+    const found = status >= 400 ? undefined : getAtPath(body, record)
     if (found === undefined || found === null) return null
-    const change = changeOf(found, stream)
+    const change = toChange(found, stream)
     return change.key === key ? change : null
   }
 }
@@ -134,11 +134,11 @@ function lookupOf(stream: RestStream, client: HttpClient): Lookup {
 function checkStream(stream: Partial<RestStream>): void {
   const missing = (['name', 'path', 'key', 'page'] as const).find((name) => stream?.[name] === undefined)
   if (missing !== undefined) throw new SyncError('SYNC_INVALID', `Stream "${stream?.name ?? ''}" has no \`${missing}\`.`)
-  const unknown = unknownMember(stream)
+  const unknown = findUnknownField(stream)
   if (unknown !== null) throw new SyncError('SYNC_INVALID', `Stream "${stream.name!}" has an unknown member \`${unknown.member}\`. Known here: ${unknown.known.join(', ')}.`)
 }
 
-function deletedListing(listing: Listing, deletes: DeletedStream): Listing {
+function toDeletesEndpoint(listing: ListEndpoint, deletes: DeletesStream): ListEndpoint {
   const { path, query = {}, records = '' } = deletes
-  return { ...listing, path, query, records, shape: deletes, toChange: (record) => deleteOf(record, deletes) }
+  return { ...listing, path, query, recordsPath: records, mapping: deletes, toChange: (record) => toDelete(record, deletes) }
 }

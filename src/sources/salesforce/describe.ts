@@ -1,13 +1,13 @@
 import { SyncError, type ColumnType, type JsonObject, type JsonValue, type SyncContext, type TableShape } from '../../contract/index.ts'
 import type { HttpClient } from '../kit/http-client.ts'
-import { isObject } from '../kit/judge.ts'
-import { segment } from '../kit/origin.ts'
+import { isObject } from '../kit/classify-response.ts'
+import { encodePathSegment } from '../kit/origin.ts'
 
 /**
  * Field types as the REST API writes their values. Currencies and percentages are doubles in the API. Texts are also a time of the
  * day, which has a zone (`12:00:00.000Z`), and a blob, which is the path to it.
  */
-const TYPES: Readonly<Record<string, ColumnType>> = {
+const COLUMN_TYPES: Readonly<Record<string, ColumnType>> = {
   address: 'json', anyType: 'json', base64: 'text', boolean: 'boolean', combobox: 'text', complexvalue: 'json', currency: 'double',
   DataCategoryGroupReference: 'text', date: 'date', datetime: 'timestamp', double: 'double', email: 'text', encryptedstring: 'text', id: 'text',
   int: 'bigint', location: 'json', long: 'bigint', multipicklist: 'text', percent: 'double', phone: 'text', picklist: 'text', reference: 'text',
@@ -23,21 +23,21 @@ export const SYSTEM_SHAPE: TableShape = {
 }
 
 /** The types of an object's fields; null when the user may not see its description. */
-export async function describeShape(client: HttpClient, name: string, context: SyncContext): Promise<TableShape | null> {
-  const { status, body } = await client.get(`/sobjects/${segment(name)}/describe`, {}, context, { answers: [403, 404] })
+export async function readTableShape(client: HttpClient, name: string, context: SyncContext): Promise<TableShape | null> {
+  const { status, body } = await client.get(`/sobjects/${encodePathSegment(name)}/describe`, {}, context, { answers: [403, 404] })
   if (status >= 400) return null
-  return { columns: membersOf(body, 'fields').flatMap(({ name: field, type }) => {
-    const columnType = TYPES[String(type)]
+  return { columns: requireList(body, 'fields').flatMap(({ name: field, type }) => {
+    const columnType = COLUMN_TYPES[String(type)]
     return columnType === undefined ? [] : [{ name: String(field), type: columnType }]
   }) }
 }
 
-export async function fieldsOf(client: HttpClient, name: string, context: SyncContext): Promise<string[]> {
-  const { body } = await client.get(`/sobjects/${segment(name)}/describe`, {}, context)
-  return membersOf(body, 'fields').map((field) => String(field.name))
+export async function listFields(client: HttpClient, name: string, context: SyncContext): Promise<string[]> {
+  const { body } = await client.get(`/sobjects/${encodePathSegment(name)}/describe`, {}, context)
+  return requireList(body, 'fields').map((field) => String(field.name))
 }
 
-export function membersOf(body: JsonValue, member: string): JsonObject[] {
+export function requireList(body: JsonValue, member: string): JsonObject[] {
   const list = isObject(body) ? body[member] : undefined
   if (!Array.isArray(list) || !list.every(isObject)) throw new SyncError('SOURCE_INVALID', `Salesforce answered without \`${member}\`.`)
   return list

@@ -1,6 +1,6 @@
 import type { SyncContext } from '../../contract/index.ts'
 import type { HttpClient } from '../kit/http-client.ts'
-import { fieldsOf, membersOf } from './describe.ts'
+import { listFields, requireList } from './describe.ts'
 
 export interface DiscoveredObject {
   readonly id: string
@@ -12,12 +12,12 @@ export interface DiscoveredObject {
 }
 
 /** The objects that can be followed; what is not replicated has no stamp of its last change. */
-export async function discover(client: HttpClient, context: SyncContext, described: readonly string[]): Promise<DiscoveredObject[]> {
+export async function discoverObjects(client: HttpClient, context: SyncContext, described: readonly string[]): Promise<DiscoveredObject[]> {
   const { body } = await client.get('/sobjects', {}, context)
-  const names = membersOf(body, 'sobjects').filter((object) => object.queryable === true && object.replicateable === true && object.deprecatedAndHidden !== true).map(({ name }) => String(name))
+  const names = requireList(body, 'sobjects').filter((object) => object.queryable === true && object.replicateable === true && object.deprecatedAndHidden !== true).map(({ name }) => String(name))
   const found: DiscoveredObject[] = []
   for (const id of names) {
-    const columns = described.includes(id) ? { columns: await fieldsOf(client, id, context) } : {}
+    const columns = described.includes(id) ? { columns: await listFields(client, id, context) } : {}
     found.push({ id, key: ['Id'], cursor: 'SystemModstamp', candidates: ['CreatedDate', 'LastModifiedDate', 'SystemModstamp'], ...columns })
   }
   return found

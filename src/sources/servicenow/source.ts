@@ -1,16 +1,16 @@
 import { SyncError, type Change, type Execute, type JsonObject, type Lookup, type SyncContext } from '../../contract/index.ts'
-import { keyset, streams, type Anchored, type KeysetAnswer, type KeysetQuery, type KeysetState, type StreamsState } from '../../strategies/index.ts'
-import { eitherOf } from '../../strategies/kit/either-answer.ts'
-import { canonicalInstant } from '../../values/instant.ts'
+import { keyset, streams, type AnchoredExecute, type KeysetAnswer, type KeysetQuery, type KeysetState, type StreamsState } from '../../strategies/index.ts'
+import { mergeAnswers } from '../../strategies/kit/merge-answers.ts'
+import { canonicalizeInstant } from '../../values/instant.ts'
 import { basic, type Auth, type SecretSource } from '../kit/auth.ts'
 import { createHttpClient, type HttpClient } from '../kit/http-client.ts'
-import { isObject, type Judge } from '../kit/judge.ts'
-import { segment } from '../kit/origin.ts'
+import { isObject, type ResponseClassifier } from '../kit/classify-response.ts'
+import { encodePathSegment } from '../kit/origin.ts'
 import { checkPageSize } from '../kit/page-size.ts'
-import { PageTypes } from '../kit/page-types.ts'
-import { windowMs } from '../kit/safety-window.ts'
-import { dictionaryReader, SYSTEM_SHAPE } from './dictionary.ts'
-import { discover, type DiscoveredTable } from './discover.ts'
+import { PageColumnTypes } from '../kit/page-column-types.ts'
+import { parseSafetyWindowMs } from '../kit/safety-window.ts'
+import { createDictionaryReader, SYSTEM_SHAPE } from './dictionary.ts'
+import { discoverTables, type DiscoveredTable } from './discover.ts'
 
 export interface ServicenowOptions {
   /** https://example.service-now.com */
@@ -57,18 +57,18 @@ export function servicenow({ instanceUrl, user, password, auth, limit = 100, lag
   const isBasic = user !== undefined && password !== undefined
   if (isBasic === (auth !== undefined)) throw new SyncError('SYNC_INVALID', 'ServiceNow needs either `user` and `password`, or `auth`.')
   checkPageSize('ServiceNow', limit, 10_000)
-  const client = createHttpClient({ baseUrl: `${instanceUrl.replace(/\/+$/, '')}/api/now/table`, auth: isBasic ? basic({ user, password }) : auth!, judge })
+  const client = createHttpClient({ baseUrl: `${instanceUrl.replace(/\/+$/, '')}/api/now/table`, auth: isBasic ? basic({ user, password }) : auth!, classifyResponse })
   return {
-    discover: (context, described = []) => discover(client, context, described),
+    discover: (context, described = []) => discoverTables(client, context, described),
     table(name, { fields, safetyWindow } = {}) {
-      const overlapMs = windowMs(safetyWindow)
+      const overlapMs = parseSafetyWindowMs(safetyWindow)
       if (!/^\w{1,80}$/.test(name)) throw new SyncError('SYNC_INVALID', `"${name}" is not a table of ServiceNow.`)
       const columns = fields === undefined ? undefined : [...new Set(['sys_id', 'sys_updated_on', ...fields])]
       const listed = columns === undefined ? undefined : [...new Set([...columns, 'sys_created_on'])]
-      const by = (stream: Stream): Anchored<KeysetState> => keyset<JsonObject>({
-        read: (query, context) => read(client, stream, query, context),
-        timestamp: (row) => instantOf(textOf(row, stream.stamp)),
-        id: (row) => textOf(row, 'sys_id'),
+      const by = (stream: TableStream): AnchoredExecute<KeysetState> => keyset<JsonObject>({
+        read: (query, context) => readKeysetPage(client, stream, query, context),
+        timestamp: (row) => toInstant(requireString(row, stream.timestampColumn)),
+        id: (row) => requireString(row, 'sys_id'),
         toChange: stream.toChange,
         lagMs,
         limit,
@@ -76,32 +76,32 @@ export function servicenow({ instanceUrl, user, password, auth, limit = 100, lag
         ...(overlapMs !== undefined && { overlapMs }),
       })
       const rows = { table: name, condition: '' } as const
-      const changes = by({ ...rows, stamp: 'sys_updated_on', columns, toChange: upsert, isEnd: ({ length }) => length < limit })
+      const changes = by({ ...rows, timestampColumn: 'sys_updated_on', columns, toChange: toUpsert, isEnd: ({ length }) => length < limit })
       const deletes = by({
-        table: 'sys_audit', stamp: 'sys_created_on', condition: `tablename=${name}^fieldname=DELETED`,
-        columns: ['sys_id', 'documentkey', 'sys_created_on'], toChange: deletion, isEnd: ({ length }) => length < limit,
+        table: 'sys_audit', timestampColumn: 'sys_created_on', condition: `tablename=${name}^fieldname=DELETED`,
+        columns: ['sys_id', 'documentkey', 'sys_created_on'], toChange: toDelete, isEnd: ({ length }) => length < limit,
       })
-      const types = new PageTypes({
-        name, known: SYSTEM_SHAPE, needs: 'read access to sys_db_object and sys_dictionary',
-        read: metadata ? dictionaryReader(client, name) : undefined,
+      const types = new PageColumnTypes({
+        name, knownShape: SYSTEM_SHAPE, requiredPermission: 'read access to sys_db_object and sys_dictionary',
+        readShape: metadata ? createDictionaryReader(client, name) : undefined,
       })
       return {
         lagMs,
         lookup: async (key, context) => {
-          if (!ID.test(key)) return null
-          const { status, body } = await client.get(`/${segment(name)}/${segment(key)}`, { sysparm_fields: columns?.join(','), sysparm_exclude_reference_link: true }, context, { answers: [404] })
+          if (!ID_PATTERN.test(key)) return null
+          const { status, body } = await client.get(`/${encodePathSegment(name)}/${encodePathSegment(key)}`, { sysparm_fields: columns?.join(','), sysparm_exclude_reference_link: true }, context, { answers: [404] })
           if (status === 404) return null
           if (!isObject(body) || !isObject(body.result)) throw new SyncError('SOURCE_INVALID', 'ServiceNow answered without a result.')
-          return upsert(body.result)
+          return toUpsert(body.result)
         },
-        backfill: types.add(byCreation(by({
-          ...rows, stamp: 'sys_created_on', columns: listed, toChange: (row) => upsert(asAskedFor(row, columns)),
+        backfill: types.attachTo(listByCreation(by({
+          ...rows, timestampColumn: 'sys_created_on', columns: listed, toChange: (row) => toUpsert(selectColumns(row, columns)),
           // A page may come short of rows that the reader may not see. But where rows are created faster than pages are read
           // no page is ever empty; so it also ends where all there is was created since the cycle began, which is the delta's.
           isEnd: (items, { cycle }, isCounted) => items.length === 0
-            || (isCounted && items.length < limit && items.every((row) => Date.parse(instantOf(textOf(row, 'sys_created_on'))) >= cycle.startedAt)),
+            || (isCounted && items.length < limit && items.every((row) => Date.parse(toInstant(requireString(row, 'sys_created_on'))) >= cycle.startedAt)),
         }))),
-        delta: Object.assign(types.add(streams({ changes, deletes })), { retentionMs: auditRetentionMs - lagMs }),
+        delta: Object.assign(types.attachTo(streams({ changes, deletes })), { retentionMs: auditRetentionMs - lagMs }),
         anchor: async (context) => {
           const place = await changes.anchor(context)
           return place === undefined ? undefined : { states: { changes: place, deletes: place } }
@@ -111,13 +111,13 @@ export function servicenow({ instanceUrl, user, password, auth, limit = 100, lag
   }
 }
 
-const ID = /^\w{1,64}$/
+const ID_PATTERN = /^\w{1,64}$/
 
 /**
  * A list that is swept needs an order that no write changes. By the last change, a row moves in front of the position as soon as
  * its stamp goes back (the instance's clock is corrected, an import sets stamps), is not seen, and is deleted.
  */
-function byCreation(list: Execute<KeysetState>): Execute<ServicenowListState> {
+function listByCreation(list: Execute<KeysetState>): Execute<ServicenowListState> {
   return async (state, context) => {
     const page = await list(state?.by === 'creation' ? state : undefined, context)
     return { ...page, nextState: page.nextState === undefined ? undefined : { ...page.nextState, by: 'creation' } }
@@ -125,15 +125,15 @@ function byCreation(list: Execute<KeysetState>): Execute<ServicenowListState> {
 }
 
 /** Without the column that only the order needs. */
-function asAskedFor(row: JsonObject, columns: readonly string[] | undefined): JsonObject {
+function selectColumns(row: JsonObject, columns: readonly string[] | undefined): JsonObject {
   if (columns === undefined || columns.includes('sys_created_on')) return row
   const { sys_created_on: _, ...rest } = row
   return rest
 }
 
-interface Stream {
+interface TableStream {
   readonly table: string
-  readonly stamp: 'sys_updated_on' | 'sys_created_on'
+  readonly timestampColumn: 'sys_updated_on' | 'sys_created_on'
   readonly condition: string
   readonly columns: readonly string[] | undefined
   readonly toChange: (row: JsonObject) => Change
@@ -141,9 +141,9 @@ interface Stream {
   readonly isEnd: (items: readonly JsonObject[], context: SyncContext, isCounted: boolean) => boolean
 }
 
-async function read(client: HttpClient, stream: Stream, query: KeysetQuery, context: SyncContext): Promise<KeysetAnswer<JsonObject>> {
+async function readKeysetPage(client: HttpClient, stream: TableStream, query: KeysetQuery, context: SyncContext): Promise<KeysetAnswer<JsonObject>> {
   const offset = query.locator === undefined ? 0 : Number(query.locator)
-  const ask = (): Promise<TablePage> => readPage(client, stream, query, offset, context)
+  const ask = (): Promise<TablePage> => requestPage(client, stream, query, offset, context)
   const page = await ask()
   const isExpected = ({ total }: TablePage): boolean => query.left === undefined || total === null || total - offset === query.left
   const answerOf = ({ items, total, serverTime }: TablePage): KeysetAnswer<JsonObject> => {
@@ -157,18 +157,18 @@ async function read(client: HttpClient, stream: Stream, query: KeysetQuery, cont
 
   let again = await ask()
   // Any two empty answers are the same. One whose own count contradicts it takes more of them to be believed.
-  for (let answers = 2; answers < EMPTY_ANSWERS && again.isShort && again.ids === '' && page.ids === ''; answers++) again = await ask()
+  for (let answers = 2; answers < EMPTY_RESPONSES_MAX && again.isShort && again.ids === '' && page.ids === ''; answers++) again = await ask()
   // Rows that the reader may not see count towards a page and are left out of it, by the same rule each time. An answer
   // that lost rows on its way is not the same twice.
   if (again.isShort && again.ids !== page.ids) throw new SyncError('SOURCE_INVALID', 'ServiceNow twice sent fewer rows than it counts, and not the same ones.')
   if (page.isShort || isExpected(again)) return answerOf(again)
   // Another count than the page before left: rows have come and gone, or it is the answer to another question.
-  const placeOf = (row: JsonObject): string => `${textOf(row, stream.stamp)} ${textOf(row, 'sys_id')}`
-  return eitherOf([answerOf(page), answerOf(again)], (a, b) => (placeOf(a) === placeOf(b) ? 0 : placeOf(a) < placeOf(b) ? -1 : 1))
+  const placeOf = (row: JsonObject): string => `${requireString(row, stream.timestampColumn)} ${requireString(row, 'sys_id')}`
+  return mergeAnswers([answerOf(page), answerOf(again)], (a, b) => (placeOf(a) === placeOf(b) ? 0 : placeOf(a) < placeOf(b) ? -1 : 1))
 }
 
 /** So many times a page has no row the reader may see before it is passed over, although the instance counts rows on it. */
-const EMPTY_ANSWERS = 3
+const EMPTY_RESPONSES_MAX = 3
 
 interface TablePage {
   readonly items: readonly JsonObject[]
@@ -181,9 +181,9 @@ interface TablePage {
   readonly serverTime: number | null
 }
 
-async function readPage(client: HttpClient, { table, stamp, condition, columns }: Stream, query: KeysetQuery, offset: number, context: SyncContext): Promise<TablePage> {
-  const answer = await client.get(`/${segment(table)}`, {
-    sysparm_query: encodedQuery(query, stamp, condition),
+async function requestPage(client: HttpClient, { table, timestampColumn: stamp, condition, columns }: TableStream, query: KeysetQuery, offset: number, context: SyncContext): Promise<TablePage> {
+  const answer = await client.get(`/${encodePathSegment(table)}`, {
+    sysparm_query: buildEncodedQuery(query, stamp, condition),
     sysparm_limit: query.limit,
     sysparm_offset: offset === 0 ? undefined : offset,
     sysparm_fields: columns?.join(','),
@@ -193,42 +193,42 @@ async function readPage(client: HttpClient, { table, stamp, condition, columns }
   const items = answer.body.result
   const counted = answer.headers.get('x-total-count')
   const total = counted === null ? null : Number(counted)
-  return { items, ids: items.map((row) => textOf(row, 'sys_id')).join(), total, isShort: total !== null && items.length < Math.min(query.limit, total - offset), serverTime: answer.serverTime }
+  return { items, ids: items.map((row) => requireString(row, 'sys_id')).join(), total, isShort: total !== null && items.length < Math.min(query.limit, total - offset), serverTime: answer.serverTime }
 }
 
 /** A query that ran out of time answers with the rows it had so far, and says so beside them. */
-const judge: Judge = ({ status, body }) => (status < 300 && isObject(body) && isObject(body.error) ? { code: 'SOURCE_INVALID', reason: 'only part of its rows' } : null)
+const classifyResponse: ResponseClassifier = ({ status, body }) => (status < 300 && isObject(body) && isObject(body.error) ? { code: 'SOURCE_INVALID', reason: 'only part of its rows' } : null)
 
 /** ^NQ begins another query, whose rows are added; so what holds for all is said in both. */
-function encodedQuery({ after, until }: KeysetQuery, stamp: string, condition: string): string {
-  const common = [condition, until === undefined ? '' : `${stamp}<=${literalOf(until)}`]
+function buildEncodedQuery({ after, until }: KeysetQuery, stamp: string, condition: string): string {
+  const common = [condition, until === undefined ? '' : `${stamp}<=${formatTime(until)}`]
   const order = `ORDERBY${stamp}^ORDERBYsys_id`
   const joined = (...parts: string[]): string => parts.filter((part) => part !== '').join('^')
   if (after === undefined) return joined(...common, order)
-  const time = literalOf(after.timestamp)
+  const time = formatTime(after.timestamp)
   if (after.id === '') return joined(`${stamp}>=${time}`, ...common, order)
-  if (!ID.test(after.id)) throw new SyncError('STATE_UNREADABLE', 'The stored position has an id that is none of ServiceNow.')
+  if (!ID_PATTERN.test(after.id)) throw new SyncError('STATE_UNREADABLE', 'The stored position has an id that is none of ServiceNow.')
   return `${joined(`${stamp}>${time}`, ...common)}^NQ${joined(`${stamp}=${time}`, `sys_id>${after.id}`, ...common, order)}`
 }
 
 /** In UTC, as the API writes and reads them whatever the zone of the reader. */
-function instantOf(text: string): string {
+function toInstant(text: string): string {
   return `${text.replace(' ', 'T')}Z`
 }
 
-function literalOf(timestamp: string): string {
-  return canonicalInstant(timestamp)!.slice(0, 19).replace('T', ' ')
+function formatTime(timestamp: string): string {
+  return canonicalizeInstant(timestamp)!.slice(0, 19).replace('T', ' ')
 }
 
-function upsert(row: JsonObject): Change {
-  return { type: 'upsert', key: textOf(row, 'sys_id'), record: row, upstreamUpdatedAt: instantOf(textOf(row, 'sys_updated_on')) }
+function toUpsert(row: JsonObject): Change {
+  return { type: 'upsert', key: requireString(row, 'sys_id'), record: row, upstreamUpdatedAt: toInstant(requireString(row, 'sys_updated_on')) }
 }
 
-function deletion(row: JsonObject): Change {
-  return { type: 'delete', key: textOf(row, 'documentkey'), upstreamUpdatedAt: instantOf(textOf(row, 'sys_created_on')) }
+function toDelete(row: JsonObject): Change {
+  return { type: 'delete', key: requireString(row, 'documentkey'), upstreamUpdatedAt: toInstant(requireString(row, 'sys_created_on')) }
 }
 
-function textOf(row: JsonObject, column: string): string {
+function requireString(row: JsonObject, column: string): string {
   const value = row[column]
   if (typeof value !== 'string' || value === '') throw new SyncError('SOURCE_INVALID', `A row of ServiceNow has no \`${column}\`.`)
   return value

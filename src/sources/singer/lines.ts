@@ -1,7 +1,7 @@
-/** A line as text; null for one that is too long to be looked at. `isCut` for the last one when nothing ended it. */
-export interface Line {
+/** A line as text; null for one that is too long to be looked at. `isUnterminated` for the last one when nothing ended it. */
+export interface TapLine {
   readonly text: string | null
-  readonly isCut: boolean
+  readonly isUnterminated: boolean
 }
 
 /** A record may have 5 MB; with what is around it a line has less than this. */
@@ -10,11 +10,11 @@ const LINE_BYTES_MAX = 16_000_000
 const NEWLINE = 10
 
 /** All complete lines of what has come, as it comes. Blank ones are left out. */
-export async function* linesOf(stream: AsyncIterable<Buffer>): AsyncGenerator<readonly Line[]> {
+export async function* readLines(stream: AsyncIterable<Buffer>): AsyncGenerator<readonly TapLine[]> {
   let parts: Buffer[] = []
   let size = 0
-  const finish = (isCut: boolean): Line => {
-    const line = { text: size > LINE_BYTES_MAX ? null : Buffer.concat(parts).toString(), isCut }
+  const finish = (isUnterminated: boolean): TapLine => {
+    const line = { text: size > LINE_BYTES_MAX ? null : Buffer.concat(parts).toString(), isUnterminated }
     parts = []
     size = 0
     return line
@@ -25,7 +25,7 @@ export async function* linesOf(stream: AsyncIterable<Buffer>): AsyncGenerator<re
     else parts = []
   }
   for await (const chunk of stream) {
-    const lines: Line[] = []
+    const lines: TapLine[] = []
     let from = 0
     for (let at = chunk.indexOf(NEWLINE); at !== -1; at = chunk.indexOf(NEWLINE, from)) {
       keep(chunk.subarray(from, at))
@@ -41,6 +41,6 @@ export async function* linesOf(stream: AsyncIterable<Buffer>): AsyncGenerator<re
   if (isNotBlank(last)) yield [last]
 }
 
-function isNotBlank({ text }: Line): boolean {
+function isNotBlank({ text }: TapLine): boolean {
   return text === null || text.trim() !== ''
 }

@@ -2,7 +2,7 @@ import type { JsonObject, JsonValue } from '../../contract/index.ts'
 import { parseJson } from '../../values/json.ts'
 
 /** What a tap may write, line by line. */
-export type Message =
+export type SingerMessage =
   /** `schema` with numbers as JavaScript has them: nothing of it lands. */
   | { readonly type: 'SCHEMA'; readonly stream: string; readonly schema: JsonObject; readonly key: readonly string[]; readonly cursor: string | undefined }
   | { readonly type: 'RECORD'; readonly stream: string; readonly record: JsonObject }
@@ -13,7 +13,7 @@ export type Message =
   | { readonly type: 'BATCH'; readonly stream: string }
 
 /** Null for what is none of these. */
-export function messageIn(line: string): Message | null {
+export function parseMessage(line: string): SingerMessage | null {
   let told: JsonValue
   try {
     told = parseJson(line)
@@ -29,7 +29,7 @@ export function messageIn(line: string): Message | null {
       return isObject(told['record']) ? { type, stream, record: told['record'] } : null
     case 'SCHEMA':
       if (!isObject(told['schema'])) return null
-      return { type, stream, schema: (JSON.parse(line) as { schema: JsonObject }).schema, key: textsIn(told['key_properties']), cursor: textsIn(told['bookmark_properties'])[0] }
+      return { type, stream, schema: (JSON.parse(line) as { schema: JsonObject }).schema, key: toStringList(told['key_properties']), cursor: toStringList(told['bookmark_properties'])[0] }
     case 'ACTIVATE_VERSION':
       return told['version'] === undefined ? null : { type, stream, version: told['version'] }
     case 'BATCH':
@@ -40,7 +40,7 @@ export function messageIn(line: string): Message | null {
 }
 
 /** A list of names, or one alone, as some write it. */
-export function textsIn(value: JsonValue | undefined): string[] {
+export function toStringList(value: JsonValue | undefined): string[] {
   return [value].flat().filter((item) => typeof item === 'string')
 }
 

@@ -8,10 +8,10 @@ export type SchemaCheck = (record: JsonObject, line: string) => void
  * Whether the records are as the tap says they are. It is told once and they land all the same: the schema is the tap's
  * word about a source that changes, and what may not land is said by the schema of the database.
  */
-export function schemaCheck(stream: string, schema: JsonObject, log: Log): SchemaCheck {
+export function createSchemaCheck(stream: string, schema: JsonObject, log: Log): SchemaCheck {
   let validate: ValidateFunction
   try {
-    const { $schema: _, ...rest } = JSON.parse(JSON.stringify(schema, withoutOldBounds)) as JsonObject
+    const { $schema: _, ...rest } = JSON.parse(JSON.stringify(schema, dropDraft4Bounds)) as JsonObject
     validate = new Ajv({ strict: false, logger: false, validateFormats: false, validateSchema: false, allowUnionTypes: true, multipleOfPrecision: 9 }).compile(rest)
   } catch {
     log.warn('the schema that the tap sends cannot be used to check records', { stream })
@@ -28,6 +28,6 @@ export function schemaCheck(stream: string, schema: JsonObject, log: Log): Schem
 }
 
 /** Taps write an old draft, in which these were true or false. */
-function withoutOldBounds(name: string, value: unknown): unknown {
+function dropDraft4Bounds(name: string, value: unknown): unknown {
   return typeof value === 'boolean' && /^exclusiveM(?:ax|in)imum$/.test(name) ? undefined : value
 }

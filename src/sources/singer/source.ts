@@ -1,18 +1,18 @@
 import { createHash } from 'node:crypto'
 import { SyncError, type Change, type Execute, type JsonObject, type JsonValue, type Page, type SyncContext, type TableShape } from '../../contract/index.ts'
 import { stringifyJson } from '../../values/json.ts'
-import { columnsOfSchema } from '../../values/schema-columns.ts'
-import { choose, isCatalog, readCatalog, streamsOf, type Choice, type DiscoveredStream } from './catalog.ts'
-import { failureOf } from './failure.ts'
-import type { Line } from './lines.ts'
-import { messageIn } from './message.ts'
-import { changeOf, type RecordShape } from './record.ts'
-import { schemaCheck, type SchemaCheck } from './schema-check.ts'
-import { fill, redactorOf, type TapConfig } from './settings.ts'
-import { inTime, LATE, Tap, type Program } from './tap.ts'
+import { deriveSchemaColumns } from '../../values/schema-columns.ts'
+import { selectStreams, isCatalog, readCatalog, listStreams, type StreamSelection, type DiscoveredStream } from './catalog.ts'
+import { toTapExitError } from './tap-exit-error.ts'
+import type { TapLine } from './lines.ts'
+import { parseMessage } from './message.ts'
+import { toChange, type RecordMapping } from './record.ts'
+import { createSchemaCheck, type SchemaCheck } from './schema-check.ts'
+import { fillSecrets, createRedactor, type TapConfig } from './tap-config.ts'
+import { waitUntil, TIMED_OUT, TapProcess, type TapProgram } from './tap-process.ts'
 
 export type { DiscoveredStream } from './catalog.ts'
-export type { TapConfig } from './settings.ts'
+export type { TapConfig } from './tap-config.ts'
 
 export interface SingerOptions {
   /** The tap: a program in `PATH` or at a path, and arguments of its own. Never a secret: others can read arguments. */
@@ -33,7 +33,7 @@ export interface SingerOptions {
   readonly quietMaxMs?: number
 }
 
-export interface TapStreamOptions extends Choice {
+export interface TapStreamOptions extends StreamSelection {
   /** What tells records apart; what the tap says unless given. `hash` makes a key of the whole record. */
   readonly key?: readonly string[] | 'hash'
   /** The member that says when a record was last changed: then an older fact never overwrites a newer one. */
@@ -61,13 +61,13 @@ export interface SingerState {
 
 const PAGE_SIZE = 1_000
 /** How many pages may pass without a STATE before one ends without. */
-const PATIENCE_PAGES = 10
+const PAGES_WITHOUT_STATE_MAX = 10
 const PAGE_BYTES = 32_000_000
 /** What has come by then is landed. */
 const PAGE_MS = 10_000
 const QUIET_MAX_MS = 900_000
 /** So much that is no message is not from a tap. */
-const FAULTS_MAX = 100
+const INVALID_LINES_MAX = 100
 
 /**
  * Any tap of the Singer protocol. It runs once for a cycle and writes to us as fast as its pages land:
@@ -84,11 +84,11 @@ export function singer(options: SingerOptions): SingerSource {
   if (catalog !== undefined && catalog !== 'none' && !isCatalog(catalog)) throw new SyncError('SYNC_INVALID', '`catalog` is not one: it has no list `streams`.')
   const program = { command: [command].flat(), environment, folder: options.folder }
   return {
-    stream: (name, chosen = {}) => ({ mode: 'incremental', execute: executeOf(program, options, new Map([[name, chosen]])) }),
-    listing: (name, chosen = {}) => ({ mode: 'replace', execute: executeOf(program, options, new Map([[name, chosen]])) }),
+    stream: (name, chosen = {}) => ({ mode: 'incremental', execute: createExecute(program, options, new Map([[name, chosen]])) }),
+    listing: (name, chosen = {}) => ({ mode: 'replace', execute: createExecute(program, options, new Map([[name, chosen]])) }),
     streams: (databases) => ({
       mode: 'incremental',
-      execute: executeOf(program, options, new Map(Object.entries(databases).map(([name, target]) => [name, typeof target === 'string' ? { database: target } : target]))),
+      execute: createExecute(program, options, new Map(Object.entries(databases).map(([name, target]) => [name, typeof target === 'string' ? { database: target } : target]))),
     }),
   }
 }
@@ -97,23 +97,23 @@ export function singer(options: SingerOptions): SingerSource {
 export async function discover(options: SingerOptions, context: Pick<SyncContext, 'clock' | 'log' | 'signal' | 'secrets'>): Promise<DiscoveredStream[]> {
   const { command, config = {}, environment = {}, folder } = options
   const { secrets } = context
-  return streamsOf(await readCatalog({ command: [command].flat(), environment: fill(environment, secrets) as Record<string, string>, folder }, stringifyJson(fill(config, secrets)), redactorOf(() => undefined), context))
+  return listStreams(await readCatalog({ command: [command].flat(), environment: fillSecrets(environment, secrets) as Record<string, string>, folder }, stringifyJson(fillSecrets(config, secrets)), createRedactor(() => undefined), context))
 }
 
-type Target = TapStreamOptions & { readonly database?: string }
+type StreamTarget = TapStreamOptions & { readonly database?: string }
 
-function executeOf(program: Program, options: SingerOptions, targets: ReadonlyMap<string, Target>): Execute<SingerState> {
+function createExecute(program: TapProgram, options: SingerOptions, targets: ReadonlyMap<string, StreamTarget>): Execute<SingerState> {
   /** By a name that no other has: one worker may run for many tenants at once. */
-  const runs = new Map<string, Run>()
+  const runs = new Map<string, TapRun>()
   // What is asked for; another answer to that may lack what was there, without its being gone.
   const scope = createHash('sha256').update(JSON.stringify([program.command, options.config, [...targets]])).digest('hex').slice(0, 16)
   return async (state, context) => {
     checkState(state)
     let run = state?.run === undefined ? undefined : runs.get(state.run)
-    if (run === undefined || run.page !== state!.page) {
+    if (run === undefined || run.lastPage !== state!.page) {
       run?.stop()
       const id = `${context.cycle.id}-${Math.floor(context.random.next() * 2 ** 48).toString(36)}`
-      const begun: Run = (run = new Run(id, program, options, targets, state, context, () => runs.delete(begun.id)))
+      const begun: TapRun = (run = new TapRun(id, program, options, targets, state, context, () => runs.delete(begun.id)))
       runs.set(id, begun)
     }
     const current = run
@@ -134,30 +134,30 @@ function executeOf(program: Program, options: SingerOptions, targets: ReadonlyMa
 // ── a run ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 /** One run of the tap, read page by page. */
-class Run {
+class TapRun {
   readonly id: string
   /** The page it has given last. Until one is done nobody can go on from it. */
-  page: number | null = null
+  lastPage: number | null = null
   readonly #name: string
   readonly #options: SingerOptions
-  readonly #targets: ReadonlyMap<string, Target>
+  readonly #targets: ReadonlyMap<string, StreamTarget>
   readonly #isListing: boolean
-  readonly #opening: Promise<Tap>
+  readonly #opening: Promise<TapProcess>
   readonly #onStop: () => void
   #names: ReadonlyMap<string, string>
-  readonly #shapes = new Map<string, { shape: RecordShape; check: SchemaCheck; table: TableShape } | null>()
+  readonly #shapes = new Map<string, { shape: RecordMapping; check: SchemaCheck; table: TableShape } | null>()
   #tap: JsonValue | undefined
   #versions: Record<string, string>
-  #lines: readonly Line[] = []
-  #at = 0
+  #lines: readonly TapLine[] = []
+  #lineIndex = 0
   #ended = false
   /** What nothing ended: of a tap that broke off it is told again, of one that says that all is well it counts. */
-  #cut: Line | null = null
-  #faults = 0
+  #unterminatedLine: TapLine | null = null
+  #invalidLines = 0
   #failure: SyncError | null = null
   #stopped = false
 
-  constructor(id: string, program: Program, options: SingerOptions, targets: ReadonlyMap<string, Target>, state: SingerState | undefined, context: SyncContext, onStop: () => void) {
+  constructor(id: string, program: TapProgram, options: SingerOptions, targets: ReadonlyMap<string, StreamTarget>, state: SingerState | undefined, context: SyncContext, onStop: () => void) {
     this.id = id
     this.#name = program.command[0]!
     this.#options = options
@@ -171,19 +171,19 @@ class Run {
     this.#opening.catch(() => {})
   }
 
-  async #open({ command, environment, folder }: Program, context: SyncContext): Promise<Tap> {
+  async #open({ command, environment, folder }: TapProgram, context: SyncContext): Promise<TapProcess> {
     const { config = {}, catalog, catalogFlag = '--catalog' } = this.#options
     const { secrets } = context
-    const program = { command, environment: fill(environment, secrets) as Record<string, string>, folder }
-    const redact = redactorOf(() => this.#tap)
-    const text = stringifyJson(fill(config, secrets))
+    const program = { command, environment: fillSecrets(environment, secrets) as Record<string, string>, folder }
+    const redact = createRedactor(() => this.#tap)
+    const text = stringifyJson(fillSecrets(config, secrets))
     let chosen: string | undefined
     if (catalog !== 'none') {
-      const found = choose(catalog === undefined ? await readCatalog(program, text, redact, context) : (catalog as never), this.#targets, context.cycle.mode, this.#name)
+      const found = selectStreams(catalog === undefined ? await readCatalog(program, text, redact, context) : (catalog as never), this.#targets, context.cycle.mode, this.#name)
       this.#names = found.names
       chosen = stringifyJson(found.catalog as never)
     }
-    return Tap.start(program, {
+    return TapProcess.start(program, {
       config: text,
       state: this.#tap === undefined ? undefined : typeof this.#tap === 'string' ? this.#tap : stringifyJson(this.#tap),
       catalog: chosen === undefined ? undefined : { flag: catalogFlag, text: chosen },
@@ -191,42 +191,42 @@ class Run {
   }
 
   async read(context: SyncContext): Promise<Page<SingerState>> {
-    this.page = null
+    this.lastPage = null
     if (this.#failure !== null) throw this.#failure
     const { clock, signal } = context
     const { pageSize = PAGE_SIZE, quietMaxMs = QUIET_MAX_MS } = this.#options
     const until = clock.now() + Math.min(PAGE_MS, quietMaxMs)
     const changes: Change[] = []
     let bytes = 0
-    const tap = await inTime(this.#opening, until, signal, context)
+    const tap = await waitUntil(this.#opening, until, signal, context)
     // It may take its time to list what there is.
-    if (tap === LATE) return this.#goOn(changes, context)
+    if (tap === TIMED_OUT) return this.#continuePage(changes, context)
     for (;;) {
-      while (this.#at < this.#lines.length) {
-        const line = this.#lines[this.#at++]!
-        if (line.isCut) {
-          this.#cut = line
+      while (this.#lineIndex < this.#lines.length) {
+        const line = this.#lines[this.#lineIndex++]!
+        if (line.isUnterminated) {
+          this.#unterminatedLine = line
           continue
         }
-        const isState = this.#take(line, changes, context)
+        const isState = this.#handleLine(line, changes, context)
         bytes += line.text?.length ?? 0
-        if (isState && changes.length >= pageSize) return this.#goOn(changes, context)
-        if (changes.length >= pageSize * PATIENCE_PAGES || bytes >= PAGE_BYTES) return this.#goOn(changes, context)
+        if (isState && changes.length >= pageSize) return this.#continuePage(changes, context)
+        if (changes.length >= pageSize * PAGES_WITHOUT_STATE_MAX || bytes >= PAGE_BYTES) return this.#continuePage(changes, context)
       }
       if (!this.#ended) {
-        const lines = await tap.lines(until, signal)
+        const lines = await tap.readLines(until, signal)
         this.#ended = lines === null
         this.#lines = lines ?? []
-        this.#at = 0
+        this.#lineIndex = 0
       }
-      const code = this.#ended ? await tap.exitCode(until, signal) : null
+      const code = this.#ended ? await tap.waitForExit(until, signal) : null
       if (code === 0) {
-        if (this.#cut !== null) this.#take(this.#cut, changes, context)
-        return { changes, hasMore: false, nextState: this.#state(), tables: this.#tables() }
+        if (this.#unterminatedLine !== null) this.#handleLine(this.#unterminatedLine, changes, context)
+        return { changes, hasMore: false, nextState: this.#buildState(), tables: this.#buildTables() }
       }
-      if (code !== null) return this.#fail(failureOf(this.#name, code, tap.lastWord), changes, context)
+      if (code !== null) return this.#fail(toTapExitError(this.#name, code, tap.lastStderrLine), changes, context)
       if (clock.now() < until) continue
-      if (clock.now() - tap.heardAt < quietMaxMs) return this.#goOn(changes, context)
+      if (clock.now() - tap.lastOutputAt < quietMaxMs) return this.#continuePage(changes, context)
       return this.#fail(new SyncError('SOURCE_TIMEOUT', `${this.#name} wrote nothing for ${Math.round(quietMaxMs / 1_000)} seconds.`), changes, context)
     }
   }
@@ -235,42 +235,42 @@ class Run {
   #fail(failure: SyncError, changes: Change[], context: SyncContext): Page<SingerState> {
     this.#failure = failure
     if (changes.length === 0) throw failure
-    return this.#goOn(changes, context)
+    return this.#continuePage(changes, context)
   }
 
   stop(): void {
     if (this.#stopped) return
     this.#stopped = true
-    this.page = null
+    this.lastPage = null
     this.#onStop()
     void this.#opening.then((tap) => tap.stop()).catch(() => {})
   }
 
-  #goOn(changes: Change[], { cycle }: SyncContext): Page<SingerState> {
-    this.page = cycle.page
-    return { changes, hasMore: true, nextState: { ...this.#state(), run: this.id, page: cycle.page }, tables: this.#tables() }
+  #continuePage(changes: Change[], { cycle }: SyncContext): Page<SingerState> {
+    this.lastPage = cycle.page
+    return { changes, hasMore: true, nextState: { ...this.#buildState(), run: this.id, page: cycle.page }, tables: this.#buildTables() }
   }
 
   /** By the schemas that the tap has sent. Where several streams share a database, its columns follow the values. */
-  #tables(): TableShape[] {
+  #buildTables(): TableShape[] {
     const tables = [...this.#shapes.values()].flatMap((known) => (known === null ? [] : [known.table]))
     return tables.filter(({ database }) => tables.filter((other) => other.database === database).length === 1)
   }
 
-  #state(): SingerState {
+  #buildState(): SingerState {
     return {
       // A listing that was interrupted begins anew: what a sweep may delete does not hang on where a tap says that it stood.
-      ...(this.#tap !== undefined && !this.#isListing && { tap: exact(this.#tap) }),
+      ...(this.#tap !== undefined && !this.#isListing && { tap: toPlainJson(this.#tap) }),
       ...(Object.keys(this.#versions).length > 0 && { versions: { ...this.#versions } }),
     }
   }
 
   /** Whether it was a STATE. */
-  #take({ text }: Line, changes: Change[], context: SyncContext): boolean {
-    const message = text === null ? null : messageIn(text)
+  #handleLine({ text }: TapLine, changes: Change[], context: SyncContext): boolean {
+    const message = text === null ? null : parseMessage(text)
     switch (message?.type) {
       case undefined:
-        changes.push(this.#fault(text))
+        changes.push(this.#toFaultChange(text))
         return false
       case 'STATE':
         this.#tap = message.value
@@ -278,11 +278,11 @@ class Run {
       case 'BATCH':
         throw new SyncError('CONNECTOR_FAILED', `${this.#name} sends batches of "${message.stream}": names of files instead of records. Take \`batch_config\` out of its config.`)
       case 'SCHEMA': {
-        const target = this.#targetOf(message.stream)
+        const target = this.#getTarget(message.stream)
         const { key = message.key, updatedAt, database, cursor } = target ?? {}
         if (target !== undefined && key.length === 0) throw new SyncError('SYNC_INVALID', `${this.#name} names no key of "${message.stream}": say with \`key\` which members tell its records apart, or \`hash\` to take all of a record for its key.`)
-        const table = { ...(database !== undefined && { database }), columns: columnsOfSchema(message.schema), ...(key !== 'hash' && { key }) }
-        const check = schemaCheck(message.stream, message.schema, context.log)
+        const table = { ...(database !== undefined && { database }), columns: deriveSchemaColumns(message.schema), ...(key !== 'hash' && { key }) }
+        const check = createSchemaCheck(message.stream, message.schema, context.log)
         this.#shapes.set(message.stream, target === undefined ? null : { shape: { key, cursor: cursor ?? message.cursor, updatedAt, database }, check, table })
         return false
       }
@@ -292,41 +292,41 @@ class Run {
         // Of a stream that nobody asked for.
         if (known === null) return false
         known.check(message.record, text!)
-        changes.push(changeOf(message.record, known.shape))
+        changes.push(toChange(message.record, known.shape))
         return false
       }
       case 'ACTIVATE_VERSION':
-        this.#noteVersion(message.stream, String(message.version), context)
+        this.#recordVersion(message.stream, String(message.version), context)
         return false
       default:
         return message satisfies never
     }
   }
 
-  #targetOf(stream: string): Target | undefined {
+  #getTarget(stream: string): StreamTarget | undefined {
     return this.#targets.get(this.#names.get(stream) ?? stream)
   }
 
   /** A listing is swept at its end, which is what a new version means. Elsewhere nobody knows what the old one had more. */
-  #noteVersion(stream: string, version: string, { log }: SyncContext): void {
+  #recordVersion(stream: string, version: string, { log }: SyncContext): void {
     const before = this.#versions[stream]
-    if (this.#isListing || this.#targetOf(stream) === undefined || before === version) return
+    if (this.#isListing || this.#getTarget(stream) === undefined || before === version) return
     this.#versions[stream] = version
     if (before !== undefined) log.warn('the tap began to tell a stream anew; what is gone from it stays until it is read as a listing', { stream })
   }
 
   /** What cannot be read is set apart with the reason. In a listing it may be any record, and the sweep would take that for gone. */
-  #fault(text: string | null): Change {
+  #toFaultChange(text: string | null): Change {
     const what = text === null ? 'a line that is too long to be a message' : 'a line that is no message'
     if (this.#isListing) throw new SyncError('CONNECTOR_FAILED', `${this.#name} wrote ${what}; which record is missing cannot be told, and nothing was swept.`)
-    if (++this.#faults > FAULTS_MAX) throw new SyncError('CONNECTOR_FAILED', `${this.#name} wrote more than ${FAULTS_MAX} lines that are no messages.`)
-    const record = Object.assign(new Error(`${this.#name} wrote ${what}`), text !== null && { line: text.slice(0, LINE_SHOWN) })
+    if (++this.#invalidLines > INVALID_LINES_MAX) throw new SyncError('CONNECTOR_FAILED', `${this.#name} wrote more than ${INVALID_LINES_MAX} lines that are no messages.`)
+    const record = Object.assign(new Error(`${this.#name} wrote ${what}`), text !== null && { line: text.slice(0, LINE_EXCERPT_LENGTH) })
     const [{ database } = {}] = this.#targets.values()
     return { type: 'upsert', key: `line:${createHash('sha256').update(text ?? '').digest('hex').slice(0, 16)}`, record: record as unknown as JsonObject, ...(database !== undefined && { database }) }
   }
 }
 
-const LINE_SHOWN = 4_000
+const LINE_EXCERPT_LENGTH = 4_000
 
 function checkState(state: SingerState | undefined): void {
   if (state === undefined) return
@@ -337,7 +337,7 @@ function checkState(state: SingerState | undefined): void {
 }
 
 /** A state is plain JSON; an integer beyond that is kept in the text it came as. */
-function exact(value: JsonValue): JsonValue {
+function toPlainJson(value: JsonValue): JsonValue {
   try {
     JSON.stringify(value)
     return value

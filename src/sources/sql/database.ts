@@ -1,14 +1,14 @@
 import type { ColumnType, JsonObject } from '../../contract/index.ts'
-import type { Written } from '../../values/written-upsert.ts'
+import type { SerializedRecord } from '../../values/serialized-upsert.ts'
 import type { TableName } from '../kit/postgres/catalog.ts'
-import type { Selection } from './statements.ts'
+import type { RowSelection } from './statements.ts'
 
 /** What a column's values can serve for: a moment, an integer, bytes, or anything else that can be compared. */
-export type ColumnKind = 'instant' | 'integer' | 'binary' | 'other'
+export type SqlColumnKind = 'instant' | 'integer' | 'binary' | 'other'
 
-export interface Column {
+export interface SqlColumn {
   readonly name: string
-  readonly kind: ColumnKind
+  readonly kind: SqlColumnKind
   /** As the database calls it. */
   readonly type: string
   /** What its values are in records; null where only the values tell. */
@@ -18,27 +18,27 @@ export interface Column {
   readonly isUtc: boolean
 }
 
-export interface Table {
+export interface SqlTable {
   /** As people write it: `public.customers`. */
   readonly id: string
   /** As SQL wants it. */
   readonly quoted: string
   readonly isView: boolean
-  readonly columns: readonly Column[]
+  readonly columns: readonly SqlColumn[]
   readonly key: readonly string[]
   /** Sets of columns that no two rows share. */
   readonly unique: readonly (readonly string[])[]
 }
 
-export interface Row {
+export interface SqlRow {
   /** Where the row is written already, only the members that were asked for. */
   readonly record: JsonObject
-  readonly written?: Written
+  readonly serialized?: SerializedRecord
   /** About. */
   readonly bytes: number
 }
 
-export interface Horizon {
+export interface ReadHorizon {
   /** The server's own time, UTC. */
   readonly now: string
   /** Whoever wrote before it can be seen by now, UTC. */
@@ -48,26 +48,26 @@ export interface Horizon {
 }
 
 /** How a database wants to be asked. */
-export interface Dialect {
+export interface SqlDialect {
   quote(name: string): string
   /** Where the value of that number goes, compared with the column. */
-  placeholder(number: number, column: Column): string
+  placeholder(number: number, column: SqlColumn): string
   /** A position as the driver wants it bound. */
-  bind(text: string, column: Column): unknown
+  bind(text: string, column: SqlColumn): unknown
   /** `(a, b) > (x, y)` goes by the index; elsewhere it has to be spelled out. */
-  readonly comparesRows: boolean
+  readonly supportsRowComparison: boolean
 }
 
 /** One connection, for one page. */
-export interface Database extends AsyncDisposable {
-  readonly dialect: Dialect
-  describe(name: TableName): Promise<Table>
-  tables(): Promise<Table[]>
+export interface SqlDatabase extends AsyncDisposable {
+  readonly dialect: SqlDialect
+  describeTable(name: TableName): Promise<SqlTable>
+  listTables(): Promise<SqlTable[]>
   /** What the cursor's values are, where only the values tell. */
-  cursorKind(table: Table, column: Column): Promise<ColumnKind>
-  horizon(table: Table, column: Column, lagMs: number): Promise<Horizon>
+  detectCursorKind(table: SqlTable, column: SqlColumn): Promise<SqlColumnKind>
+  readHorizon(table: SqlTable, column: SqlColumn, lagMs: number): Promise<ReadHorizon>
   /** The greatest value of an integer column; null when there is none. */
-  greatest(table: Table, column: Column): Promise<string | null>
+  readMaxValue(table: SqlTable, column: SqlColumn): Promise<string | null>
   /** As they come; of each at least the members that are wanted. Leaving the loop ends the statement. */
-  rows(selection: Selection, wanted: readonly string[]): AsyncIterable<readonly Row[]>
+  readRows(selection: RowSelection, wanted: readonly string[]): AsyncIterable<readonly SqlRow[]>
 }

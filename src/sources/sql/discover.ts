@@ -1,7 +1,7 @@
 import type { SyncContext } from '../../contract/index.ts'
 import type { Secret } from '../../redaction/secret.ts'
-import type { Database, Table } from './database.ts'
-import { openDatabase } from './open.ts'
+import type { SqlDatabase, SqlTable } from './database.ts'
+import { openDatabase } from './open-database.ts'
 
 /** A table that can be read, and how. */
 export interface DiscoveredStream {
@@ -21,21 +21,21 @@ export async function discover({ url }: { readonly url: string | Secret }, conte
   const { signal = new AbortController().signal, secrets = { get: (name: string) => name } } = context
   await using database = await openDatabase(url, { signal, secrets })
   const streams: DiscoveredStream[] = []
-  for (const table of await database.tables()) streams.push(await streamOf(database, table))
+  for (const table of await database.listTables()) streams.push(await describeStream(database, table))
   return streams
 }
 
 /** As people call the moment of the last change. */
-const CHANGED = /^(?:sys(?:tem)?_?)?(?:last_?)?(?:updated?|modif(?:y|ied)|changed?|modstamp)(?:_?(?:at|on|time|date|ts|timestamp))?$/i
+const UPDATED_AT_NAME = /^(?:sys(?:tem)?_?)?(?:last_?)?(?:updated?|modif(?:y|ied)|changed?|modstamp)(?:_?(?:at|on|time|date|ts|timestamp))?$/i
 
-async function streamOf(database: Database, table: Table): Promise<DiscoveredStream> {
+async function describeStream(database: SqlDatabase, table: SqlTable): Promise<DiscoveredStream> {
   const { id, key, columns, unique } = table
   let cursor: string | undefined
   const candidates: string[] = []
   for (const column of columns) {
-    const isNamed = CHANGED.test(column.name)
+    const isNamed = UPDATED_AT_NAME.test(column.name)
     // Only the values tell what a text is, and looking costs.
-    const kind = isNamed ? await database.cursorKind(table, column) : column.kind
+    const kind = isNamed ? await database.detectCursorKind(table, column) : column.kind
     const isOrdered = kind === 'instant' || (kind === 'integer' && (isNamed || unique.some((set) => set.length === 1 && set[0] === column.name)))
     if (isOrdered) candidates.push(column.name)
     if (isOrdered && isNamed) cursor ??= column.name

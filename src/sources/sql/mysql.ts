@@ -1,13 +1,13 @@
 import type { Connection, ConnectionOptions } from 'mysql2'
 import { SyncError, type ColumnType, type ErrorCode, type JsonObject, type JsonValue } from '../../contract/index.ts'
 import { parseJson } from '../../values/json.ts'
-import { partsOf, type TableName } from '../kit/postgres/catalog.ts'
-import { wholeNumber } from '../kit/postgres/values.ts'
-import type { Column, ColumnKind, Database, Dialect, Horizon, Row, Table } from './database.ts'
-import { select, type Selection, type Statement } from './statements.ts'
+import { splitTableName, type TableName } from '../kit/postgres/catalog.ts'
+import { decodeInteger } from '../kit/postgres/decode-values.ts'
+import type { SqlColumn, SqlColumnKind, SqlDatabase, SqlDialect, ReadHorizon, SqlRow, SqlTable } from './database.ts'
+import { buildSelect, type RowSelection, type SqlStatement } from './statements.ts'
 
-export async function openMysql(url: string, signal: AbortSignal): Promise<Database> {
-  const { createConnection } = await load()
+export async function openMysql(url: string, signal: AbortSignal): Promise<SqlDatabase> {
+  const { createConnection } = await loadMysql2()
   const { host, pathname, protocol } = new URL(url)
   const where = `${protocol === 'mariadb:' ? 'MariaDB' : 'MySQL'} at ${host}${pathname}`
   signal.throwIfAborted()
@@ -18,7 +18,7 @@ export async function openMysql(url: string, signal: AbortSignal): Promise<Datab
   const connection = createConnection({ ...options, uri: url.replace(/^mariadb:/, 'mysql:') })
   const session = new MysqlSession(connection, where, signal)
   try {
-    await session.query(SETTINGS)
+    await session.query(SESSION_SETTINGS)
     return new MysqlDatabase(session)
   } catch (error) {
     session.close()
@@ -27,7 +27,7 @@ export async function openMysql(url: string, signal: AbortSignal): Promise<Datab
 }
 
 /** Only who reads from MySQL needs it. */
-async function load(): Promise<typeof import('mysql2')> {
+async function loadMysql2(): Promise<typeof import('mysql2')> {
   try {
     return await import('mysql2')
   } catch (error) {
@@ -35,7 +35,7 @@ async function load(): Promise<typeof import('mysql2')> {
   }
 }
 
-export const mysqlDialect: Dialect = {
+export const mysqlDialect: SqlDialect = {
   quote: (name) => `\`${name.replaceAll('`', '``')}\``,
   // A text beside a number would be compared as floating point.
   placeholder: (_, { kind, type }) => {
@@ -47,7 +47,7 @@ export const mysqlDialect: Dialect = {
     if (kind === 'binary') return Buffer.from(text, 'base64')
     return kind === 'instant' ? text.replace('T', ' ').replace(/Z$/, '') : text
   },
-  comparesRows: false,
+  supportsRowComparison: false,
 }
 
 class MysqlSession {
@@ -68,20 +68,20 @@ class MysqlSession {
 
   query(text: string, values: readonly unknown[] = []): Promise<unknown[][]> {
     return new Promise((resolve, reject) => {
-      const done = (error: unknown, rows: unknown): void => (error === null ? resolve(rows as unknown[][]) : reject(this.#failureOf(error)))
+      const done = (error: unknown, rows: unknown): void => (error === null ? resolve(rows as unknown[][]) : reject(this.#toSyncError(error)))
       if (values.length === 0) this.#connection.query(text, done)
       else this.#connection.execute(text, values as string[], done)
     })
   }
 
-  async *stream({ text, values }: Statement): AsyncIterable<{ fields: readonly Field[]; row: unknown[] }> {
+  async *stream({ text, values }: SqlStatement): AsyncIterable<{ fields: readonly MysqlField[]; row: unknown[] }> {
     const command = this.#connection.execute(text, values as string[])
-    let fields: Field[] = []
-    command.on('fields', (given: Field[]) => (fields = given))
+    let fields: MysqlField[] = []
+    command.on('fields', (given: MysqlField[]) => (fields = given))
     try {
       for await (const row of command.stream({ highWaterMark: ROWS_AHEAD })) yield { fields, row: row as unknown[] }
     } catch (error) {
-      throw this.#failureOf(error)
+      throw this.#toSyncError(error)
     }
   }
 
@@ -90,53 +90,53 @@ class MysqlSession {
     this.#connection.destroy()
   }
 
-  #failureOf(error: unknown): Error {
-    return this.#signal.aborted ? (this.#signal.reason as Error) : mysqlFailure(error, this.#where)
+  #toSyncError(error: unknown): Error {
+    return this.#signal.aborted ? (this.#signal.reason as Error) : toSyncError(error, this.#where)
   }
 }
 
-class MysqlDatabase implements Database {
+class MysqlDatabase implements SqlDatabase {
   readonly dialect = mysqlDialect
   readonly #session: MysqlSession
-  #json: ReadonlySet<string> = new Set()
+  #jsonColumns: ReadonlySet<string> = new Set()
 
   constructor(session: MysqlSession) {
     this.#session = session
   }
 
-  async describe(name: TableName): Promise<Table> {
-    const parts = partsOf(name)
+  async describeTable(name: TableName): Promise<SqlTable> {
+    const parts = splitTableName(name)
     const [found] = await this.#session.query(
       'SELECT table_schema, table_name, table_type FROM information_schema.tables WHERE table_schema = coalesce(?, database()) AND table_name = ?', [parts.length === 2 ? parts[0] : null, parts.at(-1)],
     )
     if (found === undefined) throw new SyncError('SOURCE_NOT_FOUND', `There is no table ${JSON.stringify(name)}, or the account may not see it.`)
-    return this.#tableOf(found as string[])
+    return this.#loadTable(found as string[])
   }
 
-  async tables(): Promise<Table[]> {
+  async listTables(): Promise<SqlTable[]> {
     const found = await this.#session.query('SELECT table_schema, table_name, table_type FROM information_schema.tables WHERE table_schema = database() ORDER BY table_name')
-    const tables: Table[] = []
-    for (const entry of found) tables.push(await this.#tableOf(entry as string[]))
+    const tables: SqlTable[] = []
+    for (const entry of found) tables.push(await this.#loadTable(entry as string[]))
     return tables
   }
 
-  async cursorKind(_: Table, column: Column): Promise<ColumnKind> {
+  async detectCursorKind(_: SqlTable, column: SqlColumn): Promise<SqlColumnKind> {
     return column.kind
   }
 
-  async horizon(_: Table, { type }: Column, lagMs: number): Promise<Horizon> {
+  async readHorizon(_: SqlTable, { type }: SqlColumn, lagMs: number): Promise<ReadHorizon> {
     const [row] = await this.#session.query(
       `SELECT date_format(now_, ?), date_format(settled, ?),
         CASE ? WHEN 'timestamp' THEN date_format(settled, '%Y-%m-%dT%H:%i:%s.%fZ') WHEN 'date' THEN date_format(convert_tz(settled, '+00:00', @@global.time_zone), '%Y-%m-%d')
           ELSE date_format(convert_tz(settled, '+00:00', @@global.time_zone), '%Y-%m-%dT%H:%i:%s.%f') END
-      FROM (SELECT utc_timestamp(6) AS now_, utc_timestamp(6) - INTERVAL ? SECOND AS settled) h`, [UTC, UTC, type.replace(/\W.*/, ''), String(Math.max(lagMs / 1_000, await this.#oldestAgeS()))],
+      FROM (SELECT utc_timestamp(6) AS now_, utc_timestamp(6) - INTERVAL ? SECOND AS settled) h`, [UTC_FORMAT, UTC_FORMAT, type.replace(/\W.*/, ''), String(Math.max(lagMs / 1_000, await this.#oldestTransactionAgeS()))],
     )
     const [now, settled, until] = row as string[]
     return { now: now!, settled: settled!, until: until! }
   }
 
   /** Of the oldest transaction that is still open; 0 where the account may not know. */
-  async #oldestAgeS(): Promise<number> {
+  async #oldestTransactionAgeS(): Promise<number> {
     try {
       const [row] = await this.#session.query('SELECT max(timestampdiff(SECOND, trx_started, now())) FROM information_schema.innodb_trx WHERE trx_mysql_thread_id <> connection_id()')
       // Whole seconds on both sides.
@@ -147,20 +147,20 @@ class MysqlDatabase implements Database {
     }
   }
 
-  async greatest(table: Table, column: Column): Promise<string | null> {
+  async readMaxValue(table: SqlTable, column: SqlColumn): Promise<string | null> {
     const [row] = await this.#session.query(`SELECT max(${mysqlDialect.quote(column.name)}) FROM ${table.quoted}`)
     return row![0] === null ? null : String(row![0])
   }
 
-  async *rows(selection: Selection): AsyncIterable<Row[]> {
-    for await (const { fields, row } of this.#session.stream(select(selection, this.dialect))) yield [rowOf(fields, row, this.#json)]
+  async *readRows(selection: RowSelection): AsyncIterable<SqlRow[]> {
+    for await (const { fields, row } of this.#session.stream(buildSelect(selection, this.dialect))) yield [toRow(fields, row, this.#jsonColumns)]
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#session.close()
   }
 
-  async #tableOf([schema, name, type]: readonly string[]): Promise<Table> {
+  async #loadTable([schema, name, type]: readonly string[]): Promise<SqlTable> {
     const columns = await this.#session.query('SELECT column_name, data_type, column_type, is_nullable FROM information_schema.columns WHERE table_schema = ? AND table_name = ? ORDER BY ordinal_position', [schema, name]) as string[][]
     const indexes = await this.#session.query(`SELECT index_name, column_name FROM information_schema.statistics WHERE table_schema = ? AND table_name = ? AND non_unique = 0 ORDER BY index_name, seq_in_index`, [schema, name]) as (string | null)[][]
     const unique = new Map<string, string[]>()
@@ -169,14 +169,14 @@ class MysqlDatabase implements Database {
     // MariaDB keeps JSON as text with a check; MySQL has a type for it.
     const checks = await this.#session.query("SELECT check_clause FROM information_schema.check_constraints WHERE constraint_schema = ? AND check_clause LIKE 'json_valid(%'", [schema])
     const valid = new Set(checks.map(([clause]) => /^json_valid\(`(.+)`\)$/.exec(String(clause))?.[1]))
-    this.#json = new Set(columns.filter(([column, kind]) => kind === 'json' || (kind === 'longtext' && valid.has(column))).map(([column]) => column!))
+    this.#jsonColumns = new Set(columns.filter(([column, kind]) => kind === 'json' || (kind === 'longtext' && valid.has(column))).map(([column]) => column!))
     const [zone] = await this.#session.query('SELECT timestampdiff(SECOND, utc_timestamp(), convert_tz(utc_timestamp(), \'+00:00\', @@global.time_zone))')
     return {
       id: `${schema}.${name}`,
       quoted: `${mysqlDialect.quote(schema!)}.${mysqlDialect.quote(name!)}`,
       isView: type === 'VIEW',
       columns: columns.map(([column, kind, full, nullable]) => ({
-        name: column!, kind: kindOf(kind!), type: full!, columnType: this.#json.has(column!) ? 'json' : columnTypeOf(kind!, full!), nullable: nullable === 'YES',
+        name: column!, kind: toColumnKind(kind!), type: full!, columnType: this.#jsonColumns.has(column!) ? 'json' : toColumnType(kind!, full!), nullable: nullable === 'YES',
         isUtc: kind === 'timestamp' || Number(zone![0]) === 0,
       })),
       key,
@@ -185,15 +185,15 @@ class MysqlDatabase implements Database {
   }
 }
 
-interface Field {
+interface MysqlField {
   readonly name: string
   readonly columnType?: number
   readonly characterSet?: number
   readonly flags?: number | string[]
 }
 
-const SETTINGS = "SET SESSION time_zone = '+00:00'"
-const UTC = '%Y-%m-%dT%H:%i:%s.%fZ'
+const SESSION_SETTINGS = "SET SESSION time_zone = '+00:00'"
+const UTC_FORMAT = '%Y-%m-%dT%H:%i:%s.%fZ'
 const ROWS_AHEAD = 200
 
 /** Of mysql2's `Types`. */
@@ -202,7 +202,7 @@ const TIMESTAMP = 7
 const DATETIME = 12
 const BIT = 16
 
-function kindOf(type: string): ColumnKind {
+function toColumnKind(type: string): SqlColumnKind {
   if (type === 'timestamp' || type === 'datetime' || type === 'date') return 'instant'
   if (/^(?:tiny|small|medium|big)?int$/.test(type)) return 'integer'
   return /binary|blob/.test(type) ? 'binary' : 'other'
@@ -215,35 +215,35 @@ const COLUMN_TYPES: Readonly<Record<string, ColumnType>> = {
 }
 
 /** A time may be a duration of many hours, which no column for times holds. */
-function columnTypeOf(type: string, full: string): ColumnType | null {
-  if (kindOf(type) === 'integer') return type === 'bigint' && full.includes('unsigned') ? 'numeric' : 'bigint'
+function toColumnType(type: string, full: string): ColumnType | null {
+  if (toColumnKind(type) === 'integer') return type === 'bigint' && full.includes('unsigned') ? 'numeric' : 'bigint'
   return Object.hasOwn(COLUMN_TYPES, type) ? COLUMN_TYPES[type]! : null
 }
 
-function rowOf(fields: readonly Field[], values: readonly unknown[], json: ReadonlySet<string>): Row {
+function toRow(fields: readonly MysqlField[], values: readonly unknown[], json: ReadonlySet<string>): SqlRow {
   const record: JsonObject = {}
   let bytes = 0
   for (let index = 0; index < fields.length; index++) {
     const field = fields[index]!
     const given = values[index]
     bytes += typeof given === 'string' || Buffer.isBuffer(given) ? given.length : 8
-    Object.defineProperty(record, field.name, { value: valueOf(given, field, json.has(field.name)), writable: true, enumerable: true, configurable: true })
+    Object.defineProperty(record, field.name, { value: toJsonValue(given, field, json.has(field.name)), writable: true, enumerable: true, configurable: true })
   }
   return { record, bytes }
 }
 
-function valueOf(value: unknown, { columnType }: Field, isJson: boolean): JsonValue {
+function toJsonValue(value: unknown, { columnType }: MysqlField, isJson: boolean): JsonValue {
   if (value === null || value === undefined) return null
-  if (Buffer.isBuffer(value)) return columnType === BIT ? wholeNumber(BigInt(`0x${value.toString('hex')}`).toString()) : value.toString('base64')
+  if (Buffer.isBuffer(value)) return columnType === BIT ? decodeInteger(BigInt(`0x${value.toString('hex')}`).toString()) : value.toString('base64')
   if (typeof value !== 'string') return value as JsonValue
   if (isJson) return parseJson(value)
-  if (columnType === LONGLONG) return wholeNumber(value)
+  if (columnType === LONGLONG) return decodeInteger(value)
   if (columnType === TIMESTAMP) return `${value.replace(' ', 'T')}Z`
   return columnType === DATETIME ? value.replace(' ', 'T') : value
 }
 
 /** By the number of the error. */
-const CODES: Record<number, ErrorCode> = {
+const MYSQL_ERROR_CODES: Record<number, ErrorCode> = {
   1040: 'SOURCE_UNAVAILABLE', // too many connections
   1044: 'SOURCE_FORBIDDEN', // no access to the database
   1045: 'AUTH_REJECTED',
@@ -260,10 +260,10 @@ const CODES: Record<number, ErrorCode> = {
   3024: 'SOURCE_TIMEOUT',
 }
 
-function mysqlFailure(error: unknown, where: string): SyncError {
+function toSyncError(error: unknown, where: string): SyncError {
   const { errno, message, code } = error as { errno?: number; message?: string; code?: string }
   // Below a thousand it is the machine's own number: nobody answered.
-  const known = errno === undefined || errno < 1_000 || code === 'PROTOCOL_CONNECTION_LOST' ? 'SOURCE_UNAVAILABLE' : (CODES[errno] ?? 'CONNECTOR_FAILED')
+  const known = errno === undefined || errno < 1_000 || code === 'PROTOCOL_CONNECTION_LOST' ? 'SOURCE_UNAVAILABLE' : (MYSQL_ERROR_CODES[errno] ?? 'CONNECTOR_FAILED')
   if (known === 'CURSOR_REJECTED') return new SyncError(known, `${where}: the stored position is not of the type its column has (error ${errno}).`)
   return new SyncError(known, `${where}: ${message ?? String(error)}${errno === undefined ? '' : ` (error ${errno})`}.`, { cause: error })
 }

@@ -1,15 +1,15 @@
 import pg from 'pg'
 import { describeTable, listTables, type PostgresTable, type TableName } from '../kit/postgres/catalog.ts'
-import { columnTypeOf } from '../kit/postgres/column-types.ts'
+import { mapColumnType } from '../kit/postgres/column-types.ts'
 import { PostgresSession, quoteName } from '../kit/postgres/session.ts'
-import type { Column, ColumnKind, Database, Dialect, Horizon, Row, Table } from './database.ts'
-import { select, type Selection } from './statements.ts'
+import type { SqlColumn, SqlColumnKind, SqlDatabase, SqlDialect, ReadHorizon, SqlRow, SqlTable } from './database.ts'
+import { buildSelect, type RowSelection } from './statements.ts'
 
-export async function openPostgres(url: string, signal: AbortSignal): Promise<Database> {
+export async function openPostgres(url: string, signal: AbortSignal): Promise<SqlDatabase> {
   return new PostgresDatabase(await PostgresSession.open(url, signal))
 }
 
-export const postgresDialect: Dialect = {
+export const postgresDialect: SqlDialect = {
   quote: quoteName,
   placeholder: (number) => `$${number}`,
   bind: (text, { kind, type }) => {
@@ -18,20 +18,20 @@ export const postgresDialect: Dialect = {
     const plain = text.replace('T', ' ').replace(/Z$/, '')
     return type === 'timestamptz' && /\d$/.test(plain) ? `${plain}+00` : plain
   },
-  comparesRows: true,
+  supportsRowComparison: true,
 }
 
 /** COPY binds nothing: its values stand in the text, as literals of no type like those that are bound. */
-function spelledOut(selection: Selection): string {
+function inlineValues(selection: RowSelection): string {
   const literals: string[] = []
-  return select(selection, {
+  return buildSelect(selection, {
     ...postgresDialect,
     bind: (value, column) => literals.push(pg.escapeLiteral(postgresDialect.bind(value, column) as string)),
     placeholder: (number) => literals[number - 1]!,
   }).text
 }
 
-class PostgresDatabase implements Database {
+class PostgresDatabase implements SqlDatabase {
   readonly dialect = postgresDialect
   readonly #session: PostgresSession
 
@@ -39,22 +39,22 @@ class PostgresDatabase implements Database {
     this.#session = session
   }
 
-  async describe(name: TableName): Promise<Table> {
-    return this.#tableOf(await describeTable(this.#session, name))
+  async describeTable(name: TableName): Promise<SqlTable> {
+    return this.#toTable(await describeTable(this.#session, name))
   }
 
-  async tables(): Promise<Table[]> {
-    return (await listTables(this.#session)).map((table) => this.#tableOf(table))
+  async listTables(): Promise<SqlTable[]> {
+    return (await listTables(this.#session)).map((table) => this.#toTable(table))
   }
 
-  async cursorKind(_: Table, column: Column): Promise<ColumnKind> {
+  async detectCursorKind(_: SqlTable, column: SqlColumn): Promise<SqlColumnKind> {
     return column.kind
   }
 
   /** Also behind every transaction that is still open: what it writes bears the time it began. */
-  async horizon(_: Table, { type }: Column, lagMs: number): Promise<Horizon> {
-    const { rows } = await this.#session.query(`select to_char(now_, ${UTC}), to_char(settled, ${UTC}),
-        case $2 when 'timestamptz' then to_char(settled, ${UTC}) when 'date' then to_char(settled at time zone $3, 'YYYY-MM-DD')
+  async readHorizon(_: SqlTable, { type }: SqlColumn, lagMs: number): Promise<ReadHorizon> {
+    const { rows } = await this.#session.query(`select to_char(now_, ${UTC_FORMAT}), to_char(settled, ${UTC_FORMAT}),
+        case $2 when 'timestamptz' then to_char(settled, ${UTC_FORMAT}) when 'date' then to_char(settled at time zone $3, 'YYYY-MM-DD')
           else to_char(settled at time zone $3, 'YYYY-MM-DD"T"HH24:MI:SS.US') end
       from (select clock_timestamp() as now_, least(clock_timestamp() - $1 * interval '1 millisecond',
           (select min(xact_start) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend') - interval '1 microsecond',
@@ -63,19 +63,19 @@ class PostgresDatabase implements Database {
     return { now: now!, settled: settled!, until: until! }
   }
 
-  async greatest(table: Table, column: Column): Promise<string | null> {
+  async readMaxValue(table: SqlTable, column: SqlColumn): Promise<string | null> {
     const { rows } = await this.#session.query(`SELECT max(${quoteName(column.name)}) FROM ${table.quoted}`)
     return rows[0]![0]!
   }
 
   /** Without making records where it can be done without: whoever wants one gets it of the text. */
-  async *rows(selection: Selection, wanted: readonly string[]): AsyncIterable<readonly Row[]> {
-    const { text, values } = select(selection, postgresDialect)
+  async *readRows(selection: RowSelection, wanted: readonly string[]): AsyncIterable<readonly SqlRow[]> {
+    const { text, values } = buildSelect(selection, postgresDialect)
     await this.#session.query('BEGIN READ ONLY')
     // Bound, before anything is spelled out: a place that is no value of its column ends here.
-    const writer = await this.#session.rowWriter(select({ ...selection, limit: 0 }, postgresDialect).text, values, wanted)
-    if (writer === null) yield* this.#session.records(text, values)
-    else yield* this.#session.copied(spelledOut(selection), (line) => writer.write(line))
+    const writer = await this.#session.createRowSerializer(buildSelect({ ...selection, limit: 0 }, postgresDialect).text, values, wanted)
+    if (writer === null) yield* this.#session.streamRecords(text, values)
+    else yield* this.#session.streamCopy(inlineValues(selection), (line) => writer.serialize(line))
     await this.#session.query('COMMIT')
   }
 
@@ -83,14 +83,14 @@ class PostgresDatabase implements Database {
     await this.#session.close()
   }
 
-  #tableOf({ schema, name, isView, columns, key, unique }: PostgresTable): Table {
+  #toTable({ schema, name, isView, columns, key, unique }: PostgresTable): SqlTable {
     const zoneIsUtc = /^(?:etc\/)?(?:utc|gmt|uct|zulu|universal)$/i.test(this.#session.timeZone)
     return {
       id: `${schema}.${name}`,
       quoted: `${quoteName(schema)}.${quoteName(name)}`,
       isView,
       columns: columns.map(({ name: column, type, nullable }) => ({
-        name: column, kind: KINDS[type] ?? 'other', type, columnType: columnTypeOf(type), nullable, isUtc: type === 'timestamptz' || zoneIsUtc,
+        name: column, kind: COLUMN_KINDS[type] ?? 'other', type, columnType: mapColumnType(type), nullable, isUtc: type === 'timestamptz' || zoneIsUtc,
       })),
       key,
       unique,
@@ -98,8 +98,8 @@ class PostgresDatabase implements Database {
   }
 }
 
-const UTC = `'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'`
+const UTC_FORMAT = `'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'`
 
-const KINDS: Record<string, ColumnKind> = {
+const COLUMN_KINDS: Record<string, SqlColumnKind> = {
   timestamptz: 'instant', timestamp: 'instant', date: 'instant', int2: 'integer', int4: 'integer', int8: 'integer', bytea: 'binary',
 }

@@ -1,30 +1,30 @@
 import { existsSync } from 'node:fs'
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite'
 import { SyncError, type ColumnType, type ErrorCode, type JsonObject, type JsonValue } from '../../contract/index.ts'
-import { partsOf, type TableName } from '../kit/postgres/catalog.ts'
-import type { Column, ColumnKind, Database, Dialect, Horizon, Row, Table } from './database.ts'
-import { select, type Selection } from './statements.ts'
+import { splitTableName, type TableName } from '../kit/postgres/catalog.ts'
+import type { SqlColumn, SqlColumnKind, SqlDatabase, SqlDialect, ReadHorizon, SqlRow, SqlTable } from './database.ts'
+import { buildSelect, type RowSelection } from './statements.ts'
 
-export async function openSqlite(file: string): Promise<Database> {
+export async function openSqlite(file: string): Promise<SqlDatabase> {
   if (!existsSync(file)) throw new SyncError('SOURCE_NOT_FOUND', `There is no SQLite file ${file}.`)
-  return translated(file, () => {
+  return translateErrors(file, () => {
     const db = new DatabaseSync(file, { readOnly: true })
     db.exec('pragma busy_timeout = 10000')
     return new SqliteDatabase(file, db)
   })
 }
 
-export const sqliteDialect: Dialect = {
+export const sqliteDialect: SqlDialect = {
   quote: (name) => `"${name.replaceAll('"', '""')}"`,
   placeholder: () => '?',
   bind: (text, { kind }) => {
     if (kind === 'binary') return Buffer.from(text, 'base64')
     return kind === 'integer' && /^-?\d+$/.test(text) ? BigInt(text) : text
   },
-  comparesRows: true,
+  supportsRowComparison: true,
 }
 
-class SqliteDatabase implements Database {
+class SqliteDatabase implements SqlDatabase {
   readonly dialect = sqliteDialect
   readonly #file: string
   readonly #db: DatabaseSyncInstance
@@ -34,42 +34,42 @@ class SqliteDatabase implements Database {
     this.#db = db
   }
 
-  async describe(name: TableName): Promise<Table> {
-    const parts = partsOf(name)
+  async describeTable(name: TableName): Promise<SqlTable> {
+    const parts = splitTableName(name)
     const table = parts.at(-1)!
-    const found = this.#tables().find((entry) => entry.name.toLowerCase() === table.toLowerCase())
+    const found = this.#listEntries().find((entry) => entry.name.toLowerCase() === table.toLowerCase())
     if (found === undefined || (parts.length === 2 && parts[0] !== 'main')) throw new SyncError('SOURCE_NOT_FOUND', `${this.#file} has no table ${JSON.stringify(name)}.`)
-    return this.#tableOf(found)
+    return this.#loadTable(found)
   }
 
-  async tables(): Promise<Table[]> {
-    return this.#tables().map((entry) => this.#tableOf(entry))
+  async listTables(): Promise<SqlTable[]> {
+    return this.#listEntries().map((entry) => this.#loadTable(entry))
   }
 
   /** A column may hold anything; what it holds last decides. */
-  async cursorKind(table: Table, column: Column): Promise<ColumnKind> {
+  async detectCursorKind(table: SqlTable, column: SqlColumn): Promise<SqlColumnKind> {
     const name = sqliteDialect.quote(column.name)
-    const [row] = this.#all(`SELECT typeof(max(${name})) AS type FROM ${table.quoted}`)
+    const [row] = this.#queryAll(`SELECT typeof(max(${name})) AS type FROM ${table.quoted}`)
     return row!['type'] === 'text' ? 'instant' : row!['type'] === 'integer' ? 'integer' : row!['type'] === 'null' ? column.kind : 'other'
   }
 
-  async horizon(table: Table, column: Column, lagMs: number): Promise<Horizon> {
-    const [greatest] = this.#all(`SELECT cast(max(${sqliteDialect.quote(column.name)}) AS text) AS value FROM ${table.quoted}`)
+  async readHorizon(table: SqlTable, column: SqlColumn, lagMs: number): Promise<ReadHorizon> {
+    const [greatest] = this.#queryAll(`SELECT cast(max(${sqliteDialect.quote(column.name)}) AS text) AS value FROM ${table.quoted}`)
     const like = String(greatest!['value'] ?? '')
     // Texts are compared as texts, so the horizon must be written as they are.
     const form = like.length === 10 ? '%Y-%m-%d' : `%Y-%m-%d${like.includes('T') ? 'T' : ' '}%H:%M:%f${like.endsWith('Z') ? 'Z' : ''}`
-    const [row] = this.#all(`SELECT strftime('%Y-%m-%dT%H:%M:%fZ', 'now') AS now, strftime('%Y-%m-%dT%H:%M:%fZ', 'now', $lag) AS settled, strftime($form, 'now', $lag) AS until`, { form, lag: `-${lagMs / 1_000} seconds` })
-    return row as unknown as Horizon
+    const [row] = this.#queryAll(`SELECT strftime('%Y-%m-%dT%H:%M:%fZ', 'now') AS now, strftime('%Y-%m-%dT%H:%M:%fZ', 'now', $lag) AS settled, strftime($form, 'now', $lag) AS until`, { form, lag: `-${lagMs / 1_000} seconds` })
+    return row as unknown as ReadHorizon
   }
 
-  async greatest(table: Table, column: Column): Promise<string | null> {
-    const [row] = this.#all(`SELECT max(${sqliteDialect.quote(column.name)}) AS value FROM ${table.quoted}`)
+  async readMaxValue(table: SqlTable, column: SqlColumn): Promise<string | null> {
+    const [row] = this.#queryAll(`SELECT max(${sqliteDialect.quote(column.name)}) AS value FROM ${table.quoted}`)
     return row!['value'] === null ? null : String(row!['value'])
   }
 
-  async *rows(selection: Selection): AsyncIterable<Row[]> {
-    const { text, values } = select(selection, this.dialect)
-    const statement = translated(this.#file, () => {
+  async *readRows(selection: RowSelection): AsyncIterable<SqlRow[]> {
+    const { text, values } = buildSelect(selection, this.dialect)
+    const statement = translateErrors(this.#file, () => {
       const prepared = this.#db.prepare(text)
       prepared.setReadBigInts(true)
       return prepared
@@ -79,9 +79,9 @@ class SqliteDatabase implements Database {
     const rows = statement.iterate(...values) as IterableIterator<unknown[]>
     try {
       for (;;) {
-        const { done, value } = translated(this.#file, () => rows.next())
+        const { done, value } = translateErrors(this.#file, () => rows.next())
         if (done === true) break
-        yield [rowOf(names, value)]
+        yield [toRow(names, value)]
       }
     } finally {
       rows.return?.()
@@ -92,30 +92,30 @@ class SqliteDatabase implements Database {
     this.#db.close()
   }
 
-  #all(text: string, named?: Record<string, string>): Record<string, unknown>[] {
-    return translated(this.#file, () => {
+  #queryAll(text: string, named?: Record<string, string>): Record<string, unknown>[] {
+    return translateErrors(this.#file, () => {
       const statement = this.#db.prepare(text)
       return (named === undefined ? statement.all() : statement.all(named)) as Record<string, unknown>[]
     })
   }
 
-  #tables(): { name: string; type: string }[] {
-    return this.#all("SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name") as { name: string; type: string }[]
+  #listEntries(): { name: string; type: string }[] {
+    return this.#queryAll("SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name") as { name: string; type: string }[]
   }
 
-  #tableOf({ name, type }: { name: string; type: string }): Table {
-    const columns = this.#all(`SELECT name, upper(type) AS type, "notnull" AS required, pk FROM pragma_table_xinfo($name) WHERE hidden <> 1`, { name }) as unknown as {
+  #loadTable({ name, type }: { name: string; type: string }): SqlTable {
+    const columns = this.#queryAll(`SELECT name, upper(type) AS type, "notnull" AS required, pk FROM pragma_table_xinfo($name) WHERE hidden <> 1`, { name }) as unknown as {
       name: string; type: string; required: number; pk: number
     }[]
-    const unique = this.#all('SELECT name FROM pragma_index_list($name) WHERE "unique" = 1 AND partial = 0', { name }).map(({ name: index }) => (
-      this.#all('SELECT name FROM pragma_index_info($index)', { index: String(index) }).map((entry) => entry['name'] as string | null)
+    const unique = this.#queryAll('SELECT name FROM pragma_index_list($name) WHERE "unique" = 1 AND partial = 0', { name }).map(({ name: index }) => (
+      this.#queryAll('SELECT name FROM pragma_index_info($index)', { index: String(index) }).map((entry) => entry['name'] as string | null)
     )).filter((names): names is string[] => names.every((entry) => entry !== null))
     const key = columns.filter(({ pk }) => pk > 0).toSorted((a, b) => a.pk - b.pk).map((column) => column.name)
     return {
       id: name,
       quoted: sqliteDialect.quote(name),
       isView: type === 'view',
-      columns: columns.map((column) => ({ name: column.name, kind: kindOf(column.type), type: column.type, columnType: columnTypeOf(column.type), nullable: column.required === 0 && column.pk === 0, isUtc: true })),
+      columns: columns.map((column) => ({ name: column.name, kind: toColumnKind(column.type), type: column.type, columnType: toColumnType(column.type), nullable: column.required === 0 && column.pk === 0, isUtc: true })),
       key,
       unique: key.length === 0 ? unique : [key, ...unique],
     }
@@ -123,32 +123,32 @@ class SqliteDatabase implements Database {
 }
 
 /** By SQLite's own rules of affinity, but that a name of time is one. */
-function kindOf(type: string): ColumnKind {
+function toColumnKind(type: string): SqlColumnKind {
   if (/DATE|TIME/.test(type)) return 'instant'
   if (type.includes('INT')) return 'integer'
   return type.includes('BLOB') ? 'binary' : 'other'
 }
 
 /** A column may hold anything. Only where its affinity turns values into one type, or bytes are declared, they are told in advance. */
-function columnTypeOf(type: string): ColumnType | null {
+function toColumnType(type: string): ColumnType | null {
   if (type.includes('INT')) return 'bigint'
   if (/CHAR|CLOB|TEXT/.test(type)) return null
   if (type.includes('BLOB')) return 'bytes'
   return /REAL|FLOA|DOUB/.test(type) ? 'double' : null
 }
 
-function rowOf(names: readonly string[], values: readonly unknown[]): Row {
+function toRow(names: readonly string[], values: readonly unknown[]): SqlRow {
   const record: JsonObject = {}
   let bytes = 0
   for (let index = 0; index < names.length; index++) {
-    const value = valueOf(values[index])
+    const value = toJsonValue(values[index])
     bytes += typeof value === 'string' ? value.length : 8
     Object.defineProperty(record, names[index]!, { value, writable: true, enumerable: true, configurable: true })
   }
   return { record, bytes }
 }
 
-function valueOf(value: unknown): JsonValue {
+function toJsonValue(value: unknown): JsonValue {
   if (typeof value === 'bigint') return value >= Number.MIN_SAFE_INTEGER && value <= Number.MAX_SAFE_INTEGER ? Number(value) : value
   if (value instanceof Uint8Array) return Buffer.from(value).toString('base64')
   // A real may be infinite, and JSON has no word for that.
@@ -156,7 +156,7 @@ function valueOf(value: unknown): JsonValue {
   return value as JsonValue
 }
 
-const CODES: Record<number, ErrorCode> = {
+const SQLITE_ERROR_CODES: Record<number, ErrorCode> = {
   5: 'SOURCE_UNAVAILABLE', // SQLITE_BUSY
   6: 'SOURCE_UNAVAILABLE', // SQLITE_LOCKED
   10: 'SOURCE_UNAVAILABLE', // SQLITE_IOERR
@@ -165,13 +165,13 @@ const CODES: Record<number, ErrorCode> = {
   26: 'SOURCE_INVALID', // SQLITE_NOTADB
 }
 
-function translated<T>(file: string, body: () => T): T {
+function translateErrors<T>(file: string, body: () => T): T {
   try {
     return body()
   } catch (error) {
     const extended = (error as { errcode?: unknown } | null)?.errcode
     const message = error instanceof Error ? error.message : String(error)
-    const code = typeof extended === 'number' ? CODES[extended & 0xff] : undefined
+    const code = typeof extended === 'number' ? SQLITE_ERROR_CODES[extended & 0xff] : undefined
     throw new SyncError(code ?? (/no such (?:table|column)/.test(message) ? 'SOURCE_NOT_FOUND' : 'CONNECTOR_FAILED'), `SQLite file ${file}: ${message}.`, { cause: error })
   }
 }

@@ -24,17 +24,17 @@ export interface SqlListState {
 /** A state may have been set by hand, and a sync may have been given another cursor since. */
 export function checkState(state: SqlState | undefined, cursorField: string, places: number): void {
   if (state === undefined) return
-  if (state.cursorField !== cursorField) throw unreadable(`it is a position of another column than "${cursorField}"`)
-  if (state.cursorValue !== null && typeof state.cursorValue !== 'string') throw unreadable('`cursorValue` is not a text')
-  if (state.until !== undefined && typeof state.until !== 'string') throw unreadable('`until` is not a text')
-  if (state.mark !== undefined && (typeof state.mark?.value !== 'string' || typeof state.mark.at !== 'string')) throw unreadable('`mark` is no mark')
-  if (state.after !== undefined) checkPlace(state.after, places)
+  if (state.cursorField !== cursorField) throw stateRejectedError(`it is a position of another column than "${cursorField}"`)
+  if (state.cursorValue !== null && typeof state.cursorValue !== 'string') throw stateRejectedError('`cursorValue` is not a text')
+  if (state.until !== undefined && typeof state.until !== 'string') throw stateRejectedError('`until` is not a text')
+  if (state.mark !== undefined && (typeof state.mark?.value !== 'string' || typeof state.mark.at !== 'string')) throw stateRejectedError('`mark` is no mark')
+  if (state.after !== undefined) checkRowCursor(state.after, places)
 }
 
-export function checkPlace(after: unknown, places: number): void {
-  if (!Array.isArray(after) || after.length !== places || after.some((text) => typeof text !== 'string')) throw unreadable('`after` is not the place of a row of this table')
+export function checkRowCursor(after: unknown, places: number): void {
+  if (!Array.isArray(after) || after.length !== places || after.some((text) => typeof text !== 'string')) throw stateRejectedError('`after` is not the place of a row of this table')
 }
 
-function unreadable(what: string): SyncError {
+function stateRejectedError(what: string): SyncError {
   return new SyncError('CURSOR_REJECTED', `The stored state is not one of this table: ${what}.`)
 }

@@ -1,33 +1,33 @@
-import type { Column, Dialect, Table } from './database.ts'
+import type { SqlColumn, SqlDialect, SqlTable } from './database.ts'
 
 /** Values are bound, never written into the text; names are quoted. */
-export interface Statement {
+export interface SqlStatement {
   readonly text: string
   readonly values: readonly unknown[]
 }
 
 /** Above a place, or at a value and above. */
-export interface Lower {
-  readonly columns: readonly Column[]
-  readonly texts: readonly string[]
+export interface LowerBound {
+  readonly columns: readonly SqlColumn[]
+  readonly values: readonly string[]
   readonly bound: '>' | '>='
 }
 
-export interface Selection {
-  readonly table: Table
+export interface RowSelection {
+  readonly table: SqlTable
   /** All unless given. */
   readonly columns?: readonly string[] | undefined
-  readonly lower: Lower | null
-  readonly upper: { readonly column: Column; readonly text: string } | null
-  readonly order: readonly Column[]
+  readonly lower: LowerBound | null
+  readonly upper: { readonly column: SqlColumn; readonly text: string } | null
+  readonly order: readonly SqlColumn[]
   readonly limit: number
 }
 
-export function select({ table, columns, lower, upper, order, limit }: Selection, dialect: Dialect): Statement {
+export function buildSelect({ table, columns, lower, upper, order, limit }: RowSelection, dialect: SqlDialect): SqlStatement {
   const values: unknown[] = []
-  const place = (column: Column, text: string): string => dialect.placeholder(values.push(dialect.bind(text, column)), column)
+  const place = (column: SqlColumn, text: string): string => dialect.placeholder(values.push(dialect.bind(text, column)), column)
   const conditions: string[] = []
-  if (lower !== null) conditions.push(above(lower, dialect, place))
+  if (lower !== null) conditions.push(buildLowerCondition(lower, dialect, place))
   if (upper !== null) conditions.push(`${dialect.quote(upper.column.name)} <= ${place(upper.column, upper.text)}`)
   const names = columns === undefined ? '*' : columns.map((name) => dialect.quote(name)).join(', ')
   const where = conditions.length === 0 ? '' : ` WHERE ${conditions.join(' AND ')}`
@@ -35,10 +35,10 @@ export function select({ table, columns, lower, upper, order, limit }: Selection
   return { text: `SELECT ${names} FROM ${table.quoted}${where} ORDER BY ${by} LIMIT ${limit}`, values }
 }
 
-function above({ columns, texts, bound }: Lower, dialect: Dialect, place: (column: Column, text: string) => string): string {
+function buildLowerCondition({ columns, values: texts, bound }: LowerBound, dialect: SqlDialect, place: (column: SqlColumn, text: string) => string): string {
   const names = columns.map(({ name }) => dialect.quote(name))
   if (columns.length === 1) return `${names[0]} ${bound} ${place(columns[0]!, texts[0]!)}`
-  if (dialect.comparesRows) return `(${names.join(', ')}) ${bound} (${columns.map((column, index) => place(column, texts[index]!)).join(', ')})`
+  if (dialect.supportsRowComparison) return `(${names.join(', ')}) ${bound} (${columns.map((column, index) => place(column, texts[index]!)).join(', ')})`
   // a >= x AND (a > x OR (a = x AND (b > y OR …))): the first condition is the one an index serves.
   const nested = (index: number): string => {
     const last = index === columns.length - 1

@@ -1,29 +1,29 @@
 import { SyncError, type Change, type Page, type SyncContext } from '../../contract/index.ts'
-import { eventFeed, type Anchored, type EventFeedCursor, type EventFeedState } from '../../strategies/index.ts'
-import { LIMIT_MAX, type EventsAnswer, type StripeApi } from './api.ts'
-import { upsertsOf, type Databases } from './changes.ts'
+import { eventFeed, type AnchoredExecute, type EventFeedCursor, type EventFeedState } from '../../strategies/index.ts'
+import { PAGE_SIZE_MAX, type EventsPage, type StripeApi } from './api.ts'
+import { toUpserts, type StreamDatabases } from './changes.ts'
 import { EventScan } from './event-scan.ts'
-import { isoOf, timeAt, type StripeEvent } from './events.ts'
+import { secondToIso, formatOrderedTime, type StripeEvent } from './events.ts'
 import { PageBudget } from './page-budget.ts'
 import { PendingObjects } from './pending-objects.ts'
-import { addRead, isSettling, Readings, settle, SETTLED_MS, type ReadObjects } from './read-objects.ts'
-import type { Resource } from './resources.ts'
+import { addReads, canSettle, ObjectReads, settleReads, SETTLE_AFTER_MS, type ObjectReadBatch } from './object-reads.ts'
+import type { StripeResource } from './resources.ts'
 
-export type StripeDeltaState = (EventFeedCursor & Unfinished) | ({ readonly cursor: null } & Pick<Unfinished, 'waiting'>)
+export type StripeDeltaState = (EventFeedCursor & DeltaProgress) | ({ readonly cursor: null } & Pick<DeltaProgress, 'waiting'>)
 
-interface Unfinished {
-  readonly waiting?: Waiting
+interface DeltaProgress {
+  readonly waiting?: EventWait
   /** See PendingObjects. */
   readonly pending?: Readonly<Record<string, readonly string[]>>
-  readonly reading?: Reading
-  readonly read?: readonly ReadObjects[]
+  readonly reading?: PendingRead
+  readonly read?: readonly ObjectReadBatch[]
 }
 
 /**
  * Events that the `Date` header says are too young, though our own clock says otherwise. The header may be wrong, so
  * they do not wait for it for ever: once they have been visible for long enough, everything below them is too.
  */
-interface Waiting {
+interface EventWait {
   /** The second of the newest event. */
   readonly second: number
   /** Our clock when it was seen. It only tells how long ago that was. */
@@ -31,7 +31,7 @@ interface Waiting {
 }
 
 /** Set while pending objects are read. */
-interface Reading {
+interface PendingRead {
   /** The second of the newest event seen before. */
   readonly since: number
   /** The log goes on. */
@@ -41,9 +41,9 @@ interface Reading {
 }
 
 /** Events may show seconds after the time they are stamped with, below events that were listed before. */
-export const LAG_MS = 10_000
+export const EVENT_LAG_MS = 10_000
 /** How long Stripe keeps events. */
-export const RETENTION_MS = 30 * 86_400_000
+export const EVENT_RETENTION_MS = 30 * 86_400_000
 const FIRST_EVENT_PAGES_MAX = 100
 
 /**
@@ -57,11 +57,11 @@ const FIRST_EVENT_PAGES_MAX = 100
  */
 export class StripeDelta {
   readonly #api: StripeApi
-  readonly #stream: Resource
-  readonly #databases: Databases
+  readonly #stream: StripeResource
+  readonly #databases: StreamDatabases
   readonly #requestsMax: number
 
-  constructor(api: StripeApi, stream: Resource, databases: Databases, requestsMax: number) {
+  constructor(api: StripeApi, stream: StripeResource, databases: StreamDatabases, requestsMax: number) {
     this.#api = api
     this.#stream = stream
     this.#databases = databases
@@ -69,160 +69,160 @@ export class StripeDelta {
   }
 
   async anchor(context: SyncContext): Promise<StripeDeltaState> {
-    const { feed } = this.#feed(undefined)
+    const { feed } = this.#createFeed(undefined)
     return (await feed.anchor(context)) ?? { cursor: null }
   }
 
-  async page(state: StripeDeltaState | undefined, context: SyncContext): Promise<Page<StripeDeltaState>> {
+  async readPage(state: StripeDeltaState | undefined, context: SyncContext): Promise<Page<StripeDeltaState>> {
     if (state === undefined) return { changes: [], hasMore: false, nextState: await this.anchor(context) }
-    if (state.cursor === null) return this.#begin(state, context)
-    return state.reading === undefined ? this.#scan(state, context) : this.#read(state, state.reading, context)
+    if (state.cursor === null) return this.#startFromFirstEvent(state, context)
+    return state.reading === undefined ? this.#scanEvents(state, context) : this.#readPending(state, state.reading, context)
   }
 
-  async #scan(state: EventFeedCursor & Unfinished, context: SyncContext): Promise<Page<StripeDeltaState>> {
+  async #scanEvents(state: EventFeedCursor & DeltaProgress, context: SyncContext): Promise<Page<StripeDeltaState>> {
     const { cursor, cursorTime, waiting } = state
-    const { feed, told, answer } = this.#feed(waiting)
+    const { feed, told, answer } = this.#createFeed(waiting)
     const askedAt = context.clock.now()
     const page = await feed({ cursor, cursorTime }, context)
     const { events, hasMore } = answer()
     const left = events.filter((event) => event.id !== cursor && !told.includes(event))
-    const isBlocked = left.some(({ created }) => created * 1_000 < context.cycle.startedAt - LAG_MS)
-    const isNewWait = isBlocked && (waiting === undefined || isOver(waiting, askedAt))
-    const isSettled = isSettling(state.read ?? [], askedAt)
-    let newest = Math.max(secondOf(cursorTime), ...events.map(({ created }) => created))
-    if (hasMore && (isNewWait || isSettled)) newest = await this.#newestSecond(newest, context)
-    const read = settle(state.read ?? [], askedAt, newest)
+    const isBlocked = left.some(({ created }) => created * 1_000 < context.cycle.startedAt - EVENT_LAG_MS)
+    const isNewWait = isBlocked && (waiting === undefined || isWaitOver(waiting, askedAt))
+    const isSettled = canSettle(state.read ?? [], askedAt)
+    let newest = Math.max(toSecond(cursorTime), ...events.map(({ created }) => created))
+    if (hasMore && (isNewWait || isSettled)) newest = await this.#readNewestSecond(newest, context)
+    const read = settleReads(state.read ?? [], askedAt, newest)
 
-    const scan = this.#scanner(state, read, context)
-    const taken = told.findIndex((event) => !scan.take(event))
+    const scan = this.#createScan(state, read, context)
+    const taken = told.findIndex((event) => !scan.tryProcess(event))
     const isCut = taken !== -1
-    const next = isCut ? cursorAt(told[taken - 1]!) : (page.nextState as EventFeedCursor)
+    const next = isCut ? toCursor(told[taken - 1]!) : (page.nextState as EventFeedCursor)
     // The later the newest event, the more of the log is known to be older than what is read now.
-    if (hasMore && scan.pending.isFull) newest = await this.#newestSecond(newest, context)
+    if (hasMore && scan.pending.isFull) newest = await this.#readNewestSecond(newest, context)
     const wait = isNewWait ? { second: newest, atMs: askedAt } : waiting
-    return this.#pageOf(scan, { ...next, read, ...(wait !== undefined && { waiting: wait }) }, {
+    return this.#buildPage(scan, { ...next, read, ...(wait !== undefined && { waiting: wait }) }, {
       since: newest, hasMore: isCut || page.hasMore, ...(page.tidemark !== undefined && !isCut && { tidemark: page.tidemark }),
     })
   }
 
-  async #read(state: EventFeedCursor & Unfinished, reading: Reading, context: SyncContext): Promise<Page<StripeDeltaState>> {
+  async #readPending(state: EventFeedCursor & DeltaProgress, reading: PendingRead, context: SyncContext): Promise<Page<StripeDeltaState>> {
     const pending = new PendingObjects(state.pending)
     const budget = new PageBudget(this.#requestsMax, context)
     const changes: Change[] = []
     const joined: Change[] = []
     // The log had shown all events up to the cursor by then, so the object is not older than that.
-    const facts = { upstreamUpdatedAt: timeAt(secondOf(state.cursorTime), 'changed'), asOf: 'read' } as const
-    await budget.takeWhile(pending.list(), context, async ({ type, id }) => {
-      const whole = await this.#api.object(type, id, this.#stream, budget, context)
+    const facts = { upstreamUpdatedAt: formatOrderedTime(toSecond(state.cursorTime), 'changed'), asOf: 'read' } as const
+    await budget.processWithinBudget(pending.list(), context, async ({ type, id }) => {
+      const whole = await this.#api.readObject(type, id, this.#stream, budget, context)
       // Gone: the log has the event that says so.
-      const found = whole === null ? [] : upsertsOf(whole.object, this.#databases, facts)
+      const found = whole === null ? [] : toUpserts(whole.object, this.#databases, facts)
       changes.push(...found)
-      if (whole?.isJoined === true) joined.push(...found)
+      if (whole?.isAssembled === true) joined.push(...found)
       pending.delete(type, id)
     })
-    const read = this.#noteRead(state.read ?? [], changes, joined, reading.since, context.clock.now())
-    if (pending.size > 0) return { changes, hasMore: true, nextState: stateOf({ ...state, read, reading }, pending) }
+    const read = this.#recordReads(state.read ?? [], changes, joined, reading.since, context.clock.now())
+    if (pending.size > 0) return { changes, hasMore: true, nextState: buildState({ ...state, read, reading }, pending) }
     const { hasMore, tidemark } = reading
-    return { changes, hasMore, nextState: stateOf({ ...state, read, reading: undefined }, pending), ...(tidemark !== undefined && { tidemark }) }
+    return { changes, hasMore, nextState: buildState({ ...state, read, reading: undefined }, pending), ...(tidemark !== undefined && { tidemark }) }
   }
 
   /** Events of the last seconds before the reading may be newer than the pages that were joined to an object. */
-  #noteRead(
-    read: readonly ReadObjects[], changes: readonly Change[], joined: readonly Change[], since: number, atMs: number,
-  ): ReadObjects[] {
+  #recordReads(
+    read: readonly ObjectReadBatch[], changes: readonly Change[], joined: readonly Change[], since: number, atMs: number,
+  ): ObjectReadBatch[] {
     const keysOf = (found: readonly Change[]): string[] => found.map(({ key }) => key)
     const plain = changes.filter((change) => !joined.includes(change))
-    const added = plain.length === 0 ? read : addRead(read, keysOf(plain), since, atMs)
-    return joined.length === 0 ? [...added] : addRead(added, keysOf(joined), since - LAG_MS / 1_000, atMs)
+    const added = plain.length === 0 ? read : addReads(read, keysOf(plain), since, atMs)
+    return joined.length === 0 ? [...added] : addReads(added, keysOf(joined), since - EVENT_LAG_MS / 1_000, atMs)
   }
 
   /** The log was empty when the sync began, so all that it holds is new. */
-  async #begin({ waiting }: { readonly waiting?: Waiting }, context: SyncContext): Promise<Page<StripeDeltaState>> {
+  async #startFromFirstEvent({ waiting }: { readonly waiting?: EventWait }, context: SyncContext): Promise<Page<StripeDeltaState>> {
     const askedAt = context.clock.now()
-    const { first, newest, serverTime } = await this.#firstEvent(context)
+    const { first, newest, serverTime } = await this.#findFirstEvent(context)
     if (first === undefined) return { changes: [], hasMore: false, nextState: { cursor: null } }
-    const isAwaited = waiting !== undefined && isOver(waiting, askedAt) && first.created <= waiting.second
-    const safeMs = Math.min(context.cycle.startedAt, isAwaited ? Infinity : (serverTime ?? Infinity)) - LAG_MS
+    const isAwaited = waiting !== undefined && isWaitOver(waiting, askedAt) && first.created <= waiting.second
+    const safeMs = Math.min(context.cycle.startedAt, isAwaited ? Infinity : (serverTime ?? Infinity)) - EVENT_LAG_MS
     if (first.created * 1_000 >= safeMs) {
       // Another event may still show below it.
-      const isNewWait = waiting === undefined || isOver(waiting, askedAt)
+      const isNewWait = waiting === undefined || isWaitOver(waiting, askedAt)
       return { changes: [], hasMore: false, nextState: { cursor: null, waiting: isNewWait ? { second: newest, atMs: askedAt } : waiting } }
     }
-    const scan = this.#scanner(undefined, [], context)
-    scan.take(first)
-    return this.#pageOf(scan, { ...cursorAt(first), ...(waiting !== undefined && { waiting }) }, { since: newest, hasMore: true })
+    const scan = this.#createScan(undefined, [], context)
+    scan.tryProcess(first)
+    return this.#buildPage(scan, { ...toCursor(first), ...(waiting !== undefined && { waiting }) }, { since: newest, hasMore: true })
   }
 
-  #scanner(state: (EventFeedCursor & Unfinished) | undefined, read: readonly ReadObjects[], { unordered }: SyncContext): EventScan {
+  #createScan(state: (EventFeedCursor & DeltaProgress) | undefined, read: readonly ObjectReadBatch[], { unordered }: SyncContext): EventScan {
     return new EventScan({
-      databases: this.#databases, expand: this.#api.expand, pending: new PendingObjects(state?.pending), readings: new Readings(read),
-      unordered: new Set(unordered), borderSecond: state === undefined ? null : secondOf(state.cursorTime),
+      databases: this.#databases, expand: this.#api.expand, pending: new PendingObjects(state?.pending), objectReads: new ObjectReads(read),
+      unordered: new Set(unordered), previousPageSecond: state === undefined ? null : toSecond(state.cursorTime),
     })
   }
 
-  #pageOf({ changes, pending }: EventScan, { waiting, ...scannedTo }: EventFeedCursor & Unfinished, scanned: Reading): Page<StripeDeltaState> {
+  #buildPage({ changes, pending }: EventScan, { waiting, ...scannedTo }: EventFeedCursor & DeltaProgress, scanned: PendingRead): Page<StripeDeltaState> {
     const { hasMore, tidemark } = scanned
-    const second = secondOf(scannedTo.cursorTime)
+    const second = toSecond(scannedTo.cursorTime)
     const isPassed = (until: number): boolean => second > until || (second === until && !hasMore)
     // A reading is over when no event can follow that it may be newer than.
     const read = (scannedTo.read ?? []).filter(({ until }) => until === undefined || !isPassed(until))
     const state = { ...scannedTo, read, ...(waiting !== undefined && !isPassed(waiting.second) && { waiting }) }
     const isReading = pending.size > 0 && (!hasMore || pending.isFull)
-    if (isReading) return { changes, hasMore: true, nextState: stateOf({ ...state, reading: scanned }, pending) }
+    if (isReading) return { changes, hasMore: true, nextState: buildState({ ...state, reading: scanned }, pending) }
     const isTold = tidemark !== undefined && pending.size === 0
-    return { changes, hasMore, nextState: stateOf({ ...state, reading: undefined }, pending), ...(isTold && { tidemark }) }
+    return { changes, hasMore, nextState: buildState({ ...state, reading: undefined }, pending), ...(isTold && { tidemark }) }
   }
 
   /** A page of the log, with the events that are old enough, oldest first. */
-  #feed(waiting: Waiting | undefined): { feed: Anchored<EventFeedState>; told: StripeEvent[]; answer: () => EventsAnswer } {
+  #createFeed(waiting: EventWait | undefined): { feed: AnchoredExecute<EventFeedState>; told: StripeEvent[]; answer: () => EventsPage } {
     const told: StripeEvent[] = []
-    let answered: EventsAnswer | undefined
+    let answered: EventsPage | undefined
     const feed = eventFeed<StripeEvent>({
-      anchor: (context) => this.#newestSafe(context),
+      anchor: (context) => this.#readNewestSafeEvent(context),
       read: async ({ after }, context) => {
         const askedAt = context.clock.now()
-        answered = await this.#api.events({ ...(after !== '' && { ending_before: after }), limit: this.#api.limit }, context)
-        if (waiting === undefined || !isOver(waiting, askedAt)) return answered
+        answered = await this.#api.listEvents({ ...(after !== '' && { ending_before: after }), limit: this.#api.limit }, context)
+        if (waiting === undefined || !isWaitOver(waiting, askedAt)) return answered
         const tookMs = Math.max(0, context.clock.now() - askedAt)
-        return { ...answered, serverTime: Math.max(answered.serverTime ?? 0, (waiting.second + 1) * 1_000 + LAG_MS + tookMs) }
+        return { ...answered, serverTime: Math.max(answered.serverTime ?? 0, (waiting.second + 1) * 1_000 + EVENT_LAG_MS + tookMs) }
       },
       id: ({ id }) => id,
-      time: ({ created }) => isoOf(created),
+      time: ({ created }) => secondToIso(created),
       toChanges: (event) => {
         told.push(event)
         return []
       },
-      lagMs: LAG_MS,
+      lagMs: EVENT_LAG_MS,
       order: 'newest-first',
-      retentionMs: RETENTION_MS,
+      retentionMs: EVENT_RETENTION_MS,
     })
     return { feed, told, answer: () => answered! }
   }
 
-  async #newestSecond(atLeast: number, context: SyncContext): Promise<number> {
-    const { events } = await this.#api.events({ limit: 1 }, context)
+  async #readNewestSecond(atLeast: number, context: SyncContext): Promise<number> {
+    const { events } = await this.#api.listEvents({ limit: 1 }, context)
     return Math.max(atLeast, ...events.map(({ created }) => created))
   }
 
   /** The newest event, unless others may still show below it; then the newest that is old enough. */
-  async #newestSafe(context: SyncContext): Promise<StripeEvent | undefined> {
+  async #readNewestSafeEvent(context: SyncContext): Promise<StripeEvent | undefined> {
     const askedAt = context.clock.now()
-    const { events: [newest], serverTime } = await this.#api.events({ limit: 1 }, context)
+    const { events: [newest], serverTime } = await this.#api.listEvents({ limit: 1 }, context)
     if (newest === undefined) return undefined
     const tookMs = Math.max(0, context.clock.now() - askedAt)
     // No clock is behind an event that has happened.
     const nowMs = Math.max(newest.created * 1_000, Math.min(context.cycle.startedAt, serverTime === null ? Infinity : serverTime - tookMs))
-    if (newest.created * 1_000 < nowMs - LAG_MS) return newest
-    return (await this.#api.events({ 'created[lt]': Math.floor((nowMs - LAG_MS) / 1_000), limit: 1 }, context)).events[0]
+    if (newest.created * 1_000 < nowMs - EVENT_LAG_MS) return newest
+    return (await this.#api.listEvents({ 'created[lt]': Math.floor((nowMs - EVENT_LAG_MS) / 1_000), limit: 1 }, context)).events[0]
   }
 
   /** The log is listed newest first, so its first event is at the other end. */
-  async #firstEvent(context: SyncContext): Promise<{ first: StripeEvent | undefined; newest: number; serverTime: number | null }> {
+  async #findFirstEvent(context: SyncContext): Promise<{ first: StripeEvent | undefined; newest: number; serverTime: number | null }> {
     let first: StripeEvent | undefined
     let newest = 0
     let earliest: number | null = null
     for (let pages = 0; pages < FIRST_EVENT_PAGES_MAX; pages++) {
-      const { events, hasMore, serverTime } = await this.#api.events({ ...(first !== undefined && { starting_after: first.id }), limit: LIMIT_MAX }, context)
+      const { events, hasMore, serverTime } = await this.#api.listEvents({ ...(first !== undefined && { starting_after: first.id }), limit: PAGE_SIZE_MAX }, context)
       if (serverTime !== null) earliest = Math.min(earliest ?? Infinity, serverTime)
       newest = Math.max(newest, ...events.map(({ created }) => created))
       first = events.at(-1) ?? first
@@ -232,12 +232,12 @@ export class StripeDelta {
   }
 }
 
-function isOver({ atMs }: Waiting, nowMs: number): boolean {
-  return nowMs - atMs >= SETTLED_MS
+function isWaitOver({ atMs }: EventWait, nowMs: number): boolean {
+  return nowMs - atMs >= SETTLE_AFTER_MS
 }
 
 /** Without members that are empty: a state at rest is the cursor alone. */
-function stateOf(state: EventFeedCursor & Omit<Unfinished, 'reading'> & { reading: Reading | undefined }, pending: PendingObjects): StripeDeltaState {
+function buildState(state: EventFeedCursor & Omit<DeltaProgress, 'reading'> & { reading: PendingRead | undefined }, pending: PendingObjects): StripeDeltaState {
   const { pending: _, reading, read = [], ...rest } = state
   return {
     ...rest,
@@ -247,10 +247,10 @@ function stateOf(state: EventFeedCursor & Omit<Unfinished, 'reading'> & { readin
   }
 }
 
-function cursorAt({ id, created }: StripeEvent): EventFeedCursor {
-  return { cursor: id, cursorTime: isoOf(created) }
+function toCursor({ id, created }: StripeEvent): EventFeedCursor {
+  return { cursor: id, cursorTime: secondToIso(created) }
 }
 
-function secondOf(time: string): number {
+function toSecond(time: string): number {
   return Math.floor(Date.parse(time) / 1_000)
 }

@@ -23,7 +23,7 @@ export class PageBudget {
   }
 
   /** Reads the items in order and returns how many. At least one is read, or its failure is thrown. */
-  async takeWhile<Item>(items: Iterable<Item>, context: SyncContext, read: (item: Item) => Promise<void>): Promise<number> {
+  async processWithinBudget<Item>(items: Iterable<Item>, context: SyncContext, read: (item: Item) => Promise<void>): Promise<number> {
     let taken = 0
     for (const item of items) {
       if (taken > 0 && this.#isSpent()) break

@@ -13,7 +13,7 @@ export class PendingObjects {
   }
 
   get isFull(): boolean {
-    return this.#size >= PENDING_MAX
+    return this.#size >= PENDING_OBJECTS_MAX
   }
 
   has(type: string, id: string): boolean {
@@ -40,4 +40,4 @@ export class PendingObjects {
   }
 }
 
-const PENDING_MAX = 1_000
+const PENDING_OBJECTS_MAX = 1_000

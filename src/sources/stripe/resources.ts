@@ -1,6 +1,6 @@
 import type { Query } from '../kit/http-client.ts'
 
-export interface Resource {
+export interface StripeResource {
   /** The `object` of its records. */
   readonly type: string
   readonly path: string
@@ -18,10 +18,10 @@ export const STREAMS = {
   products: { type: 'product', path: '/products', query: {} },
   // Without it the list leaves out canceled subscriptions, and a backfill would sweep them.
   subscriptions: { type: 'subscription', path: '/subscriptions', query: { status: 'all' } },
-} as const satisfies Record<string, Resource>
+} as const satisfies Record<string, StripeResource>
 
 /** Where an object is read by its id. Line items and others that exist only inside a parent are not listed here. */
-const PATHS: ReadonlyMap<string, string> = new Map([
+const PATH_BY_TYPE: ReadonlyMap<string, string> = new Map([
   ...Object.values(STREAMS).map(({ type, path }): [string, string] => [type, path]),
   ['balance_transaction', '/balance_transactions'],
   ['coupon', '/coupons'],
@@ -38,6 +38,6 @@ const PATHS: ReadonlyMap<string, string> = new Map([
 ])
 
 /** Undefined for a type whose objects cannot be read by their id. */
-export function pathOf(type: string): string | undefined {
-  return PATHS.get(type)
+export function findObjectPath(type: string): string | undefined {
+  return PATH_BY_TYPE.get(type)
 }

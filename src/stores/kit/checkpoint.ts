@@ -1,39 +1,39 @@
-import type { BackfillNeed, Commit, LandingCounts } from '../../contract/index.ts'
-import { identityOf } from './quarantine-identity.ts'
-import { ensureEntry, forgetSeen, heldEntry, lockTenant, writeInflight } from './registry.ts'
+import type { BackfillRequest, Commit, LandingCounts } from '../../contract/index.ts'
+import { quarantineIdentityOf } from './quarantine-identity.ts'
+import { ensureEntry, deleteSeen, findLeasedEntry, lockTenant, writeInflight } from './registry.ts'
 import { toInflight, type RegistryEntry } from './registry-rows.ts'
 import type { Sql, Steps } from './sql/port.ts'
-import { withoutNul } from './without-nul.ts'
+import { replaceNul } from './replace-nul.ts'
 
 /** What a commit does to the checkpoint, the quarantine and the record of its cycle. */
 
-const SYNC = 'where tenant_id = :tenant and sync_id = :sync'
+const WHERE_SYNC = 'where tenant_id = :tenant and sync_id = :sync'
 
 /** Invariants 1 to 3 depend on this: the version is the one read, the cycle is the unfinished one, the page is the next. */
-export function isExpected(entry: RegistryEntry, { version, move }: Commit): boolean {
+export function matchesCheckpoint(entry: RegistryEntry, { version, transition: move }: Commit): boolean {
   if (entry.version !== version) return false
   return move.kind === 'set' || move.kind === 'replay' || (entry.inflight_cycle === move.cycle && entry.inflight_page === move.page - 1)
 }
 
 /** The row of the backfill that a commit orders. Two rows of the registry are locked then, so the tenant comes first. */
-export function* lockBackfill(sql: Sql, { lease, move }: Commit): Steps<RegistryEntry | null> {
-  if (move.kind !== 'set' || move.needsBackfill === undefined) return null
+export function* lockBackfill(sql: Sql, { lease, transition: move }: Commit): Steps<RegistryEntry | null> {
+  if (move.kind !== 'set' || move.backfillRequest === undefined) return null
   yield* lockTenant(sql)
-  if ((yield* heldEntry(sql, lease)) === null) return null
-  return yield* ensureEntry(sql, { worker: lease.ref.worker, sync: move.needsBackfill.sync })
+  if ((yield* findLeasedEntry(sql, lease)) === null) return null
+  return yield* ensureEntry(sql, { worker: lease.ref.worker, sync: move.backfillRequest.sync })
 }
 
 /** The version of the checkpoint from now on. `backfill` is what `lockBackfill` gave. */
-export function* moveCheckpoint(sql: Sql, { entry, backfill }: { entry: RegistryEntry; backfill: RegistryEntry | null }, { move, at }: Commit): Steps<number> {
+export function* updateCheckpoint(sql: Sql, { entry, backfill }: { entry: RegistryEntry; backfill: RegistryEntry | null }, { transition: move, at }: Commit): Steps<number> {
   const sync = entry.sync_id
   const next = entry.version + 1
   switch (move.kind) {
     case 'continue':
-      yield* writeInflight(sql, sync, { ...toInflight(entry)!, page: move.page, state: move.state, scope: move.scope, tidemark: move.tidemark, guard: move.guard })
+      yield* writeInflight(sql, sync, { ...toInflight(entry)!, page: move.page, state: move.state, scope: move.scope, tidemark: move.tidemark, guardState: move.guardState })
       return entry.version
     case 'abandon':
       yield* writeInflight(sql, sync, null)
-      yield* forgetSeen(sql, move.cycle)
+      yield* deleteSeen(sql, move.cycle)
       yield* sql.kernel.writeAudit(entry, { version: entry.version, at, actor: 'engine', action: 'abandon', reason: move.reason, cycle: move.cycle, state: null })
       return entry.version
     case 'replay':
@@ -41,31 +41,31 @@ export function* moveCheckpoint(sql: Sql, { entry, backfill }: { entry: Registry
       return entry.version
     case 'complete':
       yield* writeInflight(sql, sync, null)
-      yield* forgetSeen(sql, move.cycle)
+      yield* deleteSeen(sql, move.cycle)
       yield* sql.send(
         `update {registry} set version = :next, committed = :state, committed_by = :cycle, tidemark = coalesce(:tidemark, tidemark), scope = coalesce(:scope, scope),
-           failures = 0, error_code = null, error_message = null, error_at = null, retry_at = null, last_success_at = :at, complete_since = :since ${SYNC}`,
-        { sync, next, state: move.state, cycle: move.cycle, tidemark: withoutNul(move.tidemark), scope: withoutNul(move.scope), at, since: entry.inflight_started_at },
+           failures = 0, error_code = null, error_message = null, error_at = null, retry_at = null, last_success_at = :at, complete_since = :since ${WHERE_SYNC}`,
+        { sync, next, state: move.state, cycle: move.cycle, tidemark: replaceNul(move.tidemark), scope: replaceNul(move.scope), at, since: entry.inflight_started_at },
       )
-      if (entry.needed_at !== null && entry.needed_cycle !== move.cycle) yield* setNeed(sql, sync, null)
+      if (entry.needed_at !== null && entry.needed_cycle !== move.cycle) yield* setBackfillNeed(sql, sync, null)
       // Here and not only at the release, which a runner that dies does not reach.
       yield* sql.send(
         `update {cycles} set ended_at = :at, stop_reason = 'complete', stop_word = :stopWord, error_code = null, error_message = null
-         where tenant_id = :tenant and cycle_id = :cycle`, { cycle: move.cycle, at, stopWord: move.stopWord ?? null },
+         where tenant_id = :tenant and cycle_id = :cycle`, { cycle: move.cycle, at, stopWord: move.endReason ?? null },
       )
       yield* sql.kernel.writeAudit(entry, { version: next, at, actor: 'engine', action: 'complete', reason: '', cycle: move.cycle, state: move.state })
       return next
     case 'set':
-      if (entry.inflight_cycle !== null) yield* forgetSeen(sql, entry.inflight_cycle)
+      if (entry.inflight_cycle !== null) yield* deleteSeen(sql, entry.inflight_cycle)
       yield* writeInflight(sql, sync, null)
       yield* sql.send(
         `update {registry} set version = :next, committed = :state, committed_by = null, tidemark = null,
-           failures = 0, error_code = null, error_message = null, error_at = null, retry_at = null, complete_since = coalesce(:since, complete_since) ${SYNC}`,
+           failures = 0, error_code = null, error_message = null, error_at = null, retry_at = null, complete_since = coalesce(:since, complete_since) ${WHERE_SYNC}`,
         { sync, next, state: move.state, since: move.completeSince ?? null },
       )
       // In the transaction that gives up the delta's state: a crash cannot lose the order.
-      if (move.needsBackfill !== undefined) {
-        yield* setNeed(sql, backfill!.sync_id, { since: backfill!.needed_at ?? at, reason: move.needsBackfill.reason, cycle: backfill!.inflight_cycle })
+      if (move.backfillRequest !== undefined) {
+        yield* setBackfillNeed(sql, backfill!.sync_id, { since: backfill!.needed_at ?? at, reason: move.backfillRequest.reason, cycle: backfill!.inflight_cycle })
         yield* sql.kernel.notify()
       }
       yield* sql.kernel.writeAudit(entry, { version: next, at, actor: move.actor, action: 'set', reason: move.reason, cycle: null, state: move.state })
@@ -73,15 +73,15 @@ export function* moveCheckpoint(sql: Sql, { entry, backfill }: { entry: Registry
   }
 }
 
-function setNeed(sql: Sql, sync: number, need: BackfillNeed | null): Steps<void> {
+function setBackfillNeed(sql: Sql, sync: number, need: BackfillRequest | null): Steps<void> {
   return sql.send(
-    `update {registry} set needed_at = :since, needed_reason = :reason, needed_cycle = :cycle ${SYNC}`,
-    { sync, since: need?.since ?? null, reason: withoutNul(need?.reason ?? null), cycle: need?.cycle ?? null },
+    `update {registry} set needed_at = :since, needed_reason = :reason, needed_cycle = :cycle ${WHERE_SYNC}`,
+    { sync, since: need?.since ?? null, reason: replaceNul(need?.reason ?? null), cycle: need?.cycle ?? null },
   )
 }
 
 /** Counts a page to its cycle. `page` is kept here as well: the registry's row alone could be put back unnoticed. */
-export function addToCycle(sql: Sql, cycle: number, counts: LandingCounts, { move }: Commit): Steps<void> {
+export function addPageToCycle(sql: Sql, cycle: number, counts: LandingCounts, { transition: move }: Commit): Steps<void> {
   const [page, hasState] = move.kind === 'continue' ? [move.page, move.state !== null] : [null, null]
   return sql.send(
     `update {cycles} set pages = pages + 1, created = created + :created, updated = updated + :updated, deleted = deleted + :deleted, swept = swept + :swept,
@@ -90,20 +90,20 @@ export function addToCycle(sql: Sql, cycle: number, counts: LandingCounts, { mov
   )
 }
 
-const ITEM = 'tenant_id = :tenant and sync_id = :sync and database_name = :database and identity = :identity'
+const QUARANTINE_CONDITION = 'tenant_id = :tenant and sync_id = :sync and database_name = :database and identity = :identity'
 
 /** Records of the commit enter the quarantine, and keys that land leave it. */
-export function* writeQuarantine(sql: Sql, entry: RegistryEntry, { landings, quarantined, move, at }: Commit): Steps<void> {
+export function* writeQuarantine(sql: Sql, entry: RegistryEntry, { landings, quarantined, transition: move, at }: Commit): Steps<void> {
   const sync = entry.sync_id
   const waiting = yield* sql.get('select 1 as waiting from {quarantine} where tenant_id = :tenant and sync_id = :sync limit 1', { sync })
   if (waiting !== undefined) {
-    for (const landing of landings) yield* sql.send(`delete from {quarantine} where ${ITEM}`, { sync, database: landing.database, identity: identityOf(landing) })
+    for (const landing of landings) yield* sql.send(`delete from {quarantine} where ${QUARANTINE_CONDITION}`, { sync, database: landing.database, identity: quarantineIdentityOf(landing) })
   }
   if (move.kind === 'replay') {
     for (const id of move.superseded) yield* sql.send('delete from {quarantine} where tenant_id = :tenant and sync_id = :sync and quarantine_id = :id', { sync, id })
     for (const item of quarantined) {
       const { database, code, message } = item
-      yield* sql.send(`update {quarantine} set code = :code, message = :message where ${ITEM}`, { sync, database, identity: identityOf(item), code, message: withoutNul(message) })
+      yield* sql.send(`update {quarantine} set code = :code, message = :message where ${QUARANTINE_CONDITION}`, { sync, database, identity: quarantineIdentityOf(item), code, message: replaceNul(message) })
     }
     return
   }
@@ -112,7 +112,7 @@ export function* writeQuarantine(sql: Sql, entry: RegistryEntry, { landings, qua
   for (const item of quarantined) {
     const { database, key, code, message, text } = item
     yield* sql.send(keep, {
-      sync_id: sync, database_name: database, identity: identityOf(item), key, code, message: withoutNul(message), text: withoutNul(text),
+      sync_id: sync, database_name: database, identity: quarantineIdentityOf(item), key, code, message: replaceNul(message), text: replaceNul(text),
       cycle_id: entry.inflight_cycle ?? 0, page: 'page' in move ? move.page : 0, at,
     })
   }

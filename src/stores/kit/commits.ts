@@ -28,7 +28,7 @@ export function* writeCommits(sql: Sql, ranges: readonly LoggedRange[], { sync, 
 }
 
 /** The sequences that a plan gives to each database. */
-export function logged({ writes }: LandingPlan, tables: ReadonlyMap<string, LoggedRange['table']>): LoggedRange[] {
+export function listLoggedRanges({ writes }: LandingPlan, tables: ReadonlyMap<string, LoggedRange['table']>): LoggedRange[] {
   const ranges: Array<{ table: LoggedRange['table']; first: number; last: number }> = []
   for (const { landing, action, sequence } of writes) {
     if (action === null) continue

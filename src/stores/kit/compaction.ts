@@ -1,13 +1,13 @@
-import type { Compacted, CompactRequest } from '../../contract/index.ts'
-import { CYCLES_KEPT } from './cycles-kept.ts'
+import type { CompactResult, CompactRequest } from '../../contract/index.ts'
+import { CYCLES_RETAINED } from './cycles-retained.ts'
 import { lockTenant } from './registry.ts'
-import { findBefore } from './roles/sequences.ts'
-import { write, type Sql, type Steps } from './sql/port.ts'
+import { findSequenceBefore } from './roles/sequences.ts'
+import { defineWrite, type Sql, type Steps } from './sql/port.ts'
 
 const DAY_MS = 86_400_000
 
 /** A database whose history is kept longer than the log, or was until now. */
-interface KeptHistory {
+interface RetainedHistory {
   readonly id: number
   /** Null once it follows the log again. */
   readonly days: number | null
@@ -16,11 +16,11 @@ interface KeptHistory {
 }
 
 /** `Kernel.compact` in two plans: the cycles are looked at once the log has nothing more to forget. */
-export const COMPACTION = {
+export const COMPACTION_PLANS = {
   /** Forgets the versions that were replaced, and the deletions, up to a sequence. Live rows are not touched. */
-  log: write(function* (sql, { before, scanMax, at }: CompactRequest): Steps<Omit<Compacted, 'cycles'>> {
+  log: defineWrite(function* (sql, { before, scanMax, at }: CompactRequest): Steps<Omit<CompactResult, 'removedCycles'>> {
     // Looked for before others have to wait: what is committed meanwhile only lies behind it.
-    const older = yield* findBefore(sql, before)
+    const older = yield* findSequenceBefore(sql, before)
     yield* lockTenant(sql)
     const { floor } = (yield* sql.get<{ floor: number }>('select floor from {tenants} where tenant_id = :tenant'))!
     const { least } = (yield* sql.get<{ least: number | null }>(
@@ -28,16 +28,16 @@ export const COMPACTION = {
     ))!
     const until = Math.min(older, least ?? Infinity)
     const next = Math.min(until, floor + scanMax)
-    const kept = yield* readKept(sql)
-    const moved = next > floor ? yield* moveFloor(sql, { floor, next, kept }) : 0
-    const history = yield* forgetHistory(sql, kept, { floor: Math.max(floor, next), scanMax, at })
+    const kept = yield* readRetainedHistories(sql)
+    const moved = next > floor ? yield* advanceFloor(sql, { floor, next, kept }) : 0
+    const history = yield* pruneHistory(sql, kept, { floor: Math.max(floor, next), scanMax, at })
     const purged = sql.kernel.purgeTables === undefined ? { removed: 0, more: false } : yield* sql.kernel.purgeTables(scanMax)
-    return { floor: Math.max(floor, next), removed: moved + history.removed + purged.removed, more: next < until || history.more || purged.more }
+    return { floor: Math.max(floor, next), removedEntries: moved + history.removed + purged.removed, hasMore: next < until || history.more || purged.more }
   }),
 
   /** Without the tenant's lock: a cycle that may go today is not needed again tomorrow. */
-  cycles: write(function* (sql, { before, scanMax }: CompactRequest) {
-    return yield* sql.run(sql.dialect.deleteUnlocked('cycles', `cycle_id in (select cycle_id from (
+  cycles: defineWrite(function* (sql, { before, scanMax }: CompactRequest) {
+    return yield* sql.run(sql.dialect.deleteSkipLocked('cycles', `cycle_id in (select cycle_id from (
       select c.cycle_id from (
         select cycle_id, sync_id, coalesce(ended_at, started_at) as at, row_number() over (partition by sync_id order by cycle_id desc) as place,
           max(case when stop_reason = 'complete' then cycle_id end) over (partition by sync_id) as complete
@@ -46,19 +46,19 @@ export const COMPACTION = {
       where c.place > :kept and c.at < :before and c.cycle_id not in (coalesce(c.complete, 0), coalesce(g.inflight_cycle, 0), coalesce(g.committed_by, 0))
         and c.cycle_id not in (select cycle_id from {commits} where tenant_id = :tenant)
       order by c.cycle_id limit :scanMax
-    ) old)`), { kept: CYCLES_KEPT, before, scanMax })
+    ) old)`), { kept: CYCLES_RETAINED, before, scanMax })
   }),
 }
 
 /** Everything up to the next floor, except of databases that keep their history longer. */
-function* moveFloor(sql: Sql, { floor, next, kept }: { floor: number; next: number; kept: readonly KeptHistory[] }): Steps<number> {
+function* advanceFloor(sql: Sql, { floor, next, kept }: { floor: number; next: number; kept: readonly RetainedHistory[] }): Steps<number> {
   // What replaced or deleted a version is an entry of the same database.
   const touched = yield* sql.all<{ id: number }>(
     'select distinct database_id as id from {commits} where tenant_id = :tenant and first_sequence <= :next and last_sequence > :floor', { floor, next },
   )
-  const committedAt = yield* timeOf(sql, next)
+  const committedAt = yield* findCommittedAt(sql, next)
   let removed = 0
-  for (const { id } of touched) if (!kept.some((own) => own.id === id)) removed += yield* sql.kernel.forgetVersions(id, floor, next)
+  for (const { id } of touched) if (!kept.some((own) => own.id === id)) removed += yield* sql.kernel.pruneVersions(id, floor, next)
   yield* sql.run(
     'update {tenants} set floor = :next, floor_committed_at = {greatest}(floor_committed_at, :committedAt) where tenant_id = :tenant', { next, committedAt },
   )
@@ -66,7 +66,7 @@ function* moveFloor(sql: Sql, { floor, next, kept }: { floor: number; next: numb
 }
 
 /** When the last commit up to a sequence was made; 0 when none is left. */
-function* timeOf(sql: Sql, sequence: number): Steps<number> {
+function* findCommittedAt(sql: Sql, sequence: number): Steps<number> {
   const last = yield* sql.get<{ at: number }>(
     'select committed_at as at from {commits} where tenant_id = :tenant and first_sequence <= :sequence order by first_sequence desc limit 1', { sequence },
   )
@@ -74,36 +74,36 @@ function* timeOf(sql: Sql, sequence: number): Steps<number> {
 }
 
 /** Up to now its history reached as far as the log. */
-function* readKept(sql: Sql): Steps<KeptHistory[]> {
+function* readRetainedHistories(sql: Sql): Steps<RetainedHistory[]> {
   const ofTenant = (column: string): string => `(select ${column} from {tenants} where tenant_id = :tenant)`
   yield* sql.run(
     `update {databases} set history_floor = ${ofTenant('floor')}, history_floor_at = ${ofTenant('floor_committed_at')}
      where tenant_id = :tenant and history_days is not null and history_floor is null`,
   )
-  return yield* sql.all<KeptHistory>(
+  return yield* sql.all<RetainedHistory>(
     'select database_id as id, history_days as days, history_floor as floor from {databases} where tenant_id = :tenant and history_floor is not null',
   )
 }
 
-interface Bounds {
+interface CompactionBounds {
   readonly floor: number
   readonly scanMax: number
   readonly at: number | undefined
 }
 
 /** One step for each of them: never beyond the log's floor, since the feed above it has to be whole. */
-function* forgetHistory(sql: Sql, kept: readonly KeptHistory[], { floor, scanMax, at }: Bounds): Steps<{ removed: number; more: boolean }> {
+function* pruneHistory(sql: Sql, kept: readonly RetainedHistory[], { floor, scanMax, at }: CompactionBounds): Steps<{ removed: number; more: boolean }> {
   let [removed, more] = [0, false]
   for (const { id, days, floor: from } of kept) {
-    const before = days === null ? null : at === undefined ? from : yield* findBefore(sql, at - days * DAY_MS)
+    const before = days === null ? null : at === undefined ? from : yield* findSequenceBefore(sql, at - days * DAY_MS)
     const until = before === null ? floor : Math.min(floor, before)
     const next = Math.min(until, from + scanMax)
-    if (next > from) removed += yield* sql.kernel.forgetVersions(id, from, next)
+    if (next > from) removed += yield* sql.kernel.pruneVersions(id, from, next)
     more ||= next < until
     const database = 'where tenant_id = :tenant and database_id = :id'
     if (days === null && next >= floor) yield* sql.run(`update {databases} set history_floor = null, history_floor_at = null ${database}`, { id })
     else if (next > from) {
-      const floorAt = yield* timeOf(sql, next)
+      const floorAt = yield* findCommittedAt(sql, next)
       yield* sql.run(
         `update {databases} set history_floor = :next, history_floor_at = {greatest}(coalesce(history_floor_at, 0), :floorAt) ${database}`, { id, next, floorAt },
       )

@@ -1,16 +1,16 @@
-import type { Erased, Occupied } from '../../contract/index.ts'
-import { eraseEntry } from './audit-entries.ts'
+import type { EraseResult, TenantBusy } from '../../contract/index.ts'
+import { createEraseAuditEntry } from './audit-entries.ts'
 import { lockTenant } from './registry.ts'
-import { write, type Steps } from './sql/port.ts'
+import { defineWrite, type Steps } from './sql/port.ts'
 
 /** `Kernel.erase`. `remains` is for the store to say. */
-export const ERASE_TENANT = write(function* (sql, by: { actor: string; at: number }): Steps<Erased | Occupied> {
+export const ERASE_TENANT_PLAN = defineWrite(function* (sql, by: { actor: string; at: number }): Steps<EraseResult | TenantBusy> {
   yield* lockTenant(sql)
   const syncs = yield* sql.all<{ worker: string; sync: string; by: string | null; until: number | null; now: number }>(
     'select connector_id as worker, stream_id as sync, holder as "by", held_until as until, :now as now from {registry} where tenant_id = :tenant {for_update}', { at: by.at },
   )
   const held = syncs.find(({ until, now }) => until !== null && until > now)
-  if (held !== undefined) return { kind: 'held', ref: { worker: held.worker, sync: held.sync }, by: held.by!, until: held.until! }
+  if (held !== undefined) return { kind: 'held', ref: { worker: held.worker, sync: held.sync }, holder: held.by!, expiresAt: held.until! }
   // Rows of which others lock several without the tenant, in the order in which they do.
   yield* sql.all('select 1 as locked from {webhooks} where tenant_id = :tenant {for_update}')
   yield* sql.all('select 1 as locked from {pauses} where tenant_id = :tenant order by connector_id, pacer, origin {for_update}')
@@ -26,7 +26,7 @@ export const ERASE_TENANT = write(function* (sql, by: { actor: string; at: numbe
     yield* sql.run(
       "update {tenants} set erased = true, audit_head = '', audit_count = 0, floor = sequence, floor_committed_at = committed_at where tenant_id = :tenant",
     )
-    yield* sql.kernel.writeAudit(null, eraseEntry(counts, by))
+    yield* sql.kernel.writeAudit(null, createEraseAuditEntry(counts, by))
   }
   return { kind: 'erased', ...counts, remains: null }
 })

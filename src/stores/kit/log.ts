@@ -1,8 +1,8 @@
 import { SyncError, type ChangesQuery, type FeedEntry, type FeedPage, type FeedQuery, type Kernel, type LogEntry } from '../../contract/index.ts'
-import { read, type PlansOf, type Sql, type Steps } from './sql/port.ts'
+import { defineRead, type PlansOf, type Sql, type Steps } from './sql/port.ts'
 
 /** An entry without the facts of its commit; the record is put together when it is asked for. */
-export interface Version extends Pick<LogEntry, 'sequence' | 'database' | 'key' | 'action' | 'cursor' | 'upstreamAt'> {
+export interface RowVersion extends Pick<LogEntry, 'sequence' | 'database' | 'key' | 'action' | 'cursor' | 'upstreamAt'> {
   text(): string | null
 }
 
@@ -10,45 +10,45 @@ export interface Version extends Pick<LogEntry, 'sequence' | 'database' | 'key' 
 export type VersionRange = { readonly after: number; readonly until: number; readonly limit: number } | { readonly key: string }
 
 /** Reads the current rows of a database, or the versions they replaced. */
-export type ReadVersions = (database: string, from: 'table' | 'history', range: VersionRange) => Steps<Version[]>
+export type VersionReader = (database: string, from: 'table' | 'history', range: VersionRange) => Steps<RowVersion[]>
 
 /**
  * The log over the SQL port, for a store without a faster way of its own: the current rows, the versions they replaced and
  * the deletions, in the order of their sequences. The directory of commits says which tables hold a range, so that no other
  * table is looked at.
  */
-export function logPlans(readVersions: ReadVersions) {
+export function createLogPlans(readVersions: VersionReader) {
   return {
-    changes: read(function* (sql, { after, limit, databases }: ChangesQuery) {
+    changes: defineRead(function* (sql, { after, limit, databases }: ChangesQuery) {
       return (yield* readLog(sql, readVersions, { after, until: Number.MAX_SAFE_INTEGER, limit, databases })).entries
     }),
 
-    history: read(function* (sql, database: string, key: string) {
+    history: defineRead(function* (sql, database: string, key: string) {
       const known = yield* sql.get('select 1 as known from {databases} where tenant_id = :tenant and name = :database', { database })
       if (known === undefined) return []
       const versions = [
         ...(yield* readVersions(database, 'table', { key })), ...(yield* readVersions(database, 'history', { key })), ...(yield* readDeletions(sql, database, { key })),
       ]
       const entries: LogEntry[] = []
-      for (const version of versions.toSorted((a, b) => a.sequence - b.sequence)) entries.push(toEntry(version, yield* commitOf(sql, version.sequence)))
+      for (const version of versions.toSorted((a, b) => a.sequence - b.sequence)) entries.push(toLogEntry(version, yield* findCommit(sql, version.sequence)))
       return entries
     }),
 
-    feed: read(function* (sql, { after, limit, databases, live = false, scanMax, bytesMax }: FeedQuery): Steps<FeedPage> {
-      const standing = (yield* sql.get<Pick<FeedPage, 'position' | 'committedAt' | 'floor' | 'floorCommittedAt'>>(
-        'select sequence as position, committed_at as "committedAt", floor, floor_committed_at as "floorCommittedAt" from {tenants} where tenant_id = :tenant',
-      )) ?? { position: 0, committedAt: 0, floor: 0, floorCommittedAt: 0 }
-      const until = databases !== undefined || live ? Math.min(standing.position, after + scanMax) : standing.position
+    feed: defineRead(function* (sql, { after, limit, databases, liveOnly: live = false, scanMax, bytesMax }: FeedQuery): Steps<FeedPage> {
+      const standing = (yield* sql.get<Pick<FeedPage, 'headSequence' | 'headCommittedAt' | 'floor' | 'floorCommittedAt'>>(
+        'select sequence as "headSequence", committed_at as "headCommittedAt", floor, floor_committed_at as "floorCommittedAt" from {tenants} where tenant_id = :tenant',
+      )) ?? { headSequence: 0, headCommittedAt: 0, floor: 0, floorCommittedAt: 0 }
+      const until = databases !== undefined || live ? Math.min(standing.headSequence, after + scanMax) : standing.headSequence
       const { entries, isCut } = limit === 0 || after >= until
         ? { entries: [], isCut: false }
         : yield* readLog(sql, readVersions, { after, until, limit, databases, live, bytesMax })
       function* timeOf(sequence: number): Steps<number | null> {
-        return sequence === standing.floor ? standing.floorCommittedAt : ((yield* commitOf(sql, sequence))?.committedAt ?? null)
+        return sequence === standing.floor ? standing.floorCommittedAt : ((yield* findCommit(sql, sequence))?.committedAt ?? null)
       }
       const last = entries.at(-1)
       const scanned = isCut || entries.length === limit ? (last?.sequence ?? after) : Math.max(after, until)
       return {
-        ...standing, afterCommittedAt: yield* timeOf(after), entries: entries.map(toFeedEntry), scanned,
+        ...standing, afterCommittedAt: yield* timeOf(after), entries: entries.map(toFeedEntry), scannedSequence: scanned,
         scannedCommittedAt: (scanned === last?.sequence ? last.committedAt : yield* timeOf(scanned)) ?? 0,
       }
     }),
@@ -67,7 +67,7 @@ interface LogQuery {
 }
 
 function* readLog(
-  sql: Sql, readVersions: ReadVersions, { after, until, limit, databases, live = false, bytesMax = Infinity }: LogQuery,
+  sql: Sql, readVersions: VersionReader, { after, until, limit, databases, live = false, bytesMax = Infinity }: LogQuery,
 ): Steps<{ entries: LogEntry[]; isCut: boolean }> {
   const entries: LogEntry[] = []
   if (databases?.length === 0) return { entries, isCut: false }
@@ -76,7 +76,7 @@ function* readLog(
     const commits = yield* readCommits(sql, from, until, databases)
     if (commits.length === 0) break
     const range = { after: from, until: Math.min(until, commits.at(-1)!.last), limit: limit - entries.length }
-    const parts: Version[][] = []
+    const parts: RowVersion[][] = []
     for (const database of new Set(commits.map((commit) => commit.database))) {
       for (const source of live ? ['table'] as const : ['table', 'history'] as const) parts.push(yield* readVersions(database, source, range))
       if (!live) parts.push(yield* readDeletions(sql, database, range))
@@ -89,7 +89,7 @@ function* readLog(
       if (entries.length === limit) return { entries, isCut: false }
       if (bytes >= bytesMax) return { entries, isCut: true }
       while (at < commits.length && commits[at]!.last < version.sequence) at++
-      const entry = toEntry(version, commits[at])
+      const entry = toLogEntry(version, commits[at])
       entries.push(entry)
       bytes += Buffer.byteLength(entry.text ?? '')
     }
@@ -105,7 +105,7 @@ interface CommitRow extends Pick<LogEntry, 'database' | 'worker' | 'sync' | 'cyc
 }
 
 const COMMITS_MAX = 100
-const COMMITS = `select c.first_sequence as first, c.last_sequence as last, d.name as "database", g.connector_id as worker, g.stream_id as sync, c.cycle_id as cycle, c.page,
+const SELECT_COMMITS = `select c.first_sequence as first, c.last_sequence as last, d.name as "database", g.connector_id as worker, g.stream_id as sync, c.cycle_id as cycle, c.page,
   c.committed_at as "committedAt" from {commits} c join {registry} g on g.tenant_id = c.tenant_id and g.sync_id = c.sync_id
   join {databases} d on d.tenant_id = c.tenant_id and d.database_id = c.database_id where c.tenant_id = :tenant`
 
@@ -113,19 +113,19 @@ const COMMITS = `select c.first_sequence as first, c.last_sequence as last, d.na
 function readCommits(sql: Sql, after: number, until: number, databases: readonly string[] | undefined): Steps<CommitRow[]> {
   const named = databases === undefined ? '' : `and d.name in (${databases.map((_, at) => `:d${at}`).join(', ')})`
   return sql.all<CommitRow>(
-    `${COMMITS} and c.last_sequence > :after and c.first_sequence <= :until and c.first_sequence >= coalesce(
+    `${SELECT_COMMITS} and c.last_sequence > :after and c.first_sequence <= :until and c.first_sequence >= coalesce(
        (select max(first_sequence) from {commits} where tenant_id = :tenant and first_sequence <= :next), 0) ${named} order by c.first_sequence limit ${COMMITS_MAX}`,
     { after, until, next: after + 1, ...Object.fromEntries((databases ?? []).map((name, at) => [`d${at}`, name])) },
   )
 }
 
 /** The commit that a sequence belongs to. */
-function* commitOf(sql: Sql, sequence: number): Steps<CommitRow | undefined> {
-  const found = yield* sql.get<CommitRow>(`${COMMITS} and c.first_sequence <= :sequence order by c.first_sequence desc limit 1`, { sequence })
+function* findCommit(sql: Sql, sequence: number): Steps<CommitRow | undefined> {
+  const found = yield* sql.get<CommitRow>(`${SELECT_COMMITS} and c.first_sequence <= :sequence order by c.first_sequence desc limit 1`, { sequence })
   return found === undefined || found.last < sequence ? undefined : found
 }
 
-function* readDeletions(sql: Sql, database: string, range: VersionRange): Steps<Version[]> {
+function* readDeletions(sql: Sql, database: string, range: VersionRange): Steps<RowVersion[]> {
   const where = 'key' in range ? 'x."key" = :key' : 'x.sequence > :after and x.sequence <= :until order by x.sequence limit :limit'
   const found = yield* sql.all<Pick<LogEntry, 'sequence' | 'key' | 'upstreamAt'>>(
     `select x.sequence, x."key", x.upstream_at as "upstreamAt" from {deletions} x join {databases} d on d.tenant_id = x.tenant_id and d.database_id = x.database_id
@@ -134,7 +134,7 @@ function* readDeletions(sql: Sql, database: string, range: VersionRange): Steps<
   return found.map((row) => ({ ...row, database, action: 'deleted', cursor: null, text: () => null }))
 }
 
-function toEntry({ text, ...version }: Version, commit: CommitRow | undefined): LogEntry {
+function toLogEntry({ text, ...version }: RowVersion, commit: CommitRow | undefined): LogEntry {
   if (commit === undefined || commit.first > version.sequence) {
     throw new SyncError('STATE_UNREADABLE', `The directory of commits does not have the change ${version.sequence}, which is in a table.`)
   }

@@ -1,6 +1,6 @@
-import type { Action, Commit, Landing, LandingCounts } from '../../contract/index.ts'
-import { compareInstants, instantMs } from '../../values/instant.ts'
-import { judge, type StoredRow, type Verdict } from './judge.ts'
+import type { ChangeAction, Commit, Landing, LandingCounts } from '../../contract/index.ts'
+import { compareInstants, instantToMs } from '../../values/instant.ts'
+import { resolveLanding, type StoredRow, type Resolution } from './resolve-landing.ts'
 
 /** What a commit will write, decided before anything is written; every store carries out the same plan. */
 export interface LandingPlan {
@@ -10,25 +10,25 @@ export interface LandingPlan {
   /** Rows that keep their version, and the cycle to note as the last that contradicted it; null when one agreed. */
   readonly contests: RowContest[]
   /** Contested keys that the source has to be asked for; when there are any, nothing may be written. */
-  readonly asked: string[]
+  readonly keysToLookUp: string[]
   /**
    * Sequences of live rows this page proved to be still there without changing them: not to be swept by this cycle, nor by
    * another one under way, whose listing may have passed the row's place when it was not there.
    */
-  readonly seen: number[]
+  readonly seenSequences: number[]
   /** Rows of another owner that a replace cycle saw. */
   readonly sightings: Landing[]
   readonly counts: LandingCounts
   /** Keys whose two readings cannot be ordered; when there are any, nothing may be written. */
-  readonly overlap: string[]
+  readonly overlapKeys: string[]
   /** The tenant's position after the plan is carried out. */
-  readonly position: number
+  readonly headSequence: number
 }
 
 export interface RowWrite {
   readonly landing: Landing
   /** Null for a tombstone of a key that was never there: no log entry. */
-  readonly action: Action | null
+  readonly action: ChangeAction | null
   readonly sequence: number
   readonly row: StoredRow | undefined
 }
@@ -41,13 +41,13 @@ export interface RowTouch {
 
 export interface RowContest {
   readonly landing: Landing
-  readonly by: number | null
+  readonly contestedBy: number | null
 }
 
 export interface LandingFacts {
   readonly writer: number
   readonly owner: number
-  readonly position: number
+  readonly headSequence: number
   /** The cycle sweeps at its end, so it must remember what it saw. */
   readonly sweeps: boolean
   /** Of the commit; null for a replay. */
@@ -69,26 +69,26 @@ export function planLanding(commit: Commit, facts: LandingFacts): LandingPlan {
   const overlap: string[] = []
   const contests: RowContest[] = []
   const asked: string[] = []
-  const counts = noCounts()
+  const counts = createEmptyCounts()
   const read = {
-    writer: facts.writer, readFrom: commit.readFrom, upstreamToleranceMs: commit.upstreamToleranceMs,
+    writer: facts.writer, readFrom: commit.readAtSequence, upstreamToleranceMs: commit.upstreamToleranceMs,
     isListing: facts.sweeps && commit.listing !== undefined,
   }
-  const resolve = contestResolver(commit, facts)
-  let position = facts.position
+  const resolve = createContestResolver(commit, facts)
+  let position = facts.headSequence
 
-  for (const landing of inOrder(commit.landings)) {
+  for (const landing of sortLandings(commit.landings)) {
     const row = facts.find(landing)
-    let verdict = judge(landing, row, read)
-    if (verdict === 'overlap' && commit.isHistory === true) verdict = 'stale'
+    let verdict = resolveLanding(landing, row, read)
+    if (verdict === 'overlap' && commit.isHistoricalLog === true) verdict = 'stale'
     if (verdict === 'update' && isSameRecord(landing, row!, facts)) verdict = 'touch'
-    if (isRestated(verdict, landing, row, commit, facts.writer)) verdict = restated(verdict, landing)
+    if (mustRelog(verdict, landing, row, commit, facts.writer)) verdict = toRelogResolution(verdict, landing)
     if (verdict === 'contest') {
       const resolution = resolve(landing, row!)
       if (resolution === 'ask') asked.push(landing.key)
-      if (resolution === 'open') contests.push({ landing, by: facts.cycle })
-      if (resolution === 'loses' && row!.contestedBy !== null) contests.push({ landing, by: null })
-      verdict = resolution === 'wins' ? winnerOf(landing, row!) : resolution === 'same' ? 'touch' : 'stale'
+      if (resolution === 'open') contests.push({ landing, contestedBy: facts.cycle })
+      if (resolution === 'loses' && row!.contestedBy !== null) contests.push({ landing, contestedBy: null })
+      verdict = resolution === 'wins' ? resolveWonContest(landing, row!) : resolution === 'same' ? 'touch' : 'stale'
     }
     switch (verdict) {
       case 'create':
@@ -108,20 +108,20 @@ export function planLanding(commit: Commit, facts: LandingFacts): LandingPlan {
         counts.missing++
         break
       case 'touch':
-        touches.push({ landing, upstreamAt: laterOf(landing.upstreamAt, row!.upstreamAt) })
+        touches.push({ landing, upstreamAt: maxInstant(landing.upstreamAt, row!.upstreamAt) })
         if (landing.type === 'upsert') counts.unchanged++
         else counts.missing++
         break
       case 'same':
-        if (read.isListing && isAhead(landing, row!, commit)) touches.push({ landing, upstreamAt: landing.upstreamAt })
-        else if (row!.contestedBy !== null) contests.push({ landing, by: null })
+        if (read.isListing && isStoredTimeInFuture(landing, row!, commit)) touches.push({ landing, upstreamAt: landing.upstreamAt })
+        else if (row!.contestedBy !== null) contests.push({ landing, contestedBy: null })
         counts.unchanged++
         break
       case 'stale':
         counts.stale++
         break
       case 'gone':
-        if (row!.contestedBy !== null) contests.push({ landing, by: null })
+        if (row!.contestedBy !== null) contests.push({ landing, contestedBy: null })
         counts.missing++
         break
       case 'overlap':
@@ -143,20 +143,20 @@ export function planLanding(commit: Commit, facts: LandingFacts): LandingPlan {
     if (row?.status === 'live') seen.push(row.sequence)
   }
   counts.quarantined = commit.quarantined.length
-  return { writes, touches, contests, asked, seen, sightings, counts, overlap, position }
+  return { writes, touches, contests, keysToLookUp: asked, seenSequences: seen, sightings, counts, overlapKeys: overlap, headSequence: position }
 }
 
-type Resolution = 'wins' | 'loses' | 'same' | 'open' | 'waits' | 'ask'
+type ContestOutcome = 'wins' | 'loses' | 'same' | 'open' | 'waits' | 'ask'
 
 /** Decides a contest; see Listing. `open` and `waits` leave it to the next cycle, and the stored version stays until then. */
-function contestResolver({ listing }: Commit, facts: LandingFacts): (landing: Landing, row: StoredRow) => Resolution {
-  const answers = listing?.answers
+function createContestResolver({ listing }: Commit, facts: LandingFacts): (landing: Landing, row: StoredRow) => ContestOutcome {
+  const answers = listing?.lookupAnswers
   const confirmed = new Set(answers?.confirmed)
   const refuted = new Set(answers?.refuted)
   return (landing, row) => {
     if (row.status === 'live' && isSameRecord(landing, row, facts)) return 'same'
     if (row.status === 'live' && facts.isShared(landing, row)) return 'loses'
-    if (listing!.asks === landing.database) return 'ask'
+    if (listing!.lookupDatabase === landing.database) return 'ask'
     if (answers?.database === landing.database) {
       if (confirmed.has(landing.key)) return 'wins'
       if (refuted.has(landing.key)) return 'loses'
@@ -166,7 +166,7 @@ function contestResolver({ listing }: Commit, facts: LandingFacts): (landing: La
   }
 }
 
-function winnerOf({ type }: Landing, { status }: StoredRow): 'create' | 'update' | 'delete' {
+function resolveWonContest({ type }: Landing, { status }: StoredRow): 'create' | 'update' | 'delete' {
   if (type === 'delete') return 'delete'
   return status === 'live' ? 'update' : 'create'
 }
@@ -180,9 +180,9 @@ function isSameRecord(landing: Landing, row: StoredRow, facts: LandingFacts): bo
  * The stored time lies in the future, and a later read of the same content has an older one: the stored one was wrong.
  * Left as it is, it would make every change until then look old.
  */
-function isAhead({ upstreamAt }: Landing, row: StoredRow, { at, readFrom }: Commit): boolean {
+function isStoredTimeInFuture({ upstreamAt }: Landing, row: StoredRow, { at, readAtSequence: readFrom }: Commit): boolean {
   if (upstreamAt === null || row.upstreamAt === null || row.sequence > readFrom) return false
-  return upstreamAt < row.upstreamAt && instantMs(row.upstreamAt) > at
+  return upstreamAt < row.upstreamAt && instantToMs(row.upstreamAt) > at
 }
 
 /**
@@ -190,8 +190,8 @@ function isAhead({ upstreamAt }: Landing, row: StoredRow, { at, readFrom }: Comm
  * later read. Where times are told they decide, except between equal ones. So a row is put on record when its time moves
  * on, and when it was written by another sync before the listing began and is told again with the same time.
  */
-function isRestated(verdict: Verdict, landing: Landing, row: StoredRow | undefined, commit: Commit, writer: number): boolean {
-  const { restateSince, upstreamToleranceMs } = commit
+function mustRelog(verdict: Resolution, landing: Landing, row: StoredRow | undefined, commit: Commit, writer: number): boolean {
+  const { forceLogSince: restateSince, upstreamToleranceMs } = commit
   if (restateSince === undefined) return false
   if (landing.upstreamAt === null) return !(row?.writer === writer && row.sequence > restateSince)
   if (landing.type === 'delete') return false
@@ -201,7 +201,7 @@ function isRestated(verdict: Verdict, landing: Landing, row: StoredRow | undefin
   return landing.upstreamAt !== row!.upstreamAt || (row!.writer !== writer && row!.sequence <= restateSince)
 }
 
-function restated(verdict: Verdict, { type }: Landing): Verdict {
+function toRelogResolution(verdict: Resolution, { type }: Landing): Resolution {
   if (type === 'upsert') return verdict === 'same' || verdict === 'touch' ? 'update' : verdict
   return verdict === 'gone' || verdict === 'bury' || verdict === 'touch' ? 'delete' : verdict
 }
@@ -210,12 +210,12 @@ function restated(verdict: Verdict, { type }: Landing): Verdict {
  * By database and key: the feed's order is that of the commits and, within one, of the keys (A9), so that a place in it can
  * be told by either. Most sources list by key, and then nothing has to be sorted.
  */
-function inOrder(landings: readonly Landing[]): readonly Landing[] {
-  for (let at = 1; at < landings.length; at++) if (compare(landings[at - 1]!, landings[at]!) > 0) return landings.toSorted(compare)
+function sortLandings(landings: readonly Landing[]): readonly Landing[] {
+  for (let at = 1; at < landings.length; at++) if (compareLandings(landings[at - 1]!, landings[at]!) > 0) return landings.toSorted(compareLandings)
   return landings
 }
 
-function compare(a: Landing, b: Landing): number {
+function compareLandings(a: Landing, b: Landing): number {
   return a.database === b.database ? compareBytes(a.key, b.key) : compareBytes(a.database, b.database)
 }
 
@@ -234,12 +234,12 @@ function isSurrogate(unit: number): boolean {
   return unit >= 0xd800 && unit <= 0xdfff
 }
 
-export function noCounts(): LandingCounts {
+export function createEmptyCounts(): LandingCounts {
   return { created: 0, updated: 0, deleted: 0, swept: 0, unchanged: 0, stale: 0, missing: 0, quarantined: 0 }
 }
 
 /** Sequences as closed ranges: a page that was landed in one go is a single pair. */
-export function toRanges(sequences: readonly number[]): Array<[number, number]> {
+export function toSequenceRanges(sequences: readonly number[]): Array<[number, number]> {
   return mergeRanges(sequences.map((sequence) => [sequence, sequence]))
 }
 
@@ -255,18 +255,18 @@ export function mergeRanges(ranges: ReadonlyArray<[number, number]>): Array<[num
 }
 
 /** The brake of invariant 11: whether so many of the rows that existed when the cycle began may not go without asking. */
-export function isBraked(sweep: { maxShare: number; allowEmpty: boolean }, existed: number, doomed: number): boolean {
+export function exceedsDeleteLimit(sweep: { maxShare: number; allowEmpty: boolean }, existed: number, doomed: number): boolean {
   if (doomed === 0) return false
   return doomed >= existed ? !sweep.allowEmpty : doomed > existed * sweep.maxShare
 }
 
 /** At most so many of them, the same distance apart: a page that a listing left out is met wherever it lies. */
-export function evenlySpaced<Item>(items: readonly Item[], limit: number): Item[] {
+export function sampleEvenly<Item>(items: readonly Item[], limit: number): Item[] {
   if (items.length <= limit) return [...items]
   return Array.from({ length: limit }, (_, at) => items[Math.floor((at * items.length) / limit)]!)
 }
 
-function laterOf(a: string | null, b: string | null): string | null {
+function maxInstant(a: string | null, b: string | null): string | null {
   if (a === null || b === null) return a ?? b
   return a > b ? a : b
 }

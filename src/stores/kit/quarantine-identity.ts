@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 
 /** One entry per record that cannot be landed, however often it is met: by its key, or by its text when it has none. */
-export function identityOf(item: { readonly key: string | null; readonly text?: string }): string {
+export function quarantineIdentityOf(item: { readonly key: string | null; readonly text?: string }): string {
   return item.key === null ? `text:${hash('sha1', item.text ?? '', 'hex')}` : `key:${item.key}`
 }

@@ -1,4 +1,4 @@
-import type { Checkpoint, CycleRecord, ErrorCode, Inflight, LandingCounts, Mode, Outline, StateText, StopReason, SyncRef } from '../../contract/index.ts'
+import type { Checkpoint, CycleRecord, ErrorCode, Inflight, LandingCounts, Mode, CheckpointSummary, StateText, StopReason, SyncRef } from '../../contract/index.ts'
 
 /** A row of the registry, as both databases give it. */
 export interface RegistryEntry {
@@ -59,24 +59,24 @@ export function toInflight(entry: RegistryEntry): Inflight | null {
   if (entry.inflight_cycle === null) return null
   return {
     cycle: entry.inflight_cycle, mode: entry.inflight_mode!, page: entry.inflight_page!, state: entry.inflight_state,
-    startedAt: entry.inflight_started_at!, scope: entry.inflight_scope, tidemark: entry.inflight_tidemark, guard: entry.inflight_guard, startSequence: entry.inflight_start_sequence!,
+    startedAt: entry.inflight_started_at!, scope: entry.inflight_scope, tidemark: entry.inflight_tidemark, guardState: entry.inflight_guard, startSequence: entry.inflight_start_sequence!,
   }
 }
 
 /** Also of what has never run. */
-export function toCheckpoint(entry: RegistryEntry = NEVER_RUN): Checkpoint {
+export function toCheckpoint(entry: RegistryEntry = NEVER_RUN_ENTRY): Checkpoint {
   return {
-    ...toOutline(entry), committed: entry.committed, committedBy: entry.committed_by, inflight: toInflight(entry), scope: entry.scope,
+    ...toCheckpointSummary(entry), committed: entry.committed, committedBy: entry.committed_by, inflight: toInflight(entry), scope: entry.scope,
   }
 }
 
 /** What an outline is made of. */
-export const OUTLINE_COLUMNS = `sync_id, connector_id, stream_id, version, inflight_cycle, inflight_page, inflight_started_at, tidemark, paused, triggered_at,
+export const CHECKPOINT_SUMMARY_COLUMNS = `sync_id, connector_id, stream_id, version, inflight_cycle, inflight_page, inflight_started_at, tidemark, paused, triggered_at,
   failures, error_code, error_message, error_at, retry_at, last_success_at, complete_since, needed_at, needed_reason, needed_cycle, holder, held_since, held_until`
 
-export type OutlineEntry = Omit<RegistryEntry, 'committed' | 'committed_by' | 'scope' | 'inflight_mode' | 'inflight_state' | 'inflight_scope' | 'inflight_tidemark' | 'inflight_guard' | 'inflight_start_sequence' | 'epoch'>
+export type CheckpointSummaryEntry = Omit<RegistryEntry, 'committed' | 'committed_by' | 'scope' | 'inflight_mode' | 'inflight_state' | 'inflight_scope' | 'inflight_tidemark' | 'inflight_guard' | 'inflight_start_sequence' | 'epoch'>
 
-export function toOutline(entry: OutlineEntry): Outline {
+export function toCheckpointSummary(entry: CheckpointSummaryEntry): CheckpointSummary {
   return {
     version: entry.version, tidemark: entry.tidemark, paused: Boolean(entry.paused), triggeredAt: entry.triggered_at, failures: entry.failures,
     inflight: entry.inflight_cycle === null ? null : { cycle: entry.inflight_cycle, page: entry.inflight_page!, startedAt: entry.inflight_started_at! },
@@ -90,7 +90,7 @@ export function toOutline(entry: OutlineEntry): Outline {
 export function toCycleRecord(row: CycleRow): CycleRecord {
   return {
     worker: row.worker, sync: row.sync, cycle: row.cycle_id, mode: row.mode, trigger: row.trigger,
-    startedAt: row.started_at, startSequence: row.start_sequence, endedAt: row.ended_at, stopReason: row.stop_reason, stopWord: row.stop_word,
+    startedAt: row.started_at, startSequence: row.start_sequence, endedAt: row.ended_at, stopReason: row.stop_reason, endReason: row.stop_word,
     pages: row.pages,
     counts: {
       created: row.created, updated: row.updated, deleted: row.deleted, swept: row.swept,
@@ -101,7 +101,7 @@ export function toCycleRecord(row: CycleRow): CycleRecord {
   }
 }
 
-export const NEVER_RUN: RegistryEntry = {
+export const NEVER_RUN_ENTRY: RegistryEntry = {
   sync_id: 0, connector_id: '', stream_id: '', version: 0, committed: null, committed_by: null, inflight_cycle: null, inflight_mode: null, inflight_page: null,
   inflight_state: null, inflight_started_at: null, inflight_scope: null, inflight_tidemark: null, inflight_guard: null, inflight_start_sequence: null, scope: null, tidemark: null, paused: false,
   triggered_at: null, failures: 0, error_code: null, error_message: null, error_at: null, retry_at: null,

@@ -1,15 +1,15 @@
 import type { AuditEntry, Inflight, Lease, SyncRef } from '../../contract/index.ts'
-import { linkHash, linkText } from '../../registry/chain.ts'
-import type { BoundRow } from './check-bound.ts'
+import { hashLink, serializeLink } from '../../registry/audit-chain.ts'
+import type { StateEvidenceRow } from './check-state-rollback.ts'
 import type { RegistryEntry } from './registry-rows.ts'
 import type { Sql, Steps } from './sql/port.ts'
-import { tenantErased } from './tenant-erased.ts'
-import { withoutNul } from './without-nul.ts'
+import { createTenantErasedError } from './tenant-erased-error.ts'
+import { replaceNul } from './replace-nul.ts'
 
 /** The rows of tenants, syncs and cycles: steps that leases, roles and commits have in common. */
 
 /** The number of the sync `:worker`, `:sync`: looked up once per statement, so that indexes that begin with it serve. */
-export const SYNC_ID = '(select sync_id from {registry} where tenant_id = :tenant and connector_id = :worker and stream_id = :sync)'
+export const SYNC_ID_SQL = '(select sync_id from {registry} where tenant_id = :tenant and connector_id = :worker and stream_id = :sync)'
 
 export interface TenantRow {
   readonly sequence: number
@@ -19,7 +19,7 @@ export interface TenantRow {
 }
 
 /** With the clock that leases are judged by, when the row was read. */
-export type TimedEntry = RegistryEntry & { readonly now: number }
+export type RegistryEntryWithNow = RegistryEntry & { readonly now: number }
 
 /**
  * Makes the tenant's row if there is none, and locks it. Invariant 7 depends on this lock. Sequences are given out while it is
@@ -41,26 +41,26 @@ export function* lockTenant(sql: Sql): Steps<TenantRow> {
  * For the first row of its name, which begins with this epoch. Locks the tenant, and waits for an erasure under way. An erased
  * tenant comes back by it, unless the request came from a schedule.
  */
-export function* welcomeTenant(sql: Sql, byItself = false): Steps<number> {
+export function* reviveTenant(sql: Sql, byItself = false): Steps<number> {
   const { erased, epoch } = yield* lockTenant(sql)
   if (!erased) return epoch
-  if (byItself) throw tenantErased(sql.tenant)
+  if (byItself) throw createTenantErasedError(sql.tenant)
   yield* sql.run('update {tenants} set erased = false where tenant_id = :tenant')
   return epoch
 }
 
-export function findEntry(sql: Sql, { worker, sync }: SyncRef, { at = 0, lock = '' }: { at?: number; lock?: '' | '{for_update}' } = {}): Steps<TimedEntry | undefined> {
-  return sql.get<TimedEntry>(
+export function findEntry(sql: Sql, { worker, sync }: SyncRef, { at = 0, lock = '' }: { at?: number; lock?: '' | '{for_update}' } = {}): Steps<RegistryEntryWithNow | undefined> {
+  return sql.get<RegistryEntryWithNow>(
     `select g.*, :now as now from {registry} g where g.tenant_id = :tenant and g.connector_id = :worker and g.stream_id = :sync ${lock}`, { worker, sync, at },
   )
 }
 
 /** The sync's row of the registry, made if there is none, and locked. */
-export function* ensureEntry(sql: Sql, ref: SyncRef, { at = 0, byItself = false }: { at?: number; byItself?: boolean | undefined } = {}): Steps<TimedEntry> {
+export function* ensureEntry(sql: Sql, ref: SyncRef, { at = 0, byItself = false }: { at?: number; byItself?: boolean | undefined } = {}): Steps<RegistryEntryWithNow> {
   const lock = '{for_update}'
   const found = yield* findEntry(sql, ref, { at, lock })
   if (found !== undefined) return found
-  const epoch = yield* welcomeTenant(sql, byItself)
+  const epoch = yield* reviveTenant(sql, byItself)
   yield* sql.run(
     '{insert_new} into {registry} (tenant_id, connector_id, stream_id, epoch) values (:tenant, :worker, :sync, :epoch) {or_nothing}', { worker: ref.worker, sync: ref.sync, epoch },
   )
@@ -71,7 +71,7 @@ export function* ensureEntry(sql: Sql, ref: SyncRef, { at = 0, byItself = false 
  * The entry if the lease is still the newest; null when it is not (invariant 3). Expiry alone takes nothing away. The row stays
  * locked, so that the lease is not taken over before the end of the transaction.
  */
-export function* heldEntry(sql: Sql, lease: Lease, at = 0): Steps<TimedEntry | null> {
+export function* findLeasedEntry(sql: Sql, lease: Lease, at = 0): Steps<RegistryEntryWithNow | null> {
   const entry = yield* findEntry(sql, lease.ref, { at, lock: '{for_update}' })
   return entry !== undefined && entry.epoch === lease.epoch && entry.holder === lease.holder ? entry : null
 }
@@ -83,13 +83,13 @@ export function writeInflight(sql: Sql, syncId: number, inflight: Inflight | nul
      where tenant_id = :tenant and sync_id = :sync`,
     {
       sync: syncId, cycle: inflight?.cycle ?? null, mode: inflight?.mode ?? null, page: inflight?.page ?? null, state: inflight?.state ?? null,
-      startedAt: inflight?.startedAt ?? null, startSequence: inflight?.startSequence ?? null, scope: withoutNul(inflight?.scope ?? null),
-      tidemark: withoutNul(inflight?.tidemark ?? null), guard: inflight?.guard ?? null,
+      startedAt: inflight?.startedAt ?? null, startSequence: inflight?.startSequence ?? null, scope: replaceNul(inflight?.scope ?? null),
+      tidemark: replaceNul(inflight?.tidemark ?? null), guard: inflight?.guardState ?? null,
     },
   )
 }
 
-export function forgetSeen(sql: Sql, cycle: number): Steps<void> {
+export function deleteSeen(sql: Sql, cycle: number): Steps<void> {
   return sql.send('delete from {seen} where tenant_id = :tenant and cycle_id = :cycle', { cycle })
 }
 
@@ -102,10 +102,10 @@ export function closeCycle(sql: Sql, cycle: number): Steps<void> {
  * Chained to the entry before it, in the transaction of what it describes. Legal once the tenant is locked. Null for what
  * concerns the tenant as a whole.
  */
-export function* chainAudit(sql: Sql, entry: RegistryEntry | null, audit: AuditEntry): Steps<void> {
-  const chained = toChained(entry, audit)
+export function* appendAuditEntry(sql: Sql, entry: RegistryEntry | null, audit: AuditEntry): Steps<void> {
+  const chained = toAuditChainInput(entry, audit)
   const { head: previous } = (yield* sql.get<{ head: string }>('select audit_head as head from {tenants} where tenant_id = :tenant'))!
-  const hash = linkHash(previous, linkText(chained))
+  const hash = hashLink(previous, serializeLink(chained))
   yield* sql.send('update {tenants} set audit_head = :hash, audit_count = audit_count + 1 where tenant_id = :tenant', { hash })
   yield* sql.send(
     `insert into {audit} (tenant_id, sync_id, connector_id, stream_id, version, at, actor, action, reason, cycle_id, state, epoch, hash)
@@ -114,21 +114,21 @@ export function* chainAudit(sql: Sql, entry: RegistryEntry | null, audit: AuditE
 }
 
 /** An entry with everything that its hash covers. */
-export function toChained(entry: RegistryEntry | null, { version, at, actor, action, reason, cycle, state }: AuditEntry) {
+export function toAuditChainInput(entry: RegistryEntry | null, { version, at, actor, action, reason, cycle, state }: AuditEntry) {
   return {
-    version, at, actor: withoutNul(actor), action, reason: withoutNul(reason), cycle, state,
+    version, at, actor: replaceNul(actor), action, reason: replaceNul(reason), cycle, state,
     worker: entry?.connector_id ?? null, sync: entry?.stream_id ?? null, epoch: entry?.epoch ?? 0,
   }
 }
 
 /** See kit/check-bound.ts. */
-export function* readBound(sql: Sql, { worker, sync }: SyncRef): Steps<BoundRow> {
-  return (yield* sql.get<BoundRow>(
+export function* readStateEvidence(sql: Sql, { worker, sync }: SyncRef): Steps<StateEvidenceRow> {
+  return (yield* sql.get<StateEvidenceRow>(
     `select m.version as moved_version, m.state is not null as moved_has_state, o.cycle_id as open_cycle, o.page as open_page, o.has_state as open_has_state
      from (select 1 as one) one
      left join (select version, state from {audit} where tenant_id = :tenant and connector_id = :worker and stream_id = :sync and action in ('complete', 'set')
                 order by audit_id desc limit 1) m on true
-     left join (select cycle_id, page, has_state from {open_cycles} where tenant_id = :tenant and page is not null and sync_id = ${SYNC_ID}
+     left join (select cycle_id, page, has_state from {open_cycles} where tenant_id = :tenant and page is not null and sync_id = ${SYNC_ID_SQL}
                 order by cycle_id desc limit 1) o on true`, { worker, sync },
   ))!
 }

@@ -1,13 +1,13 @@
 import type { JsonValue } from '../../contract/index.ts'
 import { stringifyJson } from '../../values/json.ts'
-import type { PlainSqlType } from './binary-values.ts'
+import type { ScalarSqlType } from './binary-values.ts'
 
 /** An array as PostgreSQL reads it from text, such as `{1,NULL,"a b"}`: a binary array cannot hold arrays of several lengths. */
-export function arrayText(type: PlainSqlType, items: readonly JsonValue[]): string {
+export function formatArrayText(type: ScalarSqlType, items: readonly JsonValue[]): string {
   return `{${items.map((item) => (item === null ? 'NULL' : quoteItem(itemText(type, item)))).join(',')}}`
 }
 
-function itemText(type: PlainSqlType, item: Exclude<JsonValue, null>): string {
+function itemText(type: ScalarSqlType, item: Exclude<JsonValue, null>): string {
   if (type === 'bytea') return `\\x${Buffer.from(item as string, 'base64').toString('hex')}`
   return type === 'jsonb' ? stringifyJson(item) : String(item)
 }
@@ -17,7 +17,7 @@ function quoteItem(text: string): string {
 }
 
 /** The items of an array of one dimension, as PostgreSQL writes them. */
-export function readArrayText(text: string): Array<string | null> {
+export function parseArrayText(text: string): Array<string | null> {
   const items: Array<string | null> = []
   for (let at = 1; at < text.length - 1; at++) {
     if (text[at] === '"') {

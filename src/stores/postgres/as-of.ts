@@ -1,7 +1,7 @@
-import { checkAsOf, isoTime, readsThePresent } from '../kit/as-of.ts'
-import { quoteName } from '../kit/columns.ts'
+import { checkAsOf, toIsoTime, createAsOfBypassError } from '../kit/as-of.ts'
+import { quoteIdentifier } from '../kit/column-names.ts'
 import { liveRows, type DeleteState } from '../kit/tables/delete-state.ts'
-import { nameChains, type NameChain } from './name-chains.ts'
+import { parseQualifiedNames, type QualifiedName } from './qualified-names.ts'
 
 /** Runs one statement of ours and gives its rows. */
 export type RowsQuery = (sql: string, ...parameters: unknown[]) => Promise<readonly Record<string, unknown>[]>
@@ -19,7 +19,7 @@ interface AsOfTable extends DeleteState {
  * names. They need no right to create anything, so they also work for a reader's role and on a replica. In a transaction that
  * reads from one snapshot, with the tenant set.
  */
-export async function statementAsOf(query: RowsQuery, statement: string, at: number): Promise<string> {
+export async function rewriteAsOf(query: RowsQuery, statement: string, at: number): Promise<string> {
   const [start] = (await query(
     `select floor::float8 as floor, floor_committed_at::float8 as "floorAt",
        (select min(committed_at) from tidemark.commits c where c.tenant_id = t.tenant_id)::float8 as "firstAt"
@@ -28,33 +28,33 @@ export async function statementAsOf(query: RowsQuery, statement: string, at: num
   if (start === undefined) return statement
   if (start.floor === 0) checkAsOf(at, { startMs: start.firstAt, isCompacted: false })
 
-  const chains = nameChains(statement)
-  const tables = await readTables(query, [...new Set(chains.flatMap(({ names }) => names.map(({ name }) => name)))])
+  const chains = parseQualifiedNames(statement)
+  const tables = await readTables(query, [...new Set(chains.flatMap(({ parts: names }) => names.map(({ name }) => name)))])
   if (tables.length === 0) {
-    await refusePresent(query, statement, [])
+    await rejectCurrentData(query, statement, [])
     return statement
   }
   // A database may keep its history longer than the others.
   for (const { keptFrom } of tables) checkAsOf(at, { startMs: keptFrom ?? start.floorAt, isCompacted: true })
-  const plain = withoutSchemas(statement, chains, tables)
-  await refusePresent(query, plain, tables)
-  return withTables(plain, tables.flatMap((table) => expressionsOf(table, `timestamptz '${isoTime(at)}'`)))
+  const plain = removeSchemaQualifiers(statement, chains, tables)
+  await rejectCurrentData(query, plain, tables)
+  return prependExpressions(plain, tables.flatMap((table) => expressionsOf(table, `timestamptz '${toIsoTime(at)}'`)))
 }
 
 /** A statement keeps its order and the names of its columns. One with a WITH of its own cannot have another in front. */
-function withTables(statement: string, expressions: readonly string[]): string {
+function prependExpressions(statement: string, expressions: readonly string[]): string {
   if (expressions.length === 0) return statement
-  const isWith = nameChains(statement)[0]?.names[0]?.name === 'with'
+  const isWith = parseQualifiedNames(statement)[0]?.parts[0]?.name === 'with'
   return `with ${expressions.join(', ')} ${isWith ? 'select * from ' : ''}(${statement}\n)${isWith ? ' as answer' : ''}`
 }
 
 function expressionsOf({ schema, name, history, columns, ...state }: AsOfTable, at: string): string[] {
-  const listed = columns.map((column) => quoteName(column.name)).join(', ')
-  const [current, past] = [name, history].map((relation) => `${quoteName(schema)}.${quoteName(relation)}`)
+  const listed = columns.map((column) => quoteIdentifier(column.name)).join(', ')
+  const [current, past] = [name, history].map((relation) => `${quoteIdentifier(schema)}.${quoteIdentifier(relation)}`)
   return [
-    `${quoteName(name)} as not materialized (select ${listed} from ${liveRows(current!, state)} l where _synced_at <= ${at}
+    `${quoteIdentifier(name)} as not materialized (select ${listed} from ${liveRows(current!, state)} l where _synced_at <= ${at}
      union all select ${listed} from ${past} where _synced_at <= ${at} and _until_at > ${at})`,
-    `${quoteName(history)} as not materialized (select * from ${past} where _until_at <= ${at})`,
+    `${quoteIdentifier(history)} as not materialized (select * from ${past} where _until_at <= ${at})`,
   ]
 }
 
@@ -74,10 +74,10 @@ async function readTables(query: RowsQuery, names: readonly string[]): Promise<A
 }
 
 /** `acme.customers` becomes `customers`: an expression has no schema. */
-function withoutSchemas(statement: string, chains: readonly NameChain[], tables: readonly AsOfTable[]): string {
+function removeSchemaQualifiers(statement: string, chains: readonly QualifiedName[], tables: readonly AsOfTable[]): string {
   const relations = new Set(tables.flatMap(({ schema, name, history }) => [name, history].map((relation) => JSON.stringify([schema, relation]))))
   let [text, from] = ['', 0]
-  for (const { names } of chains) {
+  for (const { parts: names } of chains) {
     const at = names.findIndex(({ name }, place) => place > 0 && place < 3 && relations.has(JSON.stringify([names[place - 1]!.name, name])))
     if (at === -1) continue
     text += statement.slice(from, names[0]!.start)
@@ -90,31 +90,31 @@ function withoutSchemas(statement: string, chains: readonly NameChain[], tables:
  * A view of the user's, or the table of another tenant, would show the present. Planned with expressions that touch no table,
  * the statement may not touch a table of records either.
  */
-async function refusePresent(query: RowsQuery, statement: string, tables: readonly AsOfTable[]): Promise<void> {
-  const [row] = await query(`explain (format json, verbose) ${withTables(statement, tables.flatMap(standInsFor))}`)
+async function rejectCurrentData(query: RowsQuery, statement: string, tables: readonly AsOfTable[]): Promise<void> {
+  const [row] = await query(`explain (format json, verbose) ${prependExpressions(statement, tables.flatMap(emptyExpressionsFor))}`)
   const plan = row?.['QUERY PLAN']
-  const scanned = [...relationsIn(typeof plan === 'string' ? JSON.parse(plan) : plan)]
+  const scanned = [...listRelations(typeof plan === 'string' ? JSON.parse(plan) : plan)]
   const [past] = await query(
     `select format('%I.%I', n.nspname, c.relname) as name from unnest($1::text[], $2::text[]) as scanned (schema, name)
      join pg_namespace n on n.nspname = scanned.schema join pg_class c on c.relnamespace = n.oid and c.relname = scanned.name
      where (select count(*) from pg_attribute a where a.attrelid = c.oid and a.attname in ('_created_sequence', '_synced_at') and not a.attisdropped) = 2 limit 1`,
     scanned.map(([schema]) => schema), scanned.map(([, name]) => name),
   )
-  if (past !== undefined) throw readsThePresent(past['name'] as string)
+  if (past !== undefined) throw createAsOfBypassError(past['name'] as string)
 }
 
-function standInsFor({ name, history, columns }: AsOfTable): string[] {
-  const row = (all: AsOfTable['columns']): string => all.map((column) => `null::${column.type} as ${quoteName(column.name)}`).join(', ')
+function emptyExpressionsFor({ name, history, columns }: AsOfTable): string[] {
+  const row = (all: AsOfTable['columns']): string => all.map((column) => `null::${column.type} as ${quoteIdentifier(column.name)}`).join(', ')
   const until = [{ name: '_until_sequence', type: 'bigint' }, { name: '_until_at', type: 'timestamptz' }]
   return [
-    `${quoteName(name)} as materialized (select ${row(columns)} from pg_catalog.generate_series(1, 0))`,
-    `${quoteName(history)} as materialized (select ${row([...until, ...columns])} from pg_catalog.generate_series(1, 0))`,
+    `${quoteIdentifier(name)} as materialized (select ${row(columns)} from pg_catalog.generate_series(1, 0))`,
+    `${quoteIdentifier(history)} as materialized (select ${row([...until, ...columns])} from pg_catalog.generate_series(1, 0))`,
   ]
 }
 
-function* relationsIn(node: unknown): Generator<[schema: string, name: string]> {
+function* listRelations(node: unknown): Generator<[schema: string, name: string]> {
   if (typeof node !== 'object' || node === null) return
   const { 'Relation Name': name, Schema: schema } = node as Record<string, unknown>
   if (typeof name === 'string' && typeof schema === 'string') yield [schema, name]
-  for (const member of Object.values(node)) yield* relationsIn(member)
+  for (const member of Object.values(node)) yield* listRelations(member)
 }

@@ -1,15 +1,15 @@
-import { linkText } from '../../registry/chain.ts'
+import { serializeLink } from '../../registry/audit-chain.ts'
 import type { AuditEntry } from '../../contract/index.ts'
-import { toChained } from '../kit/registry.ts'
+import { toAuditChainInput } from '../kit/registry.ts'
 import type { RegistryEntry } from '../kit/registry-rows.ts'
 import type { Transaction } from './connection.ts'
 
 /**
- * As `chainAudit`, in one statement. The database joins the links itself: its row of the tenant is locked by then, and nothing
+ * As `appendAuditEntry`, in one statement. The database joins the links itself: its row of the tenant is locked by then, and nothing
  * has to be asked first.
  */
 export function writeAudit(transaction: Transaction, entry: RegistryEntry | null, audit: AuditEntry): void {
-  const chained = toChained(entry, audit)
+  const chained = toAuditChainInput(entry, audit)
   const { version, at, actor, action, reason, cycle, state, epoch, worker, sync } = chained
   transaction.send(
     `with head as (
@@ -19,6 +19,6 @@ export function writeAudit(transaction: Transaction, entry: RegistryEntry | null
      )
      insert into tidemark.audit (tenant_id, sync_id, version, at, actor, action, reason, cycle_id, state, epoch, hash, connector_id, stream_id)
      select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, audit_head, $12, $13 from head`,
-    transaction.tenant, entry?.sync_id ?? 0, version, at, actor, action, reason, cycle, state, epoch, linkText(chained), worker, sync,
+    transaction.tenant, entry?.sync_id ?? 0, version, at, actor, action, reason, cycle, state, epoch, serializeLink(chained), worker, sync,
   )
 }

@@ -2,30 +2,30 @@ import type { JsonValue } from '../../contract/index.ts'
 import { stringifyJson } from '../../values/json.ts'
 import { itemTypeOf, type ColumnType, type ScalarType } from '../kit/tables/column.ts'
 import type { ColumnValue } from '../kit/tables/encode-record.ts'
-import { canonicalInstant } from '../../values/instant.ts'
+import { canonicalizeInstant } from '../../values/instant.ts'
 
 /** How PostgreSQL holds values of a type: its name in SQL and its number on the wire. */
-export type SqlType = PlainSqlType | `${PlainSqlType}[]`
-export type PlainSqlType = keyof typeof OIDS
+export type SqlType = ScalarSqlType | `${ScalarSqlType}[]`
+export type ScalarSqlType = keyof typeof OIDS
 
 const OIDS = {
   bigint: 20, boolean: 16, bytea: 17, date: 1082, 'double precision': 701, integer: 23, json: 114, jsonb: 3802, numeric: 1700, text: 25, time: 1083,
   timestamp: 1114, timestamptz: 1184, uuid: 2950,
 } as const
 
-export const SQL_TYPES: Record<ScalarType, PlainSqlType> = {
+export const SQL_TYPES: Record<ScalarType, ScalarSqlType> = {
   bigint: 'bigint', boolean: 'boolean', bytes: 'bytea', date: 'date', datetime: 'timestamp', decimal: 'numeric', double: 'double precision', json: 'jsonb',
   numeric: 'numeric', text: 'text', time: 'time', timestamp: 'timestamptz', uuid: 'uuid',
 }
 
-const ARRAY_OIDS: Record<PlainSqlType, number> = {
+const ARRAY_OIDS: Record<ScalarSqlType, number> = {
   bigint: 1016, boolean: 1000, bytea: 1001, date: 1182, 'double precision': 1022, integer: 1007, json: 199, jsonb: 3807, numeric: 1231, text: 1009, time: 1183,
   timestamp: 1115, timestamptz: 1185, uuid: 2951,
 }
 
 export function oidOf(type: SqlType): number {
   const item = itemSqlTypeOf(type)
-  return item === null ? OIDS[type as PlainSqlType] : ARRAY_OIDS[item]
+  return item === null ? OIDS[type as ScalarSqlType] : ARRAY_OIDS[item]
 }
 
 /** The type of a column in SQL. */
@@ -35,22 +35,22 @@ export function sqlTypeOf(type: ColumnType): SqlType {
 }
 
 /** The type of the items of an array; null for a type that is not an array. */
-export function itemSqlTypeOf(type: SqlType): PlainSqlType | null {
-  return type.endsWith('[]') ? (type.slice(0, -2) as PlainSqlType) : null
+export function itemSqlTypeOf(type: SqlType): ScalarSqlType | null {
+  return type.endsWith('[]') ? (type.slice(0, -2) as ScalarSqlType) : null
 }
 
-const ARRAY_HEAD_BYTES = 20
+const ARRAY_HEADER_BYTES = 20
 
 /** One column of many rows, as a binary array: for UPDATE and lookups. */
-export function binaryArray(type: PlainSqlType, values: readonly ColumnValue[]): Buffer {
-  const writer = new BinaryWriter(ARRAY_HEAD_BYTES + values.length * (type === 'text' ? 64 : 12))
+export function binaryArray(type: ScalarSqlType, values: readonly ColumnValue[]): Buffer {
+  const writer = new BinaryWriter(ARRAY_HEADER_BYTES + values.length * (type === 'text' ? 64 : 12))
   writer.int32(1) // dimensions
   writer.int32(values.includes(null) ? 1 : 0)
   writer.int32(OIDS[type])
   writer.int32(values.length)
   writer.int32(1) // the first index
   for (const value of values) writer.value(type, value)
-  return writer.take()
+  return writer.toBuffer()
 }
 
 /** Writes values in PostgreSQL's binary format, each with its length before it. */
@@ -63,7 +63,7 @@ export class BinaryWriter {
   }
 
   /** What was written; nothing may be added any more. */
-  take(): Buffer {
+  toBuffer(): Buffer {
     return this.#buffer.subarray(0, this.#at)
   }
 
@@ -165,7 +165,7 @@ export class BinaryWriter {
   }
 
   /** An array as a value of its own, with its length before it. */
-  #items(type: PlainSqlType, items: readonly JsonValue[]): void {
+  #items(type: ScalarSqlType, items: readonly JsonValue[]): void {
     const start = this.#at
     this.int32(0)
     this.int32(items.length === 0 ? 0 : 1) // dimensions
@@ -194,7 +194,7 @@ export class BinaryWriter {
   #timestamp(value: number | string): void {
     if (typeof value === 'number') return this.#int64((value - EPOCH_2000_MS) * 1_000)
     const isPlain = value.length <= 27 && value.charCodeAt(value.length - 1) === ZULU && value.charCodeAt(17) !== SIX
-    const canonical = isPlain ? value : canonicalInstant(value)!
+    const canonical = isPlain ? value : canonicalizeInstant(value)!
     const days = daysOf(canonical)
     const micros = microsOf(canonical, 11)
     const total = days * DAY_MICROS + micros
@@ -230,8 +230,8 @@ const EPOCH_2000_MS = 946_684_800_000
 
 /** Days since 2000-01-01 of a text that begins with a date; see `days_from_civil` of Howard Hinnant. */
 function daysOf(text: string): number {
-  const [month, day] = [two(text, 5), two(text, 8)]
-  const year = two(text, 0) * 100 + two(text, 2) - (month <= 2 ? 1 : 0)
+  const [month, day] = [parseTwoDigits(text, 5), parseTwoDigits(text, 8)]
+  const year = parseTwoDigits(text, 0) * 100 + parseTwoDigits(text, 2) - (month <= 2 ? 1 : 0)
   const era = Math.floor(year / 400)
   const yearOfEra = year - era * 400
   const dayOfYear = Math.floor((153 * (month > 2 ? month - 3 : month + 9) + 2) / 5) + day - 1
@@ -240,7 +240,7 @@ function daysOf(text: string): number {
 
 /** Microseconds since midnight of a time that begins at a place of the text; it may end with a Z. */
 function microsOf(text: string, from: number): number {
-  let micros = (two(text, from) * 3_600 + two(text, from + 3) * 60 + two(text, from + 6)) * 1_000_000
+  let micros = (parseTwoDigits(text, from) * 3_600 + parseTwoDigits(text, from + 3) * 60 + parseTwoDigits(text, from + 6)) * 1_000_000
   const end = text.charCodeAt(text.length - 1) === ZULU ? text.length - 1 : text.length
   for (let at = from + 9, weight = 100_000; at < end; at++, weight /= 10) micros += (text.charCodeAt(at) - 48) * weight
   return micros
@@ -248,7 +248,7 @@ function microsOf(text: string, from: number): number {
 
 const DAY_MICROS = 86_400_000_000
 
-function two(text: string, at: number): number {
+function parseTwoDigits(text: string, at: number): number {
   return text.charCodeAt(at) * 10 + text.charCodeAt(at + 1) - 528
 }
 

@@ -1,52 +1,52 @@
 import { SyncError, type Column, type Commit, type CommitOutcome, type JsonObject, type Landing, type SyncRef } from '../../contract/index.ts'
-import { allowDeletesEntry, driftEntry } from '../kit/audit-entries.ts'
-import { parseJson, sameJson } from '../../values/json.ts'
+import { createAllowDeletesAuditEntry, createDriftAuditEntry } from '../kit/audit-entries.ts'
+import { parseJson, equalsJson } from '../../values/json.ts'
 import * as checkpoint from '../kit/checkpoint.ts'
-import { noCounts, planLanding, type LandingFacts, type LandingPlan } from '../kit/plan-landing.ts'
-import { databasesWithoutColumns, DriftNotes, refuseRecords, withRefused } from '../kit/tables/schema-drift.ts'
-import { KEY_CONSTRAINT } from '../kit/tables/key-columns.ts'
-import { identityOf } from '../kit/quarantine-identity.ts'
-import { sealingKeyOf } from '../kit/sealed-texts.ts'
+import { createEmptyCounts, planLanding, type LandingFacts, type LandingPlan } from '../kit/plan-landing.ts'
+import { databasesWithoutColumns, DriftCollector, refuseRecords, quarantineRefused } from '../kit/tables/schema-drift.ts'
+import { KEY_CONSTRAINT_PREFIX } from '../kit/tables/key-columns.ts'
+import { quarantineIdentityOf } from '../kit/quarantine-identity.ts'
+import { findSealingKeyId } from '../kit/sealed-texts.ts'
 import { toCheckpoint, toInflight, type RegistryEntry } from '../kit/registry-rows.ts'
-import { withoutNul } from '../kit/without-nul.ts'
-import { bigintArray, textArray } from './arrays.ts'
-import { COLUMN_MISSING, rollback, TABLE_MISSING, type RememberedTable, type Rollback, type Session, type Transaction } from './connection.ts'
-import { logged, writeCommits } from './commits.ts'
-import { readDeletes, setDeletes, type DeleteSetting } from './deletes.ts'
-import { sqlStateOf } from './failures.ts'
+import { replaceNul } from '../kit/replace-nul.ts'
+import { bigintArray, textArray } from './binary-arrays.ts'
+import { UNDEFINED_COLUMN, rollback, UNDEFINED_TABLE, type CachedTable, type Rollback, type TenantSession, type Transaction } from './connection.ts'
+import { listLoggedRanges, writeCommits } from './commits.ts'
+import { readChangedDeleteModes, applyDeleteModes, type DeleteSetting } from './delete-mode.ts'
+import { sqlStateOf } from './errors.ts'
 import { insertMany } from './insert-many.ts'
-import { heldEntry, lockTenant, writeAudit } from './registry.ts'
-import { findRows, noteContests, readContestFacts, readTexts, touchRows, wantedRows, writeRows, type FoundRows } from './rows.ts'
-import { checkSealingKey } from './sealed-texts.ts'
-import { rememberSeen, sweep, tellOtherSweeps, type Owner } from './sweep.ts'
-import { setHistoryDays } from './history.ts'
-import { bindSends, bindSteps } from './sql.ts'
+import { findLeasedEntry, lockTenant, writeAudit } from './registry.ts'
+import { findRows, writeContests, readContestFacts, readStoredTexts, touchRows, collectRowLookups, writeRows, type FoundRows } from './rows.ts'
+import { checkSealingKey } from './check-sealing-key.ts'
+import { recordSeen, sweep, protectFromOtherSweeps, type Owner } from './sweep.ts'
+import { setHistoryDays } from './history-retention.ts'
+import { bindPipelinedSteps, bindSteps } from './sql.ts'
 import { ensureTables, readTables, type Table } from './table.ts'
 import { applyShapes, refuseKeys } from './table-shape.ts'
 
-const addToCycle = bindSends(checkpoint.addToCycle)
+const addPageToCycle = bindPipelinedSteps(checkpoint.addPageToCycle)
 const lockBackfill = bindSteps(checkpoint.lockBackfill)
-const moveCheckpoint = bindSends(checkpoint.moveCheckpoint)
+const updateCheckpoint = bindPipelinedSteps(checkpoint.updateCheckpoint)
 
 /** The one door. Everything below runs inside one transaction; a refusal undoes it. */
-export async function commit(session: Session, commit: Commit): Promise<CommitOutcome> {
+export async function commit(session: TenantSession, commit: Commit): Promise<CommitOutcome> {
   try {
     return await tryCommit(session, commit)
   } catch (error) {
     // A table that this process remembers may have been dropped, by an erasure, since; one of its name may have other columns.
-    if (isTableOther(error) && session.connection.forgetTables(session.tenant)) return tryCommit(session, commit)
-    if (isKeyRefused(error) && (await liftKeys(session, commit))) return tryCommit(session, commit)
+    if (isTableStale(error) && session.connection.clearCachedTables(session.tenant)) return tryCommit(session, commit)
+    if (isKeyViolation(error) && (await dropViolatedKeys(session, commit))) return tryCommit(session, commit)
     throw error
   }
 }
 
 /** A record that contradicts a declared key lands like any other: the key is no longer enforced, and that is reported. */
-async function liftKeys(session: Session, commit: Commit): Promise<boolean> {
+async function dropViolatedKeys(session: TenantSession, commit: Commit): Promise<boolean> {
   return session.connection.write(session.tenant, async (transaction) => {
     await lockTenant(transaction)
-    const entry = await heldEntry(transaction, commit.lease)
+    const entry = await findLeasedEntry(transaction, commit.lease)
     const drift = entry === null ? [] : await refuseKeys(transaction, databasesOf(commit))
-    if (drift.length > 0) writeAudit(transaction, entry, driftEntry(entry!.version, commit.at, drift))
+    if (drift.length > 0) writeAudit(transaction, entry, createDriftAuditEntry(entry!.version, commit.at, drift))
     return drift.length > 0
   })
 }
@@ -55,43 +55,43 @@ const NOT_NULL_VIOLATION = '23502'
 const UNIQUE_VIOLATION = '23505'
 
 /** Not by an index of the user's. */
-function isKeyRefused(error: unknown): boolean {
+function isKeyViolation(error: unknown): boolean {
   if (!(error instanceof SyncError)) return false
   const state = sqlStateOf(error.cause)
   const { constraint = '' } = (error.cause ?? {}) as { constraint?: string }
-  return state === NOT_NULL_VIOLATION || (state === UNIQUE_VIOLATION && constraint.startsWith(KEY_CONSTRAINT))
+  return state === NOT_NULL_VIOLATION || (state === UNIQUE_VIOLATION && constraint.startsWith(KEY_CONSTRAINT_PREFIX))
 }
 
-function isTableOther(error: unknown): boolean {
-  return error instanceof SyncError && [TABLE_MISSING, COLUMN_MISSING].includes(sqlStateOf(error.cause) ?? '')
+function isTableStale(error: unknown): boolean {
+  return error instanceof SyncError && [UNDEFINED_TABLE, UNDEFINED_COLUMN].includes(sqlStateOf(error.cause) ?? '')
 }
 
-function tryCommit(session: Session, commit: Commit): Promise<CommitOutcome> {
+function tryCommit(session: TenantSession, commit: Commit): Promise<CommitOutcome> {
   return session.connection.write(session.tenant, async (transaction) => {
     const backfill = await lockBackfill(transaction, commit)
     const names = databasesOf(commit)
-    const remembered = session.connection.tablesOf(session.tenant)
+    const remembered = session.connection.cachedTables(session.tenant)
     // Other commits of this process change the map while this one waits: the tables looked up are the ones to compare with.
     const guessed = new Map(remembered)
     // Rows are found and changed by their keys, whatever a planner without statistics takes the tables for.
     transaction.send('set local enable_hashjoin = off; set local enable_mergejoin = off')
     // Sent together and answered in this order: all that follows the two locks sees what their last holders committed.
     const [tenant, entry, owners, known, early, waiting, settings, replaced] = await Promise.all([
-      lockTenant(transaction), heldEntry(transaction, commit.lease), readOwners(transaction), readTables(transaction, names),
-      lookUp(transaction, commit, guessed), isWaiting(transaction, commit.lease.ref), readDeletes(transaction, commit.deletes ?? {}),
-      checkSealingKey(transaction, null, sealingKeyOf(commit.move)).then(() => null, (error: unknown) => error as Error),
+      lockTenant(transaction), findLeasedEntry(transaction, commit.lease), readOwners(transaction), readTables(transaction, names),
+      lookUpRows(transaction, commit, guessed), hasQuarantinedRecords(transaction, commit.lease.ref), readChangedDeleteModes(transaction, commit.deletes ?? {}),
+      checkSealingKey(transaction, null, findSealingKeyId(commit.transition)).then(() => null, (error: unknown) => error as Error),
     ])
     if (entry === null) return rollback<CommitOutcome>({ kind: 'fenced' })
-    if (!checkpoint.isExpected(entry, commit)) return rollback<CommitOutcome>({ kind: 'conflict', checkpoint: toCheckpoint(entry) })
+    if (!checkpoint.matchesCheckpoint(entry, commit)) return rollback<CommitOutcome>({ kind: 'conflict', checkpoint: toCheckpoint(entry) })
     if (replaced !== null) throw replaced
     const isStale = names.some((name) => known.get(name)?.live !== guessed.get(name)?.live || known.get(name)?.id !== guessed.get(name)?.id)
-    const rows = isStale ? await lookUp(transaction, commit, known) : early
+    const rows = isStale ? await lookUpRows(transaction, commit, known) : early
     for (const name of names) {
       const table = known.get(name)
       if (table === undefined) remembered.delete(name)
-      else remembered.set(name, { id: table.id, name: table.name, live: table.live, pages: rows.kinds.get(name) ?? 'mixed' })
+      else remembered.set(name, { id: table.id, name: table.name, live: table.live, lastPageKind: rows.pageKinds.get(name) ?? 'mixed' })
     }
-    return land(transaction, commit, { entry, backfill, tenant, owners, known, rows, waiting, settings })
+    return land(transaction, commit, { entry, backfill, tenant, owners, known, rows, hasQuarantined: waiting, settings })
   })
 }
 
@@ -99,11 +99,11 @@ function databasesOf(commit: Commit): string[] {
   return [...new Set([...Object.keys(commit.columns), ...(commit.shapes ?? []).map(({ database }) => database), ...commit.landings.map(({ database }) => database), ...commit.quarantined.map(({ database }) => database)])]
 }
 
-async function lookUp(transaction: Transaction, commit: Commit, tables: ReadonlyMap<string, RememberedTable>): Promise<FoundRows> {
-  const wanted = wantedRows(commit)
+async function lookUpRows(transaction: Transaction, commit: Commit, tables: ReadonlyMap<string, CachedTable>): Promise<FoundRows> {
+  const wanted = collectRowLookups(commit)
   const found = new Map(await Promise.all([...wanted].flatMap(([database, keys]) => {
     const table = tables.get(database)
-    return table === undefined ? [] : [findRows(transaction, table, keys, commit.owners?.[database] ?? commit.owner, table.pages).then((rows) => [database, rows] as const)]
+    return table === undefined ? [] : [findRows(transaction, table, keys, commit.owners?.[database] ?? commit.owner, table.lastPageKind).then((rows) => [database, rows] as const)]
   })))
   // Rows of another owner than the commit's have to be looked at one by one.
   const isPlain = commit.quarantined.length === 0 && commit.owners === undefined
@@ -111,11 +111,11 @@ async function lookUp(transaction: Transaction, commit: Commit, tables: Readonly
   return {
     find: ({ database, key }) => found.get(database)?.get(key),
     unchanged: unchanged.every((sequences) => sequences !== null) ? unchanged.flat() : null,
-    kinds: new Map([...found].map(([database, { kind }]) => [database, kind])),
+    pageKinds: new Map([...found].map(([database, { kind }]) => [database, kind])),
   }
 }
 
-interface Standing {
+interface CommitContext {
   readonly entry: RegistryEntry
   /** The backfill that this commit orders, locked. */
   readonly backfill: RegistryEntry | null
@@ -124,20 +124,20 @@ interface Standing {
   readonly known: ReadonlyMap<string, Table>
   readonly rows: FoundRows
   /** The sync has records in quarantine. */
-  readonly waiting: boolean
+  readonly hasQuarantined: boolean
   readonly settings: readonly DeleteSetting[]
 }
 
-async function land(transaction: Transaction, commit: Commit, { entry, backfill, tenant, owners, known, rows, waiting, settings }: Standing): Promise<CommitOutcome | Rollback<CommitOutcome>> {
+async function land(transaction: Transaction, commit: Commit, { entry, backfill, tenant, owners, known, rows, hasQuarantined: waiting, settings }: CommitContext): Promise<CommitOutcome | Rollback<CommitOutcome>> {
   // What is replayed belongs to no cycle: one that is unfinished has not seen it.
-  const inflight = commit.move.kind === 'replay' ? null : toInflight(entry)
+  const inflight = commit.transition.kind === 'replay' ? null : toInflight(entry)
   const sweeps = inflight?.mode === 'replace'
   const owner = await ensureOwner(transaction, owners, commit.owner, sweeps)
-  const others = await otherOwners(transaction, owners, commit)
+  const others = await ensureOtherOwners(transaction, owners, commit)
   const sweeping = new Set(owners.filter((known) => known.sweeps).map(({ id }) => id))
   const facing = async (): Promise<LandingFacts> => ({
-    writer: entry.sync_id, owner, position: tenant.sequence, sweeps, cycle: inflight?.cycle ?? null, find: rows.find,
-    isSame: sameAs(await readTexts(transaction, commit, known, rows.find)),
+    writer: entry.sync_id, owner, headSequence: tenant.sequence, sweeps, cycle: inflight?.cycle ?? null, find: rows.find,
+    isSame: createSameRecordCheck(await readStoredTexts(transaction, commit, known, rows.find)),
     ...(await readContestFacts(transaction, commit, rows.find, owner, sweeping)),
   })
   const landing = rows.unchanged === null ? await facing() : null
@@ -146,46 +146,46 @@ async function land(transaction: Transaction, commit: Commit, { entry, backfill,
   const tables = await ensureTables(transaction, known, columnsOf(commit))
   const shapeDrift = await applyShapes(transaction, tables, commit, tenant.sequence + 1)
   const refused = refuseRecords(commit, plan, {
-    first, tableOf: (database) => tables.get(database),
+    withoutColumns: first, tableOf: (database) => tables.get(database),
     encode: ({ database, text }) => {
       const record = parseJson(text) as JsonObject
       return { record, encoded: tables.get(database)!.encode(record, text) }
     },
   })
-  if (refused.length > 0) plan = planLanding((commit = withRefused(commit, refused)), landing!)
-  if (plan.overlap.length > 0) return rollback({ kind: 'overlap', keys: plan.overlap })
-  if (plan.asked.length > 0) return rollback({ kind: 'contested', keys: plan.asked })
+  if (refused.length > 0) plan = planLanding((commit = quarantineRefused(commit, refused)), landing!)
+  if (plan.overlapKeys.length > 0) return rollback({ kind: 'overlap', keys: plan.overlapKeys })
+  if (plan.keysToLookUp.length > 0) return rollback({ kind: 'contested', keys: plan.keysToLookUp })
 
   // Invariant 7: the feed's time never stands still or goes back, whatever the clock does.
   const committedAt = Math.max(commit.at, tenant.committed_at + 1)
-  const page = 'page' in commit.move ? commit.move.page : 0
+  const page = 'page' in commit.transition ? commit.transition.page : 0
   const facts = { sync: entry.sync_id, cycle: inflight?.cycle ?? 0, page }
   setHistoryDays(transaction, commit.historyDays ?? {}, tables)
   const created = [...tables.keys()].flatMap((database) => (!known.has(database) && commit.deletes?.[database] === 'soft' ? [{ database, wanted: 'soft' as const }] : []))
-  const hindered = await setDeletes(transaction, [...settings, ...created], tables)
+  const hindered = await applyDeleteModes(transaction, [...settings, ...created], tables)
   const ownerIn = (database: string): number => others.get(database) ?? owner
 
   // From here on statements are mostly only sent; whatever one of them meets, COMMIT is not reached.
-  const notes = new DriftNotes(commit.schemas, commit.at, first)
-  await writeRows(transaction, plan, tables, { notes, writer: entry.sync_id, committedAt, ownerIn, hindered, find: rows.find })
-  writeCommits(transaction, logged(plan, tables), { ...facts, committedAt })
+  const notes = new DriftCollector(commit.schemaModes, commit.at, first)
+  await writeRows(transaction, plan, tables, { driftCollector: notes, writer: entry.sync_id, committedAt, ownerIn, lockedDatabases: hindered, find: rows.find })
+  writeCommits(transaction, listLoggedRanges(plan, tables), { ...facts, committedAt })
   touchRows(transaction, plan, tables, rows.find)
-  noteContests(transaction, plan, tables)
-  const taken = sweeps ? rememberSeen(transaction, plan, tables, { owner, owners, find: rows.find, cycle: inflight!.cycle, page }) : []
-  const holdings = noteHoldings(transaction, owners, { owner, ownerIn, taken }, plan, tables)
-  tellOtherSweeps(transaction, plan, entry.sync_id)
+  writeContests(transaction, plan, tables)
+  const taken = sweeps ? recordSeen(transaction, plan, tables, { owner, owners, find: rows.find, cycle: inflight!.cycle, page }) : []
+  const holdings = recordHoldings(transaction, owners, { owner, ownerIn, taken }, plan, tables)
+  protectFromOtherSweeps(transaction, plan, entry.sync_id)
   writeQuarantine(transaction, entry, commit, page, waiting)
 
-  let position = plan.position
+  let position = plan.headSequence
   const logs = position > tenant.sequence
   // What the sweep deletes comes after the page, at a time of its own: within one time the keys are in order (A9).
   const sweptAt = logs ? committedAt + 1 : committedAt
-  const limits = sweeps && commit.move.kind === 'complete' ? commit.move.sweep : null
+  const limits = sweeps && commit.transition.kind === 'complete' ? commit.transition.sweep : null
   if (limits !== null) {
-    const swept = await sweep(transaction, limits, { ...facts, owner, holdings, hindered, startSequence: inflight!.startSequence, position, committedAt: sweptAt })
+    const swept = await sweep(transaction, limits, { ...facts, owner, holdings, lockedDatabases: hindered, startSequence: inflight!.startSequence, headSequence: position, committedAt: sweptAt })
     if (swept.kind !== 'swept') return rollback(swept)
     plan.counts.swept = swept.count
-    if (limits.allowedBy !== undefined) writeAudit(transaction, entry, allowDeletesEntry(entry.version, inflight!.cycle, swept.count, { actor: limits.allowedBy, at: commit.at }))
+    if (limits.allowedBy !== undefined) writeAudit(transaction, entry, createAllowDeletesAuditEntry(entry.version, inflight!.cycle, swept.count, { actor: limits.allowedBy, at: commit.at }))
     position += swept.count
   }
   if (position > tenant.sequence) {
@@ -193,15 +193,15 @@ async function land(transaction: Transaction, commit: Commit, { entry, backfill,
       'update tidemark.tenants set sequence = $2, committed_at = $3 where tenant_id = $1', transaction.tenant, position, plan.counts.swept > 0 ? sweptAt : committedAt,
     )
   }
-  if (inflight !== null) addToCycle(transaction, inflight.cycle, plan.counts, commit)
-  for (const { database, drift } of notes.stored()) {
+  if (inflight !== null) addPageToCycle(transaction, inflight.cycle, plan.counts, commit)
+  for (const { database, drift } of notes.listChanged()) {
     transaction.send('update tidemark.databases set drift = $3 where tenant_id = $1 and database_id = $2', transaction.tenant, tables.get(database)!.id, drift)
   }
-  const drift = [...(commit.drift === undefined ? [] : [commit.drift]), ...shapeDrift, ...notes.words].join('; ')
+  const drift = [...(commit.drift === undefined ? [] : [commit.drift]), ...shapeDrift, ...notes.descriptions].join('; ')
   if (drift !== '') writeAudit(transaction, entry, { version: entry.version, at: commit.at, actor: 'engine', action: 'drift', reason: drift, cycle: inflight?.cycle ?? null, state: null })
-  const version = moveCheckpoint(transaction, { entry, backfill }, commit)
+  const version = updateCheckpoint(transaction, { entry, backfill }, commit)
   return {
-    kind: 'landed', version, position, counts: plan.counts, paused: Boolean(entry.paused), ...(notes.words.length > 0 && { drift: notes.words }),
+    kind: 'landed', version, headSequence: position, counts: plan.counts, paused: Boolean(entry.paused), ...(notes.descriptions.length > 0 && { drift: notes.descriptions }),
     ...(refused.length > 0 && { refused }),
   }
 }
@@ -209,7 +209,7 @@ async function land(transaction: Transaction, commit: Commit, { entry, backfill,
 /** What `planLanding` plans when every landing is the same as its row, which belongs to the commit's owner. */
 function planUnchanged(seen: number[], position: number): LandingPlan {
   return {
-    writes: [], touches: [], contests: [], asked: [], seen, sightings: [], counts: { ...noCounts(), unchanged: seen.length }, overlap: [], position,
+    writes: [], touches: [], contests: [], keysToLookUp: [], seenSequences: seen, sightings: [], counts: { ...createEmptyCounts(), unchanged: seen.length }, overlapKeys: [], headSequence: position,
   }
 }
 
@@ -231,7 +231,7 @@ async function readOwners(transaction: Transaction): Promise<Owner[]> {
 }
 
 /** Notes the databases in which an owner has its first rows; all that this cycle's owner has are returned. */
-function noteHoldings(
+function recordHoldings(
   transaction: Transaction, owners: readonly Owner[], { owner, ownerIn, taken }: { owner: number; ownerIn(database: string): number; taken: readonly Table[] },
   { writes }: LandingPlan, tables: ReadonlyMap<string, Table>,
 ): ReadonlySet<number> {
@@ -254,7 +254,7 @@ function noteHoldings(
 }
 
 /** By database, for those that are told. They sweep, if at all, by cycles of their own. */
-async function otherOwners(transaction: Transaction, known: readonly Owner[], { owners = {} }: Commit): Promise<Map<string, number>> {
+async function ensureOtherOwners(transaction: Transaction, known: readonly Owner[], { owners = {} }: Commit): Promise<Map<string, number>> {
   const ids = new Map<string, number>()
   for (const [database, name] of Object.entries(owners)) ids.set(database, await ensureOwner(transaction, known, name, false))
   return ids
@@ -273,7 +273,7 @@ async function ensureOwner(transaction: Transaction, owners: readonly Owner[], n
 
 // ── quarantine ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-async function isWaiting(transaction: Transaction, { worker, sync }: SyncRef): Promise<boolean> {
+async function hasQuarantinedRecords(transaction: Transaction, { worker, sync }: SyncRef): Promise<boolean> {
   const { waiting } = (await transaction.get<{ waiting: boolean }>(
     `select exists (
        select from tidemark.quarantine where tenant_id = $1
@@ -290,29 +290,29 @@ function writeQuarantine(transaction: Transaction, entry: RegistryEntry, commit:
     transaction.send(
       `delete from tidemark.quarantine q using unnest($3::text[], $4::text[]) as landed (database_name, identity)
        where q.tenant_id = $1 and q.sync_id = $2 and q.database_name = landed.database_name and q.identity = landed.identity`,
-      tenant, entry.sync_id, textArray(commit.landings.map(({ database }) => database)), textArray(commit.landings.map((landing) => identityOf(landing))),
+      tenant, entry.sync_id, textArray(commit.landings.map(({ database }) => database)), textArray(commit.landings.map((landing) => quarantineIdentityOf(landing))),
     )
   }
-  if (commit.move.kind === 'replay') {
-    transaction.send('delete from tidemark.quarantine where tenant_id = $1 and sync_id = $2 and quarantine_id = any($3::bigint[])', tenant, entry.sync_id, bigintArray(commit.move.superseded))
+  if (commit.transition.kind === 'replay') {
+    transaction.send('delete from tidemark.quarantine where tenant_id = $1 and sync_id = $2 and quarantine_id = any($3::bigint[])', tenant, entry.sync_id, bigintArray(commit.transition.superseded))
     transaction.send(
       `update tidemark.quarantine q set code = refused.code, message = refused.message
        from unnest($3::text[], $4::text[], $5::text[], $6::text[]) as refused (database_name, identity, code, message)
        where q.tenant_id = $1 and q.sync_id = $2 and q.database_name = refused.database_name and q.identity = refused.identity`,
-      tenant, entry.sync_id, textArray(commit.quarantined.map(({ database }) => database)), textArray(commit.quarantined.map((item) => identityOf(item))),
-      textArray(commit.quarantined.map(({ code }) => code)), textArray(commit.quarantined.map(({ message }) => withoutNul(message))),
+      tenant, entry.sync_id, textArray(commit.quarantined.map(({ database }) => database)), textArray(commit.quarantined.map((item) => quarantineIdentityOf(item))),
+      textArray(commit.quarantined.map(({ code }) => code)), textArray(commit.quarantined.map(({ message }) => replaceNul(message))),
     )
     return
   }
   // The last word of a page on a record counts; one statement may not touch an entry twice.
-  const items = [...new Map(commit.quarantined.map((item) => [JSON.stringify([item.database, identityOf(item)]), item])).values()]
+  const items = [...new Map(commit.quarantined.map((item) => [JSON.stringify([item.database, quarantineIdentityOf(item)]), item])).values()]
   insertMany(transaction, 'tidemark.quarantine', [
-    { name: 'identity', type: 'text', values: items.map((item) => identityOf(item)) },
+    { name: 'identity', type: 'text', values: items.map((item) => quarantineIdentityOf(item)) },
     { name: 'database_name', type: 'text', values: items.map(({ database }) => database) },
     { name: 'key', type: 'text', values: items.map(({ key }) => key) },
     { name: 'code', type: 'text', values: items.map(({ code }) => code) },
-    { name: 'message', type: 'text', values: items.map(({ message }) => withoutNul(message)) },
-    { name: 'text', type: 'text', values: items.map(({ text }) => withoutNul(text)) },
+    { name: 'message', type: 'text', values: items.map(({ message }) => replaceNul(message)) },
+    { name: 'text', type: 'text', values: items.map(({ text }) => replaceNul(text)) },
     { name: 'sync_id', type: 'integer', values: items.map(() => entry.sync_id) },
     { name: 'cycle_id', type: 'bigint', values: items.map(() => entry.inflight_cycle ?? 0) },
     { name: 'page', type: 'bigint', values: items.map(() => page) },
@@ -322,6 +322,6 @@ function writeQuarantine(transaction: Transaction, entry: RegistryEntry, commit:
 }
 
 /** Another order of members is no other content. */
-function sameAs(textOf: (landing: Landing) => string): (landing: Extract<Landing, { type: 'upsert' }>) => boolean {
-  return (landing) => sameJson(textOf(landing), landing.text)
+function createSameRecordCheck(textOf: (landing: Landing) => string): (landing: Extract<Landing, { type: 'upsert' }>) => boolean {
+  return (landing) => equalsJson(textOf(landing), landing.text)
 }

@@ -1,13 +1,13 @@
 import * as steps from '../kit/commits.ts'
 import type { Transaction } from './connection.ts'
-import { bindSends } from './sql.ts'
+import { bindPipelinedSteps } from './sql.ts'
 
-export { logged, type CommitFacts, type LoggedRange } from '../kit/commits.ts'
+export { listLoggedRanges, type CommitFacts, type LoggedRange } from '../kit/commits.ts'
 
-export const writeCommits = bindSends(steps.writeCommits)
+export const writeCommits = bindPipelinedSteps(steps.writeCommits)
 
 /** When the commit that a sequence belongs to was made; null when nothing is left of it, or there never was one. */
-export async function committedAtOf(transaction: Transaction, sequence: number): Promise<number | null> {
+export async function findCommittedAt(transaction: Transaction, sequence: number): Promise<number | null> {
   const found = await transaction.get<{ last: number; at: number }>(
     'select last_sequence as last, committed_at as at from tidemark.commits where tenant_id = $1 and first_sequence <= $2 order by first_sequence desc limit 1',
     transaction.tenant, sequence,

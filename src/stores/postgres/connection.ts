@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { SyncError } from '../../contract/index.ts'
 import { CopyQuery } from './copy.ts'
-import { connectFailure, isRefusedCommit, isUndone, queryFailure, sqlStateOf } from './failures.ts'
+import { toConnectError, isCommitRejected, isTransactionAborted, toQueryError, sqlStateOf } from './errors.ts'
 import type { PageKind } from './rows.ts'
 
 export interface ConnectionOptions {
@@ -17,7 +17,7 @@ export interface ConnectionOptions {
 }
 
 /** A tenant's place in the database. */
-export interface Session {
+export interface TenantSession {
   readonly connection: Connection
   readonly tenant: string
   readonly isReplica: boolean
@@ -26,17 +26,17 @@ export interface Session {
 const ATTEMPTS_MAX = 5
 const RETRY_DELAY_MS = 10
 
-export interface RememberedTable {
+export interface CachedTable {
   readonly id: number
   readonly name: string
   /** See Table. */
   readonly live: string
   /** What the last page was to it. */
-  readonly pages?: PageKind
+  readonly lastPageKind?: PageKind
 }
 
-const TENANTS_REMEMBERED = 1_000
-const LONG_MS = 24 * 3_600_000
+const TENANTS_CACHED_MAX = 1_000
+const LONG_QUERY_TIMEOUT_MS = 24 * 3_600_000
 /**
  * Transactions after which a connection is replaced: the server keeps the catalog entries of every table that a connection has used,
  * about 40 KB each, until the connection ends.
@@ -44,12 +44,12 @@ const LONG_MS = 24 * 3_600_000
 const TRANSACTIONS_PER_CONNECTION = 2_000
 
 /** The SQLSTATE of a statement that names a table which is not there. */
-export const TABLE_MISSING = '42P01'
+export const UNDEFINED_TABLE = '42P01'
 
-export const COLUMN_MISSING = '42703'
+export const UNDEFINED_COLUMN = '42703'
 
 /** A column is of another type than the reader was told. */
-export class ColumnsMoved extends Error {}
+export class ColumnsChangedError extends Error {}
 
 /** A pool of connections that keep nothing between transactions: what a transaction needs, it sets for itself alone. */
 export class Connection {
@@ -57,13 +57,13 @@ export class Connection {
   readonly #poolMax: number
   readonly #where: string
   readonly #settings: string
-  readonly #tables = new Map<string, Map<string, RememberedTable>>()
+  readonly #tables = new Map<string, Map<string, CachedTable>>()
   /** Clients whose connection broke; only then is it sure that a COMMIT was never sent. */
-  readonly #lost = new WeakSet<object>()
+  readonly #brokenClients = new WeakSet<object>()
 
   constructor(options: ConnectionOptions) {
     const { url, poolMax = 10, statementTimeoutMs = 120_000, lockTimeoutMs = 10_000, connectTimeoutMs = 10_000 } = options
-    this.#where = describe(url)
+    this.#where = describeServer(url)
     this.#poolMax = poolMax
     this.#settings = [
       ['statement_timeout', statementTimeoutMs], ['lock_timeout', lockTimeoutMs],
@@ -84,23 +84,23 @@ export class Connection {
       // Statements that need no answer of each other travel together, so that a page costs few round trips.
       pipeline: true, types: { getTypeParser } as pg.CustomTypesConfig, maxUses: TRANSACTIONS_PER_CONNECTION,
     })
-    this.#pool.on('connect', (client) => client.on('error', () => this.#lost.add(client)))
+    this.#pool.on('connect', (client) => client.on('error', () => this.#brokenClients.add(client)))
     // An idle client that breaks is dropped by the pool; without a listener it would end the process.
     this.#pool.on('error', () => {})
   }
 
   /** The tables of a tenant as they were last seen, by database: for a guess that is checked. */
-  tablesOf(tenant: string): Map<string, RememberedTable> {
+  cachedTables(tenant: string): Map<string, CachedTable> {
     let tables = this.#tables.get(tenant)
     if (tables === undefined) {
-      if (this.#tables.size >= TENANTS_REMEMBERED) this.#tables.clear()
+      if (this.#tables.size >= TENANTS_CACHED_MAX) this.#tables.clear()
       this.#tables.set(tenant, (tables = new Map()))
     }
     return tables
   }
 
   /** False when none were remembered. */
-  forgetTables(tenant: string): boolean {
+  clearCachedTables(tenant: string): boolean {
     const size = this.#tables.get(tenant)?.size ?? 0
     this.#tables.delete(tenant)
     return size > 0
@@ -110,7 +110,7 @@ export class Connection {
   write<T>(tenant: string, body: (transaction: Transaction) => Promise<T | Rollback<T>>): Promise<T> {
     // Said aloud, since the database's default may be another: each statement must see what was committed before it,
     // above all what the holder of a lock committed before it let go.
-    return this.#again(() => this.#transact('read committed', tenant, body, (client, transaction) => this.#commit(client, transaction)))
+    return this.#retryAborted(() => this.#transact('read committed', tenant, body, (client, transaction) => this.#commit(client, transaction)))
   }
 
   /** Several statements that see one state of the database. */
@@ -120,35 +120,35 @@ export class Connection {
       await transaction.settle()
       return result
     }
-    return this.#whileColumnsStay(() => this.#transact('repeatable read read only', tenant, settled, (client) => this.#rollback(client)))
+    return this.#retryOnColumnChange(() => this.#transact('repeatable read read only', tenant, settled, (client) => this.#rollback(client)))
   }
 
   /**
    * A reader knows the columns from a row of its snapshot, but PostgreSQL finds a column by the newest name. One that was
    * renamed, dropped or replaced between the two is read again.
    */
-  async #whileColumnsStay<T>(run: () => Promise<T>): Promise<T> {
+  async #retryOnColumnChange<T>(run: () => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       try {
         return await run()
       } catch (error) {
-        const isMoved = error instanceof ColumnsMoved || (error instanceof SyncError && sqlStateOf(error.cause) === COLUMN_MISSING)
+        const isMoved = error instanceof ColumnsChangedError || (error instanceof SyncError && sqlStateOf(error.cause) === UNDEFINED_COLUMN)
         if (!isMoved || attempt === ATTEMPTS_MAX) throw error
       }
     }
   }
 
   /** A statement that no transaction may contain, and that may take hours. */
-  async alone(sql: string): Promise<void> {
+  async runOutsideTransaction(sql: string): Promise<void> {
     const client = await this.#checkOut()
     let clean = false
     try {
       await client.query('set statement_timeout = 0')
-      await client.query({ text: sql, query_timeout: LONG_MS } as pg.QueryConfig)
+      await client.query({ text: sql, query_timeout: LONG_QUERY_TIMEOUT_MS } as pg.QueryConfig)
       await client.query('reset statement_timeout')
       clean = true
     } catch (error) {
-      throw queryFailure(error, this.#where)
+      throw toQueryError(error, this.#where)
     } finally {
       client.release(!clean)
     }
@@ -189,12 +189,12 @@ export class Connection {
   }
 
   /** A transaction that the server undid for the sake of another one has changed nothing, and mostly succeeds the next time. */
-  async #again<T>(run: () => Promise<T>): Promise<T> {
+  async #retryAborted<T>(run: () => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       try {
         return await run()
       } catch (error) {
-        if (!isUndone(error) || attempt === ATTEMPTS_MAX) throw error
+        if (!isTransactionAborted(error) || attempt === ATTEMPTS_MAX) throw error
         await new Promise((resolve) => setTimeout(resolve, RETRY_DELAY_MS * 2 ** attempt * (0.5 + Math.random())))
       }
     }
@@ -212,11 +212,11 @@ export class Connection {
       await this.#rollback(client)
       throw transaction.failure
     }
-    if (this.#lost.has(client)) throw new SyncError('STORE_UNAVAILABLE', `${this.#where}: the connection broke before COMMIT.`)
+    if (this.#brokenClients.has(client)) throw new SyncError('STORE_UNAVAILABLE', `${this.#where}: the connection broke before COMMIT.`)
     const [sent, answer] = await Promise.allSettled([transaction.settle(), client.query('commit')])
-    if (sent.status === 'rejected' && isRefusal(sent.reason)) throw sent.reason
+    if (sent.status === 'rejected' && isServerRefusal(sent.reason)) throw sent.reason
     if (answer.status === 'rejected') {
-      if (isRefusedCommit(answer.reason)) throw queryFailure(answer.reason, this.#where)
+      if (isCommitRejected(answer.reason)) throw toQueryError(answer.reason, this.#where)
       throw new SyncError('COMMIT_UNKNOWN', `${this.#where}: COMMIT was sent and no answer came.`, { cause: answer.reason })
     }
     if (sent.status === 'rejected') {
@@ -241,7 +241,7 @@ export class Connection {
       return await this.#pool.connect()
     } catch (error) {
       const exhausted = sqlStateOf(error) === null && this.#pool.totalCount >= this.#poolMax && this.#pool.idleCount === 0
-      throw connectFailure(error, this.#where, exhausted)
+      throw toConnectError(error, this.#where, exhausted)
     }
   }
 }
@@ -281,21 +281,21 @@ export class Transaction {
   }
 
   /** As `run`, for one that may take hours: the caller lifts the server's own limit. */
-  async long(sql: string, ...values: Parameter[]): Promise<number> {
-    return (await this.#guard(() => this.#client.query({ text: sql, values, query_timeout: LONG_MS } as pg.QueryConfig))).rowCount ?? 0
+  async runLong(sql: string, ...values: Parameter[]): Promise<number> {
+    return (await this.#guard(() => this.#client.query({ text: sql, values, query_timeout: LONG_QUERY_TIMEOUT_MS } as pg.QueryConfig))).rowCount ?? 0
   }
 
   /** Rows as arrays of the texts that PostgreSQL writes. */
-  async texts(sql: string, ...parameters: Parameter[]): Promise<Array<Array<string | null>>> {
+  async textRows(sql: string, ...parameters: Parameter[]): Promise<Array<Array<string | null>>> {
     const config = { text: sql, values: parameters, rowMode: 'array', types: { getTypeParser: () => asText } } as pg.QueryArrayConfig
     return (await this.#guard(() => this.#client.query(config))).rows as Array<Array<string | null>>
   }
 
   /** As `texts`, of columns that must have these types from a place on. */
-  async typedTexts(types: readonly number[], from: number, sql: string, ...parameters: Parameter[]): Promise<Array<Array<string | null>>> {
+  async typedTextRows(types: readonly number[], from: number, sql: string, ...parameters: Parameter[]): Promise<Array<Array<string | null>>> {
     const config = { text: sql, values: parameters, rowMode: 'array', types: { getTypeParser: () => asText } } as pg.QueryArrayConfig
     const { fields, rows } = await this.#guard(() => this.#client.query(config))
-    if (types.some((type, at) => fields[from + at]!.dataTypeID !== type)) throw new ColumnsMoved('A column was replaced while it was read.')
+    if (types.some((type, at) => fields[from + at]!.dataTypeID !== type)) throw new ColumnsChangedError('A column was replaced while it was read.')
     return rows as Array<Array<string | null>>
   }
 
@@ -317,14 +317,14 @@ export class Transaction {
   }
 
   /** True when it worked; false when it was refused for one of these reasons, and then it changed nothing. */
-  async attempt(sql: string, { lockTimeoutMs, refusals }: { lockTimeoutMs: number; refusals: readonly string[] }): Promise<boolean> {
+  async tryRun(sql: string, { lockTimeoutMs, refusals }: { lockTimeoutMs: number; refusals: readonly string[] }): Promise<boolean> {
     await this.settle()
     const { before } = (await this.get<{ before: string }>("select current_setting('lock_timeout') as before"))!
     await this.run(`savepoint attempt; set local lock_timeout = ${lockTimeoutMs}`)
     try {
       await this.#client.query(sql)
     } catch (error) {
-      if (!refusals.includes(sqlStateOf(error) ?? '')) throw (this.#failure = queryFailure(error, this.#where))
+      if (!refusals.includes(sqlStateOf(error) ?? '')) throw (this.#failure = toQueryError(error, this.#where))
       await this.run('rollback to savepoint attempt')
       return false
     }
@@ -340,7 +340,7 @@ export class Transaction {
     try {
       return await ask()
     } catch (error) {
-      const failure = queryFailure(error, this.#where)
+      const failure = toQueryError(error, this.#where)
       this.#failure ??= failure
       throw failure
     }
@@ -348,7 +348,7 @@ export class Transaction {
 }
 
 /** Whether the server refused a statement: then the COMMIT behind it did nothing. */
-function isRefusal(failure: unknown): boolean {
+function isServerRefusal(failure: unknown): boolean {
   return failure instanceof SyncError && sqlStateOf(failure.cause) !== null
 }
 
@@ -375,7 +375,7 @@ function getTypeParser(oid: number, format?: 'text' | 'binary'): unknown {
 }
 
 /** For messages: without user and password. */
-function describe(url: string): string {
+function describeServer(url: string): string {
   try {
     const { protocol, host, pathname } = new URL(url)
     if (protocol === 'postgres:' || protocol === 'postgresql:') return `PostgreSQL at ${host}${pathname}`

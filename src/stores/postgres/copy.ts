@@ -2,7 +2,7 @@ import pg from 'pg'
 import type { ColumnValue } from '../kit/tables/encode-record.ts'
 import { BinaryWriter, type SqlType } from './binary-values.ts'
 
-const SIGNATURE = Buffer.from('PGCOPY\n\u00ff\r\n\0', 'latin1')
+const COPY_SIGNATURE = Buffer.from('PGCOPY\n\u00ff\r\n\0', 'latin1')
 const COPY_DATA = 0x64
 const COPY_DONE = Buffer.from([0x63, 0, 0, 0, 4])
 
@@ -10,18 +10,18 @@ const COPY_DONE = Buffer.from([0x63, 0, 0, 0, 4])
 export class CopyWriter extends BinaryWriter {
   constructor(bytes = 1 << 18) {
     super(bytes)
-    this.bytes(SIGNATURE)
+    this.bytes(COPY_SIGNATURE)
     this.int32(0) // flags
     this.int32(0) // no extension
   }
 
   end(): Buffer {
     this.int16(-1)
-    return this.take()
+    return this.toBuffer()
   }
 }
 
-export function copyData(types: readonly SqlType[], rows: ReadonlyArray<readonly ColumnValue[]>): Buffer {
+export function encodeCopyData(types: readonly SqlType[], rows: ReadonlyArray<readonly ColumnValue[]>): Buffer {
   const writer = new CopyWriter()
   for (const row of rows) {
     writer.int16(types.length)

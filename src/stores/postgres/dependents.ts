@@ -1,17 +1,17 @@
 import type { SchemaColumn } from '../../contract/index.ts'
-import { quoteName, quoteText } from '../kit/columns.ts'
-import type { ColumnMove } from '../kit/tables/change-columns.ts'
+import { quoteIdentifier, quoteLiteral } from '../kit/column-names.ts'
+import type { ColumnTransition } from '../kit/tables/schema-change.ts'
 import type { Transaction } from './connection.ts'
 import type { Table } from './table.ts'
 
 /** What users made of the columns of a table: indexes, views, constraints, comments, grants. */
 
-export interface Dependents {
-  of(column: string): SchemaColumn['dependents']
+export interface ColumnDependents {
+  forColumn(column: string): SchemaColumn['dependents']
   readonly ownIndexes: readonly string[]
 }
 
-export async function readDependents(transaction: Transaction, { name, history }: Table): Promise<Dependents> {
+export async function readDependents(transaction: Transaction, { name, history }: Table): Promise<ColumnDependents> {
   const [found, indexes] = [await transaction.all<{ column: string; name: string; id: number; isIndex: boolean }>(
     `select a.attname as "column", pg_describe_object(d.classid, d.objid, d.objsubid) as name, d.objid::bigint as id,
        (d.classid = 'pg_class'::regclass and exists (select from pg_index i where i.indexrelid = d.objid)) as "isIndex"
@@ -20,7 +20,7 @@ export async function readDependents(transaction: Transaction, { name, history }
      union all
      select attname, format('the NOT NULL of column %s', attname), 0, false from pg_attribute
      where attrelid in (to_regclass($1), to_regclass($2)) and attnum > 0 and attnotnull and not attisdropped`, name, history,
-  ), await plainIndexes(transaction, [name, history])]
+  ), await readRebuildableIndexes(transaction, [name, history])]
   const plain = new Set(indexes.map(({ id }) => id))
   const own = await transaction.all<{ name: string }>(
     `select c.relname as name from pg_index i join pg_class c on c.oid = i.indexrelid
@@ -29,12 +29,12 @@ export async function readDependents(transaction: Transaction, { name, history }
          not in (array['_sequence'], array['_key', '_sequence']) order by 1`, name, history,
   )
   return {
-    of: (column) => [...new Map(found.filter((item) => item.column === column).map((item) => [item.name, { name: item.name, isKept: item.isIndex && plain.has(item.id) }])).values()],
+    forColumn: (column) => [...new Map(found.filter((item) => item.column === column).map((item) => [item.name, { name: item.name, isKept: item.isIndex && plain.has(item.id) }])).values()],
     ownIndexes: own.map((index) => index.name),
   }
 }
 
-interface PlainIndex {
+interface RebuildableIndex {
   readonly id: number
   readonly table: string
   readonly schema: string
@@ -48,10 +48,10 @@ interface PlainIndex {
 }
 
 /** Indexes that can be made again on columns of another type: of columns alone, with the usual order and collation of their types. */
-async function plainIndexes(transaction: Transaction, tables: readonly string[]): Promise<PlainIndex[]> {
-  const found: PlainIndex[] = []
+async function readRebuildableIndexes(transaction: Transaction, tables: readonly string[]): Promise<RebuildableIndex[]> {
+  const found: RebuildableIndex[] = []
   for (const table of tables) {
-    found.push(...(await transaction.all<PlainIndex>(
+    found.push(...(await transaction.all<RebuildableIndex>(
       `select i.indexrelid::bigint as id, $1::text as "table", n.nspname as schema, c.relname as name, m.amname as method, i.indisunique as "isUnique",
          i.indnullsnotdistinct as "nullsNotDistinct", array_to_string(c.reloptions, ', ') as options,
          (select json_agg(json_build_object('name', a.attname, 'option', k.option) order by k.at)
@@ -70,37 +70,37 @@ async function plainIndexes(transaction: Transaction, tables: readonly string[])
   return found
 }
 
-function moved(index: PlainIndex, moves: readonly ColumnMove[]): boolean {
+function usesReplacedColumn(index: RebuildableIndex, moves: readonly ColumnTransition[]): boolean {
   return index.columns.some(({ name }) => moves.some(({ from, to }) => from === name && to !== null))
 }
 
-function newName({ id }: PlainIndex): string {
+function newIndexName({ id }: RebuildableIndex): string {
   return `tidemark_new_${id}`
 }
 
 /** The next statement of those that build the indexes of the old columns on the new ones; null when all are there. */
-export async function nextIndex(transaction: Transaction, { name, history }: Table, moves: readonly ColumnMove[]): Promise<string | null> {
-  for (const index of await plainIndexes(transaction, [name, history])) {
-    if (!moved(index, moves)) continue
+export async function buildNextIndexSql(transaction: Transaction, { name, history }: Table, moves: readonly ColumnTransition[]): Promise<string | null> {
+  for (const index of await readRebuildableIndexes(transaction, [name, history])) {
+    if (!usesReplacedColumn(index, moves)) continue
     const there = await transaction.get<{ valid: boolean }>(
       'select i.indisvalid as valid from pg_index i join pg_class c on c.oid = i.indexrelid join pg_namespace n on n.oid = c.relnamespace where c.relname = $1 and n.nspname = $2',
-      newName(index), index.schema,
+      newIndexName(index), index.schema,
     )
     if (there?.valid === true) continue
     // A build that was cut off, or met a value that is there twice, leaves an index that is never used.
-    if (there !== undefined) return `drop index concurrently ${quoteName(index.schema)}.${quoteName(newName(index))}`
-    return indexSql(index, moves)
+    if (there !== undefined) return `drop index concurrently ${quoteIdentifier(index.schema)}.${quoteIdentifier(newIndexName(index))}`
+    return buildIndexSql(index, moves)
   }
   return null
 }
 
-function indexSql(index: PlainIndex, moves: readonly ColumnMove[]): string {
-  const columnOf = (name: string): string => quoteName(moves.find(({ from, to }) => from === name && to !== null)?.to ?? name)
+function buildIndexSql(index: RebuildableIndex, moves: readonly ColumnTransition[]): string {
+  const columnOf = (name: string): string => quoteIdentifier(moves.find(({ from, to }) => from === name && to !== null)?.to ?? name)
   const keys = index.columns.filter(({ option }) => option !== null)
   const included = index.columns.filter(({ option }) => option === null)
   const order = (option: number): string => (index.method === 'hash' ? '' : `${(option & 1) === 0 ? '' : ' desc'} nulls ${(option & 2) === 0 ? 'last' : 'first'}`)
   return [
-    `create ${index.isUnique ? 'unique ' : ''}index concurrently ${quoteName(newName(index))} on ${index.table} using ${index.method}`,
+    `create ${index.isUnique ? 'unique ' : ''}index concurrently ${quoteIdentifier(newIndexName(index))} on ${index.table} using ${index.method}`,
     `(${keys.map(({ name, option }) => `${columnOf(name)}${order(option!)}`).join(', ')})`,
     ...(included.length === 0 ? [] : [`include (${included.map(({ name }) => columnOf(name)).join(', ')})`]),
     ...(index.nullsNotDistinct ? ['nulls not distinct'] : []),
@@ -109,13 +109,13 @@ function indexSql(index: PlainIndex, moves: readonly ColumnMove[]): string {
 }
 
 /** To be run after the old columns, and their indexes with them, are gone. */
-export async function renameIndexes(transaction: Transaction, { name, history }: Table, moves: readonly ColumnMove[]): Promise<string[]> {
-  const indexes = (await plainIndexes(transaction, [name, history])).filter((index) => moved(index, moves))
-  return indexes.map((index) => `alter index ${quoteName(index.schema)}.${quoteName(newName(index))} rename to ${quoteName(index.name)}`)
+export async function buildIndexRenameSql(transaction: Transaction, { name, history }: Table, moves: readonly ColumnTransition[]): Promise<string[]> {
+  const indexes = (await readRebuildableIndexes(transaction, [name, history])).filter((index) => usesReplacedColumn(index, moves))
+  return indexes.map((index) => `alter index ${quoteIdentifier(index.schema)}.${quoteIdentifier(newIndexName(index))} rename to ${quoteIdentifier(index.name)}`)
 }
 
 /** Statements that give the new columns the comments and the grants of the old ones. */
-export async function copyProperties(transaction: Transaction, { name, history }: Table, moves: readonly ColumnMove[]): Promise<string[]> {
+export async function buildPropertySql(transaction: Transaction, { name, history }: Table, moves: readonly ColumnTransition[]): Promise<string[]> {
   const statements: string[] = []
   for (const table of [name, history]) {
     for (const { from, to } of moves) {
@@ -127,9 +127,9 @@ export async function copyProperties(transaction: Transaction, { name, history }
          ), '[]') as grants
          from pg_attribute a where a.attrelid = to_regclass($1) and a.attname = $2`, table, from,
       )
-      if (found!.comment !== null) statements.push(`comment on column ${table}.${quoteName(to)} is ${quoteText(found!.comment)}`)
+      if (found!.comment !== null) statements.push(`comment on column ${table}.${quoteIdentifier(to)} is ${quoteLiteral(found!.comment)}`)
       for (const { role, right, isGrantable } of found!.grants) {
-        statements.push(`grant ${right} (${quoteName(to)}) on ${table} to ${role === null ? 'public' : quoteName(role)}${isGrantable ? ' with grant option' : ''}`)
+        statements.push(`grant ${right} (${quoteIdentifier(to)}) on ${table} to ${role === null ? 'public' : quoteIdentifier(role)}${isGrantable ? ' with grant option' : ''}`)
       }
     }
   }

@@ -1,13 +1,13 @@
 import type { StoreDriver, StoreLocation } from '../../contract/index.ts'
 import { maskUrl } from '../../redaction/mask-url.ts'
-import { quoteText } from '../kit/columns.ts'
-import { storeUrlInvalid } from '../kit/store-url-invalid.ts'
+import { quoteLiteral } from '../kit/column-names.ts'
+import { createStoreUrlInvalidError } from '../kit/store-url-invalid-error.ts'
 
 /** `postgres://user@host/database`. */
 export const postgresDriver: StoreDriver = {
   schemes: ['postgres', 'postgresql'],
   locate(url) {
-    if (!/^[a-z]+:\/\//i.test(url) || !URL.canParse(url)) throw storeUrlInvalid(url, 'is not a complete PostgreSQL URL')
+    if (!/^[a-z]+:\/\//i.test(url) || !URL.canParse(url)) throw createStoreUrlInvalidError(url, 'is not a complete PostgreSQL URL')
     return locationOf(url)
   },
 }
@@ -26,11 +26,11 @@ function locationOf(url: string): StoreLocation {
     },
     select,
     syntax: {
-      relation: (table) => table,
+      tableReference: (table) => table,
       // Whatever a server makes of backslashes, in this form it makes the same.
-      text: (value) => (value.includes('\\') ? `E${quoteText(value.replaceAll('\\', '\\\\'))}` : quoteText(value)),
+      textLiteral: (value) => (value.includes('\\') ? `E${quoteLiteral(value.replaceAll('\\', '\\\\'))}` : quoteLiteral(value)),
       contains: (column, text) => `strpos(cast(${column} as text), ${text}) > 0`,
-      deadlineCheck: null,
+      deadlineCondition: null,
     },
   }
 }

@@ -2,7 +2,7 @@ import { SyncError } from '../../contract/index.ts'
 import type { Transaction } from './connection.ts'
 import { readTables } from './table.ts'
 
-const DEPENDED_ON = '2BP01'
+const DEPENDENT_OBJECTS_EXIST = '2BP01'
 
 export async function eraseRows(transaction: Transaction): Promise<number> {
   let erased = 0
@@ -12,7 +12,7 @@ export async function eraseRows(transaction: Transaction): Promise<number> {
       const there = await transaction.get<{ is: boolean }>('select to_regclass($1) is not null as is', table)
       if (there!.is) erased += (await transaction.get<{ count: number }>(`select count(*) from ${table}`))!.count
     }
-    if (await transaction.attempt(`drop table if exists ${name}, ${history}`, { lockTimeoutMs: 10_000, refusals: [DEPENDED_ON] })) continue
+    if (await transaction.tryRun(`drop table if exists ${name}, ${history}`, { lockTimeoutMs: 10_000, refusals: [DEPENDENT_OBJECTS_EXIST] })) continue
     throw new SyncError('STORE_FOREIGN', `Others have built upon the table ${name}: drop what they built first. Nothing was erased.`)
   }
   // From the catalog itself, so that a table that is added later is not forgotten.

@@ -1,4 +1,4 @@
-import { bigintArray, integerArray, textArray } from './arrays.ts'
+import { bigintArray, integerArray, textArray } from './binary-arrays.ts'
 import { binaryArray } from './binary-values.ts'
 import type { Parameter, Transaction } from './connection.ts'
 

@@ -1,5 +1,5 @@
-import type { Action, LogEntry } from '../../contract/index.ts'
-import { textArray } from './arrays.ts'
+import type { ChangeAction, LogEntry } from '../../contract/index.ts'
+import { textArray } from './binary-arrays.ts'
 import { itemSqlTypeOf, oidOf, type SqlType } from './binary-values.ts'
 import type { Parameter, Transaction } from './connection.ts'
 import { readTables, toInstant, type Table } from './table.ts'
@@ -108,7 +108,7 @@ function takeCommits(commits: readonly CommitRow[], after: number, limit: number
 
 // ── versions ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-export interface Version extends Pick<LogEntry, 'sequence' | 'key' | 'action' | 'cursor' | 'upstreamAt'> {
+export interface RowVersion extends Pick<LogEntry, 'sequence' | 'key' | 'action' | 'cursor' | 'upstreamAt'> {
   text(): string | null
 }
 
@@ -125,7 +125,7 @@ interface VersionsQuery {
 /** In the order of their sequences. When `isCut`, there are more in the range, after the last one. */
 async function readVersions(
   transaction: Transaction, { commits, tables, after, until, limit, live, bytesMax }: VersionsQuery,
-): Promise<{ found: Version[]; isCut: boolean }> {
+): Promise<{ found: RowVersion[]; isCut: boolean }> {
   const ofRange = { where: '_sequence > $1 and _sequence <= $2', orderBy: '_sequence', limit, bytesMax } as const
   const involved = [...new Set(commits.map(({ database }) => tables.get(database)!))]
   const parts = await Promise.all([
@@ -148,18 +148,18 @@ export interface VersionsSelect {
 /** Versions of a table or its history; of the columns behind those of `Version`, `_synced_at` is the first. */
 export async function selectVersions(
   transaction: Transaction, table: Table, name: string, { where, orderBy, limit, bytesMax }: VersionsSelect, ...parameters: Parameter[]
-): Promise<{ found: Array<Version & { readonly syncedAt: string }>; isCut: boolean }> {
+): Promise<{ found: Array<RowVersion & { readonly syncedAt: string }>; isCut: boolean }> {
   const isBounded = bytesMax < Infinity
-  const members = table.members.map(({ name: column, type }, at) => (isBounded ? `${column}${isLong(type) && type !== 'text' ? '::text' : ''} as c${at}` : column))
-  const page = `select ${[...VERSION_COLUMNS, ...members, ...probesOf(table, isBounded)].join(', ')} from ${name} v where ${where} order by ${orderBy} limit ${limit}`
+  const members = table.members.map(({ name: column, type }, at) => (isBounded ? `${column}${isVariableLength(type) && type !== 'text' ? '::text' : ''} as c${at}` : column))
+  const page = `select ${[...VERSION_COLUMNS, ...members, ...typeProbesOf(table, isBounded)].join(', ')} from ${name} v where ${where} order by ${orderBy} limit ${limit}`
   // The server drops what is beyond the bound, so that it never reaches this process.
-  const sizes = table.members.flatMap(({ type }, at) => (isLong(type) ? [` + coalesce(octet_length(c${at}), 0)`] : [])).join('')
+  const sizes = table.members.flatMap(({ type }, at) => (isVariableLength(type) ? [` + coalesce(octet_length(c${at}), 0)`] : [])).join('')
   const columns = [...VERSION_COLUMNS, ...table.members.map((_, at) => `c${at}`)].join(', ')
   // Of a column that is cast to text, a null of its own type tells which one it has.
-  const casts = isBounded ? table.members.filter(({ type }) => isLong(type) && type !== 'text') : []
-  const types = [...table.members.map(({ type }) => oidOf(isBounded && isLong(type) ? 'text' : type)), ...casts.map(({ type }) => oidOf(type))]
+  const casts = isBounded ? table.members.filter(({ type }) => isVariableLength(type) && type !== 'text') : []
+  const types = [...table.members.map(({ type }) => oidOf(isBounded && isVariableLength(type) ? 'text' : type)), ...casts.map(({ type }) => oidOf(type))]
   const probes = casts.map((_, at) => `, t${at}`).join('')
-  const rows = await transaction.typedTexts(types, VERSION_COLUMNS.length, isBounded
+  const rows = await transaction.typedTextRows(types, VERSION_COLUMNS.length, isBounded
     ? `select ${columns}${probes}, is_followed from (
          select *, sum(bytes) over (order by ${orderBy} rows unbounded preceding) - bytes as bytes_before, lead(_sequence) over (order by ${orderBy}) is not null as is_followed
          from (select *, coalesce(octet_length(_extra::text), 0)${sizes} as bytes from (${page} offset 0) p) sized
@@ -167,7 +167,7 @@ export async function selectVersions(
     : page, ...parameters)
   const found = rows.map((row) => {
     const [sequence, key, created, cursor, upstreamAt, syncedAt, extra] = row
-    const action: Action = created === sequence ? 'created' : 'updated'
+    const action: ChangeAction = created === sequence ? 'created' : 'updated'
     return {
       sequence: Number(sequence), key: key!, action, cursor: cursor!, upstreamAt: toInstant(upstreamAt!), syncedAt: syncedAt!,
       text: () => table.decode(Number(sequence), extra!, row.slice(VERSION_COLUMNS.length)),
@@ -179,11 +179,11 @@ export async function selectVersions(
 const VERSION_COLUMNS = ['_sequence', '_key', '_created_sequence', '_cursor', '_upstream_at', '_synced_at', '_extra']
 
 /** Of a tenant's deletions, those that `where` says; its parameters begin with the second. */
-export async function readDeletions(transaction: Transaction, where: string, limit: number, ...parameters: Parameter[]): Promise<{ found: Version[]; isCut: boolean }> {
-  const rows = await transaction.texts(
+export async function readDeletions(transaction: Transaction, where: string, limit: number, ...parameters: Parameter[]): Promise<{ found: RowVersion[]; isCut: boolean }> {
+  const rows = await transaction.textRows(
     `select sequence, key, upstream_at from tidemark.deletions where tenant_id = $1 and ${where} order by sequence limit ${limit}`, transaction.tenant, ...parameters,
   )
-  const found = rows.map(([sequence, key, upstreamAt]): Version => (
+  const found = rows.map(([sequence, key, upstreamAt]): RowVersion => (
     { sequence: Number(sequence), key: key!, action: 'deleted', cursor: null, upstreamAt: toInstant(upstreamAt!), text: () => null }
   ))
   return { found, isCut: false }
@@ -211,11 +211,11 @@ export async function readHistory(transaction: Transaction, table: Table, key: s
 }
 
 /** Values of any length. */
-function probesOf({ members }: Table, isBounded: boolean): string[] {
+function typeProbesOf({ members }: Table, isBounded: boolean): string[] {
   if (!isBounded) return []
-  return members.filter(({ type }) => isLong(type) && type !== 'text').map(({ name }, at) => `case when false then ${name} end as t${at}`)
+  return members.filter(({ type }) => isVariableLength(type) && type !== 'text').map(({ name }, at) => `case when false then ${name} end as t${at}`)
 }
 
-function isLong(type: SqlType): boolean {
+function isVariableLength(type: SqlType): boolean {
   return type === 'text' || type === 'jsonb' || type === 'bytea' || itemSqlTypeOf(type) !== null
 }

@@ -1,6 +1,6 @@
 import { SyncError } from '../../contract/index.ts'
 import type { Connection, Transaction } from './connection.ts'
-import { isUnmoved, moveTables, type MigrationOptions } from './move-tables.ts'
+import { isLogMigrationPending, migrateLog, type MigrationOptions } from './migrate-log.ts'
 import { DROP_OLD_TABLES } from './migrations/0017-typed-tables.ts'
 import { MIGRATIONS, SCHEMA_VERSION, SCHEMA_VERSION_MIN, SERVER_VERSION_MIN } from './schema.ts'
 
@@ -10,7 +10,7 @@ import { MIGRATIONS, SCHEMA_VERSION, SCHEMA_VERSION_MIN, SERVER_VERSION_MIN } fr
  */
 export async function migrate(connection: Connection, options: MigrationOptions = {}): Promise<{ isReplica: boolean }> {
   const { there, isReplica, unmoved } = await connection.read('', async (transaction) => (
-    { there: await versionThere(transaction), isReplica: await isInRecovery(transaction), unmoved: await isUnmoved(transaction) }
+    { there: await readSchemaVersion(transaction), isReplica: await isInRecovery(transaction), unmoved: await isLogMigrationPending(transaction) }
   ))
   if (there === SCHEMA_VERSION && !unmoved) return { isReplica }
   if (isReplica) {
@@ -18,20 +18,20 @@ export async function migrate(connection: Connection, options: MigrationOptions 
     const what = there === null ? 'the schema tidemark has not reached it' : version
     throw new SyncError('STORE_READONLY', `The server is a replica, and ${what}. Open the primary once with this tidemark; the tables come from there.`)
   }
-  const isNew = there !== SCHEMA_VERSION && (await renewSchema(connection))
-  if (!isNew) await moveTables(connection, options)
+  const isNew = there !== SCHEMA_VERSION && (await upgradeSchema(connection))
+  if (!isNew) await migrateLog(connection, options)
   return { isReplica }
 }
 
 /** True when there was nothing before, and so nothing has to be moved. */
-function renewSchema(connection: Connection): Promise<boolean> {
+function upgradeSchema(connection: Connection): Promise<boolean> {
   return connection.write('', async (transaction) => {
     // Others that open the store wait here, and then find it done.
     await transaction.run(`select pg_advisory_xact_lock(hashtext('tidemark.migrate'))`)
-    const version = await versionThere(transaction)
+    const version = await readSchemaVersion(transaction)
     if (version === SCHEMA_VERSION) return false
     await checkServer(transaction)
-    if (version === null) await makeSchema(transaction)
+    if (version === null) await createSchema(transaction)
     for (const migration of MIGRATIONS.slice(version ?? 0)) await transaction.run(migration)
     if (version === null) await transaction.run(DROP_OLD_TABLES)
     await transaction.run(
@@ -46,7 +46,7 @@ async function isInRecovery(transaction: Transaction): Promise<boolean> {
 }
 
 /** Null when the tables were never made. Kept as a function: a table of versions would be one without a tenant. */
-async function versionThere(transaction: Transaction): Promise<number | null> {
+async function readSchemaVersion(transaction: Transaction): Promise<number | null> {
   // Read from the tables and not by to_regprocedure, which may answer from what this session remembers: after waiting
   // for the lock it would still deny what another process had just made.
   const found = await transaction.get(
@@ -71,7 +71,7 @@ async function checkServer(transaction: Transaction): Promise<void> {
   if (encoding !== 'UTF8') throw new SyncError('STORE_FOREIGN', `The database is encoded in ${encoding}; tidemark needs UTF8.`)
 }
 
-async function makeSchema(transaction: Transaction): Promise<void> {
+async function createSchema(transaction: Transaction): Promise<void> {
   const schema = await transaction.get("select from pg_namespace where nspname = 'tidemark'")
   // One that was made for us beforehand will do; to make one takes a right on the whole database.
   if (schema === undefined) return void (await transaction.run('create schema tidemark'))

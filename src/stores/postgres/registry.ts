@@ -4,5 +4,5 @@ import { bindSteps } from './sql.ts'
 export { writeAudit } from './audit.ts'
 
 /** Steps of kit/registry.ts that a commit takes too. */
-export const heldEntry = bindSteps(steps.heldEntry)
+export const findLeasedEntry = bindSteps(steps.findLeasedEntry)
 export const lockTenant = bindSteps(steps.lockTenant)

@@ -1,25 +1,25 @@
 import { SyncError, type Commit, type JsonObject, type JsonValue, type Landing } from '../../contract/index.ts'
 import { parseJson } from '../../values/json.ts'
-import type { RowStatus, StoredRow } from '../kit/judge.ts'
+import type { RowStatus, StoredRow } from '../kit/resolve-landing.ts'
 import type { LandingFacts, LandingPlan, RowWrite } from '../kit/plan-landing.ts'
-import { DELETED_AT, hasDeleted } from '../kit/tables/delete-state.ts'
+import { DELETED_AT, mayHaveDeletedRows } from '../kit/tables/delete-state.ts'
 import type { ColumnValue, EncodedRecord } from '../kit/tables/encode-record.ts'
-import type { DriftNotes } from '../kit/tables/schema-drift.ts'
-import { withoutNul } from '../kit/without-nul.ts'
-import { bigintArray, textArray } from './arrays.ts'
-import { arrayText } from './array-text.ts'
-import { binaryArray, itemSqlTypeOf, type PlainSqlType, type SqlType } from './binary-values.ts'
+import type { DriftCollector } from '../kit/tables/schema-drift.ts'
+import { replaceNul } from '../kit/replace-nul.ts'
+import { bigintArray, textArray } from './binary-arrays.ts'
+import { formatArrayText } from './array-text.ts'
+import { binaryArray, itemSqlTypeOf, type ScalarSqlType, type SqlType } from './binary-values.ts'
 import type { Transaction } from './connection.ts'
-import { copyData, CopyWriter } from './copy.ts'
-import { checkDeletes } from './deletes.ts'
+import { encodeCopyData, CopyWriter } from './copy.ts'
+import { checkDeletable } from './delete-mode.ts'
 import { insertMany } from './insert-many.ts'
-import { growTable, OWN, OWN_TYPES, toInstant, type Table } from './table.ts'
+import { growTable, SYSTEM_COLUMNS, SYSTEM_COLUMN_TYPES, toInstant, type Table } from './table.ts'
 
-export const STATUS: Record<RowStatus, number> = { live: 0, deleted: 1, swept: 2 }
-const STATUS_OF: readonly RowStatus[] = ['live', 'deleted', 'swept']
+export const STATUS_CODES: Record<RowStatus, number> = { live: 0, deleted: 1, swept: 2 }
+const STATUS_BY_CODE: readonly RowStatus[] = ['live', 'deleted', 'swept']
 
 /** Keys given as the array of a parameter. */
-export const keysIn = (parameter: number): string => `(select unnest($${parameter}::text[]) collate "C" as key)`
+export const keysFromParameter = (parameter: number): string => `(select unnest($${parameter}::text[]) collate "C" as key)`
 
 // ── what is there ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -28,18 +28,18 @@ export interface FoundRows {
   readonly find: LandingFacts['find']
   /** When every landing is the same as its row: the sequences of all these rows. */
   readonly unchanged: number[] | null
-  readonly kinds: ReadonlyMap<string, PageKind>
+  readonly pageKinds: ReadonlyMap<string, PageKind>
 }
 
-interface Wanted {
+interface RowLookup {
   readonly keys: string[]
   readonly hashes: Array<string | null>
   readonly times: Array<string | null>
 }
 
 /** What a commit looks up, by database. */
-export function wantedRows({ landings, quarantined, restateSince }: Commit): Map<string, Wanted> {
-  const wanted = new Map<string, Wanted>()
+export function collectRowLookups({ landings, quarantined, forceLogSince: restateSince }: Commit): Map<string, RowLookup> {
+  const wanted = new Map<string, RowLookup>()
   const add = (database: string, key: string, hash: string | null, time: string | null): void => {
     let own = wanted.get(database)
     if (own === undefined) wanted.set(database, (own = { keys: [], hashes: [], times: [] }))
@@ -58,31 +58,31 @@ export function wantedRows({ landings, quarantined, restateSince }: Commit): Map
 export type PageKind = 'new' | 'unchanged' | 'mixed'
 
 /** Of one database. */
-export interface FoundIn {
+export interface FoundTableRows {
   readonly kind: PageKind
   get(key: string): StoredRow | undefined
   /** See FoundRows. */
   readonly unchanged: number[] | null
 }
 
-const NONE: FoundIn = { kind: 'new', get: () => undefined, unchanged: null }
-const OF_DATABASE = 'tenant_id = $1 and database_id = $2'
+const NO_ROWS: FoundTableRows = { kind: 'new', get: () => undefined, unchanged: null }
+const DATABASE_CONDITION = 'tenant_id = $1 and database_id = $2'
 
 /** A guess that is wrong costs a round trip: then the rows are looked up one by one. */
 export async function findRows(
-  transaction: Transaction, table: Pick<Table, 'id' | 'live'>, wanted: Wanted, owner: string, guess: PageKind = 'mixed',
-): Promise<FoundIn> {
-  if (guess === 'new' && (await isNothingThere(transaction, table, wanted.keys))) return NONE
+  transaction: Transaction, table: Pick<Table, 'id' | 'live'>, wanted: RowLookup, owner: string, guess: PageKind = 'mixed',
+): Promise<FoundTableRows> {
+  if (guess === 'new' && (await isKeyRangeEmpty(transaction, table, wanted.keys))) return NO_ROWS
   const same = guess === 'unchanged' ? await findUnchanged(transaction, table, wanted, owner) : null
   return same ?? findEach(transaction, table, wanted, owner)
 }
 
 /** Whether no row and no tombstone lies between the smallest and the largest of the keys. */
-async function isNothingThere(transaction: Transaction, { id, live }: Pick<Table, 'id' | 'live'>, keys: readonly string[]): Promise<boolean> {
+async function isKeyRangeEmpty(transaction: Transaction, { id, live }: Pick<Table, 'id' | 'live'>, keys: readonly string[]): Promise<boolean> {
   const found = await transaction.get<{ is: boolean }>(
-    `with span as materialized (select min(key) as low, max(key) as high from ${keysIn(3)} w)
+    `with span as materialized (select min(key) as low, max(key) as high from ${keysFromParameter(3)} w)
      select coalesce((select _key from ${live} l where _key >= (select low from span) order by _key limit 1) > (select high from span), true)
-       and coalesce((select key from tidemark.tombstones where ${OF_DATABASE} and key >= (select low from span) order by key limit 1) > (select high from span), true) as is`,
+       and coalesce((select key from tidemark.tombstones where ${DATABASE_CONDITION} and key >= (select low from span) order by key limit 1) > (select high from span), true) as is`,
     transaction.tenant, id, textArray(keys),
   )
   return found!.is
@@ -90,11 +90,11 @@ async function isNothingThere(transaction: Transaction, { id, live }: Pick<Table
 
 /** Null unless every row is there and the same. As in `findEach`, a lateral probe leaves the planner no scan of the table. */
 async function findUnchanged(
-  transaction: Transaction, { id, live }: Pick<Table, 'id' | 'live'>, { keys, hashes, times }: Wanted, owner: string,
-): Promise<FoundIn | null> {
-  const [found] = await transaction.texts(
+  transaction: Transaction, { id, live }: Pick<Table, 'id' | 'live'>, { keys, hashes, times }: RowLookup, owner: string,
+): Promise<FoundTableRows | null> {
+  const [found] = await transaction.textRows(
     `with owner as materialized (select owner_id as id from tidemark.owners where tenant_id = $1 and name = $6)
-     select case when count(r._key) = count(*) and not exists (select from tidemark.contests where ${OF_DATABASE}) then array_agg(r._sequence)::text end, (select id from owner)
+     select case when count(r._key) = count(*) and not exists (select from tidemark.contests where ${DATABASE_CONDITION}) then array_agg(r._sequence)::text end, (select id from owner)
      from (select unnest($3::text[]) collate "C" as key, unnest($4::text[]) as hash, unnest($5::timestamptz[]) as at) w
      left join lateral (select _key, _sequence, _hash, _upstream_at, _owner from ${live} l where _key = w.key limit 1) r
        on r._hash = w.hash and r._upstream_at is not distinct from w.at and r._owner = (select id from owner)`,
@@ -115,20 +115,20 @@ function toNumbers(array: string): number[] {
  * Statements leave the planner no choice: a row is found through a lateral probe of its whole key. When no row lies between
  * the smallest and the largest key of the page, nothing is looked up.
  */
-async function findEach(transaction: Transaction, table: Pick<Table, 'id' | 'live'>, { keys, hashes, times }: Wanted, owner: string): Promise<FoundIn> {
-  const [summary, ...others] = await transaction.texts(
+async function findEach(transaction: Transaction, table: Pick<Table, 'id' | 'live'>, { keys, hashes, times }: RowLookup, owner: string): Promise<FoundTableRows> {
+  const [summary, ...others] = await transaction.textRows(
     `with wanted as materialized (
        select unnest($3::text[]) collate "C" as key, unnest($4::text[]) as hash, unnest($5::timestamptz[]) as at, generate_series(1, $7::integer) as n
      ),
      span as materialized (select min(key) as low, max(key) as high from wanted),
      there as materialized (
        select coalesce((select _key from ${table.live} l where _key >= (select low from span) order by _key limit 1) <= (select high from span), false) as rows,
-         coalesce((select key from tidemark.tombstones where ${OF_DATABASE} and key >= (select low from span) order by key limit 1) <= (select high from span), false) as tombstones,
-         exists (select from tidemark.contests where ${OF_DATABASE}) as contests,
+         coalesce((select key from tidemark.tombstones where ${DATABASE_CONDITION} and key >= (select low from span) order by key limit 1) <= (select high from span), false) as tombstones,
+         exists (select from tidemark.contests where ${DATABASE_CONDITION}) as contests,
          (select owner_id from tidemark.owners where tenant_id = $1 and name = $6) as owner
      ),
      found as materialized (
-       select w.n, coalesce(r._sequence, t.sequence) as sequence, coalesce(t.status, ${STATUS.live}) as status, r._hash as hash,
+       select w.n, coalesce(r._sequence, t.sequence) as sequence, coalesce(t.status, ${STATUS_CODES.live}) as status, r._hash as hash,
          coalesce(r._upstream_at, t.upstream_at) as at, coalesce(r._writer, t.writer_id) as writer, coalesce(r._owner, t.owner_id) as owner, c.cycle_id as contested,
          coalesce(r._hash = w.hash and r._upstream_at is not distinct from w.at and r._owner = (select owner from there) and c.cycle_id is null, false) as same
        from wanted w
@@ -137,10 +137,10 @@ async function findEach(transaction: Transaction, table: Pick<Table, 'id' | 'liv
        ) r on true
        left join lateral (
          select sequence, status, upstream_at, writer_id, owner_id from tidemark.tombstones
-         where ${OF_DATABASE} and key = w.key and r._sequence is null and (select tombstones from there) limit 1
+         where ${DATABASE_CONDITION} and key = w.key and r._sequence is null and (select tombstones from there) limit 1
        ) t on true
        left join lateral (
-         select cycle_id from tidemark.contests where ${OF_DATABASE} and key = w.key and (select contests from there) limit 1
+         select cycle_id from tidemark.contests where ${DATABASE_CONDITION} and key = w.key and (select contests from there) limit 1
        ) c on true
      )
      select array_agg(case when same then sequence else 0 end)::text, (select owner from there)::text, null, null, null, null, null, null from found
@@ -151,23 +151,23 @@ async function findEach(transaction: Transaction, table: Pick<Table, 'id' | 'liv
   const sequences = toNumbers(summary![0]!)
   if (others.length === 0 && !sequences.includes(0)) return new UnchangedRows(keys, hashes, times, sequences, Number(summary![1]))
   const rows = new Map<string, StoredRow>()
-  for (const [at, sequence] of sequences.entries()) if (sequence > 0) rows.set(keys[at]!, sameRow(sequence, hashes[at]!, times[at]!, Number(summary![1])))
+  for (const [at, sequence] of sequences.entries()) if (sequence > 0) rows.set(keys[at]!, toUnchangedRow(sequence, hashes[at]!, times[at]!, Number(summary![1])))
   for (const [n, sequence, status, hash, at, writer, ownerId, contested] of others) {
     rows.set(keys[Number(n) - 1]!, {
-      sequence: Number(sequence), status: STATUS_OF[Number(status)]!, hash: hash!, upstreamAt: toInstant(at!), writer: Number(writer), owner: Number(ownerId),
+      sequence: Number(sequence), status: STATUS_BY_CODE[Number(status)]!, hash: hash!, upstreamAt: toInstant(at!), writer: Number(writer), owner: Number(ownerId),
       contestedBy: contested === null ? null : Number(contested),
     })
   }
-  return rows.size === 0 ? NONE : { kind: 'mixed', get: (key) => rows.get(key), unchanged: null }
+  return rows.size === 0 ? NO_ROWS : { kind: 'mixed', get: (key) => rows.get(key), unchanged: null }
 }
 
 /** Its writer is asked for only where contents differ. */
-function sameRow(sequence: number, hash: string | null, upstreamAt: string | null, owner: number): StoredRow {
+function toUnchangedRow(sequence: number, hash: string | null, upstreamAt: string | null, owner: number): StoredRow {
   return { sequence, status: 'live', hash, upstreamAt, writer: 0, owner, contestedBy: null }
 }
 
 /** Mostly nothing is asked of single rows. */
-class UnchangedRows implements FoundIn {
+class UnchangedRows implements FoundTableRows {
   readonly kind = 'unchanged'
   readonly unchanged: number[]
   readonly #make: () => Map<string, StoredRow>
@@ -175,7 +175,7 @@ class UnchangedRows implements FoundIn {
 
   constructor(keys: readonly string[], hashes: ReadonlyArray<string | null>, times: ReadonlyArray<string | null>, sequences: number[], owner: number) {
     this.unchanged = sequences
-    this.#make = () => new Map(keys.map((key, at) => [key, sameRow(sequences[at]!, hashes[at]!, times[at]!, owner)]))
+    this.#make = () => new Map(keys.map((key, at) => [key, toUnchangedRow(sequences[at]!, hashes[at]!, times[at]!, owner)]))
   }
 
   get(key: string): StoredRow | undefined {
@@ -184,7 +184,7 @@ class UnchangedRows implements FoundIn {
 }
 
 /** The stored records of rows whose hash is another. */
-export async function readTexts(
+export async function readStoredTexts(
   transaction: Transaction, commit: Commit, tables: ReadonlyMap<string, Table>, find: LandingFacts['find'],
 ): Promise<(landing: Landing) => string> {
   const wanted = new Map<string, string[]>()
@@ -197,8 +197,8 @@ export async function readTexts(
   }
   const found = new Map(await Promise.all([...wanted].map(async ([database, keys]) => {
     const { name, members } = tables.get(database)!
-    const rows = await transaction.texts(
-      `select r.* from ${keysIn(1)} w cross join lateral (
+    const rows = await transaction.textRows(
+      `select r.* from ${keysFromParameter(1)} w cross join lateral (
          select _key, _sequence, _extra${members.map((member) => `, ${member.name}`).join('')} from ${name} where _key = w.key limit 1
        ) r`, textArray(keys),
     )
@@ -214,12 +214,12 @@ export async function readTexts(
 // ── what is written ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 export interface WriteFacts {
-  readonly notes: DriftNotes
+  readonly driftCollector: DriftCollector
   readonly writer: number
   readonly committedAt: number
   ownerIn(database: string): number
-  /** See `setDeletes`. */
-  readonly hindered: ReadonlySet<string>
+  /** See `applyDeleteModes`. */
+  readonly lockedDatabases: ReadonlySet<string>
   readonly find: LandingFacts['find']
 }
 
@@ -240,7 +240,7 @@ export async function writeRows(transaction: Transaction, { writes }: LandingPla
 
 type UpsertLanding = Extract<Landing, { type: 'upsert' }>
 
-interface Upsert {
+interface UpsertWrite {
   readonly write: RowWrite
   readonly landing: UpsertLanding
   readonly record: JsonObject
@@ -250,7 +250,7 @@ interface Upsert {
 async function writeBatch(
   transaction: Transaction, table: Table, writes: readonly RowWrite[], facts: WriteFacts, records: () => JsonObject[],
 ): Promise<Table> {
-  const upserts: Upsert[] = []
+  const upserts: UpsertWrite[] = []
   let encoded: EncodedRecord[] = []
   let isNew = false
   for (const write of writes) {
@@ -258,25 +258,25 @@ async function writeBatch(
     if (landing.type === 'delete') continue
     const record = parseJson(landing.text) as JsonObject
     const split = table.encode(record, landing.text)
-    isNew ||= split.isNew
+    isNew ||= split.needsColumns
     upserts.push({ write, landing, record })
     encoded.push(split)
   }
-  if (isNew && facts.notes.mayGrow(table)) {
-    const grown = await growTable(transaction, table, records(), upserts[0]!.write.sequence, facts.notes)
+  if (isNew && facts.driftCollector.mayAddColumns(table)) {
+    const grown = await growTable(transaction, table, records(), upserts[0]!.write.sequence, facts.driftCollector)
     if (grown !== table) encoded = upserts.map(({ record, landing }) => grown.encode(record, landing.text))
     table = grown
   }
   for (const [at, { record, write }] of upserts.entries()) {
     const split = encoded[at]!
-    if (split.misfits !== null || split.isNew) facts.notes.note(table, record, split, write.sequence)
+    if (split.misfits !== null || split.needsColumns) facts.driftCollector.recordDrift(table, record, split, write.sequence)
   }
-  const kept = await keptRows(transaction, table, upserts)
-  returnRows(transaction, table, upserts, encoded, kept, facts)
+  const kept = await findSoftDeletedRows(transaction, table, upserts)
+  reviveRows(transaction, table, upserts, encoded, kept, facts)
   insertRows(transaction, table, upserts, encoded, kept, facts)
   updateRows(transaction, table, upserts, encoded, facts)
   if (upserts.length < writes.length) deleteRows(transaction, table, writes.filter(({ landing }) => landing.type === 'delete'), facts)
-  endContests(transaction, table, writes.filter(({ row }) => row?.contestedBy != null).map(({ landing }) => landing.key))
+  deleteContests(transaction, table, writes.filter(({ row }) => row?.contestedBy != null).map(({ landing }) => landing.key))
   return table
 }
 
@@ -287,32 +287,32 @@ function recordsFrom(writes: readonly RowWrite[], from: number): JsonObject[] {
 }
 
 /** A change without a time keeps the row's: what is older than that is still older, and what was known then stays deleted. */
-function timeOf({ landing, row }: RowWrite): string | null {
+function upstreamAtOf({ landing, row }: RowWrite): string | null {
   return landing.upstreamAt ?? row?.upstreamAt ?? null
 }
 
 /** The keys of those that come back and were kept when they were deleted. */
-async function keptRows(transaction: Transaction, table: Table, upserts: readonly Upsert[]): Promise<ReadonlySet<string>> {
-  const returned = hasDeleted(table) ? upserts.filter(({ write: { row } }) => row !== undefined && row.status !== 'live') : []
+async function findSoftDeletedRows(transaction: Transaction, table: Table, upserts: readonly UpsertWrite[]): Promise<ReadonlySet<string>> {
+  const returned = mayHaveDeletedRows(table) ? upserts.filter(({ write: { row } }) => row !== undefined && row.status !== 'live') : []
   if (returned.length === 0) return new Set()
-  const found = await transaction.texts(
-    `select r._key from ${keysIn(1)} w cross join lateral (select _key from ${table.name} where _key = w.key limit 1) r`, textArray(returned.map(({ landing }) => landing.key)),
+  const found = await transaction.textRows(
+    `select r._key from ${keysFromParameter(1)} w cross join lateral (select _key from ${table.name} where _key = w.key limit 1) r`, textArray(returned.map(({ landing }) => landing.key)),
   )
   return new Set(found.map(([key]) => key!))
 }
 
 /** In place, so that the user's own columns, and what refers to the rows, stay. */
-function returnRows(
-  transaction: Transaction, table: Table, upserts: readonly Upsert[], encoded: readonly EncodedRecord[], kept: ReadonlySet<string>, facts: WriteFacts,
+function reviveRows(
+  transaction: Transaction, table: Table, upserts: readonly UpsertWrite[], encoded: readonly EncodedRecord[], kept: ReadonlySet<string>, facts: WriteFacts,
 ): void {
   const places = upserts.flatMap(({ landing }, at) => (kept.has(landing.key) ? [at] : []))
   const owner = facts.ownerIn(table.database)
-  if (places.length > 0) setRows(transaction, table, { upserts, encoded, places, also: `, _created_sequence = w.c0, _owner = ${owner}, ${DELETED_AT} = null` }, facts)
+  if (places.length > 0) updateRowValues(transaction, table, { upserts, encoded, indexes: places, extraSets: `, _created_sequence = w.c0, _owner = ${owner}, ${DELETED_AT} = null` }, facts)
 }
 
 /** Rows that are new, or come back: they belong to whoever brought them. */
 function insertRows(
-  transaction: Transaction, table: Table, upserts: readonly Upsert[], encoded: readonly EncodedRecord[], kept: ReadonlySet<string>, facts: WriteFacts,
+  transaction: Transaction, table: Table, upserts: readonly UpsertWrite[], encoded: readonly EncodedRecord[], kept: ReadonlySet<string>, facts: WriteFacts,
 ): void {
   let writer: CopyWriter | null = null
   const returned: string[] = []
@@ -326,14 +326,14 @@ function insertRows(
     const { values, extra } = encoded[at]!
     writer ??= new CopyWriter()
     // In the order of `OWN`.
-    writer.int16(OWN.length + members.length)
+    writer.int16(SYSTEM_COLUMNS.length + members.length)
     writer.value('text', landing.key)
     writer.value('bigint', sequence)
     writer.value('bigint', sequence)
     writer.value('text', landing.hash)
-    writer.value('timestamptz', timeOf(write))
+    writer.value('timestamptz', upstreamAtOf(write))
     writer.value('timestamptz', facts.committedAt)
-    writer.value('text', landing.cursor === null ? null : withoutNul(landing.cursor))
+    writer.value('text', landing.cursor === null ? null : replaceNul(landing.cursor))
     writer.value('integer', facts.writer)
     writer.value('integer', owner)
     writer.value('json', extra)
@@ -342,57 +342,57 @@ function insertRows(
   if (writer !== null) transaction.copy(copySql(table), writer.end())
   if (returned.length === 0) return
   transaction.send(
-    `delete from tidemark.tombstones t using ${keysIn(3)} w where t.tenant_id = $1 and t.database_id = $2 and t.key = w.key`,
+    `delete from tidemark.tombstones t using ${keysFromParameter(3)} w where t.tenant_id = $1 and t.database_id = $2 and t.key = w.key`,
     transaction.tenant, table.id, textArray(returned),
   )
 }
 
 function copySql({ name, members }: Table): string {
-  return `copy ${name} (${[...OWN, ...members.map((member) => member.name)].join(', ')}) from stdin (format binary)`
+  return `copy ${name} (${[...SYSTEM_COLUMNS, ...members.map((member) => member.name)].join(', ')}) from stdin (format binary)`
 }
 
 /** Values in the order of `OWN` and then of the members. */
 export function copyRows(transaction: Transaction, table: Table, rows: ReadonlyArray<readonly ColumnValue[]>): void {
-  transaction.copy(copySql(table), copyData([...OWN_TYPES, ...table.members.map(({ type }) => type)], rows))
+  transaction.copy(copySql(table), encodeCopyData([...SYSTEM_COLUMN_TYPES, ...table.members.map(({ type }) => type)], rows))
 }
 
 /** As `copyRows`, with the end of each version first. */
 export function copyHistory(transaction: Transaction, { history, members }: Table, rows: ReadonlyArray<readonly ColumnValue[]>): void {
-  const columns = ['_until_sequence', '_until_at', ...OWN, ...members.map((member) => member.name)]
-  const types: SqlType[] = ['bigint', 'timestamptz', ...OWN_TYPES, ...members.map(({ type }) => type)]
-  transaction.copy(`copy ${history} (${columns.join(', ')}) from stdin (format binary)`, copyData(types, rows))
+  const columns = ['_until_sequence', '_until_at', ...SYSTEM_COLUMNS, ...members.map((member) => member.name)]
+  const types: SqlType[] = ['bigint', 'timestamptz', ...SYSTEM_COLUMN_TYPES, ...members.map(({ type }) => type)]
+  transaction.copy(`copy ${history} (${columns.join(', ')}) from stdin (format binary)`, encodeCopyData(types, rows))
 }
 
 /**
  * The version that is replaced goes to the history, then the row changes in place: never deleted and inserted anew, so that
  * the user's own columns, and what refers to the row, stay.
  */
-function updateRows(transaction: Transaction, table: Table, upserts: readonly Upsert[], encoded: readonly EncodedRecord[], facts: WriteFacts): void {
+function updateRows(transaction: Transaction, table: Table, upserts: readonly UpsertWrite[], encoded: readonly EncodedRecord[], facts: WriteFacts): void {
   const places = upserts.flatMap(({ write }, at) => (write.row?.status === 'live' ? [at] : []))
   if (places.length === 0) return
-  keepHistory(transaction, table, places.map((at) => upserts[at]!.write), facts.committedAt)
-  setRows(transaction, table, { upserts, encoded, places, also: '' }, facts)
+  archiveVersions(transaction, table, places.map((at) => upserts[at]!.write), facts.committedAt)
+  updateRowValues(transaction, table, { upserts, encoded, indexes: places, extraSets: '' }, facts)
 }
 
-interface RowsSet {
-  readonly upserts: readonly Upsert[]
+interface RowUpdate {
+  readonly upserts: readonly UpsertWrite[]
   readonly encoded: readonly EncodedRecord[]
   /** Of those that are written. */
-  readonly places: readonly number[]
+  readonly indexes: readonly number[]
   /** More that is set; `w.c0` is the sequence. */
-  readonly also: string
+  readonly extraSets: string
 }
 
-function setRows(transaction: Transaction, table: Table, { upserts, encoded, places, also }: RowsSet, facts: WriteFacts): void {
+function updateRowValues(transaction: Transaction, table: Table, { upserts, encoded, indexes: places, extraSets: also }: RowUpdate, facts: WriteFacts): void {
   const writes = places.map((at) => upserts[at]!.write)
   const landings = places.map((at) => upserts[at]!.landing)
-  const sets: Array<{ name: string; type: PlainSqlType; values: ColumnValue[]; cast?: string }> = [
+  const sets: Array<{ name: string; type: ScalarSqlType; values: ColumnValue[]; cast?: string }> = [
     { name: '_sequence', type: 'bigint', values: writes.map(({ sequence }) => sequence) },
     { name: '_hash', type: 'text', values: landings.map((landing) => landing.hash) },
-    { name: '_upstream_at', type: 'timestamptz', values: writes.map(timeOf) },
-    { name: '_cursor', type: 'text', values: landings.map(({ cursor }) => withoutNul(cursor)) },
+    { name: '_upstream_at', type: 'timestamptz', values: writes.map(upstreamAtOf) },
+    { name: '_cursor', type: 'text', values: landings.map(({ cursor }) => replaceNul(cursor)) },
     { name: '_extra', type: 'json', values: places.map((at) => encoded[at]!.extra) },
-    ...table.members.map(({ name, type, at: column }) => setOf(name, type, places.map((at) => encoded[at]!.values[column]!))),
+    ...table.members.map(({ name, type, at: column }) => toColumnUpdate(name, type, places.map((at) => encoded[at]!.values[column]!))),
   ]
   transaction.send(
     `update ${table.name} t set _synced_at = to_timestamp($1::bigint / 1000.0), _writer = $2, ${sets.map(({ name }, n) => `${name} = w.c${n}`).join(', ')}${also}
@@ -403,15 +403,15 @@ function setRows(transaction: Transaction, table: Table, { upserts, encoded, pla
 }
 
 /** Arrays travel as texts: an array of them would need all to be of one length. */
-export function setOf(name: string, type: SqlType, values: ColumnValue[]): { name: string; type: PlainSqlType; values: ColumnValue[]; cast?: string } {
+export function toColumnUpdate(name: string, type: SqlType, values: ColumnValue[]): { name: string; type: ScalarSqlType; values: ColumnValue[]; cast?: string } {
   const item = itemSqlTypeOf(type)
-  if (item === null) return { name, type: type as PlainSqlType, values }
-  return { name, type: 'text', cast: `::${type}`, values: values.map((value) => (value === null ? null : arrayText(item, value as readonly JsonValue[]))) }
+  if (item === null) return { name, type: type as ScalarSqlType, values }
+  return { name, type: 'text', cast: `::${type}`, values: values.map((value) => (value === null ? null : formatArrayText(item, value as readonly JsonValue[]))) }
 }
 
 /** Copies the current versions of these rows to the history. */
-function keepHistory(transaction: Transaction, { name, history, members }: Table, writes: readonly RowWrite[], committedAt: number): void {
-  const columns = [...OWN, ...members.map((member) => member.name)]
+function archiveVersions(transaction: Transaction, { name, history, members }: Table, writes: readonly RowWrite[], committedAt: number): void {
+  const columns = [...SYSTEM_COLUMNS, ...members.map((member) => member.name)]
   transaction.send(
     `insert into ${history} (_until_sequence, _until_at, ${columns.join(', ')})
      select w.until, to_timestamp($1::bigint / 1000.0), ${columns.map((column) => `t.${column}`).join(', ')}
@@ -425,7 +425,7 @@ function deleteRows(transaction: Transaction, table: Table, writes: readonly Row
   if (writes.length === 0) return
   const live = writes.filter(({ row }) => row?.status === 'live')
   if (live.length > 0) {
-    keepHistory(transaction, table, live, facts.committedAt)
+    archiveVersions(transaction, table, live, facts.committedAt)
     removeRows(transaction, table, live, facts)
   }
   const entries = writes.filter(({ action }) => action !== null)
@@ -439,8 +439,8 @@ function deleteRows(transaction: Transaction, table: Table, writes: readonly Row
     { name: 'key', type: 'text', values: writes.map(({ landing }) => landing.key) },
     { name: 'database_id', type: 'integer', values: writes.map(() => table.id) },
     { name: 'sequence', type: 'bigint', values: writes.map(({ sequence }) => sequence) },
-    { name: 'status', type: 'integer', values: writes.map(() => STATUS.deleted) },
-    { name: 'upstream_at', type: 'timestamptz', values: writes.map(timeOf) },
+    { name: 'status', type: 'integer', values: writes.map(() => STATUS_CODES.deleted) },
+    { name: 'upstream_at', type: 'timestamptz', values: writes.map(upstreamAtOf) },
     { name: 'writer_id', type: 'integer', values: writes.map(() => facts.writer) },
     { name: 'owner_id', type: 'integer', values: writes.map(({ row }) => (row?.status === 'live' ? row.owner : facts.ownerIn(table.database))) },
   ], `on conflict (tenant_id, database_id, key) do update set sequence = excluded.sequence, status = excluded.status, upstream_at = excluded.upstream_at,
@@ -448,10 +448,10 @@ function deleteRows(transaction: Transaction, table: Table, writes: readonly Row
 }
 
 /** A row that is kept has the sequence and the time of its deletion: whoever reads the table by either learns of it. */
-function removeRows(transaction: Transaction, table: Table, writes: readonly RowWrite[], { hindered, committedAt, writer }: WriteFacts): void {
-  checkDeletes(table, hindered)
+function removeRows(transaction: Transaction, table: Table, writes: readonly RowWrite[], { lockedDatabases: hindered, committedAt, writer }: WriteFacts): void {
+  checkDeletable(table, hindered)
   const keys = textArray(writes.map(({ landing }) => landing.key))
-  if (table.deletes !== 'soft') transaction.send(`delete from ${table.name} t using ${keysIn(1)} w where t._key = w.key`, keys)
+  if (table.deletes !== 'soft') transaction.send(`delete from ${table.name} t using ${keysFromParameter(1)} w where t._key = w.key`, keys)
   else {
     transaction.send(
       `update ${table.name} t set ${DELETED_AT} = w.at, _synced_at = w.at, _sequence = w.sequence, _writer = $4
@@ -462,7 +462,7 @@ function removeRows(transaction: Transaction, table: Table, writes: readonly Row
 }
 
 export function touchRows(transaction: Transaction, { touches }: LandingPlan, tables: ReadonlyMap<string, Table>, find: LandingFacts['find']): void {
-  for (const [table, own] of byTable(touches, tables)) {
+  for (const [table, own] of groupByTable(touches, tables)) {
     const live = own.filter(({ landing }) => landing.type === 'upsert')
     const gone = own.filter(({ landing }) => landing.type === 'delete')
     if (live.length > 0) {
@@ -475,36 +475,36 @@ export function touchRows(transaction: Transaction, { touches }: LandingPlan, ta
     }
     if (gone.length > 0) {
       transaction.send(
-        `update tidemark.tombstones t set status = ${STATUS.deleted}, upstream_at = w.at
+        `update tidemark.tombstones t set status = ${STATUS_CODES.deleted}, upstream_at = w.at
          from (select unnest($3::text[]) collate "C" as key, unnest($4::timestamptz[]) as at) w where t.tenant_id = $1 and t.database_id = $2 and t.key = w.key`,
         transaction.tenant, table.id, textArray(gone.map(({ landing }) => landing.key)), binaryArray('timestamptz', gone.map(({ upstreamAt }) => upstreamAt)),
       )
     }
-    endContests(transaction, table, own.filter(({ landing }) => find(landing)!.contestedBy !== null).map(({ landing }) => landing.key))
+    deleteContests(transaction, table, own.filter(({ landing }) => find(landing)!.contestedBy !== null).map(({ landing }) => landing.key))
   }
 }
 
 /** Notes with each contested row which cycle contradicted it last, or that none does any more. */
-export function noteContests(transaction: Transaction, { contests }: LandingPlan, tables: ReadonlyMap<string, Table>): void {
-  for (const [table, own] of byTable(contests, tables)) {
-    const open = own.filter(({ by }) => by !== null)
+export function writeContests(transaction: Transaction, { contests }: LandingPlan, tables: ReadonlyMap<string, Table>): void {
+  for (const [table, own] of groupByTable(contests, tables)) {
+    const open = own.filter(({ contestedBy: by }) => by !== null)
     insertMany(transaction, 'tidemark.contests', [
       { name: 'key', type: 'text', values: open.map(({ landing }) => landing.key) },
       { name: 'database_id', type: 'integer', values: open.map(() => table.id) },
-      { name: 'cycle_id', type: 'bigint', values: open.map(({ by }) => by) },
+      { name: 'cycle_id', type: 'bigint', values: open.map(({ contestedBy: by }) => by) },
     ], 'on conflict (tenant_id, database_id, key) do update set cycle_id = excluded.cycle_id')
-    endContests(transaction, table, own.filter(({ by }) => by === null).map(({ landing }) => landing.key))
+    deleteContests(transaction, table, own.filter(({ contestedBy: by }) => by === null).map(({ landing }) => landing.key))
   }
 }
 
-function endContests(transaction: Transaction, { id }: Table, keys: readonly string[]): void {
+function deleteContests(transaction: Transaction, { id }: Table, keys: readonly string[]): void {
   if (keys.length === 0) return
   transaction.send(
-    `delete from tidemark.contests c using ${keysIn(3)} w where c.tenant_id = $1 and c.database_id = $2 and c.key = w.key`, transaction.tenant, id, textArray(keys),
+    `delete from tidemark.contests c using ${keysFromParameter(3)} w where c.tenant_id = $1 and c.database_id = $2 and c.key = w.key`, transaction.tenant, id, textArray(keys),
   )
 }
 
-export function byTable<Item extends { landing: Landing }>(items: readonly Item[], tables: ReadonlyMap<string, Table>): Map<Table, Item[]> {
+export function groupByTable<Item extends { landing: Landing }>(items: readonly Item[], tables: ReadonlyMap<string, Table>): Map<Table, Item[]> {
   const grouped = new Map<Table, Item[]>()
   for (const item of items) {
     const table = tables.get(item.landing.database)!

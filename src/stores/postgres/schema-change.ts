@@ -1,29 +1,29 @@
-import type { JsonObject, SchemaChangeRequest, SchemaDrift, SchemaInfo, SchemaStep } from '../../contract/index.ts'
+import type { JsonObject, SchemaChangeRequest, SchemaDrift, SchemaInfo, SchemaStepResult } from '../../contract/index.ts'
 import { parseJson } from '../../values/json.ts'
-import { beginSchemaChangeEntry, endSchemaChangeEntry } from '../kit/audit-entries.ts'
-import { quoteName } from '../kit/columns.ts'
-import { afterBatch, beginChange, changeWords, checkLosses, copiesRows, endColumns, invalid, stateOf, type ColumnMove, type StoredChange } from '../kit/tables/change-columns.ts'
-import { formatFor, type TableColumn } from '../kit/tables/column.ts'
-import { DELETED_AT, hasDeleted } from '../kit/tables/delete-state.ts'
-import { readDrift } from '../kit/tables/schema-drift.ts'
-import { countWaiting, showColumns, WAITING_MAX } from '../kit/tables/waiting.ts'
-import { textArray } from './arrays.ts'
+import { createBeginSchemaChangeAuditEntry, createEndSchemaChangeAuditEntry } from '../kit/audit-entries.ts'
+import { quoteIdentifier } from '../kit/column-names.ts'
+import { advanceAfterBatch, planSchemaChange, describeChanges, checkDependentLoss, needsRowCopy, finishColumns, createInvalidSchemaChangeError, toSchemaChangeState, type ColumnTransition, type StoredSchemaChange } from '../kit/tables/schema-change.ts'
+import { inferFormat, type TableColumn } from '../kit/tables/column.ts'
+import { DELETED_AT, mayHaveDeletedRows } from '../kit/tables/delete-state.ts'
+import { parseDrift } from '../kit/tables/schema-drift.ts'
+import { countExtraMembers, describeColumns, EXTRA_ROWS_MAX } from '../kit/tables/extra-members.ts'
+import { textArray } from './binary-arrays.ts'
 import { binaryArray, SQL_TYPES, sqlTypeOf } from './binary-values.ts'
-import type { Session, Transaction } from './connection.ts'
-import { copyProperties, nextIndex, readDependents, renameIndexes } from './dependents.ts'
+import type { TenantSession, Transaction } from './connection.ts'
+import { buildPropertySql, buildNextIndexSql, readDependents, buildIndexRenameSql } from './dependents.ts'
 import { lockTenant, writeAudit } from './registry.ts'
-import { setOf } from './rows.ts'
-import { COLUMNS_MAX, foreignColumns, LOCK_TIMEOUT_MS, LOCKED, NAME_BYTES_MAX, readTables, RESERVED, type Table } from './table.ts'
+import { toColumnUpdate } from './rows.ts'
+import { COLUMNS_MAX, foreignColumns, LOCK_TIMEOUT_MS, LOCK_NOT_AVAILABLE, NAME_BYTES_MAX, readTables, RESERVED_NAMES, type Table } from './table.ts'
 
 /** Columns of a database's table: what they show, and how they are changed. */
 
-export function schemaDrift({ connection, tenant }: Session): Promise<SchemaDrift[]> {
+export function schemaDrift({ connection, tenant }: TenantSession): Promise<SchemaDrift[]> {
   return connection.read(tenant, async (transaction) => (await transaction.all<{ name: string; drift: string }>(
     "select name, drift from tidemark.databases where tenant_id = $1 and drift <> '[]' order by name", tenant,
-  )).flatMap(({ name, drift }) => readDrift(name, drift)))
+  )).flatMap(({ name, drift }) => parseDrift(name, drift)))
 }
 
-export function schema({ connection, tenant }: Session, database: string): Promise<SchemaInfo | null> {
+export function schema({ connection, tenant }: TenantSession, database: string): Promise<SchemaInfo | null> {
   return connection.read(tenant, async (transaction) => {
     const table = (await readTables(transaction, [database])).get(database)
     if (table === undefined) return null
@@ -35,96 +35,96 @@ export function schema({ connection, tenant }: Session, database: string): Promi
     // Never analysed: then it is small, or new, and counted.
     const counted = rows < 0 ? (await transaction.get<{ count: number }>(`select count(*) from ${table.name}`))!.count : null
     const past = versions < 0 ? (await transaction.get<{ count: number }>(`select count(*) from ${table.history}`))!.count : versions
-    const texts = (await transaction.texts(`select _extra from ${table.name} where _extra is not null limit ${WAITING_MAX + 1}`)).map(([text]) => text!)
+    const texts = (await transaction.textRows(`select _extra from ${table.name} where _extra is not null limit ${EXTRA_ROWS_MAX + 1}`)).map(([text]) => text!)
     const dependents = await readDependents(transaction, table)
-    const deleted = hasDeleted(table) ? (await transaction.get<{ count: number }>(`select count(*) from ${table.name} where ${DELETED_AT} is not null`))!.count : 0
+    const deleted = mayHaveDeletedRows(table) ? (await transaction.get<{ count: number }>(`select count(*) from ${table.name} where ${DELETED_AT} is not null`))!.count : 0
     return {
       database, table: table.name, history: table.history, rows: counted ?? rows, isRowsExact: counted !== null, versions: past,
       ...(table.deletes !== null && { deletes: table.deletes, deletedRows: deleted }),
-      columns: showColumns(table.columns, sqlTypeOf, dependents.of),
-      waiting: countWaiting(table.columns, texts.slice(0, WAITING_MAX)), waitingScanned: Math.min(texts.length, WAITING_MAX), isWaitingExact: texts.length <= WAITING_MAX,
+      columns: describeColumns(table.columns, sqlTypeOf, dependents.forColumn),
+      waiting: countExtraMembers(table.columns, texts.slice(0, EXTRA_ROWS_MAX)), waitingScanned: Math.min(texts.length, EXTRA_ROWS_MAX), isWaitingExact: texts.length <= EXTRA_ROWS_MAX,
       ownColumns: await foreignColumns(transaction, table), ownIndexes: dependents.ownIndexes,
-      drift: readDrift(database, table.drift), change: change === null ? null : stateOf(change), types: SQL_TYPES, locks: LOCKS,
+      drift: parseDrift(database, table.drift), change: change === null ? null : toSchemaChangeState(change), types: SQL_TYPES, locks: LOCKS,
     }
   })
 }
 
-export async function beginSchemaChange({ connection, tenant }: Session, database: string, request: SchemaChangeRequest): Promise<void> {
+export async function beginSchemaChange({ connection, tenant }: TenantSession, database: string, request: SchemaChangeRequest): Promise<void> {
   await connection.write(tenant, async (transaction) => {
     await lockTenant(transaction)
     const table = (await readTables(transaction, [database])).get(database)
-    if (table === undefined) throw invalid(`There is no database ${JSON.stringify(database)}.`)
-    if ((await readChange(transaction, table)) !== null) throw invalid(`A change of ${database} is under way. It has to be carried to its end first.`)
-    const { change } = beginChange(table.columns, request, await factsOf(transaction, table, request))
-    checkLosses(table.columns, change, (await readDependents(transaction, table)).of)
+    if (table === undefined) throw createInvalidSchemaChangeError(`There is no database ${JSON.stringify(database)}.`)
+    if ((await readChange(transaction, table)) !== null) throw createInvalidSchemaChangeError(`A change of ${database} is under way. It has to be carried to its end first.`)
+    const { change } = planSchemaChange(table.columns, request, await factsOf(transaction, table, request))
+    checkDependentLoss(table.columns, change, (await readDependents(transaction, table)).forColumn)
     writeChange(transaction, table, change)
-    writeAudit(transaction, null, beginSchemaChangeEntry(database, changeWords(request.changes), request))
+    writeAudit(transaction, null, createBeginSchemaChangeAuditEntry(database, describeChanges(request.changes), request))
   })
 }
 
-export async function advanceSchemaChange(session: Session, database: string, { at, rowsMax }: { at: number; rowsMax: number }): Promise<SchemaStep | null> {
+export async function advanceSchemaChange(session: TenantSession, database: string, { at, rowsMax }: { at: number; rowsMax: number }): Promise<SchemaStepResult | null> {
   const { connection, tenant } = session
   const index = await connection.read(tenant, async (transaction) => {
     const table = (await readTables(transaction, [database])).get(database)
     const change = table === undefined ? null : await readChange(transaction, table)
     if (table === undefined || change?.phase !== 'indexes') return null
-    return { change, sql: await nextIndex(transaction, table, change.moves) }
+    return { change, sql: await buildNextIndexSql(transaction, table, change.moves) }
   })
   if (index !== null && index.sql !== null) {
     // An index is built beside all that goes on, which no transaction may do.
-    await connection.alone(index.sql)
-    return { change: stateOf(index.change), isDone: false, isLocked: false }
+    await connection.runOutsideTransaction(index.sql)
+    return { change: toSchemaChangeState(index.change), isDone: false, isLocked: false }
   }
-  return connection.write(tenant, async (transaction): Promise<SchemaStep | null> => {
+  return connection.write(tenant, async (transaction): Promise<SchemaStepResult | null> => {
     // As a commit does: nothing lands meanwhile, and the columns are those of the last that did.
     await lockTenant(transaction)
     const table = (await readTables(transaction, [database])).get(database)
     const change = table === undefined ? null : await readChange(transaction, table)
     if (table === undefined || change === null) return null
-    const locked = { change: stateOf(change), isDone: false, isLocked: true }
+    const locked = { change: toSchemaChangeState(change), isDone: false, isLocked: true }
     switch (change.phase) {
       case 'add': {
         const added = await addColumns(transaction, table, change)
-        return added === null ? locked : { change: stateOf(writeChange(transaction, table, added)), isDone: false, isLocked: false }
+        return added === null ? locked : { change: toSchemaChangeState(writeChange(transaction, table, added)), isDone: false, isLocked: false }
       }
       case 'rows':
       case 'history':
-        return { change: stateOf(writeChange(transaction, table, await copyBatch(transaction, table, change, rowsMax))), isDone: false, isLocked: false }
+        return { change: toSchemaChangeState(writeChange(transaction, table, await rewriteBatch(transaction, table, change, rowsMax))), isDone: false, isLocked: false }
       case 'indexes':
-        return { change: stateOf(writeChange(transaction, table, { ...change, phase: 'swap' })), isDone: false, isLocked: false }
+        return { change: toSchemaChangeState(writeChange(transaction, table, { ...change, phase: 'swap' })), isDone: false, isLocked: false }
       case 'swap':
         if (!(await swapColumns(transaction, table, change))) return locked
-        writeAudit(transaction, null, endSchemaChangeEntry(database, changeWords(change.changes), change.rewritten, { actor: change.actor, at }))
-        return { change: stateOf(change), isDone: true, isLocked: false }
+        writeAudit(transaction, null, createEndSchemaChangeAuditEntry(database, describeChanges(change.changes), change.rewritten, { actor: change.actor, at }))
+        return { change: toSchemaChangeState(change), isDone: true, isLocked: false }
     }
   })
 }
 
-async function factsOf(transaction: Transaction, table: Table, { changes }: Pick<SchemaChangeRequest, 'changes'>): Promise<Parameters<typeof beginChange>[2]> {
+async function factsOf(transaction: Transaction, table: Table, { changes }: Pick<SchemaChangeRequest, 'changes'>): Promise<Parameters<typeof planSchemaChange>[2]> {
   const records = changes.some(({ type }) => type?.startsWith('timestamp') === true || type?.startsWith('datetime') === true) ? await sampleRecords(transaction, table) : []
   return {
-    reserved: [...RESERVED, ...(await foreignColumns(transaction, table))], nameBytesMax: NAME_BYTES_MAX, columnsMax: COLUMNS_MAX, types: SQL_TYPES,
-    formatOf: (member, type) => formatFor(type, records.flatMap((record) => (typeof record[member] === 'string' ? [record[member]] : []))),
+    reserved: [...RESERVED_NAMES, ...(await foreignColumns(transaction, table))], nameBytesMax: NAME_BYTES_MAX, columnsMax: COLUMNS_MAX, types: SQL_TYPES,
+    formatOf: (member, type) => inferFormat(type, records.flatMap((record) => (typeof record[member] === 'string' ? [record[member]] : []))),
   }
 }
 
-const SAMPLE = 1_000
+const SAMPLE_ROWS = 1_000
 const LOCKS = {
   batch: 'ROW EXCLUSIVE, for a batch; commits of the tenant wait for a batch',
   swap: `ACCESS EXCLUSIVE for a moment, to add and to swap columns; given up after ${LOCK_TIMEOUT_MS} ms and tried again`,
 }
 
 async function sampleRecords(transaction: Transaction, table: Table): Promise<JsonObject[]> {
-  const rows = await transaction.texts(`select ${['_sequence', '_extra', ...table.members.map(({ name }) => name)].join(', ')} from ${table.name} order by _key limit ${SAMPLE}`)
+  const rows = await transaction.textRows(`select ${['_sequence', '_extra', ...table.members.map(({ name }) => name)].join(', ')} from ${table.name} order by _key limit ${SAMPLE_ROWS}`)
   return rows.map((row) => parseJson(table.decode(Number(row[0]), row[1]!, row.slice(2))) as JsonObject)
 }
 
-async function readChange(transaction: Transaction, { id }: Table): Promise<StoredChange | null> {
+async function readChange(transaction: Transaction, { id }: Table): Promise<StoredSchemaChange | null> {
   const found = await transaction.get<{ change: string | null }>('select change from tidemark.databases where tenant_id = $1 and database_id = $2', transaction.tenant, id)
-  return found!.change === null ? null : (JSON.parse(found!.change) as StoredChange)
+  return found!.change === null ? null : (JSON.parse(found!.change) as StoredSchemaChange)
 }
 
-function writeChange(transaction: Transaction, { id }: Table, change: StoredChange): StoredChange {
+function writeChange(transaction: Transaction, { id }: Table, change: StoredSchemaChange): StoredSchemaChange {
   transaction.send('update tidemark.databases set change = $3 where tenant_id = $1 and database_id = $2', transaction.tenant, id, JSON.stringify(change))
   return change
 }
@@ -134,25 +134,25 @@ function writeColumns(transaction: Transaction, { id }: Table, columns: readonly
 }
 
 /** Planned anew: records that landed since may have added columns. Null when somebody holds the table. */
-async function addColumns(transaction: Transaction, table: Table, change: StoredChange): Promise<StoredChange | null> {
-  const { columns, change: { moves } } = beginChange(table.columns, { ...change, at: change.startedAt }, await factsOf(transaction, table, change))
-  const added = moves.flatMap(({ to, type }) => (to === null ? [] : [`add column ${quoteName(to)} ${sqlTypeOf(type)}`])).join(', ')
+async function addColumns(transaction: Transaction, table: Table, change: StoredSchemaChange): Promise<StoredSchemaChange | null> {
+  const { columns, change: { moves } } = planSchemaChange(table.columns, { ...change, at: change.startedAt, allowDependentLoss: change.lose }, await factsOf(transaction, table, change))
+  const added = moves.flatMap(({ to, type }) => (to === null ? [] : [`add column ${quoteIdentifier(to)} ${sqlTypeOf(type)}`])).join(', ')
   const sql = [table.name, table.history].map((name) => `alter table ${name} ${added}`).join(';')
-  if (added !== '' && !(await attempt(transaction, sql))) return null
+  if (added !== '' && !(await tryAlter(transaction, sql))) return null
   writeColumns(transaction, table, columns)
-  return { ...change, moves, phase: copiesRows(moves) ? 'rows' : 'swap' }
+  return { ...change, moves, phase: needsRowCopy(moves) ? 'rows' : 'swap' }
 }
 
-function attempt(transaction: Transaction, sql: string): Promise<boolean> {
-  return transaction.attempt(sql, { lockTimeoutMs: LOCK_TIMEOUT_MS, refusals: [LOCKED] })
+function tryAlter(transaction: Transaction, sql: string): Promise<boolean> {
+  return transaction.tryRun(sql, { lockTimeoutMs: LOCK_TIMEOUT_MS, refusals: [LOCK_NOT_AVAILABLE] })
 }
 
 /** Writes each record again into the columns there are now. Nothing else of the row moves. */
-async function copyBatch(transaction: Transaction, table: Table, change: StoredChange, rowsMax: number): Promise<StoredChange> {
+async function rewriteBatch(transaction: Transaction, table: Table, change: StoredSchemaChange, rowsMax: number): Promise<StoredSchemaChange> {
   const isHistory = change.phase === 'history'
   const [name, place, type] = isHistory ? [table.history, '_until_sequence', 'bigint'] as const : [table.name, '_key', 'text'] as const
   const columns = [place, '_sequence', '_extra', ...table.members.map((member) => member.name)].join(', ')
-  const found = await transaction.texts(
+  const found = await transaction.textRows(
     `select ${columns} from ${name} where ${change.position === null ? '$1::text is null' : `${place} > $1::${type}`} order by ${place} limit ${rowsMax}`, change.position,
   )
   const rewritten = found.flatMap((row) => {
@@ -165,8 +165,8 @@ async function copyBatch(transaction: Transaction, table: Table, change: StoredC
   })
   if (rewritten.length > 0) {
     const sets = [
-      setOf('_extra', 'json', rewritten.map(({ encoded }) => encoded.extra)),
-      ...table.members.map((member) => setOf(member.name, member.type, rewritten.map(({ encoded }) => encoded.values[member.at]!))),
+      toColumnUpdate('_extra', 'json', rewritten.map(({ encoded }) => encoded.extra)),
+      ...table.members.map((member) => toColumnUpdate(member.name, member.type, rewritten.map(({ encoded }) => encoded.values[member.at]!))),
     ]
     const places = isHistory ? `{${rewritten.map(({ at }) => at).join()}}` : textArray(rewritten.map(({ at }) => at))
     transaction.send('set local enable_hashjoin = off; set local enable_mergejoin = off')
@@ -176,29 +176,29 @@ async function copyBatch(transaction: Transaction, table: Table, change: StoredC
        where t.${place} = w.place`, places, ...sets.map((set) => binaryArray(set.type, set.values)),
     )
   }
-  return afterBatch(change, { scanned: found.length, rewritten: rewritten.length, last: found.length < rowsMax ? null : found.at(-1)![0]! })
+  return advanceAfterBatch(change, { scanned: found.length, rewritten: rewritten.length, last: found.length < rowsMax ? null : found.at(-1)![0]! })
 }
 
 /** The new columns take the place of the old ones. False when somebody holds the table. */
-async function swapColumns(transaction: Transaction, table: Table, { moves, lose }: StoredChange): Promise<boolean> {
+async function swapColumns(transaction: Transaction, table: Table, { moves, lose }: StoredSchemaChange): Promise<boolean> {
   const dependents = await readDependents(transaction, table)
-  checkLosses(table.columns, { moves, lose } as StoredChange, dependents.of)
-  const kept = await copyProperties(transaction, table, moves)
-  const indexes = await renameIndexes(transaction, table, moves)
+  checkDependentLoss(table.columns, { moves, lose } as StoredSchemaChange, dependents.forColumn)
+  const kept = await buildPropertySql(transaction, table, moves)
+  const indexes = await buildIndexRenameSql(transaction, table, moves)
   const statements = [table.name, table.history].flatMap((name) => moves.flatMap((move) => swapSql(name, move, lose)))
-  if (!(await attempt(transaction, [...kept, ...statements, ...indexes].join(';')))) return false
-  writeColumns(transaction, table, endColumns(table.columns, moves))
+  if (!(await tryAlter(transaction, [...kept, ...statements, ...indexes].join(';')))) return false
+  writeColumns(transaction, table, finishColumns(table.columns, moves))
   const members = new Set(moves.map(({ member }) => member))
   const drift = (JSON.parse(table.drift) as Array<{ member: string }>).filter(({ member }) => !members.has(member))
   transaction.send('update tidemark.databases set change = null, drift = $3 where tenant_id = $1 and database_id = $2', transaction.tenant, table.id, JSON.stringify(drift))
   return true
 }
 
-function swapSql(table: string, { from, to, name }: ColumnMove, lose: boolean): string[] {
+function swapSql(table: string, { from, to, name }: ColumnTransition, lose: boolean): string[] {
   const isReplaced = from !== null && (to !== null || name === null)
   const present = to ?? from
   return [
-    ...(isReplaced ? [`alter table ${table} drop column ${quoteName(from)}${lose ? ' cascade' : ''}`] : []),
-    ...(name !== null && present !== name ? [`alter table ${table} rename column ${quoteName(present!)} to ${quoteName(name)}`] : []),
+    ...(isReplaced ? [`alter table ${table} drop column ${quoteIdentifier(from)}${lose ? ' cascade' : ''}`] : []),
+    ...(name !== null && present !== name ? [`alter table ${table} rename column ${quoteIdentifier(present!)} to ${quoteIdentifier(name)}`] : []),
   ]
 }

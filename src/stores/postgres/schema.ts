@@ -1,28 +1,28 @@
-import { TABLES } from './migrations/0001-tables.ts'
-import { STOP_WORD } from './migrations/0002-stop-word.ts'
-import { SERVED } from './migrations/0003-served.ts'
-import { CHAIN } from './migrations/0004-chain.ts'
+import { INITIAL_TABLES } from './migrations/0001-initial-tables.ts'
+import { CYCLE_END_REASON } from './migrations/0002-cycle-end-reason.ts'
+import { API_KEYS_AND_LOG_FLOOR } from './migrations/0003-api-keys-and-log-floor.ts'
+import { AUDIT_CHAIN_AND_DATA_KEYS } from './migrations/0004-audit-chain-and-data-keys.ts'
 import { WEBHOOKS } from './migrations/0005-webhooks.ts'
 import { CONSUMERS } from './migrations/0006-consumers.ts'
-import { ERASURE } from './migrations/0007-erasure.ts'
-import { HELD_SINCE } from './migrations/0008-held-since.ts'
-import { KEPT } from './migrations/0009-kept.ts'
+import { TENANT_ERASURE } from './migrations/0007-tenant-erasure.ts'
+import { LEASE_HELD_SINCE } from './migrations/0008-lease-held-since.ts'
+import { INBOUND_PAYLOAD } from './migrations/0009-inbound-payload.ts'
 import { SHARED_PACERS } from './migrations/0010-shared-pacers.ts'
-import { GUARD } from './migrations/0011-guard.ts'
-import { ERASED } from './migrations/0012-erased.ts'
+import { INFLIGHT_GUARD } from './migrations/0011-inflight-guard.ts'
+import { TENANT_ERASED_FLAG } from './migrations/0012-tenant-erased-flag.ts'
 import { BACKFILL_NEEDED } from './migrations/0013-backfill-needed.ts'
-import { PAUSES } from './migrations/0014-pauses.ts'
-import { CONTESTED } from './migrations/0015-contested.ts'
-import { BOUND } from './migrations/0016-bound.ts'
+import { SOURCE_PAUSES } from './migrations/0014-source-pauses.ts'
+import { ROW_CONTESTED_BY } from './migrations/0015-row-contested-by.ts'
+import { STATE_ROLLBACK_DETECTION } from './migrations/0016-state-rollback-detection.ts'
 import { TYPED_TABLES } from './migrations/0017-typed-tables.ts'
 import { SCHEMA_CHANGES } from './migrations/0018-schema-changes.ts'
 import { HISTORY_DAYS } from './migrations/0019-history-days.ts'
-import { DELETES } from './migrations/0020-deletes.ts'
+import { DELETE_MODE } from './migrations/0020-delete-mode.ts'
 
 /** Each takes the tables from version n to n + 1; the first makes them. All that are needed run in one transaction. */
 export const MIGRATIONS: readonly string[] = [
-  TABLES, STOP_WORD, SERVED, CHAIN, WEBHOOKS, CONSUMERS, ERASURE, HELD_SINCE, KEPT, SHARED_PACERS, GUARD, ERASED,
-  BACKFILL_NEEDED, PAUSES, CONTESTED, BOUND, TYPED_TABLES, SCHEMA_CHANGES, HISTORY_DAYS, DELETES,
+  INITIAL_TABLES, CYCLE_END_REASON, API_KEYS_AND_LOG_FLOOR, AUDIT_CHAIN_AND_DATA_KEYS, WEBHOOKS, CONSUMERS, TENANT_ERASURE, LEASE_HELD_SINCE, INBOUND_PAYLOAD, SHARED_PACERS, INFLIGHT_GUARD, TENANT_ERASED_FLAG,
+  BACKFILL_NEEDED, SOURCE_PAUSES, ROW_CONTESTED_BY, STATE_ROLLBACK_DETECTION, TYPED_TABLES, SCHEMA_CHANGES, HISTORY_DAYS, DELETE_MODE,
 ]
 
 /** Version of the tables; a database with a higher one was written by a newer tidemark and is left alone. */

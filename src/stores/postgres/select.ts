@@ -1,11 +1,11 @@
 import pg from 'pg'
-import { SyncError, type Selection, type SelectOptions } from '../../contract/index.ts'
+import { SyncError, type SelectResult, type SelectOptions } from '../../contract/index.ts'
 import { maskUrl } from '../../redaction/mask-url.ts'
 import { parseJson } from '../../values/json.ts'
-import { queryTooLong } from '../kit/query-too-long.ts'
-import { statementAsOf } from './as-of.ts'
+import { createQueryTooLongError } from '../kit/query-too-long-error.ts'
+import { rewriteAsOf } from './as-of.ts'
 
-export async function selectFromPostgres(url: string, sql: string, { limit, tenant, deadlineMs = 0, asOf }: SelectOptions): Promise<Selection> {
+export async function selectFromPostgres(url: string, sql: string, { limit, tenant, deadlineMs = 0, asOf }: SelectOptions): Promise<SelectResult> {
   const client = new pg.Client({
     connectionString: url, application_name: 'tidemark query', connectionTimeoutMillis: 10_000, types: { getTypeParser } as pg.CustomTypesConfig,
     // Of the session, so that a query which ends its transaction cannot write in the next one either.
@@ -22,11 +22,11 @@ export async function selectFromPostgres(url: string, sql: string, { limit, tena
     await client.query("select set_config('tidemark.tenant', $1, true), set_config('statement_timeout', $2, true)", [tenant, String(deadlineMs)])
     const statement = sql.trim().replace(/;\s*$/, '')
     const read = async (text: string, ...parameters: unknown[]) => (await client.query<Record<string, unknown>>(text, parameters)).rows
-    const { fields, rows } = await readRows(client, asOf === undefined ? statement : await statementAsOf(read, statement, asOf), limit)
+    const { fields, rows } = await readRows(client, asOf === undefined ? statement : await rewriteAsOf(read, statement, asOf), limit)
     const truncated = limit > 0 && rows.length > limit
     return { columns: fields.map(({ name }) => name), rows: truncated ? rows.slice(0, limit) : rows, truncated }
   } catch (error) {
-    if (error instanceof pg.DatabaseError && error.code === QUERY_CANCELED) throw queryTooLong(deadlineMs)
+    if (error instanceof pg.DatabaseError && error.code === QUERY_CANCELED) throw createQueryTooLongError(deadlineMs)
     throw error instanceof pg.DatabaseError ? new SyncError('ARGUMENT_INVALID', `PostgreSQL: ${error.message} (${error.code ?? 'no code'}).`, { cause: error }) : error
   } finally {
     await client.end()

@@ -1,43 +1,43 @@
 import type { Column } from '../../contract/index.ts'
 import { upsertOnConflict, StatementCompiler, type Dialect } from '../kit/sql/dialect.ts'
-import { makeSql, native, runSteps, runStepsAsync, type Plan, type Sql, type Step, type Steps } from '../kit/sql/port.ts'
+import { createSql, runNative, runSteps, runStepsAsync, type TransactionPlan, type Sql, type Step, type Steps } from '../kit/sql/port.ts'
 import { writeAudit } from './audit.ts'
-import type { Parameter, Session, Transaction } from './connection.ts'
-import { purgeTables } from './deletes.ts'
+import type { Parameter, TenantSession, Transaction } from './connection.ts'
+import { purgeTables } from './delete-mode.ts'
 import { eraseRows } from './erase-rows.ts'
-import { forgetVersions } from './history.ts'
-import { tell } from './listen.ts'
-import { NOW_MS } from './now.ts'
+import { pruneVersions } from './history-retention.ts'
+import { notify } from './subscribe.ts'
+import { NOW_MS_SQL } from './server-clock.ts'
 import { ensureTables, readTables } from './table.ts'
 
 /** The SQL port on PostgreSQL. */
 
 const DIALECT: Dialect = {
   table: (name) => `tidemark.${name}`,
-  words: {
+  tokens: {
     greatest: 'greatest', least: 'least', for_update: 'for update', for_share: 'for share', insert_new: 'insert', or_nothing: 'on conflict do nothing', text: 'text',
     requests_window: 'time_window', open_cycles: 'tidemark.cycles',
   },
   parameters: { style: 'numbered', write: (number) => `$${number}` },
-  clock: NOW_MS,
+  clock: NOW_MS_SQL,
   tenantName: (alias) => `${alias}.tenant_id`,
   upsert: upsertOnConflict,
   // Waiting for rows that another transaction has locked, in an order that it does not keep, could end in a deadlock.
-  deleteUnlocked: (table, where) => `delete from {${table}} where ctid = any(array(select ctid from {${table}} where tenant_id = :tenant and ${where} for update skip locked))`,
+  deleteSkipLocked: (table, where) => `delete from {${table}} where ctid = any(array(select ctid from {${table}} where tenant_id = :tenant and ${where} for update skip locked))`,
   bind: (value) => value,
 }
 
 const COMPILER = new StatementCompiler(DIALECT)
 
 export function sqlOf(tenant: string): Sql {
-  return makeSql(tenant, DIALECT, () => ({
-    ensureTables: (databases) => native((transaction: Transaction) => ensureKinds(transaction, databases)),
-    forgetVersions: (id, floor, next) => native((transaction: Transaction) => forgetVersions(transaction, id, floor, next)),
-    purgeTables: (scanMax) => native((transaction: Transaction) => purgeTables(transaction, scanMax)),
-    eraseRows: () => native(eraseRows),
-    writeAudit: (entry, audit) => native((transaction: Transaction) => writeAudit(transaction, entry, audit)),
-    notify: () => native(tell),
-    lookBeyond: (scope) => native((transaction: Transaction) => {
+  return createSql(tenant, DIALECT, () => ({
+    ensureTables: (databases) => runNative((transaction: Transaction) => ensureMemberKinds(transaction, databases)),
+    pruneVersions: (id, floor, next) => runNative((transaction: Transaction) => pruneVersions(transaction, id, floor, next)),
+    purgeTables: (scanMax) => runNative((transaction: Transaction) => purgeTables(transaction, scanMax)),
+    eraseRows: () => runNative(eraseRows),
+    writeAudit: (entry, audit) => runNative((transaction: Transaction) => writeAudit(transaction, entry, audit)),
+    notify: () => runNative(notify),
+    widenRowSecurity: (scope) => runNative((transaction: Transaction) => {
       const [setting, value] = 'apiKey' in scope ? ['tidemark.api_key', scope.apiKey] : ['tidemark.lists_tenants', 'yes']
       transaction.send('select set_config($1, $2, true)', setting, value)
     }),
@@ -45,13 +45,13 @@ export function sqlOf(tenant: string): Sql {
 }
 
 /** The members of their records, of databases that have a table from now on. */
-async function ensureKinds(transaction: Transaction, databases: readonly string[]): Promise<Record<string, readonly Column[]>> {
+async function ensureMemberKinds(transaction: Transaction, databases: readonly string[]): Promise<Record<string, readonly Column[]>> {
   const known = await readTables(transaction, databases)
   await ensureTables(transaction, known, Object.fromEntries(databases.map((name) => [name, []])))
-  return Object.fromEntries(databases.map((name) => [name, known.get(name)?.kinds ?? []]))
+  return Object.fromEntries(databases.map((name) => [name, known.get(name)?.memberKinds ?? []]))
 }
 
-export function runPlan<Args extends readonly unknown[], T>({ connection, tenant }: Session, plan: Plan<Args, T>, args: Args): Promise<T> {
+export function runPlan<Args extends readonly unknown[], T>({ connection, tenant }: TenantSession, plan: TransactionPlan<Args, T>, args: Args): Promise<T> {
   const body = (transaction: Transaction): Promise<T> => performSteps(transaction, plan.steps(sqlOf(tenant), ...args))
   return plan.access === 'read' ? connection.read(tenant, body) : connection.write(tenant, body)
 }
@@ -66,7 +66,7 @@ export function bindSteps<Args extends readonly unknown[], T>(steps: (sql: Sql, 
 }
 
 /** As `bindSteps`, of steps that are only sent: they are on their way when the function returns. */
-export function bindSends<Args extends readonly unknown[], T>(steps: (sql: Sql, ...args: Args) => Steps<T>): (transaction: Transaction, ...args: Args) => T {
+export function bindPipelinedSteps<Args extends readonly unknown[], T>(steps: (sql: Sql, ...args: Args) => Steps<T>): (transaction: Transaction, ...args: Args) => T {
   return (transaction, ...args) => runSteps(steps(sqlOf(transaction.tenant), ...args), (step) => performStep(transaction, step))
 }
 

@@ -1,16 +1,16 @@
 import type { Store } from '../../contract/index.ts'
 import { bindPlans, type RoleMethods } from '../kit/roles/roles.ts'
 import { commit } from './commit.ts'
-import { Connection, type ConnectionOptions, type Session } from './connection.ts'
+import { Connection, type ConnectionOptions, type TenantSession } from './connection.ts'
 import * as served from './feed.ts'
-import { listen } from './listen.ts'
+import { subscribe } from './subscribe.ts'
 import { migrate } from './migrate.ts'
-import type { MigrationProgress } from './move-tables.ts'
-import * as reading from './reading.ts'
+import type { MigrationProgress } from './migrate-log.ts'
+import * as reading from './queries.ts'
 import * as columns from './schema-change.ts'
 import { runPlan } from './sql.ts'
-import { standings } from './standings.ts'
-import { erase } from './tenants.ts'
+import { listSyncStatus } from './sync-status.ts'
+import { eraseTenant } from './erase-tenant.ts'
 
 export interface PostgresStoreOptions extends ConnectionOptions {
   readonly tenant?: string
@@ -29,19 +29,19 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   }
 }
 
-function storeOf(session: Session, options: ConnectionOptions): Store {
+function storeOf(session: TenantSession, options: ConnectionOptions): Store {
   const { connection, tenant, isReplica } = session
   return {
     ...bindRoles(session),
     tenant,
     isReplica,
-    keepsDeleted: true,
+    supportsSoftDeletes: true,
     forTenant: (other) => storeOf({ ...session, tenant: other }, options),
-    erase: (by) => erase(session, by),
+    eraseTenant: (by) => eraseTenant(session, by),
     close: () => connection.close(),
     commit: (request) => commit(session, request),
-    standings: (query) => standings(session, query),
-    listen: (ear) => listen(options, ear),
+    listSyncStatus: (query) => listSyncStatus(session, query),
+    subscribe: (ear) => subscribe(options, ear),
     changes: (query) => reading.changes(session, query),
     rows: (query) => reading.rows(session, query),
     row: (database, key) => reading.row(session, database, key),
@@ -57,6 +57,6 @@ function storeOf(session: Session, options: ConnectionOptions): Store {
   }
 }
 
-function bindRoles(session: Session): RoleMethods {
+function bindRoles(session: TenantSession): RoleMethods {
   return bindPlans((plan, args) => runPlan(session, plan, args))
 }

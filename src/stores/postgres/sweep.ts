@@ -1,22 +1,22 @@
 import type { CommitOutcome, Sweep } from '../../contract/index.ts'
-import { isBraked, toRanges, type LandingFacts, type LandingPlan } from '../kit/plan-landing.ts'
+import { exceedsDeleteLimit, toSequenceRanges, type LandingFacts, type LandingPlan } from '../kit/plan-landing.ts'
 import { DELETED_AT } from '../kit/tables/delete-state.ts'
-import { textArray } from './arrays.ts'
+import { textArray } from './binary-arrays.ts'
 import { writeCommits, type CommitFacts, type LoggedRange } from './commits.ts'
 import type { Transaction } from './connection.ts'
-import { checkDeletes } from './deletes.ts'
+import { checkDeletable } from './delete-mode.ts'
 import { insertMany } from './insert-many.ts'
-import { byTable, keysIn, STATUS } from './rows.ts'
-import { OWN, readTables, type Table } from './table.ts'
+import { groupByTable, keysFromParameter, STATUS_CODES } from './rows.ts'
+import { SYSTEM_COLUMNS, readTables, type Table } from './table.ts'
 
 export interface SweepFacts extends CommitFacts {
   readonly owner: number
   /** Databases in which the owner may have rows. */
   readonly holdings: ReadonlySet<number>
-  /** See `setDeletes`. */
-  readonly hindered: ReadonlySet<string>
+  /** See `applyDeleteModes`. */
+  readonly lockedDatabases: ReadonlySet<string>
   readonly startSequence: number
-  readonly position: number
+  readonly headSequence: number
 }
 
 /**
@@ -32,17 +32,17 @@ export async function sweep(
   transaction.send('delete from tidemark.claims where tenant_id = $1 and owner_id = $2 and cycle_id <> $3', tenant, owner, cycle)
 
   const tables = [...(await readTables(transaction)).values()].filter(({ id }) => facts.holdings.has(id)).toSorted((a, b) => a.id - b.id)
-  const surveys = await Promise.all(tables.map(async (table) => ({ table, ...(await survey(transaction, table, facts, settled)) })))
+  const surveys = await Promise.all(tables.map(async (table) => ({ table, ...(await countUnseen(transaction, table, facts, settled)) })))
   for (const { table, unseen, inherited } of surveys) {
     const dying = unseen - inherited
     if (dying === 0) continue
     // Rows that came since do not dilute the share that is deleted: were every key renamed, all that was there would still go.
-    const existed = (await countExisted(transaction, table, facts)) - inherited
-    if (isBraked(limits, existed, dying)) return { kind: 'braked', database: table.database, owned: existed, doomed: dying }
-    if (limits.asks?.database === table.database) return { kind: 'absent', keys: await sampleOf(transaction, table, facts, settled, dying, limits.asks.limit), count: dying }
+    const existed = (await countRowsAtStart(transaction, table, facts)) - inherited
+    if (exceedsDeleteLimit(limits, existed, dying)) return { kind: 'braked', database: table.database, owned: existed, toDelete: dying }
+    if (limits.confirmAbsent?.database === table.database) return { kind: 'absent', keys: await sampleUnseenKeys(transaction, table, facts, settled, dying, limits.confirmAbsent.limit), count: dying }
   }
-  for (const { table, inherited } of surveys) if (inherited > 0) handOver(transaction, table, facts, settled)
-  let position = facts.position
+  for (const { table, inherited } of surveys) if (inherited > 0) transferOwnership(transaction, table, facts, settled)
+  let position = facts.headSequence
   const ranges: LoggedRange[] = []
   for (const { table, unseen, inherited } of surveys.toSorted((a, b) => Buffer.compare(Buffer.from(a.table.database), Buffer.from(b.table.database)))) {
     const dying = unseen - inherited
@@ -52,7 +52,7 @@ export async function sweep(
     position += dying
   }
   writeCommits(transaction, ranges, facts)
-  return { kind: 'swept', count: position - facts.position }
+  return { kind: 'swept', count: position - facts.headSequence }
 }
 
 /**
@@ -74,26 +74,26 @@ function unseenSql({ live }: Table): string {
 
 const parametersOf = (transaction: Transaction, { id }: Table, { owner, cycle }: SweepFacts, settled: number) => [transaction.tenant, id, owner, cycle, settled] as const
 
-interface Survey {
+interface UnseenCounts {
   unseen: number
   /** Not seen, but listed by another owner. */
   inherited: number
 }
 
-async function survey(transaction: Transaction, table: Table, facts: SweepFacts, settled: number): Promise<Survey> {
-  return (await transaction.get<Survey>(
+async function countUnseen(transaction: Transaction, table: Table, facts: SweepFacts, settled: number): Promise<UnseenCounts> {
+  return (await transaction.get<UnseenCounts>(
     `with ${unseenSql(table)} select count(*) as unseen, count(*) filter (where is_claimed) as inherited from unseen`,
     ...parametersOf(transaction, table, facts, settled),
   ))!
 }
 
 /** Live rows of the owner that were there when the cycle began. */
-async function countExisted(transaction: Transaction, { live }: Table, { owner, startSequence }: SweepFacts): Promise<number> {
+async function countRowsAtStart(transaction: Transaction, { live }: Table, { owner, startSequence }: SweepFacts): Promise<number> {
   return (await transaction.get<{ count: number }>(`select count(*) from ${live} l where _owner = $1 and _created_sequence <= $2`, owner, startSequence))!.count
 }
 
 /** At most so many of the keys that would be deleted, the same distance apart. */
-async function sampleOf(transaction: Transaction, table: Table, facts: SweepFacts, settled: number, count: number, limit: number): Promise<string[]> {
+async function sampleUnseenKeys(transaction: Transaction, table: Table, facts: SweepFacts, settled: number, count: number, limit: number): Promise<string[]> {
   const rows = await transaction.all<{ key: string }>(
     `with ${unseenSql(table)}, dying as (select key, row_number() over (order by key) - 1 as at from unseen where not is_claimed)
      select key from dying where at = 0 or (at * $6) / $7 <> ((at - 1) * $6) / $7 order by key`,
@@ -103,7 +103,7 @@ async function sampleOf(transaction: Transaction, table: Table, facts: SweepFact
 }
 
 /** A row that another owner still lists passes to that owner. */
-function handOver(transaction: Transaction, table: Table, facts: SweepFacts, settled: number): void {
+function transferOwnership(transaction: Transaction, table: Table, facts: SweepFacts, settled: number): void {
   transaction.send(
     `with ${unseenSql(table)}, heirs as materialized (
        select u.key, (select min(c.owner_id) from tidemark.claims c where c.tenant_id = $1 and c.database_id = $2 and c.key = u.key) as owner_id from unseen u where u.is_claimed
@@ -119,8 +119,8 @@ function handOver(transaction: Transaction, table: Table, facts: SweepFacts, set
 
 /** Each goes to the history; of each there is a deletion in the feed, and a tombstone. */
 function deleteUnseen(transaction: Transaction, table: Table, facts: SweepFacts, settled: number, position: number): void {
-  checkDeletes(table, facts.hindered)
-  const columns = [...OWN, ...table.members.map(({ name }) => name)]
+  checkDeletable(table, facts.lockedDatabases)
+  const columns = [...SYSTEM_COLUMNS, ...table.members.map(({ name }) => name)]
   const removal = table.deletes === 'soft'
     ? `update ${table.name} t set ${DELETED_AT} = to_timestamp($7::bigint / 1000.0), _synced_at = to_timestamp($7::bigint / 1000.0), _sequence = d.until, _writer = $8::integer from dying d`
     : `delete from ${table.name} t using dying d`
@@ -138,7 +138,7 @@ function deleteUnseen(transaction: Transaction, table: Table, facts: SweepFacts,
        ${removal} where t._key = d.key returning d.key, d.until, t._upstream_at
      )
      insert into tidemark.tombstones (tenant_id, database_id, key, sequence, status, upstream_at, writer_id, owner_id)
-     select $1, $2, key, until, ${STATUS.swept}, _upstream_at, $8::integer, $3 from gone`,
+     select $1, $2, key, until, ${STATUS_CODES.swept}, _upstream_at, $8::integer, $3 from gone`,
     ...parametersOf(transaction, table, facts, settled), position, facts.committedAt, facts.sync,
   )
 }
@@ -151,7 +151,7 @@ export interface Owner {
   readonly holdings: ReadonlySet<number>
 }
 
-export interface Sighting {
+export interface SeenFacts {
   readonly owner: number
   /** All that the tenant has. */
   readonly owners: readonly Owner[]
@@ -161,7 +161,7 @@ export interface Sighting {
 }
 
 /** What this page saw alive is not for another replace cycle to sweep; kept there as one more page, numbered by the sync that saw it. */
-export function tellOtherSweeps(transaction: Transaction, { seen }: LandingPlan, syncId: number): void {
+export function protectFromOtherSweeps(transaction: Transaction, { seenSequences: seen }: LandingPlan, syncId: number): void {
   if (seen.length === 0) return
   transaction.send(
     `insert into tidemark.seen (tenant_id, cycle_id, page, ranges)
@@ -173,21 +173,21 @@ export function tellOtherSweeps(transaction: Transaction, { seen }: LandingPlan,
 }
 
 /** What a page of a replace cycle proved to be still there. The tables in which the owner has taken rows over are returned. */
-export function rememberSeen(
-  transaction: Transaction, plan: LandingPlan, tables: ReadonlyMap<string, Table>, { owner, owners, find, cycle, page }: Sighting,
+export function recordSeen(
+  transaction: Transaction, plan: LandingPlan, tables: ReadonlyMap<string, Table>, { owner, owners, find, cycle, page }: SeenFacts,
 ): Table[] {
-  if (plan.seen.length > 0) {
+  if (plan.seenSequences.length > 0) {
     transaction.send(
-      'insert into tidemark.seen (tenant_id, cycle_id, page, ranges) values ($1, $2, $3, $4::int8multirange)', transaction.tenant, cycle, page, toMultirange(plan.seen),
+      'insert into tidemark.seen (tenant_id, cycle_id, page, ranges) values ($1, $2, $3, $4::int8multirange)', transaction.tenant, cycle, page, toMultirange(plan.seenSequences),
     )
   }
   // An owner that never sweeps proves nothing by its silence: the first that does takes the row over.
   const silent = new Set(owners.filter(({ sweeps }) => !sweeps).map(({ id }) => id))
   const taken: Table[] = []
-  for (const [table, own] of byTable(plan.sightings.map((landing) => ({ landing })), tables)) {
+  for (const [table, own] of groupByTable(plan.sightings.map((landing) => ({ landing })), tables)) {
     const [free, shared] = [true, false].map((isFree) => own.flatMap(({ landing }) => (silent.has(find(landing)!.owner) === isFree ? [landing.key] : []))) as [string[], string[]]
     if (free.length > 0) {
-      transaction.send(`update ${table.name} t set _owner = $1 from ${keysIn(2)} w where t._key = w.key`, owner, textArray(free))
+      transaction.send(`update ${table.name} t set _owner = $1 from ${keysFromParameter(2)} w where t._key = w.key`, owner, textArray(free))
       taken.push(table)
     }
     insertMany(transaction, 'tidemark.claims', [
@@ -201,5 +201,5 @@ export function rememberSeen(
 }
 
 function toMultirange(sequences: readonly number[]): string {
-  return `{${toRanges(sequences).map(([first, last]) => `[${first},${last}]`).join()}}`
+  return `{${toSequenceRanges(sequences).map(([first, last]) => `[${first},${last}]`).join()}}`
 }

@@ -1,19 +1,19 @@
 import type { Commit, CommitShape, JsonObject, Landing } from '../../contract/index.ts'
 import { parseJson } from '../../values/json.ts'
-import { quoteName } from '../kit/columns.ts'
+import { quoteIdentifier } from '../kit/column-names.ts'
 import type { TableColumn } from '../kit/tables/column.ts'
-import { growColumns, shapeColumns, takesShape, withFormats } from '../kit/tables/grow-columns.ts'
-import { enforcedKey, isKeyOpen, keyConstraintName, keyWithoutColumn, planKey, refuseKey } from '../kit/tables/key-columns.ts'
+import { growColumns, addDeclaredColumns, acceptsShape, withFormats } from '../kit/tables/grow-columns.ts'
+import { enforcedKeyColumns, isKeyUndecided, keyConstraintName, keyMembersWithoutColumn, planKey, refuseKey } from '../kit/tables/key-columns.ts'
 import type { Transaction } from './connection.ts'
-import { columnLimits, LOCK_TIMEOUT_MS, LOCKED, addColumns, readTables, writeLayout, type Table } from './table.ts'
+import { columnLimits, LOCK_TIMEOUT_MS, LOCK_NOT_AVAILABLE, addColumns, readTables, writeLayout, type Table } from './table.ts'
 
 /** Gives the tables the columns and keys that are declared, and says what they could not have. `since` is the first sequence of the page. */
-export async function applyShapes(transaction: Transaction, tables: Map<string, Table>, { shapes = [], schemas = {}, landings }: Commit, since: number): Promise<string[]> {
+export async function applyShapes(transaction: Transaction, tables: Map<string, Table>, { shapes = [], schemaModes: schemas = {}, landings }: Commit, since: number): Promise<string[]> {
   const drift: string[] = []
   for (const shape of shapes) {
     const { database } = shape
     const mode = schemas[database]
-    if (!takesShape(tables.get(database)!.columns, mode)) continue
+    if (!acceptsShape(tables.get(database)!.columns, mode)) continue
     const applied = await applyShape(transaction, tables.get(database)!, shape, landings, since)
     tables.set(database, mode === undefined ? applied.table : writeLayout(transaction, applied.table, withFormats(applied.table.columns, recordsOf(landings, database))))
     drift.push(...applied.drift)
@@ -25,24 +25,24 @@ async function applyShape(
   transaction: Transaction, known: Table, shape: CommitShape, landings: readonly Landing[], since: number,
 ): Promise<{ table: Table; drift: readonly string[] }> {
   const limits = await columnLimits(transaction, known)
-  const shaped = shapeColumns(known.columns, shape, since, limits)
+  const shaped = addDeclaredColumns(known.columns, shape, since, limits)
   let { columns } = shaped
-  if (isKeyOpen(columns, shape.key) && keyWithoutColumn(columns, shape.key).length > 0) columns = growColumns(columns, recordsOf(landings, shape.database), since, limits)
+  if (isKeyUndecided(columns, shape.key) && keyMembersWithoutColumn(columns, shape.key).length > 0) columns = growColumns(columns, recordsOf(landings, shape.database), since, limits)
   let table = known
   if (columns !== known.columns) {
     const isAdded = await addColumns(transaction, known, columns)
     // Declared types are kept, also while a reader holds the table: the next page adds the columns.
     table = writeLayout(transaction, known, isAdded ? columns : withoutNames(known, columns))
   }
-  if (!isKeyOpen(table.columns, shape.key) || keyWithoutColumn(table.columns, shape.key).length > 0) return { table, drift: shaped.drift }
+  if (!isKeyUndecided(table.columns, shape.key) || keyMembersWithoutColumn(table.columns, shape.key).length > 0) return { table, drift: shaped.drift }
   const isEmpty = (await transaction.get(`select from ${table.name} limit 1`)) === undefined
   const plan = planKey(shape.database, table.columns, shape.key, isEmpty)
   if (plan.names !== null) {
-    const names = plan.names.map(quoteName)
+    const names = plan.names.map(quoteIdentifier)
     const change = `alter table ${table.name} ${names.map((name) => `alter column ${name} set not null`).join(', ')},
       add constraint ${keyConstraintName(table.id)} unique (${names.join(', ')})`
     // A reader holds the table: the next cycle tries again.
-    if (!(await transaction.attempt(change, { lockTimeoutMs: LOCK_TIMEOUT_MS, refusals: [LOCKED] }))) return { table, drift: shaped.drift }
+    if (!(await transaction.tryRun(change, { lockTimeoutMs: LOCK_TIMEOUT_MS, refusals: [LOCK_NOT_AVAILABLE] }))) return { table, drift: shaped.drift }
   }
   return { table: writeLayout(transaction, table, plan.columns), drift: [...shaped.drift, ...plan.drift] }
 }
@@ -60,9 +60,9 @@ function recordsOf(landings: readonly Landing[], database: string): JsonObject[]
 export async function refuseKeys(transaction: Transaction, databases: readonly string[]): Promise<string[]> {
   const drift: string[] = []
   for (const table of (await readTables(transaction, databases)).values()) {
-    const key = enforcedKey(table.columns)
+    const key = enforcedKeyColumns(table.columns)
     if (key.length === 0) continue
-    await transaction.run(`alter table ${table.name} drop constraint ${keyConstraintName(table.id)}, ${key.map(({ name }) => `alter column ${quoteName(name!)} drop not null`).join(', ')}`)
+    await transaction.run(`alter table ${table.name} drop constraint ${keyConstraintName(table.id)}, ${key.map(({ name }) => `alter column ${quoteIdentifier(name!)} drop not null`).join(', ')}`)
     const refused = refuseKey(table.database, table.columns, key.map(({ member }) => member), 'records contradict it')
     writeLayout(transaction, table, refused.columns)
     drift.push(...refused.drift)

@@ -1,15 +1,15 @@
 import { SyncError, type Column, type JsonObject } from '../../contract/index.ts'
 import { stringifyJson } from '../../values/json.ts'
-import { mergeColumns, quoteName } from '../kit/columns.ts'
+import { mergeColumns, quoteIdentifier } from '../kit/column-names.ts'
 import { itemTypeOf, type ColumnDialect, type ColumnType, type TableColumn } from '../kit/tables/column.ts'
 import { RecordDecoder } from '../kit/tables/decode-record.ts'
 import { DELETED_AT, liveRows, type DeleteState } from '../kit/tables/delete-state.ts'
 import { RecordEncoder, type EncodedRecord } from '../kit/tables/encode-record.ts'
 import { fitRow } from '../kit/tables/fit-row.ts'
 import { growColumns, type ColumnLimits } from '../kit/tables/grow-columns.ts'
-import type { DriftNotes } from '../kit/tables/schema-drift.ts'
-import { textArray } from './arrays.ts'
-import { readArrayText } from './array-text.ts'
+import type { DriftCollector } from '../kit/tables/schema-drift.ts'
+import { textArray } from './binary-arrays.ts'
+import { parseArrayText } from './array-text.ts'
 import { sqlTypeOf, type SqlType } from './binary-values.ts'
 import type { Transaction } from './connection.ts'
 
@@ -25,7 +25,7 @@ export interface Table extends DeleteState {
   /** See Commit.historyDays. */
   readonly historyDays: number | null
   /** The members its records have had, and of which kinds. */
-  readonly kinds: readonly Column[]
+  readonly memberKinds: readonly Column[]
   readonly columns: readonly TableColumn[]
   /** What the columns do not show of the records; see `schema-drift.ts`. */
   readonly drift: string
@@ -37,22 +37,22 @@ export interface Table extends DeleteState {
 }
 
 /** Columns of our own in every table; the members of the records stand behind them. */
-export const OWN = ['_key', '_sequence', '_created_sequence', '_hash', '_upstream_at', '_synced_at', '_cursor', '_writer', '_owner', '_extra'] as const
-export const OWN_TYPES: readonly SqlType[] = ['text', 'bigint', 'bigint', 'text', 'timestamptz', 'timestamptz', 'text', 'integer', 'integer', 'json']
-const OWN_SQL = `_key text collate "C" not null, _sequence bigint not null, _created_sequence bigint not null, _hash text collate "C" not null,
+export const SYSTEM_COLUMNS = ['_key', '_sequence', '_created_sequence', '_hash', '_upstream_at', '_synced_at', '_cursor', '_writer', '_owner', '_extra'] as const
+export const SYSTEM_COLUMN_TYPES: readonly SqlType[] = ['text', 'bigint', 'bigint', 'text', 'timestamptz', 'timestamptz', 'text', 'integer', 'integer', 'json']
+const SYSTEM_COLUMNS_SQL = `_key text collate "C" not null, _sequence bigint not null, _created_sequence bigint not null, _hash text collate "C" not null,
   _upstream_at timestamptz, _synced_at timestamptz not null, _cursor text, _writer integer not null, _owner integer not null, _extra json`
 /** What no member's column may be called: also what a setting adds later, and the columns of PostgreSQL itself. */
-export const RESERVED = [
-  ...OWN, '_until_sequence', '_until_at', DELETED_AT, 'tableoid', 'xmin', 'cmin', 'xmax', 'cmax', 'ctid', 'oid',
+export const RESERVED_NAMES = [
+  ...SYSTEM_COLUMNS, '_until_sequence', '_until_at', DELETED_AT, 'tableoid', 'xmin', 'cmin', 'xmax', 'cmax', 'ctid', 'oid',
 ]
 export const NAME_BYTES_MAX = 63
 export const COLUMNS_MAX = 1_000
-const LIMITS = { nameBytesMax: NAME_BYTES_MAX, columnsMax: COLUMNS_MAX }
-const DIALECT: ColumnDialect = { keepsText: false, keepsJsonText: false, doubleMin: 0 }
+const COLUMN_LIMITS = { nameBytesMax: NAME_BYTES_MAX, columnsMax: COLUMNS_MAX }
+const COLUMN_DIALECT: ColumnDialect = { preservesText: false, preservesJsonText: false, doubleMin: 0 }
 
 /** How long a new column may wait for somebody's query on the table; the page that brings it, and every other reader, wait meanwhile. */
 export const LOCK_TIMEOUT_MS = 200
-export const LOCKED = '55P03'
+export const LOCK_NOT_AVAILABLE = '55P03'
 
 interface DatabaseRow {
   id: number
@@ -67,14 +67,14 @@ interface DatabaseRow {
   purgedTo: string | null
 }
 
-const DATABASES = `select database_id as id, name, table_name as "table", history_name as history, columns, layout, drift, history_days as "historyDays", deletes, purged_to as "purgedTo"
+const SELECT_DATABASES = `select database_id as id, name, table_name as "table", history_name as history, columns, layout, drift, history_days as "historyDays", deletes, purged_to as "purgedTo"
   from tidemark.databases where tenant_id = $1`
 
 /** The tables of these databases by name; of all of them, in the order of their names, when none are given. */
 export async function readTables(transaction: Transaction, names?: readonly string[]): Promise<Map<string, Table>> {
   const rows = names === undefined
-    ? await transaction.all<DatabaseRow>(`${DATABASES} order by name`, transaction.tenant)
-    : await transaction.all<DatabaseRow>(`${DATABASES} and name = any($2::text[])`, transaction.tenant, textArray(names))
+    ? await transaction.all<DatabaseRow>(`${SELECT_DATABASES} order by name`, transaction.tenant)
+    : await transaction.all<DatabaseRow>(`${SELECT_DATABASES} and name = any($2::text[])`, transaction.tenant, textArray(names))
   return new Map(rows.map((row) => [row.name, toTable(row)]))
 }
 
@@ -88,11 +88,11 @@ export async function ensureTables(
   const tables = new Map<string, Table>()
   for (const [name, columns] of Object.entries(seen)) {
     const table = known.get(name) ?? (await createTable(transaction, name))
-    const kinds = mergeColumns(table.kinds, columns)
-    if (kinds !== table.kinds) {
+    const kinds = mergeColumns(table.memberKinds, columns)
+    if (kinds !== table.memberKinds) {
       transaction.send('update tidemark.databases set columns = $3 where tenant_id = $1 and database_id = $2', transaction.tenant, table.id, JSON.stringify(kinds))
     }
-    tables.set(name, { ...table, kinds })
+    tables.set(name, { ...table, memberKinds: kinds })
   }
   return tables
 }
@@ -101,27 +101,27 @@ export async function ensureTables(
  * The table with columns for what is new in these records, added in the transaction that writes them. When a reader
  * holds the table for too long it stays as it is: the values land in `_extra`, and the next page tries again.
  */
-export async function growTable(transaction: Transaction, table: Table, records: readonly JsonObject[], since: number, notes?: DriftNotes): Promise<Table> {
+export async function growTable(transaction: Transaction, table: Table, records: readonly JsonObject[], since: number, notes?: DriftCollector): Promise<Table> {
   // Asked without the names that are taken first: mostly there is nothing to add to a table that is full.
-  if (growColumns(table.columns, records, since, { reserved: RESERVED, ...LIMITS }) === table.columns) return table
+  if (growColumns(table.columns, records, since, { reserved: RESERVED_NAMES, ...COLUMN_LIMITS }) === table.columns) return table
   const foreign = await foreignColumns(transaction, table)
-  const columns = growColumns(table.columns, records, since, { reserved: [...RESERVED, ...foreign], ...LIMITS })
+  const columns = growColumns(table.columns, records, since, { reserved: [...RESERVED_NAMES, ...foreign], ...COLUMN_LIMITS })
   if (!(await addColumns(transaction, table, columns))) return table
-  notes?.noteTaken(table, columns, foreign, since)
+  notes?.recordTakenNames(table, columns, foreign, since)
   return writeLayout(transaction, table, columns)
 }
 
 export async function columnLimits(transaction: Transaction, table: Table): Promise<ColumnLimits> {
-  return { reserved: [...RESERVED, ...(await foreignColumns(transaction, table))], ...LIMITS }
+  return { reserved: [...RESERVED_NAMES, ...(await foreignColumns(transaction, table))], ...COLUMN_LIMITS }
 }
 
 /** Adds those of the columns that the table does not have yet; false, and nothing added, when a reader holds it for too long. */
 export async function addColumns(transaction: Transaction, table: Table, columns: readonly TableColumn[]): Promise<boolean> {
   const there = new Set(table.members.map(({ name }) => name))
-  const added = columns.flatMap(({ name, type }) => (name === null || there.has(quoteName(name)) ? [] : [`add column ${quoteName(name)} ${sqlTypeOf(type)}`]))
+  const added = columns.flatMap(({ name, type }) => (name === null || there.has(quoteIdentifier(name)) ? [] : [`add column ${quoteIdentifier(name)} ${sqlTypeOf(type)}`]))
   if (added.length === 0) return true
   const change = [table.name, table.history].map((name) => `alter table ${name} ${added.join(', ')}`).join(';')
-  return transaction.attempt(change, { lockTimeoutMs: LOCK_TIMEOUT_MS, refusals: [LOCKED] })
+  return transaction.tryRun(change, { lockTimeoutMs: LOCK_TIMEOUT_MS, refusals: [LOCK_NOT_AVAILABLE] })
 }
 
 export function writeLayout(transaction: Transaction, table: Table, columns: readonly TableColumn[]): Table {
@@ -135,15 +135,15 @@ export async function foreignColumns(transaction: Transaction, { name, history, 
   const rows = await transaction.all<{ name: string }>(
     'select distinct attname as name from pg_attribute where attrelid in (to_regclass($1), to_regclass($2)) and attnum > 0 and not attisdropped', name, history,
   )
-  const ours = new Set([...RESERVED.filter((column) => column !== DELETED_AT || deletes !== null), ...columns.flatMap((column) => column.name ?? [])])
+  const ours = new Set([...RESERVED_NAMES.filter((column) => column !== DELETED_AT || deletes !== null), ...columns.flatMap((column) => column.name ?? [])])
   return rows.map((row) => row.name).filter((column) => !ours.has(column))
 }
 
 async function createTable(transaction: Transaction, database: string): Promise<Table> {
-  const schema = schemaOf(transaction.tenant)
-  const { name, history } = await freeNames(transaction, schema, database)
+  const schema = schemaNameOf(transaction.tenant)
+  const { name, history } = await findFreeNames(transaction, schema, database)
   const there = await transaction.get('select from pg_namespace where nspname = $1', schema)
-  if (there === undefined) await transaction.run(`create schema ${quoteName(schema)}`)
+  if (there === undefined) await transaction.run(`create schema ${quoteIdentifier(schema)}`)
   const { id } = (await transaction.get<{ id: number }>(
     "insert into tidemark.databases (tenant_id, name, table_name, history_name, layout) values ($1, $2, $3, $4, '[]') returning database_id as id",
     transaction.tenant, database, name, history,
@@ -153,27 +153,27 @@ async function createTable(transaction: Transaction, database: string): Promise<
 }
 
 export function tableSql(name: string, history: string, columns: readonly TableColumn[]): string {
-  const members = columns.flatMap(({ name, type }) => (name === null ? [] : [`, ${quoteName(name)} ${sqlTypeOf(type)}`])).join('')
-  return `create table ${name} (${OWN_SQL}${members}, primary key (_key));
+  const members = columns.flatMap(({ name, type }) => (name === null ? [] : [`, ${quoteIdentifier(name)} ${sqlTypeOf(type)}`])).join('')
+  return `create table ${name} (${SYSTEM_COLUMNS_SQL}${members}, primary key (_key));
     create index on ${name} (_sequence);
-    create table ${history} (_until_sequence bigint not null, _until_at timestamptz not null, ${OWN_SQL}${members}, primary key (_until_sequence));
+    create table ${history} (_until_sequence bigint not null, _until_at timestamptz not null, ${SYSTEM_COLUMNS_SQL}${members}, primary key (_until_sequence));
     create index on ${history} (_sequence);
     create index on ${history} (_key, _sequence);`
 }
 
 /** The database's own name, with a number when a history of ours has it. */
-export async function freeNames(transaction: Transaction, schema: string, database: string): Promise<{ name: string; history: string }> {
-  const [table, history] = [await freeName(transaction, schema, database, ''), await freeName(transaction, schema, database, '_history')]
+export async function findFreeNames(transaction: Transaction, schema: string, database: string): Promise<{ name: string; history: string }> {
+  const [table, history] = [await findFreeName(transaction, schema, database, ''), await findFreeName(transaction, schema, database, '_history')]
   return { name: table, history }
 }
 
-async function freeName(transaction: Transaction, schema: string, database: string, suffix: string): Promise<string> {
+async function findFreeName(transaction: Transaction, schema: string, database: string, suffix: string): Promise<string> {
   for (let n = 1; ; n++) {
     const end = `${suffix}${n === 1 ? '' : `_${n}`}`
     const { name, kind } = (await transaction.get<{ name: string; kind: string | null }>(
       `select name, (select case relkind when 'v' then 'view' when 'm' then 'materialized view' when 'r' then 'table' when 'p' then 'table' else 'relation' end
          from pg_class where oid = to_regclass(name)) as kind
-       from (select format('%I.%I', $1::text, $2::text)) as wanted (name)`, schema, cutBytes(database, NAME_BYTES_MAX - end.length) + end,
+       from (select format('%I.%I', $1::text, $2::text)) as wanted (name)`, schema, truncateToBytes(database, NAME_BYTES_MAX - end.length) + end,
     ))!
     if (kind === null) return name
     const ours = await transaction.get('select from tidemark.databases where tenant_id = $1 and $2 in (table_name, history_name)', transaction.tenant, name)
@@ -181,13 +181,13 @@ async function freeName(transaction: Transaction, schema: string, database: stri
   }
 }
 
-function cutBytes(text: string, bytesMax: number): string {
+function truncateToBytes(text: string, bytesMax: number): string {
   let cut = text
   while (Buffer.byteLength(cut) > bytesMax) cut = cut.slice(0, -1)
   return cut.isWellFormed() ? cut : cut.slice(0, -1)
 }
 
-export function schemaOf(tenant: string): string {
+export function schemaNameOf(tenant: string): string {
   if (tenant === 'default') return 'public'
   // Schemas that are the server's or ours.
   return /^(?:tenant_)*(?:public|tidemark|information_schema|pg_.*)$/.test(tenant) ? `tenant_${tenant}` : tenant
@@ -197,56 +197,56 @@ export function schemaOf(tenant: string): string {
 
 function toTable({ id, name, table, history, columns, layout, drift, historyDays, deletes, purgedTo }: DatabaseRow): Table {
   const state = { deletes, purgedTo }
-  return { id, database: name, name: table, live: liveRows(table, state), history, drift, historyDays, ...state, kinds: JSON.parse(columns) as Column[], ...codecOf(layout) }
+  return { id, database: name, name: table, live: liveRows(table, state), history, drift, historyDays, ...state, memberKinds: JSON.parse(columns) as Column[], ...codecOf(layout) }
 }
 
-type Codec = Pick<Table, 'columns' | 'members' | 'encode' | 'decode'>
+type TableCodec = Pick<Table, 'columns' | 'members' | 'encode' | 'decode'>
 
 /** By the text of the layout, which says everything: tables of one shape share a codec, and a change makes a new one. */
-const codecs = new Map<string, Codec>()
+const codecCache = new Map<string, TableCodec>()
 const CODECS_MAX = 1_000
 
-export function codecOf(layout: string): Codec {
-  let codec = codecs.get(layout)
+export function codecOf(layout: string): TableCodec {
+  let codec = codecCache.get(layout)
   if (codec === undefined) {
-    if (codecs.size >= CODECS_MAX) codecs.clear()
-    codecs.set(layout, (codec = makeCodec(JSON.parse(layout) as TableColumn[])))
+    if (codecCache.size >= CODECS_MAX) codecCache.clear()
+    codecCache.set(layout, (codec = makeCodec(JSON.parse(layout) as TableColumn[])))
   }
   return codec
 }
 
-function makeCodec(columns: readonly TableColumn[]): Codec {
-  const members = columns.flatMap(({ name, type }, at) => (name === null ? [] : [{ name: quoteName(name), type: sqlTypeOf(type), at }]))
+function makeCodec(columns: readonly TableColumn[]): TableCodec {
+  const members = columns.flatMap(({ name, type }, at) => (name === null ? [] : [{ name: quoteIdentifier(name), type: sqlTypeOf(type), at }]))
   const places = new Int32Array(columns.length)
   for (const [place, { at }] of members.entries()) places[at] = place
-  const encoder = new RecordEncoder(columns, DIALECT)
-  const decoder = new RecordDecoder<string>(columns, writeValue)
+  const encoder = new RecordEncoder(columns, COLUMN_DIALECT)
+  const decoder = new RecordDecoder<string>(columns, toJsonText)
   return {
     columns, members,
-    encode: (record, text, sequence) => fitRow(columns, isUnfit(text) ? everythingExtra(columns, record) : encoder.encode(record, sequence), record, WIDTH),
+    encode: (record, text, sequence) => fitRow(columns, hasOversizedNumber(text) ? encodeAllAsExtra(columns, record) : encoder.encode(record, sequence), record, ROW_SIZE_LIMITS),
     decode: (sequence, extra, values) => decoder.decode(sequence, extra, (at) => values[places[at]!] ?? null),
   }
 }
 
 /** numeric and jsonb refuse a number of more than 131072 digits. */
-function isUnfit(text: string): boolean {
+function hasOversizedNumber(text: string): boolean {
   return text.length > 100_000 && /\d{100000}/.test(text)
 }
 
-function everythingExtra(columns: readonly TableColumn[], record: JsonObject): EncodedRecord {
+function encodeAllAsExtra(columns: readonly TableColumn[], record: JsonObject): EncodedRecord {
   const absent = columns.filter(({ member, none }) => none !== 'absent' && !Object.hasOwn(record, member)).map(({ member }) => member)
-  return { values: columns.map(() => null), extra: stringifyJson({ values: record, ...(absent.length > 0 && { absent }) }), isNew: false, misfits: null }
+  return { values: columns.map(() => null), extra: stringifyJson({ values: record, ...(absent.length > 0 && { absent }) }), needsColumns: false, misfits: null }
 }
 
 /** A row must fit into a page of 8 kB. */
-const WIDTH = { rowBytesMax: 7_000, valueBytesMax: 24 }
+const ROW_SIZE_LIMITS = { rowBytesMax: 7_000, valueBytesMax: 24 }
 
 /** The text of a value as PostgreSQL writes it, with the settings of `connection.ts`, as JSON. */
-function writeValue(value: string, { type, format }: TableColumn): string {
-  return writeText(value, type, format)
+function toJsonText(value: string, { type, format }: TableColumn): string {
+  return formatJsonText(value, type, format)
 }
 
-function writeText(value: string, type: ColumnType, format: string | undefined): string {
+function formatJsonText(value: string, type: ColumnType, format: string | undefined): string {
   switch (type) {
     case 'bigint':
     case 'double':
@@ -270,7 +270,7 @@ function writeText(value: string, type: ColumnType, format: string | undefined):
       return JSON.stringify(value)
     default: {
       const item = itemTypeOf(type)!
-      return `[${readArrayText(value).map((one) => (one === null ? 'null' : writeText(one, item, format))).join(',')}]`
+      return `[${parseArrayText(value).map((one) => (one === null ? 'null' : formatJsonText(one, item, format))).join(',')}]`
     }
   }
 }

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { constants, type DatabaseSyncInstance } from '@photostructure/sqlite'
 import type { SyncError } from '../../contract/index.ts'
-import { checkAsOf, isoTime, noHistory, readsThePresent } from '../kit/as-of.ts'
-import { quoteName } from '../kit/columns.ts'
+import { checkAsOf, toIsoTime, createNoHistoryError, createAsOfBypassError } from '../kit/as-of.ts'
+import { quoteIdentifier } from '../kit/column-names.ts'
 import { liveRows, type DeleteState } from '../kit/tables/delete-state.ts'
 
 /** Set once a statement was refused because it reads a table past its view. */
@@ -14,7 +14,7 @@ export interface AsOfGuard {
  * Hides the tables of a tenant behind temporary views that show them as they were at a time, on a connection that only reads.
  * A transaction is left open, so that the history which was checked is the one that is read.
  */
-export function showAsOf(db: DatabaseSyncInstance, tenant: string, at: number): AsOfGuard {
+export function createAsOfViews(db: DatabaseSyncInstance, tenant: string, at: number): AsOfGuard {
   db.exec('begin')
   const found = db.prepare(
     `select tenant_id as id, floor, floor_committed_at as floorAt, (select min(committed_at) from tidemark_commits c where c.tenant_id = t.tenant_id) as firstAt
@@ -28,7 +28,7 @@ export function showAsOf(db: DatabaseSyncInstance, tenant: string, at: number): 
   const records = db.prepare('select table_name as name, tenant_id = ? as isOurs, history_floor_at as keptFrom, deletes, purged_to as purgedTo from tidemark_databases')
     .all(found.id) as (DeleteState & { name: string; isOurs: number; keptFrom: number | null })[]
   for (const { name, isOurs, ...state } of records) {
-    if (isOurs === 1) for (const sql of viewsOf(db, name, state, inner, `'${isoTime(at)}'`)) db.exec(sql)
+    if (isOurs === 1) for (const sql of asOfViewsOf(db, name, state, inner, `'${toIsoTime(at)}'`)) db.exec(sql)
   }
   // A database may keep its history longer than the others.
   const tables = new Map(records.flatMap(({ name, keptFrom }) => [name, `${name}_history`].map((table) => [table.toLowerCase(), keptFrom ?? found.floorAt])))
@@ -37,22 +37,22 @@ export function showAsOf(db: DatabaseSyncInstance, tenant: string, at: number): 
     const startMs = action === constants.SQLITE_READ && table !== null && schema === 'main' ? tables.get(table.toLowerCase()) : undefined
     if (startMs === undefined) return constants.SQLITE_OK
     if (reader?.startsWith(inner) === true && at >= startMs) return constants.SQLITE_OK
-    guard.refusal ??= reader?.startsWith(inner) === true ? noHistory(at, startMs, true) : readsThePresent(table!)
+    guard.refusal ??= reader?.startsWith(inner) === true ? createNoHistoryError(at, startMs, true) : createAsOfBypassError(table!)
     return constants.SQLITE_DENY
   })
   return guard
 }
 
-function viewsOf(db: DatabaseSyncInstance, table: string, state: DeleteState, inner: string, at: string): string[] {
-  const [current, history] = [quoteName(table), quoteName(`${table}_history`)]
+function asOfViewsOf(db: DatabaseSyncInstance, table: string, state: DeleteState, inner: string, at: string): string[] {
+  const [current, history] = [quoteIdentifier(table), quoteIdentifier(`${table}_history`)]
   // Columns of the user's own have no past.
   const columns = db.prepare('select name from pragma_table_info(?1) where name in (select name from pragma_table_info(?2)) order by cid').all(table, `${table}_history`)
-    .map((row) => quoteName((row as { name: string }).name)).join(', ')
+    .map((row) => quoteIdentifier((row as { name: string }).name)).join(', ')
   return [
-    `create temp view ${quoteName(inner + table)} as select ${columns} from ${liveRows(`main.${current}`, state)} where _synced_at <= ${at}
+    `create temp view ${quoteIdentifier(inner + table)} as select ${columns} from ${liveRows(`main.${current}`, state)} where _synced_at <= ${at}
      union all select ${columns} from main.${history} where _synced_at <= ${at} and _until_at > ${at}`,
-    `create temp view ${current} as select * from temp.${quoteName(inner + table)}`,
-    `create temp view ${quoteName(`${inner}${table}_history`)} as select * from main.${history} where _until_at <= ${at}`,
-    `create temp view ${history} as select * from temp.${quoteName(`${inner}${table}_history`)}`,
+    `create temp view ${current} as select * from temp.${quoteIdentifier(inner + table)}`,
+    `create temp view ${quoteIdentifier(`${inner}${table}_history`)} as select * from main.${history} where _until_at <= ${at}`,
+    `create temp view ${history} as select * from temp.${quoteIdentifier(`${inner}${table}_history`)}`,
   ]
 }

@@ -3,7 +3,7 @@ import { accessSync, constants, mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync, type DatabaseSyncInstance, type StatementSyncInstance } from '@photostructure/sqlite'
 import { SyncError, type ErrorCode } from '../../contract/index.ts'
-import { DROP_LOG, migrateLog, type MigrationProgress } from './migrate-log.ts'
+import { DROP_OLD_TABLES, migrateLog, type MigrationProgress } from './migrate-log.ts'
 import { MIGRATIONS, SCHEMA_VERSION, SCHEMA_VERSION_MIN } from './schema.ts'
 
 export interface ConnectionOptions {
@@ -30,19 +30,19 @@ export class Connection {
       if (file !== ':memory:') mkdirSync(dirname(file), { recursive: true })
       this.#db = new DatabaseSync(file)
     } catch (error) {
-      throw new SyncError(isReadOnly(file) ? 'STORE_READONLY' : 'STORE_UNAVAILABLE', `Cannot open the SQLite file ${file}: ${message(error)}.`, { cause: error })
+      throw new SyncError(isReadOnlyPath(file) ? 'STORE_READONLY' : 'STORE_UNAVAILABLE', `Cannot open the SQLite file ${file}: ${errorMessage(error)}.`, { cause: error })
     }
     try {
       this.#db.exec(`pragma busy_timeout = ${busyTimeoutMs}`)
       // Before the first write: a file that is not ours stays as it is to the last byte.
       this.#readVersion(file)
       this.#db.exec('pragma page_size = 8192')
-      if (file !== ':memory:') this.#keepLog(busyTimeoutMs)
+      if (file !== ':memory:') this.#enableWal(busyTimeoutMs)
       this.#db.exec(`pragma synchronous = ${synchronous}; pragma cache_size = -8192; pragma wal_autocheckpoint = 2000; pragma journal_size_limit = 67108864`)
       this.#migrate(file, options.onMigration)
     } catch (error) {
       this.#db.close()
-      throw translate(error, file)
+      throw toSyncError(error, file)
     }
   }
 
@@ -102,7 +102,7 @@ export class Connection {
       this.#rollback()
       return result.value
     } catch (error) {
-      throw translate(error)
+      throw toSyncError(error)
     }
   }
 
@@ -116,12 +116,12 @@ export class Connection {
         this.#rollback()
       }
     } catch (error) {
-      throw translate(error)
+      throw toSyncError(error)
     }
   }
 
   /** Changes when the file did, by this connection or another. Told of the state that the transaction it is asked in sees. */
-  changeMark(): string {
+  readChangeMark(): string {
     const { own } = this.get<{ own: number }>('select total_changes() as own from sqlite_schema limit 1')!
     const { data_version: others } = this.get<{ data_version: number }>('pragma data_version')!
     return `${this.#id}/${own}/${others}`
@@ -152,15 +152,15 @@ export class Connection {
    * Who makes a file one with a log reads it first and then wants it alone. SQLite does not wait for that: two who do it at
    * once would wait for each other. So the one that is refused lets go and asks again, and the waiting is done here.
    */
-  #keepLog(busyTimeoutMs: number): void {
+  #enableWal(busyTimeoutMs: number): void {
     this.#db.exec('pragma busy_timeout = 0')
-    for (let leftMs = busyTimeoutMs; ; leftMs -= PAUSE_MS) {
+    for (let leftMs = busyTimeoutMs; ; leftMs -= BUSY_RETRY_MS) {
       try {
         this.#db.exec('pragma journal_mode = wal')
         break
       } catch (error) {
-        if (((extendedCode(error) ?? 0) & 0xff) !== BUSY || leftMs <= 0) throw error
-        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, PAUSE_MS)
+        if (((extendedErrorCode(error) ?? 0) & 0xff) !== SQLITE_BUSY || leftMs <= 0) throw error
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, BUSY_RETRY_MS)
       }
     }
     this.#db.exec(`pragma busy_timeout = ${busyTimeoutMs}`)
@@ -172,7 +172,7 @@ export class Connection {
         // Another process may have been faster.
         const version = this.#readVersion(file)
         for (const migration of MIGRATIONS.slice(version)) this.#db.exec(migration)
-        if (version === 0) this.#db.exec(DROP_LOG)
+        if (version === 0) this.#db.exec(DROP_OLD_TABLES)
         this.#db.exec(`pragma user_version = ${SCHEMA_VERSION}`)
       })
     }
@@ -209,13 +209,13 @@ export function rollback<T>(value: T): Rollback<T> {
 }
 
 /** A tenant of the file, and its number. */
-export interface Session {
+export interface TenantSession {
   readonly connection: Connection
   readonly tenant: string
   readonly tenantId: number
 }
 
-export function openSession(connection: Connection, tenant: string): Session {
+export function openSession(connection: Connection, tenant: string): TenantSession {
   return connection.write(() => {
     connection.run('insert into tidemark_tenants (name) values (?) on conflict do nothing', tenant)
     const { tenant_id: tenantId } = connection.get<{ tenant_id: number }>('select tenant_id from tidemark_tenants where name = ?', tenant)!
@@ -224,44 +224,44 @@ export function openSession(connection: Connection, tenant: string): Session {
 }
 
 /** Null for a tenant that is not there yet; looking leaves no trace. */
-export function findSession(connection: Connection, tenant: string): Session | null {
+export function findSession(connection: Connection, tenant: string): TenantSession | null {
   const found = connection.read(() => connection.get<{ tenant_id: number }>('select tenant_id from tidemark_tenants where name = ?', tenant))
   return found === undefined ? null : { connection, tenant, tenantId: found.tenant_id }
 }
 
-const PAUSE_MS = 5
+const BUSY_RETRY_MS = 5
 
-const BUSY = 5
-const CANTOPEN = 14
+const SQLITE_BUSY = 5
+const SQLITE_CANTOPEN = 14
 
-const CODES: Record<number, ErrorCode> = {
-  [BUSY]: 'STORE_BUSY',
+const ERROR_CODES: Record<number, ErrorCode> = {
+  [SQLITE_BUSY]: 'STORE_BUSY',
   6: 'STORE_BUSY', // SQLITE_LOCKED
   8: 'STORE_READONLY',
   10: 'STORE_UNAVAILABLE', // SQLITE_IOERR
   11: 'STATE_UNREADABLE', // SQLITE_CORRUPT: damaged, and never to be taken for empty
   13: 'STORE_FULL',
-  [CANTOPEN]: 'STORE_UNAVAILABLE',
+  [SQLITE_CANTOPEN]: 'STORE_UNAVAILABLE',
   26: 'STORE_FOREIGN', // SQLITE_NOTADB
 }
 
-function translate(error: unknown, file?: string): unknown {
-  const extended = extendedCode(error)
+function toSyncError(error: unknown, file?: string): unknown {
+  const extended = extendedErrorCode(error)
   if (extended === null) return error
   const where = file === undefined ? 'SQLite' : `SQLite file ${file}`
   // What SQLite cannot open beside the file are its log and its index, which it makes itself when it may.
-  const code = file !== undefined && (extended & 0xff) === CANTOPEN && isReadOnly(file) ? 'STORE_READONLY' : CODES[extended & 0xff]
-  return new SyncError(code ?? 'STORE_FAILED', `${where}: ${message(error)} (code ${extended}).`, { cause: error })
+  const code = file !== undefined && (extended & 0xff) === SQLITE_CANTOPEN && isReadOnlyPath(file) ? 'STORE_READONLY' : ERROR_CODES[extended & 0xff]
+  return new SyncError(code ?? 'STORE_FAILED', `${where}: ${errorMessage(error)} (code ${extended}).`, { cause: error })
 }
 
 /** SQLite's own: the code in its low byte, above it what narrows it down. Null for any other error. */
-function extendedCode(error: unknown): number | null {
+function extendedErrorCode(error: unknown): number | null {
   const code = (error as { errcode?: unknown } | null)?.errcode
   return typeof code === 'number' ? code : null
 }
 
 /** The file, or the nearest folder that is there, refuses to be written. */
-function isReadOnly(file: string): boolean {
+function isReadOnlyPath(file: string): boolean {
   for (let path = file; ; path = dirname(path)) {
     try {
       accessSync(path, constants.W_OK)
@@ -274,6 +274,6 @@ function isReadOnly(file: string): boolean {
   }
 }
 
-function message(error: unknown): string {
+function errorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }

@@ -1,7 +1,7 @@
-import type { Session } from './connection.ts'
+import type { TenantSession } from './connection.ts'
 import { readTables } from './table.ts'
 
-export function eraseRows(session: Session): number {
+export function eraseRows(session: TenantSession): number {
   const { connection, tenantId } = session
   let entries = 0
   for (const open of readTables(session).values()) {

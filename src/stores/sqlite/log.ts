@@ -1,5 +1,5 @@
 import { SyncError, type LogEntry } from '../../contract/index.ts'
-import type { Session } from './connection.ts'
+import type { TenantSession } from './connection.ts'
 import { requireTable, type Table } from './table.ts'
 
 /**
@@ -28,21 +28,21 @@ export interface LogPage {
 }
 
 /** So many rows of each table are fetched before anything is known of their size. */
-const ROWS_FIRST = 16
+const INITIAL_ROWS = 16
 /** So many commits at first: mostly one has more entries than a page. */
-const COMMITS_FIRST = 2
+const INITIAL_COMMITS = 2
 const COMMITS_GROWTH = 8
 /** A long stretch without current rows is read in bounded steps. */
 const COMMITS_MAX = 8_192
 
-export function readLog(session: Session, { after, until, limit, databases, live = false, bytesMax = Infinity, brief = false }: LogQuery): LogPage {
-  const wanted = databases === undefined ? null : databaseIds(session, databases)
+export function readLog(session: TenantSession, { after, until, limit, databases, live = false, bytesMax = Infinity, brief = false }: LogQuery): LogPage {
+  const wanted = databases === undefined ? null : findDatabaseIds(session, databases)
   const entries: LogEntry[] = []
   if (wanted?.length === 0) return { entries, isCut: false }
-  const tables = new TablesById(session)
-  let [bytes, commitsMax] = [0, COMMITS_FIRST]
+  const tables = new TableCache(session)
+  let [bytes, commitsMax] = [0, INITIAL_COMMITS]
   for (let from = after; from < until && entries.length < limit; commitsMax = Math.min(commitsMax * COMMITS_GROWTH, COMMITS_MAX)) {
-    const rowsMax = Math.min(limit - entries.length, rowsWithin(bytesMax, bytes, entries.length))
+    const rowsMax = Math.min(limit - entries.length, estimateRowsWithin(bytesMax, bytes, entries.length))
     const commits = readCommits(session, { after: from, until, entriesMax: rowsMax, commitsMax, wanted })
     if (commits.length === 0) break
     const chunk = { commits, after: from, until: Math.min(until, commits.at(-1)!.last), rowsMax, live, wanted, brief }
@@ -53,9 +53,9 @@ export function readLog(session: Session, { after, until, limit, databases, live
       if (bytes >= bytesMax) return { entries, isCut: true }
       while (at < commits.length && commits[at]!.last < stored.sequence) at++
       const commit = commits[at]
-      if (commit === undefined || commit.first > stored.sequence) outsideDirectory(stored.sequence)
+      if (commit === undefined || commit.first > stored.sequence) throwCommitMissing(stored.sequence)
       const { worker, sync, cycle, page, committedAt } = commit
-      const { sequence, database, key, action, text, cursor, upstreamAt } = stored.version()
+      const { sequence, database, key, action, text, cursor, upstreamAt } = stored.decode()
       if (bytesMax < Infinity && text !== null) bytes += Buffer.byteLength(text)
       entries.push({ sequence, database, key, action, text, cursor, upstreamAt, committedAt, worker, sync, cycle, page })
     }
@@ -65,23 +65,23 @@ export function readLog(session: Session, { after, until, limit, databases, live
 }
 
 /** As many as the rest of the bytes has room for, if they are like those before. */
-function rowsWithin(bytesMax: number, bytes: number, entries: number): number {
+function estimateRowsWithin(bytesMax: number, bytes: number, entries: number): number {
   if (bytesMax === Infinity) return Number.MAX_SAFE_INTEGER
-  return entries === 0 ? ROWS_FIRST : Math.max(1, Math.floor(((bytesMax - bytes) * entries) / Math.max(bytes, 1)))
+  return entries === 0 ? INITIAL_ROWS : Math.max(1, Math.floor(((bytesMax - bytes) * entries) / Math.max(bytes, 1)))
 }
 
-function databaseIds({ connection, tenantId }: Session, names: readonly string[]): number[] {
+function findDatabaseIds({ connection, tenantId }: TenantSession, names: readonly string[]): number[] {
   return connection.all<{ id: number }>(
     'select database_id as id from tidemark_databases where tenant_id = ? and name in (select value from json_each(?))', tenantId, JSON.stringify(names),
   ).map(({ id }) => id)
 }
 
 /** Each is looked up when it is needed: a page costs the same however many databases there are. */
-class TablesById {
-  readonly #session: Session
+class TableCache {
+  readonly #session: TenantSession
   readonly #known = new Map<number, Table>()
 
-  constructor(session: Session) {
+  constructor(session: TenantSession) {
     this.#session = session
   }
 
@@ -108,21 +108,21 @@ export interface CommitRow {
 
 type CommitValues = [first: number, last: number, databaseId: number, worker: string, sync: string, cycle: number, page: number, committedAt: number]
 
-const COMMITS = `select c.first_sequence, c.last_sequence, c.database_id, g.connector_id, g.stream_id, c.cycle_id, c.page, c.committed_at
+const SELECT_COMMITS = `select c.first_sequence, c.last_sequence, c.database_id, g.connector_id, g.stream_id, c.cycle_id, c.page, c.committed_at
   from tidemark_commits c cross join tidemark_registry g on g.sync_id = c.sync_id`
 
 /** Of an entry that is there: the directory must have its commit. */
-export function requireCommit(session: Session, sequence: number): CommitRow {
-  return commitOf(session, sequence) ?? outsideDirectory(sequence)
+export function requireCommit(session: TenantSession, sequence: number): CommitRow {
+  return findCommit(session, sequence) ?? throwCommitMissing(sequence)
 }
 
-function outsideDirectory(sequence: number): never {
+function throwCommitMissing(sequence: number): never {
   throw new SyncError('STATE_UNREADABLE', `The directory of commits does not have the change ${sequence}, which is in a table.`)
 }
 
 /** The commit that a sequence belongs to; null when there is none. */
-export function commitOf({ connection, tenantId }: Session, sequence: number): CommitRow | null {
-  const found = connection.prepareArrays(`${COMMITS} where c.tenant_id = ? and c.first_sequence <= ? order by c.first_sequence desc limit 1`)
+export function findCommit({ connection, tenantId }: TenantSession, sequence: number): CommitRow | null {
+  const found = connection.prepareArrays(`${SELECT_COMMITS} where c.tenant_id = ? and c.first_sequence <= ? order by c.first_sequence desc limit 1`)
     .get(tenantId, sequence) as unknown as CommitValues | undefined
   return found === undefined || found[1] < sequence ? null : toCommit(found)
 }
@@ -136,10 +136,10 @@ interface CommitsQuery {
 }
 
 /** The next commits, at most as many as have so many entries together. */
-function readCommits({ connection, tenantId }: Session, { after, until, entriesMax, commitsMax, wanted }: CommitsQuery): CommitRow[] {
+function readCommits({ connection, tenantId }: TenantSession, { after, until, entriesMax, commitsMax, wanted }: CommitsQuery): CommitRow[] {
   const named = wanted === null ? '' : ` and c.database_id in (${wanted.join(',')})`
   const commits = connection.prepareArrays(
-    `${COMMITS} where c.tenant_id = ?1 and c.first_sequence >= coalesce(
+    `${SELECT_COMMITS} where c.tenant_id = ?1 and c.first_sequence >= coalesce(
          (select first_sequence from tidemark_commits where tenant_id = ?1 and first_sequence <= ?2 + 1 order by first_sequence desc limit 1), 0
        ) and c.first_sequence <= ?3 and c.last_sequence > ?2${named} order by c.first_sequence limit ?4`,
   ).all(tenantId, after, until, commitsMax) as unknown as CommitValues[]
@@ -154,7 +154,7 @@ function toCommit([first, last, databaseId, worker, sync, cycle, page, committed
 
 // ── versions ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-interface Chunk {
+interface LogChunk {
   readonly commits: readonly CommitRow[]
   readonly after: number
   readonly until: number
@@ -166,16 +166,16 @@ interface Chunk {
 }
 
 /** An entry without what its commit says of it. */
-type Version = Pick<LogEntry, 'sequence' | 'database' | 'key' | 'action' | 'text' | 'cursor' | 'upstreamAt'>
+type RowVersion = Pick<LogEntry, 'sequence' | 'database' | 'key' | 'action' | 'text' | 'cursor' | 'upstreamAt'>
 
 /** As it was read; the record is put together when it is asked for. */
 interface StoredVersion {
   readonly sequence: number
-  version(): Version
+  decode(): RowVersion
 }
 
 /** In the order of their sequences. Up to `through` none is missing. */
-function readVersions(session: Session, chunk: Chunk, tables: TablesById): { found: StoredVersion[]; through: number } {
+function readVersions(session: TenantSession, chunk: LogChunk, tables: TableCache): { found: StoredVersion[]; through: number } {
   const parts: StoredVersion[][] = []
   for (const id of new Set(chunk.commits.map(({ databaseId }) => databaseId))) {
     const table = tables.get(id)
@@ -191,35 +191,35 @@ function readVersions(session: Session, chunk: Chunk, tables: TablesById): { fou
 
 /** Behind the members the cursor and the source's time, unless they are left out. */
 type VersionValues = [sequence: number, created: number, key: string, extra: string | null, ...members: Array<string | number | null>]
-const MEMBERS_FROM = 4
+const FIRST_MEMBER_INDEX = 4
 
 /** What `versionOf` reads, as a SELECT lists it. */
 export function versionColumns({ selected }: Table, brief = false): string {
   return `_sequence, _created_sequence, _key, _extra${selected}${brief ? '' : ', _cursor, _upstream_at'}`
 }
 
-export function versionOf(table: Table, values: VersionValues): Version {
+export function toRowVersion(table: Table, values: VersionValues): RowVersion {
   const [sequence, created, key, extra] = values
-  const membersEnd = MEMBERS_FROM + table.members.length
+  const membersEnd = FIRST_MEMBER_INDEX + table.members.length
   return {
-    sequence, database: table.database, key, action: created === sequence ? 'created' : 'updated', text: table.decode(sequence, extra, values, MEMBERS_FROM),
+    sequence, database: table.database, key, action: created === sequence ? 'created' : 'updated', text: table.decode(sequence, extra, values, FIRST_MEMBER_INDEX),
     cursor: (values[membersEnd] ?? null) as string | null, upstreamAt: (values[membersEnd + 1] ?? null) as string | null,
   }
 }
 
-function readRange({ connection }: Session, table: Table, from: string, { after, until, rowsMax, brief }: Chunk): StoredVersion[] {
+function readRange({ connection }: TenantSession, table: Table, from: string, { after, until, rowsMax, brief }: LogChunk): StoredVersion[] {
   const rows = connection.prepareArrays(`select ${versionColumns(table, brief)} from ${from} where _sequence > ? and _sequence <= ? order by _sequence limit ?`)
     .all(after, until, rowsMax) as unknown as VersionValues[]
-  return rows.map((values) => ({ sequence: values[0], version: () => versionOf(table, values) }))
+  return rows.map((values) => ({ sequence: values[0], decode: () => toRowVersion(table, values) }))
 }
 
-function readDeletions({ connection, tenantId }: Session, { after, until, rowsMax, wanted }: Chunk, tables: TablesById): StoredVersion[] {
+function readDeletions({ connection, tenantId }: TenantSession, { after, until, rowsMax, wanted }: LogChunk, tables: TableCache): StoredVersion[] {
   const named = wanted === null ? '' : ` and database_id in (${wanted.join(',')})`
   const rows = connection.all<{ sequence: number; id: number; key: string; upstream_at: string | null }>(
     `select sequence, database_id as id, key, upstream_at from tidemark_deletions
      where tenant_id = ? and sequence > ? and sequence <= ?${named} order by sequence limit ?`, tenantId, after, until, rowsMax,
   )
   return rows.map(({ sequence, id, key, upstream_at: upstreamAt }) => ({
-    sequence, version: () => ({ sequence, database: tables.get(id).database, key, action: 'deleted', text: null, cursor: null, upstreamAt }),
+    sequence, decode: () => ({ sequence, database: tables.get(id).database, key, action: 'deleted', text: null, cursor: null, upstreamAt }),
   }))
 }

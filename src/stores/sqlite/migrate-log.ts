@@ -1,14 +1,14 @@
 import { hash } from 'node:crypto'
 import type { JsonObject } from '../../contract/index.ts'
-import { quoteName } from '../kit/columns.ts'
+import { quoteIdentifier } from '../kit/column-names.ts'
 import { parseJson } from '../../values/json.ts'
 import { growColumns } from '../kit/tables/grow-columns.ts'
-import type { Connection, Parameter, Session } from './connection.ts'
-import { POSITIONS_PER_TENANT } from './migrations/0001-tables.ts'
-import { alterTable, bindValues, findTable, freeTableName, foreignColumns, LIMITS, OWN, RESERVED, tableSql, type Table } from './table.ts'
+import type { Connection, Parameter, TenantSession } from './connection.ts'
+import { POSITIONS_PER_TENANT } from './migrations/0001-initial-tables.ts'
+import { alterTable, bindValues, findTable, findFreeTableName, foreignColumns, COLUMN_LIMITS, SYSTEM_COLUMNS, RESERVED_NAMES, tableSql, type Table } from './table.ts'
 
 /** Entries per transaction: after a crash, no more than these are moved again. */
-const CHUNK = 2_000
+const ENTRIES_PER_TRANSACTION = 2_000
 
 export interface MigrationProgress {
   readonly moved: number
@@ -21,10 +21,10 @@ export interface MigrationProgress {
  */
 export function migrateLog(connection: Connection, onProgress: (progress: MigrationProgress) => void = () => {}): void {
   // In one transaction: another process may finish meanwhile, and drop the log.
-  const total = connection.read(() => (isMigrating(connection) ? countLeft(connection) : null))
+  const total = connection.read(() => (isLogMigrationPending(connection) ? countRemaining(connection) : null))
   if (total === null) return
   for (let moved = 0; ;) {
-    const entries = connection.write(() => step(connection))
+    const entries = connection.write(() => migrateStep(connection))
     if (entries === null) return
     moved += entries
     if (entries > 0) onProgress({ moved: Math.min(moved, total), total })
@@ -32,19 +32,19 @@ export function migrateLog(connection: Connection, onProgress: (progress: Migrat
 }
 
 /** Of a new store, which has nothing to move. In the transaction that makes it. */
-export const DROP_LOG = 'drop table tidemark_log; drop table tidemark_rows; drop table tidemark_old_commits; drop table tidemark_migration'
+export const DROP_OLD_TABLES = 'drop table tidemark_log; drop table tidemark_rows; drop table tidemark_old_commits; drop table tidemark_migration'
 
-function isMigrating(connection: Connection): boolean {
+function isLogMigrationPending(connection: Connection): boolean {
   return connection.get("select 1 from sqlite_schema where name = 'tidemark_migration'") !== undefined
 }
 
-function countLeft(connection: Connection): number {
+function countRemaining(connection: Connection): number {
   return connection.get<{ entries: number }>(
     'select count(*) as entries from tidemark_log l join tidemark_migration m on m.database_id = l.database_id where l.position > m.moved',
   )!.entries
 }
 
-interface Entry {
+interface OldLogEntry {
   position: number
   key: string
   action: 1 | 2 | 3
@@ -57,59 +57,59 @@ interface Entry {
 }
 
 /** How many entries it moved; null when nothing is left to do, also because another process did it. */
-function step(connection: Connection): number | null {
-  if (!isMigrating(connection)) return null
+function migrateStep(connection: Connection): number | null {
+  if (!isLogMigrationPending(connection)) return null
   const next = connection.get<{ id: number; tenant_id: number; moved: number; database: string; tenant: string }>(
     `select m.database_id as id, m.tenant_id, m.moved, d.name as "database", t.name as tenant
      from tidemark_migration m join tidemark_databases d using (database_id) join tidemark_tenants t on t.tenant_id = m.tenant_id
      order by m.moved desc, m.database_id limit 1`,
   )
   if (next === undefined) {
-    connection.exec(DROP_LOG)
+    connection.exec(DROP_OLD_TABLES)
     return null
   }
-  const session: Session = { connection, tenant: next.tenant, tenantId: next.tenant_id }
-  if (next.moved === 0) makeTable(session, next.id, next.database)
+  const session: TenantSession = { connection, tenant: next.tenant, tenantId: next.tenant_id }
+  if (next.moved === 0) replaceView(session, next.id, next.database)
   const table = findTable(session, next.database)!
-  const entries = connection.all<Entry>(
+  const entries = connection.all<OldLogEntry>(
     `select l.position, l.key, l.action, l.previous, l.cursor, l.upstream_at, l.record, c.sync_id, c.committed_at
      from tidemark_log l join tidemark_old_commits c on c.commit_id = l.commit_id
      where l.position > ? and l.position < ? and l.database_id = ? order by l.position limit ?`,
-    Math.max(next.moved, next.tenant_id * POSITIONS_PER_TENANT), (next.tenant_id + 1) * POSITIONS_PER_TENANT, next.id, CHUNK,
+    Math.max(next.moved, next.tenant_id * POSITIONS_PER_TENANT), (next.tenant_id + 1) * POSITIONS_PER_TENANT, next.id, ENTRIES_PER_TRANSACTION,
   )
   if (entries.length > 0) {
     moveEntries(session, table, entries)
     connection.run('update tidemark_migration set moved = ? where database_id = ?', entries.at(-1)!.position, next.id)
   } else {
-    takeRows(session, table)
+    migrateRowState(session, table)
     connection.run('delete from tidemark_migration where database_id = ?', next.id)
   }
   return entries.length
 }
 
 /** In the place of the view. */
-function makeTable(session: Session, id: number, database: string): void {
+function replaceView(session: TenantSession, id: number, database: string): void {
   const { connection } = session
   const { view } = connection.get<{ view: string }>('select table_name as view from tidemark_databases where database_id = ?', id)!
-  connection.exec(`drop view if exists ${quoteName(view)}`)
+  connection.exec(`drop view if exists ${quoteIdentifier(view)}`)
   connection.run("update tidemark_databases set table_name = '' where database_id = ?", id)
-  const name = freeTableName(session, database)
+  const name = findFreeTableName(session, database)
   connection.run('update tidemark_databases set table_name = ? where database_id = ?', name, id)
   connection.exec(tableSql(id, name))
   connection.run('update tidemark_migration set moved = 1 where database_id = ?', id)
 }
 
 /** As they were committed, one after the other: each puts the version before it into the history. */
-function moveEntries(session: Session, known: Table, entries: readonly Entry[]): void {
+function moveEntries(session: TenantSession, known: Table, entries: readonly OldLogEntry[]): void {
   const { connection, tenantId } = session
   const base = tenantId * POSITIONS_PER_TENANT
   const records = entries.map(({ record }) => (record === null ? null : (parseJson(record) as JsonObject)))
   const columns = growColumns(known.columns, records.filter((record) => record !== null), entries[0]!.position - base, {
-    reserved: [...RESERVED, ...foreignColumns(session, known)], ...LIMITS,
+    reserved: [...RESERVED_NAMES, ...foreignColumns(session, known)], ...COLUMN_LIMITS,
   })
   const table = columns === known.columns ? known : alterTable(session, known, columns)
-  const all = [...OWN, ...table.members].join(', ')
-  const members = [...OWN, ...table.members].map(() => '?').join(', ')
+  const all = [...SYSTEM_COLUMNS, ...table.members].join(', ')
+  const members = [...SYSTEM_COLUMNS, ...table.members].map(() => '?').join(', ')
   for (const [at, entry] of entries.entries()) {
     const sequence = entry.position - base
     const syncedAt = new Date(entry.committed_at).toISOString()
@@ -140,7 +140,7 @@ function moveEntries(session: Session, known: Table, entries: readonly Entry[]):
 }
 
 /** What the log does not say: hashes, times and owners of the current rows, and the tombstones. */
-function takeRows({ connection, tenantId }: Session, { id, name }: Table): void {
+function migrateRowState({ connection, tenantId }: TenantSession, { id, name }: Table): void {
   connection.run(
     `update ${name} set (_hash, _upstream_at, _writer, _owner) = (
        select r.hash, r.upstream_at, r.writer_id, r.owner_id from tidemark_rows r where r.tenant_id = ?1 and r.database_id = ?2 and r.key = ${name}._key

@@ -2,5 +2,5 @@ import * as steps from '../kit/registry.ts'
 import { bindSteps } from './sql.ts'
 
 /** Steps of kit/registry.ts that a commit takes too. */
-export const heldEntry = bindSteps(steps.heldEntry)
-export const writeAudit = bindSteps(steps.chainAudit)
+export const findLeasedEntry = bindSteps(steps.findLeasedEntry)
+export const writeAudit = bindSteps(steps.appendAuditEntry)

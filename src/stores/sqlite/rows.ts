@@ -1,19 +1,19 @@
 import type { Landing } from '../../contract/index.ts'
 import type { LandingPlan, RowContest, RowTouch, RowWrite } from '../kit/plan-landing.ts'
-import { hasDeleted } from '../kit/tables/delete-state.ts'
+import { mayHaveDeletedRows } from '../kit/tables/delete-state.ts'
 import { growColumns } from '../kit/tables/grow-columns.ts'
-import type { DriftNotes } from '../kit/tables/schema-drift.ts'
-import type { Parameter, Session } from './connection.ts'
-import type { Encodings } from './encodings.ts'
-import { STATUS } from './encoding.ts'
-import { alterTable, bindValues, foreignColumns, LIMITS, OWN, RESERVED, type Table } from './table.ts'
+import type { DriftCollector } from '../kit/tables/schema-drift.ts'
+import type { Parameter, TenantSession } from './connection.ts'
+import type { RecordEncodingCache } from './record-encoding-cache.ts'
+import { STATUS_CODES } from './stored-codes.ts'
+import { alterTable, bindValues, foreignColumns, COLUMN_LIMITS, SYSTEM_COLUMNS, RESERVED_NAMES, type Table } from './table.ts'
 
 /** Rows per insert statement. One call per row spends half its time crossing into SQLite; past about twenty it no longer helps. */
-const BATCH = 20
+const ROWS_PER_INSERT = 20
 
 export interface WriteFacts {
-  readonly encodings: Encodings
-  readonly notes: DriftNotes
+  readonly encodings: RecordEncodingCache
+  readonly driftCollector: DriftCollector
   readonly writer: number
   readonly owner: number
   /** By database, where another. */
@@ -23,51 +23,51 @@ export interface WriteFacts {
 }
 
 /** Carries out a plan: the table gets the new versions, its history those they replace. */
-export function writeRows(session: Session, plan: LandingPlan, tables: ReadonlyMap<string, Table>, facts: WriteFacts): void {
+export function writeRows(session: TenantSession, plan: LandingPlan, tables: ReadonlyMap<string, Table>, facts: WriteFacts): void {
   const syncedAt = new Date(facts.committedAt).toISOString()
   for (const known of tables.values()) {
     const writes = plan.writes.filter(({ landing }) => landing.database === known.database)
-    const upserts = writes.filter((write): write is Upsert => write.landing.type === 'upsert')
-    const table = grow(session, known, upserts, facts)
+    const upserts = writes.filter((write): write is UpsertWrite => write.landing.type === 'upsert')
+    const table = growTable(session, known, upserts, facts)
     const owner = facts.owners.get(table.database) ?? facts.owner
-    const kept = returnRows(session, table, upserts.filter(isReturned), { ...facts, owner, syncedAt })
+    const kept = reviveRows(session, table, upserts.filter(isRevived), { ...facts, owner, syncedAt })
     insertRows(session, table, upserts.filter((write) => isCreated(write) && !kept.has(write)), { ...facts, owner, syncedAt })
     updateRows(session, table, upserts.filter((write) => !isCreated(write)), { ...facts, syncedAt })
     for (const write of writes) if (write.landing.type === 'delete') deleteRow(session, table, write, { ...facts, owner, syncedAt })
   }
   for (const touch of plan.touches) touchRow(session, tables.get(touch.landing.database)!, touch)
-  for (const contest of plan.contests) noteContest(session, tables.get(contest.landing.database)!, contest)
+  for (const contest of plan.contests) writeContest(session, tables.get(contest.landing.database)!, contest)
 }
 
-type Upsert = RowWrite & { readonly landing: Extract<Landing, { type: 'upsert' }> }
-type Facts = WriteFacts & { readonly syncedAt: string }
+type UpsertWrite = RowWrite & { readonly landing: Extract<Landing, { type: 'upsert' }> }
+type BatchFacts = WriteFacts & { readonly syncedAt: string }
 
 function isCreated({ action }: RowWrite): boolean {
   return action === 'created'
 }
 
-function isReturned(write: RowWrite): boolean {
+function isRevived(write: RowWrite): boolean {
   return isCreated(write) && write.row !== undefined
 }
 
 /** The table with a column for every member of these records. */
-function grow(session: Session, table: Table, writes: readonly Upsert[], { encodings, notes }: WriteFacts): Table {
+function growTable(session: TenantSession, table: Table, writes: readonly UpsertWrite[], { encodings, driftCollector: notes }: WriteFacts): Table {
   let isNew = false
-  for (const { landing } of writes) isNew = encodings.of(landing, table).isNew || isNew
-  const grown = isNew && notes.mayGrow(table) ? addColumns(session, table, writes, { encodings, notes }) : table
+  for (const { landing } of writes) isNew = encodings.encode(landing, table).needsColumns || isNew
+  const grown = isNew && notes.mayAddColumns(table) ? addColumns(session, table, writes, { encodings, driftCollector: notes }) : table
   for (const { landing, sequence } of writes) {
-    const encoded = encodings.of(landing, grown)
-    if (encoded.misfits !== null || encoded.isNew) notes.note(grown, encodings.recordOf(landing), encoded, sequence)
+    const encoded = encodings.encode(landing, grown)
+    if (encoded.misfits !== null || encoded.needsColumns) notes.recordDrift(grown, encodings.recordOf(landing), encoded, sequence)
   }
   return grown
 }
 
-function addColumns(session: Session, table: Table, writes: readonly Upsert[], { encodings, notes }: Pick<WriteFacts, 'encodings' | 'notes'>): Table {
+function addColumns(session: TenantSession, table: Table, writes: readonly UpsertWrite[], { encodings, driftCollector: notes }: Pick<WriteFacts, 'encodings' | 'driftCollector'>): Table {
   const records = writes.map(({ landing }) => encodings.recordOf(landing))
   const foreign = foreignColumns(session, table)
-  const columns = growColumns(table.columns, records, writes[0]!.sequence, { reserved: [...RESERVED, ...foreign], ...LIMITS })
+  const columns = growColumns(table.columns, records, writes[0]!.sequence, { reserved: [...RESERVED_NAMES, ...foreign], ...COLUMN_LIMITS })
   if (columns === table.columns) return table
-  notes.noteTaken(table, columns, foreign, writes[0]!.sequence)
+  notes.recordTakenNames(table, columns, foreign, writes[0]!.sequence)
   return alterTable(session, table, columns)
 }
 
@@ -75,9 +75,9 @@ function addColumns(session: Session, table: Table, writes: readonly Upsert[], {
  * A value bound costs a fifth of a microsecond, so each is bound once: what a batch has in common is bound ahead of its rows,
  * and sequences that follow one another, as on a first load, are counted on from the first.
  */
-function insertRows(session: Session, table: Table, writes: readonly Upsert[], facts: Facts): void {
+function insertRows(session: TenantSession, table: Table, writes: readonly UpsertWrite[], facts: BatchFacts): void {
   if (writes.length === 0) return
-  const records = writes.map(({ landing }) => facts.encodings.of(landing, table))
+  const records = writes.map(({ landing }) => facts.encodings.encode(landing, table))
   const follow = writes.at(-1)!.sequence - writes[0]!.sequence === writes.length - 1
   const hasCursor = writes.some(({ landing }) => landing.cursor !== null)
   const hasExtra = records.some(({ extra }) => extra !== null)
@@ -90,7 +90,7 @@ function insertRows(session: Session, table: Table, writes: readonly Upsert[], f
   // Numbered parameters come first: an unnumbered one takes the number after the largest before it.
   const own = '_synced_at, _sequence, _created_sequence, _key, _hash, _upstream_at, _cursor, _writer, _owner, _extra'
   const head = `insert into ${table.name} (${[own, ...table.members].join(', ')}) values `
-  insertBatched(session, head, writes, {
+  insertInBatches(session, head, writes, {
     tuple, shared: ({ sequence }) => (follow ? [facts.syncedAt, sequence] : [facts.syncedAt]),
     push: ({ landing, sequence, row }, into, at) => {
       if (!follow) into.push(sequence, sequence)
@@ -101,53 +101,53 @@ function insertRows(session: Session, table: Table, writes: readonly Upsert[], f
       bindValues(table, record, into)
     },
   })
-  for (const { landing, row } of writes) if (row !== undefined) forgetTombstone(session, table, landing.key)
+  for (const { landing, row } of writes) if (row !== undefined) deleteTombstone(session, table, landing.key)
 }
 
 /** Brings back those that were kept when they were deleted, in place, so that what refers to them stays. The others are not there. */
-function returnRows(session: Session, table: Table, writes: readonly Upsert[], { writer, owner, syncedAt, encodings }: Facts): ReadonlySet<RowWrite> {
+function reviveRows(session: TenantSession, table: Table, writes: readonly UpsertWrite[], { writer, owner, syncedAt, encodings }: BatchFacts): ReadonlySet<RowWrite> {
   const returned = new Set<RowWrite>()
-  if (writes.length === 0 || !hasDeleted(table)) return returned
+  if (writes.length === 0 || !mayHaveDeletedRows(table)) return returned
   const update = session.connection.prepare(
     `update ${table.name} set _deleted_at = null, _sequence = ?1, _created_sequence = ?1, _synced_at = ?2, _hash = ?, _upstream_at = ?, _cursor = ?, _writer = ?, _owner = ?,
      _extra = ?${table.members.map((name) => `, ${name} = ?`).join('')} where _key = ?`,
   )
   for (const write of writes) {
     const { landing, sequence, row } = write
-    const record = encodings.of(landing, table)
+    const record = encodings.encode(landing, table)
     const values: Parameter[] = [sequence, syncedAt, landing.hash, landing.upstreamAt ?? row!.upstreamAt, landing.cursor, writer, owner, record.extra]
     bindValues(table, record, values)
     if (Number(update.run(...values, landing.key).changes) === 0) continue
     returned.add(write)
-    forgetTombstone(session, table, landing.key)
+    deleteTombstone(session, table, landing.key)
   }
   return returned
 }
 
 /** The replaced versions go to the history; the rows stay where they are, with whatever else their table has. */
-function updateRows(session: Session, table: Table, writes: readonly Upsert[], { writer, syncedAt, encodings }: Facts): void {
+function updateRows(session: TenantSession, table: Table, writes: readonly UpsertWrite[], { writer, syncedAt, encodings }: BatchFacts): void {
   if (writes.length === 0) return
-  keepVersions(session, table, writes.map(({ landing, sequence }) => ({ key: landing.key, until: sequence })), syncedAt)
+  archiveVersions(session, table, writes.map(({ landing, sequence }) => ({ key: landing.key, until: sequence })), syncedAt)
   const update = session.connection.prepare(
     `update ${table.name} set _sequence = ?, _hash = ?, _upstream_at = ?, _synced_at = ?, _cursor = ?, _writer = ?, _extra = ?${
       table.members.map((name) => `, ${name} = ?`).join('')} where _key = ?`,
   )
   for (const { landing, sequence, row } of writes) {
-    const record = encodings.of(landing, table)
+    const record = encodings.encode(landing, table)
     // A fact without a time keeps the row's: what is older than that is still older.
     const values: Parameter[] = [sequence, landing.hash, landing.upstreamAt ?? row!.upstreamAt, syncedAt, landing.cursor, writer, record.extra]
     bindValues(table, record, values)
     values.push(landing.key)
     update.run(...values)
-    if (row!.contestedBy !== null) forgetContest(session, table, landing.key)
+    if (row!.contestedBy !== null) deleteContest(session, table, landing.key)
   }
 }
 
 /** A row that comes back belongs to whoever brought it; a living one keeps its owner, also as a tombstone. */
-function deleteRow(session: Session, table: Table, { landing, action, sequence, row }: RowWrite, { writer, owner, syncedAt }: Facts): void {
+function deleteRow(session: TenantSession, table: Table, { landing, action, sequence, row }: RowWrite, { writer, owner, syncedAt }: BatchFacts): void {
   const { connection, tenantId } = session
   if (row?.status === 'live') {
-    keepVersions(session, table, [{ key: landing.key, until: sequence }], syncedAt)
+    archiveVersions(session, table, [{ key: landing.key, until: sequence }], syncedAt)
     removeRow(session, table, landing.key, { sequence, writer, syncedAt })
   }
   if (action !== null) {
@@ -160,58 +160,58 @@ function deleteRow(session: Session, table: Table, { landing, action, sequence, 
     `insert into tidemark_tombstones (tenant_id, database_id, key, sequence, status, upstream_at, writer_id, owner_id) values (?, ?, ?, ?, ?, ?, ?, ?)
      on conflict do update set sequence = excluded.sequence, status = excluded.status, upstream_at = excluded.upstream_at,
        writer_id = excluded.writer_id, owner_id = excluded.owner_id`,
-    tenantId, table.id, landing.key, sequence, STATUS.deleted, landing.upstreamAt ?? row?.upstreamAt ?? null, writer,
+    tenantId, table.id, landing.key, sequence, STATUS_CODES.deleted, landing.upstreamAt ?? row?.upstreamAt ?? null, writer,
     row?.status === 'live' ? row.owner : owner,
   )
-  if (row !== undefined && row.contestedBy !== null) forgetContest(session, table, landing.key)
+  if (row !== undefined && row.contestedBy !== null) deleteContest(session, table, landing.key)
 }
 
 /** A row that is kept has the sequence and the time of its deletion: whoever reads the table by either learns of it. */
-function removeRow({ connection }: Session, { name, deletes }: Table, key: string, by: { sequence: number; writer: number; syncedAt: string }): void {
+function removeRow({ connection }: TenantSession, { name, deletes }: Table, key: string, by: { sequence: number; writer: number; syncedAt: string }): void {
   if (deletes !== 'soft') connection.run(`delete from ${name} where _key = ?`, key)
   else connection.run(`update ${name} set _deleted_at = ?1, _synced_at = ?1, _sequence = ?2, _writer = ?3 where _key = ?4`, by.syncedAt, by.sequence, by.writer, key)
 }
 
 /** Puts current rows into the history, as they are before the write of the sequence `until`. */
-function keepVersions(session: Session, table: Table, versions: readonly { key: string; until: number }[], untilAt: string): void {
-  const columns = [...OWN, ...table.members]
-  insertBatched(session, `insert into ${table.history} (_until_sequence, _until_at, ${columns.join(', ')}) select v.column1, ?1, ${
+function archiveVersions(session: TenantSession, table: Table, versions: readonly { key: string; until: number }[], untilAt: string): void {
+  const columns = [...SYSTEM_COLUMNS, ...table.members]
+  insertInBatches(session, `insert into ${table.history} (_until_sequence, _until_at, ${columns.join(', ')}) select v.column1, ?1, ${
     columns.map((name) => `t.${name}`).join(', ')} from (values `, versions, {
     tuple: () => '(?,?)', shared: () => [untilAt], push: ({ key, until }, into) => into.push(until, key), tail: `) v cross join ${table.name} t on t._key = v.column2`,
   })
 }
 
-function forgetTombstone(session: Session, table: Table, key: string): void {
+function deleteTombstone(session: TenantSession, table: Table, key: string): void {
   session.connection.run('delete from tidemark_tombstones where tenant_id = ? and database_id = ? and key = ?', session.tenantId, table.id, key)
-  forgetContest(session, table, key)
+  deleteContest(session, table, key)
 }
 
-function forgetContest({ connection, tenantId }: Session, table: Table, key: string): void {
+function deleteContest({ connection, tenantId }: TenantSession, table: Table, key: string): void {
   connection.run('delete from tidemark_contests where tenant_id = ? and database_id = ? and key = ?', tenantId, table.id, key)
 }
 
-function touchRow(session: Session, table: Table, { landing, upstreamAt }: RowTouch): void {
+function touchRow(session: TenantSession, table: Table, { landing, upstreamAt }: RowTouch): void {
   const { connection, tenantId } = session
   if (landing.type === 'upsert') connection.run(`update ${table.name} set _upstream_at = ?, _hash = ? where _key = ?`, upstreamAt, landing.hash, landing.key)
   else {
     connection.run(
       'update tidemark_tombstones set upstream_at = ?, status = ? where tenant_id = ? and database_id = ? and key = ?',
-      upstreamAt, STATUS.deleted, tenantId, table.id, landing.key,
+      upstreamAt, STATUS_CODES.deleted, tenantId, table.id, landing.key,
     )
   }
-  forgetContest(session, table, landing.key)
+  deleteContest(session, table, landing.key)
 }
 
-function noteContest(session: Session, table: Table, { landing, by }: RowContest): void {
+function writeContest(session: TenantSession, table: Table, { landing, contestedBy: by }: RowContest): void {
   const { connection, tenantId } = session
-  if (by === null) return forgetContest(session, table, landing.key)
+  if (by === null) return deleteContest(session, table, landing.key)
   connection.run(
     'insert into tidemark_contests (tenant_id, database_id, key, cycle_id) values (?, ?, ?, ?) on conflict do update set cycle_id = excluded.cycle_id',
     tenantId, table.id, landing.key, by,
   )
 }
 
-interface Batched<Write> {
+interface BatchInsert<Write> {
   /** The text for the row at this place of its batch. */
   tuple(at: number): string
   /** Bound once for a batch, from its first write. */
@@ -220,7 +220,7 @@ interface Batched<Write> {
   readonly tail?: string
 }
 
-function insertBatched<Write>(session: Session, head: string, writes: readonly Write[], { tuple, shared, push, tail = '' }: Batched<Write>): void {
+function insertInBatches<Write>(session: TenantSession, head: string, writes: readonly Write[], { tuple, shared, push, tail = '' }: BatchInsert<Write>): void {
   const { connection } = session
   const run = (statement: ReturnType<typeof connection.prepare>, from: number, to: number): void => {
     const parameters = shared(writes[from]!)
@@ -228,9 +228,9 @@ function insertBatched<Write>(session: Session, head: string, writes: readonly W
     statement.run(...parameters)
   }
   let at = 0
-  if (writes.length >= BATCH) {
-    const many = connection.prepare(head + Array.from({ length: BATCH }, (_, place) => tuple(place)).join(',') + tail)
-    for (; at + BATCH <= writes.length; at += BATCH) run(many, at, at + BATCH)
+  if (writes.length >= ROWS_PER_INSERT) {
+    const many = connection.prepare(head + Array.from({ length: ROWS_PER_INSERT }, (_, place) => tuple(place)).join(',') + tail)
+    for (; at + ROWS_PER_INSERT <= writes.length; at += ROWS_PER_INSERT) run(many, at, at + ROWS_PER_INSERT)
   }
   const one = connection.prepare(head + tuple(0) + tail)
   for (; at < writes.length; at++) run(one, at, at + 1)

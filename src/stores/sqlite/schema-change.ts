@@ -1,132 +1,132 @@
-import type { JsonObject, SchemaChangeRequest, SchemaColumn, SchemaDrift, SchemaInfo, SchemaStep } from '../../contract/index.ts'
+import type { JsonObject, SchemaChangeRequest, SchemaColumn, SchemaDrift, SchemaInfo, SchemaStepResult } from '../../contract/index.ts'
 import { parseJson } from '../../values/json.ts'
-import { beginSchemaChangeEntry, endSchemaChangeEntry } from '../kit/audit-entries.ts'
-import { quoteName } from '../kit/columns.ts'
-import { afterBatch, beginChange, changeWords, checkLosses, copiesRows, endColumns, invalid, stateOf, type ColumnMove, type StoredChange } from '../kit/tables/change-columns.ts'
-import { formatFor, type TableColumn } from '../kit/tables/column.ts'
-import { readDrift } from '../kit/tables/schema-drift.ts'
-import { countWaiting, showColumns, WAITING_MAX } from '../kit/tables/waiting.ts'
-import type { Parameter, Session } from './connection.ts'
-import { rows as readRows } from './reading.ts'
+import { createBeginSchemaChangeAuditEntry, createEndSchemaChangeAuditEntry } from '../kit/audit-entries.ts'
+import { quoteIdentifier } from '../kit/column-names.ts'
+import { advanceAfterBatch, planSchemaChange, describeChanges, checkDependentLoss, needsRowCopy, finishColumns, createInvalidSchemaChangeError, toSchemaChangeState, type ColumnTransition, type StoredSchemaChange } from '../kit/tables/schema-change.ts'
+import { inferFormat, type TableColumn } from '../kit/tables/column.ts'
+import { parseDrift } from '../kit/tables/schema-drift.ts'
+import { countExtraMembers, describeColumns, EXTRA_ROWS_MAX } from '../kit/tables/extra-members.ts'
+import type { Parameter, TenantSession } from './connection.ts'
+import { rows as readRows } from './queries.ts'
 import { writeAudit } from './registry.ts'
-import { bindValues, findTable, foreignColumns, LIMITS, RESERVED, SQL_TYPES, sqlTypeOf, unquoteName, type StoredValue, type Table } from './table.ts'
+import { bindValues, findTable, foreignColumns, COLUMN_LIMITS, RESERVED_NAMES, SQL_TYPES, sqlTypeOf, unquoteIdentifier, type StoredValue, type Table } from './table.ts'
 
 /** Columns of a database's table: what they show, and how they are changed. */
 
-export function schemaDrift({ connection, tenantId }: Session): SchemaDrift[] {
+export function schemaDrift({ connection, tenantId }: TenantSession): SchemaDrift[] {
   return connection.all<{ name: string; drift: string }>("select name, drift from tidemark_databases where tenant_id = ? and drift <> '[]' order by name", tenantId)
-    .flatMap(({ name, drift }) => readDrift(name, drift))
+    .flatMap(({ name, drift }) => parseDrift(name, drift))
 }
 
-export function schema(session: Session, database: string): SchemaInfo | null {
+export function schema(session: TenantSession, database: string): SchemaInfo | null {
   const table = findTable(session, database)
   if (table === null) return null
   const { connection } = session
   const change = readChange(session, table)
   const { rows } = connection.get<{ rows: number }>(`select count(*) as rows from ${table.name}`)!
   const { versions } = connection.get<{ versions: number }>(`select count(*) as versions from ${table.history}`)!
-  const texts = connection.all<{ text: string }>(`select _extra as text from ${table.name} where _extra is not null limit ${WAITING_MAX + 1}`).map(({ text }) => text)
-  const isOver = texts.length > WAITING_MAX
+  const texts = connection.all<{ text: string }>(`select _extra as text from ${table.name} where _extra is not null limit ${EXTRA_ROWS_MAX + 1}`).map(({ text }) => text)
+  const isOver = texts.length > EXTRA_ROWS_MAX
   return {
-    database, table: unquoteName(table.name), history: unquoteName(table.history), rows, isRowsExact: true, versions,
+    database, table: unquoteIdentifier(table.name), history: unquoteIdentifier(table.history), rows, isRowsExact: true, versions,
     ...(table.deletes !== null && { deletes: table.deletes, deletedRows: rows - connection.get<{ live: number }>(`select count(*) as live from ${table.live}`)!.live }),
-    columns: showColumns(table.columns, sqlTypeOf, dependentsIn(session, table)),
-    waiting: countWaiting(table.columns, texts.slice(0, WAITING_MAX)), waitingScanned: Math.min(texts.length, WAITING_MAX), isWaitingExact: !isOver,
-    ownColumns: foreignColumns(session, table), ownIndexes: ownObjects(session, table).filter(({ type }) => type === 'index').map(({ name }) => name),
-    drift: readDrift(database, table.drift), change: change === null ? null : stateOf(change), types: SQL_TYPES, locks: LOCKS,
+    columns: describeColumns(table.columns, sqlTypeOf, createDependentsLookup(session, table)),
+    waiting: countExtraMembers(table.columns, texts.slice(0, EXTRA_ROWS_MAX)), waitingScanned: Math.min(texts.length, EXTRA_ROWS_MAX), isWaitingExact: !isOver,
+    ownColumns: foreignColumns(session, table), ownIndexes: listUserObjects(session, table).filter(({ type }) => type === 'index').map(({ name }) => name),
+    drift: parseDrift(database, table.drift), change: change === null ? null : toSchemaChangeState(change), types: SQL_TYPES, locks: LOCKS,
   }
 }
 
-export function beginSchemaChange(session: Session, database: string, request: SchemaChangeRequest): void {
+export function beginSchemaChange(session: TenantSession, database: string, request: SchemaChangeRequest): void {
   const { connection, tenantId } = session
   connection.write(() => {
     const table = findTable(session, database)
-    if (table === null) throw invalid(`There is no database ${JSON.stringify(database)}.`)
-    if (readChange(session, table) !== null) throw invalid(`A change of ${database} is under way. It has to be carried to its end first.`)
-    const { change } = beginChange(table.columns, request, factsOf(session, table))
-    checkLosses(table.columns, change, dependentsIn(session, table))
+    if (table === null) throw createInvalidSchemaChangeError(`There is no database ${JSON.stringify(database)}.`)
+    if (readChange(session, table) !== null) throw createInvalidSchemaChangeError(`A change of ${database} is under way. It has to be carried to its end first.`)
+    const { change } = planSchemaChange(table.columns, request, factsOf(session, table))
+    checkDependentLoss(table.columns, change, createDependentsLookup(session, table))
     connection.run('update tidemark_databases set change = ? where tenant_id = ? and database_id = ?', JSON.stringify(change), tenantId, table.id)
-    writeAudit(session, null, beginSchemaChangeEntry(database, changeWords(request.changes), request))
+    writeAudit(session, null, createBeginSchemaChangeAuditEntry(database, describeChanges(request.changes), request))
   })
 }
 
-export function advanceSchemaChange(session: Session, database: string, { at, rowsMax }: { at: number; rowsMax: number }): SchemaStep | null {
+export function advanceSchemaChange(session: TenantSession, database: string, { at, rowsMax }: { at: number; rowsMax: number }): SchemaStepResult | null {
   return session.connection.write(() => {
     const table = findTable(session, database)
     const change = table === null ? null : readChange(session, table)
     if (table === null || change === null) return null
-    const next = advance(session, table, change, { at, rowsMax })
-    return { change: stateOf(next ?? change), isDone: next === null, isLocked: false }
+    const next = advancePhase(session, table, change, { at, rowsMax })
+    return { change: toSchemaChangeState(next ?? change), isDone: next === null, isLocked: false }
   })
 }
 
 /** Null when it was the last step. */
-function advance(session: Session, table: Table, change: StoredChange, { at, rowsMax }: { at: number; rowsMax: number }): StoredChange | null {
+function advancePhase(session: TenantSession, table: Table, change: StoredSchemaChange, { at, rowsMax }: { at: number; rowsMax: number }): StoredSchemaChange | null {
   switch (change.phase) {
     case 'add':
       return writeChange(session, table, addColumns(session, table, change))
     case 'rows':
     case 'history':
-      return writeChange(session, table, copyBatch(session, table, change, rowsMax))
+      return writeChange(session, table, rewriteBatch(session, table, change, rowsMax))
     default:
       // SQLite makes its indexes again in the last step.
       swapColumns(session, table, change)
-      writeAudit(session, null, endSchemaChangeEntry(table.database, changeWords(change.changes), change.rewritten, { actor: change.actor, at }))
+      writeAudit(session, null, createEndSchemaChangeAuditEntry(table.database, describeChanges(change.changes), change.rewritten, { actor: change.actor, at }))
       return null
   }
 }
 
-function factsOf(session: Session, table: Table): Parameters<typeof beginChange>[2] {
+function factsOf(session: TenantSession, table: Table): Parameters<typeof planSchemaChange>[2] {
   return {
-    reserved: [...RESERVED, ...foreignColumns(session, table)], ...LIMITS, types: SQL_TYPES,
-    formatOf: (member, type) => formatFor(type, readRows(session, { database: table.database, limit: SAMPLE }).flatMap(({ text }) => {
+    reserved: [...RESERVED_NAMES, ...foreignColumns(session, table)], ...COLUMN_LIMITS, types: SQL_TYPES,
+    formatOf: (member, type) => inferFormat(type, readRows(session, { database: table.database, limit: SAMPLE_ROWS }).flatMap(({ text }) => {
       const value = (parseJson(text) as JsonObject)[member]
       return typeof value === 'string' ? [value] : []
     })),
   }
 }
 
-const SAMPLE = 1_000
+const SAMPLE_ROWS = 1_000
 const LOCKS = {
   batch: 'one writer at a time, for a batch',
   swap: 'one writer at a time, for the last step: it writes the table once more, and its indexes',
 }
 
-function readChange({ connection, tenantId }: Session, { id }: Table): StoredChange | null {
+function readChange({ connection, tenantId }: TenantSession, { id }: Table): StoredSchemaChange | null {
   const { change } = connection.get<{ change: string | null }>('select change from tidemark_databases where tenant_id = ? and database_id = ?', tenantId, id)!
-  return change === null ? null : (JSON.parse(change) as StoredChange)
+  return change === null ? null : (JSON.parse(change) as StoredSchemaChange)
 }
 
-function writeChange({ connection, tenantId }: Session, { id }: Table, change: StoredChange): StoredChange {
+function writeChange({ connection, tenantId }: TenantSession, { id }: Table, change: StoredSchemaChange): StoredSchemaChange {
   connection.run('update tidemark_databases set change = ? where tenant_id = ? and database_id = ?', JSON.stringify(change), tenantId, id)
   return change
 }
 
-function writeColumns({ connection, tenantId }: Session, { id }: Table, columns: readonly TableColumn[]): void {
+function writeColumns({ connection, tenantId }: TenantSession, { id }: Table, columns: readonly TableColumn[]): void {
   connection.run('update tidemark_databases set layout = ? where tenant_id = ? and database_id = ?', JSON.stringify(columns), tenantId, id)
 }
 
 /** Planned anew: records that landed since may have added columns. */
-function addColumns(session: Session, table: Table, change: StoredChange): StoredChange {
-  const { columns, change: { moves } } = beginChange(table.columns, { ...change, at: change.startedAt }, factsOf(session, table))
+function addColumns(session: TenantSession, table: Table, change: StoredSchemaChange): StoredSchemaChange {
+  const { columns, change: { moves } } = planSchemaChange(table.columns, { ...change, at: change.startedAt, allowDependentLoss: change.lose }, factsOf(session, table))
   for (const { to, type } of moves) {
     if (to === null) continue
-    for (const altered of [table.name, table.history]) session.connection.exec(`alter table ${altered} add column ${quoteName(to)} ${sqlTypeOf(type)}`)
+    for (const altered of [table.name, table.history]) session.connection.exec(`alter table ${altered} add column ${quoteIdentifier(to)} ${sqlTypeOf(type)}`)
   }
   writeColumns(session, table, columns)
-  return { ...change, moves, phase: copiesRows(moves) ? 'rows' : 'swap' }
+  return { ...change, moves, phase: needsRowCopy(moves) ? 'rows' : 'swap' }
 }
 
-type Values = [place: string | number, sequence: number, extra: string | null, ...members: StoredValue[]]
+type RowValues = [place: string | number, sequence: number, extra: string | null, ...members: StoredValue[]]
 
 /** Writes each record again into the columns there are now. Nothing else of the row moves. */
-function copyBatch(session: Session, table: Table, change: StoredChange, rowsMax: number): StoredChange {
+function rewriteBatch(session: TenantSession, table: Table, change: StoredSchemaChange, rowsMax: number): StoredSchemaChange {
   const { connection } = session
   const isHistory = change.phase === 'history'
   const [name, place] = isHistory ? [table.history, '_until_sequence'] : [table.name, '_key']
   const after: Parameter = change.position === null ? (isHistory ? -1 : '') : isHistory ? Number(change.position) : change.position
   const found = connection.prepareArrays(`select ${place}, _sequence, _extra${table.selected} from ${name} where ${place} > ? order by ${place} limit ?`)
-    .all(after, rowsMax) as unknown as Values[]
+    .all(after, rowsMax) as unknown as RowValues[]
   const update = connection.prepare(`update ${name} set _extra = ?${table.members.map((column) => `, ${column} = ?`).join('')} where ${place} = ?`)
   let rewritten = 0
   for (const row of found) {
@@ -138,7 +138,7 @@ function copyBatch(session: Session, table: Table, change: StoredChange, rowsMax
     update.run(...values, at)
     rewritten++
   }
-  return afterBatch(change, { scanned: found.length, rewritten, last: found.length < rowsMax ? null : String(found.at(-1)![0]) })
+  return advanceAfterBatch(change, { scanned: found.length, rewritten, last: found.length < rowsMax ? null : String(found.at(-1)![0]) })
 }
 
 // ── the last step ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -147,45 +147,45 @@ function copyBatch(session: Session, table: Table, change: StoredChange, rowsMax
  * The new columns take the place of the old ones. SQLite refuses to drop a column that an index, a trigger or a view names, so
  * these go first and are made again, word for word, in the same transaction.
  */
-function swapColumns(session: Session, table: Table, { moves }: StoredChange): void {
+function swapColumns(session: TenantSession, table: Table, { moves }: StoredSchemaChange): void {
   const { connection, tenantId } = session
   const dropped = moves.flatMap(({ from, to, name }) => (from !== null && (to !== null || name === null) ? [from] : []))
-  const objects = dropped.length === 0 ? [] : ownObjects(session, table).filter(({ sql }) => dropped.some((column) => mentions(sql, column)))
-  for (const { type, name } of objects.toReversed()) connection.exec(`drop ${type} ${quoteName(name)}`)
+  const objects = dropped.length === 0 ? [] : listUserObjects(session, table).filter(({ sql }) => dropped.some((column) => mentions(sql, column)))
+  for (const { type, name } of objects.toReversed()) connection.exec(`drop ${type} ${quoteIdentifier(name)}`)
   for (const altered of [table.name, table.history]) for (const move of moves) swapColumn(session, altered, move)
   const gone = moves.flatMap(({ from, name }) => (from !== null && name === null ? [from] : []))
   for (const { sql } of objects) if (!gone.some((column) => mentions(sql, column))) connection.exec(sql)
-  writeColumns(session, table, endColumns(table.columns, moves))
+  writeColumns(session, table, finishColumns(table.columns, moves))
   const members = new Set(moves.map(({ member }) => member))
   const drift = (JSON.parse(table.drift) as Array<{ member: string }>).filter(({ member }) => !members.has(member))
   connection.run('update tidemark_databases set change = null, drift = ? where tenant_id = ? and database_id = ?', JSON.stringify(drift), tenantId, table.id)
 }
 
-function swapColumn({ connection }: Session, table: string, { from, to, name }: ColumnMove): void {
+function swapColumn({ connection }: TenantSession, table: string, { from, to, name }: ColumnTransition): void {
   const isReplaced = from !== null && (to !== null || name === null)
-  if (isReplaced) connection.exec(`alter table ${table} drop column ${quoteName(from)}`)
+  if (isReplaced) connection.exec(`alter table ${table} drop column ${quoteIdentifier(from)}`)
   const present = to ?? from
-  if (name !== null && present !== name) connection.exec(`alter table ${table} rename column ${quoteName(present!)} to ${quoteName(name)}`)
+  if (name !== null && present !== name) connection.exec(`alter table ${table} rename column ${quoteIdentifier(present!)} to ${quoteIdentifier(name)}`)
 }
 
-interface OwnObject {
+interface UserObject {
   readonly type: 'index' | 'trigger' | 'view'
   readonly name: string
   readonly sql: string
 }
 
 /** Indexes, views and triggers of the user that name the table or its history, in an order in which they can be made. */
-function ownObjects({ connection }: Session, table: Table): OwnObject[] {
-  const names = [table.name, table.history].map(unquoteName)
-  return connection.all<OwnObject & { tbl: string }>(
+function listUserObjects({ connection }: TenantSession, table: Table): UserObject[] {
+  const names = [table.name, table.history].map(unquoteIdentifier)
+  return connection.all<UserObject & { tbl: string }>(
     `select type, name, sql, tbl_name as tbl from sqlite_schema where type in ('index', 'view', 'trigger') and sql is not null
        and name not like 'tidemark\\_%' escape '\\' order by case type when 'index' then 1 when 'view' then 2 else 3 end, rowid`,
   ).filter(({ tbl, sql }) => names.some((name) => tbl.toLowerCase() === name.toLowerCase() || mentions(sql, name)))
 }
 
 /** By their text: SQLite keeps no list of what depends on a column. All of them are made again after a change of type. */
-function dependentsIn(session: Session, table: Table): (column: string) => SchemaColumn['dependents'] {
-  const objects = ownObjects(session, table)
+function createDependentsLookup(session: TenantSession, table: Table): (column: string) => SchemaColumn['dependents'] {
+  const objects = listUserObjects(session, table)
   return (column) => objects.filter(({ sql }) => mentions(sql, column)).map(({ type, name }) => ({ name: `${type} ${name}`, isKept: true }))
 }
 

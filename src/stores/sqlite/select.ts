@@ -1,10 +1,10 @@
 import { DatabaseSync } from '@photostructure/sqlite'
-import { SyncError, type Selection, type SelectOptions } from '../../contract/index.ts'
-import { queryTooLong } from '../kit/query-too-long.ts'
-import { showAsOf } from './as-of.ts'
+import { SyncError, type SelectResult, type SelectOptions } from '../../contract/index.ts'
+import { createQueryTooLongError } from '../kit/query-too-long-error.ts'
+import { createAsOfViews } from './as-of.ts'
 
-export function selectFromSqlite(file: string, sql: string, { limit, tenant, deadlineMs = Infinity, asOf }: SelectOptions): Selection {
-  const database = open(file)
+export function selectFromSqlite(file: string, sql: string, { limit, tenant, deadlineMs = Infinity, asOf }: SelectOptions): SelectResult {
+  const database = openReadOnly(file)
   // SQLite lets nobody else in while it looks, so the statement has to look at the clock itself.
   const until = performance.now() + deadlineMs
   let isLate = false
@@ -13,28 +13,28 @@ export function selectFromSqlite(file: string, sql: string, { limit, tenant, dea
     if (isLate) throw new Error('too late')
     return 1
   })
-  let guard: ReturnType<typeof showAsOf> | null = null
+  let guard: ReturnType<typeof createAsOfViews> | null = null
   try {
-    if (asOf !== undefined) guard = showAsOf(database, tenant, asOf)
+    if (asOf !== undefined) guard = createAsOfViews(database, tenant, asOf)
     const statement = database.prepare(sql)
-    if (hasMore(sql, statement.expandedSQL ?? sql)) throw new SyncError('ARGUMENT_INVALID', 'A query is one statement; this text goes on after it.')
+    if (hasSecondStatement(sql, statement.expandedSQL ?? sql)) throw new SyncError('ARGUMENT_INVALID', 'A query is one statement; this text goes on after it.')
     statement.setReadBigInts(true)
     const columns = statement.columns().map(({ name }) => name)
     statement.setReturnArrays(true)
     const rows: unknown[][] = []
     for (const row of statement.iterate() as IterableIterator<unknown>) {
       if (limit > 0 && rows.length === limit) return { columns, rows, truncated: true }
-      rows.push((row as unknown[]).map(cell))
+      rows.push((row as unknown[]).map(toCell))
     }
     return { columns, rows, truncated: false }
   } catch (error) {
-    throw guard?.refusal ?? (isLate ? queryTooLong(deadlineMs) : translated(error))
+    throw guard?.refusal ?? (isLate ? createQueryTooLongError(deadlineMs) : toSyncError(error))
   } finally {
     database.close()
   }
 }
 
-function open(file: string): InstanceType<typeof DatabaseSync> {
+function openReadOnly(file: string): InstanceType<typeof DatabaseSync> {
   try {
     return new DatabaseSync(file, { readOnly: true, timeout: 5_000 })
   } catch (cause) {
@@ -43,17 +43,17 @@ function open(file: string): InstanceType<typeof DatabaseSync> {
 }
 
 /** What was prepared is the first statement alone. */
-function hasMore(sql: string, first: string): boolean {
+function hasSecondStatement(sql: string, first: string): boolean {
   return sql.trim().startsWith(first.trim()) && sql.trim().slice(first.trim().length).replace(/^[\s;]+|--[^\n]*(\n|$)/g, '') !== ''
 }
 
-function cell(value: unknown): unknown {
+function toCell(value: unknown): unknown {
   if (typeof value === 'bigint') return Number.isSafeInteger(Number(value)) ? Number(value) : value
   return value instanceof Uint8Array ? Buffer.from(value).toString('base64') : value
 }
 
 /** A wrong query is the user's; what is wrong with the file is not. */
-function translated(error: unknown): unknown {
+function toSyncError(error: unknown): unknown {
   const code = (error as { errcode?: unknown } | null)?.errcode
   if (typeof code !== 'number') return error
   const message = error instanceof Error ? error.message : String(error)

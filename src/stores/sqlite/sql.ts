@@ -1,18 +1,18 @@
 import type { Column } from '../../contract/index.ts'
 import { upsertOnConflict, StatementCompiler, type Dialect } from '../kit/sql/dialect.ts'
-import { chainAudit } from '../kit/registry.ts'
-import { makeSql, native, noSteps, runSteps, type Plan, type Sql, type Step, type Steps } from '../kit/sql/port.ts'
-import type { Parameter, Session } from './connection.ts'
-import { purgeTables } from './deletes.ts'
+import { appendAuditEntry } from '../kit/registry.ts'
+import { createSql, runNative, noSteps, runSteps, type TransactionPlan, type Sql, type Step, type Steps } from '../kit/sql/port.ts'
+import type { Parameter, TenantSession } from './connection.ts'
+import { purgeTables } from './delete-mode.ts'
 import { eraseRows } from './erase-rows.ts'
-import { forgetVersions } from './history.ts'
+import { pruneVersions } from './history-retention.ts'
 import { ensureTable } from './table.ts'
 
 /** The SQL port on SQLite. One writer at a time: there is nothing to lock, and no other process to notify. */
 
 const DIALECT: Dialect = {
   table: (name) => `tidemark_${name}`,
-  words: {
+  tokens: {
     greatest: 'max', least: 'min', for_update: '', for_share: '', insert_new: 'insert', or_nothing: 'on conflict do nothing', text: 'text', requests_window: 'window',
     open_cycles: 'tidemark_cycles indexed by tidemark_cycles_open',
   },
@@ -20,48 +20,48 @@ const DIALECT: Dialect = {
   clock: null,
   tenantName: (alias) => `(select name from tidemark_tenants n where n.tenant_id = ${alias}.tenant_id)`,
   upsert: upsertOnConflict,
-  deleteUnlocked: (table, where) => `delete from {${table}} where tenant_id = :tenant and ${where}`,
+  deleteSkipLocked: (table, where) => `delete from {${table}} where tenant_id = :tenant and ${where}`,
   bind: (value) => (typeof value === 'boolean' ? Number(value) : value),
 }
 
 const COMPILER = new StatementCompiler(DIALECT)
 
-export function sqlOf({ tenant }: Session): Sql {
-  return makeSql(tenant, DIALECT, (sql) => ({
-    ensureTables: (databases) => native((session: Session) => Object.fromEntries(databases.map((name) => [name, ensureKinds(session, name)]))),
-    forgetVersions: (id, _floor, next) => native((session: Session) => forgetVersions(session, id, next)),
-    purgeTables: (scanMax) => native((session: Session) => purgeTables(session, scanMax)),
-    eraseRows: () => native(eraseRows),
-    writeAudit: (entry, audit) => chainAudit(sql, entry, audit),
+export function sqlOf({ tenant }: TenantSession): Sql {
+  return createSql(tenant, DIALECT, (sql) => ({
+    ensureTables: (databases) => runNative((session: TenantSession) => Object.fromEntries(databases.map((name) => [name, ensureMemberKinds(session, name)]))),
+    pruneVersions: (id, _floor, next) => runNative((session: TenantSession) => pruneVersions(session, id, next)),
+    purgeTables: (scanMax) => runNative((session: TenantSession) => purgeTables(session, scanMax)),
+    eraseRows: () => runNative(eraseRows),
+    writeAudit: (entry, audit) => appendAuditEntry(sql, entry, audit),
     notify: noSteps,
-    lookBeyond: noSteps,
+    widenRowSecurity: noSteps,
   }))
 }
 
 /** The members of its records, of a database that has a table from now on. */
-function ensureKinds(session: Session, database: string): Column[] {
+function ensureMemberKinds(session: TenantSession, database: string): Column[] {
   ensureTable(session, database, [])
   const { connection, tenantId } = session
   return JSON.parse(connection.get<{ columns: string }>('select columns from tidemark_databases where tenant_id = ? and name = ?', tenantId, database)!.columns) as Column[]
 }
 
-export function runPlan<Args extends readonly unknown[], T>(session: Session, plan: Plan<Args, T>, args: Args): T {
+export function runPlan<Args extends readonly unknown[], T>(session: TenantSession, plan: TransactionPlan<Args, T>, args: Args): T {
   const body = (): T => performSteps(session, plan.steps(sqlOf(session), ...args))
   return plan.access === 'read' ? session.connection.read(body) : session.connection.write(body)
 }
 
 /** Inside a transaction. */
-export function performSteps<T>(session: Session, steps: Steps<T>): T {
+export function performSteps<T>(session: TenantSession, steps: Steps<T>): T {
   return runSteps(steps, (step) => performStep(session, step))
 }
 
 /** Steps as a function that performs them, inside a transaction. */
-export function bindSteps<Args extends readonly unknown[], T>(steps: (sql: Sql, ...args: Args) => Steps<T>): (session: Session, ...args: Args) => T {
+export function bindSteps<Args extends readonly unknown[], T>(steps: (sql: Sql, ...args: Args) => Steps<T>): (session: TenantSession, ...args: Args) => T {
   return (session, ...args) => performSteps(session, steps(sqlOf(session), ...args))
 }
 
-function performStep(session: Session, step: Step): unknown {
-  if (step.kind === 'native') return (step.perform as (session: Session) => unknown)(session)
+function performStep(session: TenantSession, step: Step): unknown {
+  if (step.kind === 'native') return (step.perform as (session: TenantSession) => unknown)(session)
   const compiled = COMPILER.compile(step.sql)
   const values = COMPILER.bind(compiled, session.tenantId, step.values) as Parameter[]
   // The driver's rows have no prototype, which callers that compare objects notice.

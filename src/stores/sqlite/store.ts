@@ -1,9 +1,9 @@
 import { Worker } from 'node:worker_threads'
 import { SyncError, type Commit, type ErrorCode, type FeedQuery, type Store } from '../../contract/index.ts'
-import { Connection, findSession, openSession, type ConnectionOptions, type Session } from './connection.ts'
-import { callMethod, LEDGER_METHODS, type LedgerMethod, type LedgerMethods } from './ledger.ts'
-import { packCommit } from './packing.ts'
-import type { Answer, Call } from './thread.ts'
+import { Connection, findSession, openSession, type ConnectionOptions, type TenantSession } from './connection.ts'
+import { callStoreMethod, STORE_METHODS, type StoreMethod, type StoreMethods } from './store-methods.ts'
+import { packCommit } from './packed-commit.ts'
+import type { ThreadReply, ThreadCall } from './thread.ts'
 
 export interface SqliteStoreOptions extends ConnectionOptions {
   readonly tenant?: string
@@ -18,12 +18,12 @@ export interface SqliteStoreOptions extends ConnectionOptions {
 export async function openSqliteStore({ tenant = 'default', thread, ...options }: SqliteStoreOptions): Promise<Store> {
   if (!(thread ?? options.file !== ':memory:') || !CAN_THREAD) {
     const connection = new Connection(options)
-    return bindStore(tenant, inThisThread(connection))
+    return bindStore(tenant, createLocalCaller(connection))
   }
-  const calls = new ThreadCalls(options)
+  const calls = new ThreadCaller(options)
   const store = bindStore(tenant, calls)
   // Opens the file, or says why it cannot.
-  await store.position().catch(async (error: unknown) => {
+  await store.headSequence().catch(async (error: unknown) => {
     await store.close().catch(() => {})
     throw error
   })
@@ -34,31 +34,31 @@ export async function openSqliteStore({ tenant = 'default', thread, ...options }
 const CAN_THREAD = import.meta.url.endsWith('.js')
 
 /** The way to the file, in this thread or another. */
-interface LedgerCalls {
-  call(tenant: string, method: LedgerMethod, args: readonly unknown[]): Promise<unknown>
+interface StoreCaller {
+  call(tenant: string, method: StoreMethod, args: readonly unknown[]): Promise<unknown>
   close(): Promise<void>
 }
 
-function bindStore(tenant: string, calls: LedgerCalls): Store {
-  const methods = Object.fromEntries(LEDGER_METHODS.map((method) => [method, (...args: readonly unknown[]) => calls.call(tenant, method, args)]))
+function bindStore(tenant: string, calls: StoreCaller): Store {
+  const methods = Object.fromEntries(STORE_METHODS.map((method) => [method, (...args: readonly unknown[]) => calls.call(tenant, method, args)]))
   return {
-    ...(methods as unknown as LedgerMethods),
+    ...(methods as unknown as StoreMethods),
     tenant,
-    keepsDeleted: true,
+    supportsSoftDeletes: true,
     forTenant: (other) => bindStore(other, calls),
     close: () => calls.close(),
     // A writer may be another process, and a file notifies none. To ask costs nothing while nothing was written.
-    listen: () => ({ add: () => {}, close: () => Promise.resolve() }),
+    subscribe: () => ({ addTenant: () => {}, close: () => Promise.resolve() }),
   }
 }
 
-function inThisThread(connection: Connection): LedgerCalls {
-  const sessions = new Map<string, Session>()
+function createLocalCaller(connection: Connection): StoreCaller {
+  const sessions = new Map<string, TenantSession>()
   return {
     async call(tenant, method, args) {
       let session = sessions.get(tenant)
       if (session === undefined) sessions.set(tenant, (session = openSession(connection, tenant)))
-      return callMethod(session, method, args)
+      return callStoreMethod(session, method, args)
     },
     async close() {
       connection.close()
@@ -66,10 +66,10 @@ function inThisThread(connection: Connection): LedgerCalls {
   }
 }
 
-class ThreadCalls implements LedgerCalls {
+class ThreadCaller implements StoreCaller {
   readonly #options: ConnectionOptions
   readonly #worker: Worker
-  #reader: Reader | null = null
+  #reader: LocalReader | null = null
   readonly #pending = new Map<number, { resolve(value: never): void; reject(error: unknown): void }>()
   #nextId = 1
   #closed = false
@@ -83,7 +83,7 @@ class ThreadCalls implements LedgerCalls {
       resourceLimits: { maxYoungGenerationSizeMb: 4 },
     })
     this.#worker.unref()
-    this.#worker.on('message', (answer: Answer) => {
+    this.#worker.on('message', (answer: ThreadReply) => {
       if ('migration' in answer) onMigration?.(answer.migration)
       else this.#settle(answer)
     })
@@ -91,9 +91,9 @@ class ThreadCalls implements LedgerCalls {
     this.#worker.on('exit', () => this.#fail('the thread ended'))
   }
 
-  call(tenant: string, method: LedgerMethod, args: readonly unknown[]): Promise<unknown> {
-    if (isQuick(method, args[0])) {
-      const answer = this.#readHere(tenant, (session) => callMethod(session, method, args))
+  call(tenant: string, method: StoreMethod, args: readonly unknown[]): Promise<unknown> {
+    if (isShortRead(method, args[0])) {
+      const answer = this.#readLocally(tenant, (session) => callStoreMethod(session, method, args))
       if (answer !== null) return Promise.resolve(answer.value)
     }
     const sent = method === 'commit' ? [packCommit(args[0] as Commit)] : args
@@ -101,10 +101,10 @@ class ThreadCalls implements LedgerCalls {
   }
 
   /** Null when only the thread can tell: the tenant is new, or the file is busy. */
-  #readHere<T>(tenant: string, body: (session: Session) => T): { value: T } | null {
+  #readLocally<T>(tenant: string, body: (session: TenantSession) => T): { value: T } | null {
     if (this.#closed) return null
     try {
-      this.#reader ??= new Reader(this.#options)
+      this.#reader ??= new LocalReader(this.#options)
       const session = this.#reader.sessionOf(tenant)
       return session === null ? null : { value: body(session) }
     } catch {
@@ -123,18 +123,18 @@ class ThreadCalls implements LedgerCalls {
     }
   }
 
-  #post(tenant: string, method: Call['method'], args: readonly unknown[]): Promise<never> {
+  #post(tenant: string, method: ThreadCall['method'], args: readonly unknown[]): Promise<never> {
     if (this.#closed) return Promise.reject(new SyncError('STORE_UNAVAILABLE', 'The store was closed.'))
     const id = this.#nextId++
     return new Promise<never>((resolve, reject) => {
       this.#pending.set(id, { resolve, reject })
       // The thread keeps the process alive only while somebody waits for it.
       this.#worker.ref()
-      this.#worker.postMessage({ id, tenant, method, args } satisfies Call)
+      this.#worker.postMessage({ id, tenant, method, args } satisfies ThreadCall)
     })
   }
 
-  #settle(answer: Exclude<Answer, { migration: unknown }>): void {
+  #settle(answer: Exclude<ThreadReply, { migration: unknown }>): void {
     const waiting = this.#pending.get(answer.id)!
     this.#pending.delete(answer.id)
     if (this.#pending.size === 0) this.#worker.unref()
@@ -153,21 +153,21 @@ class ThreadCalls implements LedgerCalls {
  * A page of the feed takes less time to read than to ask another thread for; so short reads of the served side happen here,
  * on a connection of their own, beside the writer and without waiting for it. What may have to look through much does not.
  */
-function isQuick(method: LedgerMethod, query: unknown): boolean {
-  if (method === 'feed') return (query as FeedQuery).databases === undefined && (query as FeedQuery).live !== true
+function isShortRead(method: StoreMethod, query: unknown): boolean {
+  if (method === 'feed') return (query as FeedQuery).databases === undefined && (query as FeedQuery).liveOnly !== true
   return method === 'databaseNames' || method === 'apiKey' || method === 'row'
 }
 
-class Reader {
+class LocalReader {
   readonly #connection: Connection
-  readonly #sessions = new Map<string, Session>()
+  readonly #sessions = new Map<string, TenantSession>()
 
   constructor(options: ConnectionOptions) {
     // Readers do not wait for writers; where they would have to, the thread is asked.
     this.#connection = new Connection({ ...options, busyTimeoutMs: 0 })
   }
 
-  sessionOf(tenant: string): Session | null {
+  sessionOf(tenant: string): TenantSession | null {
     const known = this.#sessions.get(tenant)
     if (known !== undefined) return known
     const session = findSession(this.#connection, tenant)

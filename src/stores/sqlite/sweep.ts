@@ -1,56 +1,56 @@
 import type { CommitOutcome, Sweep } from '../../contract/index.ts'
-import { evenlySpaced, isBraked, mergeRanges, toRanges, type LandingPlan } from '../kit/plan-landing.ts'
-import { andLive } from '../kit/tables/delete-state.ts'
+import { sampleEvenly, exceedsDeleteLimit, mergeRanges, toSequenceRanges, type LandingPlan } from '../kit/plan-landing.ts'
+import { liveCondition } from '../kit/tables/delete-state.ts'
 import { writeCommits, type CommitFacts } from './commits.ts'
-import type { Session } from './connection.ts'
-import { STATUS } from './encoding.ts'
+import type { TenantSession } from './connection.ts'
+import { STATUS_CODES } from './stored-codes.ts'
 import { SequenceSet } from './sequence-set.ts'
-import { OWN, readTables, type Table } from './table.ts'
+import { SYSTEM_COLUMNS, readTables, type Table } from './table.ts'
 
 export interface SweepFacts extends CommitFacts {
   readonly owner: number
   readonly startSequence: number
-  readonly position: number
+  readonly headSequence: number
 }
 
 /** Invariant 5: gone are the rows this owner had, that the cycle did not see, that nobody wrote since the source's lag before it began, and that no other owner still lists. */
 export function sweep(
-  session: Session, limits: Sweep, facts: SweepFacts,
+  session: TenantSession, limits: Sweep, facts: SweepFacts,
 ): { kind: 'swept'; count: number } | Extract<CommitOutcome, { kind: 'braked' | 'absent' }> {
   const { connection, tenantId } = session
-  gatherUnseen(session, facts.cycle, Math.min(facts.startSequence, limits.settledSequence ?? facts.startSequence))
+  collectUnseenRanges(session, facts.cycle, Math.min(facts.startSequence, limits.settledSequence ?? facts.startSequence))
   connection.run('delete from tidemark_claims where tenant_id = ? and owner_id = ? and cycle_id <> ?', tenantId, facts.owner, facts.cycle)
 
-  let position = facts.position
+  let position = facts.headSequence
   for (const open of readTables(session).values()) {
     const table = open()
     // The gaps lead: each is a range of the index by sequence, and a complete listing leaves few.
     const unseen = connection.all<{ key: string }>(
       `select t._key as key from temp.tidemark_unseen u cross join ${table.name} t indexed by tidemark_current_${table.id}
-       on t._sequence between u.first and u.last${andLive(table)} where t._owner = ? order by t._key`, facts.owner,
+       on t._sequence between u.first and u.last${liveCondition(table)} where t._owner = ? order by t._key`, facts.owner,
     )
-    const doomed = unseen.filter(({ key }) => !handOver(session, table, key))
+    const doomed = unseen.filter(({ key }) => !transferOwnership(session, table, key))
     if (doomed.length === 0) continue
-    const existed = countExisted(session, table, facts)
-    if (isBraked(limits, existed, doomed.length)) return { kind: 'braked', database: table.database, owned: existed, doomed: doomed.length }
-    if (limits.asks?.database === table.database) {
-      return { kind: 'absent', keys: evenlySpaced(doomed, limits.asks.limit).map(({ key }) => key), count: doomed.length }
+    const existed = countRowsAtStart(session, table, facts)
+    if (exceedsDeleteLimit(limits, existed, doomed.length)) return { kind: 'braked', database: table.database, owned: existed, toDelete: doomed.length }
+    if (limits.confirmAbsent?.database === table.database) {
+      return { kind: 'absent', keys: sampleEvenly(doomed, limits.confirmAbsent.limit).map(({ key }) => key), count: doomed.length }
     }
     deleteRows(session, table, doomed.map(({ key }) => key), position, facts)
     writeCommits(session, [{ table, first: position + 1, last: position + doomed.length }], facts)
     position += doomed.length
   }
-  return { kind: 'swept', count: position - facts.position }
+  return { kind: 'swept', count: position - facts.headSequence }
 }
 
 /** In the order of their keys, each with the next sequence. */
-function deleteRows(session: Session, table: Table, keys: readonly string[], position: number, { sync, committedAt }: SweepFacts): void {
+function deleteRows(session: TenantSession, table: Table, keys: readonly string[], position: number, { sync, committedAt }: SweepFacts): void {
   const { connection, tenantId } = session
   connection.exec('create temp table if not exists tidemark_doomed (key text primary key, sequence integer not null) without rowid; delete from temp.tidemark_doomed')
   for (const [at, key] of keys.entries()) connection.run('insert into temp.tidemark_doomed (key, sequence) values (?, ?)', key, position + 1 + at)
-  const columns = [...OWN, ...table.members].map((name) => `t.${name}`)
+  const columns = [...SYSTEM_COLUMNS, ...table.members].map((name) => `t.${name}`)
   connection.run(
-    `insert into ${table.history} (_until_sequence, _until_at, ${[...OWN, ...table.members].join(', ')})
+    `insert into ${table.history} (_until_sequence, _until_at, ${[...SYSTEM_COLUMNS, ...table.members].join(', ')})
      select d.sequence, ?, ${columns.join(', ')} from temp.tidemark_doomed d join ${table.name} t on t._key = d.key order by d.sequence`,
     new Date(committedAt).toISOString(),
   )
@@ -59,7 +59,7 @@ function deleteRows(session: Session, table: Table, keys: readonly string[], pos
   )
   connection.run(
     `insert into tidemark_tombstones (tenant_id, database_id, key, sequence, status, upstream_at, writer_id, owner_id)
-     select ?, ?, d.key, d.sequence, ${STATUS.swept}, t._upstream_at, ?, t._owner from temp.tidemark_doomed d join ${table.name} t on t._key = d.key`,
+     select ?, ?, d.key, d.sequence, ${STATUS_CODES.swept}, t._upstream_at, ?, t._owner from temp.tidemark_doomed d join ${table.name} t on t._key = d.key`,
     tenantId, table.id, sync,
   )
   connection.run('delete from tidemark_contests where tenant_id = ? and database_id = ? and key in (select key from temp.tidemark_doomed)', tenantId, table.id)
@@ -73,21 +73,21 @@ function deleteRows(session: Session, table: Table, keys: readonly string[], pos
 }
 
 /** Newcomers do not dilute the share that dies: were every key renamed, all that was there would still go. */
-function countExisted({ connection }: Session, { live }: Table, { owner, startSequence }: SweepFacts): number {
+function countRowsAtStart({ connection }: TenantSession, { live }: Table, { owner, startSequence }: SweepFacts): number {
   return connection.get<{ existed: number }>(
     `select count(*) as existed from ${live} where _owner = ? and _created_sequence <= ?`, owner, startSequence,
   )!.existed
 }
 
 /** Whether another owner that sweeps has the row, or listed its key in its last complete cycle. */
-export function isShared(session: Session, databaseId: number, key: string, rowOwner: number, owner: number): boolean {
+export function isShared(session: TenantSession, databaseId: number, key: string, rowOwner: number, owner: number): boolean {
   const { connection, tenantId } = session
   if (rowOwner !== owner && connection.get('select 1 from tidemark_owners where owner_id = ? and sweeps = 1', rowOwner) !== undefined) return true
   return connection.get('select 1 from tidemark_claims where tenant_id = ? and database_id = ? and key = ? and owner_id <> ?', tenantId, databaseId, key, owner) !== undefined
 }
 
 /** A row that another owner still lists passes to that owner instead of dying. */
-function handOver(session: Session, { id, name }: Table, key: string): boolean {
+function transferOwnership(session: TenantSession, { id, name }: Table, key: string): boolean {
   const { connection, tenantId } = session
   const heir = connection.get<{ owner_id: number }>(
     'select owner_id from tidemark_claims where tenant_id = ? and database_id = ? and key = ? order by owner_id limit 1', tenantId, id, key,
@@ -98,10 +98,10 @@ function handOver(session: Session, { id, name }: Table, key: string): boolean {
   return true
 }
 
-export function rememberSeen(session: Session, plan: LandingPlan, tables: ReadonlyMap<string, Table>, owner: number, cycle: number, page: number): void {
+export function recordSeen(session: TenantSession, plan: LandingPlan, tables: ReadonlyMap<string, Table>, owner: number, cycle: number, page: number): void {
   const { connection, tenantId } = session
-  if (plan.seen.length > 0) {
-    connection.run('insert into tidemark_seen (tenant_id, cycle_id, page, ranges) values (?, ?, ?, ?)', tenantId, cycle, page, JSON.stringify(toRanges(plan.seen)))
+  if (plan.seenSequences.length > 0) {
+    connection.run('insert into tidemark_seen (tenant_id, cycle_id, page, ranges) values (?, ?, ?, ?)', tenantId, cycle, page, JSON.stringify(toSequenceRanges(plan.seenSequences)))
   }
   for (const { database, key } of plan.sightings) {
     const { id, name } = tables.get(database)!
@@ -120,14 +120,14 @@ export function rememberSeen(session: Session, plan: LandingPlan, tables: Readon
 }
 
 /** What this page saw alive is not for another replace cycle to sweep; kept there as one more page, numbered by the sync that saw it. */
-export function tellOtherSweeps(session: Session, { seen }: LandingPlan, syncId: number): void {
+export function protectFromOtherSweeps(session: TenantSession, { seenSequences: seen }: LandingPlan, syncId: number): void {
   if (seen.length === 0) return
   const { connection, tenantId } = session
   for (const { cycle } of connection.all<{ cycle: number }>(
     "select inflight_cycle as cycle from tidemark_registry where tenant_id = ? and inflight_mode = 'replace' and sync_id <> ?", tenantId, syncId,
   )) {
     const told = connection.get<{ ranges: string }>('select ranges from tidemark_seen where tenant_id = ? and cycle_id = ? and page = ?', tenantId, cycle, -syncId)
-    const ranges = mergeRanges([...(told === undefined ? [] : (JSON.parse(told.ranges) as Array<[number, number]>)), ...toRanges(seen)])
+    const ranges = mergeRanges([...(told === undefined ? [] : (JSON.parse(told.ranges) as Array<[number, number]>)), ...toSequenceRanges(seen)])
     connection.run(
       'insert into tidemark_seen (tenant_id, cycle_id, page, ranges) values (?, ?, ?, ?) on conflict do update set ranges = excluded.ranges',
       tenantId, cycle, -syncId, JSON.stringify(ranges),
@@ -136,7 +136,7 @@ export function tellOtherSweeps(session: Session, { seen }: LandingPlan, syncId:
 }
 
 /** What the pages did not see, up to a sequence, as the gaps between what they saw. */
-function gatherUnseen(session: Session, cycle: number, until: number): void {
+function collectUnseenRanges(session: TenantSession, cycle: number, until: number): void {
   const { connection, tenantId } = session
   connection.exec('create temp table if not exists tidemark_unseen (first integer primary key, last integer not null); delete from temp.tidemark_unseen')
   const seen = new SequenceSet()

@@ -1,35 +1,35 @@
 import type { Commit, CommitShape, JsonObject, Landing } from '../../contract/index.ts'
 import { parseJson } from '../../values/json.ts'
-import { quoteName } from '../kit/columns.ts'
-import { growColumns, shapeColumns, takesShape, withFormats } from '../kit/tables/grow-columns.ts'
-import { enforcedKey, isKeyOpen, keyConstraintName, keyWithoutColumn, planKey, refuseKey } from '../kit/tables/key-columns.ts'
-import type { Session } from './connection.ts'
-import { alterTable, ensureTable, findTable, foreignColumns, LIMITS, RESERVED, type Table } from './table.ts'
+import { quoteIdentifier } from '../kit/column-names.ts'
+import { growColumns, addDeclaredColumns, acceptsShape, withFormats } from '../kit/tables/grow-columns.ts'
+import { enforcedKeyColumns, isKeyUndecided, keyConstraintName, keyMembersWithoutColumn, planKey, refuseKey } from '../kit/tables/key-columns.ts'
+import type { TenantSession } from './connection.ts'
+import { alterTable, ensureTable, findTable, foreignColumns, COLUMN_LIMITS, RESERVED_NAMES, type Table } from './table.ts'
 
 /** Gives the tables the columns and keys that are declared, and says what they could not have. `since` is the first sequence of the page. */
-export function applyShapes(session: Session, tables: Map<string, Table>, { shapes = [], schemas = {}, landings }: Commit, since: number): string[] {
+export function applyShapes(session: TenantSession, tables: Map<string, Table>, { shapes = [], schemaModes: schemas = {}, landings }: Commit, since: number): string[] {
   return shapes.flatMap((shape) => {
     const { database } = shape
     const known = tables.get(database) ?? ensureTable(session, database, [])
     const mode = schemas[database]
-    if (!takesShape(known.columns, mode)) return []
+    if (!acceptsShape(known.columns, mode)) return []
     const { table, drift } = applyShape(session, known, shape, landings, since)
     tables.set(database, mode === undefined ? table : alterTable(session, table, withFormats(table.columns, recordsOf(landings, database))))
     return drift
   })
 }
 
-function applyShape(session: Session, known: Table, shape: CommitShape, landings: readonly Landing[], since: number): { table: Table; drift: readonly string[] } {
-  const limits = { reserved: [...RESERVED, ...foreignColumns(session, known)], ...LIMITS }
-  const shaped = shapeColumns(known.columns, shape, since, limits)
+function applyShape(session: TenantSession, known: Table, shape: CommitShape, landings: readonly Landing[], since: number): { table: Table; drift: readonly string[] } {
+  const limits = { reserved: [...RESERVED_NAMES, ...foreignColumns(session, known)], ...COLUMN_LIMITS }
+  const shaped = addDeclaredColumns(known.columns, shape, since, limits)
   let { columns } = shaped
-  if (isKeyOpen(columns, shape.key) && keyWithoutColumn(columns, shape.key).length > 0) columns = growColumns(columns, recordsOf(landings, shape.database), since, limits)
+  if (isKeyUndecided(columns, shape.key) && keyMembersWithoutColumn(columns, shape.key).length > 0) columns = growColumns(columns, recordsOf(landings, shape.database), since, limits)
   const table = columns === known.columns ? known : alterTable(session, known, columns)
-  if (!isKeyOpen(columns, shape.key) || keyWithoutColumn(columns, shape.key).length > 0) return { table, drift: shaped.drift }
+  if (!isKeyUndecided(columns, shape.key) || keyMembersWithoutColumn(columns, shape.key).length > 0) return { table, drift: shaped.drift }
   const isEmpty = session.connection.get(`select 1 from ${table.name} limit 1`) === undefined
   const plan = planKey(shape.database, columns, shape.key, isEmpty)
   if (plan.names !== null) {
-    const names = plan.names.map(quoteName)
+    const names = plan.names.map(quoteIdentifier)
     for (const name of names) session.connection.exec(`alter table ${table.name} alter column ${name} set not null`)
     session.connection.exec(`create unique index ${keyConstraintName(table.id)} on ${table.name} (${names.join(', ')})`)
   }
@@ -41,13 +41,13 @@ function recordsOf(landings: readonly Landing[], database: string): JsonObject[]
 }
 
 /** Lifts the keys that these databases enforce, because rows contradict them; null when none is enforced. */
-export function refuseKeys(session: Session, databases: readonly string[]): string[] {
+export function refuseKeys(session: TenantSession, databases: readonly string[]): string[] {
   return databases.flatMap((database) => {
     const table = findTable(session, database)
-    const key = table === null ? [] : enforcedKey(table.columns)
+    const key = table === null ? [] : enforcedKeyColumns(table.columns)
     if (table === null || key.length === 0) return []
     session.connection.exec(`drop index ${keyConstraintName(table.id)}`)
-    for (const { name } of key) session.connection.exec(`alter table ${table.name} alter column ${quoteName(name!)} drop not null`)
+    for (const { name } of key) session.connection.exec(`alter table ${table.name} alter column ${quoteIdentifier(name!)} drop not null`)
     const { columns, drift } = refuseKey(database, table.columns, key.map(({ member }) => member), 'records contradict it')
     alterTable(session, table, columns)
     return drift

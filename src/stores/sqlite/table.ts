@@ -1,11 +1,11 @@
 import { SyncError, type Column } from '../../contract/index.ts'
-import { sameJson } from '../../values/json.ts'
-import { mergeColumns, quoteName } from '../kit/columns.ts'
+import { equalsJson } from '../../values/json.ts'
+import { mergeColumns, quoteIdentifier } from '../kit/column-names.ts'
 import { itemTypeOf, type ColumnDialect, type ColumnType, type ScalarType, type TableColumn } from '../kit/tables/column.ts'
 import { RecordDecoder } from '../kit/tables/decode-record.ts'
 import { DELETED_AT, liveRows, type DeleteState } from '../kit/tables/delete-state.ts'
 import { RecordEncoder, type EncodedRecord, type ScalarValue } from '../kit/tables/encode-record.ts'
-import type { Parameter, Session } from './connection.ts'
+import type { Parameter, TenantSession } from './connection.ts'
 
 /** A database's table, its history, and how records are written to and read from their columns. */
 export interface Table extends DeleteState {
@@ -33,15 +33,15 @@ export interface Table extends DeleteState {
 }
 
 /** Columns of our own in every table; the members of the records stand behind them. */
-export const OWN = ['_key', '_sequence', '_created_sequence', '_hash', '_upstream_at', '_synced_at', '_cursor', '_writer', '_owner', '_extra']
+export const SYSTEM_COLUMNS = ['_key', '_sequence', '_created_sequence', '_hash', '_upstream_at', '_synced_at', '_cursor', '_writer', '_owner', '_extra']
 /** In a history table also until when the version was current. */
-const UNTIL = ['_until_sequence', '_until_at']
+const HISTORY_COLUMNS = ['_until_sequence', '_until_at']
 /** What no member's column may be called: also what a setting adds later. */
-export const RESERVED = [...OWN, ...UNTIL, DELETED_AT]
-export const LIMITS = { nameBytesMax: 1_000, columnsMax: 1_000 }
+export const RESERVED_NAMES = [...SYSTEM_COLUMNS, ...HISTORY_COLUMNS, DELETED_AT]
+export const COLUMN_LIMITS = { nameBytesMax: 1_000, columnsMax: 1_000 }
 
 /** The driver binds a number that is nearer to an integer than 2^-52 as that integer: below it, as zero. */
-export const DIALECT: ColumnDialect = { keepsText: true, keepsJsonText: true, doubleMin: Number.EPSILON }
+export const COLUMN_DIALECT: ColumnDialect = { preservesText: true, preservesJsonText: true, doubleMin: Number.EPSILON }
 
 export const SQL_TYPES: Record<ScalarType, string> = {
   bigint: 'integer', boolean: 'boolean', bytes: 'blob', date: 'date', datetime: 'datetime', decimal: 'text', double: 'real', json: 'json', numeric: 'text',
@@ -66,11 +66,11 @@ interface DatabaseRow {
   purged_to: string | null
 }
 
-const DATABASES = 'select name, database_id, table_name, columns, layout, drift, deletes, purged_to from tidemark_databases where tenant_id = ?'
-const SELECT_DATABASE = `${DATABASES} and name = ?`
+const SELECT_DATABASES = 'select name, database_id, table_name, columns, layout, drift, deletes, purged_to from tidemark_databases where tenant_id = ?'
+const SELECT_DATABASE = `${SELECT_DATABASES} and name = ?`
 
 /** The table of a database; made, or told of members that are new in kind, on the way. */
-export function ensureTable(session: Session, name: string, seen: readonly Column[]): Table {
+export function ensureTable(session: TenantSession, name: string, seen: readonly Column[]): Table {
   const { connection, tenantId } = session
   const known = connection.get<DatabaseRow>(SELECT_DATABASE, tenantId, name)
   if (known === undefined) return createTable(session, name, seen)
@@ -81,33 +81,33 @@ export function ensureTable(session: Session, name: string, seen: readonly Colum
 }
 
 /** Null for a database that is not there. */
-export function findTable({ connection, tenantId }: Session, name: string): Table | null {
+export function findTable({ connection, tenantId }: TenantSession, name: string): Table | null {
   const found = connection.get<DatabaseRow>(SELECT_DATABASE, tenantId, name)
   return found === undefined ? null : toTable(name, found)
 }
 
 /** By number, of an entry that is there. */
-export function requireTable({ connection, tenantId }: Session, id: number): Table {
+export function requireTable({ connection, tenantId }: TenantSession, id: number): Table {
   const row = connection.get<DatabaseRow & { name: string }>(
-    `${DATABASES} and database_id = ?`, tenantId, id,
+    `${SELECT_DATABASES} and database_id = ?`, tenantId, id,
   )
   if (row === undefined) throw new SyncError('STATE_UNREADABLE', `There is no database of the number ${id}, which a commit names.`)
   return toTable(row.name, row)
 }
 
 /** By number. */
-export function readTables({ connection, tenantId }: Session): Map<number, () => Table> {
+export function readTables({ connection, tenantId }: TenantSession): Map<number, () => Table> {
   return new Map(connection.all<DatabaseRow & { name: string }>(
-    `${DATABASES} order by name`, tenantId,
+    `${SELECT_DATABASES} order by name`, tenantId,
   ).map((row) => [row.database_id, () => toTable(row.name, row)]))
 }
 
 /** Adds the columns that are new in `columns`, in the transaction that writes the rows which need them. */
-export function alterTable({ connection, tenantId }: Session, table: Table, columns: readonly TableColumn[]): Table {
+export function alterTable({ connection, tenantId }: TenantSession, table: Table, columns: readonly TableColumn[]): Table {
   const there = new Set(table.members)
   for (const { name, type } of columns) {
-    if (name === null || there.has(quoteName(name))) continue
-    for (const altered of [table.name, table.history]) connection.exec(`alter table ${altered} add column ${quoteName(name)} ${sqlTypeOf(type)}`)
+    if (name === null || there.has(quoteIdentifier(name))) continue
+    for (const altered of [table.name, table.history]) connection.exec(`alter table ${altered} add column ${quoteIdentifier(name)} ${sqlTypeOf(type)}`)
   }
   const layout = JSON.stringify(columns)
   connection.run('update tidemark_databases set layout = ? where tenant_id = ? and database_id = ?', layout, tenantId, table.id)
@@ -115,13 +115,13 @@ export function alterTable({ connection, tenantId }: Session, table: Table, colu
 }
 
 /** The columns that are not ours. */
-export function foreignColumns({ connection }: Session, { name, history, columns, deletes }: Table): string[] {
-  const there = [name, history].flatMap((table) => connection.all<{ name: string }>('select name from pragma_table_info(?)', unquoteName(table)))
-  const ours = new Set([...OWN, ...UNTIL, ...(deletes === null ? [] : [DELETED_AT]), ...columns.flatMap((column) => column.name ?? [])].map((column) => column.toLowerCase()))
+export function foreignColumns({ connection }: TenantSession, { name, history, columns, deletes }: Table): string[] {
+  const there = [name, history].flatMap((table) => connection.all<{ name: string }>('select name from pragma_table_info(?)', unquoteIdentifier(table)))
+  const ours = new Set([...SYSTEM_COLUMNS, ...HISTORY_COLUMNS, ...(deletes === null ? [] : [DELETED_AT]), ...columns.flatMap((column) => column.name ?? [])].map((column) => column.toLowerCase()))
   return [...new Set(there.map((column) => column.name))].filter((column) => !ours.has(column.toLowerCase()))
 }
 
-export function unquoteName(quoted: string): string {
+export function unquoteIdentifier(quoted: string): string {
   return quoted.slice(1, -1).replaceAll('""', '"')
 }
 
@@ -141,9 +141,9 @@ export function bindValues({ columns }: Table, { values }: EncodedRecord, into: 
   }
 }
 
-function createTable(session: Session, database: string, seen: readonly Column[]): Table {
+function createTable(session: TenantSession, database: string, seen: readonly Column[]): Table {
   const { connection, tenantId } = session
-  const table = freeTableName(session, database)
+  const table = findFreeTableName(session, database)
   connection.run(
     'insert into tidemark_databases (tenant_id, name, table_name, columns) values (?, ?, ?, ?)', tenantId, database, table, JSON.stringify(mergeColumns([], seen)),
   )
@@ -155,15 +155,15 @@ function createTable(session: Session, database: string, seen: readonly Column[]
 export function tableSql(databaseId: number, table: string): string {
   const own = `_key text not null, _sequence integer not null, _created_sequence integer not null, _hash text not null, _upstream_at text,
     _synced_at datetime not null, _cursor text, _writer integer not null, _owner integer not null, _extra json`
-  return `create table ${quoteName(table)} (${own}, primary key (_key)) without rowid;
-    create index tidemark_current_${databaseId} on ${quoteName(table)} (_sequence);
-    create table ${quoteName(`${table}_history`)} (_until_sequence integer primary key, _until_at datetime not null, ${own});
-    create index tidemark_replaced_${databaseId} on ${quoteName(`${table}_history`)} (_sequence);
-    create index tidemark_versions_${databaseId} on ${quoteName(`${table}_history`)} (_key, _sequence);`
+  return `create table ${quoteIdentifier(table)} (${own}, primary key (_key)) without rowid;
+    create index tidemark_current_${databaseId} on ${quoteIdentifier(table)} (_sequence);
+    create table ${quoteIdentifier(`${table}_history`)} (_until_sequence integer primary key, _until_at datetime not null, ${own});
+    create index tidemark_replaced_${databaseId} on ${quoteIdentifier(`${table}_history`)} (_sequence);
+    create index tidemark_versions_${databaseId} on ${quoteIdentifier(`${table}_history`)} (_key, _sequence);`
 }
 
 /** The database's own name, with a number when another of ours has it: SQLite folds case, and tenants share the file. */
-export function freeTableName({ connection, tenant }: Pick<Session, 'connection' | 'tenant'>, database: string): string {
+export function findFreeTableName({ connection, tenant }: Pick<TenantSession, 'connection' | 'tenant'>, database: string): string {
   const wanted = tenant === 'default' ? database : `${tenant}__${database}`
   for (let table = wanted, n = 2; ; table = `${wanted}_${n++}`) {
     const taken = connection.get<{ type: string; name: string }>(
@@ -177,37 +177,37 @@ export function freeTableName({ connection, tenant }: Pick<Session, 'connection'
 }
 
 function toTable(database: string, { database_id: id, table_name: table, layout, drift, deletes, purged_to: purgedTo }: DatabaseRow): Table {
-  const name = quoteName(table)
+  const name = quoteIdentifier(table)
   const state = { deletes, purgedTo }
-  return bindTable({ id, database, name, live: liveRows(name, state), ...state, history: quoteName(`${table}_history`), drift }, layout)
+  return bindTable({ id, database, name, live: liveRows(name, state), ...state, history: quoteIdentifier(`${table}_history`), drift }, layout)
 }
 
-type Codec = Pick<Table, 'columns' | 'encoder' | 'members' | 'selected' | 'since' | 'holds' | 'decode'>
+type TableCodec = Pick<Table, 'columns' | 'encoder' | 'members' | 'selected' | 'since' | 'holds' | 'decode'>
 
 /** By the text of the layout, which says everything: tables of one shape share a codec, and a change makes a new one. */
-const codecs = new Map<string, Codec>()
+const codecCache = new Map<string, TableCodec>()
 const CODECS_MAX = 1_000
 
-function bindTable(table: Omit<Table, keyof Codec>, layout: string): Table {
-  let codec = codecs.get(layout)
+function bindTable(table: Omit<Table, keyof TableCodec>, layout: string): Table {
+  let codec = codecCache.get(layout)
   if (codec === undefined) {
-    if (codecs.size >= CODECS_MAX) codecs.clear()
-    codecs.set(layout, (codec = makeCodec(JSON.parse(layout) as TableColumn[])))
+    if (codecCache.size >= CODECS_MAX) codecCache.clear()
+    codecCache.set(layout, (codec = makeCodec(JSON.parse(layout) as TableColumn[])))
   }
   return { ...table, ...codec }
 }
 
-function makeCodec(columns: readonly TableColumn[]): Codec {
+function makeCodec(columns: readonly TableColumn[]): TableCodec {
   const named = columns.filter(({ name }) => name !== null)
-  const members = named.map(({ name }) => quoteName(name!))
+  const members = named.map(({ name }) => quoteIdentifier(name!))
   // Integers are read as text: beyond 2^53 a number would be another one.
-  const selected = named.map(({ name, type }) => (type === 'bigint' ? `cast(${quoteName(name!)} as text)` : quoteName(name!)))
+  const selected = named.map(({ name, type }) => (type === 'bigint' ? `cast(${quoteIdentifier(name!)} as text)` : quoteIdentifier(name!)))
   const places = new Int32Array(columns.length)
   let place = 0
   for (const [at, { name }] of columns.entries()) places[at] = name === null ? -1 : place++
-  const decoder = new RecordDecoder<Exclude<StoredValue, null>>(columns, writeValue)
+  const decoder = new RecordDecoder<Exclude<StoredValue, null>>(columns, toJsonText)
   return {
-    columns, encoder: new RecordEncoder(columns, DIALECT), members, selected: selected.map((text) => `, ${text}`).join(''),
+    columns, encoder: new RecordEncoder(columns, COLUMN_DIALECT), members, selected: selected.map((text) => `, ${text}`).join(''),
     // While a schema change is under way a value may be in either of two columns: no row is compared by columns then.
     since: columns.some(({ former }) => former === true) ? Infinity : Math.max(0, ...columns.map(({ since }) => since)),
     holds: (values, stored, from) => columns.every(({ name, type }, at) => (
@@ -222,10 +222,10 @@ function isSameValue(type: ColumnType, value: EncodedRecord['values'][number], s
   if (typeof value === 'boolean') return stored === (value ? 1 : 0)
   if (type === 'bigint' || type === 'numeric' || type === 'decimal') return stored === String(value)
   if (type === 'bytes') return toBase64(stored as Uint8Array) === value
-  return value === stored || (isJson(type) && sameJson(value as string, String(stored as string | number)))
+  return value === stored || (isJsonType(type) && equalsJson(value as string, String(stored as string | number)))
 }
 
-function isJson(type: ColumnType): boolean {
+function isJsonType(type: ColumnType): boolean {
   return type === 'json' || itemTypeOf(type) !== null
 }
 
@@ -233,7 +233,7 @@ function toBase64(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64')
 }
 
-function writeValue(value: Exclude<StoredValue, null>, { type }: TableColumn): string {
+function toJsonText(value: Exclude<StoredValue, null>, { type }: TableColumn): string {
   switch (type) {
     case 'bigint':
     case 'json':

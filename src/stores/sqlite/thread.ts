@@ -1,38 +1,38 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { isSyncError, SyncError } from '../../contract/index.ts'
-import { Connection, openSession, type ConnectionOptions, type Session } from './connection.ts'
-import { callMethod, type LedgerMethod } from './ledger.ts'
+import { Connection, openSession, type ConnectionOptions, type TenantSession } from './connection.ts'
+import { callStoreMethod, type StoreMethod } from './store-methods.ts'
 import type { MigrationProgress } from './migrate-log.ts'
-import { unpackCommit, type PackedCommit } from './packing.ts'
+import { unpackCommit, type PackedCommit } from './packed-commit.ts'
 
 /** The thread that owns the file. It answers calls in the order they come; SQLite has one writer anyway. */
 
-export interface Call {
+export interface ThreadCall {
   readonly id: number
   readonly tenant: string
-  readonly method: LedgerMethod | 'close'
+  readonly method: StoreMethod | 'close'
   readonly args: readonly unknown[]
 }
 
-export type Answer =
+export type ThreadReply =
   | { readonly id: number; readonly value: unknown }
   | { readonly id: number; readonly error: { readonly code: string; readonly message: string } }
   | { readonly migration: MigrationProgress }
 
 const port = parentPort
 if (port === null) throw new Error('This file is the inside of a worker thread.')
-const connection = attempt(() => new Connection({ ...(workerData as ConnectionOptions), onMigration: (migration) => port.postMessage({ migration } satisfies Answer) }))
-const sessions = new Map<string, Session>()
+const connection = attempt(() => new Connection({ ...(workerData as ConnectionOptions), onMigration: (migration) => port.postMessage({ migration } satisfies ThreadReply) }))
+const sessions = new Map<string, TenantSession>()
 
-port.on('message', ({ id, tenant, method, args }: Call) => {
+port.on('message', ({ id, tenant, method, args }: ThreadCall) => {
   const answer = attempt(() => {
     if ('error' in connection) throw connection.error
     if (method === 'close') return connection.value.close()
     let session = sessions.get(tenant)
     if (session === undefined) sessions.set(tenant, (session = openSession(connection.value, tenant)))
-    return callMethod(session, method, method === 'commit' ? [unpackCommit(args[0] as PackedCommit)] : args)
+    return callStoreMethod(session, method, method === 'commit' ? [unpackCommit(args[0] as PackedCommit)] : args)
   })
-  port.postMessage('error' in answer ? { id, error: describe(answer.error) } : { id, value: answer.value })
+  port.postMessage('error' in answer ? { id, error: serializeError(answer.error) } : { id, value: answer.value })
   if (method === 'close') port.close()
 })
 
@@ -45,7 +45,7 @@ function attempt<T>(body: () => T): { value: T } | { error: unknown } {
 }
 
 /** An error's class does not survive the way between threads; its code does. */
-function describe(error: unknown): { code: string; message: string } {
+function serializeError(error: unknown): { code: string; message: string } {
   const known = isSyncError(error) ? error : new SyncError('STORE_FAILED', error instanceof Error ? error.message : String(error))
   return { code: known.code, message: known.message }
 }

@@ -1,8 +1,8 @@
 import { SyncError, type SyncContext } from '../../contract/index.ts'
-import { err, ok, type Result } from './result.ts'
+import { err, ok, type FailoverResult } from './result.ts'
 
 /** Asks within a time of its own, so that one provider that hangs does not use up the page's. */
-export async function within<Value>(ms: number, provider: string, context: SyncContext, ask: (bounded: SyncContext) => Promise<Value>): Promise<Result<Value>> {
+export async function withDeadline<Value>(ms: number, provider: string, context: SyncContext, ask: (bounded: SyncContext) => Promise<Value>): Promise<FailoverResult<Value>> {
   const timing = new AbortController()
   const done = new AbortController()
   const signal = AbortSignal.any([context.signal, timing.signal])

@@ -9,11 +9,11 @@ export class DedupWindow {
   constructor(size: number, ids: Iterable<string> = []) {
     this.#size = size
     this.#ids = new Set(ids)
-    this.#shrink()
+    this.#evictOldest()
   }
 
   /** Only with what the cursor remembers; a wider window lives no longer than the process. */
-  static seeded(size: number, lastTransactionId: string | undefined): DedupWindow {
+  static fromLastId(size: number, lastTransactionId: string | undefined): DedupWindow {
     return new DedupWindow(size, lastTransactionId === undefined || lastTransactionId === '' ? [] : [lastTransactionId])
   }
 
@@ -26,18 +26,18 @@ export class DedupWindow {
   }
 
   /** The items that are new, once each, in their order; from then on they are not. */
-  fresh<Item>(items: readonly Item[], idOf: (item: Item) => string): Item[] {
+  takeNew<Item>(items: readonly Item[], idOf: (item: Item) => string): Item[] {
     const found = items.filter((item) => {
       const id = idOf(item)
       if (this.#ids.has(id)) return false
       this.#ids.add(id)
       return true
     })
-    this.#shrink()
+    this.#evictOldest()
     return found
   }
 
-  #shrink(): void {
+  #evictOldest(): void {
     for (const oldest of this.#ids) {
       if (this.#ids.size <= this.#size) return
       this.#ids.delete(oldest)

@@ -1,10 +1,10 @@
 import type { JsonValue, SyncContext } from '../../contract/index.ts'
-import type { Changes } from '../kit/to-changes.ts'
-import type { CursorState, CursorType, PaginationCursor, Position } from './cursors.ts'
-import type { Result } from './result.ts'
+import type { ItemChanges } from '../kit/to-changes.ts'
+import type { CursorState, CursorType, PaginationCursor, ComparableCursor } from './cursors.ts'
+import type { FailoverResult } from './result.ts'
 
 /** What is read, whoever provides it: providers must agree on items, or each would land its own. */
-export interface Operation<Item> {
+export interface ProviderOperation<Item> {
   /**
    * Two items with one id are the same item with the same content. Where content can change under its key, a part of it that
    * changes with it belongs into the id, such as the block.
@@ -12,7 +12,7 @@ export interface Operation<Item> {
   id(item: Item): string
   /** Every form in which the item tells its place. */
   cursors(item: Item): readonly PaginationCursor[]
-  toChange(item: Item): Changes
+  toChange(item: Item): ItemChanges
   /** What is wrong with an item, or null. The items before it are landed; then the provider has failed. */
   check?(item: Item): string | null
 }
@@ -28,7 +28,7 @@ export interface Provider<Item> {
   readonly operations?: readonly string[]
   readonly replay: ReplayWindow
   /** Batch after batch from a place on. Yields its failures and never throws them. */
-  stream(request: StreamRequest<Item>, context: SyncContext): AsyncGenerator<Result<Batch<Item>>, void>
+  stream(request: StreamRequest<Item>, context: SyncContext): AsyncGenerator<FailoverResult<ProviderBatch<Item>>, void>
 }
 
 /** How far before another provider's position this one begins to read. */
@@ -38,18 +38,18 @@ export interface ReplayWindow {
 }
 
 export interface StreamRequest<Item> {
-  readonly name: string
-  readonly operation: Operation<Item>
+  readonly operationName: string
+  readonly operation: ProviderOperation<Item>
   /** Undefined at the very beginning. */
   readonly cursor: PaginationCursor | undefined
   /** What the cursor was taken from, also when another provider wrote it. */
-  readonly from: CursorState | undefined
+  readonly cursorState: CursorState | undefined
   /** Whether this provider wrote it: then `from` is its own, and nothing is to be read again. */
-  readonly isOwn: boolean
+  readonly isSameProvider: boolean
 }
 
 /** What can be landed by itself, with the place it leads to. */
-export interface Batch<Item> {
+export interface ProviderBatch<Item> {
   readonly operationType: string
   readonly items: readonly Item[]
   readonly cursor: CursorState
@@ -57,9 +57,9 @@ export interface Batch<Item> {
   readonly isComplete: boolean
   readonly stats: BatchStats
   /** All that the page held, duplicates too. */
-  readonly seen: readonly Item[]
+  readonly fetchedItems: readonly Item[]
   /** The page broke in the middle: these are the items before, and the failure follows. */
-  readonly isCut: boolean
+  readonly isTruncated: boolean
 }
 
 export interface BatchStats {
@@ -84,7 +84,7 @@ export interface ProviderPage<Item> {
   /** The API's own word on whether this is all there is now. */
   readonly end?: boolean
   /** Everything before this place has been told: where to go on, also when the page is empty. */
-  readonly through?: Position
+  readonly through?: ComparableCursor
   /** Given back with the next request to this provider. */
   readonly custom?: JsonValue
   /** Kept in the cursor's metadata by name. */

@@ -1,9 +1,9 @@
 import { isSyncError, SyncError } from '../../contract/index.ts'
 
 /** What may fail as expected, and says so without throwing. */
-export type Result<Value> = { readonly ok: true; readonly value: Value } | { readonly ok: false; readonly error: SyncError }
+export type FailoverResult<Value> = { readonly ok: true; readonly value: Value } | { readonly ok: false; readonly error: SyncError }
 
-export function ok<Value>(value: Value): Result<Value> {
+export function ok<Value>(value: Value): FailoverResult<Value> {
   return { ok: true, value }
 }
 

@@ -9,25 +9,25 @@ export const binaryIds: CompareIds = (a, b) => {
   for (let index = 0; index < length; index++) {
     const x = a.charCodeAt(index)
     const y = b.charCodeAt(index)
-    if (x !== y) return codePointRank(x) - codePointRank(y)
+    if (x !== y) return rankCodeUnit(x) - rankCodeUnit(y)
   }
   return a.length - b.length
 }
 
 /** Whole numbers of any length, as text: "9" comes before "10", and beyond 2^53 no two ids become one. */
 export const numericIds: CompareIds = (a, b) => {
-  const x = wholeNumber(a)
-  const y = wholeNumber(b)
+  const x = parseWholeNumber(a)
+  const y = parseWholeNumber(b)
   return x < y ? -1 : x > y ? 1 : 0
 }
 
-export function wholeNumber(id: string): bigint {
+export function parseWholeNumber(id: string): bigint {
   if (!/^-?\d{1,100}$/.test(id)) throw new SyncError('SOURCE_INVALID', 'An id is not a whole number, though the source is declared to have numeric ids.')
   return BigInt(id)
 }
 
 /** Surrogates stand for code points above every other unit, but are numbered below the last 8192 of them. */
-function codePointRank(unit: number): number {
+function rankCodeUnit(unit: number): number {
   if (unit < 0xd800) return unit
   return unit < 0xe000 ? unit + 0x2000 : unit - 0x800
 }

@@ -1,6 +1,6 @@
 import type { Checkpoint, JsonObject, JsonValue, LogEntry, SyncRef } from '../../contract/index.ts'
 import { parseJson } from '../../values/json.ts'
-import { isoOf } from './instants.ts'
+import { formatIso } from './instants.ts'
 
 /** A record as it is handed on: what it is of, when it landed, where it stands, and what tells it from others. */
 export interface Envelope {
@@ -12,11 +12,11 @@ export interface Envelope {
 }
 
 /** The envelope of an entry of the feed. It is made of the entry and not landed with it: the time in it would make every re-read a change. */
-export function envelopeOf({ key: text, text: record, cursor, committedAt }: Pick<LogEntry, 'key' | 'text' | 'cursor' | 'committedAt'>, { streamId, key }: { readonly streamId: string; readonly key: readonly string[] }): Envelope {
+export function toEnvelope({ key: text, text: record, cursor, committedAt }: Pick<LogEntry, 'key' | 'text' | 'cursor' | 'committedAt'>, { streamId, key }: { readonly streamId: string; readonly key: readonly string[] }): Envelope {
   const parts = key.length === 1 ? [text] : (JSON.parse(text) as string[])
   const parsed = record === null ? null : (parseJson(record) as JsonObject)
   const members = key.map((field, index): [string, JsonValue] => [field, parsed?.[field] ?? parts[index]!])
-  return { stream: streamId, emitted_at: isoOf(committedAt).replace('.000Z', 'Z'), cursor, key: Object.fromEntries(members), record: parsed }
+  return { stream: streamId, emitted_at: formatIso(committedAt).replace('.000Z', 'Z'), cursor, key: Object.fromEntries(members), record: parsed }
 }
 
 /** A checkpoint as a registry lists it. */
@@ -30,7 +30,7 @@ export interface RegistryRecord {
 }
 
 /** Of a position that names its field, as those of watermarks, tables and files do; of any other, the tidemark. Holds a position, so it belongs in no log. */
-export function registryRecord(tenant: string, { worker, sync }: SyncRef, { committed, version, tidemark }: Pick<Checkpoint, 'committed' | 'version' | 'tidemark'>): RegistryRecord {
+export function toRegistryRecord(tenant: string, { worker, sync }: SyncRef, { committed, version, tidemark }: Pick<Checkpoint, 'committed' | 'version' | 'tidemark'>): RegistryRecord {
   const state = (committed === null ? null : parseJson(committed)) as Readonly<Record<string, JsonValue>> | null
   const told = (name: string, alike: string): JsonValue => state?.[name] ?? state?.[alike] ?? null
   return {

@@ -2,7 +2,7 @@
 export const HASH_RANGE = 2 ** 48
 
 /** For telling things apart, not for keeping secrets: FNV-1a in two lanes. */
-export function hashOf(text: string): number {
+export function hashText(text: string): number {
   let low = 0x811c9dc5
   let high = 0x050c5d1f
   for (let index = 0; index < text.length; index++) {

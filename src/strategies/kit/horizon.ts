@@ -1,5 +1,5 @@
 import type { CycleFacts, SyncContext } from '../../contract/index.ts'
-import { unreadable } from './refusals.ts'
+import { stateRejectedError } from './strategy-errors.ts'
 
 /** What an answer may say of the source's own clock. */
 export interface ServerClock {
@@ -12,12 +12,12 @@ export interface ServerClock {
  * state from then on, and never raised, also not in a cycle that another process takes up.
  */
 export function pinHorizon(strategy: string, cycle: CycleFacts, lagMs: number, pinnedMs: number | undefined): number {
-  if (pinnedMs !== undefined && !Number.isSafeInteger(pinnedMs)) throw unreadable(strategy, '`untilMs` is not a number of milliseconds')
+  if (pinnedMs !== undefined && !Number.isSafeInteger(pinnedMs)) throw stateRejectedError(strategy, '`untilMs` is not a number of milliseconds')
   return Math.min(cycle.startedAt - lagMs, pinnedMs ?? Number.POSITIVE_INFINITY)
 }
 
 /** Asks, and notes how long it took: the source may have looked at its rows that much earlier than its answer says. */
-export async function timed<Answer>(context: SyncContext, ask: () => Promise<Answer>): Promise<{ answer: Answer; tookMs: number }> {
+export async function measureRequest<Answer>(context: SyncContext, ask: () => Promise<Answer>): Promise<{ answer: Answer; tookMs: number }> {
   const askedAt = context.clock.now()
   const answer = await ask()
   return { answer, tookMs: Math.max(0, context.clock.now() - askedAt) }

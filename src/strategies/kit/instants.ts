@@ -1,22 +1,22 @@
 import { SyncError } from '../../contract/index.ts'
-import { canonicalInstant, instantMs, instantOfMs } from '../../values/instant.ts'
+import { canonicalizeInstant, instantToMs, msToInstant } from '../../values/instant.ts'
 
-export { instantOfMs } from '../../values/instant.ts'
+export { msToInstant } from '../../values/instant.ts'
 
 /** UTC with microseconds, so that instants compare as text; refuses local times, numbers and `infinity`. */
-export function instantOf(text: unknown, what: string): string {
-  const canonical = typeof text === 'string' ? canonicalInstant(text) : null
+export function requireInstant(text: unknown, what: string): string {
+  const canonical = typeof text === 'string' ? canonicalizeInstant(text) : null
   if (canonical === null) throw new SyncError('SOURCE_INVALID', `${what} is not an instant such as 2026-01-31T12:00:00.123456Z.`)
   return canonical
 }
 
-export function isoOf(ms: number): string {
+export function formatIso(ms: number): string {
   return new Date(ms).toISOString()
 }
 
 /** The instant before a canonical one: a cursor at `t` proves everything below `t`, and perhaps not all of `t`. */
-export function justBefore(canonical: string): string {
+export function subtractMicrosecond(canonical: string): string {
   const micros = Number(canonical.slice(23, 26))
   const before = (text: string, last: number): string => `${text.slice(0, 23)}${String(last).padStart(3, '0')}Z`
-  return micros > 0 ? before(canonical, micros - 1) : before(instantOfMs(instantMs(canonical) - 1), 999)
+  return micros > 0 ? before(canonical, micros - 1) : before(msToInstant(instantToMs(canonical) - 1), 999)
 }

@@ -1,6 +1,6 @@
 import { SyncError, type Change } from '../../contract/index.ts'
-import { claimAgain, isConfirmed, type ClaimedEnd } from './claimed-end.ts'
-import { hashOf } from './hash.ts'
+import { countEndClaim, isEndConfirmed, type EndClaim } from './end-claim.ts'
+import { hashText } from './hash.ts'
 
 /** How far a listing has come; kept in the state between its pages. */
 export interface ListTally {
@@ -9,15 +9,15 @@ export interface ListTally {
   /** Rows on all pages before; only where the source counts. A number that grows with every page would hide a loop from the engine. */
   readonly seen?: number
   /** The source has claimed the end on this page, and is asked for it again. */
-  readonly claimed?: ClaimedEnd
+  readonly claimed?: EndClaim
   /** It is asked again because the source counts more rows. */
   readonly isShort?: true
 }
 
-export const FIRST_TALLY: ListTally = { size: 0, seen: 0 }
+export const INITIAL_TALLY: ListTally = { size: 0, seen: 0 }
 
 /** One page of a listing, as far as its end is concerned. */
-export interface ListedPage {
+export interface ListPageSummary {
   readonly count: number
   /** Tells the last row from others; '' without one. */
   readonly mark: string
@@ -39,9 +39,9 @@ export interface ListedPage {
 export type ListStep = { readonly kind: 'next' | 'again'; readonly tally: ListTally } | { readonly kind: 'end' }
 
 /** The mark of a page whose rows become these changes. */
-export function markOf(changes: readonly Change[]): string {
+export function fingerprintLastRow(changes: readonly Change[]): string {
   const last = changes.at(-1)
-  return last === undefined ? '' : String(hashOf(`${last.database ?? ''} ${last.key}`))
+  return last === undefined ? '' : String(hashText(`${last.database ?? ''} ${last.key}`))
 }
 
 /**
@@ -51,9 +51,9 @@ export function markOf(changes: readonly Change[]): string {
  * A count that still says more ends the cycle with an error, and the listing is read from the start.
  * Rows deleted meanwhile are no contradiction: the count of the last page no longer has them.
  */
-export function stepOf(tally: ListTally, { count, mark, isLast, total, limit, confirms }: ListedPage, now: number): ListStep {
+export function decideListStep(tally: ListTally, { count, mark, isLast, total, limit, confirms }: ListPageSummary, now: number): ListStep {
   const seen = typeof total === 'number' && tally.seen !== undefined ? tally.seen + count : undefined
-  if (seen !== undefined && seen > 2 * total! + LOOP_ROWS) throw new SyncError('CURSOR_CYCLE', `The list gave ${seen} rows, and the source counts ${total}: its pages go in a circle.`)
+  if (seen !== undefined && seen > 2 * total! + LOOP_ROWS_MARGIN) throw new SyncError('CURSOR_CYCLE', `The list gave ${seen} rows, and the source counts ${total}: its pages go in a circle.`)
   if (!isLast) return { kind: 'next', tally: { size: Math.max(tally.size, count), ...(seen !== undefined && { seen }) } }
   const isShort = seen !== undefined && seen < total!
   const isFull = count >= (limit ?? Number.POSITIVE_INFINITY) || (tally.size > 0 && count >= tally.size)
@@ -63,17 +63,17 @@ export function stepOf(tally: ListTally, { count, mark, isLast, total, limit, co
     const found = `The list ended after ${seen} rows, and the source counts ${total}.`
     throw new SyncError('CURSOR_REJECTED', `${found} Nothing was deleted; the list is read from the start.`)
   }
-  if ((count === 0 || isFull || isShort || isOnly) && !isConfirmed(claimed, mark)) {
-    const again = { mark, ...claimAgain(claimed, now) }
+  if ((count === 0 || isFull || isShort || isOnly) && !isEndConfirmed(claimed, mark)) {
+    const again = { mark, ...countEndClaim(claimed, now) }
     return { kind: 'again', tally: { ...before, claimed: again, ...(isShort && { isShort }) } }
   }
   return { kind: 'end' }
 }
 
 /** So many rows more than twice the count: no list changes so fast while it is read. */
-const LOOP_ROWS = 10_000
+const LOOP_ROWS_MARGIN = 10_000
 
-export function isTally(value: unknown): value is ListTally {
+export function isListTally(value: unknown): value is ListTally {
   const { size, seen = 0 } = (value ?? {}) as Partial<ListTally>
   return Number.isSafeInteger(size) && Number.isSafeInteger(seen)
 }

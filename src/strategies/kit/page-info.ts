@@ -1,4 +1,4 @@
-import { invalid } from './refusals.ts'
+import { sourceInvalidError } from './strategy-errors.ts'
 
 /** A Relay connection's own words. */
 export interface PageInfo {
@@ -7,9 +7,9 @@ export interface PageInfo {
 }
 
 /** Where the next page begins, or null when there is none. The empty string is a cursor like any other. */
-export function nextCursor(info: PageInfo, whose: string): string | null {
-  if (typeof info?.hasNextPage !== 'boolean') throw invalid(`${whose} has no \`pageInfo.hasNextPage\`: the answer is not complete.`)
+export function readNextCursor(info: PageInfo, whose: string): string | null {
+  if (typeof info?.hasNextPage !== 'boolean') throw sourceInvalidError(`${whose} has no \`pageInfo.hasNextPage\`: the answer is not complete.`)
   if (!info.hasNextPage) return null
-  if (typeof info.endCursor !== 'string') throw invalid(`${whose} has a next page but no \`endCursor\` to ask for it with.`)
+  if (typeof info.endCursor !== 'string') throw sourceInvalidError(`${whose} has a next page but no \`endCursor\` to ask for it with.`)
   return info.endCursor
 }

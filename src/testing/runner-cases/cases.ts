@@ -1,25 +1,25 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { ref, rule, type RunnerCase } from './harness.ts'
+import { syncRef, rule, type RunnerCase } from './harness.ts'
 
 const MINUTE = 60_000
 /** Long enough for a second process to do it again, if it would. */
-const A_WHILE_MS = 700
+const OBSERVATION_MS = 700
 
 /** So late may a request come after its slot, on a machine that is busy: the next is then so much closer. */
-const LATE_MS = 1_500
+const LATENESS_MAX_MS = 1_500
 
 /** The promise of a runner, in the order in which one would build it. */
 export const runnerCases: readonly RunnerCase[] = [
   rule('what is due at the start runs, lands and is told; what is not due does not', async (scene) => {
-    for (let row = 0; row < 25; row++) scene.stage.table('minutely').put(row, row)
+    for (let row = 0; row < 25; row++) scene.source.table('minutely').put(row, row)
     await scene.start()
-    await scene.until('a cycle of the due one', async () => (await scene.status('minutely')).health === 'HEALTHY')
-    assert.deepEqual(await scene.rows(), scene.stage.table('minutely').rows)
+    await scene.waitUntil('a cycle of the due one', async () => (await scene.status('minutely')).health === 'HEALTHY')
+    assert.deepEqual(await scene.rows(), scene.source.table('minutely').rows)
     const { lastCycle, due } = await scene.status('minutely')
     assert.equal(lastCycle!.stopReason, 'complete')
     assert.deepEqual(due, { kind: 'at', at: lastCycle!.startedAt + MINUTE, why: 'schedule' })
-    assert.deepEqual([scene.stage.asked('m0'), scene.stage.asked('yearly')], [[], []])
+    assert.deepEqual([scene.source.requestsOf('m0'), scene.source.requestsOf('yearly')], [[], []])
     assert.deepEqual((await scene.status('m0')).due, { kind: 'never', why: 'manual' })
     const yearly = (await scene.status('yearly')).due
     assert.deepEqual(yearly, { kind: 'at', at: Date.UTC(new Date().getUTCFullYear() + 1, 0, 1), why: 'schedule' })
@@ -28,148 +28,148 @@ export const runnerCases: readonly RunnerCase[] = [
     await scene.start()
     for (let round = 1; round <= 3; round++) {
       await scene.harness.trigger('m0')
-      await scene.until('a cycle', async () => (await scene.version('m0')) >= round)
-      await sleep(A_WHILE_MS)
-      assert.equal(scene.stage.asked('m0').length, round)
+      await scene.waitUntil('a cycle', async () => (await scene.version('m0')) >= round)
+      await sleep(OBSERVATION_MS)
+      assert.equal(scene.source.requestsOf('m0').length, round)
     }
-    assert.deepEqual(scene.stage.asked('m1'), [])
-    assert.equal((await scene.store.cycles(ref('m0')))[0]!.trigger, 'trigger')
+    assert.deepEqual(scene.source.requestsOf('m1'), [])
+    assert.equal((await scene.store.cycles(syncRef('m0')))[0]!.trigger, 'trigger')
   }),
   rule('F.2 a pause lets the page at hand land and no other; a resume goes on after it', async (scene) => {
-    for (let row = 0; row < 60; row++) scene.stage.table('m0').put(row, row)
-    scene.stage.behave({ pageMs: 150 }, 'm0')
+    for (let row = 0; row < 60; row++) scene.source.table('m0').put(row, row)
+    scene.source.setBehaviour({ pageMs: 150 }, 'm0')
     await scene.start()
     await scene.harness.trigger('m0')
-    await scene.until('the second page', () => scene.stage.asked('m0').length >= 2)
+    await scene.waitUntil('the second page', () => scene.source.requestsOf('m0').length >= 2)
     await scene.harness.pause('m0')
-    await scene.until('it rests', async () => (await scene.store.read(ref('m0'))).heldBy === null)
-    const asked = scene.stage.asked('m0').length
+    await scene.waitUntil('it rests', async () => (await scene.store.readCheckpoint(syncRef('m0'))).heldBy === null)
+    const asked = scene.source.requestsOf('m0').length
     const { health, unfinished } = await scene.status('m0')
     assert.equal(health, 'PAUSED')
     assert.ok(unfinished !== null && unfinished.page < 6)
-    await sleep(A_WHILE_MS)
-    assert.equal(scene.stage.asked('m0').length, asked)
+    await sleep(OBSERVATION_MS)
+    assert.equal(scene.source.requestsOf('m0').length, asked)
     await scene.harness.resume('m0')
-    await scene.until('the rest', async () => (await scene.version('m0')) === 1)
-    assert.deepEqual(await scene.rows(), scene.stage.table('m0').rows)
-    assert.equal((await scene.store.cycles(ref('m0'))).length, 1)
+    await scene.waitUntil('the rest', async () => (await scene.version('m0')) === 1)
+    assert.deepEqual(await scene.rows(), scene.source.table('m0').rows)
+    assert.equal((await scene.store.cycles(syncRef('m0'))).length, 1)
   }),
   rule('XB18 slots missed long ago are made up for once, by one, and the next is counted from there', async (scene) => {
-    await scene.ranAt('minutely', Date.now() - 10 * MINUTE)
+    await scene.recordCycleAt('minutely', Date.now() - 10 * MINUTE)
     await scene.start()
-    await scene.until('a cycle', async () => (await scene.version('minutely')) === 2)
-    await sleep(A_WHILE_MS)
-    const cycles = await scene.store.cycles(ref('minutely'))
+    await scene.waitUntil('a cycle', async () => (await scene.version('minutely')) === 2)
+    await sleep(OBSERVATION_MS)
+    const cycles = await scene.store.cycles(syncRef('minutely'))
     assert.equal(cycles.length, 2)
     assert.deepEqual((await scene.status('minutely')).due, { kind: 'at', at: cycles[0]!.startedAt + MINUTE, why: 'schedule' })
   }),
   rule('XB18 a slot is run when it comes and not before, by one', async (scene) => {
     const last = Date.now() - MINUTE + 6_000
-    await scene.ranAt('minutely', last)
+    await scene.recordCycleAt('minutely', last)
     await scene.start()
-    await scene.until('a cycle', async () => (await scene.version('minutely')) === 2)
-    await sleep(A_WHILE_MS)
-    const [cycle, ...others] = await scene.store.cycles(ref('minutely'))
+    await scene.waitUntil('a cycle', async () => (await scene.version('minutely')) === 2)
+    await sleep(OBSERVATION_MS)
+    const [cycle, ...others] = await scene.store.cycles(syncRef('minutely'))
     assert.equal(others.length, 1)
     assert.ok(cycle!.startedAt >= last + MINUTE, `it ran ${last + MINUTE - cycle!.startedAt} ms early`)
   }),
   rule('XB1, XB19 processes that start together never ask for one sync twice at once, and every sync gets its turns', async (scene) => {
     const syncs = Array.from({ length: 8 }, (_, i) => `c${i}`)
-    scene.stage.behave({ pageMs: 20 })
+    scene.source.setBehaviour({ pageMs: 20 })
     await scene.start({ continuous: syncs.length })
-    await scene.until('three cycles of each', async () => (await Promise.all(syncs.map((sync) => scene.version(sync)))).every((version) => version >= 3))
-    await scene.until('both at work', () => new Set(scene.stage.log.map(({ process }) => process)).size === 2)
+    await scene.waitUntil('three cycles of each', async () => (await Promise.all(syncs.map((sync) => scene.version(sync)))).every((version) => version >= 3))
+    await scene.waitUntil('both at work', () => new Set(scene.source.requests.map(({ process }) => process)).size === 2)
     await scene.harness.stop()
-    assert.deepEqual(scene.stage.overlaps, [])
-    for (const sync of syncs) assert.equal((await scene.store.read(ref(sync))).failures, 0)
+    assert.deepEqual(scene.source.overlaps, [])
+    for (const sync of syncs) assert.equal((await scene.store.readCheckpoint(syncRef(sync))).failures, 0)
   }),
   rule('XA10 told to stop, the page at hand lands or is left, leases are given back, and a later start goes on', async (scene) => {
-    for (let row = 0; row < 80; row++) scene.stage.table('m0').put(row, row)
-    scene.stage.behave({ pageMs: 150 }, 'm0')
+    for (let row = 0; row < 80; row++) scene.source.table('m0').put(row, row)
+    scene.source.setBehaviour({ pageMs: 150 }, 'm0')
     await scene.start()
     await scene.harness.trigger('m0')
-    await scene.until('the third page', () => scene.stage.asked('m0').length >= 3)
+    await scene.waitUntil('the third page', () => scene.source.requestsOf('m0').length >= 3)
     await scene.harness.stop()
-    const { heldBy, inflight, failures } = await scene.store.read(ref('m0'))
+    const { heldBy, inflight, failures } = await scene.store.readCheckpoint(syncRef('m0'))
     assert.deepEqual({ heldBy, failures }, { heldBy: null, failures: 0 })
     assert.ok(inflight !== null && inflight.page >= 1)
-    const asked = scene.stage.log.length
-    await sleep(A_WHILE_MS)
-    assert.equal(scene.stage.log.length, asked)
+    const asked = scene.source.requests.length
+    await sleep(OBSERVATION_MS)
+    assert.equal(scene.source.requests.length, asked)
     await scene.start()
-    await scene.until('the rest', async () => (await scene.version('m0')) === 1)
-    assert.deepEqual(await scene.rows(), scene.stage.table('m0').rows)
-    assert.equal((await scene.store.cycles(ref('m0'))).length, 1)
+    await scene.waitUntil('the rest', async () => (await scene.version('m0')) === 1)
+    assert.deepEqual(await scene.rows(), scene.source.table('m0').rows)
+    assert.equal((await scene.store.cycles(syncRef('m0'))).length, 1)
     // Every page once, but for the one that was at hand.
-    assert.ok(scene.stage.asked('m0').length <= 10)
+    assert.ok(scene.source.requestsOf('m0').length <= 10)
   }),
   rule('XA11 what a killed process was at is taken over when its lease is over, and goes on after the last landed page', async (scene) => {
     const syncs = Array.from({ length: 4 }, (_, i) => `m${i}`)
-    for (const sync of syncs) for (let row = 0; row < 80; row++) scene.stage.table(sync).put(row, row)
-    scene.stage.behave({ pageMs: 200 })
+    for (const sync of syncs) for (let row = 0; row < 80; row++) scene.source.table(sync).put(row, row)
+    scene.source.setBehaviour({ pageMs: 200 })
     await scene.start({ leaseMs: 4_000, manual: syncs.length, concurrency: 2 })
     for (const sync of syncs) await scene.harness.trigger(sync)
-    await scene.until('both at work on a second page', () => {
+    await scene.waitUntil('both at work on a second page', () => {
       const pages = new Map<string, number>()
-      for (const { sync, process } of scene.stage.log) if (syncs.includes(sync)) pages.set(process, (pages.get(process) ?? 0) + 1)
+      for (const { sync, process } of scene.source.requests) if (syncs.includes(sync)) pages.set(process, (pages.get(process) ?? 0) + 1)
       return pages.size === 2 && [...pages.values()].every((count) => count >= 3)
     })
     const killed = await scene.harness.kill()
-    await scene.until('the other ends all of them', async () => (await Promise.all(syncs.map((sync) => scene.version(sync)))).every((version) => version === 1))
-    const expected = Object.assign({}, ...syncs.map((sync) => scene.stage.table(sync).rows)) as Record<string, number>
+    await scene.waitUntil('the other ends all of them', async () => (await Promise.all(syncs.map((sync) => scene.version(sync)))).every((version) => version === 1))
+    const expected = Object.assign({}, ...syncs.map((sync) => scene.source.table(sync).rows)) as Record<string, number>
     assert.deepEqual(await scene.rows(), expected)
-    assert.deepEqual(scene.stage.overlaps, [])
+    assert.deepEqual(scene.source.overlaps, [])
     for (const sync of syncs) {
-      assert.equal((await scene.store.cycles(ref(sync))).length, 1)
-      const asked = scene.stage.asked(sync)
+      assert.equal((await scene.store.cycles(syncRef(sync))).length, 1)
+      const asked = scene.source.requestsOf(sync)
       if (asked.some(({ process }) => process === killed)) assert.ok(asked.length <= 10, `${sync} was begun anew`)
     }
   }),
   rule('SX6 a sync that fails is left alone for a while and harms no other; a resume forgives', async (scene) => {
-    scene.stage.behave({ fails: true }, 'm0')
+    scene.source.setBehaviour({ fails: true }, 'm0')
     await scene.start()
     await scene.harness.trigger('m0')
-    await scene.until('the failure', async () => (await scene.status('m0')).failures === 1)
+    await scene.waitUntil('the failure', async () => (await scene.status('m0')).failures === 1)
     const { lastError, retryAt, health } = await scene.status('m0')
     assert.equal(health, 'WARNING')
     assert.ok(retryAt! - lastError!.at >= 30_000)
     await scene.harness.trigger('m1')
-    await scene.until('the other', async () => (await scene.version('m1')) === 1)
-    await sleep(A_WHILE_MS)
-    assert.equal(scene.stage.asked('m0').length, 1)
-    scene.stage.behave({}, 'm0')
+    await scene.waitUntil('the other', async () => (await scene.version('m1')) === 1)
+    await sleep(OBSERVATION_MS)
+    assert.equal(scene.source.requestsOf('m0').length, 1)
+    scene.source.setBehaviour({}, 'm0')
     await scene.harness.resume('m0')
     await scene.harness.trigger('m0')
-    await scene.until('its recovery', async () => (await scene.status('m0')).health === 'HEALTHY')
+    await scene.waitUntil('its recovery', async () => (await scene.status('m0')).health === 'HEALTHY')
   }),
   rule('N16 a full listing and the changes run side by side over one table, and it becomes what the source is', async (scene) => {
-    const table = scene.stage.table('items')
+    const table = scene.source.table('items')
     for (let row = 0; row < 50; row++) table.put(row, row)
-    scene.stage.behave({ pageMs: 100 })
+    scene.source.setBehaviour({ pageMs: 100 })
     await scene.start()
     await scene.harness.trigger('items-backfill')
-    await scene.until('the listing under way', () => scene.stage.asked('items-backfill').length >= 3)
+    await scene.waitUntil('the listing under way', () => scene.source.requestsOf('items-backfill').length >= 3)
     for (let row = 0; row < 50; row += 3) table.put(row, row % 2 === 0 ? null : row + 1_000)
     table.put(99, 99)
     await scene.harness.trigger('items')
-    await scene.until('the end of the listing', async () => (await scene.version('items-backfill')) === 1)
+    await scene.waitUntil('the end of the listing', async () => (await scene.version('items-backfill')) === 1)
     const before = await scene.version('items')
     await scene.harness.trigger('items')
-    await scene.until('the changes', async () => (await scene.version('items')) > before && (await scene.store.read(ref('items'))).heldBy === null)
+    await scene.waitUntil('the changes', async () => (await scene.version('items')) > before && (await scene.store.readCheckpoint(syncRef('items'))).heldBy === null)
     assert.deepEqual(await scene.rows('items'), table.rows)
   }),
   rule('NX1 a budget of requests is one for all processes: no stretch of time has more of them, and a killed process takes none of it along', async (scene) => {
     const syncs = Array.from({ length: 4 }, (_, i) => `c${i}`)
     const perSecond = 2
     await scene.start({ continuous: syncs.length, perSecond, leaseMs: 2_000 })
-    const asked = (): number[] => scene.stage.log.filter(({ sync }) => syncs.includes(sync)).map(({ at }) => at)
-    await scene.until('two requests for each', () => asked().length >= 8)
+    const asked = (): number[] => scene.source.requests.filter(({ sync }) => syncs.includes(sync)).map(({ at }) => at)
+    await scene.waitUntil('two requests for each', () => asked().length >= 8)
     await scene.harness.kill()
-    await scene.until('every sync goes on', () => syncs.every((sync) => scene.stage.asked(sync).length >= 4))
+    await scene.waitUntil('every sync goes on', () => syncs.every((sync) => scene.source.requestsOf(sync).length >= 4))
     const at = asked()
     for (const [i, from] of at.entries()) {
       for (const [more, to] of at.slice(i).entries()) {
-        const allowed = ((to - from + LATE_MS) / 1_000) * perSecond
+        const allowed = ((to - from + LATENESS_MAX_MS) / 1_000) * perSecond
         assert.ok(more <= allowed, `${more} requests after one of them in ${to - from} ms, where ${allowed.toFixed(1)} were allowed`)
       }
     }
@@ -179,18 +179,18 @@ export const runnerCases: readonly RunnerCase[] = [
     for (const sync of syncs.slice(1)) await scene.harness.pause(sync)
     await scene.start({ continuous: syncs.length, perSecond: 1 })
     // An even share would be a request every eight seconds.
-    const gaps = (): number[] => scene.stage.asked('c0').slice(1).map(({ at }, i) => at - scene.stage.asked('c0')[i]!.at)
-    await scene.until('two requests close to each other', () => gaps().some((gap) => gap < 6_000))
-    assert.deepEqual(scene.stage.asked('c1'), [])
+    const gaps = (): number[] => scene.source.requestsOf('c0').slice(1).map(({ at }, i) => at - scene.source.requestsOf('c0')[i]!.at)
+    await scene.waitUntil('two requests close to each other', () => gaps().some((gap) => gap < 6_000))
+    assert.deepEqual(scene.source.requestsOf('c1'), [])
   }),
   rule('XB19 a small tenant is served beside a large one', async (scene) => {
     const many = Array.from({ length: 60 }, (_, i) => `m${i}`)
-    scene.stage.behave({ pageMs: 30 })
+    scene.source.setBehaviour({ pageMs: 30 })
     for (const sync of many) await scene.harness.trigger(sync, 'large')
     for (const sync of many.slice(0, 3)) await scene.harness.trigger(sync, 'small')
     await scene.start({ manual: many.length, concurrency: 1, tenants: ['large', 'small'] })
-    const manual = (): string[] => scene.stage.log.filter(({ sync }) => sync.startsWith('m') && sync !== 'minutely').map(({ tenant }) => tenant)
-    await scene.until('all of it', () => manual().length >= many.length + 3)
+    const manual = (): string[] => scene.source.requests.filter(({ sync }) => sync.startsWith('m') && sync !== 'minutely').map(({ tenant }) => tenant)
+    await scene.waitUntil('all of it', () => manual().length >= many.length + 3)
     // Behind it would come last; by turns of two processes it is through in the first few.
     assert.ok(manual().lastIndexOf('small') < 20, `the last of the small tenant came as number ${manual().lastIndexOf('small')}`)
   }),

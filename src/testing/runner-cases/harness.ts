@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { JsonObject, Store, SyncRef } from '../../contract/index.ts'
-import { syncsOf } from '../../runner/declared-sync.ts'
+import { listDeclaredSyncs } from '../../runner/declared-sync.ts'
 import { readStatus, type SyncStatus } from '../../runner/status.ts'
 import { parseJson } from '../../values/json.ts'
-import type { Stage } from './stage.ts'
-import { stageWorker, type StageWorkerOptions } from './stage-worker.ts'
+import type { SourceServerFixture } from './source-server-fixture.ts'
+import { createFixtureWorker, type FixtureWorkerOptions } from './fixture-worker.ts'
 
 /** A way to run syncs, seen from outside: nothing here says where a cycle runs. */
 export interface RunnerHarness {
   /** What it keeps its checkpoints in, opened apart from it; empty at first. */
   readonly store: Store
-  /** Starts so many processes that run `stageWorker(…)`, and resolves when they are at work. */
+  /** Starts so many processes that run `createFixtureWorker(…)`, and resolves when they are at work. */
   start(options: StartOptions): Promise<void>
   trigger(sync: string, tenant?: string): Promise<void>
   pause(sync: string): Promise<void>
@@ -24,7 +24,7 @@ export interface RunnerHarness {
   close(): Promise<void>
 }
 
-export interface StartOptions extends Omit<StageWorkerOptions, 'url' | 'process'> {
+export interface StartOptions extends Omit<FixtureWorkerOptions, 'url' | 'process'> {
   readonly processes: number
   /** Cycles at once, in each process. */
   readonly concurrency: number
@@ -33,7 +33,7 @@ export interface StartOptions extends Omit<StageWorkerOptions, 'url' | 'process'
 
 export interface RunnerCase {
   readonly name: string
-  run(scene: RunnerScene): Promise<void>
+  run(scene: RunnerCaseFixture): Promise<void>
 }
 
 export function rule(name: string, run: RunnerCase['run']): RunnerCase {
@@ -41,13 +41,13 @@ export function rule(name: string, run: RunnerCase['run']): RunnerCase {
 }
 
 /** A runner on its stage, and what a case asks of both. */
-export class RunnerScene {
+export class RunnerCaseFixture {
   readonly harness: RunnerHarness
-  readonly stage: Stage
+  readonly source: SourceServerFixture
 
-  constructor(harness: RunnerHarness, stage: Stage) {
+  constructor(harness: RunnerHarness, stage: SourceServerFixture) {
     this.harness = harness
-    this.stage = stage
+    this.source = stage
   }
 
   get store(): Store {
@@ -60,12 +60,12 @@ export class RunnerScene {
   }
 
   async status(sync: string): Promise<SyncStatus> {
-    const syncs = syncsOf(stageWorker({ url: '', process: '', leaseMs: 1 })).filter(({ plan }) => plan.sync === sync)
+    const syncs = listDeclaredSyncs(createFixtureWorker({ url: '', process: '', leaseMs: 1 })).filter(({ plan }) => plan.sync === sync)
     return (await readStatus({ store: this.store, syncs, now: Date.now() }))[0]!
   }
 
   async version(sync: string, store = this.store): Promise<number> {
-    return (await store.read(ref(sync))).version
+    return (await store.readCheckpoint(syncRef(sync))).version
   }
 
   /** As landed. */
@@ -75,36 +75,36 @@ export class RunnerScene {
   }
 
   /** A cycle that some process made at that time: the runner finds it in the registry, as after a restart. */
-  async ranAt(sync: string, at: number): Promise<void> {
+  async recordCycleAt(sync: string, at: number): Promise<void> {
     const { store } = this
-    const taken = await store.acquire(ref(sync), { holder: 'before', ttlMs: 60_000, at: Date.now() })
-    if (taken.kind === 'held') assert.fail(`${sync} is held by ${taken.by}`)
+    const taken = await store.acquire(syncRef(sync), { holder: 'before', ttlMs: 60_000, at: Date.now() })
+    if (taken.kind === 'held') assert.fail(`${sync} is held by ${taken.holder}`)
     const { lease, checkpoint: { version } } = taken
-    const { inflight: { cycle } } = (await store.begin(lease, { at, mode: 'incremental', trigger: 'schedule', fresh: false, databases: ['rows'] }))!
+    const { inflight: { cycle } } = (await store.beginCycle(lease, { at, mode: 'incremental', trigger: 'schedule', fresh: false, databases: ['rows'] }))!
     const outcome = await store.commit({
-      lease, version, at, owner: 'stage', landings: [], quarantined: [], columns: {}, readFrom: 0, upstreamToleranceMs: 0,
-      move: { kind: 'complete', cycle, page: 1, state: '{"after":0}', tidemark: null, scope: null, sweep: null },
+      lease, version, at, owner: 'stage', landings: [], quarantined: [], columns: {}, readAtSequence: 0, upstreamToleranceMs: 0,
+      transition: { kind: 'complete', cycle, page: 1, state: '{"after":0}', tidemark: null, scope: null, sweep: null },
     })
     assert.equal(outcome.kind, 'landed')
     const counts = { created: 0, updated: 0, deleted: 0, swept: 0, unchanged: 0, stale: 0, missing: 0, quarantined: 0 }
     await store.release(lease, { cycle, stopReason: 'complete', endedAt: at, pages: 1, counts, retries: 0, waitedMs: 0, error: null, retryAt: null })
   }
 
-  async until(what: string, condition: () => boolean | Promise<boolean>, limitMs = 40_000): Promise<void> {
+  async waitUntil(what: string, condition: () => boolean | Promise<boolean>, limitMs = 40_000): Promise<void> {
     const deadline = performance.now() + limitMs
     while (!(await condition())) {
-      if (performance.now() > deadline) assert.fail(`it did not come to this: ${what}. ${await this.#troubles()}`)
+      if (performance.now() > deadline) assert.fail(`it did not come to this: ${what}. ${await this.#describeFailures()}`)
       await sleep(25)
     }
   }
 
-  async #troubles(): Promise<string> {
-    const { syncs } = await this.store.standings({ at: Date.now(), recent: 1 })
+  async #describeFailures(): Promise<string> {
+    const { syncs } = await this.store.listSyncStatus({ at: Date.now(), recent: 1 })
     const failed = syncs.filter(({ checkpoint }) => checkpoint.lastError !== null)
     return failed.map(({ sync, checkpoint: { lastError } }) => `${sync}: ${lastError!.code} ${lastError!.message}`).join('; ')
   }
 }
 
-export function ref(sync: string): SyncRef {
+export function syncRef(sync: string): SyncRef {
   return { worker: 'stage', sync }
 }

@@ -1,8 +1,8 @@
 import { SyncError } from '../../contract/index.ts'
 import type { AnnouncedPauses } from './announced-pauses.ts'
-import type { Fault, FaultKind, Faults } from './faults.ts'
-import type { Stream } from './random.ts'
-import type { Process } from './scheduler.ts'
+import type { Fault, FaultKind, FaultInjector } from './fault-injector.ts'
+import type { RandomStream } from './random-stream.ts'
+import type { SimulatedProcess } from './scheduler.ts'
 
 /** What a source promises; its connector is written for exactly this. */
 export interface SourceContract {
@@ -23,7 +23,7 @@ export interface SourceContract {
   readonly plain: boolean
 }
 
-export interface Version {
+export interface SourceVersion {
   /** Unique in the world and growing. */
   readonly v: number
   readonly stamp: number
@@ -39,7 +39,7 @@ export interface Version {
 
 export interface SourceRow {
   readonly id: string
-  readonly version: Version
+  readonly version: SourceVersion
 }
 
 export interface SourcePage {
@@ -48,7 +48,7 @@ export interface SourcePage {
   readonly claimsMore: boolean
 }
 
-export type Place = readonly [stamp: number, id: string]
+export type KeysetCursor = readonly [stamp: number, id: string]
 
 /** A system somebody else runs: its truth, what of it can be seen when, and how badly it answers. */
 export class AdversarialSource {
@@ -56,20 +56,20 @@ export class AdversarialSource {
   requests = 0
   clockErrorMs = 0
   /** Set where the source breaks its word: ids it leaves out of a listing, decided when the listing starts. */
-  lie: ((listing: string) => ReadonlySet<string> | null) | null = null
-  readonly #records = new Map<string, Version[]>()
+  omitFromListing: ((listing: string) => ReadonlySet<string> | null) | null = null
+  readonly #records = new Map<string, SourceVersion[]>()
   #ids: string[] = []
   #version = 0
   readonly #now: () => number
-  readonly #chance: Stream
-  readonly #faults: Faults
+  readonly #random: RandomStream
+  readonly #faults: FaultInjector
   readonly #emptied = new Set<string>()
   readonly #listings = new Map<string, ReadonlySet<string>>()
 
-  constructor(contract: SourceContract, options: { now: () => number; chance: Stream; faults: Faults }) {
+  constructor(contract: SourceContract, options: { now: () => number; chance: RandomStream; faults: FaultInjector }) {
     this.contract = contract
     this.#now = options.now
-    this.#chance = options.chance
+    this.#random = options.chance
     this.#faults = options.faults
   }
 
@@ -96,22 +96,22 @@ export class AdversarialSource {
     })
   }
 
-  versions(id: string): readonly Version[] {
+  versions(id: string): readonly SourceVersion[] {
     return this.#records.get(id) ?? []
   }
 
-  latest(id: string): Version | undefined {
+  latest(id: string): SourceVersion | undefined {
     return this.#records.get(id)?.at(-1)
   }
 
   /** What a reader sees at a time. */
-  seenAt(id: string, at: number): Version | undefined {
+  versionAt(id: string, at: number): SourceVersion | undefined {
     return this.#records.get(id)?.findLast((version) => version.visibleAt <= at)
   }
 
   /** Everything a reader could have seen in an interval. */
-  seenDuring(id: string, from: number, to: number): Array<Version | undefined> {
-    const seen = [this.seenAt(id, from)]
+  versionsDuring(id: string, from: number, to: number): Array<SourceVersion | undefined> {
+    const seen = [this.versionAt(id, from)]
     for (const version of this.versions(id)) if (version.visibleAt > from && version.visibleAt <= to && (seen[0]?.v ?? 0) < version.v) seen.push(version)
     return seen
   }
@@ -121,11 +121,11 @@ export class AdversarialSource {
   /** Live records of a listing by id, above `after`. */
   list(request: { listing: string; token: string; after: string | null }, fault: Fault | null): SourcePage {
     const { lagMs, monotonic } = this.contract
-    const at = this.#now() - (monotonic ? 0 : this.#chance.int(0, lagMs))
-    const hidden = this.#hiddenFrom(request.listing, request.token)
+    const at = this.#now() - (monotonic ? 0 : this.#random.int(0, lagMs))
+    const hidden = this.#omittedFrom(request.listing, request.token)
     const rows: SourceRow[] = []
     for (const id of this.#ids) {
-      const version = this.seenAt(id, at)
+      const version = this.versionAt(id, at)
       if (version === undefined || version.deleted || !version.listings.includes(request.listing) || hidden.has(id)) continue
       rows.push({ id, version })
     }
@@ -134,28 +134,28 @@ export class AdversarialSource {
   }
 
   /** Records by (stamp, id): from a stamp on, or above a place; never above `through`. */
-  changes(request: { from: number | null; after: Place | null; through: number; which: 'live' | 'deleted' | 'both' }, fault: Fault | null): SourcePage {
+  changes(request: { from: number | null; after: KeysetCursor | null; through: number; which: 'live' | 'deleted' | 'both' }, fault: Fault | null): SourcePage {
     const now = this.#now()
     const rows: SourceRow[] = []
     for (const id of this.#ids) {
-      const version = this.seenAt(id, now)
+      const version = this.versionAt(id, now)
       if (version === undefined || version.stamp > request.through) continue
       if (request.which !== 'both' && version.deleted !== (request.which === 'deleted')) continue
       rows.push({ id, version })
     }
     rows.sort((a, b) => a.version.stamp - b.version.stamp || (a.id < b.id ? -1 : 1))
-    const start = rows.findIndex(({ id, version }) => (request.after === null ? request.from === null || version.stamp >= request.from : isAbove([version.stamp, id], request.after)))
+    const start = rows.findIndex(({ id, version }) => (request.after === null ? request.from === null || version.stamp >= request.from : isAfter([version.stamp, id], request.after)))
     return this.#page(rows, start === -1 ? rows.length : start, `changes ${request.which} ${request.from} ${String(request.after)} ${request.through}`, fault)
   }
 
   /** One record, if the listing has it now. */
-  one(id: string, listing: string): SourceRow | null {
-    const version = this.seenAt(id, this.#now())
+  findRecord(id: string, listing: string): SourceRow | null {
+    const version = this.versionAt(id, this.#now())
     return version === undefined || version.deleted || !version.listings.includes(listing) ? null : { id, version }
   }
 
   /** Time as the source knows it. */
-  time(): number {
+  sourceTime(): number {
     return this.#now() + this.clockErrorMs
   }
 
@@ -163,16 +163,16 @@ export class AdversarialSource {
     const { pageSize, emptyPages, shuffled } = this.contract
     const honest = rows.slice(start, start + pageSize)
     const more = start + pageSize < rows.length
-    const answer = (page: SourceRow[], claimsMore = more): SourcePage => ({ rows: shuffled ? this.#chance.shuffle([...page]) : page, claimsMore })
+    const answer = (page: SourceRow[], claimsMore = more): SourcePage => ({ rows: shuffled ? this.#random.shuffle([...page]) : page, claimsMore })
     switch (fault?.kind) {
       case 'page-repeated':
         if (start > 0) return answer(rows.slice(Math.max(0, start - pageSize), start))
         break
       case 'rows-duplicated':
-        if (honest.length > 0) return answer([...honest, ...honest.slice(0, 1 + Math.floor(fault.amount * honest.length))])
+        if (honest.length > 0) return answer([...honest, ...honest.slice(0, 1 + Math.floor(fault.severity * honest.length))])
         break
       case 'short-page':
-        if (honest.length > 1) return answer(honest.slice(0, 1 + Math.floor(fault.amount * (honest.length - 1))), true)
+        if (honest.length > 1) return answer(honest.slice(0, 1 + Math.floor(fault.severity * (honest.length - 1))), true)
         break
       case 'empty-page':
         if (emptyPages && honest.length > 0 && !this.#emptied.has(place)) {
@@ -194,41 +194,41 @@ export class AdversarialSource {
   }
 
   /** For a whole listing: what is left out on its first page stays out to its last. */
-  #hiddenFrom(listing: string, token: string): ReadonlySet<string> {
+  #omittedFrom(listing: string, token: string): ReadonlySet<string> {
     const known = this.#listings.get(token)
     if (known !== undefined) return known
-    const hidden = this.lie?.(listing) ?? new Set<string>()
+    const hidden = this.omitFromListing?.(listing) ?? new Set<string>()
     this.#listings.set(token, hidden)
     return hidden
   }
 }
 
-export interface Line {
-  readonly process: Process
-  readonly faults: Faults
+export interface SourceConnection {
+  readonly process: SimulatedProcess
+  readonly faults: FaultInjector
   readonly source: AdversarialSource
   readonly latencyMs: () => number
   /** How long a good answer is on its way; `latencyMs` when absent. */
-  readonly answerMs?: () => number
+  readonly responseLatencyMs?: () => number
   /** How long the engine stays with one call; an answer can be later than that. */
   readonly deadlineMs: number
   readonly pauses?: AnnouncedPauses
 }
 
 /** One request over a bad line. */
-export async function request<T>(line: Line, name: string, signal: AbortSignal, answer: (fault: Fault | null) => T): Promise<T> {
-  const { process, faults, source, latencyMs, answerMs = latencyMs, deadlineMs } = line
+export async function sendRequest<T>(line: SourceConnection, name: string, signal: AbortSignal, answer: (fault: Fault | null) => T): Promise<T> {
+  const { process, faults, source, latencyMs, responseLatencyMs: answerMs = latencyMs, deadlineMs } = line
   const label = `source.${name}`
   source.requests++
-  line.pauses?.asked(process)
+  line.pauses?.onRequest(process)
   await process.wait(`${label}:before`, latencyMs(), signal)
-  const fault = faults.draw(process.name, label, LINE_FAULTS)
+  const fault = faults.draw(process.name, label, NETWORK_FAULTS)
   switch (fault?.kind) {
     case 'rate-limited':
       await process.wait(`${label}:after`, latencyMs(), signal)
-      if (fault.amount < 0.2) throw new SyncError('RATE_LIMITED', 'Slow down.')
-      line.pauses?.announced(process, Math.round(fault.amount * 5_000))
-      throw new SyncError('RATE_LIMITED', 'Slow down.', { retryAfterMs: Math.round(fault.amount * 5_000) })
+      if (fault.severity < 0.2) throw new SyncError('RATE_LIMITED', 'Slow down.')
+      line.pauses?.onPause(process, Math.round(fault.severity * 5_000))
+      throw new SyncError('RATE_LIMITED', 'Slow down.', { retryAfterMs: Math.round(fault.severity * 5_000) })
     case 'server-error':
       await process.wait(`${label}:after`, latencyMs(), signal)
       throw new SyncError('SOURCE_UNAVAILABLE', 'The simulated source answered 503.')
@@ -248,15 +248,15 @@ export async function request<T>(line: Line, name: string, signal: AbortSignal, 
   const page = faults.draw(process.name, `${label} page`, PAGE_FAULTS)
   const answered = answer(page)
   // An answer that ignores the signal and comes when nobody wants it any more.
-  if (fault?.kind === 'late-answer') await process.wait(`${label}:late`, deadlineMs * (1 + fault.amount))
+  if (fault?.kind === 'late-answer') await process.wait(`${label}:late`, deadlineMs * (1 + fault.severity))
   else await process.wait(`${label}:after`, answerMs(), signal)
   return answered
 }
 
 const NEVER_MS = 400 * 24 * 3_600_000
-const LINE_FAULTS = ['rate-limited', 'server-error', 'timeout-before', 'timeout-after', 'truncated', 'late-answer'] as const satisfies readonly FaultKind[]
+const NETWORK_FAULTS = ['rate-limited', 'server-error', 'timeout-before', 'timeout-after', 'truncated', 'late-answer'] as const satisfies readonly FaultKind[]
 const PAGE_FAULTS = ['page-repeated', 'rows-duplicated', 'short-page', 'empty-page', 'end-flag-early', 'end-flag-never'] as const satisfies readonly FaultKind[]
 
-export function isAbove([stamp, id]: Place, [thanStamp, thanId]: Place): boolean {
+export function isAfter([stamp, id]: KeysetCursor, [thanStamp, thanId]: KeysetCursor): boolean {
   return stamp > thanStamp || (stamp === thanStamp && id > thanId)
 }

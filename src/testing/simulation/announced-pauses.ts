@@ -1,19 +1,19 @@
-import type { Process } from './scheduler.ts'
+import type { SimulatedProcess } from './scheduler.ts'
 
-interface Announced {
-  readonly by: Process
+interface AnnouncedPause {
+  readonly by: SimulatedProcess
   /** When the runner had the answer in its hands. */
-  readonly heardAt: number
+  readonly receivedAt: number
   readonly until: number
   /** When the store had it; null while it has not. */
-  keptAt: number | null
+  storedAt: number | null
 }
 
 export interface AnnouncedPausesOptions {
   readonly now: () => number
   /** How wrong the clocks of two runners can be against each other. */
   readonly toleranceMs: number
-  readonly violate: (oracle: string, message: string) => void
+  readonly reportViolation: (oracle: string, message: string) => void
 }
 
 /**
@@ -22,34 +22,34 @@ export interface AnnouncedPausesOptions {
  */
 export class AnnouncedPauses {
   readonly #options: AnnouncedPausesOptions
-  #announced: Announced[] = []
+  #announced: AnnouncedPause[] = []
 
   constructor(options: AnnouncedPausesOptions) {
     this.#options = options
   }
 
   /** A runner has received an answer over HTTP. */
-  answered(process: Process, response: Response): void {
-    const ms = pauseOf(response)
-    if (ms !== null) this.announced(process, ms)
+  onResponse(process: SimulatedProcess, response: Response): void {
+    const ms = parseRetryAfter(response)
+    if (ms !== null) this.onPause(process, ms)
   }
 
   /** A runner has been told to ask nothing for so long. */
-  announced(process: Process, ms: number): void {
+  onPause(process: SimulatedProcess, ms: number): void {
     const { now, toleranceMs } = this.#options
-    if (ms <= toleranceMs || !process.alive) return
-    this.#announced.push({ by: process, heardAt: now(), until: now() + ms, keptAt: null })
+    if (ms <= toleranceMs || !process.isRunning) return
+    this.#announced.push({ by: process, receivedAt: now(), until: now() + ms, storedAt: null })
   }
 
   /** The store has kept the pauses of this process. */
-  kept(process: Process): void {
-    for (const pause of this.#announced) if (pause.by === process) pause.keptAt ??= this.#options.now()
+  onPauseStored(process: SimulatedProcess): void {
+    for (const pause of this.#announced) if (pause.by === process) pause.storedAt ??= this.#options.now()
   }
 
   /** A cycle has ended in good order: by then the store must know what the runner was told. */
-  ended(process: Process): void {
-    const { now, violate } = this.#options
-    const forgotten = this.#announced.find((pause) => pause.by === process && pause.keptAt === null && pause.until > now())
+  onCycleEnd(process: SimulatedProcess): void {
+    const { now, reportViolation: violate } = this.#options
+    const forgotten = this.#announced.find((pause) => pause.by === process && pause.storedAt === null && pause.until > now())
     if (forgotten !== undefined) violate('O18', `a cycle of ${process.name} ended without keeping the pause that the vendor had announced until ${forgotten.until}`)
   }
 
@@ -59,20 +59,20 @@ export class AnnouncedPauses {
   }
 
   /** A runner sends a request. */
-  asked(process: Process): void {
-    const { now, toleranceMs, violate } = this.#options
+  onRequest(process: SimulatedProcess): void {
+    const { now, toleranceMs, reportViolation: violate } = this.#options
     const at = now()
     this.#announced = this.#announced.filter(({ until }) => until > at)
-    const broken = this.#announced.find((pause) => at < pause.until - toleranceMs && (pause.by === process || (pause.keptAt !== null && pause.keptAt + HEARD_LATE_MS < at)))
+    const broken = this.#announced.find((pause) => at < pause.until - toleranceMs && (pause.by === process || (pause.storedAt !== null && pause.storedAt + STORE_READ_DELAY_MS < at)))
     if (broken !== undefined) violate('O18', `${process.name} asked ${broken.until - at} ms before the end of the pause that the vendor had announced to ${broken.by.name}`)
   }
 }
 
 /** A runner may have looked at the store just before, and be on its way to ask. */
-const HEARD_LATE_MS = 5_000
+const STORE_READ_DELAY_MS = 5_000
 
 /** As the refusal says it: `Retry-After` in seconds. */
-function pauseOf(response: Response): number | null {
+function parseRetryAfter(response: Response): number | null {
   const seconds = response.status >= 400 ? Number(response.headers.get('retry-after') ?? Number.NaN) : Number.NaN
   return Number.isFinite(seconds) ? seconds * 1_000 : null
 }

@@ -1,13 +1,13 @@
-import type { Fault, FaultKind } from './faults.ts'
-import { hashOf } from './random.ts'
-import { shrink, type Shrunk } from './shrink.ts'
+import type { Fault, FaultKind } from './fault-injector.ts'
+import { hashOf } from './random-stream.ts'
+import { shrink, type ShrinkResult } from './shrink.ts'
 import type { StoreOracle, Violation } from './store-oracle.ts'
-import { tripWire } from './trip-wire.ts'
+import { installNondeterminismGuard } from './nondeterminism-guard.ts'
 
 /** One world from its first record to its verdict: a pure function of its seed, and of which faults are kept. */
-export type RunSeed = (seed: number, only?: ReadonlySet<string>) => Promise<Verdict>
+export type RunSeed = (seed: number, only?: ReadonlySet<string>) => Promise<WorldResult>
 
-export interface Verdict {
+export interface WorldResult {
   readonly seed: number
   /** Which worlds it is one of. */
   readonly kind: string
@@ -63,7 +63,7 @@ export interface SimulationReport {
   readonly sentence: string
 }
 
-export interface Failure extends Shrunk {
+export interface Failure extends ShrinkResult {
   readonly seed: number
   readonly kind: string
   readonly oracle: string
@@ -72,14 +72,14 @@ export interface Failure extends Shrunk {
 }
 
 /** Runs many worlds, one per seed. What it finds is a seed, the promise that broke, and the fewest faults that break it. */
-export async function campaign(options: CampaignOptions, kinds: readonly FaultKind[], run: RunSeed): Promise<SimulationReport> {
+export async function runCampaign(options: CampaignOptions, kinds: readonly FaultKind[], run: RunSeed): Promise<SimulationReport> {
   const { seeds, firstSeed = 1, stopOnFailure = true, shrinks = true } = options
   const startedAt = performance.now()
   const faultsByPlace: Record<string, Record<string, number>> = {}
   const worldsByKind: Record<string, number> = {}
   const failures: Failure[] = []
   let [done, steps, virtualMs, cycles, requests, faults, repeated, digest] = [0, 0, 0, 0, 0, 0, 0, 0]
-  const wire = tripWire()
+  const wire = installNondeterminismGuard()
   try {
     for (let seed = firstSeed; seed < firstSeed + seeds; seed++) {
       if (options.seconds !== undefined && (performance.now() - startedAt) / 1_000 > options.seconds) break
@@ -120,11 +120,11 @@ export async function campaign(options: CampaignOptions, kinds: readonly FaultKi
   return {
     seeds: done, firstSeed, perSecond: done / seconds, virtualHours: virtualMs / 3_600_000, steps, cycles, worldsByKind, requests, faults, faultsByPlace,
     kindsNeverHit: kinds.filter((kind) => faultsByPlace[kind] === undefined), repeated, failures,
-    digest: digest.toString(16).padStart(8, '0'), sentence: strength(done, faults, failures),
+    digest: digest.toString(16).padStart(8, '0'), sentence: summarizeEvidence(done, faults, failures),
   }
 }
 
-function strength(worlds: number, faults: number, failures: readonly Failure[]): string {
+function summarizeEvidence(worlds: number, faults: number, failures: readonly Failure[]): string {
   if (failures.length > 0) return `${failures.length} of ${worlds} worlds broke a promise; the first is seed ${failures[0]!.seed}.`
   return `No promise was broken in ${worlds} worlds with ${faults} faults: at 95 % confidence fewer than ${((3 / worlds) * 100).toPrecision(2)} % of worlds like these would break one (3/N).`
 }

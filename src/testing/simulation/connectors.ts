@@ -1,5 +1,5 @@
 import type { Change, Execute, JsonObject, Lookup } from '../../contract/index.ts'
-import { isAbove, request, type Line, type Place, type SourceRow, type Version } from './adversarial-source.ts'
+import { isAfter, sendRequest, type SourceConnection, type KeysetCursor, type SourceRow, type SourceVersion } from './adversarial-source.ts'
 
 /** Connectors written with care for the source's contract, as a good engineer would write them for the real thing. */
 
@@ -11,11 +11,11 @@ interface ListingState {
 }
 
 /** All of it, by id. Only an empty page ends it, confirmed where the source is known to send empty pages in the middle. */
-export function listing(line: Line, options: { listing: string; stamped: boolean }): Execute<ListingState> {
+export function listing(line: SourceConnection, options: { listing: string; stamped: boolean }): Execute<ListingState> {
   const { source } = line
   return async (state, { cycle, signal }) => {
     const { token, after, empty } = state ?? { token: `${options.listing} ${cycle.id}`, after: null, empty: 0 }
-    const { rows } = await request(line, 'list', signal, (fault) => source.list({ listing: options.listing, token, after }, fault))
+    const { rows } = await sendRequest(line, 'list', signal, (fault) => source.list({ listing: options.listing, token, after }, fault))
     if (rows.length === 0) {
       if (isConfirmed(line, empty)) return { changes: [], hasMore: false }
       return { changes: [], hasMore: true, nextState: { token, after, empty: empty + 1 } }
@@ -26,9 +26,9 @@ export function listing(line: Line, options: { listing: string; stamped: boolean
 }
 
 /** One record, as the listing shows it. */
-export function lookup(line: Line, options: { listing: string; stamped: boolean }): Lookup {
+export function lookup(line: SourceConnection, options: { listing: string; stamped: boolean }): Lookup {
   return async (key, { signal }) => {
-    const row = await request(line, 'lookup', signal, () => line.source.one(key, options.listing))
+    const row = await sendRequest(line, 'lookup', signal, () => line.source.findRecord(key, options.listing))
     return row === null ? null : toChange(row, options.stamped)
   }
 }
@@ -39,7 +39,7 @@ export interface DeltaState {
   readonly deletedSince?: number | null
   readonly through?: number
   readonly phase?: 'changes' | 'deletions'
-  readonly after?: Place | null
+  readonly after?: KeysetCursor | null
   readonly empty?: number
 }
 
@@ -48,19 +48,19 @@ export interface DeltaOptions {
   readonly windowMs: number
   readonly deletions: 'none' | 'inline' | 'apart'
   /** Ask the source for its time: our own clock may be wrong by more than the window allows. */
-  readonly asksTime: boolean
+  readonly usesSourceTime: boolean
 }
 
 /**
  * What changed, by (stamp, id), from the last stamp of the last cycle on, that one included. The horizon is fixed with
  * the cycle's first page and kept in state; the frontier moves only past rows that were seen.
  */
-export function delta(line: Line, options: DeltaOptions): Execute<DeltaState> {
+export function delta(line: SourceConnection, options: DeltaOptions): Execute<DeltaState> {
   const { source } = line
   return async (state, { cycle, signal }) => {
     let through = state?.through
     if (through === undefined) {
-      const now = options.asksTime ? Math.min(cycle.startedAt, await request(line, 'time', signal, () => source.time())) : cycle.startedAt
+      const now = options.usesSourceTime ? Math.min(cycle.startedAt, await sendRequest(line, 'time', signal, () => source.sourceTime())) : cycle.startedAt
       through = now - options.windowMs
     }
     const phase = state?.phase ?? 'changes'
@@ -70,7 +70,7 @@ export function delta(line: Line, options: DeltaOptions): Execute<DeltaState> {
     let deletedSince = state?.deletedSince ?? null
     const which = phase === 'deletions' ? 'deleted' : options.deletions === 'inline' ? 'both' : 'live'
     const from = phase === 'deletions' ? deletedSince : since
-    const { rows } = await request(line, phase, signal, (fault) => source.changes({ from, after, through, which }, fault))
+    const { rows } = await sendRequest(line, phase, signal, (fault) => source.changes({ from, after, through, which }, fault))
 
     if (rows.length === 0) {
       if (!isConfirmed(line, empty)) return { changes: [], hasMore: true, nextState: { since, deletedSince, through, phase, after, empty: empty + 1 } }
@@ -84,12 +84,12 @@ export function delta(line: Line, options: DeltaOptions): Execute<DeltaState> {
       }
       return { changes: [], hasMore: false, nextState: { since, deletedSince } }
     }
-    const last = rows.reduce<Place | null>((most, { id, version }) => (most === null || isAbove([version.stamp, id], most) ? [version.stamp, id] : most), after)
+    const last = rows.reduce<KeysetCursor | null>((most, { id, version }) => (most === null || isAfter([version.stamp, id], most) ? [version.stamp, id] : most), after)
     return { changes: rows.map((row) => toChange(row, true)), hasMore: true, nextState: { since, deletedSince, through, phase, after: last, empty: 0 } }
   }
 }
 
-function isConfirmed(line: Line, empty: number): boolean {
+function isConfirmed(line: SourceConnection, empty: number): boolean {
   return empty >= (line.source.contract.emptyPages ? 1 : 0)
 }
 
@@ -100,7 +100,7 @@ function toChange({ id, version }: SourceRow, stamped: boolean): Change {
 }
 
 /** Plain records say nothing of themselves: many are alike, and one may come back to what it was. */
-export function recordOf(id: string, { v, unstorable, plain }: Version): JsonObject {
+export function recordOf(id: string, { v, unstorable, plain }: SourceVersion): JsonObject {
   const record: JsonObject = plain ? { even: v % 2 === 0 } : { id, v }
   return unstorable ? { ...record, note: 'no\u0000where' } : record
 }

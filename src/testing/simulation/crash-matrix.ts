@@ -2,13 +2,13 @@ import type { Execute } from '../../contract/index.ts'
 import { runCycle } from '../../engine/cycle.ts'
 import { DEFAULT_LIMITS, DEFAULT_SWEEP, type SyncPlan } from '../../engine/sync-plan.ts'
 import { openSqliteStore } from '../../stores/sqlite/store.ts'
-import { AdversarialSource, type Line } from './adversarial-source.ts'
+import { AdversarialSource, type SourceConnection } from './adversarial-source.ts'
 import { delta, listing } from './connectors.ts'
-import { Faults } from './faults.ts'
-import { faultyStore } from './faulty-store.ts'
-import { Oracle, type SyncFacts } from './oracle.ts'
-import { Stream, Trace } from './random.ts'
-import { Scheduler, TIME_ZERO, type Process } from './scheduler.ts'
+import { FaultInjector } from './fault-injector.ts'
+import { createFaultyStore } from './faulty-store.ts'
+import { SourceOracle, type SyncFacts } from './oracle.ts'
+import { RandomStream, Trace } from './random-stream.ts'
+import { Scheduler, TIME_ZERO, type SimulatedProcess } from './scheduler.ts'
 import { VirtualClock } from './virtual-clock.ts'
 
 export interface CrashMatrixReport {
@@ -25,14 +25,14 @@ export interface CrashMatrixReport {
  * without a crash and then with one at every wait, with one at every wait of every life, and with pairs. The rows, the
  * checkpoints and the feed must come out the same every time.
  */
-export async function crashMatrix(options: { pairs: number; seed?: number }): Promise<CrashMatrixReport> {
-  const chance = new Stream(options.seed ?? 1, 'pairs')
-  const reference = await play(() => false)
+export async function runCrashMatrix(options: { pairs: number; seed?: number }): Promise<CrashMatrixReport> {
+  const chance = new RandomStream(options.seed ?? 1, 'pairs')
+  const reference = await runWithCrashes(() => false)
   const failures: Array<{ crashes: string; difference: string }> = []
   let runs = 0
   const compare = async (crashes: string, crashesAt: (wait: number, ofLife: number, life: number) => boolean): Promise<void> => {
     runs++
-    const outcome = await play(crashesAt)
+    const outcome = await runWithCrashes(crashesAt)
     const difference = outcome.violation ?? firstDifference(outcome.end, reference.end)
     if (difference !== null) failures.push({ crashes, difference })
   }
@@ -53,33 +53,33 @@ const WORKER = 'matrix'
 const DATABASE = 'records'
 const DAY_MS = 86_400_000
 
-async function play(crashesAt: (wait: number, ofLife: number, life: number) => boolean): Promise<{ end: string; labels: string[]; violation: string | null }> {
+async function runWithCrashes(crashesAt: (wait: number, ofLife: number, life: number) => boolean): Promise<{ end: string; labels: string[]; violation: string | null }> {
   const store = await openSqliteStore({ file: ':memory:' })
   try {
     const scheduler = new Scheduler(1, new Trace())
-    const faults = new Faults(1, {})
+    const faults = new FaultInjector(1, {})
     const source = new AdversarialSource(
-      { lagMs: 0, skewMs: 0, granularityMs: 1, pageSize: 3, emptyPages: true, shuffled: false, monotonic: true, plain: false }, { now: () => scheduler.now, chance: new Stream(1, 'source'), faults },
+      { lagMs: 0, skewMs: 0, granularityMs: 1, pageSize: 3, emptyPages: true, shuffled: false, monotonic: true, plain: false }, { now: () => scheduler.now, chance: new RandomStream(1, 'source'), faults },
     )
-    const oracle = new Oracle({ store, source, now: () => scheduler.now, worker: WORKER, database: DATABASE, syncs: SYNCS, lies: false, runnerSkewMs: 0, storeHasClock: false })
+    const oracle = new SourceOracle({ store, source, now: () => scheduler.now, worker: WORKER, database: DATABASE, syncs: SYNCS, isSourceIncomplete: false, runnerSkewMs: 0, storeHasClock: false })
     const labels: string[] = []
     let [life, ofLife, act] = [0, 0, 0]
-    let process: Process = scheduler.start('fate')
+    let process: SimulatedProcess = scheduler.start('fate')
     const fate = process
 
     const live = async (): Promise<void> => {
       life++
       ofLife = 0
       const self = (process = scheduler.start(`life${life}`))
-      const line: Line = { process: self, faults, source, latencyMs: () => 10, deadlineMs: 60_000 }
-      const reached = faultyStore(store, {
-        process: self, faults, latencyMs: () => 1, observe: (method, args, answer) => oracle.observe(method, args, answer), later: () => {},
+      const line: SourceConnection = { process: self, faults, source, latencyMs: () => 10, deadlineMs: 60_000 }
+      const reached = createFaultyStore(store, {
+        process: self, faults, latencyMs: () => 1, observe: (method, args, answer) => oracle.observe(method, args, answer), runLater: () => {},
       })
       const holder = `life${life}`
-      while (act < ACTS.length) {
-        const { sync } = ACTS[act]!
+      while (act < STEPS.length) {
+        const { sync } = STEPS[act]!
         await runCycle(planOf(sync, line), {
-          store: reached, ports: { clock: new VirtualClock(self), random: new Stream(1, 'jitter'), log: { debug() {}, info() {}, warn() {}, error() {} } },
+          store: reached, ports: { clock: new VirtualClock(self), random: new RandomStream(1, 'jitter'), log: { debug() {}, info() {}, warn() {}, error() {} } },
           fetch: unreachable, secrets: { get: unreachable }, holder, trigger: 'matrix',
         })
         await self.idle(1_000)
@@ -94,19 +94,19 @@ async function play(crashesAt: (wait: number, ofLife: number, life: number) => b
       // The lease of the dead runs out first.
       void fate.idle(30_000).then(live)
     }
-    ACTS[0]!.write(source)
+    STEPS[0]!.writeToSource(source)
     void live()
-    while (act < ACTS.length && oracle.violations.length === 0) {
-      const { sync, count } = ACTS[act]!
+    while (act < STEPS.length && oracle.violations.length === 0) {
+      const { sync, count } = STEPS[act]!
       if (!(await scheduler.step())) return { end: '', labels, violation: 'nothing waits any more' }
       if (scheduler.now - TIME_ZERO > DAY_MS) return { end: '', labels, violation: 'it does not end' }
-      if ((oracle.completed.get(sync)?.count ?? 0) >= count) ACTS[++act]?.write(source)
+      if ((oracle.completed.get(sync)?.count ?? 0) >= count) STEPS[++act]?.writeToSource(source)
     }
     await oracle.compareRows()
     await oracle.compareAudit()
     const rows = (await store.rows({ database: DATABASE, limit: 1_000 })).map((row) => [row.key, row.text])
     const feed = (await store.changes({ after: 0, limit: 1_000 })).map((entry) => [entry.sequence, entry.key, entry.action, entry.text, entry.sync, entry.cycle, entry.page])
-    const checkpoints = await Promise.all(SYNCS.map(({ sync }) => store.read({ worker: WORKER, sync })))
+    const checkpoints = await Promise.all(SYNCS.map(({ sync }) => store.readCheckpoint({ worker: WORKER, sync })))
     const end = JSON.stringify([rows, feed, checkpoints.map(({ version, committed, inflight }) => [version, committed, inflight])])
     return { end, labels, violation: oracle.violations[0]?.message ?? null }
   } finally {
@@ -116,37 +116,37 @@ async function play(crashesAt: (wait: number, ofLife: number, life: number) => b
 
 const SYNCS: readonly SyncFacts[] = [
   { sync: 'list', mode: 'replace', listing: 'a', soleOwner: true, lagMs: 0 },
-  { sync: 'delta', mode: 'incremental', windowMs: 1_000, asksTime: false, deletions: 'apart' },
+  { sync: 'delta', mode: 'incremental', windowMs: 1_000, usesSourceTime: false, deletions: 'apart' },
 ]
 
-interface Act {
+interface MatrixStep {
   readonly sync: string
   /** Complete cycles of it by the end of the act. */
   readonly count: number
   /** What happened at the source before; long ago, so that no horizon cuts it. */
-  write(source: AdversarialSource): void
+  writeToSource(source: AdversarialSource): void
 }
 
-const ACTS: readonly Act[] = [
-  { sync: 'list', count: 1, write: (source) => ['a', 'b', 'c', 'd', 'e', 'f', 'g'].forEach((id, index) => write(source, id, 1 + index)) },
-  { sync: 'list', count: 2, write: (source) => (write(source, 'b', 20), write(source, 'd', 21, true), write(source, 'h', 22), write(source, 'g', 23, true)) },
-  { sync: 'delta', count: 1, write: (source) => (write(source, 'a', 30), write(source, 'h', 31, true), write(source, 'd', 31), write(source, 'i', 31), write(source, 'j', 31)) },
-  { sync: 'delta', count: 2, write: (source) => (write(source, 'j', 40, true), write(source, 'h', 41), write(source, 'c', 41)) },
+const STEPS: readonly MatrixStep[] = [
+  { sync: 'list', count: 1, writeToSource: (source) => ['a', 'b', 'c', 'd', 'e', 'f', 'g'].forEach((id, index) => writeAtHour(source, id, 1 + index)) },
+  { sync: 'list', count: 2, writeToSource: (source) => (writeAtHour(source, 'b', 20), writeAtHour(source, 'd', 21, true), writeAtHour(source, 'h', 22), writeAtHour(source, 'g', 23, true)) },
+  { sync: 'delta', count: 1, writeToSource: (source) => (writeAtHour(source, 'a', 30), writeAtHour(source, 'h', 31, true), writeAtHour(source, 'd', 31), writeAtHour(source, 'i', 31), writeAtHour(source, 'j', 31)) },
+  { sync: 'delta', count: 2, writeToSource: (source) => (writeAtHour(source, 'j', 40, true), writeAtHour(source, 'h', 41), writeAtHour(source, 'c', 41)) },
 ]
 
-function write(source: AdversarialSource, id: string, hour: number, deleted = false): void {
+function writeAtHour(source: AdversarialSource, id: string, hour: number, deleted = false): void {
   source.write(id, { deleted, listings: ['a'], stamp: TIME_ZERO - 30 * DAY_MS + hour * 3_600_000 })
 }
 
-function planOf(sync: string, line: Line): SyncPlan {
+function planOf(sync: string, line: SourceConnection): SyncPlan {
   return {
     worker: WORKER, sync, mode: sync === 'list' ? 'replace' : 'incremental', databases: [{ name: DATABASE }], owner: 'owner',
-    execute: paced(sync === 'list' ? listing(line, { listing: 'a', stamped: true }) : delta(line, { windowMs: 1_000, deletions: 'apart', asksTime: false })),
+    execute: withPacing(sync === 'list' ? listing(line, { listing: 'a', stamped: true }) : delta(line, { windowMs: 1_000, deletions: 'apart', usesSourceTime: false })),
     pacers: [{ name: 'budget', allowedRequests: 1_000, intervalMs: 1_000 }], limits: { ...DEFAULT_LIMITS, leaseTtlMs: 10_000 }, sweep: DEFAULT_SWEEP, scope: null, upstreamToleranceMs: 0,
   }
 }
 
-function paced(execute: Execute<any>): Execute<any> {
+function withPacing(execute: Execute<any>): Execute<any> {
   return async (state, context) => {
     await context.pacer.wait()
     return execute(state, context)

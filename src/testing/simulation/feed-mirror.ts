@@ -10,43 +10,43 @@ export interface MirrorRow {
 
 /** A table kept by reading the feed, as a consumer would keep it, and the promises of O8 checked on the way. */
 export class FeedMirror {
-  position = 0
+  lastSequence = 0
   readonly rows = new Map<string, MirrorRow>()
-  readonly #violate: (oracle: string, message: string) => void
-  readonly #mayRestate: (entry: LogEntry) => boolean
+  readonly #reportViolation: (oracle: string, message: string) => void
+  readonly #mayRelog: (entry: LogEntry) => boolean
   #last: { committedAt: number; commit: string } = { committedAt: 0, commit: '' }
 
-  /** `mayRestate`: whether the entry may repeat what the row already is; see Commit.restateSince. */
+  /** `mayRelog`: whether the entry may repeat what the row already is; see Commit.restateSince. */
   constructor(violate: (oracle: string, message: string) => void, mayRestate: (entry: LogEntry) => boolean = () => false) {
-    this.#violate = violate
-    this.#mayRestate = mayRestate
+    this.#reportViolation = violate
+    this.#mayRelog = mayRestate
   }
 
   apply(entries: readonly LogEntry[]): void {
     for (const entry of entries) {
       const { key, sequence, action, text, committedAt } = entry
-      if (sequence !== this.position + 1) this.#violate('O8', `sequence ${sequence} follows ${this.position}`)
-      this.position = sequence
+      if (sequence !== this.lastSequence + 1) this.#reportViolation('O8', `sequence ${sequence} follows ${this.lastSequence}`)
+      this.lastSequence = sequence
       const commit = `${entry.sync} ${entry.cycle} ${entry.page}`
       const isSameCommit = commit === this.#last.commit
       // What a sweep deletes comes right after its page, at a time of its own.
       const isSwept = isSameCommit && action === 'deleted' && committedAt === this.#last.committedAt + 1
       if (!isSwept && (isSameCommit ? committedAt !== this.#last.committedAt : committedAt <= this.#last.committedAt)) {
-        this.#violate('O8', `sequence ${sequence} was committed at ${committedAt}, the one before at ${this.#last.committedAt}`)
+        this.#reportViolation('O8', `sequence ${sequence} was committed at ${committedAt}, the one before at ${this.#last.committedAt}`)
       }
       this.#last = { committedAt, commit }
       const row = this.rows.get(key)
-      const isRestatedDelete = action === 'deleted' && row === undefined && this.#mayRestate(entry)
-      if ((action === 'created') !== (row === undefined) && !isRestatedDelete) this.#violate('O8', `${key} was ${action} at ${sequence} though it was ${row === undefined ? 'not ' : ''}there`)
+      const isRestatedDelete = action === 'deleted' && row === undefined && this.#mayRelog(entry)
+      if ((action === 'created') !== (row === undefined) && !isRestatedDelete) this.#reportViolation('O8', `${key} was ${action} at ${sequence} though it was ${row === undefined ? 'not ' : ''}there`)
       if (action === 'deleted') this.rows.delete(key)
       else {
-        if (row?.text === text && !this.#mayRestate(entry)) this.#violate('O8', `${key} was ${action} at ${sequence} without a change`)
-        this.rows.set(key, { sequence, committedAt, v: versionOf(text!), text: text! })
+        if (row?.text === text && !this.#mayRelog(entry)) this.#reportViolation('O8', `${key} was ${action} at ${sequence} without a change`)
+        this.rows.set(key, { sequence, committedAt, v: parseVersion(text!), text: text! })
       }
     }
   }
 }
 
-export function versionOf(text: string): number {
+export function parseVersion(text: string): number {
   return (JSON.parse(text) as { v?: number }).v ?? Number.NaN
 }

@@ -2,11 +2,12 @@ import { isSyncError, type Store } from '../../contract/index.ts'
 import { runCycle } from '../../engine/cycle.ts'
 import type { CycleOptions, CycleResult } from '../../engine/cycle-options.ts'
 import type { SyncPlan } from '../../engine/sync-plan.ts'
+import type { AnnouncedPauses } from './announced-pauses.ts'
 import { FeedMirror } from './feed-mirror.ts'
-import type { Faults } from './faults.ts'
-import { faultyStore, type StoreMethod } from './faulty-store.ts'
-import { Stream } from './random.ts'
-import { TIME_ZERO, type Process, type Scheduler } from './scheduler.ts'
+import type { FaultInjector } from './fault-injector.ts'
+import { createFaultyStore, type StoreMethod } from './faulty-store.ts'
+import { RandomStream } from './random-stream.ts'
+import { TIME_ZERO, type SimulatedProcess, type Scheduler } from './scheduler.ts'
 import type { StoreOracle } from './store-oracle.ts'
 import { VirtualClock } from './virtual-clock.ts'
 
@@ -14,30 +15,30 @@ export interface FleetOptions {
   readonly seed: number
   readonly scheduler: Scheduler
   /** Never crashes: restarts runners, delivers late calls. */
-  readonly fate: Process
-  readonly faults: Faults
+  readonly supervisor: SimulatedProcess
+  readonly faults: FaultInjector
   readonly store: Store
   readonly database: string
-  readonly oracle: Pick<StoreOracle<any>, 'observe' | 'violate' | 'judgeResult' | 'violations'>
-  readonly chance: Stream
-  readonly conditions: Conditions
+  readonly oracle: Pick<StoreOracle<any>, 'observe' | 'reportViolation' | 'checkResult' | 'violations'>
+  readonly random: RandomStream
+  readonly conditions: FleetConditions
   /** The syncs as one life of a runner declares them. */
-  readonly plans: (process: Process) => SyncPlan[]
-  readonly fetch: (process: Process) => CycleOptions['fetch']
+  readonly plans: (process: SimulatedProcess) => SyncPlan[]
+  readonly fetch: (process: SimulatedProcess) => CycleOptions['fetch']
   readonly secrets: CycleOptions['secrets']
   /** How a cycle may end in such a world. Anything else is a finding. */
-  readonly expected: ReadonlySet<string>
+  readonly expectedErrors: ReadonlySet<string>
   /** Whether somebody looks at the source and finds that what it no longer lists is really gone. */
   readonly confirmsDeletes: () => boolean
   /** How often the source was asked so far. */
   readonly requests: () => number
   readonly onResult?: ((result: CycleResult, requests: number) => void) | undefined
   /** Told when a runner has kept a pause in the store, and when a cycle has ended by its own doing. */
-  readonly pauses?: { kept(process: Process): void; ended(process: Process): void }
+  readonly pauses?: Pick<AnnouncedPauses, 'onPauseStored' | 'onCycleEnd'>
 }
 
 /** How well the runners' machines work. */
-export interface Conditions {
+export interface FleetConditions {
   readonly runners: number
   readonly runnerGapMs: number
   /** Runners' clocks are right within this much. */
@@ -46,11 +47,11 @@ export interface Conditions {
   readonly leaseTtlMs: number
 }
 
-interface Runner {
+interface FleetRunner {
   readonly name: string
-  readonly process: Process
+  readonly process: SimulatedProcess
   readonly clock: VirtualClock
-  readonly lives: number
+  readonly restarts: number
   stopping: AbortController | null
   busy: boolean
 }
@@ -60,24 +61,24 @@ const STEPS_MAX = 60_000
 /** The runners of a world, what befalls them, and the consumers of what they land. */
 export class Fleet {
   /** The only sync that anybody runs; any when null. */
-  chosen: string | null = null
+  onlySync: string | null = null
   cycles = 0
   ended = false
   readonly #options: FleetOptions
-  readonly #runners = new Map<string, Runner>()
+  readonly #runners = new Map<string, FleetRunner>()
   readonly #confirmed = new Set<string>()
-  #nobodyBeginsUntil = 0
-  #isAlone = false
+  #startsBlockedUntil = 0
+  #isExclusive = false
 
   constructor(options: FleetOptions) {
     this.#options = options
-    options.scheduler.onWait = (process, label) => this.#strike(process, label)
+    options.scheduler.onWait = (process, label) => this.#injectFault(process, label)
   }
 
   start(): void {
     const { scheduler, conditions, seed } = this.#options
     for (let i = 0; i < conditions.runners; i++) this.#startRunner(`runner${i + 1}`)
-    for (let i = 0; i < 2; i++) void this.#consume(scheduler.start(`consumer${i + 1}`), new Stream(seed, `consumer${i}`))
+    for (let i = 0; i < 2; i++) void this.#consume(scheduler.start(`consumer${i + 1}`), new RandomStream(seed, `consumer${i}`))
   }
 
   crashAll(): void {
@@ -91,37 +92,37 @@ export class Fleet {
 
   /** A healed world is also a quick one: a lease shorter than an answer would never let anybody finish. */
   latencyMs([least, most]: readonly [number, number]): number {
-    return this.#options.faults.enabled ? this.#options.chance.int(least, most) : 5
+    return this.#options.faults.enabled ? this.#options.random.int(least, most) : 5
   }
 
   /** Lets time go by; what is under way goes on, and nobody begins anything. */
-  async pass(ms: number): Promise<void> {
-    const { scheduler, fate } = this.#options
+  async advanceTime(ms: number): Promise<void> {
+    const { scheduler, supervisor: fate } = this.#options
     let passed = false
-    this.#nobodyBeginsUntil = scheduler.now + ms
+    this.#startsBlockedUntil = scheduler.now + ms
     void fate.idle(ms).then(() => void (passed = true))
-    await this.until(() => passed, STEPS_MAX, 'time stood still')
+    await this.runUntil(() => passed, STEPS_MAX, 'time stood still')
   }
 
   /** Runs something while no runner begins anything. */
-  async alone(work: (store: Store) => Promise<void>): Promise<void> {
-    const { fate, oracle, faults, store: shared } = this.#options
-    const store = faultyStore(shared.forTenant(shared.tenant), {
-      process: fate, faults, latencyMs: () => 1, observe: (method, args, answer) => oracle.observe(method, args, answer), later: () => {},
+  async runExclusively(work: (store: Store) => Promise<void>): Promise<void> {
+    const { supervisor: fate, oracle, faults, store: shared } = this.#options
+    const store = createFaultyStore(shared.forTenant(shared.tenant), {
+      process: fate, faults, latencyMs: () => 1, observe: (method, args, answer) => oracle.observe(method, args, answer), runLater: () => {},
     })
     let isDone = false
-    this.#isAlone = true
-    void work(store).catch((error: unknown) => oracle.violate('O13', String(error))).then(() => void (isDone = true))
-    await this.until(() => isDone, STEPS_MAX, 'what should have been done alone did not end')
-    this.#isAlone = false
+    this.#isExclusive = true
+    void work(store).catch((error: unknown) => oracle.reportViolation('O13', String(error))).then(() => void (isDone = true))
+    await this.runUntil(() => isDone, STEPS_MAX, 'what should have been done alone did not end')
+    this.#isExclusive = false
   }
 
-  async until(isDone: () => boolean, stepsMax: number, complaint: string): Promise<void> {
+  async runUntil(isDone: () => boolean, stepsMax: number, complaint: string): Promise<void> {
     const { scheduler, oracle } = this.#options
     const last = scheduler.steps + stepsMax
     while (!isDone() && oracle.violations.length === 0) {
       if (scheduler.steps >= last || !(await scheduler.step())) {
-        oracle.violate('O13', complaint)
+        oracle.reportViolation('O13', complaint)
         return
       }
     }
@@ -130,33 +131,33 @@ export class Fleet {
   // ── runners ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
   #startRunner(name: string): void {
-    const { scheduler, conditions, chance, oracle } = this.#options
+    const { scheduler, conditions, random: chance, oracle } = this.#options
     const process = scheduler.start(name)
-    const clock = new VirtualClock(process, (ms) => oracle.violate('O14', `somebody slept ${ms} ms`))
+    const clock = new VirtualClock(process, (ms) => oracle.reportViolation('O14', `somebody slept ${ms} ms`))
     clock.errorMs = conditions.runnerSkewMs === 0 ? 0 : chance.int(-conditions.runnerSkewMs, conditions.runnerSkewMs)
-    const runner: Runner = { name, process, clock, lives: (this.#runners.get(name)?.lives ?? 0) + 1, stopping: null, busy: false }
+    const runner: FleetRunner = { name, process, clock, restarts: (this.#runners.get(name)?.restarts ?? 0) + 1, stopping: null, busy: false }
     this.#runners.set(name, runner)
-    void this.#run(runner).catch((error: unknown) => oracle.violate('O13', `a runner ended with ${String(error)}`))
+    void this.#run(runner).catch((error: unknown) => oracle.reportViolation('O13', `a runner ended with ${String(error)}`))
   }
 
-  async #run(runner: Runner): Promise<void> {
-    const { scheduler, conditions, chance, oracle, faults, fate, store: shared, secrets, expected, requests, pauses } = this.#options
+  async #run(runner: FleetRunner): Promise<void> {
+    const { scheduler, conditions, random: chance, oracle, faults, supervisor: fate, store: shared, secrets, expectedErrors: expected, requests, pauses } = this.#options
     const { process, clock } = runner
-    const store = faultyStore(shared.forTenant(shared.tenant), {
+    const store = createFaultyStore(shared.forTenant(shared.tenant), {
       process, faults, latencyMs: () => this.latencyMs(conditions.storeLatencyMs),
       observe: (method, args, answer) => {
-        if (method === PAUSE_KEPT) pauses?.kept(process)
+        if (method === STORE_PAUSE_METHOD) pauses?.onPauseStored(process)
         return oracle.observe(method, args, answer)
       },
-      later: (ms, call) => void fate.idle(ms).then(call).catch((error: unknown) => oracle.violate('O5', `a late call failed: ${String(error)}`)),
+      runLater: (ms, call) => void fate.idle(ms).then(call).catch((error: unknown) => oracle.reportViolation('O5', `a late call failed: ${String(error)}`)),
     })
     const plans = this.#options.plans(process)
     const fetch = this.#options.fetch(process)
     const log = { debug() {}, info() {}, warn() {}, error() {} }
     while (!this.ended) {
       await process.idle(chance.int(0, conditions.runnerGapMs))
-      while (this.#isAlone || scheduler.now < this.#nobodyBeginsUntil) await process.idle(Math.max(1_000, this.#nobodyBeginsUntil - scheduler.now))
-      const plan = this.chosen === null ? chance.pick(plans) : plans.find(({ sync }) => sync === this.chosen)!
+      while (this.#isExclusive || scheduler.now < this.#startsBlockedUntil) await process.idle(Math.max(1_000, this.#startsBlockedUntil - scheduler.now))
+      const plan = this.onlySync === null ? chance.pick(plans) : plans.find(({ sync }) => sync === this.onlySync)!
       runner.stopping = new AbortController()
       runner.busy = true
       const asked = requests()
@@ -164,20 +165,20 @@ export class Fleet {
       try {
         result = await runCycle(plan, {
           store, ports: { clock, random: chance, log }, fetch, secrets,
-          holder: `${runner.name}.${runner.lives}`, trigger: 'simulation', signal: runner.stopping.signal,
+          holder: `${runner.name}.${runner.restarts}`, trigger: 'simulation', signal: runner.stopping.signal,
           allowDeletes: this.#confirmed.has(plan.sync),
         })
       } catch (error) {
         // The lease could not even be asked for.
-        if (!isSyncError(error) || !expected.has(error.code)) oracle.violate('O13', `a cycle threw ${String(error)}`)
+        if (!isSyncError(error) || !expected.has(error.code)) oracle.reportViolation('O13', `a cycle threw ${String(error)}`)
       }
       runner.busy = false
       this.cycles++
       if (result?.stopReason === 'held') await process.idle(chance.int(0, conditions.leaseTtlMs))
       if (result !== null) this.#noteResult(plan, result, requests() - asked)
-      if (result !== null && !isStoreFailure(result)) pauses?.ended(process)
+      if (result !== null && !isStoreFailure(result)) pauses?.onCycleEnd(process)
       // A source that asks for a pause is not asked in vain all the time, only as often as by an impatient person.
-      if (result?.error?.code === 'RATE_LIMITED') await process.idle(chance.int(0, IMPATIENT_MS))
+      if (result?.error?.code === 'RATE_LIMITED') await process.idle(chance.int(0, EARLY_RETRY_MS_MAX))
       scheduler.trace.add(scheduler.now - TIME_ZERO, `${runner.name} ${plan.sync} ${result?.stopReason ?? 'threw'} ${result?.error?.code ?? ''} ${result?.pages ?? 0}`)
       if (runner.stopping.signal.aborted) {
         process.crash()
@@ -187,20 +188,20 @@ export class Fleet {
   }
 
   #noteResult(plan: SyncPlan, result: CycleResult, requests: number): void {
-    const { oracle, expected, confirmsDeletes, onResult } = this.#options
+    const { oracle, expectedErrors: expected, confirmsDeletes, onResult } = this.#options
     onResult?.(result, requests)
     const code = result.error?.code
     if (result.stopReason === 'complete') {
       this.#confirmed.delete(plan.sync)
-      oracle.judgeResult(plan.sync, result.cycle)
+      oracle.checkResult(plan.sync, result.cycle)
     }
     if (code === 'MASS_DELETE' && confirmsDeletes()) this.#confirmed.add(plan.sync)
-    if (code === 'MASS_DELETE' && result.counts.swept > 0) oracle.violate('O2', `${plan.sync} was refused its sweep and swept ${result.counts.swept}`)
-    if (code !== undefined && !expected.has(code)) oracle.violate('O13', `${plan.sync} failed with ${code}: ${result.error!.message}`)
+    if (code === 'MASS_DELETE' && result.counts.swept > 0) oracle.reportViolation('O2', `${plan.sync} was refused its sweep and swept ${result.counts.swept}`)
+    if (code !== undefined && !expected.has(code)) oracle.reportViolation('O13', `${plan.sync} failed with ${code}: ${result.error!.message}`)
   }
 
-  #strike(process: Process, label: string): void {
-    const { faults, fate, conditions } = this.#options
+  #injectFault(process: SimulatedProcess, label: string): void {
+    const { faults, supervisor: fate, conditions } = this.#options
     const runner = this.#runners.get(process.name)
     if (runner === undefined || runner.process !== process) return
     const fault = faults.draw(process.name, label, PROCESS_FAULTS)
@@ -208,53 +209,53 @@ export class Fleet {
       case 'crash':
         return this.#crash(runner)
       case 'freeze':
-        return process.hold(Math.round(conditions.leaseTtlMs * (0.2 + 3 * fault.amount)))
+        return process.freeze(Math.round(conditions.leaseTtlMs * (0.2 + 3 * fault.severity)))
       case 'clock-step':
         if (conditions.runnerSkewMs === 0) return faults.withdraw(fault)
-        runner.clock.errorMs = Math.round(conditions.runnerSkewMs * (2 * fault.amount - 1))
+        runner.clock.errorMs = Math.round(conditions.runnerSkewMs * (2 * fault.severity - 1))
         return
       case 'terminate':
         if (!runner.busy || runner.stopping?.signal.aborted === true) return faults.withdraw(fault)
         // Not inside the call that is being made, but as a signal does: between two of them.
-        queueMicrotask(() => process.alive && runner.stopping!.abort())
-        void fate.idle(1 + Math.round(10_000 * fault.amount)).then(() => process.alive && this.#crash(runner))
+        queueMicrotask(() => process.isRunning && runner.stopping!.abort())
+        void fate.idle(1 + Math.round(10_000 * fault.severity)).then(() => process.isRunning && this.#crash(runner))
         return
       default:
     }
   }
 
-  #crash(runner: Runner): void {
+  #crash(runner: FleetRunner): void {
     runner.process.crash()
     this.#restart(runner)
   }
 
-  #restart(runner: Runner): void {
-    void this.#options.fate.idle(this.#options.chance.int(1, 5_000)).then(() => this.#startRunner(runner.name))
+  #restart(runner: FleetRunner): void {
+    void this.#options.supervisor.idle(this.#options.random.int(1, 5_000)).then(() => this.#startRunner(runner.name))
   }
 
   // ── O7: consumers ──────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** Reads the feed in pages of any size, stops and goes on, and holds the table it gets against the rows. */
-  async #consume(process: Process, chance: Stream): Promise<void> {
+  async #consume(process: SimulatedProcess, chance: RandomStream): Promise<void> {
     const { oracle, store, database, scheduler } = this.#options
     // The oracle has seen under which conditions each entry was made; a consumer cannot know.
-    const mirror = new FeedMirror((promise, message) => oracle.violate(promise, `a consumer: ${message}`), () => true)
+    const mirror = new FeedMirror((promise, message) => oracle.reportViolation(promise, `a consumer: ${message}`), () => true)
     for (;;) {
-      await process.idle(Math.max(chance.int(10, 20_000), this.#nobodyBeginsUntil - scheduler.now))
+      await process.idle(Math.max(chance.int(10, 20_000), this.#startsBlockedUntil - scheduler.now))
       const limit = chance.int(1, 30)
-      const entries = await store.changes({ after: mirror.position, limit })
+      const entries = await store.changes({ after: mirror.lastSequence, limit })
       mirror.apply(entries)
-      if (entries.length < limit && mirror.position !== (await store.position())) oracle.violate('O7', `a consumer got a short page at ${mirror.position}, before the end of the feed`)
+      if (entries.length < limit && mirror.lastSequence !== (await store.headSequence())) oracle.reportViolation('O7', `a consumer got a short page at ${mirror.lastSequence}, before the end of the feed`)
       if (entries.length < limit && entries.length > 0) {
         const rows = await store.rows({ database, limit: 100_000 })
-        if (rows.length !== mirror.rows.size || rows.some((row) => mirror.rows.get(row.key)?.text !== row.text)) oracle.violate('O7', 'a consumer that read the whole feed holds other rows than the table')
+        if (rows.length !== mirror.rows.size || rows.some((row) => mirror.rows.get(row.key)?.text !== row.text)) oracle.reportViolation('O7', 'a consumer that read the whole feed holds other rows than the table')
       }
     }
   }
 }
 
-const IMPATIENT_MS = 20_000
-const PAUSE_KEPT = 'notePause' as StoreMethod
+const EARLY_RETRY_MS_MAX = 20_000
+const STORE_PAUSE_METHOD: StoreMethod = 'recordPause'
 
 /** Or stopped from outside: then what the runner knew may be lost with it. */
 function isStoreFailure({ stopReason, error }: CycleResult): boolean {

@@ -1,33 +1,33 @@
 import type { Commit, LogEntry, StateText } from '../../contract/index.ts'
-import type { AdversarialSource, Version } from './adversarial-source.ts'
+import type { AdversarialSource, SourceVersion } from './adversarial-source.ts'
 import { recordOf, type DeltaState } from './connectors.ts'
-import { versionOf, type MirrorRow } from './feed-mirror.ts'
-import { isRecord } from './same-record.ts'
-import { StoreOracle, type StoreOracleOptions, type SyncModel, type Unfinished, type Violation } from './store-oracle.ts'
+import { parseVersion, type MirrorRow } from './feed-mirror.ts'
+import { isSameRecord } from './same-record.ts'
+import { StoreOracle, type StoreOracleOptions, type SyncModel, type UnfinishedCycle, type Violation } from './store-oracle.ts'
 
 export type { Violation }
 
 /** What the oracle knows of a sync beside what it sees. */
 export type SyncFacts =
   | { readonly sync: string; readonly mode: 'replace'; readonly listing: string; readonly soleOwner: boolean; readonly lagMs: number }
-  | { readonly sync: string; readonly mode: 'incremental'; readonly windowMs: number; readonly asksTime: boolean; readonly deletions: 'none' | 'inline' | 'apart' }
+  | { readonly sync: string; readonly mode: 'incremental'; readonly windowMs: number; readonly usesSourceTime: boolean; readonly deletions: 'none' | 'inline' | 'apart' }
 
 export interface OracleOptions extends StoreOracleOptions<SyncFacts> {
   readonly source: AdversarialSource
   /** Times of records go back: then a listing is complete only after the next one has confirmed it. */
   readonly timesGoBack?: boolean
   /** The source breaks its word: then only "nothing that lives is deleted" is asked for. */
-  readonly lies: boolean
+  readonly isSourceIncomplete: boolean
   /** By how much the clock of a runner, which stamps its commits, may be wrong. */
   readonly runnerSkewMs: number
 }
 
 /** Knows the truth of an adversarial source, and what each kind of reader may promise of it. */
-export class Oracle extends StoreOracle<SyncFacts> {
+export class SourceOracle extends StoreOracle<SyncFacts> {
   /** The newest version known to be gone, for every key that was deleted. */
-  readonly #dead = new Map<string, number>()
+  readonly #deletedVersions = new Map<string, number>()
   /** When another sync last landed a page with the key on it: key → sync → true time. */
-  readonly #sighted = new Map<string, Map<string, number>>()
+  readonly #lastListedAt = new Map<string, Map<string, number>>()
   readonly #options: OracleOptions
 
   constructor(options: OracleOptions) {
@@ -42,82 +42,82 @@ export class Oracle extends StoreOracle<SyncFacts> {
   }
 
   /** What is quarantined is told of, too. */
-  protected override judgeLandings(model: SyncModel<SyncFacts>, { landings, quarantined }: Commit): void {
+  protected override checkLandings(model: SyncModel<SyncFacts>, { landings, quarantined }: Commit): void {
     for (const { key } of [...landings.filter(({ type }) => type === 'upsert'), ...quarantined]) {
       if (key === null) continue
-      let syncs = this.#sighted.get(key)
-      if (syncs === undefined) this.#sighted.set(key, (syncs = new Map()))
+      let syncs = this.#lastListedAt.get(key)
+      if (syncs === undefined) this.#lastListedAt.set(key, (syncs = new Map()))
       syncs.set(model.facts.sync, this.#options.now())
     }
   }
 
   /** Another sync told of the key since: its page may be older, but the sweep cannot know. */
-  #isTold(key: string, bySyncOtherThan: string, since: number): boolean {
-    return [...(this.#sighted.get(key) ?? [])].some(([sync, at]) => sync !== bySyncOtherThan && at >= since)
+  #isReportedSince(key: string, bySyncOtherThan: string, since: number): boolean {
+    return [...(this.#lastListedAt.get(key) ?? [])].some(([sync, at]) => sync !== bySyncOtherThan && at >= since)
   }
 
   // ── O2, O3, O4: every change ───────────────────────────────────────────────────────────────────────────────────────
 
-  protected override judgeEntry(model: SyncModel<SyncFacts>, commit: Commit, entry: LogEntry): void {
+  protected override checkEntry(model: SyncModel<SyncFacts>, commit: Commit, entry: LogEntry): void {
     const { key } = entry
     const row = this.mirror.rows.get(key)
     if (entry.action !== 'deleted') {
-      const v = versionOf(entry.text!)
-      const isRestated = row?.text === entry.text && this.mayRestate(entry)
-      if (row !== undefined && v <= row.v && !isRestated) this.violate('O4', `${key} went from version ${row.v} to ${v}`)
-      const dead = this.#dead.get(key)
-      if (row === undefined && dead !== undefined && v < dead) this.violate('O4', `${key} came back as version ${v} although it was known to be gone at version ${dead}`)
+      const v = parseVersion(entry.text!)
+      const isRestated = row?.text === entry.text && this.mayRelog(entry)
+      if (row !== undefined && v <= row.v && !isRestated) this.reportViolation('O4', `${key} went from version ${row.v} to ${v}`)
+      const dead = this.#deletedVersions.get(key)
+      if (row === undefined && dead !== undefined && v < dead) this.reportViolation('O4', `${key} came back as version ${v} although it was known to be gone at version ${dead}`)
       return
     }
     const landing = commit.landings.find((other) => other.type === 'delete' && other.key === key)
-    if (landing === undefined) return this.#judgeSweep(model, entry, row)
+    if (landing === undefined) return this.#checkSweep(model, entry, row)
     const told = this.#options.source.versions(key).findLast((version) => version.deleted && new Date(version.stamp).toISOString().slice(0, 23) === landing.upstreamAt?.slice(0, 23))
-    if (told === undefined) return this.violate('O2', `${key} was deleted, but the source never deleted it at ${landing.upstreamAt}`)
-    if (row !== undefined && row.v > told.v) this.violate('O4', `${key} was deleted as of version ${told.v}, but version ${row.v} had landed`)
-    this.#dead.set(key, Math.max(told.v, this.#dead.get(key) ?? 0))
+    if (told === undefined) return this.reportViolation('O2', `${key} was deleted, but the source never deleted it at ${landing.upstreamAt}`)
+    if (row !== undefined && row.v > told.v) this.reportViolation('O4', `${key} was deleted as of version ${told.v}, but version ${row.v} had landed`)
+    this.#deletedVersions.set(key, Math.max(told.v, this.#deletedVersions.get(key) ?? 0))
   }
 
-  #judgeSweep(model: SyncModel<SyncFacts>, entry: LogEntry, row: MirrorRow | undefined): void {
+  #checkSweep(model: SyncModel<SyncFacts>, entry: LogEntry, row: MirrorRow | undefined): void {
     const { source, now } = this.#options
     const { facts, inflight } = model
     const { key } = entry
-    if (facts.mode !== 'replace' || inflight === null) return this.violate('O2', `${key} was swept by ${facts.sync}, which does not sweep`)
-    if (row !== undefined && row.sequence > inflight.startSequence) this.violate('O3', `${key} was swept by cycle ${inflight.cycle}, which began at ${inflight.startSequence}, though it landed at ${row.sequence}`)
-    const seen = source.seenDuring(key, this.beganAt(inflight.cycle) - this.#behindMs, now())
-    const isListed = (version: Version | undefined): boolean => version !== undefined && !version.deleted && version.listings.includes(facts.listing)
-    if (seen.every(isListed)) this.violate('O2', `${key} was swept by cycle ${inflight.cycle} although the source listed it all the time`)
+    if (facts.mode !== 'replace' || inflight === null) return this.reportViolation('O2', `${key} was swept by ${facts.sync}, which does not sweep`)
+    if (row !== undefined && row.sequence > inflight.startSequence) this.reportViolation('O3', `${key} was swept by cycle ${inflight.cycle}, which began at ${inflight.startSequence}, though it landed at ${row.sequence}`)
+    const seen = source.versionsDuring(key, this.beganAt(inflight.cycle) - this.#behindMs, now())
+    const isListed = (version: SourceVersion | undefined): boolean => version !== undefined && !version.deleted && version.listings.includes(facts.listing)
+    if (seen.every(isListed)) this.reportViolation('O2', `${key} was swept by cycle ${inflight.cycle} although the source listed it all the time`)
     // Invariant 5: a listing that lags does not show the newest rows yet.
-    const sinceLanded = row === undefined ? [] : source.seenDuring(key, row.committedAt - this.#options.runnerSkewMs, now())
-    if (sinceLanded.length > 0 && sinceLanded.every(isListed)) this.violate('O2', `${key} was swept by cycle ${inflight.cycle} although the source listed it ever since it landed`)
+    const sinceLanded = row === undefined ? [] : source.versionsDuring(key, row.committedAt - this.#options.runnerSkewMs, now())
+    if (sinceLanded.length > 0 && sinceLanded.every(isListed)) this.reportViolation('O2', `${key} was swept by cycle ${inflight.cycle} although the source listed it ever since it landed`)
     const first = seen[0]
-    if (first !== undefined && !isListed(first) && first.deleted) this.#dead.set(key, Math.max(first.v, this.#dead.get(key) ?? 0))
+    if (first !== undefined && !isListed(first) && first.deleted) this.#deletedVersions.set(key, Math.max(first.v, this.#deletedVersions.get(key) ?? 0))
   }
 
   // ── O1, O6, O9: every completed cycle ──────────────────────────────────────────────────────────────────────────────
 
-  protected override judgeCompleted(facts: SyncFacts, inflight: Unfinished, beganAt: number, state: StateText): void {
-    const { source, now, lies, timesGoBack = false } = this.#options
+  protected override checkCompletedCycle(facts: SyncFacts, inflight: UnfinishedCycle, beganAt: number, state: StateText): void {
+    const { source, now, isSourceIncomplete: lies, timesGoBack = false } = this.#options
     if (lies) return
     if (facts.mode === 'replace') {
       for (const id of source.ids()) {
-        const seen = source.seenDuring(id, beganAt - this.#behindMs, now())
-        const isListed = (version: Version | undefined): boolean => version !== undefined && !version.deleted && version.listings.includes(facts.listing)
+        const seen = source.versionsDuring(id, beganAt - this.#behindMs, now())
+        const isListed = (version: SourceVersion | undefined): boolean => version !== undefined && !version.deleted && version.listings.includes(facts.listing)
         const row = this.mirror.rows.get(id)
-        if (!timesGoBack && seen.length === 1 && isListed(seen[0]) && !seen[0]!.unstorable && !holds(row, id, seen[0]!)) {
-          this.violate('O1', `after a complete ${facts.sync}, ${id} is ${nameOf(row)}; it was version ${seen[0]!.v} all the time`)
+        if (!timesGoBack && seen.length === 1 && isListed(seen[0]) && !seen[0]!.unstorable && !isRowOfVersion(row, id, seen[0]!)) {
+          this.reportViolation('O1', `after a complete ${facts.sync}, ${id} is ${describeRow(row)}; it was version ${seen[0]!.v} all the time`)
         }
         // A row younger than the lag that the sync declares is left to the next cycle.
         const isSettled = row !== undefined && row.sequence <= inflight.startSequence && (facts.lagMs === 0 || row.committedAt < inflight.startedAt - facts.lagMs)
-        if (facts.soleOwner && isSettled && !seen.some(isListed) && !this.#isTold(id, facts.sync, beganAt)) {
-          this.violate('O1', `after a complete ${facts.sync}, ${id} is still there; it was gone before the cycle began`)
+        if (facts.soleOwner && isSettled && !seen.some(isListed) && !this.#isReportedSince(id, facts.sync, beganAt)) {
+          this.reportViolation('O1', `after a complete ${facts.sync}, ${id} is still there; it was gone before the cycle began`)
         }
       }
       return
     }
     const { since, deletedSince } = JSON.parse(state ?? 'null') as DeltaState
-    const horizon = (facts.asksTime ? Math.min(inflight.startedAt, beganAt - source.contract.skewMs) : inflight.startedAt) - facts.windowMs
+    const horizon = (facts.usesSourceTime ? Math.min(inflight.startedAt, beganAt - source.contract.skewMs) : inflight.startedAt) - facts.windowMs
     const before = JSON.parse(inflight.state ?? 'null') as DeltaState | null
-    if ((before?.since ?? 0) > (since ?? 0)) this.violate('O5', `${facts.sync}: the frontier went back from ${before!.since} to ${since}`)
+    if ((before?.since ?? 0) > (since ?? 0)) this.reportViolation('O5', `${facts.sync}: the frontier went back from ${before!.since} to ${since}`)
     for (const id of source.ids()) {
       const latest = source.latest(id)!
       if (latest.unstorable || (latest.deleted && facts.deletions === 'none')) continue
@@ -125,9 +125,9 @@ export class Oracle extends StoreOracle<SyncFacts> {
       const passed = latest.stamp < (frontier ?? 0)
       if (latest.stamp > horizon && !passed) continue
       const row = this.mirror.rows.get(id)
-      const landed = latest.deleted ? row === undefined : holds(row, id, latest)
+      const landed = latest.deleted ? row === undefined : isRowOfVersion(row, id, latest)
       if (!landed) {
-        this.violate(passed ? 'O6' : 'O9', `after a complete ${facts.sync}, ${id} is ${nameOf(row)}; version ${latest.v}${latest.deleted ? ' (deleted)' : ''} has the stamp ${latest.stamp}, the horizon was ${horizon}, the frontier is ${frontier}`)
+        this.reportViolation(passed ? 'O6' : 'O9', `after a complete ${facts.sync}, ${id} is ${describeRow(row)}; version ${latest.v}${latest.deleted ? ' (deleted)' : ''} has the stamp ${latest.stamp}, the horizon was ${horizon}, the frontier is ${frontier}`)
       }
     }
   }
@@ -135,32 +135,32 @@ export class Oracle extends StoreOracle<SyncFacts> {
   // ── O16: the tidemark ──────────────────────────────────────────────────────────────────────────────────────────────
 
   /** Every record whose time is at or before it is in the copy as it is. A listing's own tidemark would need to know the source's lag. */
-  protected override judgeTidemark(facts: SyncFacts, tidemark: string): void {
-    const { source, lies } = this.#options
+  protected override checkTidemark(facts: SyncFacts, tidemark: string): void {
+    const { source, isSourceIncomplete: lies } = this.#options
     if (facts.mode === 'replace' || lies) return
     const reachedMs = Date.parse(tidemark)
     for (const id of source.ids()) {
       const latest = source.latest(id)!
       if (latest.stamp > reachedMs || latest.unstorable || (latest.deleted && facts.deletions === 'none')) continue
       const row = this.mirror.rows.get(id)
-      if (latest.deleted ? row === undefined : holds(row, id, latest)) continue
-      return this.violate('O16', `the tidemark of ${facts.sync} is ${tidemark}, but ${id} is ${nameOf(row)}; version ${latest.v}${latest.deleted ? ' (deleted)' : ''} has the stamp ${new Date(latest.stamp).toISOString()}`)
+      if (latest.deleted ? row === undefined : isRowOfVersion(row, id, latest)) continue
+      return this.reportViolation('O16', `the tidemark of ${facts.sync} is ${tidemark}, but ${id} is ${describeRow(row)}; version ${latest.v}${latest.deleted ? ' (deleted)' : ''} has the stamp ${new Date(latest.stamp).toISOString()}`)
     }
   }
 
   // ── at rest ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** O1: the rows are the truth. */
-  compareTruth(listings: readonly string[] | null, deletions: boolean): void {
+  compareWithSource(listings: readonly string[] | null, deletions: boolean): void {
     const { source } = this.#options
     for (const id of source.ids()) {
       const latest = source.latest(id)!
       const row = this.mirror.rows.get(id)
       const lives = !latest.deleted && (listings === null || latest.listings.some((listing) => listings.includes(listing)))
-      if (lives && !latest.unstorable && !holds(row, id, latest)) this.violate('O1', `at rest, ${id} is ${nameOf(row)}; the truth is version ${latest.v}`)
-      if (!lives && deletions && row !== undefined) this.violate('O1', `at rest, ${id} is still there as ${row.text}; the truth is that version ${latest.v} is gone`)
+      if (lives && !latest.unstorable && !isRowOfVersion(row, id, latest)) this.reportViolation('O1', `at rest, ${id} is ${describeRow(row)}; the truth is version ${latest.v}`)
+      if (!lives && deletions && row !== undefined) this.reportViolation('O1', `at rest, ${id} is still there as ${row.text}; the truth is that version ${latest.v} is gone`)
     }
-    for (const key of this.mirror.rows.keys()) if (source.latest(key) === undefined) this.violate('O1', `at rest, there is a row ${key} that the source never had`)
+    for (const key of this.mirror.rows.keys()) if (source.latest(key) === undefined) this.reportViolation('O1', `at rest, there is a row ${key} that the source never had`)
   }
 
   /** Without what no database can hold: which older version of it is kept depends on what was seen. */
@@ -170,10 +170,10 @@ export class Oracle extends StoreOracle<SyncFacts> {
   }
 }
 
-function holds(row: MirrorRow | undefined, id: string, version: Version): boolean {
-  return row !== undefined && isRecord(row.text, recordOf(id, version))
+function isRowOfVersion(row: MirrorRow | undefined, id: string, version: SourceVersion): boolean {
+  return row !== undefined && isSameRecord(row.text, recordOf(id, version))
 }
 
-function nameOf(row: MirrorRow | undefined): string {
+function describeRow(row: MirrorRow | undefined): string {
   return row === undefined ? 'missing' : `at ${row.text}`
 }

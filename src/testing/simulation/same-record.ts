@@ -1,9 +1,9 @@
 /** Whether a row's text holds this record. Stores may write spaces, and members in an order of their own. */
-export function isRecord(text: string, record: unknown): boolean {
-  return ordered(JSON.parse(text)) === ordered(record)
+export function isSameRecord(text: string, record: unknown): boolean {
+  return toCanonicalJson(JSON.parse(text)) === toCanonicalJson(record)
 }
 
-function ordered(value: unknown): string {
+function toCanonicalJson(value: unknown): string {
   return JSON.stringify(value, (_, member: unknown) => (
     typeof member === 'object' && member !== null && !Array.isArray(member)
       ? Object.fromEntries(Object.entries(member).toSorted(([a], [b]) => (a < b ? -1 : 1)))

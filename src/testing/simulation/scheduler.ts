@@ -1,4 +1,4 @@
-import { Stream, type Trace } from './random.ts'
+import { RandomStream, type Trace } from './random-stream.ts'
 
 /** Where virtual time begins: a whole day, so that every granularity of stamps divides it. */
 export const TIME_ZERO = Date.UTC(2026, 0, 1)
@@ -12,20 +12,20 @@ export class Scheduler {
   steps = 0
   readonly trace: Trace
   /** Called when a process begins to wait: the place where it can be made to crash, freeze or stop. */
-  onWait: ((process: Process, label: string) => void) | null = null
-  readonly #ties: Stream
-  readonly #heap = new Heap()
+  onWait: ((process: SimulatedProcess, label: string) => void) | null = null
+  readonly #ties: RandomStream
+  readonly #heap = new WaitHeap()
   #realCalls = 0
   #onRealEnd: () => void = () => {}
 
   constructor(seed: number, trace: Trace) {
-    this.#ties = new Stream(seed, 'schedule')
+    this.#ties = new RandomStream(seed, 'schedule')
     this.trace = trace
   }
 
   /** A process begins its life. */
-  start(name: string): Process {
-    return new Process(this, name)
+  start(name: string): SimulatedProcess {
+    return new SimulatedProcess(this, name)
   }
 
   /** False when nothing waits any more. */
@@ -33,9 +33,9 @@ export class Scheduler {
     for (;;) {
       const parked = this.#heap.pop()
       if (parked === undefined) return false
-      if (parked.cancelled || !parked.process.alive) continue
-      if (parked.process.heldUntil > parked.at) {
-        parked.at = parked.process.heldUntil
+      if (parked.cancelled || !parked.process.isRunning) continue
+      if (parked.process.frozenUntil > parked.at) {
+        parked.at = parked.process.frozenUntil
         this.#heap.push(parked)
         continue
       }
@@ -43,13 +43,13 @@ export class Scheduler {
       this.steps++
       this.trace.add(this.now - TIME_ZERO, `${parked.process.name} ${parked.label}`)
       parked.resolve()
-      await this.#settled()
+      await this.#waitUntilSettled()
       return true
     }
   }
 
   /** Work in real time, such as a query of a database server: virtual time stands still until it has ended. */
-  async real<T>(work: Promise<T>): Promise<T> {
+  async awaitReal<T>(work: Promise<T>): Promise<T> {
     this.#realCalls++
     try {
       return await work
@@ -59,16 +59,16 @@ export class Scheduler {
     }
   }
 
-  async #settled(): Promise<void> {
-    await settled()
+  async #waitUntilSettled(): Promise<void> {
+    await flushPromises()
     while (this.#realCalls > 0) {
       await new Promise<void>((resolve) => void (this.#onRealEnd = resolve))
-      await settled()
+      await flushPromises()
     }
   }
 
-  park(process: Process, label: string, ms: number, resolve: () => void): { cancel(): void } {
-    const parked: Parked = { at: this.now + Math.ceil(ms), tie: this.#ties.next(), process, label, resolve, cancelled: false }
+  schedule(process: SimulatedProcess, label: string, ms: number, resolve: () => void): { cancel(): void } {
+    const parked: PendingWait = { at: this.now + Math.ceil(ms), tie: this.#ties.next(), process, label, resolve, cancelled: false }
     this.#heap.push(parked)
     return { cancel: () => void (parked.cancelled = true) }
   }
@@ -78,10 +78,10 @@ export class Scheduler {
  * One life of a process. A crash is the end of its promises: they never settle, so no `finally` runs and no `catch`
  * tidies up, exactly as when the power goes.
  */
-export class Process {
-  alive = true
+export class SimulatedProcess {
+  isRunning = true
   /** Frozen until then: its waits end later, and it does not know. */
-  heldUntil = 0
+  frozenUntil = 0
   readonly name: string
   readonly scheduler: Scheduler
 
@@ -91,29 +91,29 @@ export class Process {
   }
 
   crash(): void {
-    this.alive = false
+    this.isRunning = false
   }
 
-  hold(ms: number): void {
-    this.heldUntil = Math.max(this.heldUntil, this.scheduler.now + ms)
+  freeze(ms: number): void {
+    this.frozenUntil = Math.max(this.frozenUntil, this.scheduler.now + ms)
   }
 
   /** A wait inside the code under test: named, and a place for faults. */
   wait(label: string, ms: number, signal?: AbortSignal): Promise<void> {
-    if (this.alive) this.scheduler.onWait?.(this, label)
+    if (this.isRunning) this.scheduler.onWait?.(this, label)
     return this.idle(ms, signal, label)
   }
 
   /** A wait of the simulation itself. */
   idle(ms: number, signal?: AbortSignal, label = 'idle'): Promise<void> {
-    if (!this.alive) return new Promise(() => {})
+    if (!this.isRunning) return new Promise(() => {})
     return new Promise((resolve, reject) => {
       if (signal?.aborted === true) return reject(signal.reason as Error)
       const abort = (): void => {
         parked.cancel()
-        if (this.alive) reject(signal!.reason as Error)
+        if (this.isRunning) reject(signal!.reason as Error)
       }
-      const parked = this.scheduler.park(this, label, ms, () => {
+      const parked = this.scheduler.schedule(this, label, ms, () => {
         signal?.removeEventListener('abort', abort)
         resolve()
       })
@@ -122,19 +122,19 @@ export class Process {
   }
 }
 
-interface Parked {
+interface PendingWait {
   at: number
   readonly tie: number
-  readonly process: Process
+  readonly process: SimulatedProcess
   readonly label: string
   readonly resolve: () => void
   cancelled: boolean
 }
 
-class Heap {
-  readonly #items: Parked[] = []
+class WaitHeap {
+  readonly #items: PendingWait[] = []
 
-  push(item: Parked): void {
+  push(item: PendingWait): void {
     const items = this.#items
     let at = items.push(item) - 1
     while (at > 0) {
@@ -145,7 +145,7 @@ class Heap {
     }
   }
 
-  pop(): Parked | undefined {
+  pop(): PendingWait | undefined {
     const items = this.#items
     const first = items[0]
     const last = items.pop()
@@ -161,20 +161,20 @@ class Heap {
   }
 }
 
-function isBefore(a: Parked, b: Parked): boolean {
+function isBefore(a: PendingWait, b: PendingWait): boolean {
   return a.at < b.at || (a.at === b.at && a.tie < b.tie)
 }
 
-function swap(items: Parked[], a: number, b: number): void {
+function swap(items: PendingWait[], a: number, b: number): void {
   const item = items[a]!
   items[a] = items[b]!
   items[b] = item
 }
 
 /** Taken before anybody can replace it. */
-const immediate = setImmediate
+const realSetImmediate = setImmediate
 
 /** Every promise job that is ready, and every one that those make ready, has run by then. */
-function settled(): Promise<void> {
-  return new Promise((resolve) => immediate(resolve))
+function flushPromises(): Promise<void> {
+  return new Promise((resolve) => realSetImmediate(resolve))
 }

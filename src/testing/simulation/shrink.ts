@@ -1,6 +1,6 @@
-import type { RunSeed, Verdict } from './campaign.ts'
+import type { RunSeed, WorldResult } from './campaign.ts'
 
-export interface Shrunk {
+export interface ShrinkResult {
   /** The fewest faults found that still break the same promise; empty when it breaks without any. */
   readonly faults: readonly string[]
   readonly trail: readonly string[]
@@ -9,7 +9,7 @@ export interface Shrunk {
 const RUNS_MAX = 80
 
 /** Leaves faults out, halves first and single ones last, for as long as the same promise is still broken. */
-export async function shrink(run: RunSeed, verdict: Verdict, oracle: string): Promise<Shrunk> {
+export async function shrink(run: RunSeed, verdict: WorldResult, oracle: string): Promise<ShrinkResult> {
   let ids = verdict.faults.map((fault) => fault.id)
   let { trail } = verdict
   if (verdict.violations[0]?.oracle !== oracle) return { faults: ids, trail }

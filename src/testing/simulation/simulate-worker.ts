@@ -3,10 +3,10 @@ import { runCycle } from '../../engine/cycle.ts'
 import type { CycleOptions, CycleResult } from '../../engine/cycle-options.ts'
 import type { SyncPlan } from '../../engine/sync-plan.ts'
 import { openSqliteStore } from '../../stores/sqlite/store.ts'
-import { Faults, type FaultKind } from './faults.ts'
-import { faultyStore } from './faulty-store.ts'
-import { Stream, Trace } from './random.ts'
-import { Scheduler, TIME_ZERO, type Process } from './scheduler.ts'
+import { FaultInjector, type FaultKind } from './fault-injector.ts'
+import { createFaultyStore } from './faulty-store.ts'
+import { RandomStream, Trace } from './random-stream.ts'
+import { Scheduler, TIME_ZERO, type SimulatedProcess } from './scheduler.ts'
 import { VirtualClock } from './virtual-clock.ts'
 
 type Fetch = CycleOptions['fetch']
@@ -65,36 +65,36 @@ export async function simulateWorker(plans: readonly SyncPlan[], options: Simula
 
 async function simulateSync(plan: SyncPlan, options: SimulateWorkerOptions): Promise<SyncReport> {
   const { seeds, firstSeed = 1, onProgress } = options
-  const tape = new Map<string, TapedAnswer>()
+  const tape = new Map<string, RecordedResponse>()
   const counts: Record<string, number> = {}
-  const first = await play(plan, options, tape, 0, NONE)
+  const first = await runSync(plan, options, tape, 0, NO_FAULTS)
   const report = (done: number, failure: WorkerFailure | null): SyncReport => ({
     sync: plan.sync, rows: first.rows.at(-1)?.length ?? 0, pages: first.pages, requests: first.requests, seeds: done, faults: counts, failure,
   })
-  const explain = (run: Run, seed: number): WorkerFailure | null => {
+  const explain = (run: SyncRun, seed: number): WorkerFailure | null => {
     const fault = (problem: WorkerFailure['problem'], message: string): WorkerFailure => ({ seed, problem, message, faults: run.faults.map(({ id, kind }) => `${kind} at ${id}`) })
     if (run.error !== null) return fault(seed === 0 ? 'fails' : 'never completes', run.error)
     // A listing is compared after the cycle with faults as well. A delta is not: how far it may read depends on when it ran.
     const cycles = first.rows.map((rows, cycle) => [rows, run.rows[cycle]!] as const).slice(plan.mode === 'replace' ? 0 : -1)
-    const difference = cycles.map(([expected, actual]) => compareRows(expected, actual)).find((found) => found !== null)
+    const difference = cycles.map(([expected, actual]) => describeRowDifference(expected, actual)).find((found) => found !== null)
     if (difference !== undefined) return fault(seed === 0 ? 'differs by itself' : 'lands other rows', difference)
     if (run.states.at(-1) !== first.states.at(-1)) return fault(seed === 0 ? 'differs by itself' : 'ends in another state', 'The committed state is not that of the run without faults.')
     return null
   }
-  const unaided = explain(first, 0) ?? explain(await play(plan, options, tape, 0, NONE), 0)
+  const unaided = explain(first, 0) ?? explain(await runSync(plan, options, tape, 0, NO_FAULTS), 0)
   if (unaided !== null) return report(0, unaided)
   for (let seed = firstSeed; seed < firstSeed + seeds; seed++) {
-    const run = await play(plan, options, tape, seed, null)
+    const run = await runSync(plan, options, tape, seed, null)
     for (const { kind } of run.faults) counts[kind] = (counts[kind] ?? 0) + 1
     const failure = explain(run, seed)
     onProgress?.({ sync: plan.sync, done: seed - firstSeed + 1, of: seeds })
-    if (failure !== null) return report(seed - firstSeed + 1, await fewest(failure, run, (only) => play(plan, options, tape, seed, only), explain))
+    if (failure !== null) return report(seed - firstSeed + 1, await shrinkFaults(failure, run, (only) => runSync(plan, options, tape, seed, only), explain))
   }
   return report(seeds, null)
 }
 
 /** Leaves out one fault after the other, for as long as the same problem stays. */
-async function fewest(failure: WorkerFailure, run: Run, again: (only: ReadonlySet<string>) => Promise<Run>, explain: (run: Run, seed: number) => WorkerFailure | null): Promise<WorkerFailure> {
+async function shrinkFaults(failure: WorkerFailure, run: SyncRun, again: (only: ReadonlySet<string>) => Promise<SyncRun>, explain: (run: SyncRun, seed: number) => WorkerFailure | null): Promise<WorkerFailure> {
   let kept = run.faults.map(({ id }) => id)
   let least = failure
   for (const id of run.faults.map((fault) => fault.id)) {
@@ -107,34 +107,34 @@ async function fewest(failure: WorkerFailure, run: Run, again: (only: ReadonlySe
   return least
 }
 
-interface Run {
+interface SyncRun {
   /** After each complete cycle. */
   readonly rows: ReadonlyArray<readonly Row[]>
   readonly states: ReadonlyArray<string | null>
   readonly pages: number
   readonly requests: number
-  readonly faults: Faults['injected']
+  readonly faults: FaultInjector['injected']
   readonly error: string | null
 }
 
-const NONE: ReadonlySet<string> = new Set()
-const RATES: Partial<Record<FaultKind, number>> = {
+const NO_FAULTS: ReadonlySet<string> = new Set()
+const FAULT_RATES: Partial<Record<FaultKind, number>> = {
   crash: 0.02, freeze: 0.005, 'store-busy': 0.03, 'store-unavailable': 0.01, 'applied-unknown': 0.03, 'lost-unknown': 0.02,
   'rate-limited': 0.08, 'server-error': 0.08, 'timeout-before': 0.03, 'timeout-after': 0.03, truncated: 0.04,
 }
 /** Cycles that must complete: the second shows whether the first left a state to go on from. */
-const CYCLES = 2
+const CYCLES_REQUIRED = 2
 const LAST_CYCLE_AT = TIME_ZERO + 200 * 24 * 3_600_000
-const LIVES_MAX = 300
+const RESTARTS_MAX = 300
 /** How long a call may take in real time before it counts as one that never answers. */
 const REAL_MS_MAX = 60_000
 
 /** One run in a store of its own, until its cycles are complete. Faults strike until a third of the lives are spent. */
-async function play(plan: SyncPlan, options: SimulateWorkerOptions, tape: Map<string, TapedAnswer>, seed: number, only: ReadonlySet<string> | null): Promise<Run> {
+async function runSync(plan: SyncPlan, options: SimulateWorkerOptions, tape: Map<string, RecordedResponse>, seed: number, only: ReadonlySet<string> | null): Promise<SyncRun> {
   const store = await openSqliteStore({ file: ':memory:' })
   const scheduler = new Scheduler(seed, new Trace())
-  const faults = new Faults(seed, RATES, only)
-  const chance = new Stream(seed, 'latency')
+  const faults = new FaultInjector(seed, FAULT_RATES, only)
+  const chance = new RandomStream(seed, 'latency')
   let calls = new UserCalls()
   const fate = scheduler.start('fate')
   let [lives, completed, pages, requests] = [0, 0, 0, 0]
@@ -144,44 +144,44 @@ async function play(plan: SyncPlan, options: SimulateWorkerOptions, tape: Map<st
   const states: Array<string | null> = []
   const landed = async (): Promise<void> => {
     rows.push((await Promise.all(plan.databases.map(({ name }) => store.rows({ database: name, limit: 1_000_000 })))).flat())
-    states.push((await store.read({ worker: plan.worker, sync: plan.sync })).committed)
+    states.push((await store.readCheckpoint({ worker: plan.worker, sync: plan.sync })).committed)
     completed++
   }
-  const isOver = (): boolean => completed >= CYCLES || fatal !== null
+  const isOver = (): boolean => completed >= CYCLES_REQUIRED || fatal !== null
 
   const live = async (): Promise<void> => {
-    if (++lives > LIVES_MAX / 3) faults.enabled = false
+    if (++lives > RESTARTS_MAX / 3) faults.enabled = false
     const process = scheduler.start('runner')
     const clock = new VirtualClock(process)
     const own = (calls = new UserCalls())
-    const wrapped: SyncPlan = { ...plan, execute: (state, context) => own.run(() => plan.execute(state, watched(context, own))) }
+    const wrapped: SyncPlan = { ...plan, execute: (state, context) => own.run(() => plan.execute(state, trackContextCalls(context, own))) }
     while (!isOver()) {
       const result = await runCycle(wrapped, {
-        store: faultyStore(store, { process, faults, latencyMs: () => (completed < CYCLES - 1 ? chance.int(1, 50) : 0), later: () => {} }),
-        ports: { clock, random: chance, log: SILENT }, secrets: options.secrets, holder: `life${lives}`, trigger: 'simulation', isDead: () => true,
-        fetch: (input, init) => own.waiting(async () => {
+        store: createFaultyStore(store, { process, faults, latencyMs: () => (completed < CYCLES_REQUIRED - 1 ? chance.int(1, 50) : 0), runLater: () => {} }),
+        ports: { clock, random: chance, log: SILENT_LOG }, secrets: options.secrets, holder: `life${lives}`, trigger: 'simulation', isHolderGone: () => true,
+        fetch: (input, init) => own.runWaiting(async () => {
           requests++
-          return faultyFetch(process, faults, chance, input, init, () => own.real(() => taped(tape, options.fetch, input, init)))
+          return faultyFetch(process, faults, chance, input, init, () => own.runReal(() => recordOrReplay(tape, options.fetch, input, init)))
         }),
       }).catch((error: unknown): Pick<CycleResult, 'stopReason' | 'pages' | 'error'> => ({ stopReason: 'error', pages: 0, error: error instanceof SyncError ? { code: error.code, message: error.message, advice: '' } : null }))
       pages += result.pages
       if (result.stopReason === 'complete') await landed()
-      if (result.stopReason === 'complete' && completed === CYCLES - 1) {
+      if (result.stopReason === 'complete' && completed === CYCLES_REQUIRED - 1) {
         // The last cycle has no faults and the same moment in every run: a source that changes with time is the same then.
         faults.enabled = false
         await process.idle(Math.max(0, LAST_CYCLE_AT - clock.now()))
         continue
       }
       if (result.stopReason === 'complete') continue
-      if (!faults.enabled && ++lives > LIVES_MAX) fatal = `${result.error?.code ?? result.stopReason}: ${result.error?.message ?? ''}`
-      else if (result.error !== null && FATAL.has(result.error.code)) fatal = `${result.error.code}: ${result.error.message}`
+      if (!faults.enabled && ++lives > RESTARTS_MAX) fatal = `${result.error?.code ?? result.stopReason}: ${result.error?.message ?? ''}`
+      else if (result.error !== null && FATAL_CODES.has(result.error.code)) fatal = `${result.error.code}: ${result.error.message}`
       await process.idle(60_000)
     }
   }
   scheduler.onWait = (process, label) => {
     if (process === fate) return
     const fault = faults.draw('runner', label, ['crash', 'freeze'])
-    if (fault?.kind === 'freeze') process.hold(Math.round(plan.limits.leaseTtlMs * (0.5 + 2 * fault.amount)))
+    if (fault?.kind === 'freeze') process.freeze(Math.round(plan.limits.leaseTtlMs * (0.5 + 2 * fault.severity)))
     if (fault?.kind !== 'crash') return
     process.crash()
     void fate.idle(1_000).then(live)
@@ -199,10 +199,10 @@ async function play(plan: SyncPlan, options: SimulateWorkerOptions, tape: Map<st
   }
 }
 
-const SILENT = { debug() {}, info() {}, warn() {}, error() {} }
+const SILENT_LOG = { debug() {}, info() {}, warn() {}, error() {} }
 
 /** Errors that no repetition mends. */
-const FATAL: ReadonlySet<string> = new Set([
+const FATAL_CODES: ReadonlySet<string> = new Set([
   'CONNECTOR_FAILED', 'PAGE_INVALID', 'STATE_MISSING', 'STATE_INVALID', 'STATE_TOO_LARGE', 'CURSOR_STALLED', 'CURSOR_CYCLE', 'EMPTY_PAGES', 'AUTH_REJECTED',
   'SECRET_MISSING', 'DATABASE_UNKNOWN', 'PACER_UNKNOWN', 'MASS_DELETE', 'SCOPE_CHANGED', 'INTERNAL',
 ])
@@ -229,7 +229,7 @@ class UserCalls {
     }
   }
 
-  async waiting<T>(call: () => Promise<T>): Promise<T> {
+  async runWaiting<T>(call: () => Promise<T>): Promise<T> {
     this.#waiting++
     this.#changed()
     try {
@@ -239,7 +239,7 @@ class UserCalls {
     }
   }
 
-  async real<T>(call: () => Promise<T>): Promise<T> {
+  async runReal<T>(call: () => Promise<T>): Promise<T> {
     this.#real++
     try {
       return await call()
@@ -266,21 +266,21 @@ class UserCalls {
   }
 }
 
-function watched(context: SyncContext, calls: UserCalls): SyncContext {
-  const clock: Clock = { now: () => context.clock.now(), sleep: (ms, signal) => calls.waiting(() => context.clock.sleep(ms, signal)) }
-  const pacer: Pacing = { wait: (name) => calls.waiting(() => context.pacer.wait(name)) }
-  return { ...context, clock, pacer, fetch: (input, init) => calls.waiting(() => context.fetch(input, init)) }
+function trackContextCalls(context: SyncContext, calls: UserCalls): SyncContext {
+  const clock: Clock = { now: () => context.clock.now(), sleep: (ms, signal) => calls.runWaiting(() => context.clock.sleep(ms, signal)) }
+  const pacer: Pacing = { wait: (name) => calls.runWaiting(() => context.pacer.wait(name)) }
+  return { ...context, clock, pacer, fetch: (input, init) => calls.runWaiting(() => context.fetch(input, init)) }
 }
 
 // ── the network ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-interface TapedAnswer {
+interface RecordedResponse {
   readonly status: number
   readonly headers: Array<[string, string]>
   readonly body: string
 }
 
-async function taped(tape: Map<string, TapedAnswer>, fetch: Fetch, input: string | URL, init: RequestInit = {}): Promise<TapedAnswer> {
+async function recordOrReplay(tape: Map<string, RecordedResponse>, fetch: Fetch, input: string | URL, init: RequestInit = {}): Promise<RecordedResponse> {
   const { signal: _, ...rest } = init
   const key = `${init.method ?? 'GET'} ${String(input)} ${typeof init.body === 'string' ? init.body : ''}`
   const known = tape.get(key)
@@ -291,24 +291,24 @@ async function taped(tape: Map<string, TapedAnswer>, fetch: Fetch, input: string
   return answer
 }
 
-async function faultyFetch(process: Process, faults: Faults, chance: Stream, _input: string | URL, init: RequestInit | undefined, ask: () => Promise<TapedAnswer>): Promise<Response> {
+async function faultyFetch(process: SimulatedProcess, faults: FaultInjector, chance: RandomStream, _input: string | URL, init: RequestInit | undefined, ask: () => Promise<RecordedResponse>): Promise<Response> {
   const signal = init?.signal ?? undefined
   await process.wait('fetch:before', chance.int(5, 500), signal)
   const fault = faults.draw('runner', 'fetch', ['rate-limited', 'server-error', 'timeout-before', 'timeout-after', 'truncated'])
-  if (fault?.kind === 'rate-limited') return new Response('', { status: 429, headers: { 'retry-after': String(Math.ceil(fault.amount * 5)) } })
+  if (fault?.kind === 'rate-limited') return new Response('', { status: 429, headers: { 'retry-after': String(Math.ceil(fault.severity * 5)) } })
   if (fault?.kind === 'server-error') return new Response('', { status: 503 })
   if (fault?.kind === 'timeout-before') await process.wait('fetch:hangs', NEVER_MS, signal)
   const { status, headers, body } = await ask()
   if (fault?.kind === 'timeout-after') await process.wait('fetch:hangs', NEVER_MS, signal)
   await process.wait('fetch:after', chance.int(5, 500), signal)
-  const text = fault?.kind === 'truncated' ? body.slice(0, Math.floor(body.length * fault.amount)) : body
-  return new Response(NO_BODY.has(status) ? null : text, { status, headers: headers.filter(([name]) => name !== 'content-length' && name !== 'content-encoding') })
+  const text = fault?.kind === 'truncated' ? body.slice(0, Math.floor(body.length * fault.severity)) : body
+  return new Response(NO_BODY_STATUSES.has(status) ? null : text, { status, headers: headers.filter(([name]) => name !== 'content-length' && name !== 'content-encoding') })
 }
 
 const NEVER_MS = 400 * 24 * 3_600_000
-const NO_BODY: ReadonlySet<number> = new Set([204, 205, 304])
+const NO_BODY_STATUSES: ReadonlySet<number> = new Set([204, 205, 304])
 
-function compareRows(expected: readonly Row[], actual: readonly Row[]): string | null {
+function describeRowDifference(expected: readonly Row[], actual: readonly Row[]): string | null {
   const rows = new Map(actual.map((row) => [`${row.database} ${row.key}`, row.text]))
   for (const row of expected) {
     const name = `${row.database} ${row.key}`

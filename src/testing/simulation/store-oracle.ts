@@ -1,5 +1,5 @@
 import type {
-  Acquired, AcquireRequest, BeginRequest, Begun, Commit, CommitOutcome, Held, Inflight, Lease, LogEntry, StateText, Store, SyncRef,
+  LeaseAcquired, AcquireRequest, BeginRequest, BeginResult, Commit, CommitOutcome, LeaseHeld, Inflight, Lease, LogEntry, StateText, Store, SyncRef,
 } from '../../contract/index.ts'
 import type { StoreMethod } from './faulty-store.ts'
 import { FeedMirror } from './feed-mirror.ts'
@@ -19,7 +19,7 @@ export interface SyncModel<Facts> {
   version: number
   committed: StateText
   committedBy: number | null
-  inflight: Unfinished | null
+  inflight: UnfinishedCycle | null
   /** When its last replace cycle ended, complete or given up. */
   listedAt: number
   /** As the store holds it: time up to which the copy says that it is complete. */
@@ -27,7 +27,7 @@ export interface SyncModel<Facts> {
 }
 
 /** What the oracle follows of an unfinished cycle. */
-export type Unfinished = Pick<Inflight, 'cycle' | 'mode' | 'page' | 'state' | 'startedAt' | 'startSequence'>
+export type UnfinishedCycle = Pick<Inflight, 'cycle' | 'mode' | 'page' | 'state' | 'startedAt' | 'startSequence'>
 
 export interface StoreOracleOptions<Facts> {
   readonly store: Store
@@ -48,7 +48,7 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
   /** True time at which each cycle began. */
   readonly #beganAt = new Map<number, number>()
   readonly #models = new Map<string, SyncModel<Facts>>()
-  protected readonly mirror = new FeedMirror((oracle, message) => this.violate(oracle, message), (entry) => this.mayRestate(entry))
+  protected readonly mirror = new FeedMirror((oracle, message) => this.reportViolation(oracle, message), (entry) => this.mayRelog(entry))
   readonly #finished = new Set<number>()
   readonly #options: StoreOracleOptions<Facts>
   /** How commits were answered. */
@@ -64,21 +64,21 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
   }
 
   /** All that a page tells, before what it changed is looked at. */
-  protected judgeLandings(_model: SyncModel<Facts>, _commit: Commit): void {}
+  protected checkLandings(_model: SyncModel<Facts>, _commit: Commit): void {}
   /** One change, before it is applied to `mirror`. */
-  protected abstract judgeEntry(model: SyncModel<Facts>, commit: Commit, entry: LogEntry): void
+  protected abstract checkEntry(model: SyncModel<Facts>, commit: Commit, entry: LogEntry): void
   /** A cycle that has come to its end, as of when it began. */
-  protected abstract judgeCompleted(facts: Facts, inflight: Unfinished, beganAt: number, state: StateText): void | Promise<void>
+  protected abstract checkCompletedCycle(facts: Facts, inflight: UnfinishedCycle, beganAt: number, state: StateText): void | Promise<void>
   /** O16, after every commit of any sync: what `tidemark` of a sync claims is true. */
-  protected judgeTidemark(_facts: Facts, _tidemark: string): void {}
+  protected checkTidemark(_facts: Facts, _tidemark: string): void {}
 
   /** Commit.restateSince: what changes nothing may be put on record by a delta whose cycle and that of a listing overlap. */
-  protected mayRestate({ sync, cycle }: LogEntry): boolean {
+  protected mayRelog({ sync, cycle }: LogEntry): boolean {
     if (this.#models.get(sync)?.inflight?.mode === 'replace') return false
     return [...this.#models.values()].some(({ inflight, listedAt }) => inflight?.mode === 'replace' || listedAt >= this.beganAt(cycle))
   }
 
-  violate(oracle: string, message: string): void {
+  reportViolation(oracle: string, message: string): void {
     this.violations.push({ oracle, message, atMs: this.#options.now() })
   }
 
@@ -90,41 +90,41 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
   async observe(method: StoreMethod, args: readonly unknown[], answer: unknown): Promise<void> {
     switch (method) {
       case 'acquire':
-        return this.#acquired(args as [SyncRef, AcquireRequest], answer as Acquired | Held)
+        return this.#onAcquire(args as [SyncRef, AcquireRequest], answer as LeaseAcquired | LeaseHeld)
       case 'renew':
-        return this.#renewed(args as [Lease, { ttlMs: number; at: number }], answer as boolean)
+        return this.#onRenew(args as [Lease, { ttlMs: number; at: number }], answer as boolean)
       case 'release':
-        return this.#released(args[0] as Lease)
-      case 'begin':
-        return this.#begun(args as [Lease, BeginRequest], answer as Begun | null)
+        return this.#onRelease(args[0] as Lease)
+      case 'beginCycle':
+        return this.#onBegin(args as [Lease, BeginRequest], answer as BeginResult | null)
       case 'commit':
-        return this.#committed(args[0] as Commit, answer as CommitOutcome)
+        return this.#onCommit(args[0] as Commit, answer as CommitOutcome)
       default:
     }
   }
 
   // ── O5, O11: leases and the registry ───────────────────────────────────────────────────────────────────────────────
 
-  async #acquired([ref, request]: [SyncRef, AcquireRequest], answer: Acquired | Held): Promise<void> {
+  async #onAcquire([ref, request]: [SyncRef, AcquireRequest], answer: LeaseAcquired | LeaseHeld): Promise<void> {
     const model = this.#models.get(ref.sync)!
     const at = this.#leaseClock(request.at)
-    const isFree = model.holder === null || model.heldUntil <= at || model.holder === request.evict
+    const isFree = model.holder === null || model.heldUntil <= at || model.holder === request.evictHolder
     if (answer.kind === 'held') {
-      if (isFree) this.violate('O13', `${ref.sync} is free, but ${request.holder} was told that ${answer.by} holds it`)
+      if (isFree) this.reportViolation('O13', `${ref.sync} is free, but ${request.holder} was told that ${answer.holder} holds it`)
       return
     }
-    if (!isFree) this.violate('O5', `${request.holder} took ${ref.sync} while ${model.holder} held it`)
-    if (answer.lease.epoch !== model.epoch + 1) this.violate('O5', `${ref.sync}: epoch ${answer.lease.epoch} after ${model.epoch}`)
+    if (!isFree) this.reportViolation('O5', `${request.holder} took ${ref.sync} while ${model.holder} held it`)
+    if (answer.lease.epoch !== model.epoch + 1) this.reportViolation('O5', `${ref.sync}: epoch ${answer.lease.epoch} after ${model.epoch}`)
     model.epoch = answer.lease.epoch
     model.holder = request.holder
     model.heldUntil = at + request.ttlMs
     await this.#compareRegistry(model)
   }
 
-  #renewed([lease, { ttlMs, at }]: [Lease, { ttlMs: number; at: number }], kept: boolean): void {
+  #onRenew([lease, { ttlMs, at }]: [Lease, { ttlMs: number; at: number }], kept: boolean): void {
     const model = this.#models.get(lease.ref.sync)!
     const isOurs = this.#holds(model, lease)
-    if (kept !== isOurs) this.violate('O5', `${lease.ref.sync}: a lease of epoch ${lease.epoch} was ${kept ? '' : 'not '}renewed; the newest is ${model.epoch}`)
+    if (kept !== isOurs) this.reportViolation('O5', `${lease.ref.sync}: a lease of epoch ${lease.epoch} was ${kept ? '' : 'not '}renewed; the newest is ${model.epoch}`)
     if (isOurs) model.heldUntil = Math.max(model.heldUntil, this.#leaseClock(at) + ttlMs)
   }
 
@@ -132,23 +132,23 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
     return this.#options.storeHasClock ? this.#options.now() : callersMs
   }
 
-  async #released(lease: Lease): Promise<void> {
+  async #onRelease(lease: Lease): Promise<void> {
     const model = this.#models.get(lease.ref.sync)!
     if (this.#holds(model, lease)) model.holder = null
     await this.#compareRegistry(model)
   }
 
-  async #begun([lease, request]: [Lease, BeginRequest], begun: Begun | null): Promise<void> {
+  async #onBegin([lease, request]: [Lease, BeginRequest], begun: BeginResult | null): Promise<void> {
     const model = this.#models.get(lease.ref.sync)!
     const isOurs = this.#holds(model, lease)
-    if ((begun !== null) !== isOurs) this.violate('O5', `${lease.ref.sync}: a lease of epoch ${lease.epoch} could ${begun === null ? 'not ' : ''}begin a cycle; the newest is ${model.epoch}`)
+    if ((begun !== null) !== isOurs) this.reportViolation('O5', `${lease.ref.sync}: a lease of epoch ${lease.epoch} could ${begun === null ? 'not ' : ''}begin a cycle; the newest is ${model.epoch}`)
     if (begun === null) return
-    if (begun.position !== this.mirror.position) this.violate('O7', `begin says position ${begun.position}, the feed ends at ${this.mirror.position}`)
+    if (begun.headSequence !== this.mirror.lastSequence) this.reportViolation('O7', `begin says position ${begun.headSequence}, the feed ends at ${this.mirror.lastSequence}`)
     const mayResume = model.inflight !== null && !request.fresh && model.inflight.mode === request.mode
-    if (begun.resumed !== mayResume) this.violate('O5', `${lease.ref.sync}: the unfinished cycle was ${begun.resumed ? '' : 'not '}resumed`)
+    if (begun.resumed !== mayResume) this.reportViolation('O5', `${lease.ref.sync}: the unfinished cycle was ${begun.resumed ? '' : 'not '}resumed`)
     if (!mayResume) {
       const state = request.mode === 'replace' ? null : model.committed
-      model.inflight = { cycle: begun.inflight.cycle, mode: request.mode, page: 0, state, startedAt: request.at, startSequence: this.mirror.position }
+      model.inflight = { cycle: begun.inflight.cycle, mode: request.mode, page: 0, state, startedAt: request.at, startSequence: this.mirror.lastSequence }
       this.#beganAt.set(begun.inflight.cycle, this.#options.now())
     }
     await this.#compareRegistry(model)
@@ -159,46 +159,46 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
   }
 
   async #compareRegistry(model: SyncModel<Facts>): Promise<void> {
-    const { version, committed, committedBy, inflight, tidemark } = await this.#options.store.read({ worker: this.#options.worker, sync: model.facts.sync })
+    const { version, committed, committedBy, inflight, tidemark } = await this.#options.store.readCheckpoint({ worker: this.#options.worker, sync: model.facts.sync })
     model.tidemark = tidemark
-    const actual = JSON.stringify([version, committed, committedBy, inflight && pickUnfinished(inflight)])
+    const actual = JSON.stringify([version, committed, committedBy, inflight && pickUnfinishedCycle(inflight)])
     const expected = JSON.stringify([model.version, model.committed, model.committedBy, model.inflight])
-    if (actual !== expected) this.violate('O5', `${model.facts.sync}: the registry holds ${actual}; by what was committed it should be ${expected}`)
+    if (actual !== expected) this.reportViolation('O5', `${model.facts.sync}: the registry holds ${actual}; by what was committed it should be ${expected}`)
   }
 
   // ── every commit ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-  async #committed(commit: Commit, outcome: CommitOutcome): Promise<void> {
+  async #onCommit(commit: Commit, outcome: CommitOutcome): Promise<void> {
     const model = this.#models.get(commit.lease.ref.sync)!
-    const { move } = commit
-    if (move.kind === 'set') return this.#set(model, commit, move.state, outcome)
+    const { transition: move } = commit
+    if (move.kind === 'set') return this.#onStateSet(model, commit, move.state, outcome)
     // An operator's verb, which no run of the simulation has.
     if (move.kind === 'replay') return
     this.outcomes[outcome.kind] = (this.outcomes[outcome.kind] ?? 0) + 1
     const held = this.#holds(model, commit.lease)
     const expected = model.version === commit.version && model.inflight?.cycle === move.cycle && model.inflight.page === move.page - 1
     if (outcome.kind === 'landed') {
-      if (!held) this.violate('O5', `${commit.lease.ref.sync}: epoch ${commit.lease.epoch} of ${commit.lease.holder} landed a page; the newest is ${model.epoch} of ${model.holder}`)
-      else if (!expected) this.violate('O5', `${commit.lease.ref.sync}: page ${move.page} of cycle ${move.cycle} on version ${commit.version} landed on ${JSON.stringify([model.version, model.inflight?.cycle, model.inflight?.page])}`)
+      if (!held) this.reportViolation('O5', `${commit.lease.ref.sync}: epoch ${commit.lease.epoch} of ${commit.lease.holder} landed a page; the newest is ${model.epoch} of ${model.holder}`)
+      else if (!expected) this.reportViolation('O5', `${commit.lease.ref.sync}: page ${move.page} of cycle ${move.cycle} on version ${commit.version} landed on ${JSON.stringify([model.version, model.inflight?.cycle, model.inflight?.page])}`)
     } else if ((outcome.kind === 'fenced') === held || (held && (outcome.kind === 'conflict') === expected)) {
-      this.violate('O5', `${commit.lease.ref.sync}: a commit with ${held ? 'the newest' : 'an old'} lease, ${expected ? 'as' : 'not as'} expected, was answered ${outcome.kind}`)
+      this.reportViolation('O5', `${commit.lease.ref.sync}: a commit with ${held ? 'the newest' : 'an old'} lease, ${expected ? 'as' : 'not as'} expected, was answered ${outcome.kind}`)
     }
 
-    const entries = await this.#options.store.changes({ after: this.mirror.position, limit: 100_000 })
+    const entries = await this.#options.store.changes({ after: this.mirror.lastSequence, limit: 100_000 })
     if (outcome.kind !== 'landed') {
-      if (entries.length > 0) this.violate('O7', `a commit answered ${outcome.kind} left ${entries.length} entries in the feed`)
+      if (entries.length > 0) this.reportViolation('O7', `a commit answered ${outcome.kind} left ${entries.length} entries in the feed`)
       return this.#compareRegistry(model)
     }
     const inflight = model.inflight
-    this.judgeLandings(model, commit)
+    this.checkLandings(model, commit)
     for (const entry of entries) {
       if (entry.cycle !== move.cycle || entry.page !== move.page || entry.sync !== model.facts.sync) {
-        this.violate('O8', `${entry.key}: the entry names ${entry.sync} cycle ${entry.cycle} page ${entry.page}, the commit was another`)
+        this.reportViolation('O8', `${entry.key}: the entry names ${entry.sync} cycle ${entry.cycle} page ${entry.page}, the commit was another`)
       }
-      this.judgeEntry(model, commit, entry)
+      this.checkEntry(model, commit, entry)
     }
     this.mirror.apply(entries)
-    if (outcome.position !== this.mirror.position) this.violate('O7', `the commit says position ${outcome.position}, the feed ends at ${this.mirror.position}`)
+    if (outcome.headSequence !== this.mirror.lastSequence) this.reportViolation('O7', `the commit says position ${outcome.headSequence}, the feed ends at ${this.mirror.lastSequence}`)
     this.#compareCounts(outcome, entries)
 
     if (move.kind !== 'continue' && inflight?.mode === 'replace') model.listedAt = this.#options.now()
@@ -220,22 +220,22 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
     }
     await this.#compareRegistry(model)
     if (this.violations.length > 0) return
-    for (const { facts, tidemark } of this.#models.values()) if (tidemark !== null) this.judgeTidemark(facts, tidemark)
+    for (const { facts, tidemark } of this.#models.values()) if (tidemark !== null) this.checkTidemark(facts, tidemark)
     if (move.kind !== 'complete' || inflight === null || this.violations.length > 0) return
     this.#finished.add(move.cycle)
     const beganAt = this.#beganAt.get(move.cycle) ?? 0
     const completed = this.completed.get(model.facts.sync)
     // Its horizon is that of the clock it began by, and its answer may have been long on the way.
     this.completed.set(model.facts.sync, { beganAt: Math.min(beganAt, inflight.startedAt), count: (completed?.count ?? 0) + 1 })
-    await this.judgeCompleted(model.facts, inflight, beganAt, move.state)
+    await this.checkCompletedCycle(model.facts, inflight, beganAt, move.state)
     await this.compareRows()
   }
 
   /** Somebody's word, or an anchor: nothing lands, and what was unfinished is given up. */
-  async #set(model: SyncModel<Facts>, commit: Commit, state: StateText, outcome: CommitOutcome): Promise<void> {
+  async #onStateSet(model: SyncModel<Facts>, commit: Commit, state: StateText, outcome: CommitOutcome): Promise<void> {
     const { sync } = model.facts
     const may = this.#holds(model, commit.lease) && model.version === commit.version
-    if ((outcome.kind === 'landed') !== may) this.violate('O5', `${sync}: a state set on version ${commit.version} was answered ${outcome.kind}; the version is ${model.version}`)
+    if ((outcome.kind === 'landed') !== may) this.reportViolation('O5', `${sync}: a state set on version ${commit.version} was answered ${outcome.kind}; the version is ${model.version}`)
     if (outcome.kind === 'landed' && model.inflight?.mode === 'replace') model.listedAt = this.#options.now()
     if (outcome.kind === 'landed') Object.assign(model, { version: model.version + 1, committed: state, committedBy: null, inflight: null })
     await this.#compareRegistry(model)
@@ -245,13 +245,13 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
     const count = (action: string): number => entries.filter((entry) => entry.action === action).length
     const { created, updated, deleted, swept } = outcome.counts
     if (created !== count('created') || updated !== count('updated') || deleted + swept !== count('deleted')) {
-      this.violate('O7', `the commit counts ${JSON.stringify(outcome.counts)}, the feed has ${count('created')}, ${count('updated')}, ${count('deleted')}`)
+      this.reportViolation('O7', `the commit counts ${JSON.stringify(outcome.counts)}, the feed has ${count('created')}, ${count('updated')}, ${count('deleted')}`)
     }
   }
 
   /** XB5: what a cycle says of itself has happened. */
-  judgeResult(sync: string, cycle: number | null): void {
-    if (cycle === null || !this.#finished.has(cycle)) this.violate('O5', `${sync}: cycle ${cycle} says that it is complete; it was never committed`)
+  checkResult(sync: string, cycle: number | null): void {
+    if (cycle === null || !this.#finished.has(cycle)) this.reportViolation('O5', `${sync}: cycle ${cycle} says that it is complete; it was never committed`)
   }
 
   // ── at any moment ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -263,10 +263,10 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
     const fromFeed = this.mirror.rows
     for (const row of rows) {
       const known = fromFeed.get(row.key)
-      if (known === undefined) this.violate('O7', `${row.key} is a row, but by the feed it is gone`)
-      else if (known.text !== row.text || known.sequence !== row.sequence) this.violate('O7', `${row.key} is ${row.text} at ${row.sequence}; by the feed it is ${known.text} at ${known.sequence}`)
+      if (known === undefined) this.reportViolation('O7', `${row.key} is a row, but by the feed it is gone`)
+      else if (known.text !== row.text || known.sequence !== row.sequence) this.reportViolation('O7', `${row.key} is ${row.text} at ${row.sequence}; by the feed it is ${known.text} at ${known.sequence}`)
     }
-    if (rows.length < fromFeed.size) this.violate('O7', `${fromFeed.size} rows by the feed, ${rows.length} in the table`)
+    if (rows.length < fromFeed.size) this.reportViolation('O7', `${fromFeed.size} rows by the feed, ${rows.length} in the table`)
   }
 
   /** O11: one audit entry for every version, and none without one. */
@@ -275,7 +275,7 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
       const entries = await this.#options.store.audit({ worker: this.#options.worker, sync: model.facts.sync }, { limit: 100_000 })
       const moves = entries.filter((entry) => entry.action === 'complete' || entry.action === 'set').map((entry) => entry.version)
       const expected = Array.from({ length: model.version }, (_, index) => model.version - index)
-      if (JSON.stringify(moves) !== JSON.stringify(expected)) this.violate('O11', `${model.facts.sync}: version ${model.version}, audited moves ${moves.join()}`)
+      if (JSON.stringify(moves) !== JSON.stringify(expected)) this.reportViolation('O11', `${model.facts.sync}: version ${model.version}, audited moves ${moves.join()}`)
     }
   }
 
@@ -284,6 +284,6 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
   }
 }
 
-function pickUnfinished({ cycle, mode, page, state, startedAt, startSequence }: Inflight): Unfinished {
+function pickUnfinishedCycle({ cycle, mode, page, state, startedAt, startSequence }: Inflight): UnfinishedCycle {
   return { cycle, mode, page, state, startedAt, startSequence }
 }

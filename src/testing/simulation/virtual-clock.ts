@@ -1,13 +1,13 @@
 import type { Clock } from '../../contract/index.ts'
-import type { Process } from './scheduler.ts'
+import type { SimulatedProcess } from './scheduler.ts'
 
 /** A process's own clock: virtual time plus its error, which may step. */
 export class VirtualClock implements Clock {
   errorMs = 0
-  readonly #process: Process
+  readonly #process: SimulatedProcess
   readonly #onBadSleep: (ms: number) => void
 
-  constructor(process: Process, onBadSleep: (ms: number) => void = () => {}) {
+  constructor(process: SimulatedProcess, onBadSleep: (ms: number) => void = () => {}) {
     this.#process = process
     this.#onBadSleep = onBadSleep
   }

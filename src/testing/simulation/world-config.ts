@@ -1,7 +1,7 @@
 import type { DeleteMode, Mode } from '../../contract/index.ts'
 import type { SourceContract } from './adversarial-source.ts'
-import { FAULT_KINDS, type FaultKind } from './faults.ts'
-import { Stream } from './random.ts'
+import { FAULT_KINDS, type FaultKind } from './fault-injector.ts'
+import { RandomStream } from './random-stream.ts'
 
 /**
  * replace  one listing                          pair    a listing and a delta, one owner, both at once
@@ -13,9 +13,9 @@ export type WorldKind = (typeof WORLD_KINDS)[number]
 
 export interface WorldConfig extends SourceContract {
   readonly kind: WorldKind
-  /** Runners' clocks are right within this much; `asksTime` is for when they may be wrong by more. */
+  /** Runners' clocks are right within this much; `usesSourceTime` is for when they may be wrong by more. */
   readonly runnerSkewMs: number
-  readonly asksTime: boolean
+  readonly usesSourceTime: boolean
   readonly deletions: 'none' | 'inline' | 'apart'
   /** Whether listings tell the time of each record. */
   readonly stamped: boolean
@@ -32,7 +32,7 @@ export interface WorldConfig extends SourceContract {
   readonly runnerGapMs: number
   readonly sourceLatencyMs: readonly [number, number]
   /** How long the answers of listings or of the delta are on their way; `sourceLatencyMs` when absent. */
-  readonly answerMs?: Readonly<Partial<Record<Mode, readonly [number, number]>>>
+  readonly responseLatencyMs?: Readonly<Partial<Record<Mode, readonly [number, number]>>>
   readonly storeLatencyMs: readonly [number, number]
   readonly leaseTtlMs: number
   readonly deadlineMs: number
@@ -41,7 +41,7 @@ export interface WorldConfig extends SourceContract {
   /** How much longer than the window nothing happens before the last cycles begin. */
   readonly restMs: number
   /** `some`: fewer than the delete limit stops, so that only lookups tell. */
-  readonly lie: 'none' | 'some' | 'most' | 'all'
+  readonly omission: 'none' | 'some' | 'most' | 'all'
   /** Share of writes with an earlier time than the record had: the source's clock is wrong. For listings alone. */
   readonly backStampShare: number
   /** The source can be asked for one record. */
@@ -53,8 +53,8 @@ export interface WorldConfig extends SourceContract {
 
 /** A world's conditions, drawn wide: a swarm of different worlds finds what a thousand alike would not. */
 export function drawConfig(seed: number, kind?: WorldKind, overrides: Partial<WorldConfig> = {}): WorldConfig {
-  const chance = new Stream(seed, 'config')
-  const any = chance.pick(KINDS_DRAWN)
+  const chance = new RandomStream(seed, 'config')
+  const any = chance.pick(KIND_WEIGHTS)
   const drawn = kind ?? any
   const config: WorldConfig = {
     kind: drawn,
@@ -67,7 +67,7 @@ export function drawConfig(seed: number, kind?: WorldKind, overrides: Partial<Wo
     monotonic: true,
     plain: chance.chance(0.15),
     runnerSkewMs: chance.pick([0, 0, 500, 5_000]),
-    asksTime: chance.chance(0.3),
+    usesSourceTime: chance.chance(0.3),
     deletions: chance.pick(['none', 'inline', 'apart']),
     // A listing without times beside a delta with them is a case of its own; see the tests.
     stamped: chance.chance(0.75) || drawn === 'pair',
@@ -86,7 +86,7 @@ export function drawConfig(seed: number, kind?: WorldKind, overrides: Partial<Wo
     retriesMax: chance.int(1, 5),
     pagesMax: chance.pick([3, 100_000, 100_000]),
     restMs: 0,
-    lie: drawn === 'lie' ? chance.pick(['most', 'all']) : 'none',
+    omission: drawn === 'lie' ? chance.pick(['most', 'all']) : 'none',
     backStampShare: 0,
     lookup: false,
     rates: { ...drawRates(chance), ...(drawn === 'lie' && { 'listing-lie': 0.6 }) },
@@ -95,17 +95,17 @@ export function drawConfig(seed: number, kind?: WorldKind, overrides: Partial<Wo
   // syncs meet, times must then tell by themselves.
   const told = { ...(drawn === 'pair' && config.deletions !== 'none' && { skewMs: 0 }), ...(config.plain && { stamped: true }) }
   const behind = chance.chance(0.15) && (drawn === 'pair' || drawn === 'replace')
-  return { ...config, ...told, ...(behind && BEHIND), ...overrides }
+  return { ...config, ...told, ...(behind && LAGGING_REPLICA), ...overrides }
 }
 
 /** Listings from a copy that is behind: only distinct stamps can tell which of two versions is the newer one. */
-const BEHIND = { monotonic: false, lagMs: 3_000, skewMs: 0, granularityMs: 1, stamped: true, plain: false } as const
+const LAGGING_REPLICA = { monotonic: false, lagMs: 3_000, skewMs: 0, granularityMs: 1, stamped: true, plain: false } as const
 
-const KINDS_DRAWN: readonly WorldKind[] = ['replace', 'delta', 'delta', 'pair', 'pair', 'pair', 'owners', 'lie']
+const KIND_WEIGHTS: readonly WorldKind[] = ['replace', 'delta', 'delta', 'pair', 'pair', 'pair', 'owners', 'lie']
 
-const PROCESS_KINDS: ReadonlySet<FaultKind> = new Set(['crash', 'freeze', 'terminate', 'clock-step'])
+const PROCESS_FAULTS: ReadonlySet<FaultKind> = new Set(['crash', 'freeze', 'terminate', 'clock-step'])
 
-function drawRates(chance: Stream): Partial<Record<FaultKind, number>> {
+function drawRates(chance: RandomStream): Partial<Record<FaultKind, number>> {
   const rates: Partial<Record<FaultKind, number>> = {}
   const store = chance.pick([0, 0.1, 0.3])
   const source = chance.pick([0, 0.1, 0.4])
@@ -114,10 +114,10 @@ function drawRates(chance: Stream): Partial<Record<FaultKind, number>> {
   for (const kind of FAULT_KINDS) {
     if (kind === 'listing-lie') continue
     const on = chance.chance(0.7)
-    const share = PROCESS_KINDS.has(kind) ? process / 3 : kind.startsWith('store-') || kind.endsWith('-unknown') || kind === 'applied-late' ? store / 3 : PAGE_KINDS.has(kind) ? page / 4 : source / 4
+    const share = PROCESS_FAULTS.has(kind) ? process / 3 : kind.startsWith('store-') || kind.endsWith('-unknown') || kind === 'applied-late' ? store / 3 : PAGE_FAULTS.has(kind) ? page / 4 : source / 4
     if (on && share > 0) rates[kind] = share
   }
   return rates
 }
 
-const PAGE_KINDS: ReadonlySet<FaultKind> = new Set(['page-repeated', 'rows-duplicated', 'short-page', 'empty-page', 'end-flag-early', 'end-flag-never'])
+const PAGE_FAULTS: ReadonlySet<FaultKind> = new Set(['page-repeated', 'rows-duplicated', 'short-page', 'empty-page', 'end-flag-early', 'end-flag-never'])

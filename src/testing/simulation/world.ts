@@ -1,17 +1,17 @@
 import type { Store } from '../../contract/index.ts'
 import type { CycleResult } from '../../engine/cycle-options.ts'
 import { DEFAULT_LIMITS, DEFAULT_SWEEP, type SyncPlan } from '../../engine/sync-plan.ts'
-import { AdversarialSource, type Line } from './adversarial-source.ts'
+import { AdversarialSource, type SourceConnection } from './adversarial-source.ts'
 import { AnnouncedPauses } from './announced-pauses.ts'
-import type { Verdict } from './campaign.ts'
+import type { WorldResult } from './campaign.ts'
 import { delta, listing, lookup } from './connectors.ts'
-import { Faults } from './faults.ts'
+import { FaultInjector } from './fault-injector.ts'
 import { Fleet } from './fleet.ts'
-import { Oracle, type SyncFacts } from './oracle.ts'
-import { Stream, Trace } from './random.ts'
-import { Scheduler, TIME_ZERO, type Process } from './scheduler.ts'
+import { SourceOracle, type SyncFacts } from './oracle.ts'
+import { RandomStream, Trace } from './random-stream.ts'
+import { Scheduler, TIME_ZERO, type SimulatedProcess } from './scheduler.ts'
 import { drawConfig, type WorldConfig, type WorldKind } from './world-config.ts'
-import { SQLITE_IN_MEMORY, waitedFor, type OpenWorldStore } from './world-store.ts'
+import { SQLITE_IN_MEMORY, holdVirtualTimeDuring, type WorldStoreFactory } from './world-store-factory.ts'
 
 export interface WorldOptions {
   readonly seed: number
@@ -20,7 +20,7 @@ export interface WorldOptions {
   /** Faults to keep, by id; all when absent, none when empty. */
   readonly only?: ReadonlySet<string>
   /** The store under test; SQLite in memory when absent. */
-  readonly store?: OpenWorldStore
+  readonly store?: WorldStoreFactory
   /** Told of every cycle that ended, and of what it asked of the source. */
   readonly onResult?: (result: CycleResult, requests: number) => void
   /** For directed tests: before the first step, and when the workload has ended but the world is not healed yet. */
@@ -29,12 +29,12 @@ export interface WorldOptions {
 }
 
 /** One world from its first record to its verdict. A pure function of its options. */
-export async function runWorld(options: WorldOptions): Promise<Verdict> {
+export async function runWorld(options: WorldOptions): Promise<WorldResult> {
   const trace = new Trace()
   const scheduler = new Scheduler(options.seed, trace)
   const store = await (options.store ?? SQLITE_IN_MEMORY).open(() => scheduler.now)
   try {
-    return await new World(options, waitedFor(store, scheduler), scheduler).run()
+    return await new World(options, holdVirtualTimeDuring(store, scheduler), scheduler).run()
   } finally {
     await store.close()
   }
@@ -50,16 +50,16 @@ export class World {
   readonly config: WorldConfig
   readonly scheduler: Scheduler
   readonly source: AdversarialSource
-  readonly oracle: Oracle
-  readonly faults: Faults
+  readonly oracle: SourceOracle
+  readonly faults: FaultInjector
   readonly #options: WorldOptions
-  readonly #workload: Stream
-  readonly #schedule: Stream
+  readonly #workload: RandomStream
+  readonly #schedule: RandomStream
   /** Never crashes: restarts runners, writes at the source, delivers late calls. */
-  readonly #fate: Process
+  readonly #supervisor: SimulatedProcess
   readonly #windowMs: number
   readonly #fleet: Fleet
-  #lives = 0
+  #restarts = 0
 
   constructor(options: WorldOptions, store: Store, scheduler: Scheduler) {
     const { seed } = options
@@ -67,55 +67,55 @@ export class World {
     this.config = drawConfig(seed, options.kind, options.overrides)
     const { config } = this
     this.scheduler = scheduler
-    this.#fate = this.scheduler.start('fate')
-    this.faults = new Faults(seed, config.rates, options.only ?? null)
-    this.#workload = new Stream(seed, 'workload')
-    this.#schedule = new Stream(seed, 'latency')
-    this.source = new AdversarialSource(config, { now: () => this.scheduler.now, chance: new Stream(seed, 'source'), faults: this.faults })
+    this.#supervisor = this.scheduler.start('fate')
+    this.faults = new FaultInjector(seed, config.rates, options.only ?? null)
+    this.#workload = new RandomStream(seed, 'workload')
+    this.#schedule = new RandomStream(seed, 'latency')
+    this.source = new AdversarialSource(config, { now: () => this.scheduler.now, chance: new RandomStream(seed, 'source'), faults: this.faults })
     // Twice the source's skew: a horizon by its own clock, and a stamp by it, may both be off.
     this.#windowMs = config.lagMs + 2 * config.skewMs + config.runnerSkewMs + config.granularityMs
-    this.oracle = new Oracle({
-      store, source: this.source, now: () => this.scheduler.now, worker: WORKER, database: DATABASE, syncs: this.#syncs(), lies: config.lie !== 'none', runnerSkewMs: config.runnerSkewMs, timesGoBack: config.backStampShare > 0,
+    this.oracle = new SourceOracle({
+      store, source: this.source, now: () => this.scheduler.now, worker: WORKER, database: DATABASE, syncs: this.#syncs(), isSourceIncomplete: config.omission !== 'none', runnerSkewMs: config.runnerSkewMs, timesGoBack: config.backStampShare > 0,
       storeHasClock: options.store?.ownClock === true,
     })
     const pauses = new AnnouncedPauses({
-      now: () => this.scheduler.now, toleranceMs: 2 * config.runnerSkewMs, violate: (oracle, message) => this.oracle.violate(oracle, message),
+      now: () => this.scheduler.now, toleranceMs: 2 * config.runnerSkewMs, reportViolation: (oracle, message) => this.oracle.reportViolation(oracle, message),
     })
     this.#fleet = new Fleet({
-      seed, scheduler: this.scheduler, fate: this.#fate, faults: this.faults, store, database: DATABASE, oracle: this.oracle, chance: this.#schedule, conditions: config,
+      seed, scheduler: this.scheduler, supervisor: this.#supervisor, faults: this.faults, store, database: DATABASE, oracle: this.oracle, random: this.#schedule, conditions: config,
       plans: (process) => this.#plans({ process, faults: this.faults, source: this.source, latencyMs: () => this.#fleet.latencyMs(config.sourceLatencyMs), deadlineMs: config.deadlineMs, pauses }),
       pauses,
-      fetch: () => unreachable, secrets: { get: unreachable }, expected: EXPECTED, requests: () => this.source.requests, onResult: options.onResult,
+      fetch: () => unreachable, secrets: { get: unreachable }, expectedErrors: EXPECTED_ERRORS, requests: () => this.source.requests, onResult: options.onResult,
       // Whoever looks at an honest source confirms; at a lying one, not before it has come to its senses.
-      confirmsDeletes: () => config.lie === 'none' || this.#fleet.chosen !== null,
+      confirmsDeletes: () => config.omission === 'none' || this.#fleet.onlySync !== null,
     })
   }
 
-  async run(): Promise<Verdict> {
+  async run(): Promise<WorldResult> {
     const { config, scheduler, oracle } = this
     for (let i = 0; i < config.records; i++) this.#create()
-    if (config.lie !== 'none') this.source.lie = () => this.#hide()
+    if (config.omission !== 'none') this.source.omitFromListing = () => this.#drawOmission()
     this.#fleet.start()
 
     this.#options.onStart?.(this)
     let busy = true
-    void this.#work().then(() => void (busy = false))
-    await this.#fleet.until(() => !busy, STEPS_MAX, 'the workload did not end')
+    void this.#runWorkload().then(() => void (busy = false))
+    await this.#fleet.runUntil(() => !busy, STEPS_MAX, 'the workload did not end')
 
     this.#options.beforeHeal?.(this)
     this.faults.enabled = false
-    this.source.lie = null
+    this.source.omitFromListing = null
     // Half the worlds heal by a restart of everything, the others while old cycles are still under way.
     if (this.#schedule.chance(0.5)) this.#fleet.crashAll()
-    await this.#fleet.pass(this.#windowMs + 2 * config.skewMs + config.runnerSkewMs + config.granularityMs + 1_000 + config.restMs)
+    await this.#fleet.advanceTime(this.#windowMs + 2 * config.skewMs + config.runnerSkewMs + config.granularityMs + 1_000 + config.restMs)
     const syncs = this.#syncs()
     for (const facts of syncs) {
       // Invariant 13: after two undisturbed listings the copy is right. One is enough where times are true and nothing lags.
-      if (facts.mode === 'replace' && (config.backStampShare > 0 || facts.lagMs > 0)) await this.#rest(facts, false, false)
-      await this.#rest(facts)
+      if (facts.mode === 'replace' && (config.backStampShare > 0 || facts.lagMs > 0)) await this.#runAtRest(facts, false, false)
+      await this.#runAtRest(facts)
     }
     // What an old page of one sync told may have kept a row from the other's sweep; by now no such page is under way.
-    if (config.kind === 'owners' || config.kind === 'pair') for (const facts of syncs) if (facts.mode === 'replace') await this.#rest(facts, true)
+    if (config.kind === 'owners' || config.kind === 'pair') for (const facts of syncs) if (facts.mode === 'replace') await this.#runAtRest(facts, true)
 
     this.#fleet.ended = true
     if (oracle.violations.length === 0) {
@@ -130,8 +130,8 @@ export class World {
   }
 
   /** Does something after so much virtual time. */
-  at(ms: number, act: () => void): void {
-    void this.#fate.idle(ms).then(act)
+  scheduleAfter(ms: number, act: () => void): void {
+    void this.#supervisor.idle(ms).then(act)
   }
 
   /** Sets the clocks of all runners at work, right or wrong. */
@@ -141,9 +141,9 @@ export class World {
 
   /** Deltas come before the listing that would hide what they missed. */
   #syncs(): SyncFacts[] {
-    const { kind, asksTime, deletions } = this.config
+    const { kind, usesSourceTime: asksTime, deletions } = this.config
     const windowMs = this.#windowMs
-    const incremental: SyncFacts = { sync: 'delta', mode: 'incremental', windowMs, asksTime, deletions }
+    const incremental: SyncFacts = { sync: 'delta', mode: 'incremental', windowMs, usesSourceTime: asksTime, deletions }
     // The times of two runners are compared, and each may be off.
     const lagMs = this.config.monotonic ? 0 : this.config.lagMs + 2 * this.config.runnerSkewMs
     const replace = (listing: string, soleOwner: boolean): SyncFacts => ({ sync: `list-${listing}`, mode: 'replace', listing, soleOwner, lagMs })
@@ -163,40 +163,40 @@ export class World {
   }
 
   /** Runs one sync until a cycle that began in the healed world has completed, then compares with the truth. */
-  async #rest(facts: SyncFacts, isLast = false, compares = true): Promise<void> {
+  async #runAtRest(facts: SyncFacts, isLast = false, compares = true): Promise<void> {
     const { source, oracle, scheduler, config } = this
-    this.#fleet.chosen = facts.sync
-    await this.#fleet.pass(2 * config.runnerSkewMs + (facts.mode === 'replace' && facts.lagMs > 0 ? facts.lagMs + 1 : 0))
+    this.#fleet.onlySync = facts.sync
+    await this.#fleet.advanceTime(2 * config.runnerSkewMs + (facts.mode === 'replace' && facts.lagMs > 0 ? facts.lagMs + 1 : 0))
     const from = scheduler.now - config.runnerSkewMs
     const requests = source.requests
     const steps = scheduler.steps
-    await this.#fleet.until(() => (oracle.completed.get(facts.sync)?.beganAt ?? 0) >= from, HEALING_STEPS_MAX, `${facts.sync} did not complete a cycle in a healed world`)
+    await this.#fleet.runUntil(() => (oracle.completed.get(facts.sync)?.beganAt ?? 0) >= from, HEALING_STEPS_MAX, `${facts.sync} did not complete a cycle in a healed world`)
     if (oracle.violations.length > 0) return
     // An old cycle may have to end first, every runner may have one under way, and confirming takes a page.
     const bound = (source.ids().length / config.pageSize + 4) * 3 * (config.runners + 2) + 20 + (config.lookup ? 2 * source.ids().length : 0)
-    if (source.requests - requests > bound) oracle.violate('O14', `${facts.sync} took ${source.requests - requests} requests and ${scheduler.steps - steps} steps to read ${source.ids().length} records`)
+    if (source.requests - requests > bound) oracle.reportViolation('O14', `${facts.sync} took ${source.requests - requests} requests and ${scheduler.steps - steps} steps to read ${source.ids().length} records`)
     if (!compares) return
     switch (config.kind) {
       case 'delta':
-        oracle.compareTruth(null, config.deletions !== 'none')
+        oracle.compareWithSource(null, config.deletions !== 'none')
         break
       case 'pair':
-        oracle.compareTruth(null, isLast)
+        oracle.compareWithSource(null, isLast)
         break
       case 'owners':
-        if (facts.sync === 'list-b') oracle.compareTruth(['a', 'b'], isLast)
+        if (facts.sync === 'list-b') oracle.compareWithSource(['a', 'b'], isLast)
         break
       default:
-        oracle.compareTruth(['a'], true)
+        oracle.compareWithSource(['a'], true)
     }
   }
 
   // ── the source's life ──────────────────────────────────────────────────────────────────────────────────────────────
 
-  async #work(): Promise<void> {
+  async #runWorkload(): Promise<void> {
     const { config, source } = this
     for (let i = 0; i < config.operations; i++) {
-      await this.#fate.idle(this.#workload.chance(0.2) ? 0 : this.#workload.int(1, config.gapMs))
+      await this.#supervisor.idle(this.#workload.chance(0.2) ? 0 : this.#workload.int(1, config.gapMs))
       if (config.skewMs > 0 && this.#workload.chance(0.2)) source.clockErrorMs = this.#workload.int(-config.skewMs, config.skewMs)
       const ids = source.ids()
       const live = ids.filter((id) => !source.latest(id)!.deleted)
@@ -208,7 +208,7 @@ export class World {
       else if (draw > 0.7 && config.records > 6 || live.length === 0) this.#create()
       else this.#write(this.#workload.pick(live))
     }
-    await this.#fate.idle(config.gapMs)
+    await this.#supervisor.idle(config.gapMs)
   }
 
   #create(): void {
@@ -228,7 +228,7 @@ export class World {
   }
 
   /** A listing that leaves out so many of the rows we hold that it must not be believed. */
-  #hide(): ReadonlySet<string> | null {
+  #drawOmission(): ReadonlySet<string> | null {
     const fault = this.faults.draw('source', 'source.list whole', ['listing-lie'])
     if (fault === null) return null
     const held = this.oracle.rowKeys()
@@ -236,20 +236,20 @@ export class World {
       this.faults.withdraw(fault)
       return null
     }
-    const count = this.config.lie === 'all' ? held.length : this.config.lie === 'some' ? Math.floor(held.length * 0.4) : Math.min(held.length, Math.floor(held.length * 0.6) + 1)
-    return new Set(new Stream(this.#options.seed, fault.id).shuffle(held).slice(0, count))
+    const count = this.config.omission === 'all' ? held.length : this.config.omission === 'some' ? Math.floor(held.length * 0.4) : Math.min(held.length, Math.floor(held.length * 0.6) + 1)
+    return new Set(new RandomStream(this.#options.seed, fault.id).shuffle(held).slice(0, count))
   }
 
-  #plans(line: Line): SyncPlan[] {
+  #plans(line: SourceConnection): SyncPlan[] {
     const { config } = this
-    const deletes = config.deletes === 'changing' ? (++this.#lives % 2 === 0 ? 'hard' : 'soft') : config.deletes
-    const lineOf = (mode: SyncFacts['mode']): Line => ({ ...line, answerMs: () => this.#fleet.latencyMs(config.answerMs?.[mode] ?? config.sourceLatencyMs) })
+    const deletes = config.deletes === 'changing' ? (++this.#restarts % 2 === 0 ? 'hard' : 'soft') : config.deletes
+    const lineOf = (mode: SyncFacts['mode']): SourceConnection => ({ ...line, responseLatencyMs: () => this.#fleet.latencyMs(config.responseLatencyMs?.[mode] ?? config.sourceLatencyMs) })
     return this.#syncs().map((facts): SyncPlan => ({
       worker: WORKER, sync: facts.sync, mode: facts.mode, databases: [{ name: DATABASE, ...(deletes !== undefined && { deletes }) }],
       owner: config.kind === 'owners' ? facts.sync : 'owner',
       execute: facts.mode === 'replace'
         ? listing(lineOf('replace'), { listing: facts.listing, stamped: config.stamped })
-        : delta(lineOf('incremental'), { windowMs: facts.windowMs, deletions: facts.deletions, asksTime: facts.asksTime }),
+        : delta(lineOf('incremental'), { windowMs: facts.windowMs, deletions: facts.deletions, usesSourceTime: facts.usesSourceTime }),
       ...(config.lookup && facts.mode === 'replace' && { lookup: lookup(line, { listing: facts.listing, stamped: config.stamped }) }),
       pacers: [],
       limits: { ...DEFAULT_LIMITS, leaseTtlMs: config.leaseTtlMs, deadlineMs: config.deadlineMs, retriesMax: config.retriesMax, pagesMax: config.pagesMax },
@@ -264,7 +264,7 @@ export class World {
 }
 
 /** How a cycle may end in a world like these. Anything else is a finding. */
-const EXPECTED: ReadonlySet<string> = new Set([
+const EXPECTED_ERRORS: ReadonlySet<string> = new Set([
   'SOURCE_UNAVAILABLE', 'SOURCE_TIMEOUT', 'SOURCE_INVALID', 'RATE_LIMITED', 'STORE_BUSY', 'STORE_UNAVAILABLE', 'COMMIT_UNKNOWN',
   'LEASE_HELD', 'LEASE_LOST', 'VERSION_CONFLICT', 'OVERLAP_UNRESOLVED', 'MASS_DELETE', 'LISTING_INCOMPLETE', 'CURSOR_STALLED', 'CURSOR_CYCLE',
 ])

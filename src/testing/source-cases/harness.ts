@@ -1,7 +1,7 @@
-import type { TrackSource } from '../../config/track-options.ts'
+import type { TrackSource } from '../../worker/track-options.ts'
 import type { Clock, Execute, Mode } from '../../contract/index.ts'
 import type { CycleOptions } from '../../engine/cycle-options.ts'
-import type { SourceTrial } from './trial.ts'
+import type { SourceFixture } from './source-fixture.ts'
 
 /** A system that nothing has been written to yet, the source that reads it, and the ways to change it. */
 export interface SourceHarness {
@@ -23,11 +23,11 @@ export interface SourceHarness {
   /** Lets so much time pass that the source has to know of everything written before. */
   settle?(): void | Promise<void>
   /** More than one page holds; 25 unless said otherwise. */
-  readonly many?: number
+  readonly multiPageCount?: number
   /** How many cycles of the delta tell of everything; one unless said otherwise. */
   readonly cyclesPerRound?: number
   /** False when only a listing shows what is gone. */
-  readonly deltaTellsDeletes?: boolean
+  readonly deltaReportsDeletes?: boolean
   close?(): void | Promise<void>
 }
 
@@ -35,7 +35,7 @@ export interface SourceHarness {
 export interface SourceCase {
   readonly name: string
   readonly needs: readonly SourceNeed[]
-  run(trial: SourceTrial): Promise<void>
+  run(trial: SourceFixture): Promise<void>
 }
 
 /**

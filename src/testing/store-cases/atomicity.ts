@@ -1,22 +1,22 @@
 import assert from 'node:assert/strict'
-import type { Move } from '../../contract/index.ts'
-import { counts, live, poison, remove, snapshot, type StoreCase, type StoreHarness, SyncDriver, upsert, rule } from './harness.ts'
+import type { StateTransition } from '../../contract/index.ts'
+import { counts, readLiveRows, makeQuarantined, remove, readSnapshot, type StoreCase, type StoreHarness, SyncDriver, upsert, rule } from './harness.ts'
 
 export const atomicityCases: readonly StoreCase[] = [
   rule('a commit that fails half-way leaves nothing, and the store goes on', async ({ store, reopen }) => {
-    const driver = await SyncDriver.take(store, { mode: 'replace' })
+    const driver = await SyncDriver.acquire(store, { mode: 'replace' })
     await driver.cycle([upsert('a', { n: 1 }), upsert('b', { n: 1 })])
     await driver.begin()
     // A key twice, which nobody may send: it is found out when the rows are written.
     const impossible = upsert('c', { n: 2 })
-    const before = await snapshot(store)
+    const before = await readSnapshot(store)
     for (const move of [driver.nextPage(), driver.lastPage()]) {
       const commit = await driver.draft(move, [upsert('a', { n: 2 }), remove('b'), upsert('c', { n: 1, extra: true }), impossible], {
-        quarantined: [poison('q')],
+        quarantined: [makeQuarantined('q')],
       })
       await assert.rejects(store.commit(commit))
-      assert.deepEqual(await snapshot(store), before)
-      assert.deepEqual(await snapshot(await reopen()), before)
+      assert.deepEqual(await readSnapshot(store), before)
+      assert.deepEqual(await readSnapshot(await reopen()), before)
     }
     assert.deepEqual((await driver.complete([upsert('a', { n: 2 })])).counts, counts({ updated: 1, swept: 1 }))
   }),
@@ -25,43 +25,43 @@ export const atomicityCases: readonly StoreCase[] = [
     needs: 'crashDuringCommit',
     async run(harness) {
       const { store } = harness
-      const stranger = await SyncDriver.take(store, { sync: 'stranger', mode: 'replace' })
+      const stranger = await SyncDriver.acquire(store, { sync: 'stranger', mode: 'replace' })
       await stranger.cycle([upsert('shared', { n: 1 })])
-      const driver = await SyncDriver.take(store, { mode: 'replace' })
-      await driver.cycle(['a', 'b', 'c', 'd', 'e'].map((key) => upsert(key, { n: 1 }, { at: 1 })), { quarantined: [poison('a'), poison('f')] })
+      const driver = await SyncDriver.acquire(store, { mode: 'replace' })
+      await driver.cycle(['a', 'b', 'c', 'd', 'e'].map((key) => upsert(key, { n: 1 }, { at: 1 })), { quarantined: [makeQuarantined('a'), makeQuarantined('f')] })
       await driver.begin()
       await driver.page([upsert('e', { n: 1 }, { at: 1 })], {})
 
-      const commit = await driver.draft(moveOf(driver, kind), kind === 'set' ? [] : [
+      const commit = await driver.draft(transitionOf(driver, kind), kind === 'set' ? [] : [
         upsert('a', { n: 2 }, { at: 2 }), // updated, and out of quarantine
         upsert('b', { n: 1 }, { at: 2 }), // touched
         remove('c', { at: 2 }), // deleted
         remove('never', { at: 2 }), // buried
         upsert('shared', { n: 1 }), // listed beside its owner
         ...Array.from({ length: 25 }, (_, n) => upsert(`new${n}`, { n, drifted: true })),
-      ], { quarantined: kind === 'set' ? [] : [poison('g')] })
+      ], { quarantined: kind === 'set' ? [] : [makeQuarantined('g')] })
       await crashEverywhere(harness, commit)
-      assert.equal((await live(store)).some(([key]) => key === 'd'), kind !== 'complete')
+      assert.equal((await readLiveRows(store)).some(([key]) => key === 'd'), kind !== 'complete')
     },
   })),
 ]
 
 async function crashEverywhere({ store, reopen, supports }: StoreHarness, commit: Parameters<StoreHarness['store']['commit']>[0]): Promise<void> {
-  const before = await snapshot(store)
+  const before = await readSnapshot(store)
   for (let statement = 0; ; statement++) {
     const outcome = await supports!.crashDuringCommit!(commit, statement)
     if (outcome !== 'crashed') {
       assert.equal(outcome.kind, 'landed')
       assert.ok(statement >= 3, `a commit of ${statement} statements cannot move rows, log and checkpoint in a transaction`)
-      assert.notDeepEqual(await snapshot(await reopen()), before)
+      assert.notDeepEqual(await readSnapshot(await reopen()), before)
       return
     }
-    assert.deepEqual(await snapshot(store), before, `dead before statement ${statement}`)
+    assert.deepEqual(await readSnapshot(store), before, `dead before statement ${statement}`)
     assert.ok(statement < 10_000, 'the commit never ends')
   }
 }
 
-function moveOf(driver: SyncDriver, kind: Move['kind']): Move {
+function transitionOf(driver: SyncDriver, kind: StateTransition['kind']): StateTransition {
   const { cycle, page } = driver.inflight!
   switch (kind) {
     case 'continue': return driver.nextPage()

@@ -3,85 +3,85 @@ import { DATABASE, START, type StoreCase, SyncDriver, upsert, rule } from './har
 
 export const beginCases: readonly StoreCase[] = [
   rule('a sync that never ran has version 0 and nothing else, and reading it makes none', async ({ store }) => {
-    assert.deepEqual(await store.read({ worker: 'crm', sync: 'delta' }), {
+    assert.deepEqual(await store.readCheckpoint({ worker: 'crm', sync: 'delta' }), {
       version: 0, committed: null, committedBy: null, inflight: null, scope: null, tidemark: null, paused: false, triggeredAt: null,
       failures: 0, lastError: null, retryAt: null, lastSuccessAt: null, completeSince: null, backfillNeeded: null, heldBy: null, heldSince: null, heldUntil: null,
     })
     assert.deepEqual(await store.syncs(), [])
     assert.deepEqual(await store.audit({ worker: 'crm', sync: 'delta' }), [])
     assert.deepEqual(await store.cycles({ worker: 'crm', sync: 'delta' }), [])
-    assert.deepEqual(await store.pacers('crm'), {})
-    assert.equal(await store.position(), 0)
+    assert.deepEqual(await store.lastSlotTimes('crm'), {})
+    assert.equal(await store.headSequence(), 0)
   }),
   rule('a first cycle begins at page 0 without state, and committed stays as it is', async ({ store }) => {
-    const driver = await SyncDriver.take(store)
-    const { inflight, resumed, position } = await driver.begin({ at: START + 5 })
+    const driver = await SyncDriver.acquire(store)
+    const { inflight, resumed, headSequence: position } = await driver.begin({ at: START + 5 })
     assert.equal(resumed, false)
     assert.equal(position, 0)
-    assert.deepEqual(inflight, { cycle: inflight.cycle, mode: 'incremental', page: 0, state: null, startedAt: START + 5, scope: null, tidemark: null, guard: null, startSequence: 0 })
-    const checkpoint = await store.read(driver.ref)
+    assert.deepEqual(inflight, { cycle: inflight.cycle, mode: 'incremental', page: 0, state: null, startedAt: START + 5, scope: null, tidemark: null, guardState: null, startSequence: 0 })
+    const checkpoint = await store.readCheckpoint(driver.ref)
     assert.deepEqual(checkpoint.inflight, inflight)
     assert.deepEqual([checkpoint.version, checkpoint.committed, checkpoint.committedBy], [0, null, null])
   }),
   rule('N11 an incremental cycle begins from what is committed, a replace cycle from nothing', async ({ store }) => {
-    const delta = await SyncDriver.take(store)
+    const delta = await SyncDriver.acquire(store)
     await delta.cycle([upsert('a', { n: 1 })], { state: '{"since":1}' })
     assert.equal((await delta.begin()).inflight.state, '{"since":1}')
 
-    const backfill = await SyncDriver.take(store, { sync: 'backfill', mode: 'replace' })
+    const backfill = await SyncDriver.acquire(store, { sync: 'backfill', mode: 'replace' })
     await backfill.cycle([upsert('b', { n: 1 })], { state: '{"since":2}' })
     assert.equal((await backfill.begin()).inflight.state, null)
   }),
   rule('N15 each sync has its own state, also when two share a database', async ({ store }) => {
-    const delta = await SyncDriver.take(store, { owner: 'accounts' })
-    const backfill = await SyncDriver.take(store, { sync: 'backfill', mode: 'replace', owner: 'accounts' })
+    const delta = await SyncDriver.acquire(store, { owner: 'accounts' })
+    const backfill = await SyncDriver.acquire(store, { sync: 'backfill', mode: 'replace', owner: 'accounts' })
     await delta.cycle([upsert('a', { n: 1 })], { state: '"of the delta"' })
     await backfill.begin()
     await backfill.page([upsert('a', { n: 1 })], { state: '"of the backfill"' })
     await delta.begin()
-    assert.deepEqual([(await store.read(delta.ref)).committed, (await store.read(delta.ref)).inflight?.state], ['"of the delta"', '"of the delta"'])
-    assert.deepEqual([(await store.read(backfill.ref)).committed, (await store.read(backfill.ref)).inflight?.state], [null, '"of the backfill"'])
+    assert.deepEqual([(await store.readCheckpoint(delta.ref)).committed, (await store.readCheckpoint(delta.ref)).inflight?.state], ['"of the delta"', '"of the delta"'])
+    assert.deepEqual([(await store.readCheckpoint(backfill.ref)).committed, (await store.readCheckpoint(backfill.ref)).inflight?.state], [null, '"of the backfill"'])
   }),
   rule('an unfinished cycle is taken up where its last page left it, by whoever comes next', async ({ store, reopen }) => {
-    const first = await SyncDriver.take(store, { mode: 'replace' })
-    await (await SyncDriver.take(store, { sync: 'other' })).cycle([upsert('x', { n: 0 })])
+    const first = await SyncDriver.acquire(store, { mode: 'replace' })
+    await (await SyncDriver.acquire(store, { sync: 'other' })).cycle([upsert('x', { n: 0 })])
     const begun = await first.begin()
     assert.equal(begun.inflight.startSequence, 1)
     await first.page([upsert('a', { n: 1 }), upsert('b', { n: 1 })], { state: '{"next":"b"}' })
-    await first.page([upsert('c', { n: 1 })], { state: '{"next":"c"}', guard: '{"mark":"c"}' })
+    await first.page([upsert('c', { n: 1 })], { state: '{"next":"c"}', guardState: '{"mark":"c"}' })
 
-    const heir = await SyncDriver.take(await reopen(), { mode: 'replace', holder: 'runner-2', evict: 'runner-1' })
+    const heir = await SyncDriver.acquire(await reopen(), { mode: 'replace', holder: 'runner-2', evict: 'runner-1' })
     const again = await heir.begin({ at: START + 99_999 })
     assert.equal(again.resumed, true)
-    assert.equal(again.position, 4)
-    assert.deepEqual(again.inflight, { ...begun.inflight, page: 2, state: '{"next":"c"}', guard: '{"mark":"c"}' })
+    assert.equal(again.headSequence, 4)
+    assert.deepEqual(again.inflight, { ...begun.inflight, page: 2, state: '{"next":"c"}', guardState: '{"mark":"c"}' })
     await heir.complete([upsert('d', { n: 1 })])
     assert.equal((await store.cycles(heir.ref)).length, 1)
   }),
   rule('a cycle that is taken up again is on record as running, whatever ended it before', async ({ store }) => {
-    const driver = await SyncDriver.take(store)
+    const driver = await SyncDriver.acquire(store)
     const { inflight } = await driver.begin()
     await driver.page([upsert('a', { n: 1 })])
     await driver.release({ cycle: inflight.cycle, stopReason: 'error', endedAt: START + 1, error: { code: 'SOURCE_UNAVAILABLE', message: 'away' } })
     const [ended] = await store.cycles(driver.ref)
     assert.deepEqual([ended!.endedAt, ended!.stopReason, ended!.error?.code], [START + 1, 'error', 'SOURCE_UNAVAILABLE'])
-    const again = await SyncDriver.take(store)
+    const again = await SyncDriver.acquire(store)
     assert.equal((await again.begin()).resumed, true)
     const [running] = await store.cycles(driver.ref)
     assert.deepEqual([running!.endedAt, running!.stopReason, running!.error], [null, null, null])
   }),
   rule('a fresh begin gives the unfinished cycle up and starts over from committed', async ({ store }) => {
-    const driver = await SyncDriver.take(store)
+    const driver = await SyncDriver.acquire(store)
     await driver.cycle([], { state: '"committed"' })
     const abandoned = await driver.begin()
-    await driver.page([upsert('a', { n: 1 })], { state: '"half way"', guard: '"of the old cycle"' })
+    await driver.page([upsert('a', { n: 1 })], { state: '"half way"', guardState: '"of the old cycle"' })
     const { inflight, resumed } = await driver.begin({ fresh: true })
     assert.equal(resumed, false)
     assert.notEqual(inflight.cycle, abandoned.inflight.cycle)
-    assert.deepEqual([inflight.page, inflight.state, inflight.startSequence, inflight.guard], [0, '"committed"', 1, null])
+    assert.deepEqual([inflight.page, inflight.state, inflight.startSequence, inflight.guardState], [0, '"committed"', 1, null])
   }),
   rule('a cycle of the other mode is not taken up', async ({ store }) => {
-    const driver = await SyncDriver.take(store)
+    const driver = await SyncDriver.acquire(store)
     const incremental = await driver.begin()
     await driver.page([upsert('a', { n: 1 })])
     const replace = await driver.begin({ mode: 'replace' })
@@ -90,14 +90,14 @@ export const beginCases: readonly StoreCase[] = [
     assert.deepEqual([replace.inflight.mode, replace.inflight.page, replace.inflight.state], ['replace', 0, null])
   }),
   rule('a run that was asked for is no longer asked for once it began', async ({ store }) => {
-    const driver = await SyncDriver.take(store)
-    await store.signal(driver.ref, { kind: 'trigger', actor: 'operator', at: START + 7 })
-    assert.equal((await store.read(driver.ref)).triggeredAt, START + 7)
+    const driver = await SyncDriver.acquire(store)
+    await store.signalSync(driver.ref, { kind: 'trigger', actor: 'operator', at: START + 7 })
+    assert.equal((await store.readCheckpoint(driver.ref)).triggeredAt, START + 7)
     await driver.begin()
-    assert.equal((await store.read(driver.ref)).triggeredAt, null)
+    assert.equal((await store.readCheckpoint(driver.ref)).triggeredAt, null)
   }),
   rule('the databases of a sync are there from its first begin, also while they are empty', async ({ store, supports }) => {
-    const driver = await SyncDriver.take(store)
+    const driver = await SyncDriver.acquire(store)
     await driver.begin({ databases: [DATABASE, 'people'] })
     const databases = (await store.databases()).toSorted((a, b) => (a.name < b.name ? -1 : 1))
     assert.deepEqual(databases.map(({ name, rows, columns }) => ({ name, rows, columns })), [
@@ -110,10 +110,10 @@ export const beginCases: readonly StoreCase[] = [
     }
   }),
   rule('every cycle is on record from its begin: newest first, of one sync or of all', async ({ store }) => {
-    const delta = await SyncDriver.take(store)
+    const delta = await SyncDriver.acquire(store)
     const first = await delta.begin({ at: START + 1, trigger: 'schedule' })
     await delta.complete([upsert('a', { n: 1 })])
-    const backfill = await SyncDriver.take(store, { sync: 'backfill', mode: 'replace' })
+    const backfill = await SyncDriver.acquire(store, { sync: 'backfill', mode: 'replace' })
     const second = await backfill.begin({ at: START + 2, trigger: 'manual' })
     const third = await delta.begin({ at: START + 3, trigger: 'webhook' })
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import type { CommitOutcome, Landing, LogEntry, Move, Quarantined, Store } from '../../contract/index.ts'
-import { chance, DATABASE, landed, poison, remove, START, SWEEP_ALL, SyncDriver, upsert } from './harness.ts'
+import type { CommitOutcome, Landing, LogEntry, StateTransition, QuarantinedRecord, Store } from '../../contract/index.ts'
+import { seededRandom, DATABASE, expectLanded, makeQuarantined, remove, START, SWEEP_ALL, SyncDriver, upsert } from './harness.ts'
 
 const KEYS = ['k0', 'k1', 'k2', 'k3', 'k4', 'k5', 'k6', 'k7']
 
@@ -9,21 +9,21 @@ const KEYS = ['k0', 'k1', 'k2', 'k3', 'k4', 'k5', 'k6', 'k7']
  * Cycles complete, are abandoned, taken over and begun afresh; facts come late, without time and twice. Yields after every step.
  */
 export async function* churn(store: Store, seed: number, steps: number): AsyncGenerator<void> {
-  const random = chance(seed)
+  const random = seededRandom(seed)
   const below = (n: number): number => Math.floor(random() * n)
   const syncs = [
     { sync: 'backfill', mode: 'replace', owner: 'accounts' },
     { sync: 'delta', mode: 'incremental', owner: 'accounts' },
     { sync: 'stranger', mode: 'replace', owner: 'stranger' },
   ] as const
-  const drivers = await Promise.all(syncs.map((options) => SyncDriver.take(store, options)))
+  const drivers = await Promise.all(syncs.map((options) => SyncDriver.acquire(store, options)))
 
   for (let step = 0; step < steps; step++) {
     const n = below(drivers.length)
     let driver = drivers[n]!
-    if (random() < 0.05) driver = drivers[n] = await SyncDriver.take(store, { ...syncs[n]!, evict: 'runner-1' })
+    if (random() < 0.05) driver = drivers[n] = await SyncDriver.acquire(store, { ...syncs[n]!, evict: 'runner-1' })
     if (driver.inflight === null || random() < 0.05) await driver.begin({ fresh: random() < 0.3 })
-    else await turn(driver, { landings: someLandings(random, below), quarantined: someQuarantined(random, below) }, random)
+    else await runRandomCycle(driver, { landings: someLandings(random, below), quarantined: someQuarantined(random, below) }, random)
     yield
   }
 }
@@ -32,22 +32,22 @@ export async function runChurn(store: Store, seed: number, steps: number): Promi
   for await (const _ of churn(store, seed, steps));
 }
 
-async function turn(driver: SyncDriver, content: { landings: Landing[]; quarantined: Quarantined[] }, random: () => number): Promise<void> {
+async function runRandomCycle(driver: SyncDriver, content: { landings: Landing[]; quarantined: QuarantinedRecord[] }, random: () => number): Promise<void> {
   const { cycle, page } = driver.inflight!
   const what = random()
   const sweep = driver.mode === 'incremental' ? null : random() < 0.5 ? SWEEP_ALL : { maxShare: 0.5, allowEmpty: false }
-  const move: Move = what < 0.5 ? driver.nextPage() : what < 0.9 ? driver.lastPage({ sweep, state: `{"cycle":${page}}` }) : { kind: 'abandon', cycle, page: page + 1, reason: 'bored' }
-  const readFrom = Math.max(0, (await driver.store.position()) - Math.floor(random() * 4))
+  const move: StateTransition = what < 0.5 ? driver.nextPage() : what < 0.9 ? driver.lastPage({ sweep, state: `{"cycle":${page}}` }) : { kind: 'abandon', cycle, page: page + 1, reason: 'bored' }
+  const readFrom = Math.max(0, (await driver.store.headSequence()) - Math.floor(random() * 4))
   // The clock may step back.
   const at = random() < 0.2 ? START - 1_000 : driver.tick()
-  const outcome = await sendUntilRead(driver, move, { ...content, readFrom, at })
-  if (outcome.kind === 'braked') landed(await sendUntilRead(driver, { kind: 'abandon', cycle, page: page + 1, reason: 'braked' }, content))
-  else landed(outcome)
+  const outcome = await sendUntilResolved(driver, move, { ...content, readAtSequence: readFrom, at })
+  if (outcome.kind === 'braked') expectLanded(await sendUntilResolved(driver, { kind: 'abandon', cycle, page: page + 1, reason: 'braked' }, content))
+  else expectLanded(outcome)
 }
 
 /** As the engine does: an overlap is read again, later than what stands there. */
-async function sendUntilRead(driver: SyncDriver, move: Move, content: { landings: Landing[]; quarantined: Quarantined[]; readFrom?: number; at?: number }): Promise<CommitOutcome> {
-  const { landings, readFrom: _, ...later } = content
+async function sendUntilResolved(driver: SyncDriver, move: StateTransition, content: { landings: Landing[]; quarantined: QuarantinedRecord[]; readAtSequence?: number; at?: number }): Promise<CommitOutcome> {
+  const { landings, readAtSequence: _, ...later } = content
   const outcome = await driver.send(await driver.draft(move, landings, content))
   return outcome.kind === 'overlap' ? await driver.send(await driver.draft(move, landings, later)) : outcome
 }
@@ -64,8 +64,8 @@ function someLandings(random: () => number, below: (n: number) => number): Landi
   return landings
 }
 
-function someQuarantined(random: () => number, below: (n: number) => number): Quarantined[] {
-  return random() < 0.8 ? [] : [poison(random() < 0.3 ? null : KEYS[below(KEYS.length)]!, { text: `broken ${below(3)}` })]
+function someQuarantined(random: () => number, below: (n: number) => number): QuarantinedRecord[] {
+  return random() < 0.8 ? [] : [makeQuarantined(random() < 0.3 ? null : KEYS[below(KEYS.length)]!, { text: `broken ${below(3)}` })]
 }
 
 // ── the feed and the rows ────────────────────────────────────────────────────────────────────────────────────────────
@@ -96,6 +96,6 @@ export async function currentRows(store: Store): Promise<Replica> {
   return replica
 }
 
-export function sorted(replica: Replica): Array<[string, string]> {
+export function sortedEntries(replica: Replica): Array<[string, string]> {
   return [...replica].toSorted(([a], [b]) => (a < b ? -1 : 1))
 }

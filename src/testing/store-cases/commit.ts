@@ -1,28 +1,28 @@
 import assert from 'node:assert/strict'
-import type { Move } from '../../contract/index.ts'
-import { counts, instant, landed, live, poison, snapshot, START, type StoreCase, story, SyncDriver, upsert, rule } from './harness.ts'
+import type { StateTransition } from '../../contract/index.ts'
+import { counts, instant, expectLanded, readLiveRows, makeQuarantined, readSnapshot, START, type StoreCase, scenario, SyncDriver, upsert, rule } from './harness.ts'
 
 export const commitCases: readonly StoreCase[] = [
   rule('invariant 1: a page lands its rows and moves inflight, and leaves committed where it is', async ({ store }) => {
-    const driver = await SyncDriver.take(store)
+    const driver = await SyncDriver.acquire(store)
     await driver.cycle([], { state: '"old"' })
     const { inflight } = await driver.begin()
     const outcome = await driver.page([upsert('a', { n: 1 }), upsert('b', { n: 2 })], { state: '"p1"' })
-    assert.deepEqual(outcome, { kind: 'landed', version: 1, position: 2, counts: counts({ created: 2 }), paused: false })
-    const checkpoint = await store.read(driver.ref)
+    assert.deepEqual(outcome, { kind: 'landed', version: 1, headSequence: 2, counts: counts({ created: 2 }), paused: false })
+    const checkpoint = await store.readCheckpoint(driver.ref)
     assert.deepEqual(checkpoint.inflight, { ...inflight, page: 1, state: '"p1"' })
     assert.deepEqual([checkpoint.version, checkpoint.committed], [1, '"old"'])
-    assert.equal(await store.position(), 2)
-    assert.deepEqual(await live(store), [['a', { n: 1 }], ['b', { n: 2 }]])
+    assert.equal(await store.headSequence(), 2)
+    assert.deepEqual(await readLiveRows(store), [['a', { n: 1 }], ['b', { n: 2 }]])
   }),
   rule('O5 R9 R11 invariant 2: the last page moves committed, clears inflight and raises the version by exactly one', async ({ store }) => {
-    const driver = await SyncDriver.take(store)
+    const driver = await SyncDriver.acquire(store)
     for (const version of [1, 2, 3]) {
       const { inflight } = await driver.begin()
       await driver.page([upsert(`a${version}`, { n: 1 })])
       const outcome = await driver.complete([upsert(`b${version}`, { n: 1 })], { state: `{"v":${version}}`, tidemark: instant(version), scope: 'all' })
       assert.equal(outcome.version, version)
-      const checkpoint = await store.read(driver.ref)
+      const checkpoint = await store.readCheckpoint(driver.ref)
       assert.deepEqual(
         [checkpoint.version, checkpoint.committed, checkpoint.committedBy, checkpoint.inflight, checkpoint.tidemark, checkpoint.scope],
         [version, `{"v":${version}}`, inflight.cycle, null, instant(version), 'all'],
@@ -34,22 +34,22 @@ export const commitCases: readonly StoreCase[] = [
     assert.equal((await store.audit(driver.ref, { limit: 2 })).length, 2)
   }),
   rule('a cycle that saw nothing leaves the tidemark where the water was', async ({ store }) => {
-    const driver = await SyncDriver.take(store)
+    const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('a', { n: 1 }, { at: 9 })], { tidemark: instant(9), scope: 'all' })
     await driver.cycle([])
-    const { tidemark, scope } = await store.read(driver.ref)
+    const { tidemark, scope } = await store.readCheckpoint(driver.ref)
     assert.deepEqual({ tidemark, scope }, { tidemark: instant(9), scope: 'all' })
   }),
   rule('R17 an abandoned cycle lands its rows, clears inflight and leaves committed and the version alone', async ({ store }) => {
-    const driver = await SyncDriver.take(store)
+    const driver = await SyncDriver.acquire(store)
     await driver.cycle([], { state: '"old"' })
     const { inflight } = await driver.begin()
     await driver.page([upsert('a', { n: 1 })])
     const outcome = await driver.abandon([upsert('b', { n: 1 })], 'the sweep was refused')
     assert.equal(outcome.version, 1)
-    const checkpoint = await store.read(driver.ref)
+    const checkpoint = await store.readCheckpoint(driver.ref)
     assert.deepEqual([checkpoint.version, checkpoint.committed, checkpoint.inflight], [1, '"old"', null])
-    assert.deepEqual((await live(store)).map(([key]) => key), ['a', 'b'])
+    assert.deepEqual((await readLiveRows(store)).map(([key]) => key), ['a', 'b'])
     const [entry] = await store.audit(driver.ref)
     assert.deepEqual(
       [entry!.action, entry!.reason, entry!.cycle, entry!.version, entry!.state],
@@ -58,104 +58,104 @@ export const commitCases: readonly StoreCase[] = [
     assert.equal((await driver.begin()).inflight.state, '"old"')
   }),
   rule('XE11 what a page tells of scope and tidemark is kept with it, for whoever takes the cycle up', async ({ store }) => {
-    const driver = await SyncDriver.take(store, { mode: 'replace' })
+    const driver = await SyncDriver.acquire(store, { mode: 'replace' })
     await driver.begin()
     await driver.page([upsert('a', { n: 1 })], { scope: 'account 1', tidemark: 'line 1' })
-    assert.deepEqual([driver.inflight!.scope, (await store.read(driver.ref)).inflight?.scope, (await store.read(driver.ref)).inflight?.tidemark], [null, 'account 1', 'line 1'])
-    assert.deepEqual([(await store.read(driver.ref)).scope, (await store.read(driver.ref)).tidemark], [null, null])
-    const heir = await SyncDriver.take(store, { mode: 'replace', holder: 'runner-2', evict: 'runner-1' })
+    assert.deepEqual([driver.inflight!.scope, (await store.readCheckpoint(driver.ref)).inflight?.scope, (await store.readCheckpoint(driver.ref)).inflight?.tidemark], [null, 'account 1', 'line 1'])
+    assert.deepEqual([(await store.readCheckpoint(driver.ref)).scope, (await store.readCheckpoint(driver.ref)).tidemark], [null, null])
+    const heir = await SyncDriver.acquire(store, { mode: 'replace', holder: 'runner-2', evict: 'runner-1' })
     const { inflight } = await heir.begin()
     assert.deepEqual([inflight.scope, inflight.tidemark], ['account 1', 'line 1'])
   }),
   rule('NX4 an operator sets the state: failures, error, wait and tidemark of what was before are gone', async ({ store }) => {
-    const driver = await SyncDriver.take(store)
+    const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('a', { n: 1 }, { at: 1 })], { tidemark: 'line' })
     await driver.begin()
     await driver.release({ stopReason: 'error', error: { code: 'SOURCE_TIMEOUT', message: 'no answer' }, retryAt: START + 60_000 })
-    const failed = await store.read(driver.ref)
+    const failed = await store.readCheckpoint(driver.ref)
     assert.deepEqual([failed.failures, failed.lastError?.code, failed.retryAt, failed.tidemark], [1, 'SOURCE_TIMEOUT', START + 60_000, 'line'])
-    await (await SyncDriver.take(store)).set(null, 'ana', 'start over')
-    const reset = await store.read(driver.ref)
+    await (await SyncDriver.acquire(store)).set(null, 'ana', 'start over')
+    const reset = await store.readCheckpoint(driver.ref)
     assert.deepEqual([reset.failures, reset.lastError, reset.retryAt, reset.tidemark, reset.inflight, reset.committed], [0, null, null, null, null, null])
   }),
   rule('an operator sets the state: the version grows, the unfinished cycle is gone, the audit says who and why', async ({ store }) => {
-    const driver = await SyncDriver.take(store)
+    const driver = await SyncDriver.acquire(store)
     await driver.cycle([], { state: '"old"' })
     await driver.begin()
     await driver.page([upsert('a', { n: 1 })])
     const outcome = await driver.set('"rewound"', 'ana', 'the vendor lost a day')
     assert.equal(outcome.version, 2)
-    const checkpoint = await store.read(driver.ref)
+    const checkpoint = await store.readCheckpoint(driver.ref)
     assert.deepEqual([checkpoint.version, checkpoint.committed, checkpoint.committedBy, checkpoint.inflight], [2, '"rewound"', null, null])
     const [entry] = await store.audit(driver.ref)
     assert.deepEqual(
       [entry!.action, entry!.actor, entry!.reason, entry!.version, entry!.cycle, entry!.state],
       ['set', 'ana', 'the vendor lost a day', 2, null, '"rewound"'],
     )
-    assert.deepEqual(await live(store), [['a', { n: 1 }]])
+    assert.deepEqual(await readLiveRows(store), [['a', { n: 1 }]])
     assert.equal((await driver.begin()).inflight.state, '"rewound"')
     await driver.set(null)
-    assert.equal((await store.read(driver.ref)).committed, null)
+    assert.equal((await store.readCheckpoint(driver.ref)).committed, null)
   }),
   rule('XB3 a commit on another version, page or cycle is a conflict: it shows the checkpoint and writes nothing', async ({ store }) => {
-    const driver = await SyncDriver.take(store)
+    const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('z', { n: 0 })])
     await driver.begin()
     await driver.page([upsert('a', { n: 1 })])
     const { cycle } = driver.inflight!
-    const wrong: Array<{ move: Move; version?: number }> = [
+    const wrong: Array<{ move: StateTransition; version?: number }> = [
       { move: driver.nextPage(), version: 0 },
       { move: driver.nextPage(), version: 2 },
       { move: driver.lastPage(), version: 2 },
       { move: { kind: 'set', state: '1', actor: 'ana', reason: '' }, version: 0 },
-      ...[1, 3].flatMap((page): Array<{ move: Move }> => [
-        { move: { kind: 'continue', cycle, page, state: '1', tidemark: null, scope: null, guard: null } },
+      ...[1, 3].flatMap((page): Array<{ move: StateTransition }> => [
+        { move: { kind: 'continue', cycle, page, state: '1', tidemark: null, scope: null, guardState: null } },
         { move: { kind: 'complete', cycle, page, state: '1', tidemark: null, scope: null, sweep: null } },
         { move: { kind: 'abandon', cycle, page, reason: '' } },
       ]),
-      ...[cycle - 1, cycle + 1].map((other): { move: Move } => ({ move: { kind: 'continue', cycle: other, page: 2, state: '1', tidemark: null, scope: null, guard: null } })),
+      ...[cycle - 1, cycle + 1].map((other): { move: StateTransition } => ({ move: { kind: 'continue', cycle: other, page: 2, state: '1', tidemark: null, scope: null, guardState: null } })),
     ]
-    const before = await snapshot(store)
+    const before = await readSnapshot(store)
     for (const { move, version = driver.version } of wrong) {
-      const outcome = await driver.send(await driver.draft(move, [upsert('b', { n: 2 })], { version, quarantined: [poison('q')] }))
+      const outcome = await driver.send(await driver.draft(move, [upsert('b', { n: 2 })], { version, quarantined: [makeQuarantined('q')] }))
       if (outcome.kind !== 'conflict') assert.fail(`${JSON.stringify(move)} on version ${version}: ${outcome.kind}`)
-      assert.deepEqual(outcome.checkpoint, await store.read(driver.ref))
-      assert.deepEqual(await snapshot(store), before)
+      assert.deepEqual(outcome.checkpoint, await store.readCheckpoint(driver.ref))
+      assert.deepEqual(await readSnapshot(store), before)
     }
   }),
   rule('XB3 without an unfinished cycle there is nothing to continue, complete or abandon', async ({ store }) => {
-    const driver = await SyncDriver.take(store)
+    const driver = await SyncDriver.acquire(store)
     const { inflight: { cycle } } = await driver.begin()
     await driver.complete([])
-    const before = await snapshot(store)
-    const moves: Move[] = [
-      { kind: 'continue', cycle, page: 2, state: '1', tidemark: null, scope: null, guard: null },
-      { kind: 'continue', cycle, page: 1, state: '1', tidemark: null, scope: null, guard: null },
+    const before = await readSnapshot(store)
+    const moves: StateTransition[] = [
+      { kind: 'continue', cycle, page: 2, state: '1', tidemark: null, scope: null, guardState: null },
+      { kind: 'continue', cycle, page: 1, state: '1', tidemark: null, scope: null, guardState: null },
       { kind: 'complete', cycle, page: 2, state: '1', tidemark: null, scope: null, sweep: null },
       { kind: 'abandon', cycle, page: 2, reason: '' },
     ]
     for (const move of moves) assert.equal((await driver.send(await driver.draft(move, [upsert('b', { n: 2 })]))).kind, 'conflict')
-    assert.deepEqual(await snapshot(store), before)
+    assert.deepEqual(await readSnapshot(store), before)
   }),
   rule('XB4 after a commit whose answer was lost, reading back tells whether the page landed', async ({ store, reopen }) => {
-    const driver = await SyncDriver.take(store)
+    const driver = await SyncDriver.acquire(store)
     await driver.begin()
     const commit = await driver.draft(driver.nextPage(), [upsert('a', { n: 1 })])
     const other = await reopen()
-    assert.equal((await other.read(driver.ref)).inflight!.page, 0)
-    landed(await store.commit(commit))
-    assert.equal((await other.read(driver.ref)).inflight!.page, 1)
+    assert.equal((await other.readCheckpoint(driver.ref)).inflight!.page, 0)
+    expectLanded(await store.commit(commit))
+    assert.equal((await other.readCheckpoint(driver.ref)).inflight!.page, 1)
 
     const again = await other.commit(commit)
     if (again.kind !== 'conflict') assert.fail(`the same page landed twice: ${again.kind}`)
     assert.equal(again.checkpoint.inflight?.page, 1)
-    assert.deepEqual(await story(store), [['created', 'a']])
+    assert.deepEqual(await scenario(store), [['created', 'a']])
   }),
   rule('XB4 after a last page whose answer was lost, the version and the cycle that moved it tell', async ({ store, reopen }) => {
-    const driver = await SyncDriver.take(store)
+    const driver = await SyncDriver.acquire(store)
     const { inflight: { cycle } } = await driver.begin()
     const commit = await driver.draft(driver.lastPage({ state: '"done"' }), [upsert('a', { n: 1 })])
-    landed(await store.commit(commit))
+    expectLanded(await store.commit(commit))
 
     const again = await (await reopen()).commit(commit)
     if (again.kind !== 'conflict') assert.fail(`the same cycle completed twice: ${again.kind}`)
@@ -163,50 +163,50 @@ export const commitCases: readonly StoreCase[] = [
     assert.equal((await store.audit(driver.ref)).length, 1)
   }),
   rule('N19 state comes back as the text it was, whatever is in it', async ({ store, reopen }) => {
-    const driver = await SyncDriver.take(store)
+    const driver = await SyncDriver.acquire(store)
     const states = ['""', '0', '{}', '{ "spaced" : 1.0 }', '{"n":9007199254740993}', JSON.stringify('ł\u0000\u{1f30a}\'";--'), JSON.stringify('x'.repeat(60_000))]
     for (const state of states) {
       await driver.begin()
       await driver.page([], { state })
-      assert.equal((await (await reopen()).read(driver.ref)).inflight!.state, state)
+      assert.equal((await (await reopen()).readCheckpoint(driver.ref)).inflight!.state, state)
       await driver.complete([], { state })
-      assert.equal((await store.read(driver.ref)).committed, state)
+      assert.equal((await store.readCheckpoint(driver.ref)).committed, state)
       assert.equal((await store.audit(driver.ref))[0]!.state, state)
     }
   }),
   rule('the record of a cycle adds up its pages as they land, so that a crash loses none', async ({ store }) => {
-    const driver = await SyncDriver.take(store)
+    const driver = await SyncDriver.acquire(store)
     await driver.begin()
     await driver.page([upsert('a', { n: 1 }), upsert('b', { n: 1 })])
-    await driver.page([upsert('a', { n: 2 }), upsert('b', { n: 1 })], { quarantined: [poison('q')] })
+    await driver.page([upsert('a', { n: 2 }), upsert('b', { n: 1 })], { quarantined: [makeQuarantined('q')] })
     const [record] = await store.cycles(driver.ref)
     assert.equal(record!.pages, 2)
     assert.deepEqual(record!.counts, counts({ created: 2, updated: 1, unchanged: 1, quarantined: 1 }))
     assert.equal(record!.endedAt, null)
   }),
   rule('S22 why the source ended a cycle is on record with its last page; a cycle that broke off, or was not told, has no such word', async ({ store }) => {
-    const driver = await SyncDriver.take(store)
+    const driver = await SyncDriver.acquire(store)
     await driver.begin()
-    await driver.complete([upsert('a', { n: 1 })], { stopWord: 'reached_since' })
+    await driver.complete([upsert('a', { n: 1 })], { endReason: 'reached_since' })
     await driver.begin()
     await driver.complete([])
     await driver.begin()
     await driver.page([upsert('b', { n: 1 })])
     await driver.release({ stopReason: 'max_pages' })
     const records = await store.cycles(driver.ref)
-    assert.deepEqual(records.map(({ stopReason, stopWord }) => [stopReason, stopWord]), [['max_pages', null], ['complete', null], ['complete', 'reached_since']])
+    assert.deepEqual(records.map(({ stopReason, endReason: stopWord }) => [stopReason, stopWord]), [['max_pages', null], ['complete', null], ['complete', 'reached_since']])
   }),
   rule('XA5 a cycle whose runner dies after its last commit is on record as complete, and its failures are forgiven', async ({ store }) => {
-    const failing = await SyncDriver.take(store)
+    const failing = await SyncDriver.acquire(store)
     const { inflight: { cycle } } = await failing.begin()
     await failing.release({ stopReason: 'error', error: { code: 'SOURCE_TIMEOUT', message: 'no answer' }, retryAt: START + 60_000 })
-    const dying = await SyncDriver.take(store)
+    const dying = await SyncDriver.acquire(store)
     await dying.begin()
     await dying.complete([upsert('a', { n: 1 })])
     const [record] = await store.cycles(dying.ref)
     assert.deepEqual([record!.cycle, record!.stopReason, record!.error, record!.pages], [cycle, 'complete', null, 1])
     assert.notEqual(record!.endedAt, null)
-    const { failures, lastError, retryAt, lastSuccessAt } = await store.read(dying.ref)
+    const { failures, lastError, retryAt, lastSuccessAt } = await store.readCheckpoint(dying.ref)
     assert.deepEqual({ failures, lastError, retryAt, lastSuccessAt }, { failures: 0, lastError: null, retryAt: null, lastSuccessAt: record!.endedAt })
   }),
 ]

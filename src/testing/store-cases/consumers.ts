@@ -4,10 +4,10 @@ import { rule, START, type StoreCase } from './harness.ts'
 
 export const consumerCases: readonly StoreCase[] = [
   rule('AX9 a consumer is kept by its owner, its name and what it reads; another tenant has none of it', async ({ store, reopen }) => {
-    const one = consumerOf('b', { databases: ['things', 'ünlaut'], cursor: 'c', metadata: '{"a":"ü"}' })
+    const one = createConsumer('b', { databases: ['things', 'ünlaut'], cursor: 'c', metadata: '{"a":"ü"}' })
     assert.equal(await store.putConsumer(one, { ownedMax: 3 }), true)
-    assert.equal(await store.putConsumer(consumerOf('a', { resource: 'things' }), { ownedMax: 3 }), true)
-    assert.equal(await store.putConsumer(consumerOf('b', { resource: 'things', sequence: 5 }), { ownedMax: 3 }), true)
+    assert.equal(await store.putConsumer(createConsumer('a', { resource: 'things' }), { ownedMax: 3 }), true)
+    assert.equal(await store.putConsumer(createConsumer('b', { resource: 'things', sequence: 5 }), { ownedMax: 3 }), true)
     const again = await reopen()
     assert.deepEqual((await again.consumers()).map(({ name, resource }) => [name, resource]), [['a', 'things'], ['b', 'changes'], ['b', 'things']])
     assert.deepEqual((await again.consumers())[1], one)
@@ -23,10 +23,10 @@ export const consumerCases: readonly StoreCase[] = [
     assert.deepEqual((await store.consumers()).map(({ name, resource }) => [name, resource]), [['a', 'things'], ['b', 'things']])
   }),
   rule('AX9 an owner has so many consumers and no more; those it has can go on', async ({ store }) => {
-    for (const name of ['a', 'b']) assert.equal(await store.putConsumer(consumerOf(name), { ownedMax: 2 }), true)
-    assert.equal(await store.putConsumer(consumerOf('c'), { ownedMax: 2 }), false)
-    assert.equal(await store.putConsumer(consumerOf('b', { sequence: 9 }), { ownedMax: 2 }), true)
-    assert.equal(await store.putConsumer(consumerOf('c', { owner: 'bob' }), { ownedMax: 2 }), true)
+    for (const name of ['a', 'b']) assert.equal(await store.putConsumer(createConsumer(name), { ownedMax: 2 }), true)
+    assert.equal(await store.putConsumer(createConsumer('c'), { ownedMax: 2 }), false)
+    assert.equal(await store.putConsumer(createConsumer('b', { sequence: 9 }), { ownedMax: 2 }), true)
+    assert.equal(await store.putConsumer(createConsumer('c', { owner: 'bob' }), { ownedMax: 2 }), true)
     assert.deepEqual((await store.consumers()).map(({ owner, name, sequence }) => [owner, name, sequence]), [['ana', 'a', 1], ['ana', 'b', 9], ['bob', 'c', 1]])
   }),
   rule('Z43 requests are counted by window and by who, of all that share the store, and by tenant', async ({ store, reopen }) => {
@@ -44,6 +44,6 @@ export const consumerCases: readonly StoreCase[] = [
   }),
 ]
 
-function consumerOf(name: string, overrides: Partial<Consumer> = {}): Consumer {
+function createConsumer(name: string, overrides: Partial<Consumer> = {}): Consumer {
   return { owner: 'ana', name, resource: 'changes', databases: null, sequence: 1, cursor: null, checkpointAt: START, reportedAt: START, metadata: null, ...overrides }
 }

@@ -1,93 +1,93 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { LogEntry, Store } from '../../contract/index.ts'
-import { churn, currentRows, replay, runChurn, sorted, type Replica } from './churn.ts'
-import { chance, DATABASE, feed, instant, type StoreCase, SWEEP_ALL, SyncDriver, remove, START, upsert, rule } from './harness.ts'
+import { churn, currentRows, replay, runChurn, sortedEntries, type Replica } from './churn.ts'
+import { seededRandom, DATABASE, readFeed, instant, type StoreCase, SWEEP_ALL, SyncDriver, remove, START, upsert, rule } from './harness.ts'
 
 export const feedCases: readonly StoreCase[] = [
   rule('an entry says what was landed, by whom, and from where', async ({ store }) => {
-    const driver = await SyncDriver.take(store, { worker: 'billing', sync: 'invoices' })
+    const driver = await SyncDriver.acquire(store, { worker: 'billing', sync: 'invoices' })
     const { inflight: { cycle } } = await driver.begin()
     await driver.page([upsert('a', { n: 1 }, { at: 3, cursor: 'evt_1' })])
     await driver.complete([remove('a', { at: 4 }), upsert('b', { n: 2 })])
-    const entries = await feed(store)
+    const entries = await readFeed(store)
     const common = { database: DATABASE, worker: 'billing', sync: 'invoices', cycle }
     const [first, second] = [entries[0]!.committedAt, entries[1]!.committedAt]
     assert.deepEqual(entries, [
       { ...common, sequence: 1, key: 'a', action: 'created', text: '{"n":1}', committedAt: first, page: 1, cursor: 'evt_1', upstreamAt: instant(3) },
       { ...common, sequence: 2, key: 'a', action: 'deleted', text: null, committedAt: second, page: 2, cursor: null, upstreamAt: instant(4) },
       { ...common, sequence: 3, key: 'b', action: 'created', text: '{"n":2}', committedAt: second, page: 2, cursor: null, upstreamAt: null },
-    ].map((entry) => ({ ...entry, text: entry.text === null ? null : sameText(entries, entry.sequence, entry.text) })))
+    ].map((entry) => ({ ...entry, text: entry.text === null ? null : assertSameText(entries, entry.sequence, entry.text) })))
   }),
   rule('A9 AX4 the entries of a commit come by database and key, one sequence after the other, whatever the order of the page', async ({ store }) => {
-    const driver = await SyncDriver.take(store)
+    const driver = await SyncDriver.acquire(store)
     const names = Array.from({ length: 57 }, (_, n) => ({ database: n % 2 === 0 ? 'things' : 'people', key: `k${(n * 23) % 57}` }))
     const odd = ['\u{1f600}', '\uffee', 'é', 'z', 'a', 'a ', 'A'].map((key) => ({ database: 'things', key }))
-    assert.equal((await driver.cycle([...names, ...odd].map(({ database, key }) => upsert(key, { key }, { database })))).position, 64)
-    const entries = await feed(store)
+    assert.equal((await driver.cycle([...names, ...odd].map(({ database, key }) => upsert(key, { key }, { database })))).headSequence, 64)
+    const entries = await readFeed(store)
     const inOrder = [...names, ...odd].toSorted((a, b) => Buffer.compare(Buffer.from(`${a.database} ${a.key}`), Buffer.from(`${b.database} ${b.key}`)))
     assert.deepEqual(entries.map(({ database, key }) => ({ database, key })), inOrder)
     assert.deepEqual(entries.map(({ sequence }) => sequence), inOrder.map((_, n) => n + 1))
   }),
   rule('A9 what a sweep deletes comes after the last page, at a later time, in the same order', async ({ store }) => {
-    const driver = await SyncDriver.take(store, { mode: 'replace' })
+    const driver = await SyncDriver.acquire(store, { mode: 'replace' })
     const all = ['d', 'b', 'a', 'c'].flatMap((key) => [upsert(key, { n: 1 }), upsert(key, { n: 1 }, { database: 'people' })])
     await driver.cycle(all)
     await driver.cycle([upsert('b', { n: 2 }), upsert('z', { n: 1 })])
     await driver.cycle([upsert('z', { n: 1 })])
-    const entries = (await feed(store)).slice(all.length)
+    const entries = (await readFeed(store)).slice(all.length)
     assert.deepEqual(entries.map(({ database, key, action }) => `${database} ${key} ${action}`), [
       'things b updated', 'things z created', 'people a deleted', 'people b deleted', 'people c deleted', 'people d deleted',
       'things a deleted', 'things c deleted', 'things d deleted', 'things b deleted',
     ])
     const times = [...new Set(entries.map(({ committedAt }) => committedAt))]
     assert.deepEqual(entries.map(({ committedAt }) => times.indexOf(committedAt)), [0, 0, 1, 1, 1, 1, 1, 1, 1, 2])
-    assert.equal((await store.feed({ after: 0, limit: 0, scanMax: 1 })).committedAt, times[2])
+    assert.equal((await store.feed({ after: 0, limit: 0, scanMax: 1 })).headCommittedAt, times[2])
   }),
   rule('O8 invariant 7: after any work the sequences are 1 to n without a gap', async ({ store }) => {
     await runChurn(store, 7, 80)
-    const entries = await feed(store)
+    const entries = await readFeed(store)
     assert.ok(entries.length > 50)
     assert.deepEqual(entries.map(({ sequence }) => sequence), entries.map((_, n) => n + 1))
-    assert.equal(await store.position(), entries.length)
+    assert.equal(await store.headSequence(), entries.length)
   }),
   rule('a commit that changes nothing, or is refused, uses no sequence', async ({ store }) => {
-    const driver = await SyncDriver.take(store, { mode: 'replace' })
+    const driver = await SyncDriver.acquire(store, { mode: 'replace' })
     await driver.cycle([upsert('a', { n: 1 })])
     await driver.cycle([upsert('a', { n: 1 }), remove('x')])
     await driver.begin()
     assert.equal((await driver.send(await driver.draft(driver.lastPage({ sweep: { maxShare: 0, allowEmpty: false } }), [upsert('b', { n: 1 })]))).kind, 'braked')
     assert.equal((await driver.send(await driver.draft(driver.nextPage(), [upsert('b', { n: 1 })], { version: 9 }))).kind, 'conflict')
     await driver.page([upsert('c', { n: 1 })])
-    assert.deepEqual((await feed(store)).map(({ sequence, key }) => [sequence, key]), [[1, 'a'], [2, 'c']])
+    assert.deepEqual((await readFeed(store)).map(({ sequence, key }) => [sequence, key]), [[1, 'a'], [2, 'c']])
   }),
   rule('XB16 invariant 7: the time of commits grows from each to the next, even when the clock steps back', async ({ store }) => {
-    const driver = await SyncDriver.take(store)
-    const other = await SyncDriver.take(store, { sync: 'other' })
+    const driver = await SyncDriver.acquire(store)
+    const other = await SyncDriver.acquire(store, { sync: 'other' })
     const clock = [500, 499, 100, 100, 501, -50_000, 900]
     for (const [n, at] of clock.entries()) {
       await (n % 2 === 0 ? driver : other).cycle([upsert(`a${n}`, { n }), upsert('shared', { n })], { at: START + at })
     }
-    assertTimesGrow(await feed(store))
+    assertTimesGrow(await readFeed(store))
     await runChurn(store.forTenant('busy'), 11, 60)
-    assertTimesGrow(await feed(store.forTenant('busy')))
+    assertTimesGrow(await readFeed(store.forTenant('busy')))
   }),
   ...[1, 2, 3, 4].map((seed): StoreCase => ({
     name: `O7 invariant 8: after random work of three syncs, replaying the feed gives exactly the rows, from the start and from any saved place (seed ${seed})`,
     async run({ store }) {
-      const random = chance(seed * 1_000)
+      const random = seededRandom(seed * 1_000)
       const saved: Array<{ position: number; replica: Replica }> = [{ position: 0, replica: new Map() }]
       for await (const _ of churn(store, seed, 100)) {
-        if (random() < 0.1) saved.push({ position: await store.position(), replica: await currentRows(store) })
+        if (random() < 0.1) saved.push({ position: await store.headSequence(), replica: await currentRows(store) })
       }
-      const rows = sorted(await currentRows(store))
+      const rows = sortedEntries(await currentRows(store))
       for (const { position, replica } of saved) {
-        assert.deepEqual(sorted(replay(await feed(store, position), replica)), rows, `replayed from ${position}`)
+        assert.deepEqual(sortedEntries(replay(await readFeed(store, position), replica)), rows, `replayed from ${position}`)
       }
     },
   })),
   rule('changes are read above a place, up to a limit, of the databases asked for', async ({ store }) => {
-    const driver = await SyncDriver.take(store)
+    const driver = await SyncDriver.acquire(store)
     for (let n = 0; n < 9; n++) await driver.cycle([upsert(`k${n}`, { n }, { database: ['things', 'people', 'orders'][n % 3]! })])
     const sequences = async (query: { after: number; limit: number; databases?: string[] }) => (await store.changes(query)).map(({ sequence }) => sequence)
     assert.deepEqual(await sequences({ after: 0, limit: 3 }), [1, 2, 3])
@@ -100,7 +100,7 @@ export const feedCases: readonly StoreCase[] = [
     assert.deepEqual(await sequences({ after: 0, limit: 100, databases: [] }), [])
   }),
   rule('rows are read in pages: above a key, up to a limit', async ({ store }) => {
-    const driver = await SyncDriver.take(store)
+    const driver = await SyncDriver.acquire(store)
     await driver.cycle(Array.from({ length: 10 }, (_, n) => upsert(`k${n}`, { n })))
     await driver.cycle([remove('k3'), remove('k9')])
     const found: string[] = []
@@ -115,7 +115,7 @@ export const feedCases: readonly StoreCase[] = [
   }),
   rule('the history of a key is its entries, and a row stands on the newest of them', async ({ store }) => {
     await runChurn(store, 23, 100)
-    const entries = await feed(store)
+    const entries = await readFeed(store)
     const names = new Set(entries.map(({ database, key }) => JSON.stringify([database, key])))
     for (const name of names) {
       const [database, key] = JSON.parse(name) as [string, string]
@@ -130,8 +130,8 @@ export const feedCases: readonly StoreCase[] = [
   }),
   rule('invariant 7: readers on other connections, while two writers commit, never see a sequence before the ones below it', async ({ store, reopen }) => {
     const writers = [
-      await SyncDriver.take(store, { sync: 'one' }),
-      await SyncDriver.take(await reopen(), { sync: 'two', mode: 'replace' }),
+      await SyncDriver.acquire(store, { sync: 'one' }),
+      await SyncDriver.acquire(await reopen(), { sync: 'two', mode: 'replace' }),
     ]
     let writing = true
     const seen: LogEntry[][] = [[], []]
@@ -162,15 +162,15 @@ export const feedCases: readonly StoreCase[] = [
       writing = false
       await Promise.all(reading)
     }
-    const entries = await feed(store)
+    const entries = await readFeed(store)
     assert.ok(entries.length > 200)
     for (const entriesSeen of seen) assert.deepEqual(entriesSeen, entries)
-    assert.deepEqual(sorted(replay(entries)), sorted(await currentRows(store)))
+    assert.deepEqual(sortedEntries(replay(entries)), sortedEntries(await currentRows(store)))
   }),
 ]
 
 /** A store may write a record's text in its own way; what it means is the case of `json.ts`. */
-function sameText(entries: readonly LogEntry[], sequence: number, text: string): string {
+function assertSameText(entries: readonly LogEntry[], sequence: number, text: string): string {
   const found = entries.find((entry) => entry.sequence === sequence)?.text ?? ''
   assert.deepEqual(JSON.parse(found), JSON.parse(text))
   return found

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { hash } from 'node:crypto'
 import type {
-  Begun, BeginRequest, Checkpoint, Column, ColumnKind, Commit, CommitOutcome, CycleReport, Inflight, JsonObject, JsonValue, Landing,
-  LandingCounts, Lease, LogEntry, Mode, Move, Quarantined, StateText, Store, Sweep, SyncRef,
+  BeginResult, BeginRequest, Checkpoint, Column, ColumnKind, Commit, CommitOutcome, CycleReport, Inflight, JsonObject, JsonValue, Landing,
+  LandingCounts, Lease, LogEntry, Mode, StateTransition, QuarantinedRecord, StateText, Store, Sweep, SyncRef,
 } from '../../contract/index.ts'
 import { parseJson, stringifyJson } from '../../values/json.ts'
 
@@ -10,7 +10,7 @@ import { parseJson, stringifyJson } from '../../values/json.ts'
 export interface StoreCase {
   readonly name: string
   /** What the harness must offer, or the store; without it the case is skipped, with the reason. */
-  readonly needs?: keyof StoreSupport | 'keepsDeleted'
+  readonly needs?: keyof StoreSupport | 'supportsSoftDeletes'
   /** `open` gives another, empty store, for the few cases that compare two. */
   run(harness: StoreHarness, open: () => Promise<StoreHarness>): Promise<void>
 }
@@ -33,7 +33,7 @@ export interface StoreSupport {
   /** Leases are judged by the store's own clock: the cases about expiry wait in real time instead of naming a later one. */
   readonly ownClock?: true
   /** It tells of news; see `Store.listen`. */
-  readonly tells?: true
+  readonly notifies?: true
   /** Every row of the relation that `databases()` names as a view, as a person selects them. */
   select?(view: string): Promise<Array<Record<string, unknown>>>
   /**
@@ -71,7 +71,7 @@ export function remove(key: string, { at, database = DATABASE }: LandingOptions 
   return { type: 'delete', database, key, upstreamAt: at === undefined ? null : instant(at) }
 }
 
-export function poison(key: string | null, overrides: Partial<Quarantined> = {}): Quarantined {
+export function makeQuarantined(key: string | null, overrides: Partial<QuarantinedRecord> = {}): QuarantinedRecord {
   return { database: DATABASE, key, code: 'RECORD_INVALID', message: 'not a record', text: '{', ...overrides }
 }
 
@@ -118,20 +118,20 @@ export interface DriverOptions {
   readonly ttlMs?: number
 }
 
-export type CommitOverrides = Partial<Omit<Commit, 'move'>> & {
+export type CommitOverrides = Partial<Omit<Commit, 'transition'>> & {
   readonly state?: StateText
   readonly sweep?: Sweep | null
   readonly tidemark?: string | null
   readonly scope?: string | null
-  readonly guard?: string | null
-  readonly stopWord?: string
+  readonly guardState?: string | null
+  readonly endReason?: string
 }
 
 export type LandedOutcome = Extract<CommitOutcome, { kind: 'landed' }>
 
 /** Sweeps whatever is not listed. */
 /** Who did it, where a case does not care. */
-export const BY = { actor: 'me', at: 0 }
+export const OPERATOR = { actor: 'me', at: 0 }
 
 export const SWEEP_ALL: Sweep = { maxShare: 1, allowEmpty: true }
 
@@ -157,18 +157,18 @@ export class SyncDriver {
   }
 
   /** Takes the sync's lease. */
-  static async take(store: Store, options: DriverOptions = {}): Promise<SyncDriver> {
+  static async acquire(store: Store, options: DriverOptions = {}): Promise<SyncDriver> {
     const ref = { worker: options.worker ?? 'crm', sync: options.sync ?? 'delta' }
     const acquired = await store.acquire(ref, {
       holder: options.holder ?? 'runner-1', ttlMs: options.ttlMs ?? 3_600_000, at: START,
-      ...(options.evict === undefined ? {} : { evict: options.evict }),
+      ...(options.evict === undefined ? {} : { evictHolder: options.evict }),
     })
-    if (acquired.kind !== 'acquired') assert.fail(`${ref.worker}/${ref.sync} is held by ${acquired.by}`)
+    if (acquired.kind !== 'acquired') assert.fail(`${ref.worker}/${ref.sync} is held by ${acquired.holder}`)
     return new SyncDriver(store, options, acquired.lease, acquired.checkpoint)
   }
 
-  async begin(request: Partial<BeginRequest> = {}): Promise<Begun> {
-    const begun = await this.store.begin(this.lease, {
+  async begin(request: Partial<BeginRequest> = {}): Promise<BeginResult> {
+    const begun = await this.store.beginCycle(this.lease, {
       at: this.tick(), mode: this.mode, trigger: 'manual', fresh: false, databases: [DATABASE], ...request,
     })
     if (begun === null) assert.fail('begin was refused although the lease is the newest')
@@ -178,12 +178,12 @@ export class SyncDriver {
 
   /** A page inside the cycle. */
   async page(landings: readonly Landing[], overrides: CommitOverrides = {}): Promise<LandedOutcome> {
-    return landed(await this.send(await this.draft(this.nextPage(overrides), landings, overrides)))
+    return expectLanded(await this.send(await this.draft(this.nextPage(overrides), landings, overrides)))
   }
 
   /** The last page. */
   async complete(landings: readonly Landing[], overrides: CommitOverrides = {}): Promise<LandedOutcome> {
-    return landed(await this.send(await this.draft(this.lastPage(overrides), landings, overrides)))
+    return expectLanded(await this.send(await this.draft(this.lastPage(overrides), landings, overrides)))
   }
 
   /** A cycle of one page. */
@@ -194,11 +194,11 @@ export class SyncDriver {
 
   async abandon(landings: readonly Landing[] = [], reason = 'given up'): Promise<LandedOutcome> {
     const { cycle, page } = this.inflight!
-    return landed(await this.send(await this.draft({ kind: 'abandon', cycle, page: page + 1, reason }, landings)))
+    return expectLanded(await this.send(await this.draft({ kind: 'abandon', cycle, page: page + 1, reason }, landings)))
   }
 
   async set(state: StateText, actor = 'operator', reason = 'by hand'): Promise<LandedOutcome> {
-    return landed(await this.send(await this.draft({ kind: 'set', state, actor, reason }, [])))
+    return expectLanded(await this.send(await this.draft({ kind: 'set', state, actor, reason }, [])))
   }
 
   async release(report?: Partial<CycleReport>): Promise<void> {
@@ -209,24 +209,24 @@ export class SyncDriver {
     })
   }
 
-  nextPage(given: Pick<CommitOverrides, 'state' | 'tidemark' | 'scope' | 'guard'> = {}): Move {
+  nextPage(given: Pick<CommitOverrides, 'state' | 'tidemark' | 'scope' | 'guardState'> = {}): StateTransition {
     const { cycle, page } = this.inflight!
-    const { state = `{"page":${page + 1}}`, tidemark = null, scope = null, guard = null } = given
-    return { kind: 'continue', cycle, page: page + 1, state, tidemark, scope, guard }
+    const { state = `{"page":${page + 1}}`, tidemark = null, scope = null, guardState = null } = given
+    return { kind: 'continue', cycle, page: page + 1, state, tidemark, scope, guardState }
   }
 
-  lastPage(given: Pick<CommitOverrides, 'state' | 'sweep' | 'tidemark' | 'scope' | 'stopWord'> = {}): Move {
+  lastPage(given: Pick<CommitOverrides, 'state' | 'sweep' | 'tidemark' | 'scope' | 'endReason'> = {}): StateTransition {
     const { cycle, page } = this.inflight!
     const { state = null, tidemark = null, scope = null, sweep = this.mode === 'replace' ? SWEEP_ALL : null } = given
-    return { kind: 'complete', cycle, page: page + 1, state, tidemark, scope, sweep, ...(given.stopWord !== undefined && { stopWord: given.stopWord }) }
+    return { kind: 'complete', cycle, page: page + 1, state, tidemark, scope, sweep, ...(given.endReason !== undefined && { endReason: given.endReason }) }
   }
 
   /** The commit as the engine would send it: read after everything that has landed, unless said otherwise. */
-  async draft(move: Move, landings: readonly Landing[], overrides: CommitOverrides = {}): Promise<Commit> {
-    const { state: _, sweep: _s, tidemark: _t, scope: _c, guard: _g, ...rest } = overrides
+  async draft(move: StateTransition, landings: readonly Landing[], overrides: CommitOverrides = {}): Promise<Commit> {
+    const { state: _, sweep: _s, tidemark: _t, scope: _c, guardState: _g, ...rest } = overrides
     return {
-      lease: this.lease, version: this.version, at: this.tick(), move, owner: this.owner, landings, quarantined: [], columns: columnsOf(landings),
-      readFrom: await this.store.position(), upstreamToleranceMs: 0, ...rest,
+      lease: this.lease, version: this.version, at: this.tick(), transition: move, owner: this.owner, landings, quarantined: [], columns: columnsOf(landings),
+      readAtSequence: await this.store.headSequence(), upstreamToleranceMs: 0, ...rest,
     }
   }
 
@@ -235,7 +235,7 @@ export class SyncDriver {
     const outcome = await this.store.commit(commit)
     if (outcome.kind !== 'landed') return outcome
     this.version = outcome.version
-    const { move } = commit
+    const { transition: move } = commit
     if (move.kind === 'replay') return outcome
     this.inflight = move.kind === 'continue' ? { ...this.inflight!, page: move.page, state: move.state } : null
     return outcome
@@ -246,7 +246,7 @@ export class SyncDriver {
   }
 }
 
-export function landed(outcome: CommitOutcome): LandedOutcome {
+export function expectLanded(outcome: CommitOutcome): LandedOutcome {
   if (outcome.kind !== 'landed') assert.fail(`the commit was expected to land; the store answered ${JSON.stringify(outcome)}`)
   return outcome
 }
@@ -255,37 +255,37 @@ export function landed(outcome: CommitOutcome): LandedOutcome {
 
 const ALL = 1_000_000
 
-export function feed(store: Store, after = 0): Promise<LogEntry[]> {
+export function readFeed(store: Store, after = 0): Promise<LogEntry[]> {
   return store.changes({ after, limit: ALL })
 }
 
 /** Live rows as [key, record], in the store's order. */
-export async function live(store: Store, database = DATABASE): Promise<Array<[string, JsonValue]>> {
+export async function readLiveRows(store: Store, database = DATABASE): Promise<Array<[string, JsonValue]>> {
   return (await store.rows({ database, limit: ALL })).map((row) => [row.key, parseJson(row.text)])
 }
 
 /** The log as [action, key], the shape most cases speak about. */
-export async function story(store: Store, after = 0): Promise<Array<[string, string]>> {
-  return (await feed(store, after)).map((entry) => [entry.action, entry.key])
+export async function scenario(store: Store, after = 0): Promise<Array<[string, string]>> {
+  return (await readFeed(store, after)).map((entry) => [entry.action, entry.key])
 }
 
 /** Everything a store shows. Two equal ones mean that nothing was written in between. */
-export async function snapshot(store: Store): Promise<Record<string, unknown>> {
+export async function readSnapshot(store: Store): Promise<Record<string, unknown>> {
   const databases = await store.databases()
   const syncs = await store.syncs()
   return {
-    position: await store.position(),
-    feed: await feed(store),
+    position: await store.headSequence(),
+    feed: await readFeed(store),
     databases,
     rows: await Promise.all(databases.map(({ name }) => store.rows({ database: name, limit: ALL }))),
-    quarantined: await store.quarantined(),
-    checkpoints: await Promise.all(syncs.map(async (ref) => ({ ref, checkpoint: await store.read(ref), audit: await store.audit(ref) }))),
+    quarantined: await store.quarantineEntries(),
+    checkpoints: await Promise.all(syncs.map(async (ref) => ({ ref, checkpoint: await store.readCheckpoint(ref), audit: await store.audit(ref) }))),
     cycles: await store.cycles(null),
   }
 }
 
 /** Deterministic chance in [0, 1): a failing seed fails again. */
-export function chance(seed: number): () => number {
+export function seededRandom(seed: number): () => number {
   let state = seed >>> 0
   return () => {
     state = (state + 0x6d2b79f5) >>> 0

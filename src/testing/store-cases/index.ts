@@ -12,12 +12,12 @@ import { leaseCases } from './leases.ts'
 import { pacerCases } from './pacers.ts'
 import { pauseCases } from './pauses.ts'
 import { registryCases } from './registry.ts'
-import { servedCases } from './served.ts'
+import { serverSupportCases } from './server-support.ts'
 import { softDeleteCases } from './soft-deletes.ts'
-import { standingCases } from './standings.ts'
+import { syncStatusCases } from './sync-status.ts'
 import { sweepCases } from './sweep.ts'
 import { tenantCases } from './tenants.ts'
-import { trailCases } from './trail.ts'
+import { auditChainCases } from './audit-chain.ts'
 import { tableCases } from './tables.ts'
 import { webhookCases } from './webhooks.ts'
 
@@ -37,11 +37,11 @@ export const storeCases: readonly StoreCase[] = [
   ...tenantCases,
   ...registryCases,
   ...backfillCases,
-  ...standingCases,
+  ...syncStatusCases,
   ...pacerCases,
   ...pauseCases,
-  ...servedCases,
-  ...trailCases,
+  ...serverSupportCases,
+  ...auditChainCases,
   ...webhookCases,
   ...consumerCases,
 ]

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { isDeepStrictEqual } from 'node:util'
 import type { Landing, Store } from '../../contract/index.ts'
-import { sameJson } from '../../values/json.ts'
-import { counts, DATABASE, feed, type StoreCase, SyncDriver, upsert, rule } from './harness.ts'
+import { equalsJson } from '../../values/json.ts'
+import { counts, DATABASE, readFeed, type StoreCase, SyncDriver, upsert, rule } from './harness.ts'
 
 /** Records by key, as texts: what goes in must come out meaning the same. */
 const RECORDS: Record<string, string> = {
@@ -19,7 +19,7 @@ const RECORDS: Record<string, string> = {
 
 export const jsonCases: readonly StoreCase[] = [
   rule('XD17 XD22 XD25 a record comes back as the JSON it was, from the row, the feed and the history', async ({ store, reopen }) => {
-    const driver = await SyncDriver.take(store)
+    const driver = await SyncDriver.acquire(store)
     const landings = Object.entries(RECORDS).map(([key, text]) => upsert(key, text))
     await driver.cycle(landings)
     for (const reader of [store, await reopen()]) await assertSame(reader, landings)
@@ -27,19 +27,19 @@ export const jsonCases: readonly StoreCase[] = [
     assert.deepEqual((await driver.cycle(landings)).counts, counts({ unchanged: landings.length }))
   }),
   rule('XD17 integers that a double cannot tell apart are different contents', async ({ store }) => {
-    const driver = await SyncDriver.take(store)
+    const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('a', '{"id":9007199254740992}')])
     assert.deepEqual((await driver.cycle([upsert('a', '{"id":9007199254740993}')])).counts, counts({ updated: 1 }))
     assert.deepEqual((await driver.cycle([upsert('a', '{"id":"9007199254740993"}')])).counts, counts({ updated: 1 }))
   }),
   rule('XD22 a member named __proto__ is content: changing it is a change', async ({ store }) => {
-    const driver = await SyncDriver.take(store)
+    const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('a', '{"__proto__":{"x":1}}')])
     assert.deepEqual((await driver.cycle([upsert('a', '{"__proto__":{"x":2}}')])).counts, counts({ updated: 1 }))
     assert.deepEqual((await driver.cycle([upsert('a', '{}')])).counts, counts({ updated: 1 }))
   }),
   rule('XD12 XD13 a deep record and a record of a megabyte land like any other', async ({ store }) => {
-    const driver = await SyncDriver.take(store)
+    const driver = await SyncDriver.acquire(store)
     const deep = `${'{"a":'.repeat(60)}1${'}'.repeat(60)}`
     const wide = JSON.stringify(Object.fromEntries(Array.from({ length: 3_000 }, (_, n) => [`member ${n}`, n])))
     const large = JSON.stringify({ text: 'ø'.repeat(500_000), tail: 'x' })
@@ -49,7 +49,7 @@ export const jsonCases: readonly StoreCase[] = [
     assert.deepEqual((await driver.cycle(landings)).counts, counts({ unchanged: 3 }))
   }),
   rule('XD18 XD21 XD22 keys are compared by their bytes: no folding, no trimming, no numbers', async ({ store }) => {
-    const driver = await SyncDriver.take(store)
+    const driver = await SyncDriver.acquire(store)
     await driver.begin()
     for (const [n, key] of KEYS.entries()) await driver.page([upsert(key, { n })])
     await driver.complete([])
@@ -63,7 +63,7 @@ export const jsonCases: readonly StoreCase[] = [
     assert.deepEqual((await driver.cycle(KEYS.map((key) => upsert(key, { changed: true })).toReversed())).counts, counts({ updated: KEYS.length }))
   }),
   rule('XD21 rows are in the order of their UTF-8 bytes, above the surrogates too, and pages of them join without a seam', async ({ store }) => {
-    const driver = await SyncDriver.take(store)
+    const driver = await SyncDriver.acquire(store)
     await driver.cycle(KEYS.map((key, n) => upsert(key, { n })))
     const ordered = KEYS.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
     const found: string[] = []
@@ -75,7 +75,7 @@ export const jsonCases: readonly StoreCase[] = [
     assert.deepEqual(found, ordered)
   }),
   rule('XD21 pages of keys above and below the surrogates find the rows that are there', async ({ store }) => {
-    const driver = await SyncDriver.take(store)
+    const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('\u{1f30a}', { n: 1 })])
     // Between '\uff5e' and '\u{1f600}' by bytes, before both by UTF-16 units.
     assert.deepEqual((await driver.cycle(['\uff5e', '\u{1f30a}', '\u{1f600}'].map((key) => upsert(key, { n: 1 })))).counts, counts({ created: 2, unchanged: 1 }))
@@ -93,7 +93,7 @@ const KEYS = [
 ]
 
 async function assertSame(store: Store, landings: readonly Landing[]): Promise<void> {
-  const entries = await feed(store)
+  const entries = await readFeed(store)
   for (const landing of landings) {
     if (landing.type === 'delete') continue
     const { database, key, text } = landing
@@ -108,5 +108,5 @@ async function assertSame(store: Store, landings: readonly Landing[]): Promise<v
 
 /** A store may write 1.5e300 with all its digits; only integers that were written in full must keep each of them. */
 function isSame(found: string, text: string): boolean {
-  return sameJson(found, text) || (!/\d{16}/.test(text) && isDeepStrictEqual(JSON.parse(found), JSON.parse(text)))
+  return equalsJson(found, text) || (!/\d{16}/.test(text) && isDeepStrictEqual(JSON.parse(found), JSON.parse(text)))
 }

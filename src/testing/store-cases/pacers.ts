@@ -6,22 +6,22 @@ const API = { worker: 'crm', pacer: 'api', paceMs: 100 }
 export const pacerCases: readonly StoreCase[] = [
   rule('NX1 a pacer that was never asked gives the next slot at once, and each after it a pace later, whoever asks', async ({ store, reopen }) => {
     // A pace longer than the machine may stall: a store with its own clock never gives a slot that has passed.
-    const { now, first } = await store.takeSlots({ ...API, paceMs: 60_000, count: 1, at: START })
+    const { now, firstSlotAt: first } = await store.takeSlots({ ...API, paceMs: 60_000, count: 1, at: START })
     assert.equal(first, now)
     const again = await (await reopen()).takeSlots({ ...API, paceMs: 60_000, count: 1, at: START })
-    assert.equal(again.first, first + 60_000)
-    assert.deepEqual(await store.pacers('crm'), { api: first + 60_000 })
+    assert.equal(again.firstSlotAt, first + 60_000)
+    assert.deepEqual(await store.lastSlotTimes('crm'), { api: first + 60_000 })
   }),
   rule('NX1 several slots are taken at once, and the next come after the last of them', async ({ store }) => {
-    const { first } = await store.takeSlots({ ...API, paceMs: 60_000, count: 5, at: START })
-    assert.equal((await store.takeSlots({ ...API, paceMs: 60_000, count: 2, at: START })).first, first + 5 * 60_000)
-    assert.equal((await store.takeSlots({ ...API, paceMs: 60_000, count: 1, at: START })).first, first + 7 * 60_000)
+    const { firstSlotAt: first } = await store.takeSlots({ ...API, paceMs: 60_000, count: 5, at: START })
+    assert.equal((await store.takeSlots({ ...API, paceMs: 60_000, count: 2, at: START })).firstSlotAt, first + 5 * 60_000)
+    assert.equal((await store.takeSlots({ ...API, paceMs: 60_000, count: 1, at: START })).firstSlotAt, first + 7 * 60_000)
   }),
   rule('NX1 of many who ask at the same time, none gets the slot of another', async ({ store, reopen }) => {
     const other = await reopen()
     const taken = await Promise.all(Array.from({ length: 40 }, async (_, i) => {
       const count = 1 + (i % 3)
-      const { first } = await [store, other][i % 2]!.takeSlots({ ...API, paceMs: 60_000, count, at: START })
+      const { firstSlotAt: first } = await [store, other][i % 2]!.takeSlots({ ...API, paceMs: 60_000, count, at: START })
       return Array.from({ length: count }, (__, n) => first + n * 60_000)
     }))
     const slots = taken.flat().toSorted((a, b) => a - b)
@@ -29,31 +29,31 @@ export const pacerCases: readonly StoreCase[] = [
     assert.deepEqual(gaps, gaps.map(() => 60_000))
   }),
   rule('NX1 slots are never in the past, and rest is not saved up', async ({ store }) => {
-    const { first } = await store.takeSlots({ ...API, paceMs: 1, count: 1, at: START })
+    const { firstSlotAt: first } = await store.takeSlots({ ...API, paceMs: 1, count: 1, at: START })
     // Longer than the pace, also by the clock of a store that has one.
     await new Promise((resolve) => setTimeout(resolve, 20))
-    const { now, first: later } = await store.takeSlots({ ...API, paceMs: 1, count: 3, at: START + 20 })
+    const { now, firstSlotAt: later } = await store.takeSlots({ ...API, paceMs: 1, count: 3, at: START + 20 })
     assert.equal(later, now)
     assert.ok(later > first + 1)
-    assert.equal((await store.pacers('crm'))['api'], later + 2)
+    assert.equal((await store.lastSlotTimes('crm'))['api'], later + 2)
   }),
   rule('NX1 pacers of another name, worker or tenant have slots of their own', async ({ store }) => {
     await store.takeSlots({ ...API, paceMs: 60_000, count: 9, at: START })
     const acme = store.forTenant('acme')
     for (const [of, request] of [[store, { ...API, pacer: 'search' }], [store, { ...API, worker: 'shop' }], [acme, API]] as const) {
-      const { now, first } = await of.takeSlots({ ...request, count: 1, at: START })
+      const { now, firstSlotAt: first } = await of.takeSlots({ ...request, count: 1, at: START })
       assert.equal(first, now)
     }
-    assert.deepEqual(Object.keys(await store.pacers('crm')).toSorted(), ['api', 'search'])
-    assert.deepEqual(Object.keys(await acme.pacers('shop')), [])
+    assert.deepEqual(Object.keys(await store.lastSlotTimes('crm')).toSorted(), ['api', 'search'])
+    assert.deepEqual(Object.keys(await acme.lastSlotTimes('shop')), [])
   }),
   rule('XC26 a clock that was set back holds no pacer up, and one that is a little behind gets no slot twice', async ({ store, supports }) => {
     // Where the store has a clock of its own, nobody else's counts.
     if (supports?.ownClock === true) return
     await store.takeSlots({ ...API, count: 3, at: START })
-    assert.equal((await store.takeSlots({ ...API, count: 1, at: START - 30_000 })).first, START + 300)
+    assert.equal((await store.takeSlots({ ...API, count: 1, at: START - 30_000 })).firstSlotAt, START + 300)
     const back = START - 3_600_000
-    const { now, first } = await store.takeSlots({ ...API, count: 1, at: back })
+    const { now, firstSlotAt: first } = await store.takeSlots({ ...API, count: 1, at: back })
     assert.equal(now, back)
     assert.ok(first >= back + 100 && first <= back + 31_000, `${first - back} ms later`)
   }),

@@ -6,7 +6,7 @@ const API = { worker: 'crm', pacers: ['api'], origin: 'https://api.example.com',
 
 export const pauseCases: readonly StoreCase[] = [
   rule('XD1 a pause is kept for every process, and ends by itself', async ({ store, reopen, supports }) => {
-    await store.notePause(API)
+    await store.recordPause(API)
     const { now, pauses } = await (await reopen()).pauses({ worker: 'crm', at: START })
     assert.deepEqual(pauses.map(({ pacer, origin }) => [pacer, origin]), [['api', API.origin]])
     assertNear(pauses[0]!.until - now, 10 * MINUTE)
@@ -16,15 +16,15 @@ export const pauseCases: readonly StoreCase[] = [
     assert.deepEqual((await store.pauses({ worker: 'crm', at: START + 10 * MINUTE })).pauses, [])
   }),
   rule('XD1 of two pauses of one account the later end counts, in whichever order they come', async ({ store }) => {
-    for (const ms of [MINUTE, 10 * MINUTE, 2 * MINUTE]) await store.notePause({ ...API, ms })
+    for (const ms of [MINUTE, 10 * MINUTE, 2 * MINUTE]) await store.recordPause({ ...API, ms })
     const { now, pauses } = await store.pauses({ worker: 'crm', at: START })
     assert.equal(pauses.length, 1)
     assertNear(pauses[0]!.until - now, 10 * MINUTE)
   }),
   rule('XD1 accounts are told apart by pacer, origin, worker and tenant', async ({ store }) => {
-    await store.notePause({ ...API, pacers: ['search', 'api'] })
-    await store.notePause({ ...API, pacers: [], origin: '' })
-    await store.notePause({ ...API, origin: 'https://other.example.com' })
+    await store.recordPause({ ...API, pacers: ['search', 'api'] })
+    await store.recordPause({ ...API, pacers: [], origin: '' })
+    await store.recordPause({ ...API, origin: 'https://other.example.com' })
     const { pauses } = await store.pauses({ worker: 'crm', at: START })
     assert.deepEqual(pauses.map(({ pacer, origin }) => [pacer, origin]), [
       ['', ''], ['api', API.origin], ['api', 'https://other.example.com'], ['search', API.origin],
@@ -35,20 +35,20 @@ export const pauseCases: readonly StoreCase[] = [
   rule('XD1 a cycle that a pause kept from asking is no further failure, and says when to try again', async ({ store }) => {
     const error = { code: 'RATE_LIMITED', message: 'asked for a pause' } as const
     for (const [run, failures] of [[1, 1], [2, 1], [3, 1]] as const) {
-      const driver = await SyncDriver.take(store)
+      const driver = await SyncDriver.acquire(store)
       await driver.begin()
-      await driver.release({ stopReason: 'error', endedAt: START + run, error, retryAt: START + 60_000 + run, isHeldBack: true })
-      const checkpoint = await store.read(driver.ref)
+      await driver.release({ stopReason: 'error', endedAt: START + run, error, retryAt: START + 60_000 + run, isBlockedByPause: true })
+      const checkpoint = await store.readCheckpoint(driver.ref)
       assert.deepEqual([checkpoint.failures, checkpoint.lastError?.code, checkpoint.retryAt], [failures, 'RATE_LIMITED', START + 60_000 + run])
     }
   }),
   rule('XC26 a clock that was set back makes no pause longer than it was announced', async ({ store, supports }) => {
     if (supports?.ownClock === true) return
-    await store.notePause(API)
+    await store.recordPause(API)
     const back = START - 24 * 60 * MINUTE
     const { now, pauses } = await store.pauses({ worker: 'crm', at: back })
     assert.equal(pauses[0]!.until - now, 10 * MINUTE)
-    await store.notePause({ ...API, ms: MINUTE, at: back })
+    await store.recordPause({ ...API, ms: MINUTE, at: back })
     assert.equal((await store.pauses({ worker: 'crm', at: back })).pauses[0]!.until, back + 10 * MINUTE)
   }),
 ]

@@ -1,19 +1,19 @@
-import { signature } from '../sign.ts'
-import { checkTime, digits, FORGED, headerOf, isSame, secretsNamed, WebhookRefused, type InboundDelivery, type SignatureOptions, type Verify } from './verify.ts'
+import { computeSignature } from '../sign.ts'
+import { checkTimestamp, parseDigits, SIGNATURE_MISMATCH, requireHeader, timingSafeTextEqual, findSecrets, WebhookRefused, type InboundDelivery, type SignatureOptions, type WebhookVerifier } from './verify.ts'
 
 /** Standard Webhooks, which tidemark itself sends. */
-export function standardSignature(options: SignatureOptions): Verify {
-  return (delivery, context) => verifyStandardWebhook(delivery, { secrets: secretsNamed(options, context), now: context.now })
+export function standardSignature(options: SignatureOptions): WebhookVerifier {
+  return (delivery, context) => verifyStandardWebhook(delivery, { secrets: findSecrets(options, context), now: context.now })
 }
 
 /** For a program that takes our webhooks. What it returns is signed; whether the id came before is for the program to know. */
 export function verifyStandardWebhook(delivery: Pick<InboundDelivery, 'headers' | 'rawBody'>, { secrets, now }: { readonly secrets: readonly string[]; readonly now: number }): { id: string } {
   const whole = { method: 'POST', path: '', ...delivery }
-  const [id, timestamp] = [headerOf(whole, 'webhook-id'), headerOf(whole, 'webhook-timestamp')]
-  checkTime(digits(timestamp) * 1_000, now)
-  const given = headerOf(whole, 'webhook-signature').split(' ')
-  const expected = secrets.map((secret) => signature(secret, id, timestamp, delivery.rawBody))
+  const [id, timestamp] = [requireHeader(whole, 'webhook-id'), requireHeader(whole, 'webhook-timestamp')]
+  checkTimestamp(parseDigits(timestamp) * 1_000, now)
+  const given = requireHeader(whole, 'webhook-signature').split(' ')
+  const expected = secrets.map((secret) => computeSignature(secret, id, timestamp, delivery.rawBody))
   // A dot in the id would let the parts be shifted.
-  if (id.includes('.') || !given.some((one) => expected.some((known) => isSame(one, known)))) throw new WebhookRefused(FORGED)
+  if (id.includes('.') || !given.some((one) => expected.some((known) => timingSafeTextEqual(one, known)))) throw new WebhookRefused(SIGNATURE_MISMATCH)
   return { id }
 }

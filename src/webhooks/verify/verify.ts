@@ -18,13 +18,13 @@ export interface VerifyContext {
   readonly secrets: Secrets
 }
 
-export interface Verified {
+export interface VerifiedMessage {
   /** Names the message for ever, and is part of what was signed: who plays it again cannot change it. */
   readonly id: string
 }
 
 /** Throws WebhookRefused for a message that is not what it claims to be. */
-export type Verify = (delivery: InboundDelivery, context: VerifyContext) => Verified | Promise<Verified>
+export type WebhookVerifier = (delivery: InboundDelivery, context: VerifyContext) => VerifiedMessage | Promise<VerifiedMessage>
 
 /** The message is refused for good; the sender is told so, without a reason that would help to forge a better one. */
 export class WebhookRefused extends Error {
@@ -36,12 +36,12 @@ export interface SignatureOptions {
   readonly secret: string | readonly string[]
 }
 
-export function secretsNamed({ secret }: SignatureOptions, { secrets }: VerifyContext): string[] {
+export function findSecrets({ secret }: SignatureOptions, { secrets }: VerifyContext): string[] {
   return [secret].flat().map((name) => secrets.get(name))
 }
 
 /** In the same time wherever they differ. */
-export function isSame(given: string, expected: string): boolean {
+export function timingSafeTextEqual(given: string, expected: string): boolean {
   const [a, b] = [Buffer.from(given), Buffer.from(expected)]
   return a.length === b.length && timingSafeEqual(a, b)
 }
@@ -49,18 +49,18 @@ export function isSame(given: string, expected: string): boolean {
 export const TOLERANCE_MS = 300_000
 
 /** Neither too old nor from the future: a captured message can be played again only within it, and there its id is known. */
-export function checkTime(ms: number, now: number): void {
+export function checkTimestamp(ms: number, now: number): void {
   if (!Number.isFinite(ms) || Math.abs(now - ms) > TOLERANCE_MS) throw new WebhookRefused('The message was signed more than 300 s ago, or ahead.')
 }
 
-export function headerOf({ headers }: InboundDelivery, name: string): string {
+export function requireHeader({ headers }: InboundDelivery, name: string): string {
   const value = headers[name]
   if (value === undefined || value === '') throw new WebhookRefused(`The header ${name} is missing.`)
   return value
 }
 
-export function digits(text: string | undefined): number {
+export function parseDigits(text: string | undefined): number {
   return text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : NaN
 }
 
-export const FORGED = 'The signature is not ours.'
+export const SIGNATURE_MISMATCH = 'The signature is not ours.'

@@ -1,7 +1,7 @@
 // Works with a store, closes it, and says what is left: files beside it, and descriptors of this process.
 import { readdirSync, readlinkSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { input, openStore, run, say, Worker } from './outside.mjs'
+import { input, openStore, run, say, Worker } from './child-runtime.mjs'
 
 const { url } = input
 const worker = new Worker({ name: 'office' })

@@ -1,6 +1,6 @@
 // Lands into a store until its disk is full, says what still works, and once told goes on with the same store.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { input, openStore, run, say, word, Worker } from './outside.mjs'
+import { input, openStore, run, say, word, Worker } from './child-runtime.mjs'
 
 const { url, rows, pageSize } = input
 const worker = new Worker({ name: 'office' })

@@ -1,5 +1,5 @@
 // Waits for the word, then opens stores that nobody has opened before, and lands one cycle of its own in each.
-import { input, openStore, run, say, word, Worker } from './outside.mjs'
+import { input, openStore, run, say, word, Worker } from './child-runtime.mjs'
 
 const { urls, name } = input
 const worker = new Worker({ name: 'office' })

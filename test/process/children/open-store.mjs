@@ -1,5 +1,5 @@
 // Opens a store and runs one cycle, or says why it cannot.
-import { input, openStore, run, say, Worker } from './outside.mjs'
+import { input, openStore, run, say, Worker } from './child-runtime.mjs'
 
 const worker = new Worker({ name: 'office' })
 worker.sync('listing', { database: worker.database('people'), execute: async () => ({ changes: [{ type: 'upsert', key: 'a', record: { n: 1 } }], hasMore: false }) })

@@ -1,5 +1,5 @@
 // Opens file after file at given instants, as other processes do: it has the event loop to itself, so the instants hold.
-import { input, say } from './outside.mjs'
+import { input, say } from './child-runtime.mjs'
 
 const { Connection } = await import(`${input.dist}/stores/sqlite/connection.js`)
 for (const [index, file] of input.files.entries()) {

@@ -1,5 +1,5 @@
 // Follows the tables of a shop, cycle after cycle, until the parent says something; then one more cycle.
-import { input, openStore, run, say, Worker } from './outside.mjs'
+import { input, openStore, run, say, Worker } from './child-runtime.mjs'
 
 const { url, source, pageSize } = input
 const { postgresCdc } = await import(`${input.dist}/sources/postgres-cdc/source.js`)

@@ -1,5 +1,5 @@
 // One incremental cycle over a folder of files, or a bucket's; it stands still before the page `holdAt`.
-import { input, openStore, run, say, word, Worker } from './outside.mjs'
+import { input, openStore, run, say, word, Worker } from './child-runtime.mjs'
 
 const { url, folder, bucket, pageSize, settleMs = 0, holdAt = 0 } = input
 const { files, s3Folder } = await import(`${input.dist}/sources/files/source.js`)

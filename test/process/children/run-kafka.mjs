@@ -1,5 +1,5 @@
 // One incremental cycle over a topic; it stands still before the page `holdAt`.
-import { input, openStore, run, say, word, Worker } from './outside.mjs'
+import { input, openStore, run, say, word, Worker } from './child-runtime.mjs'
 
 const { url, brokers, topic, pageSize, holdAt = 0 } = input
 const { kafka } = await import(`${input.dist}/sources/kafka/source.js`)

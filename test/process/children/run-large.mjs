@@ -1,6 +1,6 @@
 // A backfill of many pages, then the same again, with nothing changed. Says how much memory it took at most.
 import { readFileSync } from 'node:fs'
-import { input, openStore, run, say, Worker } from './outside.mjs'
+import { input, openStore, run, say, Worker } from './child-runtime.mjs'
 
 const { url, pages, pageSize, cycles } = input
 const worker = new Worker({ name: 'office' })

@@ -1,5 +1,5 @@
 // One incremental cycle over an entity set of a service; it stands still before the page `holdAt`.
-import { input, openStore, run, say, word, Worker } from './outside.mjs'
+import { input, openStore, run, say, word, Worker } from './child-runtime.mjs'
 
 const { url, service, pageSize, isTracked = false, holdAt = 0 } = input
 const { odata } = await import(`${input.dist}/sources/odata/source.js`)

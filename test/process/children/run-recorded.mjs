@@ -3,7 +3,7 @@
 import { openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from '@photostructure/sqlite'
-import { input, openStore, run, say, Worker } from './outside.mjs'
+import { input, openStore, run, say, Worker } from './child-runtime.mjs'
 import { World } from './world.mjs'
 
 const { folder, seed, keys, steps, pageSize } = input

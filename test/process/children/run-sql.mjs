@@ -1,5 +1,5 @@
 // One incremental cycle over a table of a database; it stands still before the page `holdAt`.
-import { input, openStore, run, say, word, Worker } from './outside.mjs'
+import { input, openStore, run, say, word, Worker } from './child-runtime.mjs'
 
 const { url, source, table, pageSize, holdAt = 0 } = input
 const { sql } = await import(`${input.dist}/sources/sql/source.js`)

@@ -1,6 +1,6 @@
 // Walks the steps of a world, one cycle each, and says when a page has landed. How far it has come is known by the
 // registry alone, so it can be killed at any moment and started again.
-import { input, openStore, run, say, Worker } from './outside.mjs'
+import { input, openStore, run, say, Worker } from './child-runtime.mjs'
 import { World } from './world.mjs'
 
 const { url, seed, keys, steps, pageSize, changesDeletes = false } = input

@@ -1,7 +1,7 @@
 // One cycle of a full listing, as slow as asked; with `again`, tried until nobody else holds the sync. It stands still at the
 // page `holdAt`, with all before it landed, until it is told to go on; with `blocks` the word makes it block, until the next.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { blockUntilWord, input, openStore, run, say, word, Worker } from './outside.mjs'
+import { blockUntilWord, input, openStore, run, say, word, Worker } from './child-runtime.mjs'
 
 const { url, name, sync = 'listing', rows = 60, pageSize = 10, leaseTtlMs = 60_000, pageMs = 0, holdAt = 0, blocks = false, again = false, listen = false } = input
 let landed = 0

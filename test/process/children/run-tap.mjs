@@ -1,5 +1,5 @@
 // One incremental cycle of a tap; it stands still before the page `holdAt`.
-import { input, openStore, run, say, word, Worker } from './outside.mjs'
+import { input, openStore, run, say, word, Worker } from './child-runtime.mjs'
 
 const { url, command, world, pageSize, holdAt = 0 } = input
 const { singer } = await import(`${input.dist}/sources/singer/source.js`)

@@ -1,6 +1,6 @@
 // A connector that starts promises nobody waits for, and they fail: at once, later, and when the cycle is long over.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { input, openStore, run, say, Worker } from './outside.mjs'
+import { input, openStore, run, say, Worker } from './child-runtime.mjs'
 
 const { url, guarded } = input
 const strays = []

@@ -1,5 +1,5 @@
 // Lands changes, or delivers them; with `dieAt` it says so when it gets there and goes no further.
-import { input, openStore, run, say, Worker } from './outside.mjs'
+import { input, openStore, run, say, Worker } from './child-runtime.mjs'
 
 const { url, receiver, task, dieAt = null, rows = 5 } = input
 const store = await openStore(url)

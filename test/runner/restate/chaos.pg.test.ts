@@ -5,13 +5,13 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, inject, test } from 'vitest'
 import type { CycleRecord, Store } from '../../../src/contract/index.ts'
-import { registerService } from '../../../src/runner/restate/register.ts'
-import { ref, RunnerScene } from '../../../src/testing/runner-cases/harness.ts'
-import { Stage } from '../../../src/testing/runner-cases/stage.ts'
-import { chance } from '../../../src/testing/store-cases/harness.ts'
+import { registerService } from '../../../src/runner/restate/register-service.ts'
+import { syncRef, RunnerCaseFixture } from '../../../src/testing/runner-cases/harness.ts'
+import { SourceServerFixture } from '../../../src/testing/runner-cases/source-server-fixture.ts'
+import { seededRandom } from '../../../src/testing/store-cases/harness.ts'
 import { createDatabase, dropDatabase } from '../../setup/postgres-server.ts'
-import { expectLanded, expectLeasesInOrder, expectLog, Freezer, untilNone } from '../chaos.ts'
-import { StageFleet } from '../stage-fleet.ts'
+import { expectLanded, expectLeasesInOrder, expectLog, ProcessFreezer, untilNone } from '../chaos.ts'
+import { FleetHarness } from '../fleet-harness.ts'
 import { Balancer } from './balancer.ts'
 import { RestateCluster } from './cluster.ts'
 
@@ -33,14 +33,14 @@ describe.skipIf(postgres === '').each(NODES)('Restate on %i node(s), killed at r
   test('XA11, XB18: loses and doubles nothing, cycles are taken up again, slots are kept, and stale commits are refused', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'tidemark-chaos-'))
     const database = await createDatabase(postgres)
-    const stage = await Stage.open()
-    const fleet = await StageFleet.open(database, stage.url)
-    const freezer = new Freezer(fleet, database, folder)
+    const stage = await SourceServerFixture.open()
+    const fleet = await FleetHarness.open(database, stage.url)
+    const freezer = new ProcessFreezer(fleet, database, folder)
     const cluster = await RestateCluster.start(nodes, SETTINGS)
     // Both look before they send somebody on, as balancers do.
     const workers = await Balancer.open(() => [...fleet.urls].filter(([{ pid }]) => !freezer.frozen.has(pid!)).map(([, url]) => url))
-    const ingress = await Balancer.open(() => cluster.nodes.filter(({ isAlive, pid }) => isAlive && !freezer.frozen.has(pid)).map((node) => node.ingress))
-    const random = chance(SEED)
+    const ingress = await Balancer.open(() => cluster.nodes.filter(({ isRunning: isAlive, pid }) => isAlive && !freezer.frozen.has(pid)).map((node) => node.ingress))
+    const random = seededRandom(SEED)
     const pick = (count: number): number => Math.floor(random() * count)
     const scheduled = Array.from({ length: Math.floor(SYNCS * 0.4) }, (_, i) => `s${i}`)
     const continuous = Array.from({ length: SYNCS - scheduled.length }, (_, i) => `c${i}`)
@@ -71,9 +71,9 @@ describe.skipIf(postgres === '').each(NODES)('Restate on %i node(s), killed at r
       const node = cluster.nodes[index]!
       if (nodes > 1 && random() < 0.5) {
         counts.frozenNodes++
-        node.freeze()
+        node.suspend()
         const thawing = sleep(1_000 + pick(7_000))
-        freezer.hold(node.pid, thawing, () => node.thaw())
+        freezer.hold(node.pid, thawing, () => node.resume())
         await thawing
       } else {
         counts.nodes++
@@ -84,13 +84,13 @@ describe.skipIf(postgres === '').each(NODES)('Restate on %i node(s), killed at r
       disturbed = false
     }
     try {
-      stage.behave({ pageMs: 30 })
+      stage.setBehaviour({ pageMs: 30 })
       for (const name of names) for (let row = 0; row < 15; row++) stage.table(name).put(row, 0)
       // Those of every minute since the last come due one after the other while things are killed; those of every full minute at once.
-      for (const [index, sync] of scheduled.entries()) await new RunnerScene(fleet, stage).ranAt(sync, Date.now() - MINUTE + (index % 2 === 0 ? 1_000 + pick(SECONDS * 1_000) : 0))
+      for (const [index, sync] of scheduled.entries()) await new RunnerCaseFixture(fleet, stage).recordCycleAt(sync, Date.now() - MINUTE + (index % 2 === 0 ? 1_000 + pick(SECONDS * 1_000) : 0))
       for (const sync of ['c0', 'c1']) {
         for (let row = 100; row < 160; row++) stage.table(sync).put(row, row)
-        stage.behave({ pageMs: 250 }, sync)
+        stage.setBehaviour({ pageMs: 250 }, sync)
       }
       await fleet.start({ ...options, processes: PROCESSES })
       await registerService(cluster.nodes[0]!.admin, workers.url)
@@ -130,13 +130,13 @@ describe.skipIf(postgres === '').each(NODES)('Restate on %i node(s), killed at r
         const record = (await fleet.store.cycles(null, { limit: 1_000_000 })).find((one) => one.cycle === cycle)!
         expect({ cycle, stopReason: record.stopReason }).toEqual({ cycle, stopReason: 'complete' })
         expect(record.pages, `${record.sync} began anew`).toBeGreaterThanOrEqual(7)
-        if (process === first.process) expect(stage.log.some((asked) => asked.cycle === cycle && asked.process !== process), 'another went on with it').toBe(true)
+        if (process === first.process) expect(stage.requests.some((asked) => asked.cycle === cycle && asked.process !== process), 'another went on with it').toBe(true)
       }
       const log = await expectLog(fleet.store, stage, names)
       const leases = await expectLeasesInOrder(fleet.store)
       const { commits, stale, refused } = freezer.expectRefused()
       console.info(`seed ${SEED}: ${nodes} node(s), ${PROCESSES} workers, ${SYNCS} syncs, ${SECONDS} s: ${counts.workers} workers and ${counts.nodes} nodes killed, ${counts.frozenNodes} nodes and ${freezer.count - counts.frozenNodes} workers frozen, `
-        + `${stage.log.length} requests, ${stage.overlaps.length} of them beside another, ${resumed(stage)} cycles taken up by another process, ${commits} commits, ${stale} tried after a take-over, ${refused} refused as stale, `
+        + `${stage.requests.length} requests, ${stage.overlaps.length} of them beside another, ${resumed(stage)} cycles taken up by another process, ${commits} commits, ${stale} tried after a take-over, ${refused} refused as stale, `
         + `${log.length} entries in the log of ${counts.changes + SYNCS * 15} changes, ${slots.reduce((sum, count) => sum + count, 0)} slots served, ${Math.max(...leases.values())} leases of one sync at most, all equal after ${(convergedMs / 1_000).toFixed(1)} s`)
     } catch (error) {
       throw new Error(`seed ${SEED}: ${error instanceof Error ? error.message : String(error)} ${fleet.errors}`, { cause: error })
@@ -152,16 +152,16 @@ describe.skipIf(postgres === '').each(NODES)('Restate on %i node(s), killed at r
 })
 
 /** Waits until a cycle of it is under way and some pages are read; which, and by whom. */
-async function inTheMiddle(stage: Stage, sync: string): Promise<{ cycle: number; process: string }> {
+async function inTheMiddle(stage: SourceServerFixture, sync: string): Promise<{ cycle: number; process: string }> {
   for (;;) {
-    const last = stage.asked(sync).at(-1)
-    if (last !== undefined && stage.asked(sync).filter(({ cycle }) => cycle === last.cycle).length >= 3) return last
+    const last = stage.requestsOf(sync).at(-1)
+    if (last !== undefined && stage.requestsOf(sync).filter(({ cycle }) => cycle === last.cycle).length >= 3) return last
     await sleep(20)
   }
 }
 
 async function cyclesOf(store: Store, syncs: readonly string[]): Promise<Array<[string, CycleRecord[]]>> {
-  return await Promise.all(syncs.map(async (sync): Promise<[string, CycleRecord[]]> => [sync, (await store.cycles(ref(sync), { limit: 1_000 })).toSorted((a, b) => a.startedAt - b.startedAt)]))
+  return await Promise.all(syncs.map(async (sync): Promise<[string, CycleRecord[]]> => [sync, (await store.cycles(syncRef(sync), { limit: 1_000 })).toSorted((a, b) => a.startedAt - b.startedAt)]))
 }
 
 /** What the registry and Restate know of syncs that got stuck. */
@@ -171,7 +171,7 @@ async function standingsOf(store: Store, { nodes }: RestateCluster, syncs: reado
     return ((await answer.json()) as { rows: unknown }).rows
   }
   const facts = await Promise.all(syncs.map(async (sync) => ({
-    sync, now: new Date(), checkpoint: await store.read(ref(sync)), cycles: (await store.cycles(ref(sync), { limit: 2 })).map(({ cycle, startedAt, endedAt, stopReason, error }) => ({ cycle, startedAt, endedAt, stopReason, error })),
+    sync, now: new Date(), checkpoint: await store.readCheckpoint(syncRef(sync)), cycles: (await store.cycles(syncRef(sync), { limit: 2 })).map(({ cycle, startedAt, endedAt, stopReason, error }) => ({ cycle, startedAt, endedAt, stopReason, error })),
     calls: await query(`select id, target_handler_name, status, created_at, scheduled_start_at, retry_count, last_failure, modified_at from sys_invocation where target_service_key = 'default/${sync}' and status != 'completed'`),
     kept: await query(`select key, value_utf8 from state where service_key = 'default/${sync}'`),
   })))
@@ -196,8 +196,8 @@ function expectSlots(sync: string, cycles: readonly CycleRecord[]): number {
   return cycles.length
 }
 
-function resumed(stage: Stage): number {
+function resumed(stage: SourceServerFixture): number {
   const processes = new Map<number, Set<string>>()
-  for (const { cycle, process } of stage.log) processes.set(cycle, (processes.get(cycle) ?? new Set()).add(process))
+  for (const { cycle, process } of stage.requests) processes.set(cycle, (processes.get(cycle) ?? new Set()).add(process))
   return [...processes.values()].filter(({ size }) => size > 1).length
 }

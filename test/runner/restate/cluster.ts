@@ -1,8 +1,8 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { freePorts } from '../../../src/runner/restate/free-ports.ts'
-import { RestateServer, type RestatePorts } from '../../../src/runner/restate/server.ts'
+import { findFreePorts } from '../../../src/runner/restate/free-ports.ts'
+import { RestateServer, type RestatePorts } from '../../../src/runner/restate/restate-server.ts'
 
 /** Of one node among others, as docs/guides/restate.md has them. Every write is on two of the three: any one may be lost. */
 export function settingsOf(index: number, ports: ReadonlyArray<RestatePorts>): Record<string, string> {
@@ -23,7 +23,7 @@ export class RestateCluster {
   readonly #settings: Readonly<Record<string, string>>
 
   static async start(count: 1 | 3, settings: Readonly<Record<string, string>> = {}): Promise<RestateCluster> {
-    const ports = await freePorts(Array.from({ length: count * 3 }))
+    const ports = await findFreePorts(Array.from({ length: count * 3 }))
     const each = Array.from({ length: count }, (_, index) => ({ ingress: ports[3 * index]!, admin: ports[3 * index + 1]!, node: ports[3 * index + 2]! }))
     const cluster = new RestateCluster(each, settings)
     try {

@@ -1,10 +1,10 @@
 import { Job } from '../../../src/runner/job.ts'
 import type { DeclaredSync } from '../../../src/runner/declared-sync.ts'
 import type { Sdk } from '../../../src/runner/restate/sdk.ts'
-import { keyOf, syncObject } from '../../../src/runner/restate/sync-object.ts'
-import { Turns, type TurnsOptions } from '../../../src/runner/restate/turns.ts'
+import { objectKey, createSyncObject } from '../../../src/runner/restate/sync-object.ts'
+import { TurnRunner, type TurnRunnerOptions } from '../../../src/runner/restate/turn-runner.ts'
 import { StoreClock } from '../../../src/runner/store-clock.ts'
-import type { Scene } from '../scene.ts'
+import type { RunnerFixture } from '../runner-fixture.ts'
 
 type Handler = (ctx: object, input: unknown) => Promise<unknown>
 
@@ -16,23 +16,23 @@ export class FakeRestate {
   readonly calls: Call[] = []
   /** A call that is cancelled while it waits is gone. Restate does it a little later, when it may have begun. */
   losesCancels = false
-  readonly #scene: Scene
+  readonly #scene: RunnerFixture
   readonly #states = new Map<string, Map<string, unknown>>()
   readonly #sdk = fakeSdk()
   #handlers: Record<string, Handler> = {}
   #process: FakeProcess | null = null
 
-  constructor(scene: Scene) {
+  constructor(scene: RunnerFixture) {
     this.#scene = scene
   }
 
   /** A process with this worker file; the one before is gone, in the middle of whatever it did. */
-  serve(syncs: readonly DeclaredSync[], options: Partial<TurnsOptions> = {}): FakeProcess {
+  serve(syncs: readonly DeclaredSync[], options: Partial<TurnRunnerOptions> = {}): FakeProcess {
     const process = new FakeProcess(this.#scene, syncs, options)
     this.#process?.die()
     this.#process = process
-    const definition = syncObject({
-      sdk: this.#sdk, worker: syncs[0]?.plan.worker ?? 'shop', find: (key) => process.jobs.get(key), turns: process.turns, clock: process.clock, pauseMs: 1_000, turnMaxMs: 60_000,
+    const definition = createSyncObject({
+      sdk: this.#sdk, worker: syncs[0]?.plan.worker ?? 'shop', findJob: (key) => process.jobs.get(key), turns: process.turns, clock: process.clock, pauseMs: 1_000, turnMaxMs: 60_000,
     }) as unknown as { handlers: Record<string, Handler> }
     this.#handlers = definition.handlers
     for (const call of this.calls) if (call.isRunning) this.#attempt(call)
@@ -40,7 +40,7 @@ export class FakeRestate {
   }
 
   async call(sync: string, method: string, input: unknown = {}): Promise<unknown> {
-    const call = this.#add({ key: keyOf({ tenant: this.#scene.store.tenant, sync }), method, input, at: -Infinity })
+    const call = this.#add({ key: objectKey({ tenant: this.#scene.store.tenant, sync }), method, input, at: -Infinity })
     return call.answer
   }
 
@@ -55,7 +55,7 @@ export class FakeRestate {
   }
 
   state(sync: string): Record<string, unknown> {
-    return Object.fromEntries(this.#stateOf(keyOf({ tenant: this.#scene.store.tenant, sync })))
+    return Object.fromEntries(this.#stateOf(objectKey({ tenant: this.#scene.store.tenant, sync })))
   }
 
   #stateOf(key: string): Map<string, unknown> {
@@ -149,13 +149,13 @@ export class FakeRestate {
 
 export class FakeProcess {
   readonly clock: StoreClock
-  readonly turns: Turns
+  readonly turns: TurnRunner
   readonly jobs: Map<string, Job>
 
-  constructor(scene: Scene, syncs: readonly DeclaredSync[], options: Partial<TurnsOptions>) {
+  constructor(scene: RunnerFixture, syncs: readonly DeclaredSync[], options: Partial<TurnRunnerOptions>) {
     this.clock = new StoreClock(scene.time)
-    this.jobs = new Map(syncs.map((sync) => new Job(scene.store, sync, 0.5)).map((job) => [keyOf(job.name), job]))
-    this.turns = new Turns({
+    this.jobs = new Map(syncs.map((sync) => new Job(scene.store, sync, 0.5)).map((job) => [objectKey(job.ref), job]))
+    this.turns = new TurnRunner({
       clock: this.clock, ports: scene.ports(), fetch: () => Promise.reject(new Error('no network here')), secrets: { get: (name) => name }, holder: `host:${++processes}:ab`,
       concurrency: 4, pollMs: 1_000, sliceMs: 60_000, onEvent: (event) => scene.events.push(event), ...options,
     })

@@ -5,10 +5,10 @@ import { connect } from 'node:http2'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { registerService } from '../../../src/runner/restate/register.ts'
-import { serveRestate, type ServedRestate } from '../../../src/runner/restate/serve.ts'
-import { RestateServer } from '../../../src/runner/restate/server.ts'
-import { declare, Scene } from '../scene.ts'
+import { registerService } from '../../../src/runner/restate/register-service.ts'
+import { serveRestate, type RestateService } from '../../../src/runner/restate/serve-restate.ts'
+import { RestateServer } from '../../../src/runner/restate/restate-server.ts'
+import { declare, RunnerFixture } from '../runner-fixture.ts'
 
 /** Of a server that is not here. */
 const STRANGER = 'publickeyv1_2G8dCQhArfvGpzPw5Vx2ALciR4xCLHfS5YaT93XjNxX9'
@@ -17,14 +17,14 @@ describe('whose calls a worker takes', () => {
   const folder = mkdtempSync(join(tmpdir(), 'tidemark-identity-'))
   let server: RestateServer
   let own: string
-  let scene: Scene
+  let scene: RunnerFixture
 
   beforeAll(async () => {
     const pem = join(folder, 'identity.pem')
     writeFileSync(pem, generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }))
     server = await RestateServer.start({ folder: join(folder, 'restate'), settings: { RESTATE_REQUEST_IDENTITY_PRIVATE_KEY_PEM_FILE: pem } })
-    own = /publickeyv1_\w+/.exec(server.lastWords(1_000))![0]
-    scene = await Scene.open()
+    own = /publickeyv1_\w+/.exec(server.logTail(1_000))![0]
+    scene = await RunnerFixture.open()
   })
   afterAll(async () => {
     await server.kill()
@@ -32,7 +32,7 @@ describe('whose calls a worker takes', () => {
     rmSync(folder, { recursive: true, force: true })
   })
 
-  async function serve(identityKeys?: readonly string[]): Promise<ServedRestate> {
+  async function serve(identityKeys?: readonly string[]): Promise<RestateService> {
     const served = await serveRestate({
       store: scene.store, syncs: declare({ one: { schedule: 'manual' } }), ports: scene.ports(), fetch: () => Promise.reject(new Error('no network here')), secrets: { get: (name) => name },
       holder: 'here', ingress: server.ingress, ...(identityKeys !== undefined && { identityKeys }),

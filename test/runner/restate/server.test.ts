@@ -5,9 +5,9 @@ import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { freePorts } from '../../../src/runner/restate/free-ports.ts'
-import { registerService } from '../../../src/runner/restate/register.ts'
-import { LOG_BYTES_MAX, RestateServer, serverBinary, type RestateServerOptions } from '../../../src/runner/restate/server.ts'
+import { findFreePorts } from '../../../src/runner/restate/free-ports.ts'
+import { registerService } from '../../../src/runner/restate/register-service.ts'
+import { LOG_BYTES_MAX, RestateServer, findServerBinary, type RestateServerOptions } from '../../../src/runner/restate/restate-server.ts'
 
 describe('a Restate server of our own', () => {
   test('listens on loopback alone, ends by its pid, and goes on in its folder', async () => {
@@ -73,16 +73,16 @@ describe('a Restate server of our own', () => {
 })
 
 test('a port that nobody named is none that the system would give to another while the server comes up', async () => {
-  const ports = await freePorts(Array.from({ length: 50 }))
+  const ports = await findFreePorts(Array.from({ length: 50 }))
   expect(new Set(ports).size).toBe(50)
   expect(ports.filter((port) => port < 10_000 || port >= 32_768)).toEqual([])
 })
 
 test('without the package, or on a machine it is not made for, the error names the way out', () => {
   const nowhere = pathToFileURL(join(ownFolder(), 'worker.ts')).href
-  expect(() => serverBinary(nowhere)).toThrow(expect.objectContaining({ code: 'PACKAGE_UNFIT', message: expect.stringContaining('npm install --save-dev @restatedev/restate-server') }))
-  expect(() => serverBinary(import.meta.url, 'sunos-sparc')).toThrow(expect.objectContaining({ code: 'PACKAGE_UNFIT', message: expect.stringContaining('no server for sunos-sparc') }))
-  expect(serverBinary(import.meta.url)).toMatch(/bin\/restate-server$/)
+  expect(() => findServerBinary(nowhere)).toThrow(expect.objectContaining({ code: 'PACKAGE_UNFIT', message: expect.stringContaining('npm install --save-dev @restatedev/restate-server') }))
+  expect(() => findServerBinary(import.meta.url, 'sunos-sparc')).toThrow(expect.objectContaining({ code: 'PACKAGE_UNFIT', message: expect.stringContaining('no server for sunos-sparc') }))
+  expect(findServerBinary(import.meta.url)).toMatch(/bin\/restate-server$/)
 })
 
 test('nobody at the address of a server is told from a refusal', async () => {

@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { SyncError, type Page, type SyncContext } from '../../../src/contract/index.ts'
-import { chance } from '../../../src/testing/store-cases/harness.ts'
-import { declare, HOUR, MINUTE, noting, oneRow, ref, Scene, SECOND } from '../scene.ts'
+import { seededRandom } from '../../../src/testing/store-cases/harness.ts'
+import { declare, HOUR, MINUTE, recordRequestTimes, oneRow, ref, RunnerFixture, SECOND } from '../runner-fixture.ts'
 import { FakeRestate } from './fake-restate.ts'
 
-let scene: Scene
+let scene: RunnerFixture
 let restate: FakeRestate
 beforeEach(async () => {
-  scene = await Scene.open('2026-03-01T00:00:00Z')
+  scene = await RunnerFixture.open('2026-03-01T00:00:00Z')
   restate = new FakeRestate(scene)
 })
 afterEach(() => scene.close())
@@ -17,9 +17,9 @@ const runs = (): number => restate.calls.filter(({ method }) => method === 'run'
 
 describe('a schedule is a timer of the object', () => {
   test.each([1, 2, 3])('XB18 every slot of a day is run once and when it comes, whatever wakes it, dies or is cancelled too late (seed %i)', async (seed) => {
-    const random = chance(seed)
+    const random = seededRandom(seed)
     restate.losesCancels = true
-    const syncs = declare({ tens: { schedule: { cron: '*/10 * * * *' }, execute: noting([], at(), 30 * SECOND) } })
+    const syncs = declare({ tens: { schedule: { cron: '*/10 * * * *' }, execute: recordRequestTimes([], at(), 30 * SECOND) } })
     restate.serve(syncs)
     await restate.call('tens', 'wake', { at: at() })
     const end = at() + 24 * HOUR
@@ -43,7 +43,7 @@ describe('a schedule is a timer of the object', () => {
   test('XB18 a slot that came while nothing could run is made up for, also by one that never ran before', async () => {
     const asked: number[] = []
     const start = at()
-    const syncs = declare({ daily: { schedule: { cron: '0 6 * * *' }, execute: noting(asked, start) } })
+    const syncs = declare({ daily: { schedule: { cron: '0 6 * * *' }, execute: recordRequestTimes(asked, start) } })
     const first = restate.serve(syncs)
     await restate.call('daily', 'wake', { at: start + 6 * HOUR })
     await scene.time.advance(6 * HOUR - MINUTE)
@@ -61,7 +61,7 @@ describe('a schedule is a timer of the object', () => {
       await restate.call('yearly', 'trigger')
       await scene.time.advance(SECOND)
     }
-    expect((await scene.store.read(ref('yearly'))).version).toBe(3)
+    expect((await scene.store.readCheckpoint(ref('yearly'))).version).toBe(3)
     expect(restate.pending('yearly')).toMatchObject([{ method: 'run', at: Date.parse('2027-01-01T00:00:00Z') }])
   })
 
@@ -90,14 +90,14 @@ describe('a schedule is a timer of the object', () => {
   })
 
   test('however often it is woken while it runs, it looks once more', async () => {
-    restate.serve(declare({ slow: { schedule: 'manual', execute: noting([], at(), MINUTE) } }))
+    restate.serve(declare({ slow: { schedule: 'manual', execute: recordRequestTimes([], at(), MINUTE) } }))
     await restate.call('slow', 'trigger')
     await scene.time.advance(SECOND)
     const before = runs()
     for (let times = 0; times < 10; times++) await restate.call('slow', 'wake', { at: at() })
     expect(runs()).toBe(before + 1)
     await scene.time.advance(2 * MINUTE)
-    expect((await scene.store.read(ref('slow'))).version).toBe(1)
+    expect((await scene.store.readCheckpoint(ref('slow'))).version).toBe(1)
   })
 
   test('a sync that the worker file no longer has leaves no timer behind; declared again, it goes on', async () => {
@@ -112,7 +112,7 @@ describe('a schedule is a timer of the object', () => {
     restate.serve(both)
     await restate.call('gone', 'wake', { at: at() })
     await scene.time.advance(MINUTE)
-    expect((await scene.store.read(ref('gone'))).version).toBe(2)
+    expect((await scene.store.readCheckpoint(ref('gone'))).version).toBe(2)
     expect(restate.pending('gone').length).toBe(1)
   })
 
@@ -123,7 +123,7 @@ describe('a schedule is a timer of the object', () => {
     restate.serve(declare({ changing: { schedule: '1h', execute: oneRow() } }))
     await restate.call('changing', 'wake', { at: at() + HOUR - MINUTE })
     await scene.time.advance(HOUR)
-    expect((await scene.store.read(ref('changing'))).version).toBe(2)
+    expect((await scene.store.readCheckpoint(ref('changing'))).version).toBe(2)
     restate.serve(declare({ changing: { schedule: 'manual', execute: oneRow() } }))
     await scene.time.advance(2 * HOUR)
     expect(restate.pending('changing')).toEqual([])
@@ -147,7 +147,7 @@ describe('a cycle goes on, whoever dies', () => {
     await scene.time.advance(2 * MINUTE)
     expect(asked).toEqual([1, 2, 3, 3, 4, 5, 6])
     expect((await scene.store.cycles(ref('long'))).length).toBe(1)
-    expect((await scene.store.read(ref('long'))).version).toBe(1)
+    expect((await scene.store.readCheckpoint(ref('long'))).version).toBe(1)
   })
 
   test('an attempt that Restate gave up stops asking', async () => {
@@ -179,13 +179,13 @@ describe('a cycle goes on, whoever dies', () => {
     restate.serve(declare({ hourly: { schedule: '1h', execute: oneRow() } }))
     await restate.call('hourly', 'wake', { at: at() })
     await scene.time.advance(MINUTE)
-    const down = vi.spyOn(scene.store, 'standings').mockRejectedValue(new SyncError('STORE_BUSY', 'down'))
+    const down = vi.spyOn(scene.store, 'listSyncStatus').mockRejectedValue(new SyncError('STORE_BUSY', 'down'))
     await scene.time.advance(5 * HOUR)
     const waits = scene.events.filter((event) => event.kind === 'store').map(({ waitMs }) => waitMs)
     expect(waits.slice(0, 7)).toEqual([1, 2, 4, 8, 16, 30, 30].map((seconds) => seconds * SECOND))
     down.mockRestore()
     await scene.time.advance(MINUTE)
-    expect((await scene.store.read(ref('hourly'))).version).toBe(2)
+    expect((await scene.store.readCheckpoint(ref('hourly'))).version).toBe(2)
   })
 })
 
@@ -202,7 +202,7 @@ describe('a wait that the source asks for costs no process', () => {
     await restate.call('limited', 'trigger')
     await scene.time.advance(SECOND)
     expect(restate.pending('limited').map(({ isRunning }) => isRunning)).toEqual([false])
-    expect((await scene.store.read(ref('limited'))).heldBy).toBe(null)
+    expect((await scene.store.readCheckpoint(ref('limited'))).heldBy).toBe(null)
     await restate.call('limited', 'wake', { at: at() })
     await restate.call('limited', 'trigger')
     await scene.time.advance(28 * SECOND)
@@ -217,7 +217,7 @@ describe('a wait that the source asks for costs no process', () => {
     await restate.call('limited', 'trigger')
     await scene.time.advance(160 * SECOND)
     expect(asked).toEqual([0, 30, 60, 90, 120, 150])
-    expect(await scene.store.read(ref('limited'))).toMatchObject({ failures: 1, lastError: { code: 'RATE_LIMITED' } })
+    expect(await scene.store.readCheckpoint(ref('limited'))).toMatchObject({ failures: 1, lastError: { code: 'RATE_LIMITED' } })
     // The next cycle has its tries anew.
     await scene.time.advance(MINUTE + 160 * SECOND)
     expect(asked.slice(6)).toEqual([210, 240, 270, 300, 330, 360])
@@ -233,25 +233,25 @@ describe('a wait that the source asks for costs no process', () => {
     restate.serve(declare({ limited: { schedule: 'manual', execute } }))
     await restate.call('limited', 'trigger')
     await scene.time.advance(HOUR)
-    expect(await scene.store.read(ref('limited'))).toMatchObject({ failures: 0, version: 1 })
+    expect(await scene.store.readCheckpoint(ref('limited'))).toMatchObject({ failures: 0, version: 1 })
     expect(calls).toBe(12)
   })
 })
 
 describe('control is calls of the object', () => {
   test('F.2 pause, resume and trigger write to the registry, also while a cycle runs', async () => {
-    restate.serve(declare({ slow: { schedule: 'manual', execute: noting([], at(), MINUTE) } }))
+    restate.serve(declare({ slow: { schedule: 'manual', execute: recordRequestTimes([], at(), MINUTE) } }))
     await restate.call('slow', 'trigger')
     await scene.time.advance(SECOND)
     await restate.call('slow', 'pause')
-    expect((await scene.store.read(ref('slow'))).paused).toBe(true)
+    expect((await scene.store.readCheckpoint(ref('slow'))).paused).toBe(true)
     await scene.time.advance(2 * MINUTE)
     await restate.call('slow', 'trigger')
     await scene.time.advance(2 * MINUTE)
-    expect((await scene.store.read(ref('slow'))).version).toBe(1)
+    expect((await scene.store.readCheckpoint(ref('slow'))).version).toBe(1)
     await restate.call('slow', 'resume')
     await scene.time.advance(2 * MINUTE)
-    expect(await scene.store.read(ref('slow'))).toMatchObject({ version: 2, paused: false })
+    expect(await scene.store.readCheckpoint(ref('slow'))).toMatchObject({ version: 2, paused: false })
     expect((await scene.store.audit(ref('slow'), { limit: 10 })).map(({ actor }) => actor)).toContain('restate')
   })
 
@@ -268,7 +268,7 @@ describe('control is calls of the object', () => {
     await scene.time.advance(10 * SECOND)
     await restate.call('stuck', 'cancel')
     await scene.time.advance(2 * SECOND)
-    expect(await scene.store.read(ref('stuck'))).toMatchObject({ heldBy: null, paused: true, failures: 0, inflight: { page: 2 } })
+    expect(await scene.store.readCheckpoint(ref('stuck'))).toMatchObject({ heldBy: null, paused: true, failures: 0, inflight: { page: 2 } })
     await scene.time.advance(3 * HOUR)
     expect([asked, restate.pending('stuck')]).toEqual([[1, 2, 3], []])
     await restate.call('stuck', 'resume')

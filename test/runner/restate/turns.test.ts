@@ -1,34 +1,34 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { SyncError, type Page, type SyncContext } from '../../../src/contract/index.ts'
-import { Places } from '../../../src/runner/restate/places.ts'
-import type { Carried, Turned } from '../../../src/runner/restate/turns.ts'
-import { declare, MINUTE, noting, ref, Scene, SECOND } from '../scene.ts'
+import { ConcurrencySlots } from '../../../src/runner/restate/concurrency-slots.ts'
+import type { TurnMemory, TurnResult } from '../../../src/runner/restate/turn-runner.ts'
+import { declare, MINUTE, recordRequestTimes, ref, RunnerFixture, SECOND } from '../runner-fixture.ts'
 import { FakeProcess } from './fake-restate.ts'
 
-let scene: Scene
+let scene: RunnerFixture
 beforeEach(async () => {
-  scene = await Scene.open()
+  scene = await RunnerFixture.open()
 })
 afterEach(() => scene.close())
 
-const AT_FIRST = { since: null, tries: 0, stumbles: 0 }
+const AT_FIRST = { since: null, tries: 0, storeFailures: 0 }
 const FOR_EVER = new AbortController().signal
 
-function take(process: FakeProcess, sync: string, carried: Carried = AT_FIRST): Promise<Turned> {
-  return process.turns.take([...process.jobs.values()].find(({ name }) => name.sync === sync)!, carried, FOR_EVER)
+function take(process: FakeProcess, sync: string, carried: TurnMemory = AT_FIRST): Promise<TurnResult> {
+  return process.turns.runTurn([...process.jobs.values()].find(({ ref: name }) => name.sync === sync)!, carried, FOR_EVER)
 }
 
 describe('who holds the lease', () => {
   test('XB1 another runner is left alone, and looked after again before long', async () => {
     const asked: number[] = []
-    const process = new FakeProcess(scene, declare({ held: { schedule: '1h', execute: noting(asked, 0) } }), {})
+    const process = new FakeProcess(scene, declare({ held: { schedule: '1h', execute: recordRequestTimes(asked, 0) } }), {})
     await scene.store.acquire(ref('held'), { holder: 'elsewhere:7:ab#1', ttlMs: 10 * MINUTE, at: scene.time.now() })
-    expect((await take(process, 'held')).next).toMatchObject({ inMs: 30 * SECOND, isOwed: false })
+    expect((await take(process, 'held')).next).toMatchObject({ inMs: 30 * SECOND, isThrottled: false })
     expect(asked).toEqual([])
   })
 
   test('XB1 who took it after the look is told, and until when', async () => {
-    const process = new FakeProcess(scene, declare({ taken: { schedule: '1h', execute: noting([], 0) } }), {})
+    const process = new FakeProcess(scene, declare({ taken: { schedule: '1h', execute: recordRequestTimes([], 0) } }), {})
     const { acquire } = scene.store
     const until = scene.time.now() + 10 * MINUTE
     scene.store.acquire = async (name, request) => {
@@ -41,7 +41,7 @@ describe('who holds the lease', () => {
 
   test('XB1 so is a backfill that takes the lease of its delta for a moment', async () => {
     const asked: number[] = []
-    const process = new FakeProcess(scene, declare({ items: { schedule: '1h', execute: noting(asked, 0) } }), {})
+    const process = new FakeProcess(scene, declare({ items: { schedule: '1h', execute: recordRequestTimes(asked, 0) } }), {})
     await scene.store.acquire(ref('items'), { holder: 'restate/items-backfill:elsewhere:7:ab#1', ttlMs: 10 * MINUTE, at: scene.time.now() })
     await take(process, 'items')
     expect(asked).toEqual([])
@@ -92,7 +92,7 @@ describe('a wait that the source asks for', () => {
   test('is not sat out when it is long: the turn ends, and what is left of the wait is owed', async () => {
     const asked: number[] = []
     const process = new FakeProcess(scene, declare({ one: { schedule: '1h', execute: refusing(asked, 50 * SECOND) } }), {})
-    let turned: Turned | null = null
+    let turned: TurnResult | null = null
     void take(process, 'one').then((ended) => (turned = ended))
     await scene.time.advance(6 * SECOND)
     expect(turned).toMatchObject({ next: { isOwed: true }, tries: 1 })
@@ -103,7 +103,7 @@ describe('a wait that the source asks for', () => {
   test('the tries of one page are counted over the turns that its waits divide it into', async () => {
     const asked: number[] = []
     const process = new FakeProcess(scene, declare({ one: { schedule: '1h', execute: refusing(asked, 20 * SECOND) } }, { retriesMax: 3 }), {})
-    let carried: Carried = AT_FIRST
+    let carried: TurnMemory = AT_FIRST
     for (let turn = 0; turn < 12 && !scene.ended('one').some(({ result }) => result.stopReason === 'error'); turn++) {
       const taken = take(process, 'one', carried)
       await scene.time.advance(30 * SECOND)
@@ -116,11 +116,11 @@ describe('a wait that the source asks for', () => {
 
 test('Z14 the object of an erased tenant lands nothing more, until somebody asks', async () => {
   const asked: number[] = []
-  const process = new FakeProcess(scene, declare({ one: { schedule: '1h', execute: noting(asked, 0) } }), {})
+  const process = new FakeProcess(scene, declare({ one: { schedule: '1h', execute: recordRequestTimes(asked, 0) } }), {})
   const first = await take(process, 'one')
-  await scene.store.erase({ actor: 'ana', at: scene.time.now() })
+  await scene.store.eraseTenant({ actor: 'ana', at: scene.time.now() })
   await scene.time.advance(90 * MINUTE)
-  expect((await take(process, 'one', first)).stumbles).toBe(1)
+  expect((await take(process, 'one', first)).storeFailures).toBe(1)
   expect([asked.length, await scene.store.syncs()]).toEqual([1, []])
   await scene.trigger('one')
   await take(process, 'one')
@@ -179,14 +179,14 @@ describe('the places of a process', () => {
   })
 
   test('XB19 tenants take turns, whoever came first', async () => {
-    const places = new Places(1, scene.time)
+    const places = new ConcurrencySlots(1, scene.time)
     const order: string[] = []
     const come = async (tenant: string): Promise<void> => {
-      const waiting = { tenant, since: 0, priority: 0, lot: 0 }
-      expect(await places.take(waiting, MINUTE, FOR_EVER)).toBe(true)
+      const waiting = { tenant, dueSince: 0, priority: 0, tieBreaker: 0 }
+      expect(await places.acquire(waiting, MINUTE, FOR_EVER)).toBe(true)
       order.push(tenant)
       await scene.time.sleep(SECOND)
-      places.leave(waiting)
+      places.release(waiting)
     }
     const all = Promise.all(['large', 'large', 'large', 'large', 'small', 'small'].map(come))
     await scene.time.drive(all)
@@ -194,15 +194,15 @@ describe('the places of a process', () => {
   })
 
   test('who gives up in line takes no place with him', async () => {
-    const places = new Places(1, scene.time)
-    const [first, second, third] = ['a', 'b', 'c'].map((tenant) => ({ tenant, since: 0, priority: 0, lot: 0 }))
-    await places.take(first!, SECOND, FOR_EVER)
+    const places = new ConcurrencySlots(1, scene.time)
+    const [first, second, third] = ['a', 'b', 'c'].map((tenant) => ({ tenant, dueSince: 0, priority: 0, tieBreaker: 0 }))
+    await places.acquire(first!, SECOND, FOR_EVER)
     const giving = new AbortController()
-    const late = places.take(second!, MINUTE, giving.signal)
+    const late = places.acquire(second!, MINUTE, giving.signal)
     giving.abort(new Error('given up'))
     expect(await late).toBe(false)
-    places.leave(first!)
-    expect(await places.take(third!, SECOND, FOR_EVER)).toBe(true)
+    places.release(first!)
+    expect(await places.acquire(third!, SECOND, FOR_EVER)).toBe(true)
   })
 
   test('XA10 told to stop, those who run leave off between pages and those in line go; both are to come again at once, and nobody new is taken', async () => {
@@ -213,7 +213,7 @@ describe('the places of a process', () => {
     const stopped = process.turns.stop()
     expect((await turns).map(({ next }) => next!.inMs)).toEqual([0, 0])
     await stopped
-    expect((await scene.store.read(ref('first'))).heldBy).toBe(null)
+    expect((await scene.store.readCheckpoint(ref('first'))).heldBy).toBe(null)
     await expect(take(process, 'first')).rejects.toThrow('the runner stops')
   })
 })

@@ -2,10 +2,10 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { SyncError } from '../../../src/contract/index.ts'
 import type { DeclaredSync } from '../../../src/runner/declared-sync.ts'
 import { Waker } from '../../../src/runner/restate/waker.ts'
-import { declare, HOUR, MINUTE, nothing, ref, Scene, SECOND } from '../scene.ts'
+import { declare, HOUR, MINUTE, emptyPage, ref, RunnerFixture, SECOND } from '../runner-fixture.ts'
 import { FakeProcess } from './fake-restate.ts'
 
-let scene: Scene
+let scene: RunnerFixture
 let waker: Waker
 let process: FakeProcess
 let woken: Array<{ sync: string; inMs: number }>
@@ -14,7 +14,7 @@ let isUnknown: boolean
 let warned: string[]
 let takesMs: number
 beforeEach(async () => {
-  scene = await Scene.open('2026-03-01T00:00:00Z')
+  scene = await RunnerFixture.open('2026-03-01T00:00:00Z')
   woken = []
   isDown = false
   isUnknown = false
@@ -29,8 +29,8 @@ afterEach(async () => {
 async function watch(syncs: readonly DeclaredSync[]): Promise<void> {
   process = new FakeProcess(scene, syncs, {})
   waker = new Waker([...process.jobs.values()], {
-    clock: process.clock, ports: { ...scene.ports(), log: { debug() {}, info() {}, warn: (message) => void warned.push(message), error() {} } }, pollMs: SECOND, pauseMs: SECOND, isDead: () => false, onTrouble: () => {},
-    wake: async ({ name }, at) => {
+    clock: process.clock, ports: { ...scene.ports(), log: { debug() {}, info() {}, warn: (message) => void warned.push(message), error() {} } }, pollMs: SECOND, pauseMs: SECOND, isDead: () => false, onStoreFailure: () => {},
+    wake: async ({ ref: name }, at) => {
       if (isDown) throw new SyncError('RESTATE_UNAVAILABLE', 'down')
       if (isUnknown) throw new SyncError('RESTATE_REFUSED', 'no such service')
       woken.push({ sync: name.sync, inMs: at - scene.time.now() })
@@ -43,7 +43,7 @@ async function watch(syncs: readonly DeclaredSync[]): Promise<void> {
 
 /** What an object does when it is due. */
 async function turn(sync: string): Promise<void> {
-  await process.turns.take([...process.jobs.values()].find(({ name }) => name.sync === sync)!, { since: null, tries: 0, stumbles: 0 }, new AbortController().signal)
+  await process.turns.runTurn([...process.jobs.values()].find(({ ref: name }) => name.sync === sync)!, { since: null, tries: 0, storeFailures: 0 }, new AbortController().signal)
 }
 
 test('at first every object is told when it is due; one that never is by itself is not', async () => {
@@ -86,8 +86,8 @@ test('a trigger that comes with the end of a cycle is not taken for its doing', 
 
 test('one that is overdue is told again, less and less often; one that somebody holds is not', async () => {
   // A store may also answer with what has not moved.
-  const standings = scene.store.standings.bind(scene.store)
-  vi.spyOn(scene.store, 'standings').mockImplementation(({ at, recent, ref: one }) => standings({ at, recent, ...(one !== undefined && { ref: one }) }))
+  const standings = scene.store.listSyncStatus.bind(scene.store)
+  vi.spyOn(scene.store, 'listSyncStatus').mockImplementation(({ at, recent, ref: one }) => standings({ at, recent, ...(one !== undefined && { ref: one }) }))
   await watch(declare({ free: { schedule: 'manual' }, held: { schedule: 'manual' } }))
   await scene.store.acquire(ref('held'), { holder: 'elsewhere:7:ab#1', ttlMs: 10 * MINUTE, at: scene.time.now() })
   for (const sync of ['free', 'held']) await scene.trigger(sync)
@@ -99,7 +99,7 @@ test('one that is overdue is told again, less and less often; one that somebody 
 })
 
 test('a slot that Restate let pass is told of', async () => {
-  await watch(declare({ daily: { schedule: { cron: '0 6 * * *' }, execute: nothing } }))
+  await watch(declare({ daily: { schedule: { cron: '0 6 * * *' }, execute: emptyPage } }))
   await scene.time.advance(6 * HOUR + MINUTE)
   expect(woken.length).toBeGreaterThan(1)
 })

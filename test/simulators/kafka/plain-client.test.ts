@@ -19,7 +19,7 @@ async function open(options: KafkaOptions = {}) {
 }
 
 const send = (producer: Producer, key: string, value: string | null) => producer.send({ topic: 'orders', messages: [{ key, value, partition: 1 }] })
-const bytesIn = (simulator: KafkaSimulator) => simulator.topics.log('orders', 1).read(0, { maxBytes: 1_000_000, needsOne: true, until: Infinity }).toString('latin1')
+const bytesIn = (simulator: KafkaSimulator) => simulator.topics.log('orders', 1).read(0, { maxBytes: 1_000_000, atLeastOneBatch: true, until: Infinity }).toString('latin1')
 
 describe('kafkajs as anybody uses it', () => {
   test('finds topics, partitions and leaders of every broker', async () => {

@@ -179,7 +179,7 @@ describe('fetch', () => {
     expect(await counts(10, 10_000)).toEqual([1, 0])
     expect(await counts(10_000, 10)).toEqual([1, 0])
     // The answer was cut there, not made shorter: so many bytes came.
-    const bytesOf = async (maxBytes: number) => simulator.topics.log('t', 0).read(0, { maxBytes, needsOne: true, until: 3 }).length
+    const bytesOf = async (maxBytes: number) => simulator.topics.log('t', 0).read(0, { maxBytes, atLeastOneBatch: true, until: 3 }).length
     expect(await bytesOf(2 * size + 70)).toBe(2 * size + 70)
   })
 
@@ -303,10 +303,10 @@ describe('connections', () => {
   test('a broker that is down hangs up and takes nobody; it comes back where it was', async () => {
     await using opened = await open()
     const { simulator, client, addresses } = opened
-    await simulator.broker(1).down()
+    await simulator.broker(1).stop()
     await client.ended
     await expect(WireClient.connect(addresses[0]!)).rejects.toThrow('ECONNREFUSED')
-    await simulator.broker(1).up()
+    await simulator.broker(1).start()
     using next = await WireClient.connect(addresses[0]!)
     await next.ask('ApiVersions', 0)
     expect(() => simulator.broker(2)).toThrow('no broker 2')

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { ownParser } from '../../../src/testing/simulators/odata/parse-query.ts'
-import { predicateOf, type Row } from '../../../src/testing/simulators/odata/query.ts'
+import { builtInParser } from '../../../src/testing/simulators/odata/parse-query.ts'
+import { compilePredicate, type Row } from '../../../src/testing/simulators/odata/query.ts'
 import { standardParser } from './standard-parser.ts'
 
 const GUIDS = ['0a0a0a0a-0000-0000-0000-000000000001', 'ffffffff-0000-0000-0000-00000000000f']
@@ -40,18 +40,18 @@ describe.each([2, 4] as const)('version %s', (version) => {
   test('the simulator’s own parser means what a parser of the whole standard means', () => {
     const properties = PROPERTIES[version]
     fc.assert(fc.property(filters(version), fc.array(row, { minLength: 5, maxLength: 5 }), (filter, rows) => {
-      const [own, standard] = [ownParser, standardParser].map((parser) => predicateOf(parser.filter(filter, version), properties))
+      const [own, standard] = [builtInParser, standardParser].map((parser) => compilePredicate(parser.filter(filter, version), properties))
       expect(rows.map(own!)).toEqual(rows.map(standard!))
     }), { numRuns: 400 })
   })
 
   test('neither takes what is no filter', () => {
     const bad = ['', 'Name', "Name eq", "Name eq 'a' and", "(Name eq 'a'", "Name eq 'a')", "Name is 'a'", "not Name eq 'a'", "Name eq 'a' Price eq 1", version === 2 ? 'At gt 2026-01-01T00:00:00Z' : "At gt datetime'2026-01-01T00:00:00'"]
-    for (const filter of bad) for (const parser of [ownParser, standardParser]) expect(() => predicateOf(parser.filter(filter, version), PROPERTIES[version]), filter).toThrow()
+    for (const filter of bad) for (const parser of [builtInParser, standardParser]) expect(() => compilePredicate(parser.filter(filter, version), PROPERTIES[version]), filter).toThrow()
   })
 })
 
 test('orders are read alike', () => {
-  for (const text of ['At', 'At asc', 'At desc,Name', 'At,Name desc']) expect(ownParser.orderBy(text)).toEqual(standardParser.orderBy(text))
-  for (const text of ['', 'At up', 'At desc Name']) expect(() => ownParser.orderBy(text)).toThrow()
+  for (const text of ['At', 'At asc', 'At desc,Name', 'At,Name desc']) expect(builtInParser.orderBy(text)).toEqual(standardParser.orderBy(text))
+  for (const text of ['', 'At up', 'At desc Name']) expect(() => builtInParser.orderBy(text)).toThrow()
 })

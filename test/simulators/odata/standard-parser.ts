@@ -1,5 +1,5 @@
 import { defaultParser, TokenType, type Token } from '@odata/parser'
-import { BadQuery, type Condition, type Operand, type Operator, type QueryParser } from '../../../src/testing/simulators/odata/query.ts'
+import { BadQueryError, type Condition, type Operand, type Operator, type QueryParser } from '../../../src/testing/simulators/odata/query.ts'
 import type { EdmClass } from '../../../src/testing/simulators/odata/values.ts'
 
 /** Reads queries with a parser of the whole standard that is not ours: what it refuses, a service would. */
@@ -19,7 +19,7 @@ function parsed(read: () => Token, what: string): Token {
   try {
     return read()
   } catch (cause) {
-    throw new BadQuery(`Syntax error in ${what}: ${(cause as Error).message}`, { cause })
+    throw new BadQueryError(`Syntax error in ${what}: ${(cause as Error).message}`, { cause })
   }
 }
 
@@ -66,11 +66,11 @@ function operandOf(token: Token, negated: boolean): Condition {
   if (token.type === TokenType.BoolParenExpression || token.type === TokenType.ParenExpression) return conditionOf(token.value as Token)
   if (token.type === TokenType.MethodCallExpression) {
     const { method, parameters } = token.value as { method: string; parameters: Token[] }
-    return { kind: 'call', method, given: parameters.map(valueOf) }
+    return { kind: 'call', method, args: parameters.map(valueOf) }
   }
   const operator = COMPARISONS[token.type]
-  if (operator === undefined) throw new BadQuery(`'${token.raw}' is no condition.`)
-  if (negated) throw new BadQuery(`'not' binds closer than a comparison: put '${token.raw}' in parentheses.`)
+  if (operator === undefined) throw new BadQueryError(`'${token.raw}' is no condition.`)
+  if (negated) throw new BadQueryError(`'not' binds closer than a comparison: put '${token.raw}' in parentheses.`)
   const { left, right } = token.value as { left: Token; right: Token }
   return { kind: 'compare', operator, left: valueOf(left), right: valueOf(right) }
 }
@@ -85,8 +85,8 @@ function valueOf(token: Token): Operand {
   if (token.raw === 'null') return { kind: 'null' }
   const marked = V2_MARKED.exec(token.raw)
   const [of, text] = marked === null ? [LITERALS[token.value as string], token.raw] : [marked[1] as EdmClass, marked[2]!]
-  if (of === undefined) throw new BadQuery(`A literal such as ${token.raw} is not supported.`)
-  return { kind: 'literal', of, text: of === 'text' ? token.raw.slice(1, -1).replaceAll("''", "'") : text }
+  if (of === undefined) throw new BadQueryError(`A literal such as ${token.raw} is not supported.`)
+  return { kind: 'literal', edmClass: of, text: of === 'text' ? token.raw.slice(1, -1).replaceAll("''", "'") : text }
 }
 
 const V2_MARKED = /^'\ue000(\w+):(.*)'$/s
@@ -98,6 +98,6 @@ function withoutV2Literals(text: string): string {
     if (type !== undefined) return `'\ue000${type === 'datetimeoffset' ? 'offset' : type}:${value!}'`
     if (number !== undefined) return number
     if (all.startsWith("'")) return all
-    throw new BadQuery(`${all} is no literal of OData 2: times are written datetime'…' or datetimeoffset'…', guids guid'…'.`)
+    throw new BadQueryError(`${all} is no literal of OData 2: times are written datetime'…' or datetimeoffset'…', guids guid'…'.`)
   })
 }

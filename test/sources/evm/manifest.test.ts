@@ -2,11 +2,11 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import { workerOf } from '../../../src/config/manifest/manifest.ts'
-import { runCycle } from '../../../src/config/run-cycle.ts'
+import { buildWorker } from '../../../src/config/manifest/manifest.ts'
+import { runCycle } from '../../../src/worker/run-cycle.ts'
 import { openSqliteStore } from '../../../src/stores/sqlite/store.ts'
 import { ACCOUNTS, Anvil } from './anvil.ts'
-import { Front } from './front.ts'
+import { ChainProvider } from './chain-provider.ts'
 
 const [, me] = ACCOUNTS
 const SILENT = { debug() {}, info() {}, warn() {}, error() {} }
@@ -36,7 +36,7 @@ test('the manifest of the guide reads what a chain has, goes on with another pro
     }
   }
   await send(3)
-  const [index, scan] = [await Front.open('alchemy', chain.url), await Front.open('etherscan', chain.url)]
+  const [index, scan] = [await ChainProvider.open('alchemy', chain.url), await ChainProvider.open('etherscan', chain.url)]
   const folder = mkdtempSync(join(tmpdir(), 'tidemark-evm-'))
   const store = await openSqliteStore({ file: ':memory:' })
   onTestFinished(async () => {
@@ -50,7 +50,7 @@ test('the manifest of the guide reads what a chain has, goes on with another pro
     'api_key: "${ETHERSCAN_KEY}", confirmations: 3': `api_key: "\${ETHERSCAN_KEY}", base_url: "${scan.url}/api"`,
   }))
   writeFileSync(join(folder, '.env'), `ALCHEMY_URL=${index.url}\n`)
-  const worker = await workerOf(path, 'tidemark.yaml', {})
+  const worker = await buildWorker(path, 'tidemark.yaml', {})
   const run = () => runCycle(worker, 'wallet.transfers', { store, log: SILENT, secrets: { ETHERSCAN_KEY: 'key-of-the-explorer' } })
   const tokens = async (): Promise<unknown[]> => (await store.rows({ database: 'wallet.transfers', limit: 100 })).map(({ text }) => (JSON.parse(text) as { value: string }).value).toSorted()
 
@@ -58,7 +58,7 @@ test('the manifest of the guide reads what a chain has, goes on with another pro
   expect(await tokens()).toEqual(['1', '2', '3'])
   index.isDown = scan.isDown = true
   await send(2)
-  expect(await run()).toMatchObject({ stopReason: 'complete', stopWord: expect.stringContaining('switched') as string, error: null })
+  expect(await run()).toMatchObject({ stopReason: 'complete', endReason: expect.stringContaining('switched') as string, error: null })
   expect(await tokens()).toEqual(['1', '1', '2', '2', '3'])
 })
 
@@ -71,5 +71,5 @@ test.each([
   const folder = mkdtempSync(join(tmpdir(), 'tidemark-evm-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   writeFileSync(join(folder, 'tidemark.yaml'), `connector: evm\nconfig:\n  ${config}\nstreams: [${stream}]\n`)
-  await expect(workerOf(join(folder, 'tidemark.yaml'), 'tidemark.yaml', {})).rejects.toThrow(words)
+  await expect(buildWorker(join(folder, 'tidemark.yaml'), 'tidemark.yaml', {})).rejects.toThrow(words)
 })

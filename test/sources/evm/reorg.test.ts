@@ -1,19 +1,19 @@
 import { describe, expect, test } from 'vitest'
 import type { JsonValue } from '../../../src/contract/index.ts'
-import type { Batch, PaginationCursor } from '../../../src/strategies/index.ts'
-import { withHashes, type ChainProvider } from '../../../src/sources/evm/chain.ts'
-import { reorganisations } from '../../../src/sources/evm/reorg.ts'
+import type { ProviderBatch, PaginationCursor } from '../../../src/strategies/index.ts'
+import { serializeHashes, type ChainProvider } from '../../../src/sources/evm/chain-provider.ts'
+import { createReorgRepair } from '../../../src/sources/evm/reorg-repair.ts'
 import type { Transfer } from '../../../src/sources/evm/source.ts'
-import { contextOf } from '../../strategies/failover/stage.ts'
+import { contextOf } from '../../strategies/failover/provider-fixture.ts'
 
-const transfer = (block: number, hash: string): Transfer => ({ kind: 'native', hash, logIndex: null, block, at: block, from: '0x', to: null, value: '1', contract: null })
+const transfer = (block: number, hash: string): Transfer => ({ kind: 'native', hash, logIndex: null, block, timeMs: block, from: '0x', to: null, value: '1', contract: null })
 const at = (value: number): PaginationCursor => ({ type: 'blockNumber', value })
-const page = (seen: Transfer[], primary: PaginationCursor, more: { hashes?: Array<[number, string]>; from?: number; isComplete?: boolean } = {}): Batch<Transfer> => ({
-  operationType: 'native', items: seen, seen, isCut: false, isComplete: more.isComplete ?? false, stats: { fetched: 0, deduplicated: 0, yielded: 0 },
-  cursor: { primary, lastTransactionId: '', totalFetched: 0, metadata: { providerName: 'node', updatedAt: 1, custom: withHashes(more.from ?? 0, more.hashes ?? []) } },
+const page = (seen: Transfer[], primary: PaginationCursor, more: { hashes?: Array<[number, string]>; from?: number; isComplete?: boolean } = {}): ProviderBatch<Transfer> => ({
+  operationType: 'native', items: seen, fetchedItems: seen, isTruncated: false, isComplete: more.isComplete ?? false, stats: { fetched: 0, deduplicated: 0, yielded: 0 },
+  cursor: { primary, lastTransactionId: '', totalFetched: 0, metadata: { providerName: 'node', updatedAt: 1, custom: serializeHashes(more.from ?? 0, more.hashes ?? []) } },
 })
 const chainOf = (hashes: Record<number, string>): ChainProvider => ({ name: 'node', hashAt: async (block: number) => hashes[block] ?? null }) as unknown as ChainProvider
-const repairOn = (hashes: Record<number, string>, depth = 4): ReturnType<typeof reorganisations> => reorganisations([chainOf(hashes)], depth)
+const repairOn = (hashes: Record<number, string>, depth = 4): ReturnType<typeof createReorgRepair> => createReorgRepair([chainOf(hashes)], depth)
 const check = (hashes: Record<number, string>, kept: JsonValue): Promise<unknown> => repairOn(hashes).check({ operation: 'native', provider: 'node', kept }, contextOf())
 
 describe('blocks that are replaced', () => {

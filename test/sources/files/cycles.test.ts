@@ -2,13 +2,13 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { openStore } from '../../../src/config/open-store.ts'
+import { openStore } from '../../../src/stores/open-store.ts'
 import { buildPackage, type Build } from '../../process/build.ts'
 import { Child } from '../../process/child.ts'
-import { DropBox } from './drop-box.ts'
+import { FilesFixture } from './files-fixture.ts'
 
 test('R41 of 10,000 files, 100 are replaced and 50 arrive late: nothing is missed, and nothing lands twice', async () => {
-  const box = await DropBox.open()
+  const box = await FilesFixture.open()
   try {
     const nameOf = (index: number): string => `${String(index % 10)}/orders_${String(index).padStart(5, '0')}.ndjson`
     for (let part = 0; part < 10; part++) mkdirSync(join(box.folder, String(part)))
@@ -51,7 +51,7 @@ describe('R50 killed', () => {
     const look = async () => {
       const store = await openStore(url)
       try {
-        const { committed, inflight } = await store.read({ worker: 'office', sync: 'items' })
+        const { committed, inflight } = await store.readCheckpoint({ worker: 'office', sync: 'items' })
         return { committed, inflight, feed: await store.changes({ after: 0, limit: 1_000 }) }
       } finally {
         await store.close()

@@ -9,10 +9,10 @@ import { LocalFolder } from '../../../src/sources/files/local-folder.ts'
 import { files, type FilesOptions } from '../../../src/sources/files/source.ts'
 import { packManifest, unpackManifest } from '../../../src/sources/files/state.ts'
 import { contextOf } from '../sql/cases.ts'
-import { DropBox } from './drop-box.ts'
+import { FilesFixture } from './files-fixture.ts'
 
-let box: DropBox
-const open = async (options: Partial<FilesOptions> = {}): Promise<DropBox> => (box = await DropBox.open(options))
+let box: FilesFixture
+const open = async (options: Partial<FilesOptions> = {}): Promise<FilesFixture> => (box = await FilesFixture.open(options))
 afterEach(() => box.close())
 
 const lines = (...records: unknown[]): string => records.map((record) => `${JSON.stringify(record)}\n`).join('')
@@ -230,7 +230,7 @@ describe('what cannot be read', () => {
     expect(quarantined).toBe(4)
     expect(created).toBeGreaterThanOrEqual(2)
     expect(Object.keys(await box.rows())).toEqual(expect.arrayContaining(['e.ndjson#1', 'e.ndjson#2']))
-    const faults = await box.stage.store.quarantined()
+    const faults = await box.stage.store.quarantineEntries()
     expect(Object.fromEntries(faults.map(({ key, message }) => [key, message]))).toEqual({
       'a.csv': 'a.csv: the text is no CSV (CSV_QUOTE_NOT_CLOSED); nothing of it was read',
       'b.ndjson.gz': expect.stringContaining('b.ndjson.gz: the packed file ends early'),
@@ -260,7 +260,7 @@ describe('what cannot be read', () => {
     box.put('b.ndjson', '{"n":1}\nnot json\n[1]\n\n{"n":4}')
     expect(await box.counts()).toEqual({ created: 5, quarantined: 4 })
     expect(Object.keys(await box.rows())).toEqual(['a.csv#1', 'a.csv#3', 'a.csv#5', 'b.ndjson#1', 'b.ndjson#4'])
-    expect((await box.stage.store.quarantined()).map(({ message }) => message).toSorted()).toEqual([
+    expect((await box.stage.store.quarantineEntries()).map(({ message }) => message).toSorted()).toEqual([
       'a.csv: row 2 has 1 fields, and there are 2 columns', 'a.csv: row 4 is not UTF-8', 'b.ndjson: row 2 is no JSON', 'b.ndjson: row 3 is no JSON object',
     ])
   })

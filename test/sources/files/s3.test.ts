@@ -5,12 +5,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DeleteObjectCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { openStore } from '../../../src/config/open-store.ts'
+import { openStore } from '../../../src/stores/open-store.ts'
 import { files, s3Folder, type S3Options } from '../../../src/sources/files/source.ts'
 import { buildPackage } from '../../process/build.ts'
 import { Child } from '../../process/child.ts'
 import { contextOf } from '../sql/cases.ts'
-import { DatabaseStage } from '../sql/stage.ts'
+import { DatabaseFixture } from '../sql/database-fixture.ts'
 
 let server: ChildProcess
 let config: NonNullable<S3Options['client']>
@@ -32,7 +32,7 @@ const put = (key: string, body: string): Promise<unknown> => client.send(new Put
 test('R41 a bucket is followed like a folder: new, late, replaced and deleted objects, and only those below the prefix', async () => {
   // Below zero: the objects of this very second are settled.
   const { mode, execute, limits } = files({ folder: s3Folder({ bucket: 'sales', prefix: 'orders/', client: config }), settleMs: -5_000, deletedFiles: 'delete', pageSize: 2 })
-  const stage = (await DatabaseStage.open()).sync('rows', mode, execute, limits)
+  const stage = (await DatabaseFixture.open()).sync('rows', mode, execute, limits)
   await put('orders/2026/b.csv', 'id,n\n1,a\n2,b\n3,c\n')
   await put('other/x.csv', 'id\n1\n')
   expect((await stage.complete('rows')).counts).toMatchObject({ created: 3 })

@@ -3,9 +3,9 @@ import { DuckDBInstance } from '@duckdb/node-api'
 import { afterEach, expect, test } from 'vitest'
 import { files } from '../../../src/sources/files/source.ts'
 import { contextOf } from '../sql/cases.ts'
-import { DropBox } from './drop-box.ts'
+import { FilesFixture } from './files-fixture.ts'
 
-let box: DropBox
+let box: FilesFixture
 afterEach(() => box.close())
 
 /** A file as another program writes it. */
@@ -19,7 +19,7 @@ async function writeParquet(query: string, name: string, options = ''): Promise<
 }
 
 test('R28 values of Parquet come as they are: large integers, decimals, moments with every digit, bytes, lists', async () => {
-  box = await DropBox.open()
+  box = await FilesFixture.open()
   await writeParquet(`select 9223372036854775807::bigint as big, 18446744073709551615::ubigint as ubig, -7::int as small, 1.10::decimal(4, 2) as price, -0.05::decimal(4, 2) as cost,
     12345678901234567890123456789.012345678::decimal(38, 9) as exact, 0.1::double as f, 'nan'::double as nan, true as yes, 'ünï' as txt, '\\x00\\xFF'::blob as b, null::int as nothing,
     '2026-01-31 12:00:00.123456+00'::timestamptz as at, '1969-12-31 23:59:59.999999'::timestamp as plain, '2026-01-31 12:00:00.123456789'::timestamp_ns as ns, '2026-01-31'::date as day,
@@ -33,7 +33,7 @@ test('R28 values of Parquet come as they are: large integers, decimals, moments 
 })
 
 test.each(['snappy', 'zstd', 'gzip'])('a Parquet file packed with %s is read in pages, in the middle of its groups of rows too', async (codec) => {
-  box = await DropBox.open()
+  box = await FilesFixture.open()
   await writeParquet('select i, (i::decimal(9, 2) / 100)::decimal(9, 2) as d from range(5000) t(i) order by i', 'a.parquet', `, compression ${codec}, row_group_size 2048`)
   const { execute } = files({ folder: box.folder, settleMs: 0, pageSize: 999 })
   const seen: unknown[] = []
@@ -47,14 +47,14 @@ test.each(['snappy', 'zstd', 'gzip'])('a Parquet file packed with %s is read in 
 })
 
 test('decimals inside lists are refused instead of rounded', async () => {
-  box = await DropBox.open()
+  box = await FilesFixture.open()
   await writeParquet('select [0.1::decimal(30, 20)] as list', 'a.parquet')
   expect(await box.counts()).toEqual({ quarantined: 1 })
-  expect((await box.stage.store.quarantined())[0]!.message).toContain('"list" holds decimals inside a list')
+  expect((await box.stage.store.quarantineEntries())[0]!.message).toContain('"list" holds decimals inside a list')
 })
 
 test('R28 values of JSON lines are exact, those of CSV stay the texts that they are, and no column is special', async () => {
-  box = await DropBox.open({ csv: { delimiter: ';' } })
+  box = await FilesFixture.open({ csv: { delimiter: ';' } })
   box.put('a.ndjson', '{"n":9007199254740993,"d":"0.10","__proto__":1}\n')
   box.put('b.csv', 'id;__proto__;n\r\n007;x;9007199254740993\r\n')
   box.put('c.tsv', 'id;n\n1;2\n')
@@ -65,7 +65,7 @@ test('R28 values of JSON lines are exact, those of CSV stay the texts that they 
 })
 
 test('columns may be named where no line names them', async () => {
-  box = await DropBox.open({ csv: { columns: ['id', 'name'] }, pageSize: 1 })
+  box = await FilesFixture.open({ csv: { columns: ['id', 'name'] }, pageSize: 1 })
   box.put('a.tsv', '1\tAnn\n2\tBo\n')
   await box.counts()
   expect(await box.rows()).toEqual({ 'a.tsv#1': { id: '1', name: 'Ann' }, 'a.tsv#2': { id: '2', name: 'Bo' } })

@@ -1,28 +1,28 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { SyncContext } from '../../../src/contract/index.ts'
 import { Secret } from '../../../src/redaction/secret.ts'
-import { configOf } from '../../../src/sources/kafka/connect.ts'
-import { failureOf } from '../../../src/sources/kafka/failures.ts'
+import { buildConfig } from '../../../src/sources/kafka/connect.ts'
+import { toSyncError } from '../../../src/sources/kafka/failures.ts'
 import { kafka, type OffsetsState } from '../../../src/sources/kafka/source.ts'
 import { contextOf } from '../sql/cases.ts'
-import { DatabaseStage } from '../sql/stage.ts'
-import { BrokerStage, CLUSTERS } from './broker.ts'
+import { DatabaseFixture } from '../sql/database-fixture.ts'
+import { BrokerFixture, CLUSTERS } from './broker-fixture.ts'
 
 for (const { cluster, isHere, start } of CLUSTERS) describe.skipIf(!isHere)(`a cluster that fails: ${cluster}`, () => {
-  let broker: BrokerStage
+  let broker: BrokerFixture
   beforeAll(async () => {
-    broker = await BrokerStage.open(2, start)
+    broker = await BrokerFixture.open(2, start)
   })
   afterAll(() => broker?.close())
 
   let topics = 0
-  async function stageOf(limits = {}): Promise<{ topic: string; stage: DatabaseStage }> {
+  async function stageOf(limits = {}): Promise<{ topic: string; stage: DatabaseFixture }> {
     const topic = `failing${++topics}`
     await broker.cluster.createTopic(topic, 2)
     for (const partition of [0, 1]) await broker.cluster.setLeader(topic, partition, partition + 1)
     await broker.produce(topic, Array.from({ length: 20 }, (_, at) => ({ key: `k${at}`, value: { at }, partition: at % 2 })))
     const { delta } = kafka({ brokers: broker.brokers }).topic(topic, { pageSize: 4 })
-    return { topic, stage: (await DatabaseStage.open()).sync('orders', 'incremental', delta, limits) }
+    return { topic, stage: (await DatabaseFixture.open()).sync('orders', 'incremental', delta, limits) }
   }
 
   test.each([
@@ -98,14 +98,14 @@ for (const { cluster, isHere, start } of CLUSTERS) describe.skipIf(!isHere)(`a c
   })
 
   test('Z13 a source that reads for two tenants at once asks the brokers of each', async () => {
-    const other = await BrokerStage.open(1, start)
+    const other = await BrokerFixture.open(1, start)
     for (const [stage, name] of [[broker, 'ours'], [other, 'theirs']] as const) {
       await stage.cluster.createTopic('shared', 1)
       await stage.produce('shared', [{ key: 'whose', value: { name } }, { key: 'more', value: { name } }])
     }
     const { delta } = kafka({ brokers: 'BROKERS' }).topic('shared', { pageSize: 1 })
     // The same cycle, by its number: only what the secrets say tells them apart.
-    const as = (stage: BrokerStage) => ({ ...contextOf(), secrets: { get: () => stage.brokers.join(',') } }) as SyncContext
+    const as = (stage: BrokerFixture) => ({ ...contextOf(), secrets: { get: () => stage.brokers.join(',') } }) as SyncContext
     const [ours, theirs] = await Promise.all([delta(undefined, as(broker)), delta(undefined, as(other))])
     const next = await Promise.all([delta(ours.nextState, as(broker)), delta(theirs.nextState, as(other))])
     expect([ours, theirs, ...next].map(({ changes }) => (changes[0] as any).record.name)).toEqual(['ours', 'theirs', 'ours', 'theirs'])
@@ -145,22 +145,22 @@ describe('what a client is made of', () => {
   const secrets = { get: (name: string) => `the ${name}` }
 
   test('secrets are looked up by name, or are given; TLS and SASL are passed on', async () => {
-    expect(configOf({ brokers: ['a:1', 'b:2'] }, { secrets })).toEqual({ brokers: ['a:1', 'b:2'], clientId: 'tidemark' })
-    expect(configOf({ brokers: 'a:1,b:2' }, { secrets })).toMatchObject({ brokers: ['a:1', 'b:2'] })
-    expect(configOf({ brokers: 'BROKERS', ssl: true, clientId: 'shop' }, { secrets: { get: () => 'a:1, b:2' } })).toEqual({ brokers: ['a:1', 'b:2'], ssl: true, clientId: 'shop' })
-    expect(configOf({ brokers: ['a:1'], ssl: { ca: 'CA', key: new Secret('pem') }, sasl: { mechanism: 'scram-sha-512', username: 'USER', password: 'PASSWORD' } }, { secrets })).toMatchObject({
+    expect(buildConfig({ brokers: ['a:1', 'b:2'] }, { secrets })).toEqual({ brokers: ['a:1', 'b:2'], clientId: 'tidemark' })
+    expect(buildConfig({ brokers: 'a:1,b:2' }, { secrets })).toMatchObject({ brokers: ['a:1', 'b:2'] })
+    expect(buildConfig({ brokers: 'BROKERS', ssl: true, clientId: 'shop' }, { secrets: { get: () => 'a:1, b:2' } })).toEqual({ brokers: ['a:1', 'b:2'], ssl: true, clientId: 'shop' })
+    expect(buildConfig({ brokers: ['a:1'], ssl: { ca: 'CA', key: new Secret('pem') }, sasl: { mechanism: 'scram-sha-512', username: 'USER', password: 'PASSWORD' } }, { secrets })).toMatchObject({
       ssl: { ca: 'the CA', key: 'pem' }, sasl: { mechanism: 'scram-sha-512', username: 'the USER', password: 'the PASSWORD' },
     })
-    const { sasl } = configOf({ brokers: ['a:1'], sasl: { mechanism: 'oauthbearer', token: 'TOKEN' } }, { secrets }) as { sasl: { oauthBearerProvider: () => Promise<{ value: string }> } }
+    const { sasl } = buildConfig({ brokers: ['a:1'], sasl: { mechanism: 'oauthbearer', token: 'TOKEN' } }, { secrets }) as { sasl: { oauthBearerProvider: () => Promise<{ value: string }> } }
     expect(await sasl.oauthBearerProvider()).toEqual({ value: 'the TOKEN' })
-    expect(() => configOf({ brokers: [] }, { secrets })).toThrow('at least one broker')
+    expect(() => buildConfig({ brokers: [] }, { secrets })).toThrow('at least one broker')
   })
 
   test('what is thrown is known by its kind, also below what was tried again; credentials that are refused ask for new ones, a codec for its package', () => {
     const thrown = (name: string, more = {}) => Object.assign(new Error('said the broker'), { name, ...more })
-    expect(failureOf(thrown('KafkaJSSASLAuthenticationError'), 'x')).toMatchObject({ code: 'AUTH_REJECTED' })
-    expect(failureOf(thrown('KafkaJSNumberOfRetriesExceeded', { cause: thrown('KafkaJSProtocolError', { type: 'TOPIC_AUTHORIZATION_FAILED' }) }), 'topic t')).toMatchObject({ code: 'SOURCE_FORBIDDEN', message: 'topic t: said the broker.' })
-    expect(failureOf(thrown('KafkaJSNotImplemented'), 'x')).toMatchObject({ code: 'PACKAGE_UNFIT', message: expect.stringContaining('CompressionCodecs') as string })
-    expect(failureOf(thrown('KafkaJSConnectionError'), 'x')).toMatchObject({ code: 'SOURCE_UNAVAILABLE' })
+    expect(toSyncError(thrown('KafkaJSSASLAuthenticationError'), 'x')).toMatchObject({ code: 'AUTH_REJECTED' })
+    expect(toSyncError(thrown('KafkaJSNumberOfRetriesExceeded', { cause: thrown('KafkaJSProtocolError', { type: 'TOPIC_AUTHORIZATION_FAILED' }) }), 'topic t')).toMatchObject({ code: 'SOURCE_FORBIDDEN', message: 'topic t: said the broker.' })
+    expect(toSyncError(thrown('KafkaJSNotImplemented'), 'x')).toMatchObject({ code: 'PACKAGE_UNFIT', message: expect.stringContaining('CompressionCodecs') as string })
+    expect(toSyncError(thrown('KafkaJSConnectionError'), 'x')).toMatchObject({ code: 'SOURCE_UNAVAILABLE' })
   })
 })

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openStore } from '../../../src/index.ts'
 import { buildPackage, type Build } from '../../process/build.ts'
 import { Child } from '../../process/child.ts'
-import { BrokerStage, CLUSTERS } from './broker.ts'
+import { BrokerFixture, CLUSTERS } from './broker-fixture.ts'
 
 let build: Build
 beforeAll(async () => {
@@ -14,9 +14,9 @@ beforeAll(async () => {
 afterAll(() => build?.remove())
 
 for (const { cluster, isHere, start } of CLUSTERS) describe.skipIf(!isHere)(`R50 killed: ${cluster}`, () => {
-  let broker: BrokerStage
+  let broker: BrokerFixture
   beforeAll(async () => {
-    broker = await BrokerStage.open(1, start)
+    broker = await BrokerFixture.open(1, start)
   })
   afterAll(() => broker?.close())
 
@@ -30,7 +30,7 @@ for (const { cluster, isHere, start } of CLUSTERS) describe.skipIf(!isHere)(`R50
     const look = async () => {
       const store = await openStore(url)
       try {
-        const { committed, inflight } = await store.read({ worker: 'office', sync: 'orders' })
+        const { committed, inflight } = await store.readCheckpoint({ worker: 'office', sync: 'orders' })
         const rows = await store.rows({ database: 'orders', limit: 1_000 })
         return { committed, inflight, rows: Object.fromEntries(rows.map(({ key, text }) => [key, JSON.parse(text) as object])), feed: await store.changes({ after: 0, limit: 1_000 }) }
       } finally {

@@ -1,7 +1,7 @@
 import type { Cluster } from 'kafkajs'
 import { describe, expect, test } from 'vitest'
 import type { SyncContext } from '../../../src/contract/index.ts'
-import { committedOf, endOf, type FetchedMessage, type FetchedPartition } from '../../../src/sources/kafka/committed.ts'
+import { filterCommitted, getEndOffset, type FetchedMessage, type FetchedPartition } from '../../../src/sources/kafka/committed-messages.ts'
 import { LogPage } from '../../../src/sources/kafka/log-page.ts'
 import { TopicLog } from '../../../src/sources/kafka/topic-log.ts'
 
@@ -15,7 +15,7 @@ function message(offset: number, producer: string | null = null, more: Partial<F
 }
 const mark = (offset: number, producer: string, type: 'abort' | 'commit') => message(offset, producer, { isControlRecord: true, key: Buffer.from([0, 0, 0, type === 'abort' ? 0 : 1]) })
 const fetched = (messages: FetchedMessage[], abortedTransactions: { producerId: string; firstOffset: string }[] = []): FetchedPartition => ({ partition: 0, highWatermark: '100', lastStableOffset: '100', abortedTransactions, messages })
-const offsetsOf = (partition: FetchedPartition) => committedOf(partition).map(({ offset }) => offset).join(' ')
+const offsetsOf = (partition: FetchedPartition) => filterCommitted(partition).map(({ offset }) => offset).join(' ')
 
 describe('transactions', () => {
   test('aborted messages and marks are left out, committed ones and those of no transaction are kept', () => {
@@ -36,10 +36,10 @@ describe('transactions', () => {
 })
 
 test('the end of an answer is behind its last batch, whatever compaction left of it', () => {
-  expect(endOf(fetched([]))).toBeNull()
-  expect(endOf(fetched([message(4, null, { batchContext: { producerId: '-1', inTransaction: false, firstOffset: '4', lastOffsetDelta: 5 } })]))).toBe(10n)
+  expect(getEndOffset(fetched([]))).toBeNull()
+  expect(getEndOffset(fetched([message(4, null, { batchContext: { producerId: '-1', inTransaction: false, firstOffset: '4', lastOffsetDelta: 5 } })]))).toBe(10n)
   const { batchContext: _, ...old } = message(7)
-  expect(endOf(fetched([old]))).toBe(8n)
+  expect(getEndOffset(fetched([old]))).toBe(8n)
 })
 
 /** A broker that answers as scripted, the last answer again and again, and a clock that moves by sleeping and, if told, with every answer. */
@@ -142,8 +142,8 @@ describe('a topic that was made anew and has grown beyond the offset', () => {
 
   test('an empty answer is no proof either: the mark is still to be compared', () => {
     const page = new LogPage({ from: { 0: '5' }, until: { 0: '9' }, marks: { 0: '40' } }, { pageSize: 10, pageBytes: 1_000 })
-    expect(page.take(fetched([]))).toBe(false)
-    expect(page.placeOf(0)).toBe('4')
+    expect(page.addPartition(fetched([]))).toBe(false)
+    expect(page.getFetchOffset(0)).toBe('4')
   })
 
   test('a mark is that of the very last offset, or there is none', async () => {

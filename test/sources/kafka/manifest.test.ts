@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { CONNECTORS } from '../../../src/config/manifest/connectors.ts'
-import { readManifest, workerOf } from '../../../src/config/manifest/manifest.ts'
+import { readManifest, buildWorker } from '../../../src/config/manifest/manifest.ts'
 import { openStore, runCycle } from '../../../src/index.ts'
 import { hasKafka } from '../../setup/kafka-cluster.ts'
 import { contextOf } from '../sql/cases.ts'
-import { BrokerStage } from './broker.ts'
+import { BrokerFixture } from './broker-fixture.ts'
 
 let folder: string
 beforeAll(() => {
@@ -20,7 +20,7 @@ const write = (text: string): string => {
   writeFileSync(path, text)
   return path
 }
-const refusal = (config: string, stream = '{ id: orders }') => workerOf(write(`connector: kafka\nconfig: ${config}\nstreams: [${stream}]\n`), 'tidemark.yaml', {}).then(() => 'accepted', (error: { message: string }) => error.message)
+const refusal = (config: string, stream = '{ id: orders }') => buildWorker(write(`connector: kafka\nconfig: ${config}\nstreams: [${stream}]\n`), 'tidemark.yaml', {}).then(() => 'accepted', (error: { message: string }) => error.message)
 
 test('secrets stay names, brokers may be one, and what is missing or too much is said', async () => {
   const { config } = readManifest(write('connector: kafka\nconfig: { brokers: "${BROKERS}", ssl: { ca: "${CA}" }, sasl: { mechanism: plain, username: "${USER}", password: "${PASSWORD}" } }\n'), 'tidemark.yaml', { CA: 'pem' })
@@ -36,9 +36,9 @@ test('secrets stay names, brokers may be one, and what is missing or too much is
 })
 
 describe.skipIf(!hasKafka)('against a cluster', () => {
-  let broker: BrokerStage
+  let broker: BrokerFixture
   beforeAll(async () => {
-    broker = await BrokerStage.open()
+    broker = await BrokerFixture.open()
   })
   afterAll(() => broker?.close())
 
@@ -51,7 +51,7 @@ describe.skipIf(!hasKafka)('against a cluster', () => {
     const config = { brokers: broker.brokers.join(',') }
     expect(await CONNECTORS.kafka.discover!(config, folder, contextOf())).toEqual([{ id: 'countries', key: ['key'], candidates: [] }, { id: 'shop.orders', key: ['key'], candidates: [] }])
 
-    const worker = await workerOf(write(`connector: kafka\nconfig: { brokers: "${config.brokers}" }\nstreams:\n  - id: shop.orders\n    options: { include: [partition] }\n  - id: lands\n    mode: full_refresh\n    options: { topic: countries }\n`), 'tidemark.yaml', {})
+    const worker = await buildWorker(write(`connector: kafka\nconfig: { brokers: "${config.brokers}" }\nstreams:\n  - id: shop.orders\n    options: { include: [partition] }\n  - id: lands\n    mode: full_refresh\n    options: { topic: countries }\n`), 'tidemark.yaml', {})
     expect(worker.manifest.syncs.map(({ name, mode }) => `${name} ${mode}`)).toEqual(['shop.orders-backfill replace', 'shop.orders incremental', 'lands replace'])
     const store = await openStore(`sqlite:${join(folder, 'store.db')}`)
     for (const sync of ['shop.orders', 'lands']) expect((await runCycle(worker, sync, { store })).stopReason).toBe('complete')

@@ -15,8 +15,8 @@ export async function startSimulated(brokerCount = 1): Promise<KafkaCluster> {
   return {
     brokers,
     createTopic: async (name, partitions) => topics.create(name, partitions, { retentionBytes: RETENTION_BYTES }),
-    down: async (broker) => void (await Promise.all(brokersOf(broker).map((one) => one.down()))),
-    up: async (broker) => void (await Promise.all(brokersOf(broker).map((one) => one.up()))),
+    down: async (broker) => void (await Promise.all(brokersOf(broker).map((one) => one.stop()))),
+    up: async (broker) => void (await Promise.all(brokersOf(broker).map((one) => one.start()))),
     setDelay: async (broker, delayMs) => brokersOf(broker).forEach((one) => void (one.delayMs = delayMs)),
     failNext: async (api, error, times = 1) => faults.plan(faultOf(error), { api: api as KafkaApiName, times }),
     failNoMore: async (api) => faults.clear(api as KafkaApiName),

@@ -1,16 +1,16 @@
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../../src/platform/clock.ts'
 import { kafka, type KafkaStream, type TopicOptions } from '../../../src/sources/kafka/source.ts'
-import { KafkaSimulator, orSimulated, Stream, type KafkaOptions } from '../../../src/testing/index.ts'
+import { KafkaSimulator, realOrSimulated, RandomStream, type KafkaOptions } from '../../../src/testing/index.ts'
 import { contextOf } from '../sql/cases.ts'
-import { DatabaseStage } from '../sql/stage.ts'
+import { DatabaseFixture } from '../sql/database-fixture.ts'
 
 /** What the mock does not play, on the wire: transactions, compaction, deletion up to an offset, leaders that are being elected. */
 async function open(options: KafkaOptions = {}) {
   const simulator = new KafkaSimulator({ clock: systemClock }, options)
   const brokers = await simulator.listen()
   simulator.topics.create('orders', 2)
-  const stage = await DatabaseStage.open()
+  const stage = await DatabaseFixture.open()
   return {
     simulator, stage, log: simulator.topics.log('orders', 0),
     streamOf: (given: TopicOptions = {}) => kafka({ brokers }).topic('orders', given),
@@ -96,7 +96,7 @@ describe('against the simulator', () => {
   test('answers that are cut, refused, late or half there, at any request: tried again, and nothing is lost or doubled', async () => {
     await using opened = await open({ brokers: 2 })
     const { simulator, stage, put } = opened
-    const chance = new Stream(5, 'faults')
+    const chance = new RandomStream(5, 'faults')
     stage.sync('orders', 'incremental', opened.streamOf({ pageSize: 3 }).delta, { retriesMax: 5 })
     const truth: Record<string, number> = {}
     let retries = 0
@@ -120,9 +120,9 @@ describe('the orders that a new project reads', () => {
     const at = { minute: 0 }
     const clock = { ...systemClock, now: () => opened + at.minute * 60_000 }
     /** A process of its own each time. */
-    const streamOf = (): KafkaStream => orSimulated('kafka', { unless: 'KAFKA_BROKERS', since })(kafka({ brokers: 'KAFKA_BROKERS' }).topic('orders', { pageSize: 50 }))
+    const streamOf = (): KafkaStream => realOrSimulated('kafka', { unless: 'KAFKA_BROKERS', since })(kafka({ brokers: 'KAFKA_BROKERS' }).topic('orders', { pageSize: 50 }))
     const secrets = { get: () => '' }
-    const stage = await DatabaseStage.open()
+    const stage = await DatabaseFixture.open()
     stage.sync('followed', 'incremental', (state, context) => streamOf().delta(state as never, { ...context, clock, secrets }))
     stage.sync('read', 'incremental', (state, context) => streamOf().delta(state as never, { ...context, clock, secrets }))
     const total = { created: 0, updated: 0, deleted: 0 }
@@ -141,7 +141,7 @@ describe('the orders that a new project reads', () => {
   })
 
   test('the real ones are asked as soon as they are named', async () => {
-    const { delta } = orSimulated('kafka', { unless: 'KAFKA_BROKERS', since: '2026-01-31T12:00:00Z' })(kafka({ brokers: 'KAFKA_BROKERS' }).topic('orders'))
+    const { delta } = realOrSimulated('kafka', { unless: 'KAFKA_BROKERS', since: '2026-01-31T12:00:00Z' })(kafka({ brokers: 'KAFKA_BROKERS' }).topic('orders'))
     await expect(delta(undefined, { ...contextOf(), secrets: { get: () => '127.0.0.1:1' } })).rejects.toMatchObject({ code: 'SOURCE_UNAVAILABLE', message: expect.stringContaining('127.0.0.1:1') as string })
   })
 })

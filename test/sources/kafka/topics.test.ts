@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Execute } from '../../../src/contract/index.ts'
 import { kafka, type OffsetsState, type TopicOptions } from '../../../src/sources/kafka/source.ts'
-import { DatabaseStage } from '../sql/stage.ts'
-import { BrokerStage, CLUSTERS } from './broker.ts'
+import { DatabaseFixture } from '../sql/database-fixture.ts'
+import { BrokerFixture, CLUSTERS } from './broker-fixture.ts'
 
 for (const { cluster, isHere, hasGroups, start } of CLUSTERS) describe.skipIf(!isHere)(`topics of Kafka: ${cluster}`, () => {
-  let broker: BrokerStage
+  let broker: BrokerFixture
   beforeAll(async () => {
-    broker = await BrokerStage.open(2, start)
+    broker = await BrokerFixture.open(2, start)
   })
   afterAll(() => broker?.close())
 
@@ -26,7 +26,7 @@ for (const { cluster, isHere, hasGroups, start } of CLUSTERS) describe.skipIf(!i
   test('R42 R50 RX8 the last value of every key: a whole incremental cycle, then what came since; the offsets are the state', async () => {
     const topic = await topicOf(3)
     await broker.produce(topic, written(0, 60))
-    const stage = (await DatabaseStage.open()).sync('orders', 'incremental', streamOf(topic, { pageSize: 8 }).delta)
+    const stage = (await DatabaseFixture.open()).sync('orders', 'incremental', streamOf(topic, { pageSize: 8 }).delta)
     const first = await stage.complete('orders')
     expect(first.pages).toBeGreaterThan(5)
     expect(await stage.rows('orders')).toEqual(broker.truth(topic))
@@ -51,7 +51,7 @@ for (const { cluster, isHere, hasGroups, start } of CLUSTERS) describe.skipIf(!i
       await broker.produce(topic, written(produced++, 1, 1_000, 2))
       return page
     }
-    const stage = (await DatabaseStage.open()).sync('orders', 'incremental', busy)
+    const stage = (await DatabaseFixture.open()).sync('orders', 'incremental', busy)
     expect((await stage.complete('orders')).counts).toMatchObject({ created: 12 })
     expect(Object.keys(await stage.rows('orders'))).toHaveLength(12)
     const late = produced - 12
@@ -62,7 +62,7 @@ for (const { cluster, isHere, hasGroups, start } of CLUSTERS) describe.skipIf(!i
   test('replace alone: the log is read again each time and gives the same rows; a key that is no longer in it is swept', async () => {
     const topic = await topicOf(2)
     await broker.produce(topic, [...written(0, 40, 7, 2), { key: 'k3', value: null, partition: 1 }])
-    const stage = (await DatabaseStage.open()).sync('orders', 'replace', kafka({ brokers: broker.brokers }).listing(topic, { pageSize: 6 }).execute)
+    const stage = (await DatabaseFixture.open()).sync('orders', 'replace', kafka({ brokers: broker.brokers }).listing(topic, { pageSize: 6 }).execute)
     await stage.complete('orders')
     const before = await stage.rows('orders')
     expect(before).toEqual(broker.truth(topic))
@@ -71,10 +71,10 @@ for (const { cluster, isHere, hasGroups, start } of CLUSTERS) describe.skipIf(!i
     await stage.close()
 
     // The same log without one of its keys, as compaction leaves it: another cluster, for this one forgets by size alone.
-    const compacted = await BrokerStage.open(1, start)
+    const compacted = await BrokerFixture.open(1, start)
     await compacted.cluster.createTopic(topic, 2)
     await compacted.produce(topic, Object.entries(before).filter(([key]) => key !== 'k5').map(([key, value]) => ({ key, value: value as object, partition: 0 })))
-    const other = (await DatabaseStage.open()).sync('orders', 'replace', (state, context) => {
+    const other = (await DatabaseFixture.open()).sync('orders', 'replace', (state, context) => {
       const from = context.cycle.id === 1 ? broker : compacted
       return kafka({ brokers: from.brokers }).listing(topic).execute(state, context)
     })
@@ -99,14 +99,14 @@ for (const { cluster, isHere, hasGroups, start } of CLUSTERS) describe.skipIf(!i
       { key: null, value: '{"long":9007199254740993}' },
       { key: null, value: null },
     ])
-    const stage = (await DatabaseStage.open()).sync('things', 'incremental', streamOf(topic, { include: ['partition', 'offset', 'timestamp', 'headers'] }).delta)
+    const stage = (await DatabaseFixture.open()).sync('things', 'incremental', streamOf(topic, { include: ['partition', 'offset', 'timestamp', 'headers'] }).delta)
     expect((await stage.complete('things')).counts).toMatchObject({ created: 5, quarantined: 4 })
     const rows = await stage.rows('things')
     expect(rows['good']).toEqual({ big: 'x', _kafka: { partition: 0, offset: 0, timestamp: '2026-01-01T00:00:00.123Z', headers: { source: 'shop', twice: ['a', 'b'], raw: 'base64:/w==' } } })
     expect(Object.fromEntries(Object.entries(rows).map(([key, row]) => [key, row.of ?? row.long ?? row.big]))).toEqual({
       good: 'x', 'base64:/w==': 'bytes', [`base64:${Buffer.from('base64:/w==').toString('base64')}`]: 'text', 'base64:': 'nothing', [`${topic}/0/8`]: 9007199254740993n,
     })
-    const aside = await stage.store.quarantined()
+    const aside = await stage.store.quarantineEntries()
     expect(Object.fromEntries(aside.map(({ key, message }) => [key, message]))).toEqual({
       text: `${topic}/0/1: the value is no JSON`, scalar: `${topic}/0/2: the value is no object`, bytes: `${topic}/0/3: the value is not UTF-8`,
       avro: expect.stringContaining('schema registry') as string,
@@ -122,7 +122,7 @@ for (const { cluster, isHere, hasGroups, start } of CLUSTERS) describe.skipIf(!i
       if (number === undefined) throw new Error('no number')
       return { [name!]: Number(number) }
     }
-    const stage = (await DatabaseStage.open()).sync('things', 'incremental', streamOf(topic, { decode }).delta)
+    const stage = (await DatabaseFixture.open()).sync('things', 'incremental', streamOf(topic, { decode }).delta)
     expect((await stage.complete('things')).counts).toMatchObject({ created: 1, quarantined: 1 })
     expect(await stage.rows('things')).toEqual({ a: { x: 1 } })
     await stage.close()
@@ -132,7 +132,7 @@ for (const { cluster, isHere, hasGroups, start } of CLUSTERS) describe.skipIf(!i
     const topic = await topicOf(1)
     await broker.produce(topic, Array.from({ length: 30 }, (_, at) => ({ key: `k${at}`, value: { text: 'x'.repeat(10_000) } })))
     const pagesOf = async (options: TopicOptions) => {
-      const stage = (await DatabaseStage.open()).sync('things', 'incremental', streamOf(topic, options).delta)
+      const stage = (await DatabaseFixture.open()).sync('things', 'incremental', streamOf(topic, options).delta)
       const { pages, counts } = await stage.complete('things')
       await stage.close()
       return { pages, created: counts.created }
@@ -146,7 +146,7 @@ for (const { cluster, isHere, hasGroups, start } of CLUSTERS) describe.skipIf(!i
     const topic = await topicOf(1)
     const large = (name: string) => ({ key: name, value: { text: 'x'.repeat(900_000), name } })
     await broker.produce(topic, [{ key: 'gone', value: { n: 1 } }, { key: 'kept', value: { n: 1 } }])
-    const stage = (await DatabaseStage.open()).track('orders', streamOf(topic))
+    const stage = (await DatabaseFixture.open()).track('orders', streamOf(topic))
     await stage.complete('orders')
     expect(Object.keys(await stage.rows('orders'))).toEqual(['gone', 'kept'])
 
@@ -156,7 +156,7 @@ for (const { cluster, isHere, hasGroups, start } of CLUSTERS) describe.skipIf(!i
     const lost = await stage.run('orders')
     expect(lost.error).toMatchObject({ code: 'HISTORY_LOST', message: expect.stringContaining('no longer kept') as string })
     expect(await stage.state('orders')).toBeNull()
-    expect((await stage.store.read({ worker: 'office', sync: 'orders-backfill' })).backfillNeeded).not.toBeNull()
+    expect((await stage.store.readCheckpoint({ worker: 'office', sync: 'orders-backfill' })).backfillNeeded).not.toBeNull()
 
     await stage.complete('orders-backfill')
     const rows = await stage.rows('orders')
@@ -171,13 +171,13 @@ for (const { cluster, isHere, hasGroups, start } of CLUSTERS) describe.skipIf(!i
   test('XC32 a topic that was deleted and made anew is noticed: it ends before the offsets, or has fewer partitions', async () => {
     const topic = await topicOf(2)
     await broker.produce(topic, written(0, 20, 7, 2))
-    const anew = await BrokerStage.open(1, start)
+    const anew = await BrokerFixture.open(1, start)
     await anew.cluster.createTopic(topic, 2)
     await anew.produce(topic, [{ key: 'k0', value: { n: 'new' }, partition: 0 }])
     let isAnew = false
     const [old, made] = [streamOf(topic), streamOf(topic, {}, anew)]
     const now = () => (isAnew ? made : old)
-    const stage = (await DatabaseStage.open()).track('orders', {
+    const stage = (await DatabaseFixture.open()).track('orders', {
       backfill: (state, context) => now().backfill(state as OffsetsState, context),
       delta: (state, context) => now().delta(state as OffsetsState, context),
       anchor: (context) => now().anchor(context),
@@ -195,10 +195,10 @@ for (const { cluster, isHere, hasGroups, start } of CLUSTERS) describe.skipIf(!i
   test('XC32 a topic that was made anew and has already grown beyond the offsets is noticed by its messages', async () => {
     const topic = await topicOf(1)
     await broker.produce(topic, written(0, 5, 7, 1))
-    const anew = await BrokerStage.open(1, start)
+    const anew = await BrokerFixture.open(1, start)
     await anew.cluster.createTopic(topic, 1)
     await anew.produce(topic, written(100, 9, 7, 1).map((message) => ({ ...message, timestamp: '1767225600123' })))
-    const stage = (await DatabaseStage.open()).sync('orders', 'incremental', (state, context) => (
+    const stage = (await DatabaseFixture.open()).sync('orders', 'incremental', (state, context) => (
       streamOf(topic, {}, context.cycle.id === 1 ? broker : anew).delta(state as OffsetsState | undefined, context)
     ))
     await stage.complete('orders')
@@ -212,7 +212,7 @@ for (const { cluster, isHere, hasGroups, start } of CLUSTERS) describe.skipIf(!i
     await broker.produce(topic, Array.from({ length: 30 }, (_, at) => ({ key: `k${at % 6}`, value: { n: at } })))
     const { backfill, delta, anchor } = streamOf(topic, { pageSize: 5 })
     let meanwhile: Promise<unknown> | null = null
-    const stage = await DatabaseStage.open()
+    const stage = await DatabaseFixture.open()
     stage.track('orders', {
       anchor, delta,
       backfill: async (state, context) => {
@@ -233,7 +233,7 @@ for (const { cluster, isHere, hasGroups, start } of CLUSTERS) describe.skipIf(!i
   test('two readers at once: the second finds the lease held, and nothing lands twice', async () => {
     const topic = await topicOf(2)
     await broker.produce(topic, written(0, 40, 40, 2))
-    const stage = (await DatabaseStage.open()).sync('orders', 'incremental', streamOf(topic, { pageSize: 4 }).delta)
+    const stage = (await DatabaseFixture.open()).sync('orders', 'incremental', streamOf(topic, { pageSize: 4 }).delta)
     const results = await Promise.all([stage.run('orders'), stage.run('orders')])
     expect(results.map(({ stopReason }) => stopReason).toSorted()).toEqual(['complete', 'held'])
     const feed = await stage.store.changes({ after: 0, limit: 1_000 })
@@ -254,7 +254,7 @@ for (const { cluster, isHere, hasGroups, start } of CLUSTERS) describe.skipIf(!i
       seen.push(new Promise((resolve) => consumer.on(consumer.events.GROUP_JOIN, () => resolve())))
       await consumer.run({ autoCommitThreshold: 1, eachMessage: () => Promise.resolve() })
     }
-    const stage = (await DatabaseStage.open()).sync('orders', 'incremental', async (state, context) => {
+    const stage = (await DatabaseFixture.open()).sync('orders', 'incremental', async (state, context) => {
       const { page } = context.cycle
       // One before the cycle's second page, another before its fourth: the group is divided anew while it is read.
       if (page === 2 || page === 4) await join(page / 2 - 1)

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { DepthGauge, readBody, type BodyLimits } from '../../../src/sources/kit/bounded-body.ts'
+import { JsonDepthCounter, readBody, type BodyLimits } from '../../../src/sources/kit/read-body.ts'
 import { FakeClock } from '../../engine/fake-clock.ts'
 
 const LIMITS: BodyLimits = { bodyBytesMax: 1_000, depthMax: 10, bodyDeadlineMs: 5_000 }
@@ -21,7 +21,7 @@ function bodyOf(pieces: Iterable<string>, { ends = true, everyMs = 0, clock = ne
 }
 
 async function read(body: ReturnType<typeof bodyOf>, limits: Partial<BodyLimits> = {}, signal = new AbortController().signal): Promise<string> {
-  const reading = readBody({ response: body.response, place: 'GET /x answered 200', clock: body.clock, signal }, { ...LIMITS, ...limits })
+  const reading = readBody({ response: body.response, label: 'GET /x answered 200', clock: body.clock, signal }, { ...LIMITS, ...limits })
   return (await body.clock.drive(reading)).toString()
 }
 
@@ -73,7 +73,7 @@ describe('a body', () => {
     const controller = new AbortController()
     const reason = new Error('lease lost')
     const stream = new ReadableStream<Uint8Array>({ start: (body) => controller.signal.addEventListener('abort', () => body.error(new Error('aborted'))) })
-    const reading = readBody({ response: new Response(stream), place: 'GET /x', clock: new FakeClock(), signal: controller.signal }, LIMITS)
+    const reading = readBody({ response: new Response(stream), label: 'GET /x', clock: new FakeClock(), signal: controller.signal }, LIMITS)
     controller.abort(reason)
     await expect(reading).rejects.toBe(reason)
   })
@@ -89,7 +89,7 @@ describe('a body', () => {
 describe('the depth of JSON', () => {
   const depthOf = (text: string, size = text.length): number => {
     const bytes = new TextEncoder().encode(text)
-    const gauge = new DepthGauge()
+    const gauge = new JsonDepthCounter()
     let deepest = 0
     for (let at = 0; at < bytes.length; at += size) deepest = gauge.add(bytes.subarray(at, at + size))
     return deepest

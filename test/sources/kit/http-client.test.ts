@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import type { JsonValue } from '../../../src/contract/index.ts'
 import { apiKey, basic, bearer, type Auth } from '../../../src/sources/kit/auth.ts'
 import { createHttpClient, type HttpClientOptions, type RequestOptions } from '../../../src/sources/kit/http-client.ts'
-import { judgeGraphql, type Judge } from '../../../src/sources/kit/judge.ts'
+import { classifyGraphqlResponse, type ResponseClassifier } from '../../../src/sources/kit/classify-response.ts'
 import { Secret } from '../../../src/redaction/secret.ts'
 import { contextOf, failureOf, json, serve, type ContextOptions, type Listener } from './loopback.ts'
 
@@ -170,15 +170,15 @@ describe('what is not data', () => {
 
 describe('a judge', () => {
   /** As Salesforce says it: a list of errors with codes, under 403. */
-  const salesforce: Judge = ({ body }) => {
+  const salesforce: ResponseClassifier = ({ body }) => {
     const limited = Array.isArray(body) && body.some((error) => typeof error === 'object' && error !== null && 'errorCode' in error && error.errorCode === 'REQUEST_LIMIT_EXCEEDED')
     return limited ? { code: 'RATE_LIMITED', reason: 'a request limit', retryAfterMs: 60_000 } : null
   }
 
   test('NX2: finds a limit in the body of a refusal', async () => {
-    const error = await failureOf(ask(answering(403, { body: [{ errorCode: 'REQUEST_LIMIT_EXCEEDED', message: 'canary' }] }), { client: { judge: salesforce } }))
+    const error = await failureOf(ask(answering(403, { body: [{ errorCode: 'REQUEST_LIMIT_EXCEEDED', message: 'canary' }] }), { client: { classifyResponse: salesforce } }))
     expect(error).toMatchObject({ code: 'RATE_LIMITED', retryAfterMs: 60_000, message: 'GET /items answered 403 with a request limit: REQUEST_LIMIT_EXCEEDED: canary' })
-    expect(await failureOf(ask(answering(403, { body: [{ errorCode: 'OTHER' }] }), { client: { judge: salesforce } }))).toMatchObject({ code: 'AUTH_REJECTED' })
+    expect(await failureOf(ask(answering(403, { body: [{ errorCode: 'OTHER' }] }), { client: { classifyResponse: salesforce } }))).toMatchObject({ code: 'AUTH_REJECTED' })
   })
 
   test.each([
@@ -189,12 +189,12 @@ describe('a judge', () => {
     ['NX9: a part of the data', { data: { a: 1, b: null }, errors: [{ path: ['b'], message: 'canary' }] }, 'SOURCE_INVALID'],
     ['NX9: errors of a strange shape', { errors: [null, 'x', 1, []] }, 'SOURCE_INVALID'],
   ])('of GraphQL: %s is no data, whatever the status says', async (_, body, code) => {
-    const error = await failureOf(ask(answering(200, { body, headers: { 'retry-after': '3' } }), { client: { judge: judgeGraphql } }))
+    const error = await failureOf(ask(answering(200, { body, headers: { 'retry-after': '3' } }), { client: { classifyResponse: classifyGraphqlResponse } }))
     expect(error).toMatchObject({ code, retryAfterMs: 3_000 })
   })
 
   test('of GraphQL lets data be data', async () => {
-    for (const body of [{ data: { a: 1 } }, { data: {}, errors: [] }]) expect((await ask(answering(200, { body }), { client: { judge: judgeGraphql } })).body).toEqual(body)
+    for (const body of [{ data: { a: 1 } }, { data: {}, errors: [] }]) expect((await ask(answering(200, { body }), { client: { classifyResponse: classifyGraphqlResponse } })).body).toEqual(body)
   })
 })
 
@@ -270,9 +270,9 @@ describe('a link', () => {
     const url = await serve((request, response) => json(response, { url: request.url, next: `${url}/v1/items?cursor=a%20b`, key: request.headers.authorization }))
     const client = createHttpClient({ baseUrl: `${url}/v1`, auth: bearer(new Secret('t')) })
     const first = await client.get('/items', {}, contextOf())
-    const link = client.link((first.body as { next: string }).next, first, contextOf())
+    const link = client.resolveLink((first.body as { next: string }).next, first, contextOf())
     expect((await client.get(link, {}, contextOf())).body).toMatchObject({ url: '/v1/items?cursor=a%20b', key: 'Bearer t' })
-    expect(client.link('?cursor=3', first, contextOf())).toBe(`${url}/v1/items?cursor=3`)
+    expect(client.resolveLink('?cursor=3', first, contextOf())).toBe(`${url}/v1/items?cursor=3`)
   })
 
   test('NX8, Z36: to anywhere else is asked by nobody', async () => {
@@ -280,7 +280,7 @@ describe('a link', () => {
     const client = createHttpClient({ baseUrl: `${url}/v1` })
     const first = await client.get('/items', {}, contextOf())
     for (const link of ['http://169.254.169.254/', '/v2/items', `${url}/v1/../admin`]) {
-      expect(() => client.link(link, first, contextOf())).toThrow(expect.objectContaining({ code: 'SOURCE_INVALID' }))
+      expect(() => client.resolveLink(link, first, contextOf())).toThrow(expect.objectContaining({ code: 'SOURCE_INVALID' }))
     }
     const asking = contextOf({ fetch: () => Promise.reject(new Error('asked')) })
     expect(await failureOf(client.get('http://169.254.169.254/', {}, asking))).toMatchObject({ code: 'SOURCE_INVALID' })

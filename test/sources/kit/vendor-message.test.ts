@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { JsonValue } from '../../../src/contract/index.ts'
-import { vendorMessage } from '../../../src/sources/kit/vendor-message.ts'
+import { extractVendorMessage } from '../../../src/sources/kit/vendor-message.ts'
 
 describe("a vendor's explanation of a failed request", () => {
   test.each<[string, JsonValue, string]>([
@@ -17,28 +17,28 @@ describe("a vendor's explanation of a failed request", () => {
     ['a problem document', { title: 'Bad Request', detail: 'limit must be at most 100', status: 400 }, 'limit must be at most 100'],
     ['X', { title: 'Unauthorized', errors: [{ message: 'ignored' }], detail: 'Unauthorized' }, 'Unauthorized'],
   ])('of %s is shown', (_, body, expected) => {
-    expect(vendorMessage(body, [])).toBe(expected)
+    expect(extractVendorMessage(body, [])).toBe(expected)
   })
 
   test.each<[string, JsonValue | undefined]>([['no body', undefined], ['null', null], ['a number', 7], ['an empty list', []], ['records', { results: [{ name: 'Ada' }] }]])('is null for %s', (_, body) => {
-    expect(vendorMessage(body, [])).toBeNull()
+    expect(extractVendorMessage(body, [])).toBeNull()
   })
 
   test('Z16 quotes neither what was sent as an id, a cursor or a time, nor anything that looks like a token', () => {
     const sent = ['cus_N1ck', '2026-01-31T12:00:00Z', 'customers', 'email']
-    expect(vendorMessage({ message: 'No such customers: cus_N1ck after 2026-01-31T12:00:00Z; email is unknown' }, sent)).toBe('No such customers: … after …; email is unknown')
-    expect(vendorMessage({ message: 'Bad cursor eyJpZCI6MTIzNDU2Nzg5MCwidCI6MX0' }, [])).toBe('Bad cursor …')
-    expect(vendorMessage({ message: 'eyJpZCI6MTIzNDU2Nzg5MCwidCI6MX0' }, [])).toBeNull()
+    expect(extractVendorMessage({ message: 'No such customers: cus_N1ck after 2026-01-31T12:00:00Z; email is unknown' }, sent)).toBe('No such customers: … after …; email is unknown')
+    expect(extractVendorMessage({ message: 'Bad cursor eyJpZCI6MTIzNDU2Nzg5MCwidCI6MX0' }, [])).toBe('Bad cursor …')
+    expect(extractVendorMessage({ message: 'eyJpZCI6MTIzNDU2Nzg5MCwidCI6MX0' }, [])).toBeNull()
   })
 
   test('is one short printable line, whatever the vendor sends', () => {
     fc.assert(fc.property(fc.string({ unit: 'binary', maxLength: 2_000 }), (message) => {
-      const shown = vendorMessage({ message }, [])
+      const shown = extractVendorMessage({ message }, [])
       if (shown === null) return
       expect(shown).not.toMatch(/[\p{Cc}\p{Cf}]/u)
       expect(shown.isWellFormed()).toBe(true)
       expect(shown.length).toBeLessThanOrEqual(301)
     }))
-    fc.assert(fc.property(fc.jsonValue(), (body) => void vendorMessage(body as JsonValue, [])))
+    fc.assert(fc.property(fc.jsonValue(), (body) => void extractVendorMessage(body as JsonValue, [])))
   })
 })

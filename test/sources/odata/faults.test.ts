@@ -1,20 +1,20 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import type { Fault } from '../../../src/testing/simulators/kit/faults.ts'
+import type { ApiFault } from '../../../src/testing/simulators/kit/api-faults.ts'
 import type { OdataOptions } from '../../../src/testing/simulators/odata/simulator.ts'
-import { planOf } from '../../engine/scene.ts'
-import { Desk, URL_OF_SERVICE } from './desk.ts'
+import { planOf } from '../../engine/engine-fixture.ts'
+import { ODataFixture, URL_OF_SERVICE } from './odata-fixture.ts'
 
-const opened: Desk[] = []
+const opened: ODataFixture[] = []
 afterEach(() => Promise.all(opened.splice(0).map((desk) => desk.close())))
-const open = async (version: 2 | 4 = 4, options: Partial<OdataOptions> = {}): Promise<Desk> => {
-  const desk = await Desk.open(version, options)
+const open = async (version: 2 | 4 = 4, options: Partial<OdataOptions> = {}): Promise<ODataFixture> => {
+  const desk = await ODataFixture.open(version, options)
   opened.push(desk)
   return desk
 }
 
 const WAYS = ['delta', 'backfill', 'tracked'] as const
 /** The set read one way, with rows of many moments and ties among them. */
-async function prepared(version: 2 | 4, way: (typeof WAYS)[number], options: Partial<OdataOptions> = {}): Promise<{ desk: Desk; run: Desk['stage']['delta'] }> {
+async function prepared(version: 2 | 4, way: (typeof WAYS)[number], options: Partial<OdataOptions> = {}): Promise<{ desk: ODataFixture; run: ODataFixture['stage']['delta'] }> {
   const desk = await open(version, options)
   for (let id = 1; id <= 17; id++) desk.order(id, `n${id}`, { at: desk.moment(desk.now - 60_000 + Math.floor(id / 3) * 1_000) })
   if (way === 'tracked') desk.stage.track(desk.source.tracked('Orders', { pageSize: 4 }))
@@ -24,7 +24,7 @@ async function prepared(version: 2 | 4, way: (typeof WAYS)[number], options: Par
 const CASES = ([4, 2] as const).flatMap((version) => WAYS.filter((way) => version === 4 || way !== 'tracked').map((way) => [version, way] as const))
 
 describe.each(CASES)('version %i, %s', (version, way) => {
-  test.each<[string, Fault, number]>([
+  test.each<[string, ApiFault, number]>([
     ['a rate limit', { kind: 'rate-limit', retryAfter: '7' }, 2],
     ['503', { kind: 'server-error', status: 503 }, 2],
     ['a body that breaks off', { kind: 'truncated', how: 'cut-off' }, 2],
@@ -136,7 +136,7 @@ describe('links', () => {
   })
 })
 
-test.each<[string, Fault]>([
+test.each<[string, ApiFault]>([
   ['a rate limit', { kind: 'rate-limit' }], ['503', { kind: 'server-error', status: 503 }], ['half a description', { kind: 'truncated', how: 'short' }], ['a login page', { kind: 'html' }],
 ])('%s instead of what the service says of itself is waited out', async (_, fault) => {
   const desk = (await open()).follow('Orders')

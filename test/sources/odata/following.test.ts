@@ -1,11 +1,11 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import type { OdataOptions } from '../../../src/testing/simulators/odata/simulator.ts'
-import { Desk } from './desk.ts'
+import { ODataFixture } from './odata-fixture.ts'
 
-const opened: Desk[] = []
+const opened: ODataFixture[] = []
 afterEach(() => Promise.all(opened.splice(0).map((desk) => desk.close())))
-const open = async (version: 2 | 4 = 4, options: Partial<OdataOptions> = {}): Promise<Desk> => {
-  const desk = await Desk.open(version, options)
+const open = async (version: 2 | 4 = 4, options: Partial<OdataOptions> = {}): Promise<ODataFixture> => {
+  const desk = await ODataFixture.open(version, options)
   opened.push(desk)
   return desk
 }

@@ -2,10 +2,10 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { workerOf } from '../../../src/config/manifest/manifest.ts'
+import { buildWorker } from '../../../src/config/manifest/manifest.ts'
 import { openStore, runCycle } from '../../../src/index.ts'
 import { systemClock } from '../../../src/platform/clock.ts'
-import { Stream } from '../../../src/testing/simulation/random.ts'
+import { RandomStream } from '../../../src/testing/simulation/random-stream.ts'
 import { openOdata } from '../../simulators/odata/open-odata.ts'
 
 let folder: string
@@ -19,7 +19,7 @@ const write = (text: string): string => {
   writeFileSync(path, text)
   return path
 }
-const refusal = (text: string) => workerOf(write(text), 'tidemark.yaml', {}).then(() => 'accepted', (error: { message: string }) => error.message)
+const refusal = (text: string) => buildWorker(write(text), 'tidemark.yaml', {}).then(() => 'accepted', (error: { message: string }) => error.message)
 
 const MANIFEST = `connector: odata
 config: { url: "https://erp.example", auth: { kind: bearer, token: "\${TOKEN}" } }
@@ -37,7 +37,7 @@ const TRACKED = MANIFEST.replace(/ {4}(?:cursor|safety_window).*\n/g, '').replac
 async function run(text: string): Promise<{ stopReason: string; error: unknown; keys: string[] }> {
   const store = await openStore(`sqlite:${join(folder, 'store.db')}`)
   try {
-    const { stopReason, error } = await runCycle(await workerOf(write(text), 'tidemark.yaml', {}), 'sap.s4hana.gl_accounts', { store, secrets: { TOKEN: 'open sesame' } })
+    const { stopReason, error } = await runCycle(await buildWorker(write(text), 'tidemark.yaml', {}), 'sap.s4hana.gl_accounts', { store, secrets: { TOKEN: 'open sesame' } })
     return { stopReason, error, keys: (await store.rows({ database: 'sap.s4hana.gl_accounts', limit: 10 })).map(({ key }) => key) }
   } finally {
     await store.close()
@@ -46,7 +46,7 @@ async function run(text: string): Promise<{ stopReason: string; error: unknown; 
 
 test('R22 the documented stream runs: by its cursor, by delta links, and read whole', async () => {
   const sets = { GLAccounts: { key: ['AccountID'], properties: { AccountID: 'Edm.String', Name: 'Edm.String', LastUpdated: 'Edm.DateTimeOffset' } } } as const
-  await using served = await openOdata({ version: 4, sets, token: 'open sesame' }, { clock: systemClock, random: new Stream(1, 'odata') })
+  await using served = await openOdata({ version: 4, sets, token: 'open sesame' }, { clock: systemClock, random: new RandomStream(1, 'odata') })
   for (const id of ['a', 'b', 'c']) served.odata.put('GLAccounts', { AccountID: id, Name: id, LastUpdated: '2026-01-01T00:00:00Z' })
   const at = (text: string): string => text.replace('https://erp.example', served.url)
   expect(await run(at(MANIFEST))).toEqual({ stopReason: 'complete', error: null, keys: ['a', 'b', 'c'] })
@@ -70,6 +70,6 @@ test('delta links go with no cursor, nothing is incremental without either, and 
 test('the manifest of the guide loads', async () => {
   const guide = readFileSync(resolve(import.meta.dirname, '../../../docs/guides/odata.md'), 'utf8')
   const [, text] = /^```yaml\n([\s\S]*?)^```/m.exec(guide)!
-  const { manifest } = await workerOf(write(text!), 'tidemark.yaml', {})
+  const { manifest } = await buildWorker(write(text!), 'tidemark.yaml', {})
   expect(manifest.syncs.map(({ name }) => name)).toEqual(['sap.s4hana.gl_accounts-backfill', 'sap.s4hana.gl_accounts', 'sap.s4hana.people-backfill', 'sap.s4hana.people'])
 })

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { discover } from '../../../src/sources/odata/source.ts'
 import { parseMetadata } from '../../../src/sources/odata/metadata.ts'
-import { tagsOf } from '../../../src/sources/odata/xml.ts'
-import { asFetch } from '../../../src/testing/simulators/index.ts'
-import { Desk, URL_OF_SERVICE } from './desk.ts'
+import { parseTags } from '../../../src/sources/odata/xml-tags.ts'
+import { createSimulatorFetch } from '../../../src/testing/simulators/index.ts'
+import { ODataFixture, URL_OF_SERVICE } from './odata-fixture.ts'
 
 const V4 = `<?xml version="1.0" encoding="utf-8"?>
 <!-- <EntitySet Name="Commented" EntityType="shop.Order"/> -->
@@ -27,7 +27,7 @@ const V2 = `<edmx:Edmx Version="1.0" xmlns:edmx="http://schemas.microsoft.com/ad
 
 describe('what a service says of itself', () => {
   test('version 4: keys, properties of base types, aliases, types of its own', () => {
-    const { version, sets, complexType } = parseMetadata(V4)
+    const { version, entitySets: sets, getComplexType: complexType } = parseMetadata(V4)
     expect(version).toBe(4)
     expect([...sets.keys()]).toEqual(['Orders', 'Lines', 'Views'])
     const order = sets.get('Orders')!
@@ -40,9 +40,9 @@ describe('what a service says of itself', () => {
   })
 
   test('version 2', () => {
-    const { version, sets } = parseMetadata(V2)
+    const { version, entitySets: sets } = parseMetadata(V2)
     expect(version).toBe(2)
-    expect(sets.get('A')!.properties.get('CreatedOn')).toMatchObject({ precision: 0, isOrdered: true })
+    expect(sets.get('A')!.properties.get('CreatedOn')).toMatchObject({ precision: 0, isSortable: true })
   })
 
   test.each([
@@ -60,17 +60,17 @@ describe('what a service says of itself', () => {
 
   test('types that are each other\'s base end', () => {
     const xml = '<Edmx Version="4.0"><Schema Namespace="N"><EntityType Name="A" BaseType="N.B"/><EntityType Name="B" BaseType="N.A"/><EntityContainer><EntitySet Name="As" EntityType="N.A"/></EntityContainer></Schema></Edmx>'
-    expect(parseMetadata(xml).sets.get('As')!.key).toEqual([])
+    expect(parseMetadata(xml).entitySets.get('As')!.key).toEqual([])
   })
 
   test('characters that stand for others are read once, and only those that XML itself knows', () => {
-    const [tag] = tagsOf('<a:b c:d="&amp;lt; &#65;&#x42; &quot;&apos; &own; &#x110000;"/>')
+    const [tag] = parseTags('<a:b c:d="&amp;lt; &#65;&#x42; &quot;&apos; &own; &#x110000;"/>')
     expect(tag).toEqual({ name: 'b', kind: 'empty', attributes: new Map([['d', '&lt; AB "\' &own; &#x110000;']]) })
   })
 
   test('a long text is read in one go', () => {
     const long = `<Edmx Version="4.0">${'<a b="c">'.repeat(200_000)}${' '.repeat(200_000)}</Edmx>`
-    expect(parseMetadata(long).sets.size).toBe(0)
+    expect(parseMetadata(long).entitySets.size).toBe(0)
     expect(() => parseMetadata(`<Edmx ${'a="b" '.repeat(200_000)}`)).toThrow(expect.objectContaining({ code: 'SOURCE_INVALID' }))
   })
 })
@@ -80,8 +80,8 @@ describe('RX2 discover', () => {
   const answering = (xml: string): typeof fetch => async () => new Response(xml, { headers: { 'content-type': 'application/xml' } })
 
   test('lists entity sets with their keys, the cursor by its name, and what else could be one', async () => {
-    const desk = await Desk.open(4)
-    expect(await discover({ url: URL_OF_SERVICE }, context(asFetch(desk.service)))).toMatchObject([
+    const desk = await ODataFixture.open(4)
+    expect(await discover({ url: URL_OF_SERVICE }, context(createSimulatorFetch(desk.service)))).toMatchObject([
       { id: 'Orders', key: ['Id'], candidates: ['At'] }, { id: 'Lines', key: ['Order', 'No'], candidates: ['At'] }, { id: 'Items' }, { id: 'Days', candidates: ['On'] },
     ])
     await desk.close()

@@ -2,13 +2,13 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { odata } from '../../../src/sources/odata/source.ts'
 import { OdataSimulator, SERVICE_PATH } from '../../../src/testing/simulators/odata/simulator.ts'
 import { standardParser } from '../../simulators/odata/standard-parser.ts'
-import { Stage } from '../stage.ts'
-import { Desk, URL_OF_SERVICE } from './desk.ts'
+import { VendorFixture } from '../vendor-fixture.ts'
+import { ODataFixture, URL_OF_SERVICE } from './odata-fixture.ts'
 
 const closing: { close(): Promise<void> }[] = []
 afterEach(() => Promise.all(closing.splice(0).map((each) => each.close())))
-const open = async (version: 2 | 4): Promise<Desk> => {
-  const desk = await Desk.open(version)
+const open = async (version: 2 | 4): Promise<ODataFixture> => {
+  const desk = await ODataFixture.open(version)
   closing.push(desk)
   return desk
 }
@@ -16,9 +16,9 @@ const open = async (version: 2 | 4): Promise<Desk> => {
 describe('R26 R39 SAP by OData, as documented', () => {
   const since = '2025-09-30T23:59:59Z'
   const input = { stream_id: 'GLAccounts', cursor_field: 'LastUpdated', cursor_value: since }
-  const accounts = async (): Promise<Stage<OdataSimulator>> => {
+  const accounts = async (): Promise<VendorFixture<OdataSimulator>> => {
     const sets = { GLAccounts: { key: ['AccountID'], properties: { AccountID: 'Edm.String', Name: 'Edm.String', LastUpdated: 'Edm.DateTimeOffset' } } } as const
-    const stage = await Stage.open((ports) => new OdataSimulator(ports, { parser: standardParser, version: 4, sets }))
+    const stage = await VendorFixture.open((ports) => new OdataSimulator(ports, { parser: standardParser, version: 4, sets }))
     closing.push(stage)
     return stage
   }

@@ -1,12 +1,12 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import { planOf } from '../../engine/scene.ts'
+import { planOf } from '../../engine/engine-fixture.ts'
 import type { OdataOptions } from '../../../src/testing/simulators/odata/simulator.ts'
-import { Desk, URL_OF_SERVICE } from './desk.ts'
+import { ODataFixture, URL_OF_SERVICE } from './odata-fixture.ts'
 
-const opened: Desk[] = []
+const opened: ODataFixture[] = []
 afterEach(() => Promise.all(opened.splice(0).map((desk) => desk.close())))
-const open = async (options: Partial<OdataOptions> = {}, version: 2 | 4 = 4): Promise<Desk> => {
-  const desk = await Desk.open(version, options)
+const open = async (options: Partial<OdataOptions> = {}, version: 2 | 4 = 4): Promise<ODataFixture> => {
+  const desk = await ODataFixture.open(version, options)
   opened.push(desk)
   desk.stage.track(desk.source.tracked('Orders', { pageSize: 3 }))
   return desk
@@ -48,7 +48,7 @@ describe.each<[string, Partial<OdataOptions>]>([
   })
 
   test('keys of several parts are told from the id of what was removed', async () => {
-    const desk = await Desk.open(4, options)
+    const desk = await ODataFixture.open(4, options)
     opened.push(desk)
     desk.stage.track(desk.source.tracked('Lines'))
     const put = (order: string): void => desk.service.put('Lines', { Order: order, No: 7, Name: 'x', At: desk.moment() })
@@ -140,8 +140,8 @@ describe('answers that only some services give', () => {
   const METADATA = '<edmx:Edmx Version="4.0" xmlns:edmx="x"><edmx:DataServices><Schema Namespace="N"><EntityType Name="T"><Key><PropertyRef Name="Id"/></Key><Property Name="Id" Type="Edm.Guid"/><Property Name="A" Type="Edm.String"/><Property Name="B" Type="Edm.String"/></EntityType><EntityContainer Name="C"><EntitySet Name="Ts" EntityType="N.T"/></EntityContainer></Schema></edmx:DataServices></edmx:Edmx>'
   const [one, two, three] = ['1111111a-0000-0000-0000-000000000001', '2222222b-0000-0000-0000-000000000002', '3333333c-0000-0000-0000-000000000003']
 
-  async function run(answers: Record<string, unknown>, description = METADATA): Promise<{ asked: string[]; feed: unknown[]; desk: Desk; error: unknown }> {
-    const desk = await Desk.open(4)
+  async function run(answers: Record<string, unknown>, description = METADATA): Promise<{ asked: string[]; feed: unknown[]; desk: ODataFixture; error: unknown }> {
+    const desk = await ODataFixture.open(4)
     opened.push(desk)
     const asked: string[] = []
     const fetch = async (input: string | URL): Promise<Response> => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { Stream } from '../../../src/testing/simulation/random.ts'
-import { Desk } from './desk.ts'
+import { RandomStream } from '../../../src/testing/simulation/random-stream.ts'
+import { ODataFixture } from './odata-fixture.ts'
 
 /**
  * Small worlds in which rows change between any two requests. Each way of reading is judged by itself: a listing would hide
@@ -58,15 +58,15 @@ test('by delta links alone: deletions included, and with links that expire a bac
 }, TIMEOUT_MS)
 
 class World {
-  readonly desk: Desk
+  readonly desk: ODataFixture
   readonly pageSize: number
-  readonly #random: Stream
+  readonly #random: RandomStream
   /** Of a row: when its last write shows. No other may come before that, or the older one would be the last to show. */
   readonly #showsAt = new Map<string, number>()
   readonly #step: number
   #writes = 0
 
-  private constructor(desk: Desk, random: Stream) {
+  private constructor(desk: ODataFixture, random: RandomStream) {
     this.desk = desk
     this.#random = random
     this.pageSize = this.#whole(1, 5)
@@ -75,9 +75,9 @@ class World {
   }
 
   static async open(version: 2 | 4, seed: number, byLinks = false): Promise<World> {
-    const random = new Stream(seed, `odata ${version}`)
+    const random = new RandomStream(seed, `odata ${version}`)
     const pick = <T>(...of: T[]): T => of[Math.floor(random.next() * of.length)]!
-    const desk = await Desk.open(version, {
+    const desk = await ODataFixture.open(version, {
       ...pick<object>({}, { pageSizeMax: 1 }, { pageSizeMax: 3 }, byLinks ? {} : { topMax: 1 }, byLinks ? {} : { topMax: 2 }),
       // Links that count rows, and orders that change, are for whoever does not rely on either.
       ...(byLinks ? { removedAs: pick<'@removed' | '$deletedEntity'>('@removed', '$deletedEntity'), relativeLinks: pick(true, false) } : { skipToken: pick<'keyset' | 'offset'>('keyset', 'offset'), ties: pick<'key' | 'shuffled'>('key', 'shuffled') }),
@@ -94,7 +94,7 @@ class World {
   }
 
   async run(half: 'backfill' | 'delta', { deletes }: { deletes: number }): Promise<void> {
-    this.desk.service.faults.atRates([[{ kind: 'server-error' }, 0.05], [{ kind: 'truncated' }, 0.05], [{ kind: 'rate-limit', retryAfter: '1' }, 0.03], [{ kind: 'short-page' }, 0.05]])
+    this.desk.service.faults.injectAtRates([[{ kind: 'server-error' }, 0.05], [{ kind: 'truncated' }, 0.05], [{ kind: 'rate-limit', retryAfter: '1' }, 0.03], [{ kind: 'short-page' }, 0.05]])
     await this.#toEnd(half, () => {
       this.desk.stage.pass(this.#whole(0, 3_000))
       for (let writes = this.#whole(0, 2); writes > 0; writes--) this.write(deletes)

@@ -3,13 +3,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, inject, test } from 'vitest'
-import { openStore } from '../../../src/config/open-store.ts'
+import { openStore } from '../../../src/stores/open-store.ts'
 import type { JsonObject } from '../../../src/contract/index.ts'
 import { parseJson } from '../../../src/values/json.ts'
 import { buildPackage } from '../../process/build.ts'
-import { Child, type Said } from '../../process/child.ts'
+import { Child, type ChildMessage } from '../../process/child.ts'
 import { chance } from '../../process/children/world.mjs'
-import { Shop } from './shop.ts'
+import { CdcFixture } from './cdc-fixture.ts'
 
 // `npm run chaos:cdc` is the full size.
 const CHANGES = Number(process.env['TIDEMARK_CDC_CHANGES'] ?? 4_000)
@@ -18,7 +18,7 @@ const SEED = Number(process.env['TIDEMARK_SEED'] ?? 1)
 
 test.skipIf(inject('postgresUrl') === '')('R42 R50 changes go on while the reader is killed again and again; what is landed equals the source', async () => {
   const random = chance(SEED)
-  const [build, shop] = await Promise.all([buildPackage(), Shop.open()])
+  const [build, shop] = await Promise.all([buildPackage(), CdcFixture.open()])
   const folder = mkdtempSync(join(tmpdir(), 'tidemark-chaos-'))
   const url = `sqlite:${join(folder, 'store.db')}`
   const start = (): Child => new Child(build, 'run-cdc.mjs', { input: { url, source: shop.server.url, pageSize: CHANGES > 50_000 ? 500 : 100 } })
@@ -26,7 +26,7 @@ test.skipIf(inject('postgresUrl') === '')('R42 R50 changes go on while the reade
     await shop.exec(`create table orders (id int primary key, note text, price numeric, at timestamptz, big text); alter table orders alter big set storage external;
       create table lines (order_id int, line int, body jsonb, primary key (order_id, line));
       insert into orders select g, 'first', g / 7.0, now(), repeat(md5(g::text), 80) from generate_series(1, 2000) g`)
-    const said: Said[] = []
+    const said: ChildMessage[] = []
     let child = start()
     let changes = 0
     let next = 2_001
@@ -89,7 +89,7 @@ test.skipIf(inject('postgresUrl') === '')('R42 R50 changes go on while the reade
 }, 1_800_000)
 
 /** One transaction of a shop; how many rows it changed. */
-async function change(shop: Shop, random: () => number, next: () => number, size: number): Promise<number> {
+async function change(shop: CdcFixture, random: () => number, next: () => number, size: number): Promise<number> {
   const count = 1 + Math.floor(random() * size)
   const from = Math.floor(random() * 3_000)
   const kind = random()

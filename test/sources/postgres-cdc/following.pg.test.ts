@@ -4,17 +4,17 @@ import { parseLsn } from '../../../src/sources/postgres-cdc/lsn.ts'
 import { postgresCdc, type CdcState, type PostgresCdcOptions, type PostgresCdcSource } from '../../../src/sources/postgres-cdc/source.ts'
 import { sql } from '../../../src/sources/sql/source.ts'
 import { stringifyJson } from '../../../src/values/json.ts'
-import { WrittenUpsert } from '../../../src/values/written-upsert.ts'
+import { SerializedUpsert } from '../../../src/values/serialized-upsert.ts'
 import { contextOf } from '../sql/cases.ts'
-import { DatabaseStage } from '../sql/stage.ts'
-import { Shop } from './shop.ts'
+import { DatabaseFixture } from '../sql/database-fixture.ts'
+import { CdcFixture } from './cdc-fixture.ts'
 
 describe.skipIf(inject('postgresUrl') === '')('postgres-cdc', () => {
-  let shop: Shop
+  let shop: CdcFixture
   let tables = 0
-  const stages: DatabaseStage[] = []
+  const stages: DatabaseFixture[] = []
   beforeAll(async () => {
-    shop = await Shop.open()
+    shop = await CdcFixture.open()
   })
   afterAll(() => shop.close())
   afterEach(async () => {
@@ -27,8 +27,8 @@ describe.skipIf(inject('postgresUrl') === '')('postgres-cdc', () => {
     await shop.exec(`create table ${name} (${columns}); insert into ${name} ${rows}`)
     return name
   }
-  async function stageOf(options: Partial<PostgresCdcOptions> & Pick<PostgresCdcOptions, 'tables'>): Promise<DatabaseStage> {
-    const stage = await DatabaseStage.open()
+  async function stageOf(options: Partial<PostgresCdcOptions> & Pick<PostgresCdcOptions, 'tables'>): Promise<DatabaseFixture> {
+    const stage = await DatabaseFixture.open()
     stages.push(stage)
     const databases = options.tables.map(({ database }) => database).filter((name): name is string => name !== undefined && name !== 'rows')
     return stage.track('rows', shop.source(options), databases)
@@ -53,7 +53,7 @@ describe.skipIf(inject('postgresUrl') === '')('postgres-cdc', () => {
     const stage = await stageOf({ tables: [{ table }] })
     // It says that it has no place yet, and has the engine ask for the backfill.
     expect((await stage.run('rows')).error).toMatchObject({ code: 'HISTORY_LOST' })
-    expect((await stage.store.read({ worker: 'office', sync: 'rows-backfill' })).backfillNeeded).not.toBeNull()
+    expect((await stage.store.readCheckpoint({ worker: 'office', sync: 'rows-backfill' })).backfillNeeded).not.toBeNull()
     expect((await stage.complete('rows-backfill')).counts).toMatchObject({ created: 20 })
     await shop.exec(`update ${table} set note = 'changed' where id <= 5; delete from ${table} where id = 6; insert into ${table} (id, note) values (100, 'new'); update ${table} set id = 200 where id = 7`)
     // Touched and not changed: what the log says of a row is what the table said.
@@ -82,7 +82,7 @@ describe.skipIf(inject('postgresUrl') === '')('postgres-cdc', () => {
     const { changes: told } = await drain(source.delta, start)
     expect(copied).toHaveLength(values.length)
     for (const [index, change] of copied.entries()) {
-      expect(WrittenUpsert.unread(change)!.text).toBe(stringifyJson((told[index] as Extract<Change, { type: 'upsert' }>).record))
+      expect(SerializedUpsert.getSerialized(change)!.text).toBe(stringifyJson((told[index] as Extract<Change, { type: 'upsert' }>).record))
       expect({ ...change }).toEqual(told[index])
     }
     // So that nothing has changed for whoever lands both.
@@ -290,7 +290,7 @@ describe.skipIf(inject('postgresUrl') === '')('postgres-cdc', () => {
     const start = await reader.anchor(context)
     const first = await reader.backfill(undefined, context)
     await shop.exec(`update ${table} set note = 'later'`)
-    expect(await make().delta(start, contextOf())).toMatchObject({ changes: [], hasMore: false, stopWord: 'snapshot_running' })
+    expect(await make().delta(start, contextOf())).toMatchObject({ changes: [], hasMore: false, endReason: 'snapshot_running' })
     const second = await reader.backfill(first.nextState, context)
     expect(second.changes).toMatchObject(Array.from({ length: 5 }, (_, index) => ({ key: String(index + 6), record: { note: `n${index + 6}` } })))
     cycle.abort(new Error('killed'))
@@ -318,8 +318,8 @@ describe.skipIf(inject('postgresUrl') === '')('postgres-cdc', () => {
 
 describe.skipIf(inject('postgresUrl') === '')('postgres-cdc on a server short of space', () => {
   test('a slot that the server gave up is noticed', async () => {
-    const shop = await Shop.open({ max_slot_wal_keep_size: '1MB', min_wal_size: '32MB', max_wal_size: '32MB' })
-    const stage = await DatabaseStage.open()
+    const shop = await CdcFixture.open({ max_slot_wal_keep_size: '1MB', min_wal_size: '32MB', max_wal_size: '32MB' })
+    const stage = await DatabaseFixture.open()
     try {
       await shop.exec('create table t (id int primary key); insert into t values (1)')
       stage.track('rows', shop.source({ tables: [{ table: 't' }] }))

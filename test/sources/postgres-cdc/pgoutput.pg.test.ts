@@ -2,13 +2,13 @@ import pg from 'pg'
 import replication from 'pg-logical-replication'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { formatLsn, parseLsn } from '../../../src/sources/postgres-cdc/lsn.ts'
-import { parseMessage, UNCHANGED, type Relation, type Tuple } from '../../../src/sources/postgres-cdc/pgoutput.ts'
-import { Shop } from './shop.ts'
+import { parseMessage, UNCHANGED_TOAST, type Relation, type Tuple } from '../../../src/sources/postgres-cdc/pgoutput.ts'
+import { CdcFixture } from './cdc-fixture.ts'
 
 describe.skipIf(inject('postgresUrl') === '')('the messages of pgoutput', () => {
-  let shop: Shop
+  let shop: CdcFixture
   beforeAll(async () => {
-    shop = await Shop.open()
+    shop = await CdcFixture.open()
   })
   afterAll(() => shop.close())
 
@@ -50,7 +50,7 @@ function shownAs(message: any, relations: ReadonlyMap<number, Relation>): unknow
     return { kind: tag, of: message['relation'].name, row: plain(message['new'] ?? null), old: plain(message['old'] ?? null) ?? plain(message['key'] ?? null) }
   }
   const named = (oid: number, tuple: Tuple | null, isKey = false): object | null => (tuple === null ? null : Object.fromEntries(
-    relations.get(oid)!.columns.map(({ name }, index) => [name, tuple[index]] as const).filter(([, value]) => value !== UNCHANGED && !(isKey && value === null)),
+    relations.get(oid)!.columns.map(({ name }, index) => [name, tuple[index]] as const).filter(([, value]) => value !== UNCHANGED_TOAST && !(isKey && value === null)),
   ))
   switch (message.kind) {
     case 'begin':

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { formatLsn, parseLsn } from '../../../src/sources/postgres-cdc/lsn.ts'
-import { checkState, Landed } from '../../../src/sources/postgres-cdc/state.ts'
+import { checkState, DurableLsnTracker } from '../../../src/sources/postgres-cdc/state.ts'
 
 describe('a place in the log', () => {
   test('R42 has one value however it is spelled, and one spelling', () => {
@@ -14,38 +14,38 @@ describe('a place in the log', () => {
 
 describe('what may be acknowledged', () => {
   test('R42 the state of a cycle\'s first page is landed; the state of a page read ahead is not yet', () => {
-    const landed = new Landed()
-    expect(landed.note(1, 10n)).toBe(10n)
+    const landed = new DurableLsnTracker()
+    expect(landed.track(1, 10n)).toBe(10n)
     // Asked ahead, while the page that leads to 20 is being landed.
-    expect(landed.note(1, 20n)).toBe(10n)
-    expect(landed.note(1, 30n)).toBe(20n)
-    expect(landed.note(2, 30n)).toBe(30n)
+    expect(landed.track(1, 20n)).toBe(10n)
+    expect(landed.track(1, 30n)).toBe(20n)
+    expect(landed.track(2, 30n)).toBe(30n)
   })
 
   test('R42 asking again for the same page proves nothing', () => {
-    const landed = new Landed()
-    landed.note(1, 10n)
-    landed.note(1, 20n)
-    expect(landed.note(1, 20n)).toBe(10n)
-    expect(landed.note(1, 20n)).toBe(10n)
+    const landed = new DurableLsnTracker()
+    landed.track(1, 10n)
+    landed.track(1, 20n)
+    expect(landed.track(1, 20n)).toBe(10n)
+    expect(landed.track(1, 20n)).toBe(10n)
   })
 
   test('R42 a page that was thrown away and read again takes the word back', () => {
-    const landed = new Landed()
-    landed.note(1, 10n)
-    landed.note(1, 20n)
-    expect(landed.note(1, 10n)).toBe(10n)
-    expect(landed.note(1, 20n)).toBe(10n)
-    expect(landed.note(1, 30n)).toBe(20n)
-    expect(landed.note(1, 5n)).toBe(5n)
+    const landed = new DurableLsnTracker()
+    landed.track(1, 10n)
+    landed.track(1, 20n)
+    expect(landed.track(1, 10n)).toBe(10n)
+    expect(landed.track(1, 20n)).toBe(10n)
+    expect(landed.track(1, 30n)).toBe(20n)
+    expect(landed.track(1, 5n)).toBe(5n)
   })
 
   test('the pages of one transaction share its beginning, and it is acknowledged when its end is landed', () => {
-    const landed = new Landed()
-    landed.note(1, 10n)
-    for (let page = 0; page < 3; page++) expect(landed.note(1, 10n)).toBe(10n)
-    expect(landed.note(1, 90n)).toBe(10n)
-    expect(landed.note(1, 95n)).toBe(90n)
+    const landed = new DurableLsnTracker()
+    landed.track(1, 10n)
+    for (let page = 0; page < 3; page++) expect(landed.track(1, 10n)).toBe(10n)
+    expect(landed.track(1, 90n)).toBe(10n)
+    expect(landed.track(1, 95n)).toBe(90n)
   })
 })
 

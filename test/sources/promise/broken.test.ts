@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { TrackSource } from '../../../src/config/track-options.ts'
+import type { TrackSource } from '../../../src/worker/track-options.ts'
 import { describeSource, runSourceCase } from '../../../src/testing/describe-source.ts'
 import { sourceCases } from '../../../src/testing/source-cases/cases.ts'
 import type { SourceHarness } from '../../../src/testing/source-cases/harness.ts'

@@ -1,9 +1,9 @@
 import { describe, test } from 'vitest'
 import { describeSource } from '../../../src/testing/describe-source.ts'
-import { Stream } from '../../../src/testing/simulation/random.ts'
-import { NAMED_STREAMS, VENDOR_STREAMS } from '../../../src/testing/simulation/vendors/streams.ts'
-import type { VendorStream } from '../../../src/testing/simulation/vendors/vendor.ts'
-import { asFetch } from '../../../src/testing/simulators/index.ts'
+import { RandomStream } from '../../../src/testing/simulation/random-stream.ts'
+import { OPT_IN_STREAMS, VENDOR_STREAMS } from '../../../src/testing/simulation/vendors/vendor-streams.ts'
+import type { VendorStream } from '../../../src/testing/simulation/vendors/vendor-stream.ts'
+import { createSimulatorFetch } from '../../../src/testing/simulators/index.ts'
 import { SkippingClock } from '../../../src/testing/skipping-clock.ts'
 import type { SourceHarness } from '../../../src/testing/source-cases/harness.ts'
 
@@ -12,15 +12,15 @@ const CONDITIONS = { pageSize: 6, lag: { share: 0, maxMs: 0 }, limited: false }
 /** Every vendor's source against what plays the vendor. */
 function openHarness(stream: VendorStream): SourceHarness {
   const clock = new SkippingClock()
-  const chance = new Stream(1, 'writes')
-  const simulator = stream.open({ clock, random: new Stream(1, 'vendor') }, CONDITIONS)
+  const chance = new RandomStream(1, 'writes')
+  const simulator = stream.open({ clock, random: new RandomStream(1, 'vendor') }, CONDITIONS)
   stream.prepare?.(simulator)
   const source = stream.source(CONDITIONS)
   let writes = 0
   return {
-    source, clock, fetch: asFetch(simulator), secrets: { TOKEN: 'secret' },
-    ...('promise' in source && { cyclesPerRound: source.promise.cyclesPerRound }),
-    create: (count) => Array.from({ length: count }, () => simulator.create(stream.type, { ...stream.home?.(simulator, chance), ...stream.fields(++writes, chance) })),
+    source, clock, fetch: createSimulatorFetch(simulator), secrets: { TOKEN: 'secret' },
+    ...('guarantee' in source && { cyclesPerRound: source.guarantee.cyclesPerRound }),
+    create: (count) => Array.from({ length: count }, () => simulator.create(stream.type, { ...stream.parentFields?.(simulator, chance), ...stream.fields(++writes, chance) })),
     change: (keys) => keys.forEach((key) => simulator.update(stream.type, key, stream.fields(++writes, chance))),
     remove: (keys) => keys.forEach((key) => simulator.remove(stream.type, key)),
     rows: () => Object.fromEntries(simulator.truth(stream.type).map((record) => [String(record[stream.keyField]), stream.rowOf(record, simulator)])),
@@ -28,6 +28,6 @@ function openHarness(stream: VendorStream): SourceHarness {
   }
 }
 
-for (const stream of [...VENDOR_STREAMS, ...NAMED_STREAMS]) {
+for (const stream of [...VENDOR_STREAMS, ...OPT_IN_STREAMS]) {
   describeSource(`${stream.vendor} ${stream.name}`, () => openHarness(stream), { runner: { describe, test } })
 }

@@ -2,14 +2,14 @@ import type { FakeClock } from '../../engine/fake-clock.ts'
 
 export type Handler = (url: URL, init: RequestInit | undefined) => unknown
 
-export interface Asked {
+export interface RecordedRequest {
   readonly path: string
   readonly query: Record<string, string>
 }
 
 /** An API in memory, under the test's clock. What a handler returns is the JSON of the answer, or the answer itself. */
 export class Api {
-  readonly asked: Asked[] = []
+  readonly asked: RecordedRequest[] = []
   /** How far the API's clock is off. */
   skewMs = 0
   tellsTime = true

@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { CycleResult } from '../../../src/engine/cycle-options.ts'
 import { rest, type RestStream, type TrackedStream } from '../../../src/sources/rest/source.ts'
-import { counts, MINUTE, planOf, Scene, SECOND } from '../../engine/scene.ts'
+import { counts, MINUTE, planOf, EngineFixture, SECOND } from '../../engine/engine-fixture.ts'
 import { Api, BASE, type Handler } from './api.ts'
 
-let scene: Scene
+let scene: EngineFixture
 beforeEach(async () => {
-  scene = await Scene.open()
+  scene = await EngineFixture.open()
 })
 afterEach(() => scene.close())
 
@@ -163,7 +163,7 @@ describe.each(Object.keys(FOLLOW) as Array<keyof typeof FOLLOW>)('N86: changes b
 
   test('N9: whatever changes whenever, nothing is missed', async () => {
     for (let seed = 1; seed <= 5; seed++) {
-      const world = await Scene.open()
+      const world = await EngineFixture.open()
       const table = new Table()
       const api = new Api(world.clock, { '/items': table[kind] })
       const source = tracked({ follow: FOLLOW[way], deletes: 'ignore' })

@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { rest, type ListedStream, type ListPaging, type RestStream } from '../../../src/sources/rest/source.ts'
-import { counts, planOf, Scene } from '../../engine/scene.ts'
+import { counts, planOf, EngineFixture } from '../../engine/engine-fixture.ts'
 import type { CycleResult } from '../../../src/engine/cycle-options.ts'
 import { Api, BASE, type Handler } from './api.ts'
 
-let scene: Scene
+let scene: EngineFixture
 beforeEach(async () => {
-  scene = await Scene.open()
+  scene = await EngineFixture.open()
 })
 afterEach(() => scene.close())
 

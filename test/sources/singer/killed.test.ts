@@ -4,16 +4,16 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { buildPackage, type Build } from '../../process/build.ts'
 import { Child, killChildren } from '../../process/child.ts'
-import { sqliteStand, type Stand } from '../../process/stand.ts'
-import { isAlive, people, TAP, until, type Seen } from './tap-world.ts'
+import { createSqliteFixture, type ProcessStoreFixture } from '../../process/process-store-fixture.ts'
+import { isAlive, people, TAP, until, type TapInvocation } from './tap-fixture.ts'
 
 let build: Build
-let stand: Stand
+let stand: ProcessStoreFixture
 let folder: string
 
 beforeAll(async () => {
   build = await buildPackage()
-  stand = sqliteStand()
+  stand = createSqliteFixture()
   folder = mkdtempSync(join(tmpdir(), 'tidemark-tap-'))
 })
 
@@ -30,7 +30,7 @@ const ROWS = people(60)
 test.each([['often', 3], ['never', undefined]])('R50 R6 kill −9 in the middle of a cycle: nothing is lost or told twice when the tap says %s where it stands, and no tap is left behind', async (name, every) => {
   const world = join(folder, `${name}.json`)
   const serve = (how: object): void => writeFileSync(world, JSON.stringify({ streams: { people: { rows: ROWS } }, ...(every !== undefined && { every }), ...how }))
-  const seen = (): Seen[] => readFileSync(`${world}.seen`, 'utf8').trim().split('\n').map((line) => JSON.parse(line) as Seen)
+  const seen = (): TapInvocation[] => readFileSync(`${world}.seen`, 'utf8').trim().split('\n').map((line) => JSON.parse(line) as TapInvocation)
   const url = await stand.fresh()
   const input = { url, command: [process.execPath, TAP], world, pageSize: every === undefined ? 1 : 6 }
 

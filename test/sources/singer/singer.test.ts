@@ -5,17 +5,17 @@ import { systemRandom } from '../../../src/platform/random.ts'
 import { discover, singer, type SingerState } from '../../../src/sources/singer/source.ts'
 import { systemClock } from '../../../src/platform/clock.ts'
 import { describeRealTap } from './real-tap.ts'
-import { isAlive, KEY, people, TAP, TapWorld, until } from './tap-world.ts'
+import { isAlive, KEY, people, TAP, TapFixture, until } from './tap-fixture.ts'
 
 const SILENT = { debug() {}, info() {}, warn() {}, error() {} }
-let world: TapWorld
+let world: TapFixture
 afterEach(() => world?.close())
 
 const truth = (rows: Array<Record<string, unknown>>, key = 'id'): Record<string, unknown> => Object.fromEntries(rows.map((row) => [String(row[key]), row]))
 
 describe('a tap', () => {
   test('R50 R5 a full incremental cycle: all of it, then what changed, from the state the tap left', async () => {
-    world = await TapWorld.open({ pageSize: 10 })
+    world = await TapFixture.open({ pageSize: 10 })
     const rows = people(95)
     world.serve({ streams: { people: { rows }, teams: { rows: [{ id: 1, updated_at: 'x' }] } }, every: 7 })
     expect(await world.run()).toMatchObject({ stopReason: 'complete', error: null, counts: { created: 95, quarantined: 0 } })
@@ -33,7 +33,7 @@ describe('a tap', () => {
   })
 
   test('R36 a state is kept with the page that holds what it covers, and a page without one leaves it where it was', async () => {
-    world = await TapWorld.open({ pageSize: 4 })
+    world = await TapFixture.open({ pageSize: 4 })
     // Pages end at the first STATE after 4 records: that of the 6th, the 12th …
     const rows = people(30)
     world.serve({ streams: { people: { rows } }, every: 6, hangAt: 20 })
@@ -47,7 +47,7 @@ describe('a tap', () => {
       .toEqual([5, 11, 17].map((index) => rows[index]!['updated_at']))
 
     await world.close()
-    world = await TapWorld.open({ pageSize: 2 })
+    world = await TapFixture.open({ pageSize: 2 })
     // No STATE at all before the end: 20 records make a page, and the state stays none.
     world.serve({ streams: { people: { rows } }, crashAt: 25 })
     expect(await world.run()).toMatchObject({ stopReason: 'error', error: { code: 'CONNECTOR_FAILED' }, counts: { created: 25 }, pages: 2 })
@@ -58,7 +58,7 @@ describe('a tap', () => {
   })
 
   test('R17 R34 one that fails leaves what has landed with its state, and the retry goes on from there', async () => {
-    world = await TapWorld.open({ pageSize: 5 })
+    world = await TapFixture.open({ pageSize: 5 })
     const rows = people(40)
     world.serve({ streams: { people: { rows } }, every: 4, crashAt: 22 })
     const failed = await world.run()
@@ -75,7 +75,7 @@ describe('a tap', () => {
   })
 
   test('a page that is asked for again is that page, though the tap has gone on since', async () => {
-    world = await TapWorld.open({ catalog: 'none', pageSize: 2 })
+    world = await TapFixture.open({ catalog: 'none', pageSize: 2 })
     world.serve({ streams: { people: { rows: people(8).map((row, n) => ({ ...row, updated_at: `2026-01-0${n + 1}` })) } }, every: 2 })
     const ending = new AbortController()
     const { execute } = singer({ command: [process.execPath, TAP], config: { world: world.file, api_key: KEY }, catalog: 'none', pageSize: 2 }).stream('people')
@@ -93,7 +93,7 @@ describe('a tap', () => {
   })
 
   test('a listing that is swept: what is gone goes, and one that broke off begins anew and sweeps nothing early', async () => {
-    world = (await TapWorld.open({ pageSize: 5 })).use((source) => source.listing('people'))
+    world = (await TapFixture.open({ pageSize: 5 })).use((source) => source.listing('people'))
     const rows = people(20)
     world.serve({ streams: { people: { rows } }, every: 5 })
     expect(await world.run()).toMatchObject({ stopReason: 'complete', counts: { created: 20 } })
@@ -109,7 +109,7 @@ describe('a tap', () => {
   })
 
   test('several streams of one run land in a database each, and what nobody asked for in none', async () => {
-    world = (await TapWorld.open()).use((source) => source.streams({ people: 'people', notes: { database: 'notes', key: ['person', 'at'] } }))
+    world = (await TapFixture.open()).use((source) => source.streams({ people: 'people', notes: { database: 'notes', key: ['person', 'at'] } }))
     world.serve({ streams: {
       people: { rows: people(3) }, notes: { key: [], rows: [{ person: 1, at: 'a,b', updated_at: '1' }, { person: 1, at: 'a', updated_at: '2' }] }, teams: { rows: people(2) },
     } })
@@ -119,7 +119,7 @@ describe('a tap', () => {
   })
 
   test('R28 its key: several members, a whole record, or none and then it says so', async () => {
-    world = await TapWorld.open()
+    world = await TapFixture.open()
     const rows = [{ a: 1, b: 'x', updated_at: '1' }, { a: 1, b: 'y', updated_at: '2' }, { a: null, b: 'z', updated_at: '3' }]
     world.serve({ streams: { people: { key: ['a', 'b'], rows } } })
     expect(await world.run()).toMatchObject({ counts: { created: 2, quarantined: 1 } })
@@ -129,7 +129,7 @@ describe('a tap', () => {
     world.serve({ streams: { people: { key: [], rows } } })
     expect(await world.run()).toMatchObject({ stopReason: 'error', error: { code: 'SYNC_INVALID', message: expect.stringMatching(/names no key of "people".*`hash`/) as string } })
     await world.close()
-    world = (await TapWorld.open()).use((source) => source.listing('people', { key: 'hash' }))
+    world = (await TapFixture.open()).use((source) => source.listing('people', { key: 'hash' }))
     world.serve({ streams: { people: { key: [], rows } } })
     expect(await world.run()).toMatchObject({ counts: { created: 3 } })
     world.serve({ streams: { people: { key: [], rows: [{ b: 'x', updated_at: '1', a: 1 }, ...rows.slice(1)] } } })
@@ -137,7 +137,7 @@ describe('a tap', () => {
   })
 
   test('a record that it calls deleted is deleted', async () => {
-    world = await TapWorld.open()
+    world = await TapFixture.open()
     world.serve({ streams: { people: { rows: people(3) } } })
     await world.run()
     world.serve({ streams: { people: { rows: [...people(2), { id: 3, updated_at: '2026-01-02', _sdc_deleted_at: '2026-01-02T00:00:00Z' }] } } })
@@ -146,7 +146,7 @@ describe('a tap', () => {
   })
 
   test('numbers are exact, in records and in the state it is given back', async () => {
-    world = await TapWorld.open()
+    world = await TapFixture.open()
     const raw = '{"type":"RECORD","stream":"people","record":{"id":9007199254740993,"price":0.1,"updated_at":"1"}}\n'
     world.serve({ streams: { people: { rows: [{ raw, updated_at: '1', big: '9007199254740995' }] } }, every: 1, noState: true })
     expect(await world.run()).toMatchObject({ stopReason: 'complete', counts: { created: 1 } })
@@ -156,7 +156,7 @@ describe('a tap', () => {
   })
 
   test('RX7 a record that is not as its schema says is told once, and lands', async () => {
-    world = await TapWorld.open()
+    world = await TapFixture.open()
     const schema = { $schema: 'http://json-schema.org/draft-04/schema#', type: 'object', properties: { id: { type: 'integer', maximum: 1e62, exclusiveMaximum: true }, name: { type: 'string' }, price: { type: 'number', multipleOf: 0.01 } } }
     world.serve({ streams: { people: { schema, rows: [{ id: 1, name: 'a', price: 0.07, updated_at: '1' }, { id: 2, name: 7, updated_at: '2' }, { id: 3, name: 8, updated_at: '3' }] } } })
     expect(await world.run()).toMatchObject({ counts: { created: 3, quarantined: 0 } })
@@ -166,7 +166,7 @@ describe('a tap', () => {
 
 describe('what a tap may do wrong', () => {
   test('a line that is no message is set apart with the reason; in a listing the cycle ends, and nothing is swept', async () => {
-    world = await TapWorld.open()
+    world = await TapFixture.open()
     const rows = [...people(2), { raw: 'Loading…\n', updated_at: '3' }, { raw: '{"type":"RECORD","stream":"people","record":{"id":NaN}}\n', updated_at: '4' }, { raw: '{"type":"TIDE","stream":"people"}\n', updated_at: '5' }]
     world.serve({ streams: { people: { rows } }, tail: '{"type":"RECORD","stream":"people","record":{"id":' })
     expect(await world.run()).toMatchObject({ stopReason: 'complete', counts: { created: 2, quarantined: 4 } })
@@ -178,7 +178,7 @@ describe('what a tap may do wrong', () => {
   })
 
   test('CONNECTOR_FAILED one line that is no message is enough for a listing to sweep nothing', async () => {
-    world = await TapWorld.open()
+    world = await TapFixture.open()
     world.use((source) => source.listing('people')).serve({ streams: { people: { rows: people(3) } } })
     await world.run()
     world.serve({ streams: { people: { rows: [...people(2), { raw: '{"type":"RECORD","stream":"people","record":{"id":3,\n', updated_at: '3' }] } } })
@@ -186,7 +186,7 @@ describe('what a tap may do wrong', () => {
   })
 
   test('too many such lines, a record before its schema and batches end the cycle in words', async () => {
-    world = await TapWorld.open()
+    world = await TapFixture.open()
     world.serve({ streams: { people: { rows: Array.from({ length: 101 }, (_, index) => ({ raw: `line ${index}\n`, updated_at: 'x' })) } } })
     expect((await world.run()).error).toMatchObject({ code: 'CONNECTOR_FAILED', message: expect.stringContaining('more than 100 lines') as string })
     world.serve({ streams: { people: { rows: people(1) } }, noSchema: true })
@@ -197,10 +197,10 @@ describe('what a tap may do wrong', () => {
   })
 
   test('a program that is not there, a stream that is not there and a discovery that fails say so', async () => {
-    world = await TapWorld.open({ command: '/nowhere/tap-nothing' })
+    world = await TapFixture.open({ command: '/nowhere/tap-nothing' })
     expect((await world.run()).error).toMatchObject({ code: 'CONNECTOR_FAILED', message: expect.stringContaining('/nowhere/tap-nothing was asked for its streams and was not found') as string })
     await world.close()
-    world = (await TapWorld.open()).use((source) => source.stream('persons'))
+    world = (await TapFixture.open()).use((source) => source.stream('persons'))
     world.serve({ streams: { people: { rows: [] }, teams: { rows: [] } } })
     expect((await world.run()).error).toMatchObject({ code: 'SOURCE_NOT_FOUND', message: expect.stringContaining('it has people, teams') as string })
     world.serve({ streams: {}, discover: 'fails' })
@@ -208,7 +208,7 @@ describe('what a tap may do wrong', () => {
   })
 
   test('one that hangs is ended, though it will not hear of it, and what it told has landed', async () => {
-    world = await TapWorld.open({ quietMaxMs: 500, catalog: 'none' })
+    world = await TapFixture.open({ quietMaxMs: 500, catalog: 'none' })
     const rows = people(9)
     world.serve({ streams: { people: { rows } }, hangAt: 5, deaf: true })
     const failed = await world.run({ limits: { retriesMax: 0 } })
@@ -219,7 +219,7 @@ describe('what a tap may do wrong', () => {
   })
 
   test('it does not run ahead of what lands: whoever does not read holds it up', async () => {
-    world = await TapWorld.open({ pageSize: 1, catalog: 'none' })
+    world = await TapFixture.open({ pageSize: 1, catalog: 'none' })
     const rows = people(3_000).map((row) => ({ ...row, note: 'x'.repeat(1_000) }))
     world.serve({ streams: { people: { rows } }, every: 1 })
     const stop = new AbortController()
@@ -233,7 +233,7 @@ describe('what a tap may do wrong', () => {
 
 describe('what a tap is told', () => {
   test('R45 stands in files for it alone, which are gone when it is; no secret in arguments, logs or errors', async () => {
-    world = await TapWorld.open({ environment: { TAP_SETTING: '${TAP_KEY}', PLAIN: 'yes' } })
+    world = await TapFixture.open({ environment: { TAP_SETTING: '${TAP_KEY}', PLAIN: 'yes' } })
     world.serve({ streams: { people: { rows: people(3) } }, every: 1 })
     await world.run()
     await world.run()
@@ -254,14 +254,14 @@ describe('what a tap is told', () => {
   })
 
   test('RX2 its streams can be listed, with their keys and cursors', async () => {
-    world = await TapWorld.open()
+    world = await TapFixture.open()
     world.serve({ streams: { people: { rows: [], schema: { type: 'object', properties: { id: {}, name: {} } } }, notes: { key: [], rows: [] } } })
     const found = await discover({ command: [process.execPath, TAP], config: { world: world.file, api_key: 'x' } }, { clock: systemClock, log: SILENT, signal: new AbortController().signal, secrets: { get: (name) => name } })
     expect(found).toEqual([{ id: 'people', key: ['id'], cursor: 'updated_at', candidates: ['updated_at'], columns: ['id', 'name'] }, { id: 'notes', key: [], cursor: 'updated_at', candidates: ['updated_at'], columns: [] }])
   })
 
   test('another version of a stream that is followed is told, for what is gone from it stays', async () => {
-    world = await TapWorld.open()
+    world = await TapFixture.open()
     for (const version of [7, 7, 8]) {
       world.serve({ streams: { people: { rows: people(1) } }, version })
       await world.run()

@@ -2,13 +2,13 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
-import { openStore } from '../../../src/config/open-store.ts'
+import { openStore } from '../../../src/stores/open-store.ts'
 import { isSyncError } from '../../../src/contract/index.ts'
 import { discover, sql, type CursorOptions } from '../../../src/sources/sql/source.ts'
 import { buildPackage, type Build } from '../../process/build.ts'
 import { Child } from '../../process/child.ts'
 import type { Source, SourceKind } from './servers.ts'
-import { DatabaseStage } from './stage.ts'
+import { DatabaseFixture } from './database-fixture.ts'
 
 /** What every database must do, on the real one. */
 export function describeSqlSource(kind: SourceKind, extra: (source: () => Source) => void): void {
@@ -31,9 +31,9 @@ export function describeSqlSource(kind: SourceKind, extra: (source: () => Source
       for (const [id, text, ago] of rows) await source.exec(`insert into ${name} values (${id}, '${text}', ${momentOf(kind, now - ago * 1_000)})`)
       return name
     }
-    const stageOf = async (table: string, options: Partial<CursorOptions> = {}): Promise<DatabaseStage> => {
+    const stageOf = async (table: string, options: Partial<CursorOptions> = {}): Promise<DatabaseFixture> => {
       const stream = sql({ url: source.url }).table(table, { cursor: 'updated_at', lagMs: 0, ...options })
-      return (await DatabaseStage.open()).track('items', stream)
+      return (await DatabaseFixture.open()).track('items', stream)
     }
 
     test('R1 R5 R13 R15 R16 R46 a cycle reads what is newer than its position, nothing older, and leaves the greatest cursor', async () => {
@@ -111,7 +111,7 @@ export function describeSqlSource(kind: SourceKind, extra: (source: () => Source
       const name = `pairs${++tables}`
       await source.exec(`create table ${name} (a varchar(20) not null, b integer not null, note varchar(20), primary key (a, b))`)
       await source.exec(`insert into ${name} values ('x', 1, 'p'), ('x', 2, 'q'), ('y', 1, 'r'), ('Y2', 1, 's'), ('z', 10, 't'), ('z', 9, 'u')`)
-      const stage = (await DatabaseStage.open()).sync('pairs', 'replace', sql({ url: source.url }).listing(name, { pageSize: 2 }).execute)
+      const stage = (await DatabaseFixture.open()).sync('pairs', 'replace', sql({ url: source.url }).listing(name, { pageSize: 2 }).execute)
       expect((await stage.complete('pairs')).counts).toMatchObject({ created: 6, swept: 0 })
       expect(await stage.rows('pairs')).toMatchObject({ '["x","2"]': { note: 'q' }, '["z","10"]': { note: 't' } })
       await source.exec(`delete from ${name} where b = 10`)
@@ -129,7 +129,7 @@ export function describeSqlSource(kind: SourceKind, extra: (source: () => Source
     test('R24 R47 by an integer: everything once, then what is above; the greatest is kept until nothing below it can appear', async () => {
       const table = await makeTable([[1, 'a', 0], [3, 'b', 0]])
       const { delta } = sql({ url: source.url }).table(table, { cursor: 'id', lagMs: 0, pageSize: 1 })
-      const stage = (await DatabaseStage.open()).sync('ids', 'incremental', delta)
+      const stage = (await DatabaseFixture.open()).sync('ids', 'incremental', delta)
       expect((await stage.complete('ids')).counts).toMatchObject({ created: 2, unchanged: 0 })
       expect(await stage.state('ids')).toEqual({ cursorField: 'id', cursorValue: '3' })
       await source.exec(`insert into ${table} values (5, 'c', ${kind.now}), (4, 'd', ${kind.now})`)
@@ -139,7 +139,7 @@ export function describeSqlSource(kind: SourceKind, extra: (source: () => Source
       expect(await stage.state('ids')).toMatchObject({ cursorValue: '5' })
       await stage.close()
 
-      const strict = (await DatabaseStage.open()).sync('ids', 'incremental', sql({ url: source.url }).table(table, { cursor: 'id', strict: true, pageSize: 2 }).delta)
+      const strict = (await DatabaseFixture.open()).sync('ids', 'incremental', sql({ url: source.url }).table(table, { cursor: 'id', strict: true, pageSize: 2 }).delta)
       await strict.complete('ids')
       expect(await strict.state('ids')).toEqual({ cursorField: 'id', cursorValue: '5' })
       await strict.close()
@@ -210,7 +210,7 @@ export function describeSqlSource(kind: SourceKind, extra: (source: () => Source
           const look = async () => {
             const store = await openStore(url)
             try {
-              const { committed, inflight } = await store.read({ worker: 'office', sync: 'items' })
+              const { committed, inflight } = await store.readCheckpoint({ worker: 'office', sync: 'items' })
               return { committed, pages: inflight?.page ?? null, feed: await store.changes({ after: 0, limit: 1_000 }) }
             } finally {
               await store.close()

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { sql } from '../../../src/sources/sql/source.ts'
 import { contextOf, describeSqlSource } from './cases.ts'
 import { SOURCES } from './servers.ts'
-import { DatabaseStage } from './stage.ts'
+import { DatabaseFixture } from './database-fixture.ts'
 
 describeSqlSource(SOURCES.find(({ name }) => name === 'mariadb')!, (source) => {
   test('R28 values come as they are: integers, decimals, microseconds, bytes, JSON', async () => {
@@ -26,7 +26,7 @@ describeSqlSource(SOURCES.find(({ name }) => name === 'mariadb')!, (source) => {
       create table bigs (id bigint unsigned primary key); insert into bigs values (9007199254740992), (9007199254740993), (18446744073709551615), (9);
       create table words (word varchar(20) collate utf8mb4_general_ci primary key); insert into words values ('b'), ('A'), ('c'), ('Ä1'), ('10'), ('9')`)
     for (const [table, count] of [['bytes_', 4], ['bigs', 4], ['words', 6]] as const) {
-      const stage = (await DatabaseStage.open()).sync('rows', 'replace', sql({ url: source().url }).listing(table, { pageSize: 1 }).execute)
+      const stage = (await DatabaseFixture.open()).sync('rows', 'replace', sql({ url: source().url }).listing(table, { pageSize: 1 }).execute)
       expect((await stage.complete('rows')).counts, table).toMatchObject({ created: count, unchanged: 0 })
       await stage.close()
     }
@@ -35,7 +35,7 @@ describeSqlSource(SOURCES.find(({ name }) => name === 'mariadb')!, (source) => {
   test('R37 a transaction that is still open holds the horizon back', async () => {
     await source().exec('create table slow (id int primary key, updated_at timestamp(6) not null default current_timestamp(6))')
     const writer = await mysql.createConnection({ uri: source().url.replace('mariadb:', 'mysql:') })
-    const stage = (await DatabaseStage.open()).sync('slow', 'incremental', sql({ url: source().url }).table('slow', { cursor: 'updated_at', lagMs: 0 }).delta)
+    const stage = (await DatabaseFixture.open()).sync('slow', 'incremental', sql({ url: source().url }).table('slow', { cursor: 'updated_at', lagMs: 0 }).delta)
     await source().exec("insert into slow values (1, utc_timestamp(6) - interval 1 minute)")
     await stage.complete('slow')
     await writer.query('begin')

@@ -4,7 +4,7 @@ import { Secret } from '../../../src/redaction/secret.ts'
 import { sql } from '../../../src/sources/sql/source.ts'
 import { contextOf, describeSqlSource } from './cases.ts'
 import { SOURCES } from './servers.ts'
-import { DatabaseStage } from './stage.ts'
+import { DatabaseFixture } from './database-fixture.ts'
 
 describeSqlSource(SOURCES.find(({ name }) => name === 'postgres')!, (source) => {
   test('R28 values come as they are: integers, decimals, microseconds, bytes, JSON, arrays, types of one\'s own', async () => {
@@ -39,7 +39,7 @@ describeSqlSource(SOURCES.find(({ name }) => name === 'postgres')!, (source) => 
     await source().exec('create table slow (id int primary key, updated_at timestamptz not null default now())')
     const writer = new pg.Client({ connectionString: source().url })
     await writer.connect()
-    const stage = (await DatabaseStage.open()).sync('slow', 'incremental', sql({ url: source().url }).table('slow', { cursor: 'updated_at', lagMs: 0 }).delta)
+    const stage = (await DatabaseFixture.open()).sync('slow', 'incremental', sql({ url: source().url }).table('slow', { cursor: 'updated_at', lagMs: 0 }).delta)
       .sync('ids', 'incremental', sql({ url: source().url }).table('slow', { cursor: 'id', lagMs: 0 }).delta)
     await source().exec('insert into slow values (1)')
     for (const sync of ['slow', 'ids']) await stage.complete(sync)
@@ -71,7 +71,7 @@ describeSqlSource(SOURCES.find(({ name }) => name === 'postgres')!, (source) => 
 
   test('keys are compared as the database compares them, whatever its language', async () => {
     await source().exec("create table words (word text primary key); insert into words values ('a'), ('B'), ('ä'), ('Z'), ('zebra'), ('_x'), ('10'), ('9'), ('é'), ('E')")
-    const stage = (await DatabaseStage.open()).sync('words', 'replace', sql({ url: source().url }).listing('words', { pageSize: 1 }).execute)
+    const stage = (await DatabaseFixture.open()).sync('words', 'replace', sql({ url: source().url }).listing('words', { pageSize: 1 }).execute)
     expect((await stage.complete('words')).counts).toMatchObject({ created: 10, unchanged: 0 })
     await stage.close()
   })

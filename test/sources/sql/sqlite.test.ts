@@ -4,7 +4,7 @@ import { sql } from '../../../src/sources/sql/source.ts'
 import { describeSource } from '../../../src/testing/describe-source.ts'
 import { contextOf, describeSqlSource } from './cases.ts'
 import { SOURCES } from './servers.ts'
-import { DatabaseStage } from './stage.ts'
+import { DatabaseFixture } from './database-fixture.ts'
 
 describeSqlSource(SOURCES.find(({ name }) => name === 'sqlite')!, (source) => {
   test('R28 values come as they are: large integers, reals, bytes, null', async () => {
@@ -17,7 +17,7 @@ describeSqlSource(SOURCES.find(({ name }) => name === 'sqlite')!, (source) => {
     const forms: [string, string][] = [["strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-N seconds')", 'iso'], ["datetime('now', '-N seconds')", 'plain'], ["date('now', '-N seconds')", 'day'], ["unixepoch('now', '-N seconds')", 'epoch']]
     for (const [expression, name] of forms) {
       await source().exec(`create table f_${name} (id integer primary key, changed); insert into f_${name} values (1, ${expression.replace('N', '300000')}), (2, ${expression.replace('N', '200000')})`)
-      const stage = (await DatabaseStage.open()).sync('f', 'incremental', sql({ url: source().url }).table(`f_${name}`, { cursor: 'changed', lagMs: 0 }).delta)
+      const stage = (await DatabaseFixture.open()).sync('f', 'incremental', sql({ url: source().url }).table(`f_${name}`, { cursor: 'changed', lagMs: 0 }).delta)
       expect((await stage.complete('f')).counts, name).toMatchObject({ created: 2 })
       await source().exec(`insert into f_${name} values (3, ${expression.replace('N', '100000')})`)
       expect((await stage.complete('f')).counts, name).toMatchObject({ created: 1 })
@@ -59,7 +59,7 @@ describeSource('sql: sqlite', async () => {
     remove: (keys) => source.exec(`delete from items where id in (${keys.join(', ')})`),
     rows: async () => Object.fromEntries((await source.query('select * from items')).map((row) => [String(row['id']), row])),
     settle: () => sleep(40),
-    deltaTellsDeletes: false,
+    deltaReportsDeletes: false,
     close: () => source.close(),
   }
 }, { runner: { describe, test } })

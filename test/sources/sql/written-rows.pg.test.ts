@@ -1,17 +1,17 @@
 import fc from 'fast-check'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest'
-import { runCycle } from '../../../src/config/run-cycle.ts'
-import { Worker } from '../../../src/config/worker.ts'
+import { runCycle } from '../../../src/worker/run-cycle.ts'
+import { Worker } from '../../../src/worker/worker.ts'
 import type { Change, Execute, JsonObject, Mode, Page, Store } from '../../../src/contract/index.ts'
 import { RecordShapes } from '../../../src/engine/record-shapes.ts'
-import { RowWriter } from '../../../src/sources/kit/postgres/row-writer.ts'
+import { RowSerializer } from '../../../src/sources/kit/postgres/row-serializer.ts'
 import { PostgresSession } from '../../../src/sources/kit/postgres/session.ts'
-import { decoderOf } from '../../../src/sources/kit/postgres/values.ts'
+import { getDecoder } from '../../../src/sources/kit/postgres/decode-values.ts'
 import { sql } from '../../../src/sources/sql/source.ts'
 import { openPostgresStore } from '../../../src/stores/postgres/store.ts'
-import { sameJson, stringifyJson } from '../../../src/values/json.ts'
-import { WrittenUpsert } from '../../../src/values/written-upsert.ts'
+import { equalsJson, stringifyJson } from '../../../src/values/json.ts'
+import { SerializedUpsert } from '../../../src/values/serialized-upsert.ts'
 import { buildPackage } from '../../process/build.ts'
 import { Child } from '../../process/child.ts'
 import { contextOf } from './cases.ts'
@@ -38,7 +38,7 @@ describe.skipIf(inject('postgresUrl') === '')('sql: rows of PostgreSQL as bytes'
     await using session = await PostgresSession.open(source.url, new AbortController().signal)
     await session.query('BEGIN READ ONLY')
     const records = new Map<string, JsonObject>()
-    for await (const rows of session.records(`SELECT ${columns} FROM ${table}`, [])) for (const { record } of rows) records.set(String(record['id']), record)
+    for await (const rows of session.streamRecords(`SELECT ${columns} FROM ${table}`, [])) for (const { record } of rows) records.set(String(record['id']), record)
     return records
   }
 
@@ -73,10 +73,10 @@ describe.skipIf(inject('postgresUrl') === '')('sql: rows of PostgreSQL as bytes'
     expect(changes).toHaveLength(rows.length)
     for (const change of changes) {
       const record = expected.get(change.key)!
-      const written = WrittenUpsert.unread(change)!
+      const written = SerializedUpsert.getSerialized(change)!
       const [told, met] = [new RecordShapes(), new RecordShapes()]
-      told.noteColumns('d', written.shape.columns, new RecordShapes())
-      met.note('d', record, new RecordShapes())
+      told.addColumns('d', written.shape.columns, new RecordShapes())
+      met.addRecord('d', record, new RecordShapes())
       expect(written.text, `seed ${seed}`).toBe(stringifyJson(record))
       expect(told.columns()).toEqual(met.columns())
       expect((change as Extract<Change, { type: 'upsert' }>).record).toEqual(withoutMinusZero(record))
@@ -84,9 +84,9 @@ describe.skipIf(inject('postgresUrl') === '')('sql: rows of PostgreSQL as bytes'
   })
 
   test('numbers with more digits than needed, as older servers write them, become the numbers they are', () => {
-    const decode = decoderOf(701, new Map())
-    const writer = RowWriter.for([{ name: 'a', oid: 701, decode }, { name: 'b', oid: 701, decode }, { name: 'c', oid: 701, decode }], new Map(), ['b'])!
-    const { written, record } = writer.write(Buffer.from('1.1000000000000001\t100000000000000000\t-0\n'))
+    const decode = getDecoder(701, new Map())
+    const writer = RowSerializer.create([{ name: 'a', oid: 701, decode }, { name: 'b', oid: 701, decode }, { name: 'c', oid: 701, decode }], new Map(), ['b'])!
+    const { serialized: written, record } = writer.serialize(Buffer.from('1.1000000000000001\t100000000000000000\t-0\n'))
     expect(written.text).toBe('{"a":1.1,"b":100000000000000000,"c":0}')
     expect(record).toEqual({ b: 1e17 })
   })
@@ -98,12 +98,12 @@ describe.skipIf(inject('postgresUrl') === '')('sql: rows of PostgreSQL as bytes'
       create table years (id int primary key, "2026" text, "10" text); insert into years values (1, 'a', 'b')`)
     for (const table of ['bags', 'papers', 'sheets', 'years']) {
       const { changes: [change] } = await sql({ url: source.url }).listing(table).execute(undefined, contextOf())
-      expect(WrittenUpsert.unread(change!), table).toBeNull()
+      expect(SerializedUpsert.getSerialized(change!), table).toBeNull()
       expect(change).toEqual({ type: 'upsert', key: '1', record: (await decoded(table)).get('1') })
     }
     // Without the columns in question it need not be.
     const { changes: [change] } = await sql({ url: source.url }).listing('bags', { columns: ['id'] }).execute(undefined, contextOf())
-    expect(WrittenUpsert.unread(change!)!.text).toBe('{"id":1}')
+    expect(SerializedUpsert.getSerialized(change!)!.text).toBe('{"id":1}')
   })
 
   test('places stand in the statement as they are bound elsewhere: quotes, backslashes, bytes, moments, and a NUL that no database has', async () => {
@@ -129,13 +129,13 @@ describe.skipIf(inject('postgresUrl') === '')('sql: rows of PostgreSQL as bytes'
     const second = await execute(first.nextState, contextOf())
     await source.exec('alter table shifting drop v')
     const third = await execute(second.nextState, contextOf())
-    expect([first, second, third].map(({ changes }) => WrittenUpsert.unread(changes[0]!)!.text)).toEqual(['{"id":1,"v":"1"}', '{"id":21,"v":21,"w":0.5}', '{"id":41,"w":0.5}'])
+    expect([first, second, third].map(({ changes }) => SerializedUpsert.getSerialized(changes[0]!)!.text)).toEqual(['{"id":1,"v":"1"}', '{"id":21,"v":21,"w":0.5}', '{"id":41,"w":0.5}'])
 
     await using session = await PostgresSession.open(source.url, new AbortController().signal)
     await session.query('BEGIN READ ONLY')
-    const rows = (await session.rowWriter('SELECT * FROM shifting LIMIT 0', [], ['id']))!
+    const rows = (await session.createRowSerializer('SELECT * FROM shifting LIMIT 0', [], ['id']))!
     await expect(writer.query("set lock_timeout to '50ms'; alter table shifting alter w type text")).rejects.toMatchObject({ code: '55P03' })
-    for await (const _ of session.copied('SELECT * FROM shifting', (line) => rows.write(line)));
+    for await (const _ of session.streamCopy('SELECT * FROM shifting', (line) => rows.serialize(line)));
     await session.query('COMMIT')
     await writer.query('alter table shifting alter w type text')
   })
@@ -148,7 +148,7 @@ describe.skipIf(inject('postgresUrl') === '')('sql: rows of PostgreSQL as bytes'
       await using session = await open()
       let taken = 0
       let count = 0
-      for await (const rows of session.copied("SELECT repeat('x', 100000) FROM generate_series(1, 400)", (line) => (taken++, take(line)))) {
+      for await (const rows of session.streamCopy("SELECT repeat('x', 100000) FROM generate_series(1, 400)", (line) => (taken++, take(line)))) {
         // Long enough for all of it, were it not held back.
         if (count === 0) await expect.poll(() => taken, { timeout: 300 }).toBeGreaterThan(300).catch(() => {})
         if (count === 0) expect(taken).toBeLessThan(100)
@@ -159,10 +159,10 @@ describe.skipIf(inject('postgresUrl') === '')('sql: rows of PostgreSQL as bytes'
 
     test('to leave early leaves the connection as it was, and with much to come ends it', async () => {
       await using session = await open()
-      for await (const _ of session.copied('SELECT * FROM generate_series(1, 1000)', take)) break
+      for await (const _ of session.streamCopy('SELECT * FROM generate_series(1, 1000)', take)) break
       expect((await session.query('SELECT 1')).rows).toEqual([['1']])
       let taken = 0
-      for await (const _ of session.copied("SELECT repeat('x', 1000000) FROM generate_series(1, 1000)", (line) => (taken++, take(line)))) break
+      for await (const _ of session.streamCopy("SELECT repeat('x', 1000000) FROM generate_series(1, 1000)", (line) => (taken++, take(line)))) break
       expect(taken).toBeLessThan(100)
       await expect(session.query('SELECT 1')).rejects.toMatchObject({ code: 'SOURCE_UNAVAILABLE' })
     })
@@ -171,12 +171,12 @@ describe.skipIf(inject('postgresUrl') === '')('sql: rows of PostgreSQL as bytes'
       await using session = await open()
       let count = 0
       const failing = async (): Promise<void> => {
-        for await (const rows of session.copied("SELECT 1 / (1000 - i) FROM generate_series(1, 2000) i", take)) count += rows.length
+        for await (const rows of session.streamCopy("SELECT 1 / (1000 - i) FROM generate_series(1, 2000) i", take)) count += rows.length
       }
       await expect(failing()).rejects.toMatchObject({ message: expect.stringContaining('22012') })
       expect(count).toBeLessThanOrEqual(999)
       const breaking = async (): Promise<void> => {
-        for await (const _ of session.copied('SELECT 1', () => { throw new RangeError('broken') }));
+        for await (const _ of session.streamCopy('SELECT 1', () => { throw new RangeError('broken') }));
       }
       await expect(breaking()).rejects.toMatchObject({ code: 'SOURCE_UNAVAILABLE', message: expect.stringContaining('broken') })
     })
@@ -185,7 +185,7 @@ describe.skipIf(inject('postgresUrl') === '')('sql: rows of PostgreSQL as bytes'
       await using session = await open()
       const { rows: [pid] } = await session.query('SELECT pg_backend_pid()')
       const reading = async (): Promise<void> => {
-        for await (const _ of session.copied("SELECT repeat('x', 10000), pg_sleep(0.01) FROM generate_series(1, 100000) i", take)) await source.query(`select pg_terminate_backend(${pid![0]})`)
+        for await (const _ of session.streamCopy("SELECT repeat('x', 10000), pg_sleep(0.01) FROM generate_series(1, 100000) i", take)) await source.query(`select pg_terminate_backend(${pid![0]})`)
       }
       await expect(reading()).rejects.toMatchObject({ code: 'SOURCE_UNAVAILABLE' })
     })
@@ -267,10 +267,10 @@ describe.skipIf(inject('postgresUrl') === '')('sql: rows of PostgreSQL as bytes'
         expect(await complete('bytes', 'all', 'replace', execute)).toEqual(await complete('decoded', 'all', 'replace', ordinary(execute, 'replaced')))
         expect(await kept('bytes')).toEqual(await kept('decoded'))
       }
-      const before = await store.forTenant('bytes').position()
+      const before = await store.forTenant('bytes').headSequence()
       expect(await complete('bytes', 'all', 'replace', ordinary(execute, 'replaced'))).toMatchObject({ stopReason: 'complete', counts: { created: 0, updated: 0, swept: 0 } })
       expect(await complete('decoded', 'all', 'replace', execute)).toMatchObject({ stopReason: 'complete', counts: { created: 0, updated: 0, swept: 0 } })
-      expect([await store.forTenant('bytes').position(), await store.forTenant('decoded').position()]).toEqual([before, before])
+      expect([await store.forTenant('bytes').headSequence(), await store.forTenant('decoded').headSequence()]).toEqual([before, before])
     })
 
     test.each(['delta', 'mixed'])('%s: the same', async (kind) => {
@@ -304,7 +304,7 @@ describe.skipIf(inject('postgresUrl') === '')('sql: rows of PostgreSQL as bytes'
       const log = await store.forTenant('default').changes({ after: 0, limit: 1_000 })
       const records = await decoded('moving')
       expect(log.map(({ key }) => key).toSorted()).toEqual([...records.keys()].toSorted())
-      for (const { key, text } of log) expect(sameJson(text!, stringifyJson(records.get(key)!))).toBe(true)
+      for (const { key, text } of log) expect(equalsJson(text!, stringifyJson(records.get(key)!))).toBe(true)
     })
 
     test('what a schema, a size or a person who looks asks for is the same', async () => {

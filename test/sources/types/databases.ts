@@ -1,6 +1,6 @@
 import { sql } from '../../../src/sources/sql/source.ts'
 import type { ColumnType, JsonObject } from '../../../src/contract/index.ts'
-import { Shop } from '../postgres-cdc/shop.ts'
+import { CdcFixture } from '../postgres-cdc/cdc-fixture.ts'
 import { SOURCES } from '../sql/servers.ts'
 import { DATABASE, type TypeCase } from './type-case.ts'
 
@@ -112,7 +112,7 @@ export const DATABASE_CASES: readonly TypeCase[] = [
   {
     name: 'postgres-cdc', types: typesOf(POSTGRES), key: KEY,
     async open() {
-      const shop = await Shop.open()
+      const shop = await CdcFixture.open()
       const { create, change, truth } = tableOf(POSTGRES)
       await shop.exec(`create type mood as enum ('good', 'bad'); create domain amount as numeric(10, 2); ${create}`)
       let isChanged = false

@@ -5,7 +5,7 @@ import { DuckDBInstance } from '@duckdb/node-api'
 import type { ColumnType, JsonObject } from '../../../src/contract/index.ts'
 import { files } from '../../../src/sources/files/source.ts'
 import { singer } from '../../../src/sources/singer/source.ts'
-import { TAP } from '../singer/tap-world.ts'
+import { TAP } from '../singer/tap-fixture.ts'
 import { DATABASE, type TypeCase } from './type-case.ts'
 
 /** By column: an expression of each row, the type of the copy's column, and the values. */

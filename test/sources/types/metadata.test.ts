@@ -2,8 +2,8 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { salesforce } from '../../../src/sources/salesforce/source.ts'
 import { servicenow } from '../../../src/sources/servicenow/source.ts'
 import { SalesforceSimulator, ServicenowSimulator, type SimulatorPorts, type VendorSimulator } from '../../../src/testing/simulators/index.ts'
-import { DATABASE } from '../../engine/scene.ts'
-import { Stage } from '../stage.ts'
+import { DATABASE } from '../../engine/engine-fixture.ts'
+import { VendorFixture } from '../vendor-fixture.ts'
 
 interface Vendor {
   readonly type: string
@@ -38,14 +38,14 @@ const VENDORS: Readonly<Record<string, Vendor>> = {
   },
 }
 
-let stage: Stage<VendorSimulator>
+let stage: VendorFixture<VendorSimulator>
 afterEach(() => stage?.close())
 
 describe.each(Object.entries(VENDORS))('types from the metadata of %s', (_, vendor) => {
   const { type, key, field: [field, value, declared, inferred], isMetadata } = vendor
 
   async function open(make: (ports: SimulatorPorts) => VendorSimulator = vendor.open, metadata?: boolean): Promise<void> {
-    stage = (await Stage.open(make)).track(vendor.source(metadata))
+    stage = (await VendorFixture.open(make)).track(vendor.source(metadata))
     stage.vendor.create(type, { [field]: value })
   }
   const asked = (): number => stage.asked().filter(({ path }) => isMetadata.test(path)).length

@@ -1,4 +1,4 @@
-import type { Worker } from '../../../src/config/worker.ts'
+import type { Worker } from '../../../src/worker/worker.ts'
 import type { ColumnType, JsonObject } from '../../../src/contract/index.ts'
 import type { Fetch } from '../../../src/platform/fetch.ts'
 

@@ -4,7 +4,7 @@ import { odata } from '../../../src/sources/odata/source.ts'
 import { salesforce } from '../../../src/sources/salesforce/source.ts'
 import { servicenow } from '../../../src/sources/servicenow/source.ts'
 import {
-  AirtableSimulator, asFetch, SalesforceSimulator, ServicenowSimulator, type ApiSimulator, type Fields, type VendorSimulator,
+  AirtableSimulator, createSimulatorFetch, SalesforceSimulator, ServicenowSimulator, type ApiSimulator, type Fields, type VendorSimulator,
 } from '../../../src/testing/simulators/index.ts'
 import { OdataSimulator, SERVICE_PATH, type OdataOptions } from '../../../src/testing/simulators/odata/simulator.ts'
 import { portsOf } from '../../simulators/ports.ts'
@@ -16,7 +16,7 @@ function listing(simulator: ApiSimulator, execute: Execute<any>, rest: Pick<Open
       worker.sync('things', { database: worker.database(DATABASE), mode: 'replace', execute })
       return { first: 'things', second: 'things' }
     },
-    fetch: asFetch(simulator),
+    fetch: createSimulatorFetch(simulator),
     close: async () => {},
     ...rest,
   }

@@ -13,40 +13,40 @@ export interface Fault {
 
 const sqlite = (name: string): string => `stores/sqlite/${name}.ts`
 const [COMMIT, LOOKUP, ROWS, SWEEP] = [sqlite('commit'), sqlite('lookup'), sqlite('rows'), sqlite('sweep')]
-const [TABLE, HISTORY, LOG, STANDINGS, READING] = [sqlite('table'), sqlite('history'), sqlite('log'), sqlite('standings'), sqlite('reading')]
+const [TABLE, HISTORY, LOG, SYNC_STATUS, READING] = [sqlite('table'), sqlite('history'), sqlite('log'), sqlite('standings'), sqlite('reading')]
 const DELETES = sqlite('deletes')
 const DELETE_STATE = 'stores/kit/tables/delete-state.ts'
 const kit = (name: string): string => `stores/kit/${name}.ts`
 const [REGISTRY, CHECKPOINT, COMMITS, COMPACTION, ERASE_TENANT] = [kit('registry'), kit('checkpoint'), kit('commits'), kit('compaction'), kit('erase-tenant')]
 const role = (name: string): string => `stores/kit/roles/${name}.ts`
 const [WEBHOOKS, INBOUND, PACERS, QUARANTINE, LEASES] = [role('webhooks'), role('inbound'), role('pacing'), role('quarantine'), role('leases')]
-const [JUDGE, PLAN] = ['stores/kit/judge.ts', 'stores/kit/plan-landing.ts']
+const [RESOLVE, PLAN] = ['stores/kit/resolve-landing.ts', 'stores/kit/plan-landing.ts']
 
 export const faults: readonly Fault[] = [
   // ── where all stand ──
   {
     name: 'tells where syncs stand once, and nothing of what moves later',
-    patches: [{ file: STANDINGS, from: 'if (mark === since)', to: 'if (since !== undefined)' }],
+    patches: [{ file: SYNC_STATUS, from: 'if (changeToken === changedSince)', to: 'if (changedSince !== undefined)' }],
     caughtBy: ['whatever moves a sync since the mark', 'XB2 asked again and again while others write'],
   },
   {
     name: 'tells fewer cycles of a sync than were asked for',
-    patches: [{ file: STANDINGS, from: 'recent, tenantId', to: '1, tenantId' }],
+    patches: [{ file: SYNC_STATUS, from: 'recent, tenantId', to: '1, tenantId' }],
     caughtBy: ['where all syncs stand is told at once'],
   },
   {
     name: 'tells the cycles of a sync oldest first',
-    patches: [{ file: STANDINGS, from: 'order by c.cycle_id desc`', to: 'order by c.cycle_id`' }],
+    patches: [{ file: SYNC_STATUS, from: 'order by c.cycle_id desc`', to: 'order by c.cycle_id`' }],
     caughtBy: ['where all syncs stand is told at once'],
   },
   {
     name: 'tells where all stand when asked for one',
-    patches: [{ file: STANDINGS, from: "'g.connector_id = ? and g.stream_id = ?'", to: "'(true or ? = ?)'" }],
+    patches: [{ file: SYNC_STATUS, from: "'g.connector_id = ? and g.stream_id = ?'", to: "'(true or ? = ?)'" }],
     caughtBy: ['where all syncs stand is told at once'],
   },
   {
     name: 'tells where the syncs of other tenants stand',
-    patches: [{ file: STANDINGS, from: 'from tidemark_registry g where g.tenant_id = ? and', to: 'from tidemark_registry g where ? > 0 and' }],
+    patches: [{ file: SYNC_STATUS, from: 'from tidemark_registry g where g.tenant_id = ? and', to: 'from tidemark_registry g where ? > 0 and' }],
     caughtBy: ['the standings of a tenant are its own'],
   },
 
@@ -68,17 +68,17 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'has one budget for all workers',
-    wrap: (store) => ({ ...store, takeSlots: (request) => store.takeSlots({ ...request, worker: 'any' }), pacers: () => store.pacers('any') }),
+    wrap: (store) => ({ ...store, takeSlots: (request) => store.takeSlots({ ...request, worker: 'any' }), lastSlotTimes: () => store.lastSlotTimes('any') }),
     caughtBy: ['NX1 pacers of another name'],
   },
   {
     name: 'waits for the clock that was set back',
-    patches: [{ file: PACERS, from: '(behind > CLOCK_SET_BACK_MS ? behind : 0)', to: '0' }],
+    patches: [{ file: PACERS, from: '(behind > CLOCK_STEP_BACK_MS ? behind : 0)', to: '0' }],
     caughtBy: ['XC26 a clock that was set back'],
   },
   {
     name: 'gives slots anew to whoever comes with an earlier time',
-    patches: [{ file: PACERS, from: 'behind > CLOCK_SET_BACK_MS', to: 'behind > 0' }],
+    patches: [{ file: PACERS, from: 'behind > CLOCK_STEP_BACK_MS', to: 'behind > 0' }],
     caughtBy: ['XC26 a clock that was set back'],
   },
 
@@ -95,7 +95,7 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'forgets why the source ended a cycle',
-    patches: [{ file: CHECKPOINT, from: 'stopWord: move.stopWord ?? null', to: 'stopWord: null' }],
+    patches: [{ file: CHECKPOINT, from: 'endReason: transition.endReason ?? null', to: 'endReason: null' }],
     caughtBy: ['S22 why the source ended a cycle'],
   },
   {
@@ -122,15 +122,20 @@ export const faults: readonly Fault[] = [
     name: 'moves the checkpoint in a transaction of its own, before the rows',
     patches: [{
       file: COMMIT, from: '  writeRows(session, plan, tables, {',
-      to: "  moveCheckpoint(session, { entry, backfill: lockBackfill(session, commit) }, commit)\n  connection.exec('commit')\n  connection.exec('begin immediate')\n  writeRows(session, plan, tables, {",
+      to: `  updateCheckpoint(session, { entry, backfill: lockBackfill(session, commit) }, commit)
+  connection.exec('commit')
+  connection.exec('begin immediate')
+  writeRows(session, plan, tables, {`,
     }],
     caughtBy: ['XA3 a crash before any statement of a commit (continue)', 'XA3 a crash before any statement of a commit (complete)', 'a commit that fails half-way leaves nothing'],
   },
   {
     name: 'lands the rows in a transaction of its own, before the checkpoint',
     patches: [{
-      file: COMMIT, from: '  const version = moveCheckpoint(session, { entry, backfill: lockBackfill(session, commit) }, commit)',
-      to: "  connection.exec('commit')\n  connection.exec('begin immediate')\n  const version = moveCheckpoint(session, { entry, backfill: lockBackfill(session, commit) }, commit)",
+      file: COMMIT, from: '  const version = updateCheckpoint(session, { entry, backfill: lockBackfill(session, commit) }, commit)',
+      to: `  connection.exec('commit')
+  connection.exec('begin immediate')
+  const version = updateCheckpoint(session, { entry, backfill: lockBackfill(session, commit) }, commit)`,
     }],
     caughtBy: ['XA3 a crash before any statement of a commit (continue)', 'XA3 a crash before any statement of a commit (abandon)'],
   },
@@ -141,20 +146,23 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'lands a page twice when the first answer was lost',
-    patches: [{ file: CHECKPOINT, from: ' && entry.inflight_page === move.page - 1', to: '' }],
+    patches: [{ file: CHECKPOINT, from: ' && entry.inflight_page === transition.page - 1', to: '' }],
     caughtBy: ['XB4 after a commit whose answer was lost', 'XB3 a commit on another version'],
   },
   {
     name: 'commits with every page',
     patches: [{
-      file: CHECKPOINT, from: '...toInflight(entry)!, page: move.page, state: move.state, scope: move.scope, tidemark: move.tidemark, guard: move.guard })\n',
-      to: "...toInflight(entry)!, page: move.page, state: move.state, scope: move.scope, tidemark: move.tidemark, guard: move.guard })\n      yield* sql.run('update {registry} set committed = :state where tenant_id = :tenant and sync_id = :sync', { state: move.state, sync })\n",
+      file: CHECKPOINT, from: `...toInflight(entry)!, page: transition.page, state: transition.state, scope: transition.scope, tidemark: transition.tidemark, guardState: transition.guardState })
+`,
+      to: `...toInflight(entry)!, page: transition.page, state: transition.state, scope: transition.scope, tidemark: transition.tidemark, guardState: transition.guardState })
+      yield* sql.run('update {registry} set committed = :state where tenant_id = :tenant and sync_id = :sync', { state: transition.state, sync })
+`,
     }],
     caughtBy: ['invariant 1: a page lands its rows', 'a fresh begin gives the unfinished cycle up'],
   },
   {
     name: 'forgets what the guard knew',
-    patches: [{ file: CHECKPOINT, from: 'tidemark: move.tidemark, guard: move.guard })', to: 'tidemark: move.tidemark })' }],
+    patches: [{ file: CHECKPOINT, from: 'tidemark: transition.tidemark, guardState: transition.guardState })', to: 'tidemark: transition.tidemark })' }],
     caughtBy: ['an unfinished cycle is taken up where its last page left it'],
   },
 
@@ -165,40 +173,44 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'lets a schedule undo an erasure',
-    patches: [{ file: REGISTRY, from: '  if (byItself) throw tenantErased(sql.tenant)\n', to: '' }],
+    patches: [{ file: REGISTRY, from: `  if (byItself) throw createTenantErasedError(sql.tenant)
+`, to: '' }],
     caughtBy: ['Z14 what runs by itself does not bring'],
   },
 
   {
     name: 'keeps messages for who was erased',
-    patches: [{ file: INBOUND, from: 'if (tenant?.erased === true || tenant?.erased === 1) throw tenantErased(sql.tenant)', to: '' }],
+    patches: [{ file: INBOUND, from: 'if (tenant?.erased === true || tenant?.erased === 1) throw createTenantErasedError(sql.tenant)', to: '' }],
     caughtBy: ['Z14 what runs by itself does not bring'],
   },
 
   // ── which fact wins ──
   {
     name: 'brings the dead back',
-    patches: [{ file: JUDGE, from: "    if (order < 0 || (row.status === 'deleted' && order === 0 && landing.upstreamAt === row.upstreamAt)) return olderByTime(row, read)\n", to: '' }],
+    patches: [{ file: RESOLVE, from: `    if (order < 0 || (row.status === 'deleted' && order === 0 && landing.upstreamAt === row.upstreamAt)) return resolveOlderLanding(row, read)
+`, to: '' }],
     caughtBy: ['XE7 a delete that comes before its create', 'XE7 invariant 6: a tombstone keeps its time'],
   },
   {
     name: 'lets an older fact overwrite a newer row',
-    patches: [{ file: JUDGE, from: "  if (order < 0 && !isRead) return olderByTime(row, read)\n  return order > 0 || isLaterRead(row, read) ? 'update'", to: "  return order > 0 || isLaterRead(row, read) ? 'update'" }],
+    patches: [{ file: RESOLVE, from: `  if (order < 0 && !isRead) return resolveOlderLanding(row, read)
+  return order > 0 || isLaterRead(row, read) ? 'update'`, to: "  return order > 0 || isLaterRead(row, read) ? 'update'" }],
     caughtBy: ['invariant 6: an older fact never overwrites', 'invariant 6: times are compared to the microsecond'],
   },
   {
     name: 'wants a strictly later time',
-    patches: [{ file: JUDGE, from: "  if (order < 0 && !isRead) return olderByTime(row, read)\n  return order > 0 || isLaterRead(row, read) ? 'update'", to: "  if (order <= 0) return 'stale'\n  return order > 0 || isLaterRead(row, read) ? 'update'" }],
+    patches: [{ file: RESOLVE, from: `  if (order < 0 && !isRead) return resolveOlderLanding(row, read)
+  return order > 0 || isLaterRead(row, read) ? 'update'`, to: "  if (order <= 0) return 'stale'\n  return order > 0 || isLaterRead(row, read) ? 'update'" }],
     caughtBy: ['invariant 6: a fact of the same time, read later, wins', 'XC24 times within the tolerance'],
   },
   {
     name: 'does not raise the time of unchanged content',
-    patches: [{ file: JUDGE, from: "return order > 0 || (row.upstreamAt === null && landing.upstreamAt !== null) ? 'touch' : 'same'", to: "return 'same'" }],
+    patches: [{ file: RESOLVE, from: "return order > 0 || (row.upstreamAt === null && landing.upstreamAt !== null) ? 'touch' : 'same'", to: "return 'same'" }],
     caughtBy: ['invariant 6: the same content with a later time', 'invariant 6: content told first without a time'],
   },
   {
     name: 'takes whatever comes last, however it was read',
-    patches: [{ file: JUDGE, from: 'return row.writer === read.writer || row.sequence <= read.readFrom', to: 'return true' }],
+    patches: [{ file: RESOLVE, from: 'return row.writer === read.writer || row.sequence <= read.readFrom', to: 'return true' }],
     caughtBy: ['XB14 a row another sync wrote while the page was read', 'XB14 a delete without a time overlaps'],
   },
   {
@@ -233,27 +245,28 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'takes a page for unchanged without looking at its contents',
-    patches: [{ file: LOOKUP, from: 'if (found.stamps !== stampsOf(landings)) return null', to: '' }],
+    patches: [{ file: LOOKUP, from: 'if (found.stamps !== fingerprintOf(landings)) return null', to: '' }],
     caughtBy: ['a block told again is unchanged as a whole'],
   },
   {
     name: 'sweeps rows written since the cycle began',
-    patches: [{ file: SWEEP, from: 'gatherUnseen(session, facts.cycle, Math.min(', to: 'gatherUnseen(session, facts.cycle, Math.max(2 ** 50, ' }],
+    patches: [{ file: SWEEP, from: 'collectUnseenRanges(session, facts.cycle, Math.min(', to: 'collectUnseenRanges(session, facts.cycle, Math.max(2 ** 50, ' }],
     caughtBy: ['XE6 invariant 5: a row that any sync wrote'],
   },
   {
     name: 'sweeps with every page',
-    patches: [{ file: COMMIT, from: "commit.move.kind === 'complete' ? commit.move.sweep : null", to: "commit.move.kind === 'complete' ? commit.move.sweep : { maxShare: 1, allowEmpty: true }" }],
+    patches: [{ file: COMMIT, from: "commit.transition.kind === 'complete' ? commit.transition.sweep : null", to: "commit.transition.kind === 'complete' ? commit.transition.sweep : { maxShare: 1, allowEmpty: true }" }],
     caughtBy: ['N12 F6 XE1 invariant 5: no page but the last one'],
   },
   {
     name: 'sweeps after an incremental cycle',
-    patches: [{ file: COMMIT, from: "sweeps && commit.move.kind === 'complete'", to: "commit.move.kind === 'complete'" }],
+    patches: [{ file: COMMIT, from: "sweeps && commit.transition.kind === 'complete'", to: "commit.transition.kind === 'complete'" }],
     caughtBy: ['invariant 5: an incremental cycle sweeps nothing'],
   },
   {
     name: 'forgets that a quarantined key was listed',
-    patches: [{ file: PLAN, from: "    if (row?.status === 'live') seen.push(row.sequence)\n", to: '' }],
+    patches: [{ file: PLAN, from: `    if (row?.status === 'live') seenSequences.push(row.sequence)
+`, to: '' }],
     caughtBy: ['a key that could not be landed counts as listed: its row', 'XE2 what a resumed cycle saw'],
   },
   {
@@ -296,7 +309,7 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'deletes without asking',
-    patches: [{ file: SWEEP, from: 'if (limits.asks?.database === table.database) {', to: 'if (limits.asks === null) {' }],
+    patches: [{ file: SWEEP, from: 'if (limits.confirmAbsent?.database === table.database) {', to: 'if (limits.confirmAbsent === null) {' }],
     caughtBy: ['invariant 5: a sweep that has to ask'],
   },
   {
@@ -329,7 +342,7 @@ export const faults: readonly Fault[] = [
   {
     name: 'sweeps rows that are deleted already',
     patches: [
-      { file: SWEEP, from: 'between u.first and u.last${andLive(table)}', to: 'between u.first and u.last' },
+      { file: SWEEP, from: 'between u.first and u.last${liveCondition(table)}', to: 'between u.first and u.last' },
       { file: SWEEP, from: 'insert into tidemark_tombstones', to: 'insert or replace into tidemark_tombstones' },
     ],
     caughtBy: ['invariant 5: what a sweep deletes is kept too'],
@@ -337,13 +350,13 @@ export const faults: readonly Fault[] = [
   {
     name: 'counts deleted rows among those that a sweep may delete',
     patches: [
-      { file: SWEEP, from: 'function countExisted({ connection }: Session, { live }: Table', to: 'function countExisted({ connection }: Session, { name: live }: Table' },
+      { file: SWEEP, from: 'function countRowsAtStart({ connection }: TenantSession, { live }: Table', to: 'function countRowsAtStart({ connection }: TenantSession, { name: live }: Table' },
     ],
     caughtBy: ['invariant 11: deleted rows do not count'],
   },
   {
     name: 'takes a row that was kept for one that is there',
-    patches: [{ file: LOOKUP, from: 'function findLive({ connection }: Session, { live }: Table', to: 'function findLive({ connection }: Session, { name: live }: Table' }],
+    patches: [{ file: LOOKUP, from: 'function createLiveFinder({ connection }: TenantSession, { live }: Table', to: 'function createLiveFinder({ connection }: TenantSession, { name: live }: Table' }],
     caughtBy: ['a record that returns as it was', 'invariant 6: an older version does not bring'],
   },
   {
@@ -373,7 +386,7 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'counts deleted rows',
-    patches: [{ file: READING, from: 'from ${liveRows(quoteName(table), state)}', to: 'from ${quoteName(table)}' }],
+    patches: [{ file: READING, from: 'from ${liveRows(quoteIdentifier(table), state)}', to: 'from ${quoteIdentifier(table)}' }],
     caughtBy: ['a soft delete keeps the row'],
   },
   {
@@ -403,7 +416,7 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'keeps the directory of a deletion as long as the row',
-    patches: [{ file: HISTORY, from: 'export function forgetVersions(session: Session, { id, live, history }: Table', to: 'export function forgetVersions(session: Session, { id, name: live, history }: Table' }],
+    patches: [{ file: HISTORY, from: 'export function pruneVersions(session: TenantSession, { id, live, history }: Table', to: 'export function pruneVersions(session: TenantSession, { id, name: live, history }: Table' }],
     caughtBy: ['a soft-deleted row outlives the history'],
   },
 
@@ -430,7 +443,7 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'contests what was committed while the page was read',
-    patches: [{ file: JUDGE, from: 'read.isListing && row.sequence <= read.readFrom', to: 'read.isListing' }],
+    patches: [{ file: RESOLVE, from: 'read.isListing && row.sequence <= read.readFrom', to: 'read.isListing' }],
     caughtBy: ['invariant 6: a version committed while the page was read'],
   },
   {
@@ -440,12 +453,13 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'remembers a contest that a listing has ended',
-    patches: [{ file: PLAN, from: 'else if (row!.contestedBy !== null) contests.push({ landing, by: null })', to: '' }],
+    patches: [{ file: PLAN, from: 'else if (row!.contestedBy !== null) contests.push({ landing, contestedBy: null })', to: '' }],
     caughtBy: ['invariant 6: a listing that agrees'],
   },
   {
     name: 'remembers a contest of a version that is gone',
-    patches: [{ file: ROWS, from: '    if (row!.contestedBy !== null) forgetContest(session, table, landing.key)\n', to: '' }],
+    patches: [{ file: ROWS, from: `    if (row!.contestedBy !== null) deleteContest(session, table, landing.key)
+`, to: '' }],
     caughtBy: ['invariant 6: a version written since the first sighting'],
   },
   {
@@ -455,7 +469,7 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'does not ask for contested rows',
-    patches: [{ file: PLAN, from: "if (listing!.asks === landing.database) return 'ask'", to: '' }],
+    patches: [{ file: PLAN, from: "if (listing!.lookupDatabase === landing.database) return 'ask'", to: '' }],
     caughtBy: ['invariant 13: contested keys are reported'],
   },
   {
@@ -465,7 +479,8 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'keeps a time in the future',
-    patches: [{ file: PLAN, from: 'if (read.isListing && isAhead(landing, row!, commit)) touches.push({ landing, upstreamAt: landing.upstreamAt })\n        else ', to: '' }],
+    patches: [{ file: PLAN, from: `if (read.isListing && isStoredTimeInFuture(landing, row!, commit)) touches.push({ landing, upstreamAt: landing.upstreamAt })
+        else `, to: '' }],
     caughtBy: ['invariant 13: a stored time in the future'],
   },
   {
@@ -482,12 +497,14 @@ export const faults: readonly Fault[] = [
   // ── the feed ──
   {
     name: 'makes an entry of a record landed again',
-    patches: [{ file: PLAN, from: "      case 'same':\n", to: "      case 'same':\n        writes.push({ landing, action: 'updated', sequence: ++position, row })\n" }],
+    patches: [{ file: PLAN, from: "      case 'same':\n", to: `      case 'same':
+        writes.push({ landing, action: 'updated', sequence: ++headSequence, row })
+` }],
     caughtBy: ['R31 invariant 4: landing the same page again', 'invariant 4: the same page landed by another sync'],
   },
   {
     name: 'leaves a gap in the sequence',
-    patches: [{ file: PLAN, from: "action: 'updated', sequence: ++position", to: "action: 'updated', sequence: (position += 2)" }],
+    patches: [{ file: PLAN, from: "action: 'updated', sequence: ++headSequence", to: "action: 'updated', sequence: (headSequence += 2)" }],
     caughtBy: ['O8 invariant 7: after any work the sequences'],
   },
   {
@@ -514,8 +531,11 @@ export const faults: readonly Fault[] = [
   {
     name: 'writes the history after the row',
     patches: [
-      { file: ROWS, from: '  keepVersions(session, table, writes.map(({ landing, sequence }) => ({ key: landing.key, until: sequence })), syncedAt)\n', to: '' },
-      { file: ROWS, from: '    update.run(...values)\n', to: '    update.run(...values)\n    keepVersions(session, table, [{ key: landing.key, until: sequence }], syncedAt)\n' },
+      { file: ROWS, from: `  archiveVersions(session, table, writes.map(({ landing, sequence }) => ({ key: landing.key, until: sequence })), syncedAt)
+`, to: '' },
+      { file: ROWS, from: '    update.run(...values)\n', to: `    update.run(...values)
+    archiveVersions(session, table, [{ key: landing.key, until: sequence }], syncedAt)
+` },
     ],
     caughtBy: ['invariant 8: the history holds every replaced version'],
   },
@@ -607,32 +627,32 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'notes deliveries whoever says so',
-    patches: [{ file: WEBHOOKS, from: 'disabled = :disabled where ${CLAIMED}`', to: 'disabled = :disabled where ${WEBHOOK} and :epoch > 0`' }],
+    patches: [{ file: WEBHOOKS, from: 'disabledReason = :disabledReason where ${CLAIM_CONDITION}`', to: 'disabledReason = :disabledReason where ${WEBHOOK_CONDITION} and :epoch > 0`' }],
     caughtBy: ['invariant 3: only one delivers at a time', 'a webhook that was disabled'],
   },
   {
     name: 'delivers to a webhook that was disabled',
-    patches: [{ file: WEBHOOKS, from: ' and disabled is null {for_update}', to: ' {for_update}' }],
+    patches: [{ file: WEBHOOKS, from: ' and disabledReason is null {for_update}', to: ' {for_update}' }],
     caughtBy: ['a webhook that was disabled'],
   },
   {
     name: 'forgets what waits when its place moves',
-    patches: [{ file: WEBHOOKS, from: ' } of kept) {', to: ' } of kept.slice(1)) {' }],
+    patches: [{ file: WEBHOOKS, from: ' } of undelivered) {', to: ' } of undelivered.slice(1)) {' }],
     caughtBy: ['XA6 the place and what waits'],
   },
   {
     name: 'lets who delivers go on by the settings of before',
-    patches: [{ file: WEBHOOKS, from: 'retry_at = :retryAt, ${UNCLAIM} where', to: 'retry_at = :retryAt where' }],
+    patches: [{ file: WEBHOOKS, from: 'retry_at = :retryAt, ${CLEAR_CLAIM} where', to: 'retry_at = :retryAt where' }],
     caughtBy: ['an edit changes what is given'],
   },
   {
     name: 'takes a message twice',
-    patches: [{ file: INBOUND, from: 'found.at > at - busyMs', to: 'found.at < at - busyMs' }],
+    patches: [{ file: INBOUND, from: 'found.at > at - claimTtlMs', to: 'found.at < at - claimTtlMs' }],
     caughtBy: ['Z32 of many that bring one message'],
   },
   {
     name: 'forgets that a message was done',
-    patches: [{ file: INBOUND, from: "if (done && found.at >= forgetBefore) return 'done'", to: '' }],
+    patches: [{ file: INBOUND, from: "if (done && found.at >= purgeBefore) return 'done'", to: '' }],
     caughtBy: ['Z32 of many that bring one message'],
   },
 ]

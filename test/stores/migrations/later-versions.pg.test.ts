@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { MIGRATIONS as POSTGRES } from '../../../src/stores/postgres/schema.ts'
 import { MIGRATIONS as SQLITE } from '../../../src/stores/sqlite/schema.ts'
-import { snapshot, SyncDriver, upsert } from '../../../src/testing/store-cases/harness.ts'
-import { STORE_PLACES } from '../tables/store-place.ts'
+import { readSnapshot, SyncDriver, upsert } from '../../../src/testing/store-cases/harness.ts'
+import { STORE_FIXTURES } from '../tables/store-fixture.ts'
 
 /** The first version with a typed table per database. */
 const TYPED = 17
@@ -39,12 +39,12 @@ const KINDS: Readonly<Record<string, Kind>> = {
 
 describe.each(Object.entries(KINDS))('a %s store of an earlier version with typed tables', (kind, { migrations, setVersion, version, own, found, expected }) => {
   test.each(Array.from({ length: migrations.length - TYPED }, (_, n) => TYPED + n))('of version %d: rows, feed and what the user added are there after the upgrade', async (from) => {
-    const place = await STORE_PLACES[kind]!()
+    const place = await STORE_FIXTURES[kind]!()
     try {
-      const before = await SyncDriver.take(place.store)
+      const before = await SyncDriver.acquire(place.store)
       await before.cycle([upsert('a', { name: 'x', n: 1 }), upsert('b', { name: 'y', n: 2 })])
       await before.cycle([upsert('a', { name: 'z', n: 1 })])
-      const shown = await snapshot(place.store)
+      const shown = await readSnapshot(place.store)
       await place.reopen(async () => {
         const objects = [
           "alter table things add column mine text default 'own'", 'create index by_mine on things (mine)', 'create table notes (thing text references things (_key))', "insert into notes values ('b')", ...own,
@@ -52,8 +52,8 @@ describe.each(Object.entries(KINDS))('a %s store of an earlier version with type
         for (const statement of [...objects, ...migrations.slice(from).toReversed().flatMap(undone), setVersion(from)]) await place.sql(statement)
       })
       expect(await place.sql(version)).toEqual([{ version: migrations.length }])
-      expect(await snapshot(place.store)).toEqual(shown)
-      const after = await SyncDriver.take(place.store, { evict: 'runner-1' })
+      expect(await readSnapshot(place.store)).toEqual(shown)
+      const after = await SyncDriver.acquire(place.store, { evict: 'runner-1' })
       await after.cycle([upsert('a', { name: 'changed', n: 1 })])
       expect(await place.sql('select _key as key, name, mine from things order by _key')).toEqual([{ key: 'a', name: 'changed', mine: 'touched' }, { key: 'b', name: 'y', mine: 'own' }])
       expect(await place.sql(found)).toEqual([expected])

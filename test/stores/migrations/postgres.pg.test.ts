@@ -7,7 +7,7 @@ import { Connection } from '../../../src/stores/postgres/connection.ts'
 import { migrate } from '../../../src/stores/postgres/migrate.ts'
 import { SCHEMA_VERSION } from '../../../src/stores/postgres/schema.ts'
 import { openPostgresStore } from '../../../src/stores/postgres/store.ts'
-import { snapshot, SyncDriver, upsert } from '../../../src/testing/store-cases/harness.ts'
+import { readSnapshot, SyncDriver, upsert } from '../../../src/testing/store-cases/harness.ts'
 import { parseJson } from '../../../src/values/json.ts'
 import { createDatabase, dropDatabase } from '../../setup/postgres-server.ts'
 
@@ -96,10 +96,10 @@ describe.skipIf(server === '')('a PostgreSQL store of version 0.1.0', () => {
       const newest = new Map((await store.forTenant(tenant).changes({ after: 0, limit: 10_000 })).map((entry) => [`${entry.database}/${entry.key}`, entry]))
       const deleted = [...newest.values()].filter(({ action }) => action === 'deleted')
       if (tenant === 'default') expect(deleted.length).toBeGreaterThan(0)
-      const driver = await SyncDriver.take(store.forTenant(tenant), { sync: 'late' })
+      const driver = await SyncDriver.acquire(store.forTenant(tenant), { sync: 'late' })
       const late = deleted.map(({ database, key }) => upsert(key, { late: true }, { database }))
       await driver.begin()
-      const outcome = await driver.send(await driver.draft(driver.lastPage(), late, { readFrom: 0 }))
+      const outcome = await driver.send(await driver.draft(driver.lastPage(), late, { readAtSequence: 0 }))
       expect(outcome.kind === 'overlap' ? outcome.keys.toSorted() : []).toEqual(late.map(({ key }) => key).toSorted())
     }
     await store.close()
@@ -107,7 +107,7 @@ describe.skipIf(server === '')('a PostgreSQL store of version 0.1.0', () => {
 
   test('goes on from where it was: the unfinished cycle, unchanged records, the sweep', async () => {
     const store = (await openPostgresStore({ url })).forTenant('acme')
-    const driver = await SyncDriver.take(store, { sync: 'list', mode: 'replace', evict: 'runner-1' })
+    const driver = await SyncDriver.acquire(store, { sync: 'list', mode: 'replace', evict: 'runner-1' })
     await driver.begin({ databases: ['things'] })
     const records = (await store.rows({ database: 'things', limit: 100 })).map(({ key, text }) => upsert(key, text))
     expect((await driver.page(records)).counts).toMatchObject({ created: 0, updated: 0, unchanged: records.length })
@@ -155,7 +155,7 @@ describe.skipIf(server === '')('a PostgreSQL store of version 0.1.0', () => {
     for (const [tenant, before] of Object.entries(expected)) await expectSame(store.forTenant(tenant), before)
     const [row] = await store.rows({ database: 'things', limit: 1 })
     await query(`insert into notes values ('${row!.key}')`)
-    const driver = await SyncDriver.take(store, { sync: 'later' })
+    const driver = await SyncDriver.acquire(store, { sync: 'later' })
     await driver.cycle([upsert(row!.key, { later: 1 }, { database: 'things', at: 1_000_000 })])
     expect(await query(`select mine, later, obj_description('public.things'::regclass, 'pg_class') as comment, to_regclass('by_mine') is not null as indexed from public.things where _key = '${row!.key}'`))
       .toEqual([{ mine: 'touched', later: '1', comment: 'mine', indexed: true }])
@@ -176,7 +176,7 @@ describe.skipIf(server === '')('a PostgreSQL store of version 0.1.0', () => {
 
 async function expectSame(store: Store, before: Shown): Promise<void> {
   const { floor, floorCommittedAt } = await store.feed({ after: 0, limit: 0, scanMax: 1 })
-  const found = { floor, floorCommittedAt, ...(await snapshot(store)) } as unknown as Shown
+  const found = { floor, floorCommittedAt, ...(await readSnapshot(store)) } as unknown as Shown
   const entry = ({ text, ...rest }: LogEntry): unknown => ({ ...rest, record: text === null ? null : parseJson(text) })
   const row = ({ text, ...rest }: Row): unknown => ({ ...rest, record: parseJson(text) })
   const counts = (shown: Shown): unknown => shown.databases.map(({ name, columns, rows }) => ({ name, columns, rows }))

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { LogEntry, Row, Store } from '../../../src/contract/index.ts'
 import { Connection, type Rollback } from '../../../src/stores/sqlite/connection.ts'
 import { openSqliteStore } from '../../../src/stores/sqlite/store.ts'
-import { snapshot, SyncDriver, upsert } from '../../../src/testing/store-cases/harness.ts'
+import { readSnapshot, SyncDriver, upsert } from '../../../src/testing/store-cases/harness.ts'
 import { parseJson } from '../../../src/values/json.ts'
 
 /** A store that the released version wrote, and what it showed of itself then. */
@@ -69,7 +69,7 @@ describe('a SQLite store of version 0.1.0', () => {
     const store = await openSqliteStore({ file })
     for (const [tenant, shown] of Object.entries(expected)) expectSame(await show(store.forTenant(tenant)), shown)
     const [row] = await store.rows({ database: 'things', limit: 1 })
-    const driver = await SyncDriver.take(store, { sync: 'later' })
+    const driver = await SyncDriver.acquire(store, { sync: 'later' })
     await driver.cycle([upsert(row!.key, { later: 1 }, { database: 'things', at: 1_000_000 })])
     expect(sql(`select mine, later, (select count(*) from notes where thing = _key) > 0 as noted from things where _key = '${row!.key}'`)).toEqual([{ mine: 'own', later: 1, noted: 1 }])
     expect(sql("select name from sqlite_master where name in ('by_mine', 'touch', 'notes', 'report') order by name").map(({ name }) => name)).toEqual(['by_mine', 'notes', 'report', 'touch'])
@@ -83,10 +83,10 @@ describe('a SQLite store of version 0.1.0', () => {
       const newest = new Map((await store.forTenant(tenant).changes({ after: 0, limit: 10_000 })).map((entry) => [`${entry.database}/${entry.key}`, entry]))
       const deleted = [...newest.values()].filter(({ action }) => action === 'deleted')
       if (tenant === 'default') expect(deleted.length).toBeGreaterThan(0)
-      const driver = await SyncDriver.take(store.forTenant(tenant), { sync: 'late' })
+      const driver = await SyncDriver.acquire(store.forTenant(tenant), { sync: 'late' })
       const late = deleted.map(({ database, key }) => upsert(key, { late: true }, { database }))
       await driver.begin()
-      const outcome = await driver.send(await driver.draft(driver.lastPage(), late, { readFrom: 0 }))
+      const outcome = await driver.send(await driver.draft(driver.lastPage(), late, { readAtSequence: 0 }))
       expect(outcome.kind === 'overlap' ? outcome.keys.toSorted() : []).toEqual(late.map(({ key }) => key).toSorted())
     }
     await store.close()
@@ -94,7 +94,7 @@ describe('a SQLite store of version 0.1.0', () => {
 
   test('goes on from where it was: the unfinished cycle and unchanged records', async () => {
     const store = await openSqliteStore({ file })
-    const driver = await SyncDriver.take(store, { sync: 'list', mode: 'replace', evict: 'runner-1' })
+    const driver = await SyncDriver.acquire(store, { sync: 'list', mode: 'replace', evict: 'runner-1' })
     await driver.begin({ databases: ['things'] })
     const { counts } = await driver.page([upsert('k1', { v: 1 })])
     expect(counts).toMatchObject({ created: 0, updated: 0, unchanged: 1 })
@@ -108,7 +108,7 @@ describe('a SQLite store of version 0.1.0', () => {
 
 async function show(store: Store): Promise<Shown> {
   const { floor } = await store.feed({ after: 0, limit: 0, scanMax: 1 })
-  const { databases, ...rest } = (await snapshot(store)) as Record<string, unknown> & { databases: Array<{ name: string; columns: unknown; rows: number }> }
+  const { databases, ...rest } = (await readSnapshot(store)) as Record<string, unknown> & { databases: Array<{ name: string; columns: unknown; rows: number }> }
   return { ...rest, floor, databases: databases.map(({ name, columns, rows }) => ({ name, columns, rows })) } as unknown as Shown
 }
 

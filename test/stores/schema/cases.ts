@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { ColumnChange, JsonObject, LogEntry, Row, SchemaInfo, Store } from '../../../src/contract/index.ts'
-import { DATABASE, feed, live, remove, snapshot, START, SyncDriver, upsert } from '../../../src/testing/store-cases/harness.ts'
+import { DATABASE, readFeed, readLiveRows, remove, readSnapshot, START, SyncDriver, upsert } from '../../../src/testing/store-cases/harness.ts'
 import { parseJson } from '../../../src/values/json.ts'
 
 /** A store of one kind, empty, with a way for its user to speak SQL to it. */
@@ -30,7 +30,7 @@ export function describeSchemaChanges(name: string, open: () => Promise<SchemaHa
     afterEach(() => harness.close())
 
     test('a value that its column cannot hold is put on record once, and is open until the column is changed', async () => {
-      const driver = await SyncDriver.take(store)
+      const driver = await SyncDriver.acquire(store)
       await driver.cycle([upsert('a', { age: 1, at: '2026-01-01T00:00:00Z' })])
       const first = await driver.cycle([upsert('b', { age: 'old', at: '2026-01-01T00:00:00Z' })])
       expect(first.drift).toEqual([`${DATABASE}.age: a value of type text does not fit the column of type bigint; it is kept in _extra`])
@@ -46,14 +46,14 @@ export function describeSchemaChanges(name: string, open: () => Promise<SchemaHa
     })
 
     test('a change of columns keeps soft-deleted rows, deleted and with their values', async () => {
-      const driver = await SyncDriver.take(store)
+      const driver = await SyncDriver.acquire(store)
       const deletes = { [DATABASE]: 'soft' } as const
       await driver.cycle(Array.from({ length: ROWS }, (_, n) => upsert(`k${n}`, { age: n, name: `n${n}` })), { deletes })
       await driver.cycle([upsert('k1', { age: 'old', name: 'x', more: 1 }), remove('k2'), remove('k3')])
       await driver.cycle([remove('k1')])
       const rows = () => harness.sql(`select _key, age, name, _deleted_at from ${harness.table} order by _key`)
       const before = await rows()
-      const seen = [await feed(store), await live(store)]
+      const seen = [await readFeed(store), await readLiveRows(store)]
       const info = (await store.schema(DATABASE))!
       expect([info.deletes, info.deletedRows, info.rows, info.ownColumns]).toEqual(['soft', 3, ROWS, []])
       await change(store, [{ member: 'age', type: 'text' }, { member: 'name', column: 'label' }])
@@ -61,13 +61,13 @@ export function describeSchemaChanges(name: string, open: () => Promise<SchemaHa
       expect(after.map((row) => [row['_key'], row['label'], row['_deleted_at']])).toEqual(before.map((row) => [row['_key'], row['name'], row['_deleted_at']]))
       expect(after.find((row) => row['_key'] === 'k2')!['age']).toBe('2')
       expect(after.find((row) => row['_key'] === 'k1')!['age']).toBe('old')
-      expect([await feed(store), await live(store)]).toEqual(seen)
+      expect([await readFeed(store), await readLiveRows(store)]).toEqual(seen)
       expect((await driver.cycle([upsert('k2', { age: 2, name: 'n2' })])).counts).toMatchObject({ created: 1 })
-      expect((await live(store)).length).toBe(ROWS - 2)
+      expect((await readLiveRows(store)).length).toBe(ROWS - 2)
     })
 
     test('the schema says what each column holds, what waits for one, and what is the user’s', async () => {
-      const driver = await SyncDriver.take(store)
+      const driver = await SyncDriver.acquire(store)
       await driver.cycle([upsert('a', { age: 1, name: 'Ann', gone: null }), upsert('b', { age: 2, name: 'Bob', gone: null })])
       await driver.cycle([upsert('c', { age: 0.5, name: 'Cid' }), upsert('d', { age: 'x', name: 'Dan' })])
       await harness.sql(`alter table ${harness.table} add column note text default 'mine'`)
@@ -83,40 +83,40 @@ export function describeSchemaChanges(name: string, open: () => Promise<SchemaHa
     })
 
     test('frozen columns stay as they are: a new member waits in _extra, is put on record once, and gets its column by a change', async () => {
-      const driver = await SyncDriver.take(store)
+      const driver = await SyncDriver.acquire(store)
       const schemas = { [DATABASE]: 'freeze' } as const
       // The first records make the columns.
-      await driver.cycle([upsert('a', { age: 1 })], { schemas })
-      expect((await driver.cycle([upsert('b', { age: 2, late: 'x' })], { schemas })).drift).toEqual([`${DATABASE}.late is new (text) and the columns are frozen; it is kept in _extra`])
-      expect((await driver.cycle([upsert('c', { age: 3, late: 'y' })], { schemas })).drift).toBeUndefined()
+      await driver.cycle([upsert('a', { age: 1 })], { schemaModes: schemas })
+      expect((await driver.cycle([upsert('b', { age: 2, late: 'x' })], { schemaModes: schemas })).drift).toEqual([`${DATABASE}.late is new (text) and the columns are frozen; it is kept in _extra`])
+      expect((await driver.cycle([upsert('c', { age: 3, late: 'y' })], { schemaModes: schemas })).drift).toBeUndefined()
       expect(columnsOf(await store.schema(DATABASE))).toEqual(['age'])
       await change(store, [{ member: 'late', type: 'text' }])
       expect(columnsOf(await store.schema(DATABASE))).toEqual(['age', 'late'])
       expect((await harness.sql<{ late: string | null }>(`select late from ${harness.table} order by _key`)).map(({ late }) => late)).toEqual([null, 'x', 'y'])
-      expect(await live(store)).toEqual([['a', { age: 1 }], ['b', { age: 2, late: 'x' }], ['c', { age: 3, late: 'y' }]])
+      expect(await readLiveRows(store)).toEqual([['a', { age: 1 }], ['b', { age: 2, late: 'x' }], ['c', { age: 3, late: 'y' }]])
     })
 
     test('a database that quarantines keeps what its columns refuse out, never sweeps it, and lands it after a change', async () => {
-      const driver = await SyncDriver.take(store, { mode: 'replace' })
+      const driver = await SyncDriver.acquire(store, { mode: 'replace' })
       const schemas = { [DATABASE]: 'quarantine' } as const
-      await driver.cycle([upsert('a', { age: 1 }), upsert('b', { age: 2 })], { schemas })
-      const { refused, counts } = await driver.cycle([upsert('a', { age: 'one' }), upsert('b', { age: 2, late: 1 }), upsert('c', { age: 3 })], { schemas })
+      await driver.cycle([upsert('a', { age: 1 }), upsert('b', { age: 2 })], { schemaModes: schemas })
+      const { refused, counts } = await driver.cycle([upsert('a', { age: 'one' }), upsert('b', { age: 2, late: 1 }), upsert('c', { age: 3 })], { schemaModes: schemas })
       expect(counts).toMatchObject({ created: 1, updated: 0, swept: 0, quarantined: 2 })
       expect(refused!.map(({ key, code, message }) => [key, code, message])).toEqual([
         ['a', 'SCHEMA_MISMATCH', 'age is text, and its column bigint'], ['b', 'SCHEMA_MISMATCH', 'late is new'],
       ])
-      expect(await live(store)).toEqual([['a', { age: 1 }], ['b', { age: 2 }], ['c', { age: 3 }]])
-      const kept = await store.quarantined()
+      expect(await readLiveRows(store)).toEqual([['a', { age: 1 }], ['b', { age: 2 }], ['c', { age: 3 }]])
+      const kept = await store.quarantineEntries()
       expect(kept.map(({ text }) => parseJson(text))).toEqual([{ key: 'b', record: { age: 2, late: 1 } }, { key: 'a', record: { age: 'one' } }])
       await change(store, [{ member: 'age', type: 'text' }])
-      expect((await driver.cycle([upsert('a', { age: 'one' }), upsert('b', { age: 2 }), upsert('c', { age: 3 })], { schemas })).counts)
+      expect((await driver.cycle([upsert('a', { age: 'one' }), upsert('b', { age: 2 }), upsert('c', { age: 3 })], { schemaModes: schemas })).counts)
         .toMatchObject({ updated: 1, unchanged: 2, quarantined: 0 })
-      expect((await live(store))[0]).toEqual(['a', { age: 'one' }])
+      expect((await readLiveRows(store))[0]).toEqual(['a', { age: 'one' }])
     })
 
     test.each([['schema', []], ['source', ['id']]] as const)('the first page of a database that quarantines is judged by the types of its %s, and makes the columns that have none', async (from, key) => {
-      const driver = await SyncDriver.take(store)
-      const options = { schemas: { [DATABASE]: 'quarantine' }, shapes: [{ database: DATABASE, columns: [{ name: 'age', type: 'bigint', from }], key }] } as const
+      const driver = await SyncDriver.acquire(store)
+      const options = { schemaModes: { [DATABASE]: 'quarantine' }, shapes: [{ database: DATABASE, columns: [{ name: 'age', type: 'bigint', from }], key }] } as const
       const first = [upsert('1', { id: 1, age: 1, name: 'x' }), upsert('2', { id: 2, age: 'two', name: 'y' }), upsert('3', { id: 3, age: null, at: '2026-01-31' })]
       const { refused, counts, drift } = await driver.cycle(first, options)
       expect(counts).toMatchObject({ created: 2, quarantined: 1 })
@@ -124,27 +124,27 @@ export function describeSchemaChanges(name: string, open: () => Promise<SchemaHa
       expect([drift, columnsOf(await store.schema(DATABASE)).toSorted()]).toEqual([undefined, ['age', 'at', 'id', 'name']])
       const second = await driver.cycle([upsert('2', { id: 2, age: 2, name: 'y' }), upsert('4', { id: 4, age: 4, late: true })], options)
       expect(second.refused!.map(({ key, message }) => [key, message])).toEqual([['4', 'late is new']])
-      expect(await live(store)).toEqual([
+      expect(await readLiveRows(store)).toEqual([
         ['1', { id: 1, age: 1, name: 'x' }], ['2', { id: 2, age: 2, name: 'y' }], ['3', { id: 3, age: null, at: '2026-01-31' }],
       ])
-      expect((await store.quarantined()).map(({ key }) => key)).toEqual(['4'])
+      expect((await store.quarantineEntries()).map(({ key }) => key)).toEqual(['4'])
     })
 
     test('the first page of a database whose columns are frozen makes those that no type is declared for', async () => {
-      const driver = await SyncDriver.take(store)
-      const options = { schemas: { [DATABASE]: 'freeze' }, shapes: [{ database: DATABASE, columns: [{ name: 'age', type: 'bigint', from: 'schema' }], key: [] }] } as const
+      const driver = await SyncDriver.acquire(store)
+      const options = { schemaModes: { [DATABASE]: 'freeze' }, shapes: [{ database: DATABASE, columns: [{ name: 'age', type: 'bigint', from: 'schema' }], key: [] }] } as const
       const { drift } = await driver.cycle([upsert('a', { age: 'one', name: 'x' }), upsert('b', { age: 2, name: 'y' })], options)
       expect(drift).toEqual([`${DATABASE}.age: a value of type text does not fit the column of type bigint; it is kept in _extra`])
       expect((await driver.cycle([upsert('c', { age: 3, late: 1 })], options)).drift).toEqual([`${DATABASE}.late is new (bigint) and the columns are frozen; it is kept in _extra`])
       expect(columnsOf(await store.schema(DATABASE))).toEqual(['age', 'name'])
-      expect(await live(store)).toEqual([['a', { age: 'one', name: 'x' }], ['b', { age: 2, name: 'y' }], ['c', { age: 3, late: 1 }]])
+      expect(await readLiveRows(store)).toEqual([['a', { age: 'one', name: 'x' }], ['b', { age: 2, name: 'y' }], ['c', { age: 3, late: 1 }]])
     })
 
     test('a record that is stored already is never quarantined, whatever its columns', async () => {
-      const driver = await SyncDriver.take(store)
+      const driver = await SyncDriver.acquire(store)
       await driver.cycle([upsert('a', { age: 1 })])
       await driver.cycle([upsert('b', { age: 'x' })])
-      const again = await driver.cycle([upsert('b', { age: 'x' })], { schemas: { [DATABASE]: 'quarantine' } })
+      const again = await driver.cycle([upsert('b', { age: 'x' })], { schemaModes: { [DATABASE]: 'quarantine' } })
       expect(again.counts).toMatchObject({ unchanged: 1, quarantined: 0 })
     })
 
@@ -164,7 +164,7 @@ export function describeSchemaChanges(name: string, open: () => Promise<SchemaHa
 
     test.each(Object.entries(CHANGES))('%s: records, feed and history are the same before, between any two steps and after, while records land', async (_, changes) => {
       const driver = await seed(store)
-      const expected = new Map((await live(store)).map(([key, record]) => [key, record]))
+      const expected = new Map((await readLiveRows(store)).map(([key, record]) => [key, record]))
       const before = await shown(store)
       await store.beginSchemaChange(DATABASE, { changes, ...BY })
       let landings = 0
@@ -174,42 +174,42 @@ export function describeSchemaChanges(name: string, open: () => Promise<SchemaHa
         const [fresh, changed] = [`new${landings}`, `key${String(landings % ROWS).padStart(3, '0')}`]
         await driver.cycle([upsert(fresh, record), upsert(changed, { ...record, [`late${landings}`]: landings }), remove(`new${landings - 3}`)])
         expected.set(fresh, record).set(changed, { ...record, [`late${landings}`]: landings }).delete(`new${landings - 3}`)
-        expect(new Map(await live(store))).toEqual(expected)
+        expect(new Map(await readLiveRows(store))).toEqual(expected)
         expect((await shown(store)).feed.slice(0, before.feed.length)).toEqual(before.feed)
         const step = await store.advanceSchemaChange(DATABASE, { at: START, rowsMax: 7 })
         expect(step).not.toBeNull()
         expect(step!.isLocked).toBe(false)
         done = step!.isDone
-        expect(new Map(await live(store))).toEqual(expected)
+        expect(new Map(await readLiveRows(store))).toEqual(expected)
       }
       expect(landings).toBeGreaterThan(changes.some(({ type, drop }) => type !== undefined || drop) ? 5 : 1)
       await driver.cycle([upsert('last', recordOf(7))])
       expected.set('last', recordOf(7))
-      expect(new Map(await live(store))).toEqual(expected)
+      expect(new Map(await readLiveRows(store))).toEqual(expected)
       const after = await shown(store)
       expect(after.feed.slice(0, before.feed.length)).toEqual(before.feed)
       for (const [key, entries] of before.histories) expect(after.histories.get(key)!.slice(0, entries.length)).toEqual(entries)
       const info = (await store.schema(DATABASE))!
       for (const wanted of changes) expect(columnOf(info, wanted.member)).toMatchObject(wanted.drop === true ? { column: null, isHeld: true } : { ...(wanted.type && { type: wanted.type }), column: wanted.column ?? wanted.member })
       expect(info.change).toBeNull()
-      expect((await store.trail({ before: Number.MAX_SAFE_INTEGER, limit: 100 })).entries.filter(({ action }) => action.endsWith('schema-change')).map(({ action, actor }) => [action, actor]))
+      expect((await store.auditChain({ before: Number.MAX_SAFE_INTEGER, limit: 100 })).entries.filter(({ action }) => action.endsWith('schema-change')).map(({ action, actor }) => [action, actor]))
         .toEqual([['end-schema-change', 'ana'], ['begin-schema-change', 'ana']])
       // A member that was dropped comes back by a change, too.
       const dropped = changes.filter(({ drop }) => drop === true).map(({ member }) => ({ member, type: 'text' }))
       if (dropped.length > 0) {
         await change(store, dropped)
-        expect(new Map(await live(store))).toEqual(expected)
+        expect(new Map(await readLiveRows(store))).toEqual(expected)
       }
     })
 
     test('a process that is killed in any step loses nothing, and the next one goes on', async () => {
       await seed(store)
       const before = await shown(store)
-      const untouched = await snapshot(store)
+      const untouched = await readSnapshot(store)
       const changes = CHANGES['several at once']!
       let kills = 0
       await expect(harness.killNext(() => store.beginSchemaChange(DATABASE, { changes, ...BY }))).rejects.toThrow('killed')
-      expect(await snapshot(store)).toEqual(untouched)
+      expect(await readSnapshot(store)).toEqual(untouched)
       await store.beginSchemaChange(DATABASE, { changes, ...BY })
       for (let done = false; !done;) {
         const dying = await harness.reopen()
@@ -233,18 +233,18 @@ export function describeSchemaChanges(name: string, open: () => Promise<SchemaHa
         [[{ member: 'n', column: 'at' }], 'already'], [[{ member: 'n', column: '_key' }], 'already'], [[{ member: 'n', column: 'x'.repeat(2_000) }], 'No column can be called'],
         [[{ member: 'n', drop: true }, { member: 'n', type: 'text' }], 'twice'], [[{ member: 'n', drop: true, type: 'text' }], 'at once'],
       ]
-      const before = await snapshot(store)
+      const before = await readSnapshot(store)
       for (const [changes, words] of refusals) {
         await expect(store.beginSchemaChange(DATABASE, { changes, ...BY })).rejects.toMatchObject({ code: 'SCHEMA_CHANGE_INVALID', message: expect.stringContaining(words) })
       }
       await expect(store.beginSchemaChange('nothing', { changes: [{ member: 'n', drop: true }], ...BY })).rejects.toMatchObject({ code: 'SCHEMA_CHANGE_INVALID' })
-      expect(await snapshot(store)).toEqual(before)
+      expect(await readSnapshot(store)).toEqual(before)
       await store.beginSchemaChange(DATABASE, { changes: [{ member: 'n', type: 'text' }], ...BY })
       await expect(store.beginSchemaChange(DATABASE, { changes: [{ member: 'at', type: 'text' }], ...BY })).rejects.toMatchObject({ message: expect.stringContaining('under way') })
     })
 
     test('a column of the user’s that has the name of a new member is put on record and left alone', async () => {
-      const driver = await SyncDriver.take(store)
+      const driver = await SyncDriver.acquire(store)
       await driver.cycle([upsert('a', { age: 1 })])
       await harness.sql(`alter table ${harness.table} add column late text default 'mine'`)
       const { drift } = await driver.cycle([upsert('a', { age: 2, late: 'theirs' })])
@@ -257,7 +257,7 @@ export function describeSchemaChanges(name: string, open: () => Promise<SchemaHa
 
 /** Rows with values that fit their columns and values that do not, and a history. */
 async function seed(store: Store): Promise<SyncDriver> {
-  const driver = await SyncDriver.take(store)
+  const driver = await SyncDriver.acquire(store)
   await driver.cycle([upsert('first', { n: 1, at: '2026-01-01T00:00:00.000Z', mixed: 'text', list: [1], flag: null })])
   for (const round of [0, 1]) await driver.cycle(Array.from({ length: ROWS }, (_, at) => upsert(`key${String(at).padStart(3, '0')}`, recordOf(at + round * 3))))
   await driver.cycle([remove('key001'), remove('key002')])
@@ -283,14 +283,14 @@ interface Shown {
 /** Records by their content: a change may give their members another order. */
 async function shown(store: Store): Promise<Shown> {
   const content = ({ text, ...rest }: LogEntry | Row): unknown => ({ ...rest, record: text === null ? null : parseJson(text) })
-  const entries = await feed(store)
+  const entries = await readFeed(store)
   const histories = new Map<string, unknown[]>()
   for (const key of ['first', 'key000', 'key001', 'key002', 'key007']) histories.set(key, (await store.history(DATABASE, key)).map(content))
   return { feed: entries.map(content), rows: (await store.rows({ database: DATABASE, limit: 1_000 })).map(content), histories }
 }
 
 export async function change(store: Store, changes: readonly ColumnChange[], lose = false): Promise<void> {
-  await store.beginSchemaChange(DATABASE, { changes, ...BY, lose })
+  await store.beginSchemaChange(DATABASE, { changes, ...BY, allowDependentLoss: lose })
   for (;;) {
     const step = await store.advanceSchemaChange(DATABASE, { at: START, rowsMax: 100 })
     if (step!.isDone) return

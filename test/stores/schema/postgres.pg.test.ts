@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest'
 import type { Store } from '../../../src/contract/index.ts'
 import { Connection } from '../../../src/stores/postgres/connection.ts'
 import { openPostgresStore } from '../../../src/stores/postgres/store.ts'
-import { DATABASE, live, START, SyncDriver, upsert } from '../../../src/testing/store-cases/harness.ts'
+import { DATABASE, readLiveRows, START, SyncDriver, upsert } from '../../../src/testing/store-cases/harness.ts'
 import { createDatabase, dropDatabase } from '../../setup/postgres-server.ts'
 import { query as asAdministrator } from '../postgres-harness.ts'
 import { change, describeSchemaChanges, type SchemaHarness } from './cases.ts'
@@ -35,7 +35,7 @@ async function open(): Promise<SchemaHarness & { readonly url: string }> {
       await dropDatabase(server, url)
     },
     async killNext(body) {
-      const { write, alone } = Connection.prototype
+      const { write, runOutsideTransaction: alone } = Connection.prototype
       Connection.prototype.write = function (tenant, inner) {
         return write.call(this, tenant, async (transaction) => {
           await inner(transaction)
@@ -43,7 +43,7 @@ async function open(): Promise<SchemaHarness & { readonly url: string }> {
           throw new Error('killed')
         }) as never
       }
-      Connection.prototype.alone = () => Promise.reject(new Error('killed'))
+      Connection.prototype.runOutsideTransaction = () => Promise.reject(new Error('killed'))
       try {
         return await body()
       } finally {
@@ -64,7 +64,7 @@ describe.skipIf(server === '')('the columns of a PostgreSQL store', () => {
 
   test('invariant 14: indexes, grants, comments, triggers, foreign keys and columns of the user’s survive a change of their column', async () => {
     const { store, sql } = harness
-    const driver = await SyncDriver.take(store)
+    const driver = await SyncDriver.acquire(store)
     await driver.cycle(Array.from({ length: 50 }, (_, at) => upsert(`k${at}`, { age: at, name: `n${at}` })))
     const reader = `reader_${process.pid}`
     await asAdministrator(harness.url, `create role ${reader} nologin`)
@@ -94,7 +94,7 @@ describe.skipIf(server === '')('the columns of a PostgreSQL store', () => {
 
   test('what would be lost with its column is named before anything is done, and goes only when it is given up', async () => {
     const { store, sql } = harness
-    const driver = await SyncDriver.take(store)
+    const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('a', { age: 1, name: 'Ann' })])
     await sql('create view ages as select age from things; create index by_sum on things ((age + 1)); alter table things add constraint adult check (age > 0)')
     for (const wanted of [{ member: 'age', type: 'text' }, { member: 'age', drop: true as const }]) {
@@ -106,12 +106,12 @@ describe.skipIf(server === '')('the columns of a PostgreSQL store', () => {
     expect(await sql('select age from ages')).toEqual([{ age: '1' }])
     await change(store, [{ member: 'age', type: 'text' }], true)
     expect(await sql("select to_regclass('ages') as view, to_regclass('by_sum') as index")).toEqual([{ view: null, index: null }])
-    expect(await live(store)).toEqual([['a', { age: 1, name: 'Ann' }]])
+    expect(await readLiveRows(store)).toEqual([['a', { age: 1, name: 'Ann' }]])
   })
 
   test('what is built upon a column while it is changed stops the last step, and nothing is lost', async () => {
     const { store, sql } = harness
-    await (await SyncDriver.take(store)).cycle([upsert('a', { age: 1 })])
+    await (await SyncDriver.acquire(store)).cycle([upsert('a', { age: 1 })])
     await store.beginSchemaChange(DATABASE, { changes: [{ member: 'age', type: 'text' }], actor: 'ana', reason: '', at: START })
     await store.advanceSchemaChange(DATABASE, { at: START, rowsMax: 10 })
     await sql('create view ages as select age from things')
@@ -124,7 +124,7 @@ describe.skipIf(server === '')('the columns of a PostgreSQL store', () => {
 
   test('an index that was cut off in its building is built again', async () => {
     const { store, sql } = harness
-    await (await SyncDriver.take(store)).cycle([upsert('a', { age: 1 }), upsert('b', { age: 2 })])
+    await (await SyncDriver.acquire(store)).cycle([upsert('a', { age: 1 }), upsert('b', { age: 2 })])
     await sql('create unique index by_age on things (age)')
     const [{ id }] = (await sql<{ id: string }>("select 'by_age'::regclass::oid as id")) as [{ id: string }]
     await store.beginSchemaChange(DATABASE, { changes: [{ member: 'age', type: 'text' }], actor: 'ana', reason: '', at: START })
@@ -139,7 +139,7 @@ describe.skipIf(server === '')('the columns of a PostgreSQL store', () => {
 
   test('a long reader holds up a change for a bounded time, and records land meanwhile', async () => {
     const { store, url } = harness
-    const driver = await SyncDriver.take(store)
+    const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('a', { age: 1 })])
     const reader = new pg.Client({ connectionString: url })
     await reader.connect()
@@ -152,13 +152,13 @@ describe.skipIf(server === '')('the columns of a PostgreSQL store', () => {
       await reader.query('rollback')
     }
     await finish(store)
-    expect(await live(store)).toEqual([['a', { age: 'during swap' }]])
+    expect(await readLiveRows(store)).toEqual([['a', { age: 'during swap' }]])
     await reader.end()
   })
 
   test('a reader that learned of the columns before they were replaced reads again', async () => {
     const { store } = harness
-    const driver = await SyncDriver.take(store)
+    const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('a', { age: 1, at: '2026-01-01T00:00:00Z' })])
     const { read } = Connection.prototype
     for (const changes of [[{ member: 'age', type: 'text' }], [{ member: 'age', column: 'years' }], [{ member: 'age', drop: true as const }], [{ member: 'at', type: 'json' }]]) {
@@ -181,7 +181,7 @@ describe.skipIf(server === '')('the columns of a PostgreSQL store', () => {
 
   test('a new column does not rewrite the table, nor does the end of a change', async () => {
     const { store, sql } = harness
-    const driver = await SyncDriver.take(store)
+    const driver = await SyncDriver.acquire(store)
     await driver.cycle(Array.from({ length: 100 }, (_, at) => upsert(`k${at}`, { age: at })))
     const files = "select 'things'::regclass::oid::int as id, pg_relation_filenode('things') as rows, pg_relation_filenode('things_history') as versions"
     const before = await sql(files)

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest'
 import type { Store } from '../../../src/contract/index.ts'
 import { Connection } from '../../../src/stores/sqlite/connection.ts'
 import { openSqliteStore } from '../../../src/stores/sqlite/store.ts'
-import { DATABASE, live, SyncDriver, upsert } from '../../../src/testing/store-cases/harness.ts'
+import { DATABASE, readLiveRows, SyncDriver, upsert } from '../../../src/testing/store-cases/harness.ts'
 import { change, describeSchemaChanges, type SchemaHarness } from './cases.ts'
 
 async function open(): Promise<SchemaHarness> {
@@ -55,7 +55,7 @@ describe('the columns of a SQLite store', () => {
   test('invariant 14: indexes, triggers, views, foreign keys and columns of the user’s survive a change of their column', async () => {
     const harness = await open()
     const { store, sql } = harness
-    const driver = await SyncDriver.take(store)
+    const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('a', { age: 1, name: 'Ann' }), upsert('b', { age: 2, name: 'Bob' })])
     for (const text of [
       'create index by_age on things (age desc)', 'create unique index by_both on things (name, age)', 'create index by_sum on things (age + 1) where age > 0',
@@ -71,7 +71,7 @@ describe('the columns of a SQLite store', () => {
     expect(await sql('select key, age from seen')).toEqual([{ key: 'c', age: 'old' }])
     expect(await sql('select mine, age from things order by _key')).toEqual([{ mine: 'm', age: '1' }, { mine: 'm', age: '2' }, { mine: 'm', age: 'old' }])
     expect(await sql("explain query plan select * from things where age = 'old'")).toMatchObject([{ detail: expect.stringContaining('by_age') }])
-    expect(await live(store)).toEqual([['a', { age: 1, name: 'Ann' }], ['b', { age: 2, name: 'Bob' }], ['c', { age: 'old', name: 'Cid' }]])
+    expect(await readLiveRows(store)).toEqual([['a', { age: 1, name: 'Ann' }], ['b', { age: 2, name: 'Bob' }], ['c', { age: 'old', name: 'Cid' }]])
     // A name goes into what depends on it.
     await change(store, [{ member: 'age', column: 'years' }])
     expect(await sql("explain query plan select * from things where years = 'old'")).toMatchObject([{ detail: expect.stringContaining('by_age') }])
@@ -79,7 +79,7 @@ describe('the columns of a SQLite store', () => {
     await expect(change(store, [{ member: 'age', drop: true }])).rejects.toMatchObject({ code: 'SCHEMA_CHANGE_INVALID', message: expect.stringContaining('index by_age') })
     await change(store, [{ member: 'age', drop: true }], true)
     expect((await sql<{ name: string }>(objects)).map(({ name }) => name)).toEqual([])
-    expect((await live(store))[2]).toEqual(['c', { age: 'old', name: 'Cid' }])
+    expect((await readLiveRows(store))[2]).toEqual(['c', { age: 'old', name: 'Cid' }])
     await harness.close()
   })
 })

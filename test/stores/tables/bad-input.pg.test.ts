@@ -5,16 +5,16 @@ import { openPostgresStore } from '../../../src/stores/postgres/store.ts'
 import { SyncDriver, upsert } from '../../../src/testing/store-cases/harness.ts'
 import { createDatabase, dropDatabase } from '../../setup/postgres-server.ts'
 import { query } from '../postgres-harness.ts'
-import { STORE_PLACES, type StorePlace } from './store-place.ts'
+import { STORE_FIXTURES, type StoreFixture } from './store-fixture.ts'
 
 const WIDE: JsonObject = Object.fromEntries(Array.from({ length: 1_600 }, (_, n) => [`member_${n}`, n % 3 === 0 ? `text ${n}` : n]))
 
-describe.each(Object.keys(STORE_PLACES))('records that no table is made for, on the %s store', (kind) => {
-  let place: StorePlace
+describe.each(Object.keys(STORE_FIXTURES))('records that no table is made for, on the %s store', (kind) => {
+  let place: StoreFixture
   let driver: SyncDriver
   beforeEach(async () => {
-    place = await STORE_PLACES[kind]!()
-    driver = await SyncDriver.take(place.store)
+    place = await STORE_FIXTURES[kind]!()
+    driver = await SyncDriver.acquire(place.store)
   })
   afterEach(() => place.close())
 
@@ -65,7 +65,7 @@ describe('a PostgreSQL server that refuses', () => {
 
   test('a role that may only read: the sync fails with STORE_READONLY, names the privilege, and the rows stay', async () => {
     const store = await openPostgresStore({ url })
-    const driver = await SyncDriver.take(store)
+    const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('a', { n: 1 })])
     await driver.release()
     await store.close()
@@ -75,7 +75,7 @@ describe('a PostgreSQL server that refuses', () => {
     reader.username = role
     try {
       const readOnly = await openPostgresStore({ url: reader.href })
-      await expect(SyncDriver.take(readOnly)).rejects.toMatchObject({ code: 'STORE_READONLY', message: expect.stringContaining('permission denied') })
+      await expect(SyncDriver.acquire(readOnly)).rejects.toMatchObject({ code: 'STORE_READONLY', message: expect.stringContaining('permission denied') })
       expect((await readOnly.rows({ database: 'things', limit: 9 })).map(({ key }) => key)).toEqual(['a'])
       await readOnly.close()
     } finally {
@@ -85,7 +85,7 @@ describe('a PostgreSQL server that refuses', () => {
 
   test('a long reader: declared columns wait in `_extra`, and get their declared type once the table is free', async () => {
     const store = await openPostgresStore({ url })
-    const driver = await SyncDriver.take(store)
+    const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('a', { n: 1 })])
     await asOwner(async (client) => {
       await client.query('begin; select * from things')

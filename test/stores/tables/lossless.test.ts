@@ -5,11 +5,11 @@ import type { ColumnDialect, ColumnType, TableColumn } from '../../../src/stores
 import { RecordDecoder } from '../../../src/stores/kit/tables/decode-record.ts'
 import { RecordEncoder, type ColumnValue } from '../../../src/stores/kit/tables/encode-record.ts'
 import { growColumns } from '../../../src/stores/kit/tables/grow-columns.ts'
-import { parseJson, sameJson, stringifyJson } from '../../../src/values/json.ts'
+import { parseJson, equalsJson, stringifyJson } from '../../../src/values/json.ts'
 
 const DIALECTS: Record<string, ColumnDialect> = {
-  'a database that keeps texts': { keepsText: true, keepsJsonText: true, doubleMin: Number.EPSILON },
-  'a database with types of its own': { keepsText: false, keepsJsonText: false, doubleMin: 0 },
+  'a database that keeps texts': { preservesText: true, preservesJsonText: true, doubleMin: Number.EPSILON },
+  'a database with types of its own': { preservesText: false, preservesJsonText: false, doubleMin: 0 },
 }
 const LIMITS = { reserved: ['_key', '_extra'], nameBytesMax: 63, columnsMax: 6 }
 
@@ -33,7 +33,7 @@ describe.each(Object.entries(DIALECTS))('records in typed columns of %s', (_, di
       const decoder = new RecordDecoder<ColumnValue>(columns, writeValue)
       for (const { text, sequence: at, extra, values } of rows) {
         const decoded = decoder.decode(at, extra, (place) => values.get(columns[place]!.name!) ?? null)
-        expect(sameJson(decoded, text), `${text} came back as ${decoded}`).toBe(true)
+        expect(equalsJson(decoded, text), `${text} came back as ${decoded}`).toBe(true)
       }
     }), { numRuns: 2_000 })
   })
@@ -46,7 +46,7 @@ describe.each(Object.entries(DIALECTS))('records in typed columns of %s', (_, di
         const record = parseJson(stringifyJson(given)) as JsonObject
         const { values, extra } = encoder.encode(record, sequence)
         const decoded = decoder.decode(sequence, extra, (at) => values[at]!)
-        expect(sameJson(decoded, stringifyJson(record)), `${stringifyJson(record)} came back as ${decoded}`).toBe(true)
+        expect(equalsJson(decoded, stringifyJson(record)), `${stringifyJson(record)} came back as ${decoded}`).toBe(true)
       }
     }), { numRuns: 3_000 })
   })

@@ -2,9 +2,9 @@ import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { SCALAR_TYPES, type AuditEntry, type ColumnType, type CommitShape, type JsonObject, type JsonValue } from '../../../src/contract/index.ts'
 import { remove, SyncDriver, upsert } from '../../../src/testing/store-cases/harness.ts'
-import { sameJson, stringifyJson } from '../../../src/values/json.ts'
+import { equalsJson, stringifyJson } from '../../../src/values/json.ts'
 import { sqlTypeOf as sqlTypeIn } from './sql-types.ts'
-import { STORE_PLACES, type StorePlace } from './store-place.ts'
+import { STORE_FIXTURES, type StoreFixture } from './store-fixture.ts'
 
 const SAMPLES: Record<(typeof SCALAR_TYPES)[number], JsonValue[]> = {
   bigint: [1, -5, 2n ** 62n], boolean: [true, false], bytes: ['aGVsbG8=', '', 'AAEC/w=='], date: ['2026-01-31', '0001-01-01'],
@@ -21,10 +21,10 @@ const ODD: JsonValue[] = [
   5e-324, 1e-16, -1e-300, 1e21, 2n ** 64n, null, {}, [[1]], [[]], [null], [1, 'a'], ['a', null, 'NULL', ''], [true, null], [1.5, 2n ** 70n],
 ]
 
-describe.each(Object.keys(STORE_PLACES))('declared types of the %s store', (kind) => {
-  let place: StorePlace
+describe.each(Object.keys(STORE_FIXTURES))('declared types of the %s store', (kind) => {
+  let place: StoreFixture
   beforeEach(async () => {
-    place = await STORE_PLACES[kind]!()
+    place = await STORE_FIXTURES[kind]!()
   })
   afterEach(() => place.close())
 
@@ -32,7 +32,7 @@ describe.each(Object.keys(STORE_PLACES))('declared types of the %s store', (kind
 
   test('every type has its column before the first value, in the table and its history, and holds its values without `_extra`', async () => {
     const types: ColumnType[] = [...SCALAR_TYPES, ...SCALAR_TYPES.filter((type) => type !== 'json').map((type) => `${type}[]` as const)]
-    const driver = await SyncDriver.take(place.store)
+    const driver = await SyncDriver.acquire(place.store)
     await driver.cycle([], { shapes: [shapeOf(Object.fromEntries(types.map((type) => [nameOf(type), type])))] })
     const expected = Object.fromEntries(types.map((type) => [nameOf(type), sqlTypeOf(type)]))
     expect(await place.columns()).toEqual(expected)
@@ -48,16 +48,16 @@ describe.each(Object.keys(STORE_PLACES))('declared types of the %s store', (kind
     expect(await place.sql('select _key, _extra from things where _extra is not null')).toEqual([])
     for (const [n, record] of records.entries()) {
       const text = (await place.store.row('things', `k${(n + 1) % 4}`))!.text
-      expect(sameJson(text, stringifyJson(record)), `${stringifyJson(record)} came back as ${text}`).toBe(true)
+      expect(equalsJson(text, stringifyJson(record)), `${stringifyJson(record)} came back as ${text}`).toBe(true)
     }
     const replaced = (await place.store.changes({ after: 0, limit: 100 })).filter(({ action }) => action === 'created')
-    expect(replaced.map(({ text }, n) => sameJson(text!, stringifyJson(records[n]!)))).toEqual([true, true, true, true])
+    expect(replaced.map(({ text }, n) => equalsJson(text!, stringifyJson(records[n]!)))).toEqual([true, true, true, true])
   })
 
   test('XD24 every value comes back exactly from a column of every declared type, new and changed', async () => {
     const types: ColumnType[] = [...SCALAR_TYPES, ...SCALAR_TYPES.map((type) => `${type}[]` as const)]
     const values = [...Object.values(SAMPLES).flat(), ...ODD].flatMap((value) => [value, [value]])
-    const driver = await SyncDriver.take(place.store)
+    const driver = await SyncDriver.acquire(place.store)
     await driver.cycle([], { shapes: [shapeOf(Object.fromEntries(types.map((type) => [nameOf(type), type])))] })
     for (const turn of [0, 1]) {
       const recordOf = (n: number): JsonObject => (
@@ -66,7 +66,7 @@ describe.each(Object.keys(STORE_PLACES))('declared types of the %s store', (kind
       await driver.cycle(values.map((_, n) => upsert(`k${n}`, recordOf(n))))
       for (const n of values.keys()) {
         const { text } = (await place.store.row('things', `k${n}`))!
-        expect(sameJson(text, stringifyJson(recordOf(n))), `${stringifyJson(recordOf(n))} came back as ${text}`).toBe(true)
+        expect(equalsJson(text, stringifyJson(recordOf(n))), `${stringifyJson(recordOf(n))} came back as ${text}`).toBe(true)
       }
     }
   })
@@ -78,7 +78,7 @@ describe.each(Object.keys(STORE_PLACES))('declared types of the %s store', (kind
     ) as fc.Arbitrary<JsonValue>
     const types: ColumnType[] = [...SCALAR_TYPES, ...SCALAR_TYPES.map((type) => `${type}[]` as const)]
     const record = fc.dictionary(fc.constantFrom(...types.map(nameOf)), values, { maxKeys: 26, noNullPrototype: true }) as fc.Arbitrary<JsonObject>
-    const driver = await SyncDriver.take(place.store)
+    const driver = await SyncDriver.acquire(place.store)
     const { columns } = shapeOf(Object.fromEntries(types.map((type) => [nameOf(type), type])))
     const meanings = [{}, { isOptional: true }, { isEmptyText: true }]
     await driver.cycle([], { shapes: [{ database: 'things', key: [], columns: columns.map((column, n) => ({ ...column, ...meanings[n % 3] })) }] })
@@ -86,7 +86,7 @@ describe.each(Object.keys(STORE_PLACES))('declared types of the %s store', (kind
       await driver.cycle(records.map((one, n) => upsert(`k${n}`, one)))
       for (const [n, one] of records.entries()) {
         const { text } = (await place.store.row('things', `k${n}`))!
-        expect(sameJson(text, stringifyJson(one)), `${stringifyJson(one)} came back as ${text}`).toBe(true)
+        expect(equalsJson(text, stringifyJson(one)), `${stringifyJson(one)} came back as ${text}`).toBe(true)
       }
     }), { numRuns: 60 })
   })
@@ -95,11 +95,11 @@ describe.each(Object.keys(STORE_PLACES))('declared types of the %s store', (kind
     const types = { at: 'datetime', on: 'date', price: 'decimal', stamp: 'timestamp', note: 'text' } as const
     const full = { at: '2026-01-31 12:00:00', on: '2026-01-31', price: '1.50', stamp: '2026-01-31T12:00:00.000+0000', note: 'x' }
     const none = { at: '', on: '', price: '', stamp: '', note: '' }
-    const driver = await SyncDriver.take(place.store)
+    const driver = await SyncDriver.acquire(place.store)
     const shape = { database: 'things', key: [], columns: Object.entries(types).map(([name, type]) => ({ name, type, from: 'source', isEmptyText: true } as const)) }
     const records = { full, none, null: { ...full, on: null, price: null }, absent: { on: full.on } }
-    await driver.cycle(Object.entries(records).map(([key, record]) => upsert(key, record)), { shapes: [shape], schemas: { things: 'quarantine' } })
-    expect(await place.store.quarantined()).toEqual([])
+    await driver.cycle(Object.entries(records).map(([key, record]) => upsert(key, record)), { shapes: [shape], schemaModes: { things: 'quarantine' } })
+    expect(await place.store.quarantineEntries()).toEqual([])
     expect(await place.sql('select _key from things where _extra is not null order by _key')).toEqual([{ _key: 'absent' }, { _key: 'null' }])
     expect(await place.sql('select _key from things where at is null and price is null and "on" is null and stamp is null')).toEqual([{ _key: 'none' }])
     const rotated = { full: none, none: full, null: records.absent, absent: records.null }
@@ -112,13 +112,13 @@ describe.each(Object.keys(STORE_PLACES))('declared types of the %s store', (kind
   })
 
   test.each([5e-324, -5e-324, 1e-16, -1e-300, 2 ** -52, 1e-15, 0])('a number near zero is rebuilt exactly: %d', async (ratio) => {
-    const driver = await SyncDriver.take(place.store)
+    const driver = await SyncDriver.acquire(place.store)
     await driver.cycle([upsert('a', { ratio: 0.5 }), upsert('b', { ratio })])
     expect(JSON.parse((await place.store.row('things', 'b'))!.text)).toEqual({ ratio })
   })
 
   test('a declared type that the column does not have is reported once, and stops nothing', async () => {
-    const driver = await SyncDriver.take(place.store)
+    const driver = await SyncDriver.acquire(place.store)
     await driver.cycle([upsert('a', { n: 1, s: 'x' })])
     for (const n of [1.5, 2, 3]) await driver.cycle([upsert('a', { n, s: 'x' })], { shapes: [shapeOf({ n: 'decimal', s: 'text' })] })
     const drift = (await place.store.audit(driver.ref)).filter(({ action }) => action === 'drift')
@@ -133,7 +133,7 @@ describe.each(Object.keys(STORE_PLACES))('declared types of the %s store', (kind
   })
 
   test('the columns of a compound key are not null and unique', async () => {
-    const driver = await SyncDriver.take(place.store)
+    const driver = await SyncDriver.acquire(place.store)
     await driver.cycle([upsert('["1","a"]', { shop: 1, id: 'a', v: 1 })], { shapes: [shapeOf({ shop: 'bigint', id: 'text' }, ['shop', 'id'])] })
     expect(await place.columns()).toEqual({ shop: `${sqlTypeOf('bigint')} not null`, id: `${sqlTypeOf('text')} not null`, v: sqlTypeOf('bigint') })
     await expect(place.sql("update things set shop = null where _key = '[\"1\",\"a\"]'")).rejects.toThrow(/null/i)
@@ -147,7 +147,7 @@ describe.each(Object.keys(STORE_PLACES))('declared types of the %s store', (kind
   })
 
   test('a key without declared types takes them from its first values', async () => {
-    const driver = await SyncDriver.take(place.store)
+    const driver = await SyncDriver.acquire(place.store)
     await driver.cycle([upsert('1', { id: 1, v: 'x' })], { shapes: [shapeOf({}, ['id'])] })
     expect(await place.columns()).toEqual({ id: `${sqlTypeOf('bigint')} not null`, v: sqlTypeOf('text') })
   })
@@ -157,7 +157,7 @@ describe.each(Object.keys(STORE_PLACES))('declared types of the %s store', (kind
     ['a record lacks it', { v: 1 }],
     ['its column cannot hold the value', { id: 'one' }],
   ])('a key that records contradict is lifted and reported, and the records land: %s', async (_, record) => {
-    const driver = await SyncDriver.take(place.store)
+    const driver = await SyncDriver.acquire(place.store)
     await driver.cycle([upsert('a', { id: 1 })], { shapes: [shapeOf({ id: 'bigint' }, ['id'])] })
     await driver.cycle([upsert('b', record)])
     await driver.cycle([upsert('c', record)], { shapes: [shapeOf({ id: 'bigint' }, ['id'])] })
@@ -168,7 +168,7 @@ describe.each(Object.keys(STORE_PLACES))('declared types of the %s store', (kind
   })
 
   test('with soft deletes a record that comes back keeps the key enforced; one that takes over the key of a deleted row lifts it', async () => {
-    const driver = await SyncDriver.take(place.store)
+    const driver = await SyncDriver.acquire(place.store)
     const deletes = { things: 'soft' } as const
     await driver.cycle([upsert('a', { id: 1 })], { shapes: [shapeOf({ id: 'bigint' }, ['id'])], deletes })
     await driver.cycle([remove('a')], { deletes })
@@ -182,7 +182,7 @@ describe.each(Object.keys(STORE_PLACES))('declared types of the %s store', (kind
   })
 
   test('a key that is declared for a table with rows is reported once and not enforced', async () => {
-    const driver = await SyncDriver.take(place.store)
+    const driver = await SyncDriver.acquire(place.store)
     await driver.cycle([upsert('a', { id: 1 }), upsert('b', { id: 1 })])
     for (let n = 0; n < 2; n++) await driver.cycle([upsert(`c${n}`, { id: 1 })], { shapes: [shapeOf({ id: 'bigint' }, ['id'])] })
     const drift = (await place.store.audit(driver.ref)).filter(({ action }) => action === 'drift')

@@ -5,7 +5,7 @@ import { DatabaseSync } from '@photostructure/sqlite'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Store } from '../../../src/contract/index.ts'
 import { openSqliteStore } from '../../../src/stores/sqlite/store.ts'
-import { canonicalInstant } from '../../../src/values/instant.ts'
+import { canonicalizeInstant } from '../../../src/values/instant.ts'
 import { checkValues, VALUE_CASES, type ReadColumn } from './typed-values.ts'
 
 describe('XD17 XD24 values in typed columns of SQLite', () => {
@@ -38,7 +38,7 @@ describe('XD17 XD24 values in typed columns of SQLite', () => {
     return new Map((rows as Array<{ key: string; kind: string; m: string | number | null }>).map(({ key, kind, m }) => {
       if (m === null || type === 'json') return [key, null]
       if (type === 'boolean') return [key, { 0: 'false', 1: 'true' }[String(m)] ?? `${kind} ${m}`]
-      return [key, type === 'timestamp' ? (canonicalInstant(String(m)) ?? String(m)) : String(m)]
+      return [key, type === 'timestamp' ? (canonicalizeInstant(String(m)) ?? String(m)) : String(m)]
     }))
   }
 

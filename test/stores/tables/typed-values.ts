@@ -1,8 +1,8 @@
 import { expect } from 'vitest'
 import type { JsonObject, JsonValue, Landing, Store } from '../../../src/contract/index.ts'
-import { feed, remove, SyncDriver, upsert } from '../../../src/testing/store-cases/harness.ts'
-import { canonicalInstant } from '../../../src/values/instant.ts'
-import { sameJson, stringifyJson } from '../../../src/values/json.ts'
+import { readFeed, remove, SyncDriver, upsert } from '../../../src/testing/store-cases/harness.ts'
+import { canonicalizeInstant } from '../../../src/values/instant.ts'
+import { equalsJson, stringifyJson } from '../../../src/values/json.ts'
 
 /** Values of one member. The first ones decide the type of its column, the later ones meet it as it is. */
 export interface ValueCase {
@@ -78,7 +78,7 @@ const NOTHING = [['none', null], ['null', null]] as const
 export async function checkValues(
   store: Store, database: string, { type, first, later }: ValueCase, column: ReadColumn,
 ): Promise<void> {
-  const driver = await SyncDriver.take(store, { sync: database })
+  const driver = await SyncDriver.acquire(store, { sync: database })
   const values = [...first, ...later]
   const sent = new Map<string, string[]>()
   const land = (records: ReadonlyArray<readonly [string, JsonObject]>): Promise<unknown> => {
@@ -115,7 +115,7 @@ export async function checkValues(
 
 async function expectSent(store: Store, database: string, sent: ReadonlyMap<string, readonly string[]>): Promise<void> {
   const rows = new Map((await store.rows({ database, limit: 1_000 })).map(({ key, text }) => [key, text]))
-  const entries = (await feed(store)).filter((entry) => entry.database === database && entry.text !== null)
+  const entries = (await readFeed(store)).filter((entry) => entry.database === database && entry.text !== null)
   expect([...rows.keys()].toSorted()).toEqual([...sent.keys()].toSorted())
   for (const [key, texts] of sent) {
     const versions = (await store.history(database, key)).flatMap(({ text }) => text ?? [])
@@ -129,7 +129,7 @@ async function expectSent(store: Store, database: string, sent: ReadonlyMap<stri
 function expectSame(found: readonly string[], texts: readonly string[], key: string): void {
   expect(found.length, `versions of ${key}`).toBe(texts.length)
   for (const [at, text] of texts.entries()) {
-    expect(sameJson(found[at]!, text), `${key}: ${found[at]!.slice(0, 200)} is not ${text.slice(0, 200)}`).toBe(true)
+    expect(equalsJson(found[at]!, text), `${key}: ${found[at]!.slice(0, 200)} is not ${text.slice(0, 200)}`).toBe(true)
   }
 }
 
@@ -158,7 +158,7 @@ function shown(type: ValueCase['type'], value: JsonValue): string | null {
     case 'date':
       return typeof value === 'string' && isDay(value) ? value : null
     case 'timestamp':
-      return typeof value === 'string' ? canonicalInstant(value) : null
+      return typeof value === 'string' ? canonicalizeInstant(value) : null
     case 'json':
       return null
   }
@@ -169,7 +169,7 @@ function isWhole(value: JsonValue): value is number | bigint {
 }
 
 function isDay(text: string): boolean {
-  return !text.startsWith('0000') && canonicalInstant(`${text}T00:00:00Z`) !== null
+  return !text.startsWith('0000') && canonicalizeInstant(`${text}T00:00:00Z`) !== null
 }
 
 /** Without an exponent. */

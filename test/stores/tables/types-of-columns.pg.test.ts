@@ -1,21 +1,21 @@
 import pg from 'pg'
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest'
 import { z } from 'zod'
-import { runCycle } from '../../../src/config/run-cycle.ts'
-import type { Schema } from '../../../src/config/schema.ts'
-import { Worker } from '../../../src/config/worker.ts'
+import { runCycle } from '../../../src/worker/run-cycle.ts'
+import type { Schema } from '../../../src/worker/schema.ts'
+import { Worker } from '../../../src/worker/worker.ts'
 import type { Change, Execute, JsonObject } from '../../../src/contract/index.ts'
 import { sql } from '../../../src/sources/sql/source.ts'
 import { createDatabase, dropDatabase } from '../../setup/postgres-server.ts'
-import { STORE_PLACES, type StorePlace } from './store-place.ts'
+import { STORE_FIXTURES, type StoreFixture } from './store-fixture.ts'
 
 const log = { debug() {}, info() {}, warn() {}, error() {} }
 
-describe.each(Object.keys(STORE_PLACES))('where the types of columns come from, on the %s store', (kind) => {
-  let place: StorePlace
+describe.each(Object.keys(STORE_FIXTURES))('where the types of columns come from, on the %s store', (kind) => {
+  let place: StoreFixture
   let worker: Worker
   beforeEach(async () => {
-    place = await STORE_PLACES[kind]!()
+    place = await STORE_FIXTURES[kind]!()
     worker = new Worker({ name: 'types' })
   })
   afterEach(() => place.close())
@@ -83,7 +83,7 @@ describe.each(Object.keys(STORE_PLACES))('where the types of columns come from, 
     worker.sync('some', { database: worker.database('things', { key: ['shop', 'id'] }), mode: 'incremental', execute: pageOf([{ shop: 1, id: 1 }, { shop: null, id: 2 }, { shop: 1 }]) })
     await complete('some')
     expect(await place.columns()).toEqual(onBoth({ shop: 'bigint not null', id: 'bigint not null' }, { shop: 'INTEGER not null', id: 'INTEGER not null' }))
-    expect((await place.store.quarantined()).map(({ code, message }) => `${code} ${message}`).toSorted((a, b) => (a < b ? -1 : 1))).toEqual([
+    expect((await place.store.quarantineEntries()).map(({ code, message }) => `${code} ${message}`).toSorted((a, b) => (a < b ? -1 : 1))).toEqual([
       'SCHEMA_MISMATCH id: it is part of the key, and the record has no value for it', 'SCHEMA_MISMATCH shop: it is part of the key, and the record has no value for it',
     ])
   })

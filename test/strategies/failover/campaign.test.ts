@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { play, type Outcome } from './campaign.ts'
+import { runFailoverWorld, type Outcome } from './campaign.ts'
 
 /** More with `npm run sim:failover`; one alone with TIDEMARK_SEEDS=1 TIDEMARK_FIRST_SEED=n. */
 const SEEDS = Number(process.env['TIDEMARK_SEEDS'] ?? 30)
@@ -10,7 +10,7 @@ test('E49 XC35 XC38 in every world, whatever the providers do, the rows become t
   const failed: Outcome[] = []
   const sums = { faults: 0, switches: 0, reorgs: 0, crashes: 0 }
   for (const seed of seeds) {
-    const outcome = await play(seed)
+    const outcome = await runFailoverWorld(seed)
     for (const name of Object.keys(sums) as Array<keyof typeof sums>) sums[name] += outcome[name]
     if (outcome.problem !== null) failed.push(outcome)
     if (failed.length >= 5) break

@@ -1,16 +1,16 @@
 import { SyncError, type SyncContext } from '../../../src/contract/index.ts'
 import { runCycle } from '../../../src/engine/cycle.ts'
 import { DEFAULT_LIMITS, DEFAULT_SWEEP, type SyncPlan } from '../../../src/engine/sync-plan.ts'
-import { withHashes, type ChainReader } from '../../../src/sources/evm/chain.ts'
+import { serializeHashes, type ChainProviderFactory } from '../../../src/sources/evm/chain-provider.ts'
 import { evm, type Transfer } from '../../../src/sources/evm/source.ts'
-import { keyOf, operation as transferOperation } from '../../../src/sources/evm/transfer.ts'
+import { getTransferKey, transferOperation as transferOperation } from '../../../src/sources/evm/transfer.ts'
 import { openSqliteStore } from '../../../src/stores/sqlite/store.ts'
 import { failover, pagedProvider, type FailoverState, type Failover, type FetchRequest, type Provider, type ProviderPage } from '../../../src/strategies/index.ts'
-import { Faults, type FaultKind } from '../../../src/testing/simulation/faults.ts'
-import { faultyStore } from '../../../src/testing/simulation/faulty-store.ts'
+import { FaultInjector, type FaultKind } from '../../../src/testing/simulation/fault-injector.ts'
+import { createFaultyStore } from '../../../src/testing/simulation/faulty-store.ts'
 import { FeedMirror } from '../../../src/testing/simulation/feed-mirror.ts'
-import { Stream, Trace } from '../../../src/testing/simulation/random.ts'
-import { Scheduler, TIME_ZERO, type Process } from '../../../src/testing/simulation/scheduler.ts'
+import { RandomStream, Trace } from '../../../src/testing/simulation/random-stream.ts'
+import { Scheduler, TIME_ZERO, type SimulatedProcess } from '../../../src/testing/simulation/scheduler.ts'
 import { VirtualClock } from '../../../src/testing/simulation/virtual-clock.ts'
 
 /**
@@ -47,20 +47,20 @@ const BLOCK_MS = 12_000
 const DEPTH = 8
 const ME = `0x${'aa'.repeat(20)}`
 
-export async function play(seed: number, kind: WorldKind = seed % 2 === 0 ? 'chain' : 'ledger'): Promise<Outcome> {
-  const chance = new Stream(seed, 'world')
+export async function runFailoverWorld(seed: number, kind: WorldKind = seed % 2 === 0 ? 'chain' : 'ledger'): Promise<Outcome> {
+  const chance = new RandomStream(seed, 'world')
   const scheduler = new Scheduler(seed, new Trace())
-  const faults = new Faults(seed, RATES)
-  const chain = new Chain(new Stream(seed, 'chain'))
+  const faults = new FaultInjector(seed, RATES)
+  const chain = new Chain(new RandomStream(seed, 'chain'))
   const store = await openSqliteStore({ file: ':memory:' })
   const fate = scheduler.start('fate')
-  const views = ['north', 'south', 'east'].map((name, at) => new View(name, chain, new Stream(seed, `view ${at}`)))
+  const views = ['north', 'south', 'east'].map((name, at) => new View(name, chain, new RandomStream(seed, `view ${at}`)))
   let [switches, crashes, calm, problem, done] = [0, 0, false, null as string | null, false]
   const isOver = (): boolean => done || problem !== null
   const violate = (what: string): void => void (problem ??= what)
   const mirror = new FeedMirror((oracle, message) => violate(`${oracle} ${message}`))
 
-  const strategyIn = (process: Process): Failover<Transfer> => {
+  const strategyIn = (process: SimulatedProcess): Failover<Transfer> => {
     const size = 2 + (seed % 5)
     if (kind === 'chain') return evm({ address: ME, operations: ['token'], depth: DEPTH, deadlineMs: 20_000, providers: views.map((view, at) => view.reader(process, faults, at === 0 ? 'token' : 'range', size)) }).transfers.execute
     const forms = ['token', 'range', 'time'] as const
@@ -70,7 +70,7 @@ export async function play(seed: number, kind: WorldKind = seed % 2 === 0 ? 'cha
   const live = async (): Promise<void> => {
     const process = scheduler.start('runner')
     const clock = new VirtualClock(process)
-    const life = new Stream(seed, `life ${crashes}`)
+    const life = new RandomStream(seed, `life ${crashes}`)
     let completed = 0
     while (!done) {
       const plan: SyncPlan = {
@@ -78,13 +78,13 @@ export async function play(seed: number, kind: WorldKind = seed % 2 === 0 ? 'cha
         limits: { ...DEFAULT_LIMITS, leaseTtlMs: 5_000, pagesMax: calm ? 10_000 : life.pick([1, 3, 10_000]), retriesMax: life.pick([0, 2]) },
       }
       const result = await runCycle(plan, {
-        store: faultyStore(store, { process, faults, latencyMs: () => life.int(1, 40), later: () => {} }),
+        store: createFaultyStore(store, { process, faults, latencyMs: () => life.int(1, 40), runLater: () => {} }),
         ports: { clock, random: life, log: SILENT }, fetch: () => Promise.reject(new Error('no network')), secrets: { get: (name) => name },
-        holder: `life${crashes}`, trigger: 'campaign', isDead: () => true,
+        holder: `life${crashes}`, trigger: 'campaign', isHolderGone: () => true,
       }).catch((error: unknown) => ({ stopReason: 'error' as const, error: { code: String((error as SyncError).code), message: String((error as Error).message) } }))
-      mirror.apply(await store.changes({ after: mirror.position, limit: 100_000 }))
+      mirror.apply(await store.changes({ after: mirror.lastSequence, limit: 100_000 }))
       if (result.stopReason === 'complete') {
-        const state = JSON.parse((await store.read({ worker: 'w', sync: 's' })).committed!) as FailoverState
+        const state = JSON.parse((await store.readCheckpoint({ worker: 'w', sync: 's' })).committed!) as FailoverState
         switches += state.session.switches
         if (kind === 'ledger') await noGap(state)
         completed = calm ? completed + 1 : 0
@@ -101,7 +101,7 @@ export async function play(seed: number, kind: WorldKind = seed % 2 === 0 ? 'cha
     const place = [primary, ...alternatives].find(({ type }) => type === 'blockNumber')
     if (place === undefined) return
     const rows = new Set((await store.rows({ database: 'd', limit: 100_000 })).map(({ key }) => key))
-    const missing = chain.blocks.filter(({ number }) => number < Number(place.value)).flatMap(({ transfers }) => transfers).find((transfer) => !rows.has(keyOf(transfer)))
+    const missing = chain.blocks.filter(({ number }) => number < Number(place.value)).flatMap(({ transfers }) => transfers).find((transfer) => !rows.has(getTransferKey(transfer)))
     if (missing !== undefined) violate(`block ${missing.block} lies before the position ${place.value} and is not landed`)
   }
 
@@ -137,8 +137,8 @@ export async function play(seed: number, kind: WorldKind = seed % 2 === 0 ? 'cha
   }
 
   async function difference(): Promise<string | null> {
-    mirror.apply(await store.changes({ after: mirror.position, limit: 100_000 }))
-    const truth = new Map(chain.blocks.flatMap(({ transfers }) => transfers).map((transfer) => [keyOf(transfer), transfer]))
+    mirror.apply(await store.changes({ after: mirror.lastSequence, limit: 100_000 }))
+    const truth = new Map(chain.blocks.flatMap(({ transfers }) => transfers).map((transfer) => [getTransferKey(transfer), transfer]))
     const rows = await store.rows({ database: 'd', limit: 100_000 })
     for (const { key, text } of rows) {
       if (mirror.rows.get(key)?.text !== text) return `the feed tells otherwise of ${key.slice(0, 12)}`
@@ -146,7 +146,7 @@ export async function play(seed: number, kind: WorldKind = seed % 2 === 0 ? 'cha
       if (transfer === undefined) return `${key.slice(0, 12)} is in no block and was not deleted`
       const row = JSON.parse(text) as { blockNumber: number; value: string; timestamp: string }
       if (row.blockNumber !== transfer.block) return `${key.slice(0, 12)} stands in block ${transfer.block} and was landed from another`
-      if (row.value !== transfer.value || Date.parse(row.timestamp) !== transfer.at) return `${key} holds ${row.value}, not ${transfer.value} as its block does`
+      if (row.value !== transfer.value || Date.parse(row.timestamp) !== transfer.timeMs) return `${key} holds ${row.value}, not ${transfer.value} as its block does`
       truth.delete(key)
     }
     if (mirror.rows.size !== rows.length) return 'the feed has rows that are not there'
@@ -163,10 +163,10 @@ const FATAL: ReadonlySet<string> = new Set(['STATE_INVALID', 'STATE_MISSING', 'S
 class Chain {
   blocks: Block[] = []
   reorgs = 0
-  readonly #chance: Stream
+  readonly #chance: RandomStream
   #serial = 0
 
-  constructor(chance: Stream) {
+  constructor(chance: RandomStream) {
     this.#chance = chance
     for (let n = 0; n < 20; n++) this.mine(TIME_ZERO + n)
   }
@@ -177,7 +177,7 @@ class Chain {
     const transactions = this.#chance.chance(0.5) ? [...again, ...fresh] : [...fresh, ...again]
     // The index of a log counts through the block. Logs of a transaction differ by their value.
     const logs = transactions.flatMap(({ hash, values }) => Array.from({ length: values }, (_, at) => ({ hash, value: String(at + 1) })))
-    const transfers = logs.map(({ hash, value }, logIndex): Transfer => ({ kind: 'token', hash, logIndex, block: number, at, from: ME, to: ME, value, contract: ME }))
+    const transfers = logs.map(({ hash, value }, logIndex): Transfer => ({ kind: 'token', hash, logIndex, block: number, timeMs: at, from: ME, to: ME, value, contract: ME }))
     this.blocks = [...this.blocks, { number, hash: this.#hash(), at, transfers }]
   }
 
@@ -217,13 +217,13 @@ type Form = 'range' | 'time' | 'token'
 class View {
   readonly name: string
   readonly #chain: Chain
-  readonly #chance: Stream
+  readonly #chance: RandomStream
   #behind = 0
   #down = false
   #frozen: readonly Block[] | null = null
   #previous: ProviderPage<Transfer> | null = null
 
-  constructor(name: string, chain: Chain, chance: Stream) {
+  constructor(name: string, chain: Chain, chance: RandomStream) {
     this.name = name
     this.#chain = chain
     this.#chance = chance
@@ -247,14 +247,14 @@ class View {
     return blocks.slice(0, Math.max(1, blocks.length - this.#behind))
   }
 
-  reader(process: Process, faults: Faults, form: Form, size: number): ChainReader {
-    return () => ({ ...this.provider(process, faults, form, size, true), hashAt: async (block, context) => {
+  reader(process: SimulatedProcess, faults: FaultInjector, form: Form, size: number): ChainProviderFactory {
+    return () => ({ ...this.provider(process, faults, form, size, true), getBlockHash: async (block, context) => {
       await this.#line(process, faults, 'hash', context)
       return this.blocks[block]?.hash ?? null
     } })
   }
 
-  provider(process: Process, faults: Faults, form: Form, size: number, hashes = false): Provider<Transfer> {
+  provider(process: SimulatedProcess, faults: FaultInjector, form: Form, size: number, hashes = false): Provider<Transfer> {
     return pagedProvider<Transfer>({
       name: this.name, supports: { token: ['pageToken', 'blockNumber'], range: ['blockNumber'], time: ['timestamp'] }[form] as never, prefers: form === 'time' ? 'timestamp' : 'blockNumber',
       replay: { blocks: 2, ms: 2 * BLOCK_MS },
@@ -263,7 +263,7 @@ class View {
   }
 
   /** What every request meets on its way. */
-  async #line(process: Process, faults: Faults, label: string, { signal }: SyncContext): Promise<(typeof PROVIDER_FAULTS)[number] | null> {
+  async #line(process: SimulatedProcess, faults: FaultInjector, label: string, { signal }: SyncContext): Promise<(typeof PROVIDER_FAULTS)[number] | null> {
     await process.wait(`${this.name}:${label}`, this.#chance.int(5, 400), signal)
     const fault = faults.draw(this.name, label, PROVIDER_FAULTS)?.kind ?? null
     if (this.#down || fault === 'server-error') throw new SyncError('SOURCE_UNAVAILABLE', `${this.name} is down`)
@@ -272,7 +272,7 @@ class View {
     return fault as (typeof PROVIDER_FAULTS)[number] | null
   }
 
-  async #page(process: Process, faults: Faults, form: Form, size: number, hashes: boolean, { cursor }: FetchRequest, context: SyncContext): Promise<ProviderPage<Transfer>> {
+  async #page(process: SimulatedProcess, faults: FaultInjector, form: Form, size: number, hashes: boolean, { cursor }: FetchRequest, context: SyncContext): Promise<ProviderPage<Transfer>> {
     const fault = await this.#line(process, faults, 'page', context)
     if (fault === 'late-answer' && cursor?.type === 'pageToken') throw new SyncError('CURSOR_REJECTED', 'expired')
     if (fault === 'page-repeated' && this.#previous !== null && !hashes) return this.#previous
@@ -307,7 +307,7 @@ class View {
     return {
       items: range.flatMap(({ transfers }) => transfers), end: to === head || endsEarly,
       through: form === 'time' ? { type: 'timestamp', value: range.at(-1)!.at + 1 } : { type: 'blockNumber', value: to + 1 },
-      ...(hashes && { custom: withHashes(from, blocks.slice(Math.max(0, from - 1), to + 1).filter(({ number }) => number > head - DEPTH).map(({ number, hash }) => [number, hash])) }),
+      ...(hashes && { custom: serializeHashes(from, blocks.slice(Math.max(0, from - 1), to + 1).filter(({ number }) => number > head - DEPTH).map(({ number, hash }) => [number, hash])) }),
     }
   }
 }

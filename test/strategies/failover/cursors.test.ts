@@ -1,34 +1,34 @@
 import { describe, expect, test } from 'vitest'
-import { faultOfCursor, faultOfState, mergeCursor } from '../../../src/strategies/failover/cursors.ts'
+import { findCursorFault, findCursorStateFault, mergeCursor } from '../../../src/strategies/failover/cursors.ts'
 import type { CursorMap, CursorState } from '../../../src/strategies/index.ts'
-import { block, stateAt, time, tokenOf } from './stage.ts'
+import { block, stateAt, time, tokenOf } from './provider-fixture.ts'
 
 describe('cursors', () => {
   test('E1 there are six kinds, each with a value of its own type, and a page token says whose it is', () => {
     for (const cursor of [block(7), time(7), { type: 'slot', value: 7 }, { type: 'txHash', value: '0x1' }, { type: 'signature', value: 's' }, tokenOf('north', 'x'), tokenOf('north', '')]) {
-      expect(faultOfCursor(cursor), JSON.stringify(cursor)).toBeNull()
+      expect(findCursorFault(cursor), JSON.stringify(cursor)).toBeNull()
     }
     for (const cursor of [
       null, 7, {}, { type: 'page', value: 1 }, { type: 'toString', value: 1 }, { type: 'blockNumber', value: '7' }, { type: 'blockNumber', value: -1 }, { type: 'slot', value: 1.5 }, { type: 'timestamp', value: Number.NaN },
       { type: 'txHash', value: 7 }, { type: 'signature', value: '' }, { type: 'pageToken', value: 'x' }, { type: 'pageToken', value: 'x', providerName: '' }, { type: 'pageToken', value: 7, providerName: 'north' },
-    ]) expect(faultOfCursor(cursor), JSON.stringify(cursor)).not.toBeNull()
+    ]) expect(findCursorFault(cursor), JSON.stringify(cursor)).not.toBeNull()
   })
 
   test('E2 a state is a primary cursor, alternatives, the last transaction, a total and metadata', () => {
-    expect(faultOfState(stateAt(block(7), { alternatives: [time(7)] }))).toBeNull()
+    expect(findCursorStateFault(stateAt(block(7), { alternatives: [time(7)] }))).toBeNull()
     const { metadata: _, ...bare } = stateAt(block(7))
-    expect(faultOfState(bare)).toBeNull()
+    expect(findCursorStateFault(bare)).toBeNull()
     const wrong: Array<[string, unknown]> = [
       ['primary', { type: 'blockNumber', value: null }], ['alternatives', {}], ['alternatives', [block(1), { type: 'slot' }]], ['lastTransactionId', null], ['totalFetched', -1], ['metadata', []],
       ['metadata', { updatedAt: 1 }], ['metadata', { providerName: 'north' }], ['metadata', { providerName: 'north', updatedAt: 1, isComplete: 'yes' }],
       ['metadata', { providerName: 'north', updatedAt: 1, reached: { txHash: 1 } }], ['metadata', { providerName: 'north', updatedAt: 1, replay: { until: tokenOf('a', 'b'), seek: null, widened: 0 } }],
     ]
-    for (const [member, value] of wrong) expect(faultOfState({ ...stateAt(block(7)), [member]: value }), `${member}: ${JSON.stringify(value)}`).not.toBeNull()
+    for (const [member, value] of wrong) expect(findCursorStateFault({ ...stateAt(block(7)), [member]: value }), `${member}: ${JSON.stringify(value)}`).not.toBeNull()
   })
 
   test('E3 what others put into the metadata is kept', () => {
     const state = stateAt(block(7), { metadata: { providerName: 'north', updatedAt: 1, offset: 50, note: { deep: [1] } } })
-    expect(faultOfState(state)).toBeNull()
+    expect(findCursorStateFault(state)).toBeNull()
     expect(mergeCursor({}, 'token', state).token).toEqual(state)
   })
 

@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { SyncError } from '../../../src/contract/index.ts'
 import type * as Strategies from '../../../src/strategies/index.ts'
-import { contextOf, down, OPERATION, txs, type Tx } from './stage.ts'
+import { contextOf, createUnavailableError, OPERATION, txs, type Tx } from './provider-fixture.ts'
 
 type Built = Pick<typeof Strategies, 'failover' | 'pagedProvider'>
 type Answers = ReadonlyArray<Strategies.ProviderPage<Tx> | Error>
@@ -25,7 +25,7 @@ const DEFECTS: readonly Defect[] = [
     file: 'resolve.ts', find: '  const cursor = bestCursor(provider, state)\n',
     replace: "  if (state.primary.type === 'pageToken' && provider.supports.includes('pageToken') && state.primary.providerName !== provider.name) return null\n  const cursor = bestCursor(provider, state)\n",
     holds: async (built) => {
-      const north = scripted(built, 'north', [{ items: txs(1, 3), next: 'n/3' }, down()])
+      const north = scripted(built, 'north', [{ items: txs(1, 3), next: 'n/3' }, createUnavailableError()])
       const { ids } = await drain(built, [north, scripted(built, 'south', [{ items: txs(1, 5), end: true }])])
       return ids.length === 5
     },
@@ -62,8 +62,8 @@ const DEFECTS: readonly Defect[] = [
     name: 'ED5 pages of nothing but duplicates are not told, and their progress is lost',
     file: 'pages.ts', find: 'if (sound.fault === null || items.length > 0) yield', replace: 'if (items.length > 0 || cursor.metadata!.isComplete === true) yield',
     holds: async (built) => {
-      const first = await drain(built, [scripted(built, 'north', [{ items: txs(1, 1), next: 'n/1' }, down()])])
-      const { state } = await drain(built, [scripted(built, 'north', [{ items: txs(1, 1), next: 'n/2' }, { items: txs(1, 1), next: 'n/3' }, down()])], first.state)
+      const first = await drain(built, [scripted(built, 'north', [{ items: txs(1, 1), next: 'n/1' }, createUnavailableError()])])
+      const { state } = await drain(built, [scripted(built, 'north', [{ items: txs(1, 1), next: 'n/2' }, { items: txs(1, 1), next: 'n/3' }, createUnavailableError()])], first.state)
       return state!.cursors.token!.primary.value === 'n/3'
     },
   },
@@ -90,7 +90,7 @@ const DEFECTS: readonly Defect[] = [
     name: 'a transaction that was read ahead of the position is looked for before it',
     file: 'resolve.ts', find: ' && last <= from.value', replace: '',
     holds: async (built) => {
-      const north = scripted(built, 'north', [{ items: txs(1, 30), through: { type: 'blockNumber', value: 5 }, next: 'n/2' }, down()])
+      const north = scripted(built, 'north', [{ items: txs(1, 30), through: { type: 'blockNumber', value: 5 }, next: 'n/2' }, createUnavailableError()])
       const south = scripted(built, 'south', [{ items: txs(3, 10), through: { type: 'blockNumber', value: 11 } }, { items: txs(11, 30), end: true }])
       await drain(built, [north, south])
       return south.asked()[1]?.cursor?.value === 11
@@ -147,7 +147,7 @@ function scripted(built: Built, name: string, answers: Answers): Watched {
   const provider = built.pagedProvider<Tx>({
     name, supports: ['pageToken', 'blockNumber'], prefers: 'blockNumber',
     fetchPage: async (request) => {
-      const answer = answers[asked.push(request) - 1] ?? down()
+      const answer = answers[asked.push(request) - 1] ?? createUnavailableError()
       if (answer instanceof Error) throw answer
       return answer
     },

@@ -1,19 +1,19 @@
 import { describe, expect, test } from 'vitest'
-import { resumptionOf } from '../../../src/strategies/failover/resolve.ts'
+import { findResumption } from '../../../src/strategies/failover/resumption.ts'
 import type { CursorState, CursorType, PaginationCursor } from '../../../src/strategies/index.ts'
-import { block, HOUR_MS, scripted, stateAt, time, tokenOf } from './stage.ts'
+import { block, HOUR_MS, createScriptedProvider, stateAt, time, tokenOf } from './provider-fixture.ts'
 
-const provider = (name: string, supports: CursorType[], prefers = supports[0]!) => scripted(name, [], { supports, prefers, replay: { blocks: 2, ms: HOUR_MS } })
+const provider = (name: string, supports: CursorType[], prefers = supports[0]!) => createScriptedProvider(name, [], { supports, prefers, replay: { blocks: 2, ms: HOUR_MS } })
 const resume = (name: string, supports: CursorType[], state: CursorState | undefined): PaginationCursor | null | undefined => {
-  const found = resumptionOf(provider(name, supports), state)
+  const found = findResumption(provider(name, supports), state)
   return found === null ? null : found.cursor
 }
 
 describe('where a provider goes on', () => {
   test('E4 E8 the provider that wrote the position takes it up exactly; another one is told by the name in the metadata', () => {
     const state = stateAt(block(100), { alternatives: [block(100)] })
-    expect(resumptionOf(provider('north', ['blockNumber']), state)).toEqual({ cursor: block(100), isOwn: true, replay: undefined })
-    expect(resumptionOf(provider('south', ['blockNumber']), state)).toMatchObject({ cursor: block(98), isOwn: false })
+    expect(findResumption(provider('north', ['blockNumber']), state)).toEqual({ cursor: block(100), isSameProvider: true, replay: undefined })
+    expect(findResumption(provider('south', ['blockNumber']), state)).toMatchObject({ cursor: block(98), isSameProvider: false })
   })
 
   test('E24 a provider that understands nothing of what is kept is left out', () => {
@@ -58,7 +58,7 @@ describe('where a provider goes on', () => {
 
   test('E40 other kinds go through as they are', () => {
     for (const cursor of [{ type: 'slot', value: 100 }, { type: 'signature', value: 's' }, { type: 'txHash', value: '0x1' }] satisfies PaginationCursor[]) {
-      expect(resumptionOf(provider('south', [cursor.type]), stateAt(cursor))).toEqual({ cursor, isOwn: false, replay: undefined })
+      expect(findResumption(provider('south', [cursor.type]), stateAt(cursor))).toEqual({ cursor, isSameProvider: false, replay: undefined })
     }
   })
 
@@ -70,14 +70,14 @@ describe('where a provider goes on', () => {
   })
 
   test('E51 a last transaction that was read ahead of the position, or long before it, is not looked for', () => {
-    const at = (lastAt: number): unknown => resumptionOf(provider('south', ['blockNumber']), stateAt(tokenOf('north', 'n'), { alternatives: [block(100)], metadata: { providerName: 'north', updatedAt: 1, lastAt: { blockNumber: lastAt } } }))!.replay!.seek
+    const at = (lastAt: number): unknown => findResumption(provider('south', ['blockNumber']), stateAt(tokenOf('north', 'n'), { alternatives: [block(100)], metadata: { providerName: 'north', updatedAt: 1, lastAt: { blockNumber: lastAt } } }))!.replay!.seek
     expect([at(90), at(98), at(100), at(101)]).toEqual([null, 't9', 't9', null])
   })
 
   test('E51 only what lies inside the window is looked for again', () => {
     const near = stateAt(block(100), { alternatives: [block(99)] })
     const far = stateAt(block(100), { alternatives: [block(90)] })
-    expect(resumptionOf(provider('south', ['blockNumber']), near)!.replay).toEqual({ until: block(100), from: block(100), seek: 't9', widened: 0 })
-    expect(resumptionOf(provider('south', ['blockNumber']), far)!.replay).toEqual({ until: block(100), from: block(100), seek: null, widened: 0 })
+    expect(findResumption(provider('south', ['blockNumber']), near)!.replay).toEqual({ until: block(100), from: block(100), seek: 't9', widened: 0 })
+    expect(findResumption(provider('south', ['blockNumber']), far)!.replay).toEqual({ until: block(100), from: block(100), seek: null, widened: 0 })
   })
 })

@@ -23,13 +23,13 @@ export interface PostgresTable {
 /** By name; with a schema or by the search path. */
 export async function describeTable(session: PostgresSession, name: TableName): Promise<PostgresTable> {
   const quoted = quoteTable(name)
-  const [table] = await session.objects<PostgresTable>(`${TABLES} where c.oid = to_regclass($1)`, [quoted])
+  const [table] = await session.queryObjects<PostgresTable>(`${TABLES_SQL} where c.oid = to_regclass($1)`, [quoted])
   if (table === undefined) throw new SyncError('SOURCE_NOT_FOUND', `There is no table ${quoted}, or the account may not see its schema.`)
   return table
 }
 
 export function listTables(session: PostgresSession): Promise<PostgresTable[]> {
-  return session.objects<PostgresTable>(`${TABLES} where c.relkind in ('r', 'p', 'v', 'm', 'f') and not c.relispartition
+  return session.queryObjects<PostgresTable>(`${TABLES_SQL} where c.relkind in ('r', 'p', 'v', 'm', 'f') and not c.relispartition
     and n.nspname not in ('pg_catalog', 'information_schema') and n.nspname !~ '^pg_(toast|temp)' and has_table_privilege(c.oid, 'select')
     order by n.nspname, c.relname`)
 }
@@ -37,28 +37,28 @@ export function listTables(session: PostgresSession): Promise<PostgresTable[]> {
 /** `schema.table` or `table`; as a pair where a name has a dot of its own. */
 export type TableName = string | readonly [schema: string, table: string]
 
-export function partsOf(name: TableName): readonly string[] {
+export function splitTableName(name: TableName): readonly string[] {
   const parts = typeof name === 'string' ? name.split('.') : name
   if (parts.length > 2 || parts.some((part) => part === '')) throw new SyncError('SYNC_INVALID', `${JSON.stringify(name)} is not the name of a table; write \`schema.table\`, or a pair of both.`)
   return parts
 }
 
 export function quoteTable(name: TableName): string {
-  return partsOf(name).map(quoteName).join('.')
+  return splitTableName(name).map(quoteName).join('.')
 }
 
 /** Every unique index that holds for all rows and for columns alone. */
-const UNIQUE = `(
+const UNIQUE_INDEXES_SQL = `(
     select i.indrelid, i.indisprimary, (select json_agg(a.attname order by k.position) from unnest(i.indkey) with ordinality as k (attnum, position)
       join pg_attribute a on a.attrelid = i.indrelid and a.attnum = k.attnum where k.position <= i.indnkeyatts) as names
     from pg_index i where i.indisunique and i.indisvalid and i.indpred is null and i.indexprs is null
   ) u`
 
-const TABLES = `select n.nspname as schema, c.relname as name, c.relkind in ('v', 'm', 'f') as "isView",
+const TABLES_SQL = `select n.nspname as schema, c.relname as name, c.relkind in ('v', 'm', 'f') as "isView",
   (select coalesce(json_agg(json_build_object('name', a.attname, 'oid', a.atttypid::int8, 'type', coalesce(b.typname, t.typname),
       'nullable', not a.attnotnull, 'generated', a.attgenerated <> '') order by a.attnum), '[]')
     from pg_attribute a join pg_type t on t.oid = a.atttypid left join pg_type b on b.oid = nullif(t.typbasetype, 0)
     where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped) as columns,
-  coalesce((select names from ${UNIQUE} where u.indrelid = c.oid and u.indisprimary), '[]') as key,
-  (select coalesce(json_agg(names), '[]') from ${UNIQUE} where u.indrelid = c.oid) as unique
+  coalesce((select names from ${UNIQUE_INDEXES_SQL} where u.indrelid = c.oid and u.indisprimary), '[]') as key,
+  (select coalesce(json_agg(names), '[]') from ${UNIQUE_INDEXES_SQL} where u.indrelid = c.oid) as unique
 from pg_class c join pg_namespace n on n.oid = c.relnamespace`

@@ -1,11 +1,11 @@
 import type { Submittable } from 'pg'
 
 /** So much is taken off the wire before somebody takes it off our hands. */
-const WAITING_BYTES = 1_000_000
+const BUFFERED_BYTES_MAX = 1_000_000
 /** So much of what is no longer wanted is read, to leave the connection as it was; of more, the connection is the price. */
-const UNWANTED_BYTES = 1_000_000
+const DRAINED_BYTES_MAX = 1_000_000
 
-interface Socket {
+interface PausableSocket {
   pause(): void
   resume(): void
   destroy(): void
@@ -14,17 +14,17 @@ interface Socket {
 /** COPY … TO STDOUT as a statement of the driver: each row is taken as it stands in the driver's buffer. */
 export class CopyOut<Row> implements Submittable {
   readonly #text: string
-  readonly #take: (line: Buffer) => Row
-  readonly #socket: Socket
+  readonly #parseLine: (line: Buffer) => Row
+  readonly #socket: PausableSocket
   #rows: Row[] = []
   #bytes = 0
-  #isWanted = true
+  #isConsumed = true
   #end: { readonly error: unknown } | null = null
   #wake = (): void => {}
 
-  constructor(text: string, take: (line: Buffer) => Row, socket: Socket) {
+  constructor(text: string, take: (line: Buffer) => Row, socket: PausableSocket) {
     this.#text = text
-    this.#take = take
+    this.#parseLine = take
     this.#socket = socket
   }
 
@@ -34,25 +34,25 @@ export class CopyOut<Row> implements Submittable {
         if (this.#rows.length === 0 && this.#end === null) await new Promise<void>((resolve) => (this.#wake = resolve))
         const rows = this.#rows
         this.#rows = []
-        this.#goOn()
+        this.#resumeSocket()
         if (rows.length > 0) yield rows
         else if (this.#end !== null) break
       }
     } finally {
-      await this.#leave()
+      await this.#drain()
     }
     if (this.#end!.error !== null) throw this.#end!.error
   }
 
   /** A connection that is still told rows can be asked nothing. */
-  async #leave(): Promise<void> {
-    this.#isWanted = false
-    this.#goOn()
+  async #drain(): Promise<void> {
+    this.#isConsumed = false
+    this.#resumeSocket()
     while (this.#end === null) await new Promise<void>((resolve) => (this.#wake = resolve))
   }
 
-  #goOn(): void {
-    if (this.#bytes >= WAITING_BYTES) this.#socket.resume()
+  #resumeSocket(): void {
+    if (this.#bytes >= BUFFERED_BYTES_MAX) this.#socket.resume()
     this.#bytes = 0
   }
 
@@ -64,20 +64,20 @@ export class CopyOut<Row> implements Submittable {
 
   handleCopyData({ chunk }: { chunk: Buffer }): void {
     this.#bytes += chunk.length
-    if (!this.#isWanted) {
-      if (this.#bytes >= UNWANTED_BYTES) this.#socket.destroy()
+    if (!this.#isConsumed) {
+      if (this.#bytes >= DRAINED_BYTES_MAX) this.#socket.destroy()
       return
     }
     if (this.#end !== null) return
     try {
-      this.#rows.push(this.#take(chunk))
+      this.#rows.push(this.#parseLine(chunk))
     } catch (error) {
       // Thrown here it would end the process.
       this.#finish(error)
       this.#socket.destroy()
       return
     }
-    if (this.#bytes >= WAITING_BYTES) this.#socket.pause()
+    if (this.#bytes >= BUFFERED_BYTES_MAX) this.#socket.pause()
     this.#wake()
   }
 

@@ -1,7 +1,7 @@
 import { SyncError, type ErrorCode } from '../../../contract/index.ts'
 
 /** What the codes of a PostgreSQL that is read from mean to us. First the code itself, then its class. */
-const CODES: Record<string, ErrorCode> = {
+const CODE_BY_SQLSTATE: Record<string, ErrorCode> = {
   '08': 'SOURCE_UNAVAILABLE', // the connection
   '22': 'CURSOR_REJECTED', // all that is ever bound is a stored position, and it is no value of its column
   '28': 'AUTH_REJECTED',
@@ -20,23 +20,23 @@ const CODES: Record<string, ErrorCode> = {
 }
 
 /** Wrapped where it leaves the driver. An error without an SQLSTATE is the connection's: nobody answered. */
-export function postgresFailure(error: unknown, where: string): SyncError {
+export function toSyncError(error: unknown, where: string): SyncError {
   if (error instanceof SyncError) return error
-  const state = sqlStateOf(error)
-  if (state === null) return new SyncError('SOURCE_UNAVAILABLE', `${where}: ${messageOf(error)}.`, { cause: error })
-  const code = CODES[state] ?? CODES[state.slice(0, 2)] ?? 'CONNECTOR_FAILED'
+  const state = getSqlState(error)
+  if (state === null) return new SyncError('SOURCE_UNAVAILABLE', `${where}: ${getMessage(error)}.`, { cause: error })
+  const code = CODE_BY_SQLSTATE[state] ?? CODE_BY_SQLSTATE[state.slice(0, 2)] ?? 'CONNECTOR_FAILED'
   // The server quotes the value it could not read, and that is part of the state.
   if (code === 'CURSOR_REJECTED') return new SyncError(code, `${where}: the stored position is not of the type its column has (SQLSTATE ${state}).`)
-  return new SyncError(code, `${where}: ${messageOf(error)} (SQLSTATE ${state}).`, { cause: error })
+  return new SyncError(code, `${where}: ${getMessage(error)} (SQLSTATE ${state}).`, { cause: error })
 }
 
 /** Five characters; Node's own codes, such as EPIPE, are told apart by their first letters. */
-export function sqlStateOf(error: unknown): string | null {
+export function getSqlState(error: unknown): string | null {
   const code = (error as { code?: unknown } | null)?.code
   return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && !/^E[A-Z]{4}$/.test(code) ? code : null
 }
 
-function messageOf(error: unknown): string {
-  if (error instanceof AggregateError) return messageOf(error.errors[0])
+function getMessage(error: unknown): string {
+  if (error instanceof AggregateError) return getMessage(error.errors[0])
   return (error instanceof Error ? error.message : String(error)).replace(/\.$/, '')
 }

@@ -1,9 +1,9 @@
 import pg from 'pg'
 import { SyncError, type JsonObject } from '../../../contract/index.ts'
 import { CopyOut } from './copy-out.ts'
-import { postgresFailure } from './failures.ts'
-import { RowWriter } from './row-writer.ts'
-import { decoderOf, isPlain, recordOf, type Decode, type PostgresType, type TextRow } from './values.ts'
+import { toSyncError } from './failures.ts'
+import { RowSerializer } from './row-serializer.ts'
+import { getDecoder, isBuiltinType, decodeRecord, type ValueDecoder, type PostgresType, type TextRow } from './decode-values.ts'
 
 export interface TextRows {
   readonly rows: TextRow[]
@@ -13,7 +13,7 @@ export interface TextRows {
 /** One connection to a database that is read from. Nothing but text comes out of it, so that no driver rounds a value on the way. */
 export class PostgresSession {
   readonly #client: pg.Client
-  readonly #where: string
+  readonly #label: string
   readonly #signal: AbortSignal
   readonly #types = new Map<number, PostgresType>()
   /** In which the server tells the time to whoever does not ask for another zone. */
@@ -21,22 +21,22 @@ export class PostgresSession {
 
   private constructor(client: pg.Client, where: string, signal: AbortSignal, timeZone: string) {
     this.#client = client
-    this.#where = where
+    this.#label = where
     this.#signal = signal
     this.timeZone = timeZone
   }
 
   /** It ends with the signal at the latest, in the middle of a statement if need be. */
   static async open(url: string, signal: AbortSignal): Promise<PostgresSession> {
-    const where = whereOf(url)
+    const where = describeServer(url)
     const client = await connect(url, where, signal)
     try {
       const { rows } = await client.query<{ zone: string }>("select current_setting('TimeZone') as zone")
-      await client.query(SETTINGS)
+      await client.query(SESSION_SETTINGS_SQL)
       return new PostgresSession(client, where, signal, rows[0]!.zone)
     } catch (error) {
       await client.end()
-      throw failureOf(error, where, signal)
+      throw wrapFailure(error, where, signal)
     }
   }
 
@@ -45,33 +45,33 @@ export class PostgresSession {
       const { rows, fields } = await this.#client.query<TextRow>({ text, values: [...values], rowMode: 'array', types: { getTypeParser: () => (value: unknown) => value } as pg.CustomTypesConfig })
       return { rows, columns: fields.map(({ name, dataTypeID }) => ({ name, oid: dataTypeID })) }
     } catch (error) {
-      throw failureOf(error, this.#where, this.#signal)
+      throw wrapFailure(error, this.#label, this.#signal)
     }
   }
 
   /** For what is a list of objects by itself. */
-  async objects<Row>(text: string, values: readonly unknown[] = []): Promise<Row[]> {
+  async queryObjects<Row>(text: string, values: readonly unknown[] = []): Promise<Row[]> {
     const { rows } = await this.query(`select coalesce(json_agg(q), '[]') from (${text}) q`, values)
     return JSON.parse(rows[0]![0]!) as Row[]
   }
 
   /** Inside a transaction: few rows at first, then as many at once as their size allows. Leaving the loop ends the statement. */
-  async *records(text: string, values: readonly unknown[]): AsyncIterable<{ record: JsonObject; bytes: number }[]> {
+  async *streamRecords(text: string, values: readonly unknown[]): AsyncIterable<{ record: JsonObject; bytes: number }[]> {
     await this.query(`DECLARE page NO SCROLL CURSOR FOR ${text}`, values)
     try {
-      for (let count = FETCH_MIN; ;) {
+      for (let count = FETCH_ROWS_MIN; ;) {
         const { rows, columns } = await this.query(`FETCH ${count} FROM page`)
         const names = columns.map(({ name }) => name)
-        const decoders = await this.decodersOf(columns.map(({ oid }) => oid))
+        const decoders = await this.loadDecoders(columns.map(({ oid }) => oid))
         let total = 0
         yield rows.map((row) => {
           let bytes = 0
           for (const value of row) bytes += value?.length ?? 4
           total += bytes
-          return { record: recordOf(names, decoders, row), bytes }
+          return { record: decodeRecord(names, decoders, row), bytes }
         })
         if (rows.length < count) break
-        count = Math.min(FETCH_MAX, count * 2, Math.max(1, Math.floor(FETCH_BYTES / (total / rows.length))))
+        count = Math.min(FETCH_ROWS_MAX, count * 2, Math.max(1, Math.floor(FETCH_BYTES_MAX / (total / rows.length))))
       }
     } finally {
       // After a failure the transaction is over, and the cursor with it.
@@ -80,28 +80,28 @@ export class PostgresSession {
   }
 
   /** For the rows that a query answers with. Inside a transaction nobody can change their columns until it ends. */
-  async rowWriter(text: string, values: readonly unknown[], wanted: readonly string[]): Promise<RowWriter | null> {
+  async createRowSerializer(text: string, values: readonly unknown[], wanted: readonly string[]): Promise<RowSerializer | null> {
     const { columns } = await this.query(text, values)
-    const decoders = await this.decodersOf(columns.map(({ oid }) => oid))
-    return RowWriter.for(columns.map((column, index) => ({ ...column, decode: decoders[index]! })), this.#types, wanted)
+    const decoders = await this.loadDecoders(columns.map(({ oid }) => oid))
+    return RowSerializer.create(columns.map((column, index) => ({ ...column, decode: decoders[index]! })), this.#types, wanted)
   }
 
   /** What COPY tells, row by row as it comes: whoever does not keep up is waited for. Leaving the loop ends it. */
-  async *copied<Row>(text: string, take: (line: Buffer) => Row): AsyncIterable<Row[]> {
-    const copy = new CopyOut(`COPY (${text}) TO STDOUT`, take, socketOf(this.#client)!)
+  async *streamCopy<Row>(text: string, take: (line: Buffer) => Row): AsyncIterable<Row[]> {
+    const copy = new CopyOut(`COPY (${text}) TO STDOUT`, take, getSocket(this.#client)!)
     this.#client.query(copy)
     try {
       yield* copy.rows()
     } catch (error) {
-      throw failureOf(error, this.#where, this.#signal)
+      throw wrapFailure(error, this.#label, this.#signal)
     }
   }
 
   /** What makes values of texts of these types. */
-  async decodersOf(oids: readonly number[]): Promise<Decode[]> {
-    const unknown = oids.filter((oid) => !isPlain(oid) && !this.#types.has(oid))
-    if (unknown.length > 0) for (const type of await this.objects<PostgresType>(TYPES, [unknown])) this.#types.set(type.oid, type)
-    return oids.map((oid) => decoderOf(oid, this.#types))
+  async loadDecoders(oids: readonly number[]): Promise<ValueDecoder[]> {
+    const unknown = oids.filter((oid) => !isBuiltinType(oid) && !this.#types.has(oid))
+    if (unknown.length > 0) for (const type of await this.queryObjects<PostgresType>(TYPES_SQL, [unknown])) this.#types.set(type.oid, type)
+    return oids.map((oid) => getDecoder(oid, this.#types))
   }
 
   async close(): Promise<void> {
@@ -119,28 +119,28 @@ export async function connect(url: string, where: string, signal: AbortSignal, o
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 10_000, keepAlive: true, application_name: 'tidemark', ...options } as pg.ClientConfig)
   // Whatever breaks also fails the statement that waits for it; without a listener it would end the process.
   client.on('error', () => {})
-  const end = (): void => socketOf(client)?.destroy()
+  const end = (): void => getSocket(client)?.destroy()
   signal.addEventListener('abort', end, { once: true })
   client.once('end', () => signal.removeEventListener('abort', end))
   try {
     await client.connect()
   } catch (error) {
     signal.removeEventListener('abort', end)
-    throw failureOf(error, where, signal)
+    throw wrapFailure(error, where, signal)
   }
   return client
 }
 
-export function socketOf(client: pg.Client): { destroy(): void; pause(): void; resume(): void; unref(): void } | undefined {
+export function getSocket(client: pg.Client): { destroy(): void; pause(): void; resume(): void; unref(): void } | undefined {
   return (client as unknown as { connection?: { stream?: { destroy(): void; pause(): void; resume(): void; unref(): void } } }).connection?.stream
 }
 
-export function failureOf(error: unknown, where: string, signal: AbortSignal): unknown {
-  return signal.aborted ? signal.reason : postgresFailure(error, where)
+export function wrapFailure(error: unknown, where: string, signal: AbortSignal): unknown {
+  return signal.aborted ? signal.reason : toSyncError(error, where)
 }
 
 /** For messages: without user and password. */
-export function whereOf(url: string): string {
+export function describeServer(url: string): string {
   try {
     const { protocol, host, pathname } = new URL(url)
     if (protocol === 'postgres:' || protocol === 'postgresql:') return `PostgreSQL at ${host}${pathname}`
@@ -151,13 +151,13 @@ export function whereOf(url: string): string {
 }
 
 /** One way to write a value, whatever the server's own habits are. */
-export const SETTINGS = "set datestyle to 'ISO, YMD'; set timezone to 'UTC'; set intervalstyle to 'iso_8601'; set extra_float_digits to 1; set bytea_output to 'hex'"
+export const SESSION_SETTINGS_SQL = "set datestyle to 'ISO, YMD'; set timezone to 'UTC'; set intervalstyle to 'iso_8601'; set extra_float_digits to 1; set bytea_output to 'hex'"
 
-const FETCH_MIN = 100
-const FETCH_MAX = 5_000
-const FETCH_BYTES = 4_000_000
+const FETCH_ROWS_MIN = 100
+const FETCH_ROWS_MAX = 5_000
+const FETCH_BYTES_MAX = 4_000_000
 
-const TYPES = `with recursive found as (
+const TYPES_SQL = `with recursive found as (
   select oid::int8 as oid, typbasetype::int8 as base, case when typcategory = 'A' and oid not in (22, 30) then typelem::int8 else 0 end as element, typdelim as delimiter
   from pg_type where oid = any($1::oid[])
   union

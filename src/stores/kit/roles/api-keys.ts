@@ -1,37 +1,37 @@
 import type { ApiKey, ApiKeyStore } from '../../../contract/index.ts'
-import { endApiKeyEntry, newApiKeyEntry, PROGRAM } from '../audit-entries.ts'
-import { lockTenant, welcomeTenant } from '../registry.ts'
-import { read, write, type PlansOf, type Sql } from '../sql/port.ts'
+import { createEndApiKeyAuditEntry, createNewApiKeyAuditEntry, PROGRAM_ACTOR } from '../audit-entries.ts'
+import { lockTenant, reviveTenant } from '../registry.ts'
+import { defineRead, defineWrite, type PlansOf, type Sql } from '../sql/port.ts'
 
-export const API_KEYS = {
-  apiKey: read(function* (sql, id) {
-    yield* sql.kernel.lookBeyond({ apiKey: id })
-    const found = yield* sql.get<ApiKeyRow>(`${keysOf(sql)} where k.key_id = :id`, { id })
+export const API_KEY_PLANS = {
+  apiKey: defineRead(function* (sql, id) {
+    yield* sql.kernel.widenRowSecurity({ apiKey: id })
+    const found = yield* sql.get<ApiKeyRow>(`${selectApiKeys(sql)} where k.key_id = :id`, { id })
     return found === undefined ? null : toApiKey(found)
   }),
 
-  apiKeys: read(function* (sql) {
-    const found = yield* sql.all<ApiKeyRow>(`${keysOf(sql)} where k.tenant_id = :tenant order by k.key_id`)
+  apiKeys: defineRead(function* (sql) {
+    const found = yield* sql.all<ApiKeyRow>(`${selectApiKeys(sql)} where k.tenant_id = :tenant order by k.key_id`)
     return found.map(toApiKey).toSorted((a, b) => a.createdAt - b.createdAt)
   }),
 
-  addApiKey: write(function* (sql, key, actor = PROGRAM) {
-    yield* welcomeTenant(sql)
+  addApiKey: defineWrite(function* (sql, key, actor = PROGRAM_ACTOR) {
+    yield* reviveTenant(sql)
     const { id, name, hash, scopes, rateLimit, createdAt, endsAt } = key
     yield* sql.run(
       `insert into {api_keys} (tenant_id, key_id, name, hash, scopes, rate_limit, created_at, ends_at)
        values (:tenant, :id, :name, :hash, :scopes, :rateLimit, :createdAt, :endsAt)`,
       { id, name, hash, scopes: JSON.stringify(scopes), rateLimit, createdAt, endsAt },
     )
-    yield* sql.kernel.writeAudit(null, newApiKeyEntry(key, { actor, at: createdAt }))
+    yield* sql.kernel.writeAudit(null, createNewApiKeyAuditEntry(key, { actor, at: createdAt }))
   }),
 
-  endApiKey: write(function* (sql, id, endsAt, by) {
+  revokeApiKey: defineWrite(function* (sql, id, endsAt, by) {
     yield* lockTenant(sql)
     const changed = yield* sql.run(
       'update {api_keys} set ends_at = :endsAt where tenant_id = :tenant and key_id = :id and (ends_at is null or ends_at > :endsAt)', { id, endsAt },
     )
-    if (changed > 0) yield* sql.kernel.writeAudit(null, endApiKeyEntry(id, endsAt, by))
+    if (changed > 0) yield* sql.kernel.writeAudit(null, createEndApiKeyAuditEntry(id, endsAt, by))
     return changed > 0
   }),
 } satisfies PlansOf<ApiKeyStore>
@@ -47,7 +47,7 @@ interface ApiKeyRow {
   ends_at: number | null
 }
 
-function keysOf({ dialect }: Sql): string {
+function selectApiKeys({ dialect }: Sql): string {
   return `select k.key_id, ${dialect.tenantName('k')} as tenant, k.name, k.hash, k.scopes, k.rate_limit, k.created_at, k.ends_at from {api_keys} k`
 }
 

@@ -1,14 +1,14 @@
 import type { Consumer, ConsumerStore } from '../../../contract/index.ts'
 import { lockTenant } from '../registry.ts'
-import { read, write, type PlansOf } from '../sql/port.ts'
+import { defineRead, defineWrite, type PlansOf } from '../sql/port.ts'
 
-export const CONSUMERS = {
-  consumers: read(function* (sql) {
+export const CONSUMER_PLANS = {
+  consumers: defineRead(function* (sql) {
     const found = yield* sql.all<ConsumerRow>('select * from {consumers} where tenant_id = :tenant order by owner, name, resource')
     return found.map(toConsumer)
   }),
 
-  putConsumer: write(function* (sql, consumer, { ownedMax }) {
+  putConsumer: defineWrite(function* (sql, consumer, { ownedMax }) {
     yield* lockTenant(sql)
     const { owner, name, resource, databases, sequence, cursor, checkpointAt, reportedAt, metadata } = consumer
     const { owned } = (yield* sql.get<{ owned: number }>(
@@ -24,21 +24,21 @@ export const CONSUMERS = {
     return true
   }),
 
-  removeConsumer: write(function* (sql, { owner, name, resource }) {
+  removeConsumer: defineWrite(function* (sql, { owner, name, resource }) {
     const removed = yield* sql.run(
       'delete from {consumers} where tenant_id = :tenant and owner = :owner and name = :name and resource = :resource', { owner, name, resource },
     )
     return removed > 0
   }),
 
-  countRequests: write(function* (sql, window, counts) {
+  countRequests: defineWrite(function* (sql, window, counts) {
     const add = sql.dialect.upsert({ table: 'requests', key: ['tenant_id', '{requests_window}', 'who'], insert: ['count'], add: ['count'] })
     // In one order: two processes that count the same callers must not wait for each other in a circle.
     for (const [who, count] of counts.toSorted(([a], [b]) => (a < b ? -1 : 1))) yield* sql.send(add, { requests_window: window, who, count })
     const totals = yield* sql.all<{ who: string; count: number }>(
       'select who, count from {requests} where tenant_id = :tenant and {requests_window} = :window', { window },
     )
-    yield* sql.run(sql.dialect.deleteUnlocked('requests', '{requests_window} < :oldest'), { oldest: window - 1 })
+    yield* sql.run(sql.dialect.deleteSkipLocked('requests', '{requests_window} < :oldest'), { oldest: window - 1 })
     const byCaller = new Map(totals.map(({ who, count }) => [who, count]))
     return counts.map(([who]) => byCaller.get(who)!)
   }),

@@ -1,44 +1,44 @@
 import type { DataKeyStore, SealedText, WrappedKey } from '../../../contract/index.ts'
-import { keyEntry, removeKeyEntry } from '../audit-entries.ts'
-import { keyOf, keyReplaced, SEALED_COLUMNS, SEALED_LIKE, sealedLike, type SealedColumn } from '../sealed-texts.ts'
+import { createDataKeyAuditEntry, createRemoveDataKeyAuditEntry } from '../audit-entries.ts'
+import { parseSealingKeyId, createKeyReplacedError, SEALED_COLUMNS, SEALED_PATTERN, sealedPatternFor, type SealedColumn } from '../sealed-texts.ts'
 import { lockTenant } from '../registry.ts'
-import { read, write, type PlansOf, type Sql, type Steps } from '../sql/port.ts'
+import { defineRead, defineWrite, type PlansOf, type Sql, type Steps } from '../sql/port.ts'
 
 /** Every sealed text of the tenant, except those of the audit log. */
-const TEXTS = `select * from (
+const SELECT_SEALED_TEXTS = `select * from (
   ${SEALED_COLUMNS.map((column) => `select 'registry' as "table", connector_id as worker, stream_id as sync, '${column}' as "column", ${column} as text
     from {registry} where tenant_id = :tenant`).join(' union all ')}
   union all select 'webhooks', '', webhook_id, 'secrets', secrets from {webhooks} where tenant_id = :tenant
   union all select 'cursor_secrets', '', '', cast(created_at as {text}), secret from {cursor_secrets} where tenant_id = :tenant
 ) texts`
 
-export const DATA_KEYS = {
-  wrappingKeys: read(function* (sql) {
-    yield* sql.kernel.lookBeyond({ tenants: true })
+export const DATA_KEY_PLANS = {
+  wrappingKeys: defineRead(function* (sql) {
+    yield* sql.kernel.widenRowSecurity({ tenants: true })
     const found = yield* sql.all<{ id: string }>('select distinct wrapped_by as id from {data_keys}')
     return found.map(({ id }) => id).toSorted()
   }),
 
-  dataKeys: read(function* (sql) {
+  dataKeys: defineRead(function* (sql) {
     return yield* sql.all<WrappedKey>('select key_id as id, wrapped_by as "wrappedBy", wrapped from {data_keys} where tenant_id = :tenant order by number')
   }),
 
-  putDataKey: write(function* (sql, { id, wrappedBy, wrapped }, { actor, at, replaces }) {
+  putDataKey: defineWrite(function* (sql, { id, wrappedBy, wrapped }, { actor, at, replaces }) {
     yield* lockTenant(sql)
-    const changed = replaces === undefined ? yield* addKey(sql, { id, wrappedBy, wrapped }) : yield* sql.run(
+    const changed = replaces === undefined ? yield* insertDataKey(sql, { id, wrappedBy, wrapped }) : yield* sql.run(
       'update {data_keys} set wrapped_by = :wrappedBy, wrapped = :wrapped where tenant_id = :tenant and key_id = :id and wrapped_by = :replaces',
       { id, wrappedBy, wrapped, replaces },
     )
     if (changed === 0) return false
-    yield* sql.kernel.writeAudit(null, keyEntry(id, wrappedBy, { actor, at, replaces }))
+    yield* sql.kernel.writeAudit(null, createDataKeyAuditEntry(id, wrappedBy, { actor, at, replaces }))
     return true
   }),
 
-  sealedTexts: read(function* (sql, { except, limit }) {
-    return yield* sql.all<SealedText>(`${TEXTS} where text like :sealed and text not like :except limit :limit`, { sealed: SEALED_LIKE, except: sealedLike(except), limit })
+  sealedTexts: defineRead(function* (sql, { except, limit }) {
+    return yield* sql.all<SealedText>(`${SELECT_SEALED_TEXTS} where text like :sealed and text not like :except limit :limit`, { sealed: SEALED_PATTERN, except: sealedPatternFor(except), limit })
   }),
 
-  reseal: write(function* (sql, { table, worker, sync, column, text }, sealed) {
+  reseal: defineWrite(function* (sql, { table, worker, sync, column, text }, sealed) {
     yield* lockTenant(sql)
     yield* checkSealingKey(sql, sealed)
     const where = 'where tenant_id = :tenant'
@@ -52,28 +52,28 @@ export const DATA_KEYS = {
     )) > 0
   }),
 
-  removeDataKey: write(function* (sql, id, by) {
+  removeDataKey: defineWrite(function* (sql, id, by) {
     yield* lockTenant(sql)
-    if ((yield* newestKey(sql)) === id) return false
-    const like = sealedLike(id)
-    if ((yield* sql.get(`${TEXTS} where text like :like limit 1`, { like })) !== undefined) return false
+    if ((yield* findNewestKey(sql)) === id) return false
+    const like = sealedPatternFor(id)
+    if ((yield* sql.get(`${SELECT_SEALED_TEXTS} where text like :like limit 1`, { like })) !== undefined) return false
     if ((yield* sql.get('select 1 from {audit} where tenant_id = :tenant and state like :like limit 1', { like })) !== undefined) return false
     const removed = yield* sql.run('delete from {data_keys} where tenant_id = :tenant and key_id = :id', { id })
-    if (removed > 0) yield* sql.kernel.writeAudit(null, removeKeyEntry(id, by))
+    if (removed > 0) yield* sql.kernel.writeAudit(null, createRemoveDataKeyAuditEntry(id, by))
     return removed > 0
   }),
 } satisfies PlansOf<DataKeyStore>
 
 /** Throws when the text is sealed with another key than the newest; see kit/sealed-texts.ts. Legal once the tenant is locked. */
-export function* checkSealingKey(sql: Sql, text: string | null, used = keyOf(text)): Steps<void> {
-  if (used !== null && (yield* newestKey(sql)) !== used) throw keyReplaced(used)
+export function* checkSealingKey(sql: Sql, text: string | null, used = parseSealingKeyId(text)): Steps<void> {
+  if (used !== null && (yield* findNewestKey(sql)) !== used) throw createKeyReplacedError(used)
 }
 
-function* newestKey(sql: Sql): Steps<string | undefined> {
+function* findNewestKey(sql: Sql): Steps<string | undefined> {
   return (yield* sql.get<{ id: string }>('select key_id as id from {data_keys} where tenant_id = :tenant order by number desc limit 1'))?.id
 }
 
-function* addKey(sql: Sql, { id, wrappedBy, wrapped }: WrappedKey): Steps<number> {
+function* insertDataKey(sql: Sql, { id, wrappedBy, wrapped }: WrappedKey): Steps<number> {
   const { newest } = (yield* sql.get<{ newest: number | null }>('select max(number) as newest from {data_keys} where tenant_id = :tenant'))!
   return yield* sql.run(
     `{insert_new} into {data_keys} (tenant_id, key_id, number, wrapped_by, wrapped) values (:tenant, :id, :number, :wrappedBy, :wrapped) {or_nothing}`,

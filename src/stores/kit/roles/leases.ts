@@ -1,50 +1,50 @@
 import type { Inflight, LeaseStore } from '../../../contract/index.ts'
-import { conflictEntry } from '../audit-entries.ts'
-import { checkBound, repaired, type BoundRow } from '../check-bound.ts'
-import { closeCycle, ensureEntry, findEntry, forgetSeen, heldEntry, lockTenant, readBound, writeInflight } from '../registry.ts'
-import { NEVER_RUN, toCheckpoint, toInflight, type RegistryEntry } from '../registry-rows.ts'
-import { read, write, type PlansOf, type Sql, type Steps } from '../sql/port.ts'
-import { withoutNul } from '../without-nul.ts'
+import { createConflictAuditEntry } from '../audit-entries.ts'
+import { checkStateRollback, repairEntry, type StateEvidenceRow } from '../check-state-rollback.ts'
+import { closeCycle, ensureEntry, findEntry, deleteSeen, findLeasedEntry, lockTenant, readStateEvidence, writeInflight } from '../registry.ts'
+import { NEVER_RUN_ENTRY, toCheckpoint, toInflight, type RegistryEntry } from '../registry-rows.ts'
+import { defineRead, defineWrite, type PlansOf, type Sql, type Steps } from '../sql/port.ts'
+import { replaceNul } from '../replace-nul.ts'
 
-const SYNC = 'where tenant_id = :tenant and sync_id = :sync'
+const WHERE_SYNC = 'where tenant_id = :tenant and sync_id = :sync'
 
 /** Leases, checkpoints and the record of cycles. */
-export const LEASES = {
-  acquire: write(function* (sql, ref, { holder, ttlMs, at, evict, forRepair = false, byItself }) {
+export const LEASE_PLANS = {
+  acquire: defineWrite(function* (sql, ref, { holder, ttlMs, at, evictHolder: evict, forRepair = false, automatic: byItself }) {
     const found = yield* ensureEntry(sql, ref, { at, byItself })
-    const bound = yield* readBound(sql, ref)
-    if (!forRepair) checkBound(ref, found, bound)
-    const entry = forRepair ? repaired(found, bound) : found
+    const bound = yield* readStateEvidence(sql, ref)
+    if (!forRepair) checkStateRollback(ref, found, bound)
+    const entry = forRepair ? repairEntry(found, bound) : found
     if (entry.holder !== null && entry.held_until! > found.now && entry.holder !== evict) {
-      return { kind: 'held' as const, by: entry.holder, until: entry.held_until! }
+      return { kind: 'held' as const, holder: entry.holder, expiresAt: entry.held_until! }
     }
-    if (entry !== found) yield* writeRepaired(sql, entry, bound)
+    if (entry !== found) yield* writeRepairedEntry(sql, entry, bound)
     const epoch = entry.epoch + 1
     yield* sql.send(
-      `update {registry} set epoch = :epoch, holder = :holder, held_since = :since, held_until = :until ${SYNC}`,
+      `update {registry} set epoch = :epoch, holder = :holder, held_since = :since, held_until = :until ${WHERE_SYNC}`,
       { sync: entry.sync_id, epoch, holder, since: found.now, until: found.now + ttlMs },
     )
     return { kind: 'acquired' as const, lease: { ref, holder, epoch }, checkpoint: toCheckpoint(entry) }
   }),
 
-  renew: write(function* (sql, lease, { ttlMs, at }) {
-    const entry = yield* heldEntry(sql, lease, at)
+  renew: defineWrite(function* (sql, lease, { ttlMs, at }) {
+    const entry = yield* findLeasedEntry(sql, lease, at)
     if (entry === null) return false
-    yield* sql.send(`update {registry} set held_until = {greatest}(held_until, :until) ${SYNC}`, { sync: entry.sync_id, until: entry.now + ttlMs })
+    yield* sql.send(`update {registry} set held_until = {greatest}(held_until, :until) ${WHERE_SYNC}`, { sync: entry.sync_id, until: entry.now + ttlMs })
     return true
   }),
 
-  release: write(function* (sql, lease, report) {
+  release: defineWrite(function* (sql, lease, report) {
     const isConflict = report?.error?.code === 'VERSION_CONFLICT'
     if (isConflict) yield* lockTenant(sql)
-    const entry = yield* heldEntry(sql, lease)
+    const entry = yield* findLeasedEntry(sql, lease)
     if (entry === null) return
     const sync = entry.sync_id
-    yield* sql.send(`update {registry} set holder = null, held_since = null, held_until = null ${SYNC}`, { sync })
+    yield* sql.send(`update {registry} set holder = null, held_since = null, held_until = null ${WHERE_SYNC}`, { sync })
     yield* sql.kernel.notify()
     if (report === undefined) return
     const { cycle, stopReason, endedAt, retries, waitedMs, error, retryAt } = report
-    const [code, message] = [error?.code ?? null, withoutNul(error?.message ?? null)]
+    const [code, message] = [error?.code ?? null, replaceNul(error?.message ?? null)]
     yield* sql.send(
       `update {cycles} set ended_at = :endedAt, stop_reason = :stopReason, retries = retries + :retries, waited_ms = waited_ms + :waitedMs,
          error_code = :code, error_message = :message where tenant_id = :tenant and cycle_id = :cycle`,
@@ -52,35 +52,35 @@ export const LEASES = {
     )
     if (stopReason === 'complete') {
       yield* sql.send(
-        `update {registry} set failures = 0, error_code = null, error_message = null, error_at = null, retry_at = null, last_success_at = :endedAt ${SYNC}`, { sync, endedAt },
+        `update {registry} set failures = 0, error_code = null, error_message = null, error_at = null, retry_at = null, last_success_at = :endedAt ${WHERE_SYNC}`, { sync, endedAt },
       )
     } else if (error !== null) {
-      const failures = report.isHeldBack === true ? '{greatest}(failures, 1)' : 'failures + 1'
+      const failures = report.isBlockedByPause === true ? '{greatest}(failures, 1)' : 'failures + 1'
       yield* sql.send(
-        `update {registry} set failures = ${failures}, error_code = :code, error_message = :message, error_at = :endedAt, retry_at = :retryAt ${SYNC}`,
+        `update {registry} set failures = ${failures}, error_code = :code, error_message = :message, error_at = :endedAt, retry_at = :retryAt ${WHERE_SYNC}`,
         { sync, code, message, endedAt, retryAt },
       )
-      if (isConflict) yield* sql.kernel.writeAudit(entry, conflictEntry(entry.version, report))
+      if (isConflict) yield* sql.kernel.writeAudit(entry, createConflictAuditEntry(entry.version, report))
     }
   }),
 
-  begin: write(function* (sql, lease, request) {
+  beginCycle: defineWrite(function* (sql, lease, request) {
     const { sequence: position } = yield* lockTenant(sql)
-    const entry = yield* heldEntry(sql, lease)
+    const entry = yield* findLeasedEntry(sql, lease)
     if (entry === null) return null
-    checkBound(lease.ref, entry, yield* readBound(sql, lease.ref))
+    checkStateRollback(lease.ref, entry, yield* readStateEvidence(sql, lease.ref))
     const columns = yield* sql.kernel.ensureTables(request.databases)
     const sync = entry.sync_id
-    yield* sql.send(`update {registry} set triggered_at = null ${SYNC}`, { sync })
+    yield* sql.send(`update {registry} set triggered_at = null ${WHERE_SYNC}`, { sync })
     const unfinished = toInflight(entry)
     if (unfinished !== null && !request.fresh && unfinished.mode === request.mode) {
       yield* sql.send(
         'update {cycles} set ended_at = null, stop_reason = null, error_code = null, error_message = null where tenant_id = :tenant and cycle_id = :cycle', { cycle: unfinished.cycle },
       )
-      return { inflight: unfinished, resumed: true, position, columns }
+      return { inflight: unfinished, resumed: true, headSequence: position, columns }
     }
     if (unfinished !== null) {
-      yield* forgetSeen(sql, unfinished.cycle)
+      yield* deleteSeen(sql, unfinished.cycle)
       yield* closeCycle(sql, unfinished.cycle)
     }
     const { at, mode, trigger } = request
@@ -91,23 +91,23 @@ export const LEASES = {
        values (:tenant, :sync, :mode, :trigger, :at, :position, 0, :hasState) returning cycle_id as cycle`,
       { sync, mode, trigger, at, position, hasState: state !== null },
     ))!
-    const inflight: Inflight = { cycle, mode, page: 0, state, startedAt: at, scope: null, tidemark: null, guard: null, startSequence: position }
+    const inflight: Inflight = { cycle, mode, page: 0, state, startedAt: at, scope: null, tidemark: null, guardState: null, startSequence: position }
     yield* writeInflight(sql, sync, inflight)
-    return { inflight, resumed: false, position, columns }
+    return { inflight, resumed: false, headSequence: position, columns }
   }),
 
-  read: read(function* (sql, ref, { forRepair = false } = {}) {
+  readCheckpoint: defineRead(function* (sql, ref, { forRepair = false } = {}) {
     const entry = yield* findEntry(sql, ref)
-    const bound = yield* readBound(sql, ref)
-    if (!forRepair) checkBound(ref, entry, bound)
-    return toCheckpoint(forRepair ? repaired(entry ?? NEVER_RUN, bound) : entry)
+    const bound = yield* readStateEvidence(sql, ref)
+    if (!forRepair) checkStateRollback(ref, entry, bound)
+    return toCheckpoint(forRepair ? repairEntry(entry ?? NEVER_RUN_ENTRY, bound) : entry)
   }),
 } satisfies PlansOf<LeaseStore>
 
-function* writeRepaired(sql: Sql, entry: RegistryEntry, { open_cycle: open }: BoundRow): Steps<void> {
-  yield* sql.send(`update {registry} set version = :version, committed = null, committed_by = null ${SYNC}`, { sync: entry.sync_id, version: entry.version })
+function* writeRepairedEntry(sql: Sql, entry: RegistryEntry, { open_cycle: open }: StateEvidenceRow): Steps<void> {
+  yield* sql.send(`update {registry} set version = :version, committed = null, committed_by = null ${WHERE_SYNC}`, { sync: entry.sync_id, version: entry.version })
   yield* writeInflight(sql, entry.sync_id, null)
   if (open === null) return
-  yield* forgetSeen(sql, open)
+  yield* deleteSeen(sql, open)
   yield* closeCycle(sql, open)
 }

@@ -1,30 +1,30 @@
-import type { Plan, RoleOf } from '../sql/port.ts'
-import { API_KEYS } from './api-keys.ts'
-import { AUDIT } from './audit.ts'
-import { CONSUMERS } from './consumers.ts'
-import { DATA_KEYS } from './data-keys.ts'
-import { INBOUND } from './inbound.ts'
-import { LEASES } from './leases.ts'
-import { PACING } from './pacing.ts'
-import { QUARANTINE } from './quarantine.ts'
-import { SEQUENCES } from './sequences.ts'
-import { SYNCS } from './syncs.ts'
-import { TENANTS } from './tenants.ts'
-import { WEBHOOKS } from './webhooks.ts'
+import type { TransactionPlan, RoleOf } from '../sql/port.ts'
+import { API_KEY_PLANS } from './api-keys.ts'
+import { AUDIT_PLANS } from './audit.ts'
+import { CONSUMER_PLANS } from './consumers.ts'
+import { DATA_KEY_PLANS } from './data-keys.ts'
+import { INBOUND_PLANS } from './inbound.ts'
+import { LEASE_PLANS } from './leases.ts'
+import { PACING_PLANS } from './pacing.ts'
+import { QUARANTINE_PLANS } from './quarantine.ts'
+import { SEQUENCE_PLANS } from './sequences.ts'
+import { SYNC_PLANS } from './syncs.ts'
+import { TENANT_PLANS } from './tenants.ts'
+import { WEBHOOK_PLANS } from './webhooks.ts'
 
 /** The methods of a store that are written once, over the SQL port. */
-export const ROLES = { ...API_KEYS, ...AUDIT, ...CONSUMERS, ...DATA_KEYS, ...INBOUND, ...LEASES, ...PACING, ...QUARANTINE, ...SEQUENCES, ...SYNCS, ...TENANTS, ...WEBHOOKS }
+export const ROLE_PLANS = { ...API_KEY_PLANS, ...AUDIT_PLANS, ...CONSUMER_PLANS, ...DATA_KEY_PLANS, ...INBOUND_PLANS, ...LEASE_PLANS, ...PACING_PLANS, ...QUARANTINE_PLANS, ...SEQUENCE_PLANS, ...SYNC_PLANS, ...TENANT_PLANS, ...WEBHOOK_PLANS }
 
-export type RoleMethod = keyof typeof ROLES
+export type RoleMethod = keyof typeof ROLE_PLANS
 
-export type RoleMethods = RoleOf<typeof ROLES>
+export type RoleMethods = RoleOf<typeof ROLE_PLANS>
 
 export function isRoleMethod(method: string): method is RoleMethod {
-  return Object.hasOwn(ROLES, method)
+  return Object.hasOwn(ROLE_PLANS, method)
 }
 
 /** The roles of a store, given how it runs a plan. */
-export function bindPlans(run: <Args extends readonly unknown[], T>(plan: Plan<Args, T>, args: Args) => Promise<T>): RoleMethods {
-  const bind = (plan: Plan<readonly never[], unknown>) => (...args: readonly never[]) => run(plan, args)
-  return Object.fromEntries(Object.entries(ROLES).map(([method, plan]) => [method, bind(plan as Plan<readonly never[], unknown>)])) as unknown as RoleMethods
+export function bindPlans(run: <Args extends readonly unknown[], T>(plan: TransactionPlan<Args, T>, args: Args) => Promise<T>): RoleMethods {
+  const bind = (plan: TransactionPlan<readonly never[], unknown>) => (...args: readonly never[]) => run(plan, args)
+  return Object.fromEntries(Object.entries(ROLE_PLANS).map(([method, plan]) => [method, bind(plan as TransactionPlan<readonly never[], unknown>)])) as unknown as RoleMethods
 }

@@ -1,14 +1,14 @@
 import type { SyncDirectory, SyncRef } from '../../../contract/index.ts'
 import { toCycleRecord, type CycleRow } from '../registry-rows.ts'
-import { ensureEntry, lockTenant, SYNC_ID } from '../registry.ts'
-import { read, write, type PlansOf } from '../sql/port.ts'
+import { ensureEntry, lockTenant, SYNC_ID_SQL } from '../registry.ts'
+import { defineRead, defineWrite, type PlansOf } from '../sql/port.ts'
 
-export const SYNCS = {
-  syncs: read(function* (sql) {
+export const SYNC_PLANS = {
+  syncs: defineRead(function* (sql) {
     return yield* sql.all<SyncRef>('select connector_id as worker, stream_id as sync from {registry} where tenant_id = :tenant order by 1, 2')
   }),
 
-  signal: write(function* (sql, ref, { kind, actor, at }) {
+  signalSync: defineWrite(function* (sql, ref, { kind, actor, at }) {
     if (kind !== 'trigger') yield* lockTenant(sql)
     const entry = yield* ensureEntry(sql, ref)
     const where = 'where tenant_id = :tenant and sync_id = :sync'
@@ -23,10 +23,10 @@ export const SYNCS = {
     yield* sql.kernel.writeAudit(entry, { version: entry.version, at, actor, action: kind, reason: '', cycle: null, state: null })
   }),
 
-  cycles: read(function* (sql, ref, { limit = 100 } = {}) {
+  cycles: defineRead(function* (sql, ref, { limit = 100 } = {}) {
     const found = yield* sql.all<CycleRow>(
       `select c.*, g.connector_id as worker, g.stream_id as sync from {cycles} c join {registry} g on g.tenant_id = c.tenant_id and g.sync_id = c.sync_id
-       where c.tenant_id = :tenant ${ref === null ? '' : `and c.sync_id = ${SYNC_ID}`} order by c.cycle_id desc limit :limit`, { ...ref, limit },
+       where c.tenant_id = :tenant ${ref === null ? '' : `and c.sync_id = ${SYNC_ID_SQL}`} order by c.cycle_id desc limit :limit`, { ...ref, limit },
     )
     return found.map(toCycleRecord)
   }),

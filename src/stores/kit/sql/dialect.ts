@@ -4,16 +4,16 @@ import type { SqlValue, SqlValues } from './port.ts'
 export interface Dialect {
   /** The full name of one of the store's own tables. */
   table(name: string): string
-  readonly words: Readonly<Record<DialectWord, string>>
+  readonly tokens: Readonly<Record<DialectToken, string>>
   /** A parameter that is numbered can be used twice; one that is not is bound once for each use. */
   readonly parameters: { readonly style: 'numbered'; write(number: number): string } | { readonly style: 'positional' }
   /** The database's own clock in milliseconds, as an expression; null to judge by the caller's. */
   readonly clock: string | null
   /** The name of the tenant that the row `alias` belongs to. */
   tenantName(alias: string): string
-  upsert(upsert: Upsert): string
+  upsert(upsert: UpsertSpec): string
   /** Deletes rows of the tenant, and may leave those that another transaction has locked to the next call. */
-  deleteUnlocked(table: string, where: string): string
+  deleteSkipLocked(table: string, where: string): string
   bind(value: SqlValue): unknown
 }
 
@@ -22,10 +22,10 @@ export interface Dialect {
  * `requests_window` is a column; `open_cycles` is the table of cycles, with a hint where the database needs one to use its index
  * of unfinished cycles.
  */
-export type DialectWord = 'greatest' | 'least' | 'for_update' | 'for_share' | 'insert_new' | 'or_nothing' | 'text' | 'requests_window' | 'open_cycles'
+export type DialectToken = 'greatest' | 'least' | 'for_update' | 'for_share' | 'insert_new' | 'or_nothing' | 'text' | 'requests_window' | 'open_cycles'
 
 /** An insert whose parameters are named like its columns; of a row that is there, `update` is replaced and `add` is added to. */
-export interface Upsert {
+export interface UpsertSpec {
   readonly table: string
   readonly key: readonly string[]
   readonly insert: readonly string[]
@@ -34,20 +34,20 @@ export interface Upsert {
 }
 
 /** The upsert of SQLite and PostgreSQL. */
-export function upsertOnConflict({ table, key, insert, update = [], add = [] }: Upsert): string {
+export function upsertOnConflict({ table, key, insert, update = [], add = [] }: UpsertSpec): string {
   const sets = [...update.map((name) => `${name} = excluded.${name}`), ...add.map((name) => `${name} = stored.${name} + excluded.${name}`)]
-  return `insert into {${table}} as stored (${[...key, ...insert].join(', ')}) values (${[...key, ...insert].map(parameterOf).join(', ')})
+  return `insert into {${table}} as stored (${[...key, ...insert].join(', ')}) values (${[...key, ...insert].map(parameterFor).join(', ')})
     on conflict (${key.join(', ')}) do update set ${sets.join(', ')}`
 }
 
-function parameterOf(column: string): string {
+function parameterFor(column: string): string {
   return column === 'tenant_id' ? ':tenant' : `:${column.replace(/[{}]/g, '')}`
 }
 
 export interface CompiledStatement {
   readonly text: string
   /** The parameters in the order of their placeholders. */
-  readonly names: readonly string[]
+  readonly parameterNames: readonly string[]
 }
 
 /** Statements are few, and each is compiled once. */
@@ -66,7 +66,7 @@ export class StatementCompiler {
   }
 
   /** The values for a compiled statement, as the driver takes them. */
-  bind({ names }: CompiledStatement, tenant: SqlValue, values: SqlValues): unknown[] {
+  bind({ parameterNames: names }: CompiledStatement, tenant: SqlValue, values: SqlValues): unknown[] {
     return names.map((name) => {
       const value = name === 'tenant' ? tenant : values[name === 'now' ? 'at' : name]
       if (value === undefined) throw new Error(`The statement has a parameter ${name}, and no value for it.`)
@@ -77,7 +77,7 @@ export class StatementCompiler {
 
 function compile(sql: string, dialect: Dialect): CompiledStatement {
   const names: string[] = []
-  const words: Readonly<Record<string, string>> = dialect.words
+  const words: Readonly<Record<string, string>> = dialect.tokens
   const text = sql.replaceAll(/\{(\w+)\}|(?<!:):([a-zA-Z]\w*)/g, (_match, token: string | undefined, name: string | undefined) => {
     if (token !== undefined) return words[token] ?? dialect.table(token)
     if (name === 'now' && dialect.clock !== null) return dialect.clock
@@ -88,5 +88,5 @@ function compile(sql: string, dialect: Dialect): CompiledStatement {
     const at = names.indexOf(name!)
     return dialect.parameters.write(at < 0 ? names.push(name!) : at + 1)
   })
-  return { text, names }
+  return { text, parameterNames: names }
 }

@@ -28,17 +28,17 @@ export interface KernelSteps {
   /** Makes a table for each of these databases that has none, and returns the members of their records. The tenant is locked. */
   ensureTables(databases: readonly string[]): Steps<Record<string, readonly Column[]>>
   /** Forgets the versions of a database that were replaced, and its deletions, above one floor and up to the next; returns their number. */
-  forgetVersions(databaseId: number, floor: number, next: number): Steps<number>
+  pruneVersions(databaseId: number, floor: number, next: number): Steps<number>
   /** Of a store that keeps deleted rows: takes one step in each table whose deleted rows are no longer kept. */
   purgeTables?(scanMax: number): Steps<{ removed: number; more: boolean }>
   /** Erases the tables of the tenant and its rows of all others but tenants and audit log; returns the number of rows. */
   eraseRows(): Steps<number>
-  /** `chainAudit`, or the same in fewer round trips. Legal once the tenant is locked. Null for the tenant as a whole. */
+  /** `appendAuditEntry`, or the same in fewer round trips. Legal once the tenant is locked. Null for the tenant as a whole. */
   writeAudit(entry: RegistryEntry | null, audit: AuditEntry): Steps<void>
   /** Notifies listeners of other processes when the transaction commits. */
   notify(): Steps<void>
   /** Opens row-level security for this transaction: to the names of all tenants, or to one API key of any tenant. */
-  lookBeyond(scope: { readonly tenants: true } | { readonly apiKey: string }): Steps<void>
+  widenRowSecurity(scope: { readonly tenants: true } | { readonly apiKey: string }): Steps<void>
 }
 
 export type SqlValue = string | number | boolean | null
@@ -62,31 +62,31 @@ export type Step = Statement | NativeStep<never>
 export type Steps<T> = Generator<Step, T, unknown>
 
 /** A method of a role: its steps, and whether they only read. */
-export interface Plan<Args extends readonly unknown[], T> {
+export interface TransactionPlan<Args extends readonly unknown[], T> {
   readonly access: 'read' | 'write'
   steps(sql: Sql, ...args: Args): Steps<T>
 }
 
-export function read<Args extends readonly unknown[], T>(steps: (sql: Sql, ...args: Args) => Steps<T>): Plan<Args, T> {
+export function defineRead<Args extends readonly unknown[], T>(steps: (sql: Sql, ...args: Args) => Steps<T>): TransactionPlan<Args, T> {
   return { access: 'read', steps }
 }
 
-export function write<Args extends readonly unknown[], T>(steps: (sql: Sql, ...args: Args) => Steps<T>): Plan<Args, T> {
+export function defineWrite<Args extends readonly unknown[], T>(steps: (sql: Sql, ...args: Args) => Steps<T>): TransactionPlan<Args, T> {
   return { access: 'write', steps }
 }
 
 /** A plan for every method of a role of the contract. */
 export type PlansOf<Role> = {
-  readonly [M in keyof Role]: Role[M] extends (...args: infer Args) => Promise<infer T> ? Plan<Args, T> : never
+  readonly [M in keyof Role]: Role[M] extends (...args: infer Args) => Promise<infer T> ? TransactionPlan<Args, T> : never
 }
 
 /** The role that a set of plans makes once they are bound to a driver. */
 export type RoleOf<Plans> = {
-  readonly [M in keyof Plans]: Plans[M] extends Plan<infer Args, infer T> ? (...args: Args) => Promise<T> : never
+  readonly [M in keyof Plans]: Plans[M] extends TransactionPlan<infer Args, infer T> ? (...args: Args) => Promise<T> : never
 }
 
 /** `kernel` is given the port that it is a part of. */
-export function makeSql(tenant: string, dialect: Dialect, kernel: (sql: Sql) => KernelSteps): Sql {
+export function createSql(tenant: string, dialect: Dialect, kernel: (sql: Sql) => KernelSteps): Sql {
   function* all<Row extends object>(sql: string, values: SqlValues = {}): Steps<Row[]> {
     return (yield { kind: 'all', sql, values }) as Row[]
   }
@@ -108,7 +108,7 @@ export function makeSql(tenant: string, dialect: Dialect, kernel: (sql: Sql) => 
 /** Of a store that has nothing to do for a step. */
 export function* noSteps(): Steps<void> {}
 
-export function* native<Transaction, T>(perform: (transaction: Transaction) => T | Promise<T>): Steps<T> {
+export function* runNative<Transaction, T>(perform: (transaction: Transaction) => T | Promise<T>): Steps<T> {
   return (yield { kind: 'native', perform }) as T
 }
 

@@ -1,5 +1,5 @@
 import type { ColumnType, JsonValue, ScalarType, TypeOrigin } from '../../../contract/index.ts'
-import { canonicalInstant } from '../../../values/instant.ts'
+import { canonicalizeInstant } from '../../../values/instant.ts'
 
 /** A member of the records of a database, and the column of its table that holds it. */
 export interface TableColumn {
@@ -40,15 +40,15 @@ export type { ColumnType, ScalarType }
 /** How a database holds values of these types. */
 export interface ColumnDialect {
   /** Timestamps, times and uuids are kept as they are written. */
-  readonly keepsText: boolean
+  readonly preservesText: boolean
   /** Nested values, and lists of scalars, are kept as they are written. */
-  readonly keepsJsonText: boolean
+  readonly preservesJsonText: boolean
   /** Numbers nearer to zero than this, but zero itself, are not kept. */
   readonly doubleMin: number
 }
 
 /** Whether a column of the type needs a format; see `TableColumn.format`. Without one, the first values decide. */
-export function hasFormat(type: ColumnType): boolean {
+export function needsFormat(type: ColumnType): boolean {
   return type.startsWith('timestamp') || type.startsWith('datetime')
 }
 
@@ -86,16 +86,16 @@ const DASH = 45
 
 /** A date that exists, of the years 1 to 9999. */
 export function isDate(text: string): boolean {
-  return /^\d{4}-\d\d-\d\d$/.test(text) && !text.startsWith('0000') && canonicalInstant(`${text}T00:00:00Z`) !== null
+  return /^\d{4}-\d\d-\d\d$/.test(text) && !text.startsWith('0000') && canonicalizeInstant(`${text}T00:00:00Z`) !== null
 }
 
 /** The usual form of an instant, in days that every month has. */
-const USUAL = /^(?!0000)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?Z$/
+const COMMON_TIMESTAMP = /^(?!0000)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?Z$/
 
 /** An instant with a zone, of the years 1 to 9999. */
 export function isTimestamp(text: string): boolean {
-  if (USUAL.test(text)) return true
-  const canonical = canonicalInstant(text)
+  if (COMMON_TIMESTAMP.test(text)) return true
+  const canonical = canonicalizeInstant(text)
   return canonical !== null && !canonical.startsWith('0000')
 }
 
@@ -105,22 +105,22 @@ const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:[0-5]\d(?:\.(\d{1,6}))?(Z|\+00:?00
 /** Whether a timestamp is written in this format. */
 export function hasTimestampFormat(text: string, format: string | undefined): boolean {
   const match = TIMESTAMP.exec(text)
-  return match !== null && format !== undefined && endsAs(format, match[2]!) && hasDecimals(match[1], format)
+  return match !== null && format !== undefined && hasFormatSuffix(format, match[2]!) && hasDecimals(match[1], format)
 }
 
 const DATETIME = /^(?!0000)\d{4}-\d\d-\d\d[T ](?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.(\d{1,6}))?$/
 
 /** A date and a time that exist, without a zone, of the years 1 to 9999. */
 export function isDatetime(text: string): boolean {
-  return DATETIME.test(text) && canonicalInstant(`${text}Z`) !== null
+  return DATETIME.test(text) && canonicalizeInstant(`${text}Z`) !== null
 }
 
 export function hasDatetimeFormat(text: string, format: string | undefined): boolean {
-  return format !== undefined && endsAs(format, separatorOf(text)) && hasDecimals(DATETIME.exec(text)?.[1], format)
+  return format !== undefined && hasFormatSuffix(format, separatorOf(text)) && hasDecimals(DATETIME.exec(text)?.[1], format)
 }
 
 /** Whether this is all that follows the decimals in a format. */
-function endsAs(format: string, end: string): boolean {
+function hasFormatSuffix(format: string, end: string): boolean {
   return format.length === end.length + 1 && format.endsWith(end)
 }
 
@@ -179,15 +179,15 @@ export function commonType(types: ReadonlySet<ColumnType>): ColumnType {
 }
 
 /** The format of a column of this type; undefined for a type that has none. */
-export function formatFor(type: ColumnType, texts: readonly string[]): string | undefined {
-  return hasFormat(type) ? (commonFormat(type, texts) ?? undefined) : undefined
+export function inferFormat(type: ColumnType, texts: readonly string[]): string | undefined {
+  return needsFormat(type) ? (findCommonFormat(type, texts) ?? undefined) : undefined
 }
 
 /**
  * The format most of these texts have, of timestamps or of datetimes; null if none has any. Of two that as many have, the one with
  * a fixed number of decimals.
  */
-export function commonFormat(type: ColumnType, texts: Iterable<string>): string | null {
+export function findCommonFormat(type: ColumnType, texts: Iterable<string>): string | null {
   const counts = new Map<string, number>()
   const count = (format: string): unknown => counts.set(format, (counts.get(format) ?? 0) + 1)
   for (const text of texts) {

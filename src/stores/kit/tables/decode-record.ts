@@ -1,20 +1,20 @@
 import type { JsonObject } from '../../../contract/index.ts'
 import { parseJson, stringifyJson } from '../../../values/json.ts'
 import type { TableColumn } from './column.ts'
-import type { Extra } from './encode-record.ts'
+import type { ExtraJson } from './encode-record.ts'
 
 /** A column's value as JSON text; never asked for SQL null. */
-export type WriteValue<Value> = (value: Value, column: TableColumn) => string
+export type ValueSerializer<Value> = (value: Value, column: TableColumn) => string
 
 /** Puts the JSON text of records together again, from the columns of a row and its `_extra`. */
 export class RecordDecoder<Value> {
   readonly #columns: readonly TableColumn[]
   readonly #heads: readonly string[]
-  readonly #write: WriteValue<Value>
+  readonly #write: ValueSerializer<Value>
   /** By the place of a column, the place of the one it replaces; -1 for none. */
   readonly #formers: readonly number[]
 
-  constructor(columns: readonly TableColumn[], write: WriteValue<Value>) {
+  constructor(columns: readonly TableColumn[], write: ValueSerializer<Value>) {
     this.#columns = columns
     this.#heads = columns.map(({ member }) => `${JSON.stringify(member)}:`)
     this.#write = write
@@ -22,9 +22,9 @@ export class RecordDecoder<Value> {
     this.#formers = columns.map(({ member, former }) => (former === true ? -1 : formers.get(member) ?? -1))
   }
 
-  /** `valueAt` is called with the place of a column that has a name in SQL. */
+  /** `getAtPath` is called with the place of a column that has a name in SQL. */
   decode(sequence: number, extraText: string | null, valueAt: (at: number) => Value | null): string {
-    const extra = extraText === null ? null : (parseJson(extraText) as Extra)
+    const extra = extraText === null ? null : (parseJson(extraText) as ExtraJson)
     let text = '{'
     for (let at = 0; at < this.#columns.length; at++) {
       const column = this.#columns[at]!
@@ -42,13 +42,13 @@ export class RecordDecoder<Value> {
       }
       if (written !== null) text += `${text.length > 1 ? ',' : ''}${this.#heads[at]!}${written}`
     }
-    if (extra?.values !== undefined) text = addMembers(text, extra.values, this.#columns)
+    if (extra?.values !== undefined) text = appendMembers(text, extra.values, this.#columns)
     return `${text}}`
   }
 }
 
 /** Members that have no column at all. */
-function addMembers(text: string, values: JsonObject, columns: readonly TableColumn[]): string {
+function appendMembers(text: string, values: JsonObject, columns: readonly TableColumn[]): string {
   const known = new Set(columns.map(({ member }) => member))
   for (const name of Object.keys(values)) {
     if (!known.has(name)) text += `${text.length > 1 ? ',' : ''}${JSON.stringify(name)}:${stringifyJson(values[name]!)}`

@@ -17,22 +17,22 @@ export const DELETED_AT = '_deleted_at'
 export const PURGE_PER_COMMIT = 1_000
 
 /** Whether the table may have deleted rows. */
-export function hasDeleted({ deletes, purgedTo }: DeleteState): boolean {
+export function mayHaveDeletedRows({ deletes, purgedTo }: DeleteState): boolean {
   return deletes === 'soft' || purgedTo !== null
 }
 
 /** The rows that are not deleted, for a FROM clause; the one place that leaves the others out. */
 export function liveRows(table: string, state: DeleteState): string {
-  return hasDeleted(state) ? `(select * from ${table} where true${andLive(state)})` : table
+  return mayHaveDeletedRows(state) ? `(select * from ${table} where true${liveCondition(state)})` : table
 }
 
 /** For the condition of a statement that has to name the table itself. */
-export function andLive(state: DeleteState): string {
-  return hasDeleted(state) ? ` and ${DELETED_AT} is null` : ''
+export function liveCondition(state: DeleteState): string {
+  return mayHaveDeletedRows(state) ? ` and ${DELETED_AT} is null` : ''
 }
 
 /** The state after a setting; the same object when it changes nothing. */
-export function withDeletes(state: DeleteState, wanted: DeleteMode): DeleteState {
+export function withDeleteMode(state: DeleteState, wanted: DeleteMode): DeleteState {
   if ((state.deletes ?? 'hard') === wanted) return state
   // Rows that were not removed yet are kept again.
   return wanted === 'soft' ? { deletes: 'soft', purgedTo: null } : { deletes: 'hard', purgedTo: '' }

@@ -1,7 +1,7 @@
 import type { JsonObject, JsonValue } from '../../../contract/index.ts'
 import { stringifyJson } from '../../../values/json.ts'
 import {
-  hasDatetimeFormat, hasFormat, hasTimestampFormat, isBase64, isDate, isDatetime, isDecimal, isTime, isTimestamp, isUuid, itemTypeOf, typeOfValue,
+  hasDatetimeFormat, needsFormat, hasTimestampFormat, isBase64, isDate, isDatetime, isDecimal, isTime, isTimestamp, isUuid, itemTypeOf, typeOfValue,
   type ColumnDialect, type ColumnType, type TableColumn,
 } from './column.ts'
 
@@ -17,13 +17,13 @@ export interface EncodedRecord {
   /** What the columns cannot hold exactly, as JSON text: see `Extra`. */
   readonly extra: string | null
   /** The record has members that need a new column, or a column whose format is not known yet. */
-  readonly isNew: boolean
+  readonly needsColumns: boolean
   /** Members whose column cannot show their value. */
   readonly misfits: readonly string[] | null
 }
 
 /** What `_extra` holds: values that override the columns, and members that the record does not have. */
-export interface Extra {
+export interface ExtraJson {
   readonly values?: JsonObject
   readonly absent?: string[]
 }
@@ -56,7 +56,7 @@ export class RecordEncoder {
       const value = this.#inherited[at] === true && !Object.hasOwn(record, member) ? undefined : record[member]
       let held: ColumnValue = null
       if (column.former === true) {
-        values.push(value === undefined || value === null ? null : this.#hold(column, value) ?? approximate(column, value))
+        values.push(value === undefined || value === null ? null : this.#encodeExact(column, value) ?? approximateValue(column, value))
         continue
       }
       if (value === undefined) {
@@ -64,22 +64,22 @@ export class RecordEncoder {
       } else {
         met++
         if (value === null) {
-          if (column.none !== 'null' || sequence < column.since) define((extra ??= {}), member, null)
+          if (column.none !== 'null' || sequence < column.since) defineMember((extra ??= {}), member, null)
         } else if (value === '' && column.none === 'empty' && sequence >= column.since) {
           held = null
         } else if (column.name === null) {
-          define((extra ??= {}), member, value)
+          defineMember((extra ??= {}), member, value)
           if (column.held !== true) isNew = true
         } else {
-          held = this.#hold(column, value)
+          held = this.#encodeExact(column, value)
           if (held !== null) {
             values.push(held)
             continue
           }
-          define((extra ??= {}), member, value)
-          held = approximate(column, value)
+          defineMember((extra ??= {}), member, value)
+          held = approximateValue(column, value)
           if (isMisfit(column, value)) (misfits ??= []).push(member)
-          if (column.format === undefined && hasFormat(column.type)) isNew = true
+          if (column.format === undefined && needsFormat(column.type)) isNew = true
         }
       }
       values.push(held)
@@ -88,22 +88,22 @@ export class RecordEncoder {
     if (names.length > met) {
       for (const name of names) {
         if (this.#known.has(name) || record[name] === undefined) continue
-        define((extra ??= {}), name, record[name]!)
+        defineMember((extra ??= {}), name, record[name]!)
         isNew = true
       }
     }
-    return { values, extra: extra === null && absent === null ? null : writeExtra(extra, absent), isNew, misfits }
+    return { values, extra: extra === null && absent === null ? null : serializeExtra(extra, absent), needsColumns: isNew, misfits }
   }
 
   /** The value as the column holds it; null when it would not give back this very value. */
-  #hold({ type, format }: TableColumn, value: Exclude<JsonValue, null>): ColumnValue {
+  #encodeExact({ type, format }: TableColumn, value: Exclude<JsonValue, null>): ColumnValue {
     if (!this.#isExact(type, format, value)) return null
-    return typeof value === 'object' || type === 'json' ? this.#write(type, value) : value
+    return typeof value === 'object' || type === 'json' ? this.#serialize(type, value) : value
   }
 
   /** Whether the column gives back this very value. */
   #isExact(type: ColumnType, format: string | undefined, value: Exclude<JsonValue, null>): boolean {
-    const { keepsText, keepsJsonText, doubleMin } = this.#dialect
+    const { preservesText: keepsText, preservesJsonText: keepsJsonText, doubleMin } = this.#dialect
     switch (type) {
       case 'text':
         return typeof value === 'string'
@@ -132,7 +132,7 @@ export class RecordEncoder {
         return typeof value === 'string' && isBase64(value)
       case 'json':
         // SQLite makes a number of its own of the text of a number.
-        return keepsJsonText ? typeof value !== 'number' && typeof value !== 'bigint' : isPlain(value)
+        return keepsJsonText ? typeof value !== 'number' && typeof value !== 'bigint' : isExactInJsonb(value)
       default: {
         if (!Array.isArray(value)) return false
         const item = itemTypeOf(type)!
@@ -141,14 +141,14 @@ export class RecordEncoder {
     }
   }
 
-  #write(type: ColumnType, value: Exclude<JsonValue, null>): ColumnValue {
-    if (!this.#dialect.keepsJsonText && Array.isArray(value) && itemTypeOf(type) !== null) return value
+  #serialize(type: ColumnType, value: Exclude<JsonValue, null>): ColumnValue {
+    if (!this.#dialect.preservesJsonText && Array.isArray(value) && itemTypeOf(type) !== null) return value
     return stringifyJson(value)
   }
 }
 
 /** The nearest value the column can show, for people who select it; the exact one is in `_extra`. */
-function approximate({ type }: TableColumn, value: Exclude<JsonValue, null>): ColumnValue {
+function approximateValue({ type }: TableColumn, value: Exclude<JsonValue, null>): ColumnValue {
   switch (type) {
     case 'text':
       return typeof value === 'object' ? null : String(value)
@@ -171,20 +171,20 @@ function approximate({ type }: TableColumn, value: Exclude<JsonValue, null>): Co
 /** Whether the column cannot show a value that it does not hold exactly. It does show -0, or an instant in another form. */
 export function isMisfit(column: TableColumn, value: Exclude<JsonValue, null>): boolean {
   if (column.type === 'json') return false
-  return (column.type === 'double' && typeof value === 'bigint') || approximate(column, value) === null
+  return (column.type === 'double' && typeof value === 'bigint') || approximateValue(column, value) === null
 }
 
 /** PostgreSQL's jsonb writes a large exponent out as digits, which read as an integer, and has no -0. */
-function isPlain(value: JsonValue): boolean {
+function isExactInJsonb(value: JsonValue): boolean {
   if (typeof value === 'number') {
     return Math.abs(value) < 1e21 && !Object.is(value, -0) && (Number.isSafeInteger(value) || !Number.isInteger(value))
   }
   if (typeof value !== 'object' || value === null) return true
-  for (const item of Array.isArray(value) ? value : Object.values(value)) if (!isPlain(item ?? null)) return false
+  for (const item of Array.isArray(value) ? value : Object.values(value)) if (!isExactInJsonb(item ?? null)) return false
   return true
 }
 
-function writeExtra(values: JsonObject | null, absent: string[] | null): string {
+function serializeExtra(values: JsonObject | null, absent: string[] | null): string {
   return stringifyJson({ ...(values !== null && { values }), ...(absent !== null && { absent }) })
 }
 
@@ -192,7 +192,7 @@ function writeExtra(values: JsonObject | null, absent: string[] | null): string 
  * Not an assignment where the name is one of Object's own: `object.__proto__ = …` would set the prototype instead of the
  * member, and with a frozen prototype the assignment of any of them throws.
  */
-function define(object: JsonObject, name: string, value: JsonValue): void {
+function defineMember(object: JsonObject, name: string, value: JsonValue): void {
   if (name in object) Object.defineProperty(object, name, { value, writable: true, enumerable: true, configurable: true })
   else object[name] = value
 }

@@ -3,14 +3,14 @@ import { parseJson, stringifyJson } from '../../../values/json.ts'
 import type { TableColumn } from './column.ts'
 import type { EncodedRecord } from './encode-record.ts'
 
-export interface RowWidth {
+export interface RowSizeLimits {
   readonly rowBytesMax: number
   /** What a long value takes of a row at most: the rest of it is kept elsewhere. */
   readonly valueBytesMax: number
 }
 
 /** Of a database whose rows have to fit into a page: values of a wide table that do not fit go to `_extra`. */
-export function fitRow(columns: readonly TableColumn[], encoded: EncodedRecord, record: JsonObject, { rowBytesMax, valueBytesMax }: RowWidth): EncodedRecord {
+export function fitRow(columns: readonly TableColumn[], encoded: EncodedRecord, record: JsonObject, { rowBytesMax, valueBytesMax }: RowSizeLimits): EncodedRecord {
   const { values } = encoded
   if (values.length * valueBytesMax <= rowBytesMax) return encoded
   let bytes = values.length / 8

@@ -1,13 +1,13 @@
 import type { CommitShape, JsonObject, JsonValue, SchemaMode } from '../../../contract/index.ts'
-import { nameColumn } from '../columns.ts'
-import { commonFormat, hasFormat, typeOfValues, type TableColumn } from './column.ts'
+import { nameColumn } from '../column-names.ts'
+import { findCommonFormat, needsFormat, typeOfValues, type TableColumn } from './column.ts'
 
 export interface ColumnLimits {
   /** Names that members may not have: the table's own columns, and those somebody else added. */
   readonly reserved: readonly string[]
   readonly nameBytesMax: number
   /** The name of a member with signs that the database refuses in a name replaced. */
-  spell?(member: string): string
+  sanitizeName?(member: string): string
   /** How many members may have a column. */
   readonly columnsMax: number
 }
@@ -33,14 +33,14 @@ export function growColumns(
     }
   }
   const grown = [...columns]
-  const names = new FreeNames(columns, limits)
+  const names = new ColumnNameAllocator(columns, limits)
   let changed = false
   for (const [member, values] of met) {
     const at = known.get(member)
     const before = at === undefined ? null : grown[at]!
-    const name = before?.name ?? (values.length > 0 ? names.take(member) : null)
+    const name = before?.name ?? (values.length > 0 ? names.allocate(member) : null)
     const type = before?.from === undefined ? (values.length === 0 ? 'text' : typeOfValues(values)) : before.type
-    const format = before?.format ?? (hasFormat(type) ? commonFormat(type, textsOf(values)) : null)
+    const format = before?.format ?? (needsFormat(type) ? findCommonFormat(type, textsOf(values)) : null)
     // Without a name there is nothing to add, but the note that its null means null.
     if (name === null && (before !== null || values.length > 0)) continue
     if (before !== null && name === before.name && format === (before.format ?? null)) continue
@@ -59,7 +59,7 @@ export function growColumns(
 /** Whether records have no more to say about a column. */
 function isSettled(column: TableColumn | undefined): boolean {
   if (column === undefined) return false
-  return column.held === true || (column.name !== null && (column.format !== undefined || !hasFormat(column.type)))
+  return column.held === true || (column.name !== null && (column.format !== undefined || !needsFormat(column.type)))
 }
 
 function textsOf(values: readonly JsonValue[]): string[] {
@@ -67,16 +67,16 @@ function textsOf(values: readonly JsonValue[]): string[] {
 }
 
 /** Whether the declared columns are added: a table that is frozen keeps those it has. */
-export function takesShape(columns: readonly TableColumn[], mode: SchemaMode = 'evolve'): boolean {
+export function acceptsShape(columns: readonly TableColumn[], mode: SchemaMode = 'evolve'): boolean {
   return mode === 'evolve' || columns.every(({ name }) => name === null)
 }
 
 /** The columns with a format for each that needs one: for a table that is frozen, where no later record decides. */
 export function withFormats(columns: readonly TableColumn[], records: readonly JsonObject[]): TableColumn[] {
   return columns.map((column) => {
-    if (column.format !== undefined || !hasFormat(column.type)) return column
+    if (column.format !== undefined || !needsFormat(column.type)) return column
     const values = records.flatMap((record) => (Object.hasOwn(record, column.member) ? [record[column.member] ?? null] : []))
-    return { ...column, format: commonFormat(column.type, textsOf(values)) ?? (column.type.startsWith('datetime') ? '3' : '3Z') }
+    return { ...column, format: findCommonFormat(column.type, textsOf(values)) ?? (column.type.startsWith('datetime') ? '3' : '3Z') }
   })
 }
 
@@ -84,12 +84,12 @@ export function withFormats(columns: readonly TableColumn[], records: readonly J
  * The columns with those that a shape declares; the same array when it adds nothing. A column that is there keeps its type: the
  * declared one is noted as `wanted`, and `drift` reports it.
  */
-export function shapeColumns(
+export function addDeclaredColumns(
   columns: readonly TableColumn[], shape: CommitShape, since: number, limits: ColumnLimits,
 ): { readonly columns: readonly TableColumn[]; readonly drift: readonly string[] } {
   const known = new Map(columns.flatMap(({ member, former }, at) => (former === true ? [] : [[member, at]])))
   const grown = [...columns]
-  const names = new FreeNames(columns, limits)
+  const names = new ColumnNameAllocator(columns, limits)
   const drift: string[] = []
   let changed = false
   for (const { name: member, type, from, isOptional = false, isEmptyText = false } of shape.columns) {
@@ -98,9 +98,9 @@ export function shapeColumns(
     // Somebody dropped its column.
     if (before?.held === true) continue
     const column: TableColumn = before !== null && before.name !== null
-      ? withWanted(before, type)
-      : { none: isOptional ? 'absent' : isEmptyText ? 'empty' : 'null', since, ...before, member, name: names.take(member), type, from }
-    if (before !== null && isSame(before, column)) continue
+      ? withWantedType(before, type)
+      : { none: isOptional ? 'absent' : isEmptyText ? 'empty' : 'null', since, ...before, member, name: names.allocate(member), type, from }
+    if (before !== null && isSameColumn(before, column)) continue
     if (column.wanted !== undefined) {
       drift.push(`${shape.database}.${member} is declared as ${type}, and its column is ${column.type}`)
     }
@@ -111,17 +111,17 @@ export function shapeColumns(
   return { columns: changed ? grown : columns, drift }
 }
 
-function withWanted(before: TableColumn, type: TableColumn['type']): TableColumn {
+function withWantedType(before: TableColumn, type: TableColumn['type']): TableColumn {
   const { wanted: _wanted, ...column } = before
   return column.type === type ? column : { ...column, wanted: type }
 }
 
-function isSame(a: TableColumn, b: TableColumn): boolean {
+function isSameColumn(a: TableColumn, b: TableColumn): boolean {
   return a.name === b.name && a.type === b.type && a.from === b.from && a.wanted === b.wanted
 }
 
 /** Names for columns, as long as the table has room for one. */
-class FreeNames {
+class ColumnNameAllocator {
   readonly #taken: Set<string>
   readonly #limits: ColumnLimits
   #count: number
@@ -133,8 +133,8 @@ class FreeNames {
   }
 
   /** Null when no column can be named for the member. */
-  take(member: string): string | null {
-    const { columnsMax, nameBytesMax, spell = (spelled) => spelled } = this.#limits
+  allocate(member: string): string | null {
+    const { columnsMax, nameBytesMax, sanitizeName: spell = (spelled) => spelled } = this.#limits
     const name = this.#count < columnsMax ? nameColumn(spell(member), this.#taken, nameBytesMax) : null
     if (name === null) return null
     this.#taken.add(name.toLowerCase())

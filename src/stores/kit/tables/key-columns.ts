@@ -9,12 +9,12 @@ export interface KeyPlan {
 }
 
 /** Whether a key is declared that is neither enforced nor refused yet. */
-export function isKeyOpen(columns: readonly TableColumn[], key: readonly string[]): boolean {
+export function isKeyUndecided(columns: readonly TableColumn[], key: readonly string[]): boolean {
   return key.length > 0 && !columns.some((column) => column.key !== undefined)
 }
 
 /** The members of a key that have no column yet. */
-export function keyWithoutColumn(columns: readonly TableColumn[], key: readonly string[]): string[] {
+export function keyMembersWithoutColumn(columns: readonly TableColumn[], key: readonly string[]): string[] {
   return key.filter((member) => (columns.find((column) => column.member === member)?.name ?? null) === null)
 }
 
@@ -30,7 +30,7 @@ export function refuseKey(database: string, columns: readonly TableColumn[], key
 }
 
 /** The columns whose key is enforced. */
-export function enforcedKey(columns: readonly TableColumn[]): TableColumn[] {
+export function enforcedKeyColumns(columns: readonly TableColumn[]): TableColumn[] {
   return columns.filter(({ key }) => key === 'enforced')
 }
 
@@ -40,7 +40,7 @@ function withKey(columns: readonly TableColumn[], key: readonly string[], state:
 
 /** The name of the unique index or constraint. */
 export function keyConstraintName(databaseId: number): string {
-  return `${KEY_CONSTRAINT}${databaseId}`
+  return `${KEY_CONSTRAINT_PREFIX}${databaseId}`
 }
 
-export const KEY_CONSTRAINT = 'tidemark_key_'
+export const KEY_CONSTRAINT_PREFIX = 'tidemark_key_'

@@ -1,5 +1,5 @@
-import type { Commit, JsonObject, JsonValue, Landing, Quarantined, SchemaDrift, SchemaMode } from '../../../contract/index.ts'
-import { driftWords, shownMember } from '../../../values/drift-words.ts'
+import type { Commit, JsonObject, JsonValue, Landing, QuarantinedRecord, SchemaDrift, SchemaMode } from '../../../contract/index.ts'
+import { describeDrift, truncateMember } from '../../../values/describe-drift.ts'
 import { stringifyJson } from '../../../values/json.ts'
 import type { LandingPlan } from '../plan-landing.ts'
 import { typeOfValue, type TableColumn } from './column.ts'
@@ -8,12 +8,12 @@ import type { EncodedRecord } from './encode-record.ts'
 /** What is kept of the drift of one database. More members than that are keys of a map. */
 const DRIFT_MAX = 100
 
-type Kept = Omit<SchemaDrift, 'database'>
+type StoredDrift = Omit<SchemaDrift, 'database'>
 
-export interface DriftingTable {
+export interface TableWithDrift {
   readonly database: string
   readonly columns: readonly TableColumn[]
-  /** As it is stored: see `readDrift`. */
+  /** As it is stored: see `parseDrift`. */
   readonly drift: string
 }
 
@@ -21,7 +21,7 @@ export interface DriftingTable {
  * The databases of a commit whose tables have no column before it. Its records make their columns, besides those that are declared, also
  * where later ones may not add any.
  */
-export function databasesWithoutColumns({ schemas = {} }: Commit, tableOf: (database: string) => Pick<DriftingTable, 'columns'> | undefined): Set<string> {
+export function databasesWithoutColumns({ schemaModes: schemas = {} }: Commit, tableOf: (database: string) => Pick<TableWithDrift, 'columns'> | undefined): Set<string> {
   return new Set(Object.keys(schemas).filter((database) => !hasColumns(tableOf(database)?.columns ?? [])))
 }
 
@@ -30,11 +30,11 @@ function hasColumns(columns: readonly TableColumn[]): boolean {
 }
 
 /** Collects what the records of a commit have that their tables do not show, and was not noted before. */
-export class DriftNotes {
+export class DriftCollector {
   readonly #modes: Readonly<Record<string, SchemaMode>>
   readonly #at: number
   readonly #first: ReadonlySet<string>
-  readonly #known = new Map<string, { readonly drift: Kept[]; readonly ids: Set<string>; isNew: boolean }>()
+  readonly #known = new Map<string, { readonly drift: StoredDrift[]; readonly ids: Set<string>; isNew: boolean }>()
   readonly #words: string[] = []
 
   /** `first`: see `databasesWithoutColumns`. */
@@ -45,21 +45,21 @@ export class DriftNotes {
   }
 
   /** Whether records may add columns to the table: the first records always do. */
-  mayGrow({ database, columns }: DriftingTable): boolean {
+  mayAddColumns({ database, columns }: TableWithDrift): boolean {
     return (this.#modes[database] ?? 'evolve') === 'evolve' || this.#first.has(database) || !hasColumns(columns)
   }
 
   /** A record as it was written. */
-  note(table: DriftingTable, record: JsonObject, { misfits, isNew }: EncodedRecord, sequence: number): void {
+  recordDrift(table: TableWithDrift, record: JsonObject, { misfits, needsColumns: isNew }: EncodedRecord, sequence: number): void {
     if (misfits !== null) {
-      for (const member of misfits) this.#add(table, { member, kind: 'conflict', found: foundIn(record, member), sequence })
+      for (const member of misfits) this.#add(table, { member, kind: 'conflict', found: memberTypeOf(record, member), sequence })
     }
-    if (!isNew || this.mayGrow(table)) return
-    for (const member of newMembers(table.columns, record)) this.#add(table, { member, kind: 'frozen', found: foundIn(record, member), sequence })
+    if (!isNew || this.mayAddColumns(table)) return
+    for (const member of findNewMembers(table.columns, record)) this.#add(table, { member, kind: 'frozen', found: memberTypeOf(record, member), sequence })
   }
 
   /** A column that got another name than its member, because the table has one of that name that is not ours. */
-  noteTaken(table: DriftingTable, grown: readonly TableColumn[], foreign: readonly string[], sequence: number): void {
+  recordTakenNames(table: TableWithDrift, grown: readonly TableColumn[], foreign: readonly string[], sequence: number): void {
     const names = new Set(foreign.map((name) => name.toLowerCase()))
     const before = new Set(table.columns.flatMap(({ member, name }) => (name === null ? [] : [member])))
     for (const { member, name, type } of grown) {
@@ -69,47 +69,47 @@ export class DriftNotes {
   }
 
   /** By database, what is to be stored from now on. */
-  stored(): Array<{ database: string; drift: string }> {
+  listChanged(): Array<{ database: string; drift: string }> {
     return [...this.#known].filter(([, { isNew }]) => isNew).map(([database, { drift }]) => ({ database, drift: JSON.stringify(drift) }))
   }
 
   /** What is new, in words. */
-  get words(): readonly string[] {
+  get descriptions(): readonly string[] {
     return this.#words
   }
 
-  #add(table: DriftingTable, { member, kind, found, sequence }: Pick<Kept, 'member' | 'kind' | 'found' | 'sequence'>): void {
+  #add(table: TableWithDrift, { member, kind, found, sequence }: Pick<StoredDrift, 'member' | 'kind' | 'found' | 'sequence'>): void {
     let known = this.#known.get(table.database)
     if (known === undefined) {
-      const drift = JSON.parse(table.drift) as Kept[]
-      this.#known.set(table.database, (known = { drift, ids: new Set(drift.map(idOf)), isNew: false }))
+      const drift = JSON.parse(table.drift) as StoredDrift[]
+      this.#known.set(table.database, (known = { drift, ids: new Set(drift.map(driftIdOf)), isNew: false }))
     }
     const column = table.columns.find((other) => other.member === member && other.former !== true)
-    const item: Kept = { member, kind, column: column?.name ?? null, type: column?.name == null ? null : column.type, found, sequence, at: this.#at }
-    if (known.ids.has(idOf(item)) || known.drift.length >= DRIFT_MAX) return
-    known.ids.add(idOf(item))
+    const item: StoredDrift = { member, kind, column: column?.name ?? null, type: column?.name == null ? null : column.type, found, sequence, at: this.#at }
+    if (known.ids.has(driftIdOf(item)) || known.drift.length >= DRIFT_MAX) return
+    known.ids.add(driftIdOf(item))
     known.drift.push(item)
     known.isNew = true
-    this.#words.push(driftWords({ database: table.database, ...item }))
+    this.#words.push(describeDrift({ database: table.database, ...item }))
   }
 }
 
-function idOf({ member, kind }: Pick<Kept, 'member' | 'kind'>): string {
+function driftIdOf({ member, kind }: Pick<StoredDrift, 'member' | 'kind'>): string {
   return JSON.stringify([member, kind])
 }
 
-export function readDrift(database: string, stored: string): SchemaDrift[] {
-  return (JSON.parse(stored) as Kept[]).map((item) => ({ database, ...item }))
+export function parseDrift(database: string, stored: string): SchemaDrift[] {
+  return (JSON.parse(stored) as StoredDrift[]).map((item) => ({ database, ...item }))
 }
 
 /** Kept whole, because other columns may take it. */
-function refuse(
-  landing: Extract<Landing, { type: 'upsert' }>, table: DriftingTable, record: JsonObject, encoded: EncodedRecord, isFirst: boolean,
-): Quarantined | null {
-  const fresh = encoded.isNew && !isFirst ? newMembers(table.columns, record) : []
+function refuseRecord(
+  landing: Extract<Landing, { type: 'upsert' }>, table: TableWithDrift, record: JsonObject, encoded: EncodedRecord, isFirst: boolean,
+): QuarantinedRecord | null {
+  const fresh = encoded.needsColumns && !isFirst ? findNewMembers(table.columns, record) : []
   const reasons = [
-    ...(encoded.misfits ?? []).map((member) => `${shownMember(member)} is ${foundIn(record, member)}, and its column ${table.columns.find((column) => column.member === member)!.type}`),
-    ...fresh.map((member) => `${shownMember(member)} is new`),
+    ...(encoded.misfits ?? []).map((member) => `${truncateMember(member)} is ${memberTypeOf(record, member)}, and its column ${table.columns.find((column) => column.member === member)!.type}`),
+    ...fresh.map((member) => `${truncateMember(member)} is new`),
   ]
   if (reasons.length === 0) return null
   const { database, key, text, cursor, upstreamAt } = landing
@@ -121,26 +121,26 @@ const REASONS_MAX = 5
 
 export interface RefusalFacts {
   /** See `databasesWithoutColumns`. */
-  readonly first: ReadonlySet<string>
+  readonly withoutColumns: ReadonlySet<string>
   /** With the columns that the commit declares. */
-  tableOf(database: string): DriftingTable | undefined
+  tableOf(database: string): TableWithDrift | undefined
   encode(landing: Extract<Landing, { type: 'upsert' }>): { readonly record: JsonObject; readonly encoded: EncodedRecord }
 }
 
 /** The records that would be written to a database which refuses what its columns do not fit. */
-export function refuseRecords({ schemas }: Commit, { writes }: LandingPlan, { first, tableOf, encode }: RefusalFacts): Quarantined[] {
+export function refuseRecords({ schemaModes: schemas }: Commit, { writes }: LandingPlan, { withoutColumns: first, tableOf, encode }: RefusalFacts): QuarantinedRecord[] {
   if (schemas === undefined) return []
   return writes.flatMap(({ landing }) => {
     if (landing.type === 'delete' || schemas[landing.database] !== 'quarantine') return []
     const table = tableOf(landing.database)
     if (table === undefined || !hasColumns(table.columns)) return []
     const { record, encoded } = encode(landing)
-    return refuse(landing, table, record, encoded, first.has(landing.database)) ?? []
+    return refuseRecord(landing, table, record, encoded, first.has(landing.database)) ?? []
   })
 }
 
 /** The commit with these records in quarantine instead. */
-export function withRefused(commit: Commit, refused: readonly Quarantined[]): Commit {
+export function quarantineRefused(commit: Commit, refused: readonly QuarantinedRecord[]): Commit {
   const ids = new Set(refused.map(({ database, key }) => JSON.stringify([database, key])))
   return {
     ...commit, landings: commit.landings.filter(({ database, key }) => !ids.has(JSON.stringify([database, key]))), quarantined: [...commit.quarantined, ...refused],
@@ -148,11 +148,11 @@ export function withRefused(commit: Commit, refused: readonly Quarantined[]): Co
 }
 
 /** Members with a value and without a column. */
-function newMembers(columns: readonly TableColumn[], record: JsonObject): string[] {
+function findNewMembers(columns: readonly TableColumn[], record: JsonObject): string[] {
   const settled = new Set(columns.flatMap(({ member, name, held }) => (name !== null || held === true ? [member] : [])))
   return Object.keys(record).filter((member) => !settled.has(member) && record[member] !== null && record[member] !== undefined)
 }
 
-function foundIn(record: JsonObject, member: string): string {
+function memberTypeOf(record: JsonObject, member: string): string {
   return typeOfValue(record[member] as Exclude<JsonValue, null>)
 }

@@ -1,4 +1,4 @@
-import { POSITIONS_PER_TENANT } from './0001-tables.ts'
+import { POSITIONS_PER_TENANT } from './0001-initial-tables.ts'
 
 /**
  * From here on a database is a table of its own with typed columns, and a history beside it; the shared log is gone. What

@@ -1,19 +1,19 @@
 import { airtable } from '../../../sources/airtable/source.ts'
 import { AirtableSimulator } from '../../simulators/airtable/simulator.ts'
-import type { VendorStream } from './vendor.ts'
-import { numbered, writeIn } from './writes.ts'
+import type { VendorStream } from './vendor-stream.ts'
+import { formatWriteNumber, parseWriteNumber } from './write-numbers.ts'
 
 /** Iterators that time out, no stamps, and half a minute of refusal after a request too many. */
 export const airtableTasks: VendorStream = {
   vendor: 'airtable', name: 'tasks', type: 'Tasks', keyField: 'id', lagMaxMs: 0,
   open: (ports, { pageSize, limited }) => new AirtableSimulator(ports, { baseId: 'appSimulated00001', pageSizeMax: pageSize, limited }),
   source: () => airtable({ baseId: 'appSimulated00001', token: 'TOKEN', baseUrl: 'https://vendor.test/v0' }).table('Tasks'),
-  fields: (n) => ({ Name: numbered(n) }),
-  writeOf: ({ fields }) => writeIn((fields as { Name?: unknown }).Name),
+  fields: (n) => ({ Name: formatWriteNumber(n) }),
+  writeNumberOf: ({ fields }) => parseWriteNumber((fields as { Name?: unknown }).Name),
   granularityMs: () => 1,
   rowOf: (record) => record,
   // Records bear no time of change. A reader cannot tell an older page from a newer one, so neither repeated nor cached pages are
   // played: a row would go back until the next cycle. What such a page leaves out is looked up before it is swept.
-  suffers: (fault) => fault === 'wrong-date' || fault === 'end-flag-never' || fault === 'short-page',
+  supportsFault: (fault) => fault === 'wrong-date' || fault === 'end-flag-never' || fault === 'short-page',
   tokenOf: ({ url }) => url.searchParams.get('offset'),
 }

@@ -1,9 +1,9 @@
 import { github } from '../../../sources/github/source.ts'
 import { GithubSimulator } from '../../simulators/github/simulator.ts'
-import type { VendorStream } from './vendor.ts'
-import { numbered, writeIn } from './writes.ts'
+import type { VendorStream } from './vendor-stream.ts'
+import { formatWriteNumber, parseWriteNumber } from './write-numbers.ts'
 
-const ANSWER_LIES: ReadonlySet<string> = new Set([
+const RESPONSE_FAULTS: ReadonlySet<string> = new Set([
   'wrong-date', 'end-flag-never', 'short-page', 'partial-answer', 'page-repeated', 'wrong-total',
 ])
 
@@ -13,8 +13,8 @@ function isPage(body: string): boolean {
 }
 
 const open: VendorStream['open'] = (ports, { lag, pageSize, limited }) => new GithubSimulator(ports, { lag, pageSizeMax: pageSize, pointsPerHour: limited ? 1_000 : 5_000 })
-const suffers: VendorStream['suffers'] = (fault, { body }) =>
-  ANSWER_LIES.has(fault) || (fault === 'cached-page' && isPage(body))
+const supportsFault: VendorStream['supportsFault'] = (fault, { body }) =>
+  RESPONSE_FAULTS.has(fault) || (fault === 'cached-page' && isPage(body))
 const tokenOf: VendorStream['tokenOf'] = ({ body }) => {
   const { variables } = JSON.parse(body) as { variables: Record<string, unknown> }
   const token = Object.entries(variables).find(([name, value]) => name.startsWith('after') && typeof value === 'string')
@@ -26,11 +26,11 @@ export const githubRepositories: VendorStream = {
   vendor: 'github', name: 'repositories', type: 'repository', keyField: 'id', lagMaxMs: 10_000,
   open,
   source: () => github({ token: 'TOKEN', baseUrl: 'https://vendor.test' }).repositories,
-  fields: (n) => ({ description: numbered(n) }),
-  writeOf: ({ description }) => writeIn(description),
+  fields: (n) => ({ description: formatWriteNumber(n) }),
+  writeNumberOf: ({ description }) => parseWriteNumber(description),
   granularityMs: () => 1_000,
   rowOf: ({ __typename: _type, ownerLogin: _owner, ...record }) => record,
-  suffers,
+  supportsFault,
   repeats: 'page-before',
   total: { path: ['data', 'owner', 'repositories', 'totalCount'] },
   tokenOf,
@@ -44,8 +44,8 @@ export const githubIssues: VendorStream = {
   prepare: (simulator) => {
     for (let n = 0; n < 5; n++) simulator.create('repository', {})
   },
-  home: (simulator, chance) => ({ repository: chance.pick(simulator.records.current('repository')).id }),
-  fields: (n) => ({ title: numbered(n) }),
-  writeOf: ({ title }) => writeIn(title),
+  parentFields: (simulator, chance) => ({ repository: chance.pick(simulator.records.current('repository')).id }),
+  fields: (n) => ({ title: formatWriteNumber(n) }),
+  writeNumberOf: ({ title }) => parseWriteNumber(title),
   rowOf: ({ __typename: _type, ...record }) => record,
 }

@@ -1,7 +1,7 @@
 import { hubspot } from '../../../sources/hubspot/source.ts'
 import { DOCUMENTED_LIMITS, HubspotSimulator } from '../../simulators/hubspot/simulator.ts'
-import type { VendorStream } from './vendor.ts'
-import { numbered, writeIn } from './writes.ts'
+import type { VendorStream } from './vendor-stream.ts'
+import { formatWriteNumber, parseWriteNumber } from './write-numbers.ts'
 
 /** A search that lags, sorts by one field and shuffles its ties; what was archived stands in a list of its own. */
 const stream = (type: 'contacts' | 'companies', property: string): VendorStream => ({
@@ -10,20 +10,20 @@ const stream = (type: 'contacts' | 'companies', property: string): VendorStream 
   source: ({ pageSize }) => ({
     // Every cycle lists the archive, so that each can be asked for deletions.
     ...hubspot({ accessToken: 'TOKEN', baseUrl: 'https://vendor.test', limit: pageSize, archivedEveryMs: 0 })[type],
-    promise: { windowMs: 10_000, begins: { lookBackMs: 5 * 60_000 }, cyclesPerRound: 1, tells: () => ({ changes: true, deletes: true }) },
+    guarantee: { windowMs: 10_000, startsFrom: { lookBackMs: 5 * 60_000 }, cyclesPerRound: 1, reports: () => ({ changes: true, deletes: true }) },
   }),
-  fields: (n) => ({ [property]: numbered(n) }),
-  writeOf: ({ properties }) => writeIn((properties as Record<string, unknown>)[property]),
+  fields: (n) => ({ [property]: formatWriteNumber(n) }),
+  writeNumberOf: ({ properties }) => parseWriteNumber((properties as Record<string, unknown>)[property]),
   granularityMs: () => 1,
   rowOf: (record) => record,
   // A list ends where there is no `paging`; a search is not asked for it.
-  suffers: (fault, { url }) => fault === 'wrong-date' || fault === 'end-flag-never' || fault === 'cached-page' || (url.pathname.endsWith('/search') ? SEARCH_LIES.has(fault) : fault === 'short-page' || fault === 'page-repeated'),
-  emptied: (body) => ({ ...body, results: [] }),
+  supportsFault: (fault, { url }) => fault === 'wrong-date' || fault === 'end-flag-never' || fault === 'cached-page' || (url.pathname.endsWith('/search') ? SEARCH_FAULTS.has(fault) : fault === 'short-page' || fault === 'page-repeated'),
+  withoutRows: (body) => ({ ...body, results: [] }),
   total: { member: 'total' },
   tokenOf: ({ url }) => url.searchParams.get('after'),
 })
 
-const SEARCH_LIES: ReadonlySet<string> = new Set(['end-flag-early', 'empty-page', 'wrong-total', 'page-repeated', 'unsorted'])
+const SEARCH_FAULTS: ReadonlySet<string> = new Set(['end-flag-early', 'empty-page', 'wrong-total', 'page-repeated', 'unsorted'])
 
 /** Contacts spell their time of change in their own way. */
 export const hubspotContacts = stream('contacts', 'firstname')

@@ -1,9 +1,9 @@
 import { linear } from '../../../sources/linear/source.ts'
 import { LinearSimulator } from '../../simulators/linear/simulator.ts'
-import type { VendorStream } from './vendor.ts'
-import { numbered, writeIn } from './writes.ts'
+import type { VendorStream } from './vendor-stream.ts'
+import { formatWriteNumber, parseWriteNumber } from './write-numbers.ts'
 
-const ANSWER_LIES: ReadonlySet<string> = new Set([
+const RESPONSE_FAULTS: ReadonlySet<string> = new Set([
   'wrong-date', 'end-flag-never', 'short-page', 'partial-answer', 'page-repeated',
 ])
 
@@ -18,12 +18,12 @@ export const linearIssues: VendorStream = {
   open: (ports, { lag, pageSize, limited }) => new LinearSimulator(ports, { lag, pageSizeMax: pageSize, ...(limited && { requestsPerHour: 600 }) }),
   source: () => linear({ apiKey: 'TOKEN', baseUrl: 'https://vendor.test' }).issues,
   prepare: (simulator) => void simulator.create('team', { name: 'Engineering', key: 'ENG' }),
-  home: (simulator) => ({ team: simulator.records.current('team')[0]!.id }),
-  fields: (n) => ({ title: numbered(n) }),
-  writeOf: ({ title }) => writeIn(title),
+  parentFields: (simulator) => ({ team: simulator.records.current('team')[0]!.id }),
+  fields: (n) => ({ title: formatWriteNumber(n) }),
+  writeNumberOf: ({ title }) => parseWriteNumber(title),
   granularityMs: () => 1,
   rowOf: ({ teamId, ...record }) => ({ ...record, team: { id: teamId } }),
-  suffers: (fault, { body }) => ANSWER_LIES.has(fault) || (fault === 'cached-page' && isPage(body)),
+  supportsFault: (fault, { body }) => RESPONSE_FAULTS.has(fault) || (fault === 'cached-page' && isPage(body)),
   repeats: 'page-before',
   tokenOf: ({ body }) => (JSON.parse(body) as { variables: { after?: string | null } }).variables.after ?? null,
 }

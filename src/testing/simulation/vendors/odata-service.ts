@@ -1,7 +1,7 @@
-import type { Fault } from '../../simulators/kit/faults.ts'
+import type { ApiFault } from '../../simulators/kit/api-faults.ts'
 import type { Fields, SimulatorPorts } from '../../simulators/kit/simulator.ts'
-import type { Version } from '../../simulators/kit/truth-table.ts'
-import { VendorSimulator, type Call, type VendorOptions } from '../../simulators/kit/vendor-simulator.ts'
+import type { RecordVersion } from '../../simulators/kit/versioned-records.ts'
+import { VendorSimulator, type ApiCall, type VendorOptions } from '../../simulators/kit/vendor-simulator.ts'
 import type { Row } from '../../simulators/odata/query.ts'
 import { OdataSimulator, SERVICE_PATH } from '../../simulators/odata/simulator.ts'
 
@@ -21,7 +21,7 @@ export class OdataService extends VendorSimulator {
   readonly #service: OdataSimulator
   readonly #options: OdataServiceOptions
   /** The version of each record that the service shows, by its serial. */
-  readonly #shown = new Map<string, number>()
+  readonly #visibleSerials = new Map<string, number>()
   #records = 0
 
   constructor(ports: SimulatorPorts, options: OdataServiceOptions) {
@@ -39,12 +39,12 @@ export class OdataService extends VendorSimulator {
   }
 
   /** As a reader shows it: moments of either version are instants. */
-  protected render({ id, fields, modifiedAtMs, deleted }: Version): Fields {
+  protected render({ id, fields, modifiedAtMs, deleted }: RecordVersion): Fields {
     return { Id: id, Name: fields['Name'], Gone: deleted, At: this.#stamp(modifiedAtMs) }
   }
 
-  protected respond(call: Call): Promise<Response> {
-    this.#show()
+  protected respond(call: ApiCall): Promise<Response> {
+    this.#publishVisible()
     const fault = faultOf(call)
     if (fault !== null) this.#service.faults.plan(fault)
     return this.#service.handle(call.request)
@@ -74,25 +74,25 @@ export class OdataService extends VendorSimulator {
   }
 
   /** Hands the service what is visible by now. */
-  #show(): void {
+  #publishVisible(): void {
     for (const version of this.records.indexed(ORDERS)) {
       const { id, serial, deleted } = version
-      const before = this.#shown.get(id)
+      const before = this.#visibleSerials.get(id)
       if (before === serial) continue
-      this.#shown.set(id, serial)
+      this.#visibleSerials.set(id, serial)
       if (!deleted || this.#options.keepsDeleted) this.#service.put(ORDERS, this.#row(version))
       else if (before !== undefined) this.#service.remove(ORDERS, { Id: id })
     }
   }
 
-  #row(version: Version): Row {
+  #row(version: RecordVersion): Row {
     const { At, ...row } = this.render(version) as Row
     return { ...row, At: this.#options.version === 4 ? At! : String(At).slice(0, -1) }
   }
 }
 
-function faultOf({ lie, shortPage, expiredToken }: Call): Fault | null {
-  if (lie !== undefined) return { kind: 'end-flag', says: lie }
+function faultOf({ endFlagOverride: lie, shortPage, expiredToken }: ApiCall): ApiFault | null {
+  if (lie !== undefined) return { kind: 'end-flag', value: lie }
   if (shortPage) return { kind: 'short-page' }
   return expiredToken ? { kind: 'expired-token' } : null
 }

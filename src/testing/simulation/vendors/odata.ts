@@ -1,22 +1,22 @@
 import { bearer } from '../../../sources/kit/auth.ts'
 import { odata, type ODataSource } from '../../../sources/odata/source.ts'
 import { ODATA_URL, OdataService, ORDERS } from './odata-service.ts'
-import type { VendorStream } from './vendor.ts'
-import { numbered, writeIn } from './writes.ts'
+import type { VendorStream } from './vendor-stream.ts'
+import { formatWriteNumber, parseWriteNumber } from './write-numbers.ts'
 
 const service = (): ODataSource => odata({ url: ODATA_URL, auth: bearer('TOKEN') })
 
 const stream: Omit<VendorStream, 'name' | 'open' | 'source' | 'granularityMs'> = {
   vendor: 'odata', type: ORDERS, keyField: 'Id', lagMaxMs: 14_000,
-  fields: (n) => ({ Name: numbered(n) }),
-  writeOf: ({ Name }) => writeIn(Name),
+  fields: (n) => ({ Name: formatWriteNumber(n) }),
+  writeNumberOf: ({ Name }) => parseWriteNumber(Name),
   rowOf: (record) => record,
-  suffers: (fault, { url }) => fault === 'wrong-date' || (url.pathname.endsWith(`/${ORDERS}`) && LIES.has(fault)),
-  emptied: (body) => ('d' in body ? { d: { results: [] } } : { ...body, value: [], '@odata.nextLink': undefined }),
+  supportsFault: (fault, { url }) => fault === 'wrong-date' || (url.pathname.endsWith(`/${ORDERS}`) && RESPONSE_FAULTS.has(fault)),
+  withoutRows: (body) => ('d' in body ? { d: { results: [] } } : { ...body, value: [], '@odata.nextLink': undefined }),
   tokenOf: ({ url }) => url.searchParams.get('$skiptoken'),
 }
 
-const LIES: ReadonlySet<string> = new Set(['end-flag-never', 'end-flag-early', 'short-page', 'empty-page', 'page-repeated', 'cached-page'])
+const RESPONSE_FAULTS: ReadonlySet<string> = new Set(['end-flag-never', 'end-flag-early', 'short-page', 'empty-page', 'page-repeated', 'cached-page'])
 
 /** By key, and by a cursor with its key; deleted rows stay and say so. Of version 2 where the vendor counts requests. */
 export const odataOrders: VendorStream = {
@@ -26,7 +26,7 @@ export const odataOrders: VendorStream = {
   }),
   source: ({ pageSize }) => ({
     ...service().entitySet(ORDERS, { cursor: 'At', deleted: 'Gone', lagMs: 15_000, pageSize }),
-    promise: { windowMs: 17_000, begins: 'first', cyclesPerRound: 1, tells: () => ({ changes: true, deletes: true }) },
+    guarantee: { windowMs: 17_000, startsFrom: 'first', cyclesPerRound: 1, reports: () => ({ changes: true, deletes: true }) },
   }),
   granularityMs: ({ limited }) => (limited ? 1_000 : 1),
 }
@@ -37,7 +37,7 @@ export const odataTracked: VendorStream = {
   open: (ports, { lag, pageSize }) => new OdataService(ports, { lag, version: 4, keepsDeleted: false, granularityMs: 1, pageSizeMax: pageSize }),
   source: ({ pageSize }) => ({
     ...service().tracked(ORDERS, { pageSize }),
-    promise: { windowMs: 15_000, begins: 'first', cyclesPerRound: 1, tells: () => ({ changes: true, deletes: true }) },
+    guarantee: { windowMs: 15_000, startsFrom: 'first', cyclesPerRound: 1, reports: () => ({ changes: true, deletes: true }) },
   }),
   granularityMs: () => 1,
   // A delta link that the service forgets loses the history, which a delta alone cannot repair.

@@ -1,7 +1,7 @@
 import { bearer, rest } from '../../../sources/rest/source.ts'
 import { hubspotContacts } from './hubspot.ts'
 import { stripeCustomers } from './stripe.ts'
-import type { VendorStream } from './vendor.ts'
+import type { VendorStream } from './vendor-stream.ts'
 
 /** HubSpot's list, declared: pages by a token. */
 export const restContacts: VendorStream = {

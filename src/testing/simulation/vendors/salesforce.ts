@@ -1,12 +1,12 @@
 import { salesforce } from '../../../sources/salesforce/source.ts'
 import { SalesforceSimulator } from '../../simulators/salesforce/simulator.ts'
-import type { VendorConditions, VendorSource, VendorStream } from './vendor.ts'
-import { numbered, writeIn } from './writes.ts'
+import type { VendorConditions, VendorSource, VendorStream } from './vendor-stream.ts'
+import { formatWriteNumber, parseWriteNumber } from './write-numbers.ts'
 
 function source({ pageSize }: VendorConditions, metadata: boolean): VendorSource {
   return {
     ...salesforce({ instanceUrl: 'https://vendor.test', accessToken: 'TOKEN', limit: pageSize, metadata }).object('Account'),
-    promise: { windowMs: 16_000, begins: 'first', tells: () => ({ changes: true, deletes: true }), cyclesPerRound: 1 },
+    guarantee: { windowMs: 16_000, startsFrom: 'first', reports: () => ({ changes: true, deletes: true }), cyclesPerRound: 1 },
   }
 }
 
@@ -15,12 +15,12 @@ export const salesforceAccounts: VendorStream = {
   vendor: 'salesforce', name: 'accounts', type: 'Account', keyField: 'Id', lagMaxMs: 14_000, retentionMs: 15 * 24 * 3_600_000,
   open: (ports, { lag, pageSize, limited }) => new SalesforceSimulator(ports, { lag, batchSizeMin: Math.max(1, Math.floor(pageSize / 2)), granularityMs: limited ? 1_000 : 1 }),
   source: (conditions) => source(conditions, false),
-  fields: (n) => ({ Name: numbered(n) }),
-  writeOf: ({ Name }) => writeIn(Name),
+  fields: (n) => ({ Name: formatWriteNumber(n) }),
+  writeNumberOf: ({ Name }) => parseWriteNumber(Name),
   granularityMs: ({ limited }) => (limited ? 1_000 : 1),
   rowOf: (record) => record,
-  suffers: (fault) => fault !== 'partial-answer' && fault !== 'unsorted',
-  emptied: (body) => ({ totalSize: body['totalSize'], done: true, records: [] }),
+  supportsFault: (fault) => fault !== 'partial-answer' && fault !== 'unsorted',
+  withoutRows: (body) => ({ totalSize: body['totalSize'], done: true, records: [] }),
   total: { member: 'totalSize' },
   tokenOf: ({ url }) => /\/query\/(\w+-\d+)$/.exec(url.pathname)?.[1] ?? null,
 }
@@ -31,5 +31,5 @@ export const typedAccounts: VendorStream = {
   open: (ports, { lag, pageSize }) => new SalesforceSimulator(ports, { lag, batchSizeMin: Math.max(1, Math.floor(pageSize / 2)), hidesDescriptions: pageSize % 3 === 0 }),
   source: (conditions) => source(conditions, true),
   granularityMs: () => 1,
-  fields: (n) => ({ Name: numbered(n), AnnualRevenue: n % 2 === 0 ? n / 4 : null }),
+  fields: (n) => ({ Name: formatWriteNumber(n), AnnualRevenue: n % 2 === 0 ? n / 4 : null }),
 }

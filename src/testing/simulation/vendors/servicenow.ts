@@ -1,12 +1,12 @@
 import { servicenow } from '../../../sources/servicenow/source.ts'
 import { ServicenowSimulator } from '../../simulators/servicenow/simulator.ts'
-import type { VendorConditions, VendorSource, VendorStream } from './vendor.ts'
-import { numbered, writeIn } from './writes.ts'
+import type { VendorConditions, VendorSource, VendorStream } from './vendor-stream.ts'
+import { formatWriteNumber, parseWriteNumber } from './write-numbers.ts'
 
 function source({ pageSize }: VendorConditions, metadata: boolean): VendorSource {
   return {
     ...servicenow({ instanceUrl: 'https://vendor.test', user: 'TOKEN', password: 'TOKEN', limit: pageSize, metadata }).table('incident'),
-    promise: { windowMs: 16_000, begins: 'first', cyclesPerRound: 1, tells: () => ({ changes: true, deletes: true }) },
+    guarantee: { windowMs: 16_000, startsFrom: 'first', cyclesPerRound: 1, reports: () => ({ changes: true, deletes: true }) },
   }
 }
 
@@ -15,13 +15,13 @@ export const servicenowIncidents: VendorStream = {
   vendor: 'servicenow', name: 'incidents', type: 'incident', keyField: 'sys_id', lagMaxMs: 13_000, retentionMs: 30 * 24 * 3_600_000,
   open: (ports, { lag, limited }) => new ServicenowSimulator(ports, { lag, ...(limited && { requestsPerHour: 20_000 }) }),
   source: (conditions) => source(conditions, false),
-  fields: (n) => ({ short_description: numbered(n) }),
-  writeOf: ({ short_description: text }) => writeIn(text),
+  fields: (n) => ({ short_description: formatWriteNumber(n) }),
+  writeNumberOf: ({ short_description: text }) => parseWriteNumber(text),
   granularityMs: () => 1_000,
   rowOf: (record) => record,
   // Short pages are those of rows the reader may not see, and the count tells.
-  suffers: (fault) => fault !== 'short-page' && fault !== 'unsorted',
-  emptied: (body) => ({ ...body, result: [] }),
+  supportsFault: (fault) => fault !== 'short-page' && fault !== 'unsorted',
+  withoutRows: (body) => ({ ...body, result: [] }),
   total: { header: 'x-total-count' },
   tokenOf: () => null,
 }
@@ -31,5 +31,5 @@ export const typedIncidents: VendorStream = {
   ...servicenowIncidents,
   open: (ports, { lag, pageSize }) => new ServicenowSimulator(ports, { lag, ...(pageSize % 3 === 0 && { refused: ['sys_dictionary'] }) }),
   source: (conditions) => source(conditions, true),
-  fields: (n) => ({ short_description: numbered(n), state: n % 3 === 0 ? '' : String(n % 3) }),
+  fields: (n) => ({ short_description: formatWriteNumber(n), state: n % 3 === 0 ? '' : String(n % 3) }),
 }

@@ -1,10 +1,10 @@
 import { stripe } from '../../../sources/stripe/source.ts'
 import type { Fields } from '../../simulators/kit/simulator.ts'
 import { StripeSimulator } from '../../simulators/stripe/simulator.ts'
-import type { VendorStream } from './vendor.ts'
-import { numbered, writeIn } from './writes.ts'
+import type { VendorStream } from './vendor-stream.ts'
+import { formatWriteNumber, parseWriteNumber } from './write-numbers.ts'
 
-const ANSWER_LIES: ReadonlySet<string> = new Set(['wrong-date', 'end-flag-never', 'short-page', 'page-repeated'])
+const RESPONSE_FAULTS: ReadonlySet<string> = new Set(['wrong-date', 'end-flag-never', 'short-page', 'page-repeated'])
 
 /**
  * A list or the log. Single objects decide between a list and an event, and bear no time of their own change: if a
@@ -26,24 +26,24 @@ const stream = (name: 'customers' | 'invoices', type: string, text: string): Omi
   pacer: { allowedRequests: 20, intervalMs: 1_000 },
   source: ({ pageSize }) => ({
     ...stripe({ apiKey: 'TOKEN', baseUrl: 'https://vendor.test/v1', limit: pageSize, followUpsMax: 3 })[name],
-    promise: { windowMs: 11_000, begins: 'anchor', tells: () => ({ changes: true, deletes: true }), cyclesPerRound: 1 },
+    guarantee: { windowMs: 11_000, startsFrom: 'anchor', reports: () => ({ changes: true, deletes: true }), cyclesPerRound: 1 },
   }),
-  writeOf: (row) => writeIn(row[text]),
+  writeNumberOf: (row) => parseWriteNumber(row[text]),
   granularityMs: () => 1_000,
   rowOf: (record) => record,
   // `has_more` is the only word on whether more follow.
-  suffers: (fault, { url }) => ANSWER_LIES.has(fault)
+  supportsFault: (fault, { url }) => RESPONSE_FAULTS.has(fault)
     || (fault === 'cached-page' && isPage(url)) || (fault === 'cached-nested-page' && isNestedPage(url)),
   repeats: 'page-before',
   tokenOf: ({ url }) => url.searchParams.get('starting_after') ?? url.searchParams.get('ending_before'),
 })
 
-export const stripeCustomers: VendorStream = { ...stream('customers', 'customer', 'name'), fields: (n) => ({ name: numbered(n) }) }
+export const stripeCustomers: VendorStream = { ...stream('customers', 'customer', 'name'), fields: (n) => ({ name: formatWriteNumber(n) }) }
 
 /** Each with a list inside, which is cut after ten and goes on elsewhere. */
 export const stripeInvoices: VendorStream = {
   ...stream('invoices', 'invoice', 'number'),
-  fields: (n, chance) => ({ number: numbered(n), lines: Array.from({ length: chance.pick([0, 2, 12, 25]) }, (_, at) => ({ amount: n * 100 + at })) }),
+  fields: (n, chance) => ({ number: formatWriteNumber(n), lines: Array.from({ length: chance.pick([0, 2, 12, 25]) }, (_, at) => ({ amount: n * 100 + at })) }),
   rowOf: (record, simulator) => {
     const id = String(record['id'])
     const items = simulator.records.find('invoice', id)!.fields['lines'] as Fields[]

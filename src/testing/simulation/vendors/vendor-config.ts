@@ -1,11 +1,11 @@
-import type { Lag } from '../../simulators/kit/truth-table.ts'
-import type { Conditions } from '../fleet.ts'
-import { ANSWER_FAULT_KINDS, type FaultKind } from '../faults.ts'
-import { Stream } from '../random.ts'
-import { NAMED_STREAMS, VENDOR_STREAMS } from './streams.ts'
-import { VENDOR_WORLD_KINDS, type VendorConditions, type VendorStream, type VendorWorldKind } from './vendor.ts'
+import type { IndexLag } from '../../simulators/kit/versioned-records.ts'
+import type { FleetConditions } from '../fleet.ts'
+import { RESPONSE_FAULT_KINDS, type FaultKind } from '../fault-injector.ts'
+import { RandomStream } from '../random-stream.ts'
+import { OPT_IN_STREAMS, VENDOR_STREAMS } from './vendor-streams.ts'
+import { VENDOR_WORLD_KINDS, type VendorConditions, type VendorStream, type VendorWorldKind } from './vendor-stream.ts'
 
-export interface VendorWorldConfig extends Conditions, VendorConditions {
+export interface VendorWorldConfig extends FleetConditions, VendorConditions {
   readonly stream: VendorStream
   readonly kind: VendorWorldKind
   readonly records: number
@@ -21,7 +21,7 @@ export interface VendorWorldConfig extends Conditions, VendorConditions {
   /** By how much lists are behind, where they are served by a copy of the vendor's store. */
   readonly replicaBehindMs: number
   /** Once, nobody runs anything for longer than the vendor keeps its history. */
-  readonly isAbsence: boolean
+  readonly hasLongDowntime: boolean
   /** By how much the vendor's clock is set back in the middle of the workload. */
   readonly clockBackMs: number
   readonly vendorLatencyMs: readonly [number, number]
@@ -31,7 +31,7 @@ export interface VendorWorldConfig extends Conditions, VendorConditions {
   readonly rates: Readonly<Partial<Record<FaultKind, number>>>
 }
 
-export interface VendorChoice {
+export interface VendorSelection {
   /** Only these vendors; every one when absent. */
   readonly vendors?: readonly string[] | undefined
   readonly kinds?: readonly VendorWorldKind[] | undefined
@@ -43,26 +43,26 @@ export const VENDOR_FAULT_KINDS: readonly FaultKind[] = [
   'crash', 'freeze', 'terminate', 'clock-step',
   'store-busy', 'store-unavailable', 'applied-unknown', 'applied-late', 'lost-unknown',
   'rate-limited', 'server-error', 'truncated', 'timeout-before', 'timeout-after', 'late-answer',
-  'short-page', 'end-flag-early', 'end-flag-never', 'empty-page', 'page-repeated', ...ANSWER_FAULT_KINDS,
+  'short-page', 'end-flag-early', 'end-flag-never', 'empty-page', 'page-repeated', ...RESPONSE_FAULT_KINDS,
 ]
 
 /** The worlds there are: each stream as what it can be read as. */
-export function worldsOf({ vendors, kinds }: VendorChoice): Array<{ stream: VendorStream; kind: VendorWorldKind }> {
-  const streams = vendors === undefined ? VENDOR_STREAMS : [...VENDOR_STREAMS, ...NAMED_STREAMS].filter(({ vendor }) => vendors.includes(vendor))
+export function listWorlds({ vendors, kinds }: VendorSelection): Array<{ stream: VendorStream; kind: VendorWorldKind }> {
+  const streams = vendors === undefined ? VENDOR_STREAMS : [...VENDOR_STREAMS, ...OPT_IN_STREAMS].filter(({ vendor }) => vendors.includes(vendor))
   return streams.flatMap((stream) => VENDOR_WORLD_KINDS
     .filter((kind) => (kinds === undefined || kinds.includes(kind)) && (kind === 'replace' || 'delta' in stream.source({ pageSize: 1, lag: NO_LAG, limited: false })))
     .map((kind) => ({ stream, kind })))
 }
 
-const NO_LAG: Lag = { share: 0, maxMs: 0 }
+const NO_LAG: IndexLag = { share: 0, maxMs: 0 }
 
 /** A world's conditions, drawn wide. */
-export function drawVendorConfig(seed: number, choice: VendorChoice = {}): VendorWorldConfig {
-  const chance = new Stream(seed, 'vendor config')
-  const { stream, kind } = chance.pick(worldsOf(choice))
+export function drawVendorConfig(seed: number, choice: VendorSelection = {}): VendorWorldConfig {
+  const chance = new RandomStream(seed, 'vendor config')
+  const { stream, kind } = chance.pick(listWorlds(choice))
   const gapMs = chance.pick([500, 3_000, 15_000])
-  const isBig = new Stream(seed, 'vendor size').chance(0.02)
-  const extra = new Stream(seed, 'vendor conditions')
+  const isBig = new RandomStream(seed, 'vendor size').chance(0.02)
+  const extra = new RandomStream(seed, 'vendor conditions')
   const config: VendorWorldConfig = {
     stream, kind,
     pageSize: chance.int(2, 8) * (isBig ? 10 : 1),
@@ -76,7 +76,7 @@ export function drawVendorConfig(seed: number, choice: VendorChoice = {}): Vendo
     deleteShare: chance.pick([0.1, 0.1, 0.4]),
     dateSkewMs: extra.pick([0, 0, 0, -3_600_000, 3_600_000, 20_000]),
     replicaBehindMs: extra.chance(0.4) && stream.hasReplicas === true ? Math.floor(stream.lagMaxMs / 3) : 0,
-    isAbsence: kind === 'pair' && stream.retentionMs !== undefined && extra.chance(0.2),
+    hasLongDowntime: kind === 'pair' && stream.retentionMs !== undefined && extra.chance(0.2),
     // A delta alone cannot repair what was written with an older time.
     clockBackMs: kind === 'delta' ? 0 : extra.pick([0, 0, 0, 0, 3_000, 60_000]),
     runners: chance.int(1, 2),
@@ -90,14 +90,14 @@ export function drawVendorConfig(seed: number, choice: VendorChoice = {}): Vendo
     retriesMax: chance.int(1, 5),
     pagesMax: chance.pick([3, 100_000, 100_000]),
     // There are few nested pages, and fewer that are asked for twice within the lag.
-    rates: { ...drawRates(chance), 'cached-nested-page': new Stream(seed, 'vendor nested pages').pick([0, 0, 0.2, 0.6]) },
+    rates: { ...drawRates(chance), 'cached-nested-page': new RandomStream(seed, 'vendor nested pages').pick([0, 0, 0.2, 0.6]) },
   }
   // A copy that is behind shows a late write later still. Both together stay within what the source declares as its lag.
   const replicaBehindMs = Math.min(config.replicaBehindMs, stream.lagMaxMs - config.lag.maxMs)
   return { ...config, replicaBehindMs, ...choice.overrides }
 }
 
-function drawRates(chance: Stream): Partial<Record<FaultKind, number>> {
+function drawRates(chance: RandomStream): Partial<Record<FaultKind, number>> {
   const rates: Partial<Record<FaultKind, number>> = {}
   const shares = {
     process: chance.pick([0, 0.01, 0.05]) / 3,
@@ -107,13 +107,13 @@ function drawRates(chance: Stream): Partial<Record<FaultKind, number>> {
   }
   for (const kind of VENDOR_FAULT_KINDS) {
     const on = chance.chance(0.7)
-    const share = shares[GROUPS[kind] ?? 'answer']
+    const share = shares[FAULT_GROUPS[kind] ?? 'answer']
     if (on && share > 0) rates[kind] = share
   }
   return rates
 }
 
-const GROUPS: Partial<Record<FaultKind, 'process' | 'store' | 'line'>> = {
+const FAULT_GROUPS: Partial<Record<FaultKind, 'process' | 'store' | 'line'>> = {
   crash: 'process', freeze: 'process', terminate: 'process', 'clock-step': 'process',
   'store-busy': 'store', 'store-unavailable': 'store', 'applied-unknown': 'store', 'applied-late': 'store', 'lost-unknown': 'store',
   'rate-limited': 'line', 'server-error': 'line', truncated: 'line', 'timeout-before': 'line', 'timeout-after': 'line', 'late-answer': 'line',

@@ -1,16 +1,16 @@
-import type { Commit, JsonObject, LogEntry, Signal, StateText, SyncRef } from '../../../contract/index.ts'
+import type { Commit, JsonObject, LogEntry, SyncSignal, StateText, SyncRef } from '../../../contract/index.ts'
 import type { Fields } from '../../simulators/kit/simulator.ts'
 import type { VendorSimulator } from '../../simulators/kit/vendor-simulator.ts'
 import type { Health } from '../../../runner/health.ts'
 import type { StoreMethod } from '../faulty-store.ts'
-import { isRecord } from '../same-record.ts'
-import { StoreOracle, type StoreOracleOptions, type SyncModel, type Unfinished } from '../store-oracle.ts'
-import type { DeltaPromise, VendorStream } from './vendor.ts'
-import type { WriteHistory, Written } from './written.ts'
+import { isSameRecord } from '../same-record.ts'
+import { StoreOracle, type StoreOracleOptions, type SyncModel, type UnfinishedCycle } from '../store-oracle.ts'
+import type { DeltaGuarantee, VendorStream } from './vendor-stream.ts'
+import type { WriteHistory, VendorWrite } from './write-history.ts'
 
 export type VendorSyncFacts =
   | { readonly sync: string; readonly mode: 'replace'; readonly lagMs: number }
-  | { readonly sync: string; readonly mode: 'incremental'; readonly promise: DeltaPromise }
+  | { readonly sync: string; readonly mode: 'incremental'; readonly guarantee: DeltaGuarantee }
   | { readonly sync: typeof TAMPERING; readonly mode: 'tampering' }
 
 export interface VendorOracleOptions extends StoreOracleOptions<VendorSyncFacts> {
@@ -27,7 +27,7 @@ export interface VendorOracleOptions extends StoreOracleOptions<VendorSyncFacts>
   /** By how much the lists of a cycle that began at this time can be behind. */
   readonly listsBehindMs: (sinceMs: number) => number
   /** The oldest answer that came from a cache so far. */
-  readonly cachedMs: () => number
+  readonly oldestCachedMs: () => number
   /** Whether a Date header was wrong or missing so far. */
   readonly isDateWrong: () => boolean
   /** By how much the vendor's Date header was behind at most. */
@@ -40,16 +40,16 @@ export interface VendorOracleOptions extends StoreOracleOptions<VendorSyncFacts>
 export class VendorOracle extends StoreOracle<VendorSyncFacts> {
   /** Somebody writes to the store what no vendor said; nothing of it is judged. */
   isTampering = false
-  wasTamperedWith = false
+  wasTampered = false
   /** Since when a backfill is ordered, because the delta cannot make up for what it missed; null when none is. */
-  #orderedAt: number | null = null
+  #backfillOrderedAt: number | null = null
   readonly #options: VendorOracleOptions
   /** The write that each key last landed as. */
   readonly #writes = new Map<string, { readonly write: number }>()
   /** When another sync last landed a page with the key on it: key → sync → true time. */
-  readonly #sighted = new Map<string, Map<string, number>>()
+  readonly #lastListedAt = new Map<string, Map<string, number>>()
   /** Since when the delta has had a place: what is written from then on, it must tell. */
-  #followsSince: number | null = null
+  #deltaSince: number | null = null
   /** The backfill gave it its place: what lies before that is the backfill's to tell. */
   #isAnchored = false
   #firstDelta: { readonly beganAt: number; readonly endedAt: number } | null = null
@@ -61,51 +61,51 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
 
   override async observe(method: StoreMethod, args: readonly unknown[], answer: unknown): Promise<void> {
     await super.observe(method, args, answer)
-    if (method === 'signal' && (args[1] as Signal).kind === 'trigger' && (args[0] as SyncRef).sync !== 'sync') this.#orderedAt = this.#options.now()
-    if (method === 'commit') this.#noteSet(args[0] as Commit, answer as { kind: string })
+    if (method === 'signalSync' && (args[1] as SyncSignal).kind === 'trigger' && (args[0] as SyncRef).sync !== 'sync') this.#backfillOrderedAt = this.#options.now()
+    if (method === 'commit') this.#noteStateSet(args[0] as Commit, answer as { kind: string })
   }
 
-  get owesBackfill(): boolean {
-    return this.#orderedAt !== null
+  get needsBackfill(): boolean {
+    return this.#backfillOrderedAt !== null
   }
 
-  #noteSet({ move }: Commit, { kind }: { kind: string }): void {
+  #noteStateSet({ transition: move }: Commit, { kind }: { kind: string }): void {
     if (move.kind !== 'set' || kind !== 'landed') return
-    if (move.needsBackfill !== undefined) this.#orderedAt = this.#options.now()
-    this.#followsSince = move.state === null ? null : this.#options.now()
+    if (move.backfillRequest !== undefined) this.#backfillOrderedAt = this.#options.now()
+    this.#deltaSince = move.state === null ? null : this.#options.now()
     this.#isAnchored = move.state !== null
   }
 
   // ── O2, O4: every change ───────────────────────────────────────────────────────────────────────────────────────────
 
-  protected override judgeLandings({ facts }: SyncModel<VendorSyncFacts>, { landings }: Commit): void {
+  protected override checkLandings({ facts }: SyncModel<VendorSyncFacts>, { landings }: Commit): void {
     for (const landing of landings) {
       if (landing.type !== 'upsert') continue
-      let syncs = this.#sighted.get(landing.key)
-      if (syncs === undefined) this.#sighted.set(landing.key, (syncs = new Map()))
+      let syncs = this.#lastListedAt.get(landing.key)
+      if (syncs === undefined) this.#lastListedAt.set(landing.key, (syncs = new Map()))
       syncs.set(facts.sync, this.#options.now())
     }
   }
 
-  protected override judgeEntry({ facts }: SyncModel<VendorSyncFacts>, _commit: Commit, entry: LogEntry): void {
+  protected override checkEntry({ facts }: SyncModel<VendorSyncFacts>, _commit: Commit, entry: LogEntry): void {
     const { key, action, text } = entry
     const { history, stream } = this.#options
     // The first true version after that may be any.
     if (this.isTampering) return void this.#writes.delete(key)
-    const latest = history.of(key).at(-1)
+    const latest = history.writesOf(key).at(-1)
     if (latest === undefined && action === 'deleted') return
-    if (latest === undefined) return this.violate('O2', `${key} was ${action}; the vendor never had it`)
+    if (latest === undefined) return this.reportViolation('O2', `${key} was ${action}; the vendor never had it`)
     if (action === 'deleted') {
-      if (!latest.deleted) this.violate('O2', `${key} was deleted by ${facts.sync}; at the vendor it lives`)
+      if (!latest.deleted) this.reportViolation('O2', `${key} was deleted by ${facts.sync}; at the vendor it lives`)
       this.#writes.set(key, { write: Infinity })
       return
     }
-    const write = stream.writeOf(JSON.parse(text!) as JsonObject)
+    const write = stream.writeNumberOf(JSON.parse(text!) as JsonObject)
     const before = this.#writes.get(key)
     const isOlder = before !== undefined && !(write > before.write)
-    const isRestated = this.mirror.rows.get(key)?.text === text && this.mayRestate(entry)
+    const isRestated = this.mirror.rows.get(key)?.text === text && this.mayRelog(entry)
     if (isOlder && !isRestated && !this.#isLogInDisorder(facts, key)) {
-      this.violate('O4', `${key} went from ${before.write === Infinity ? 'deleted' : `write ${before.write}`} to write ${write}`)
+      this.reportViolation('O4', `${key} went from ${before.write === Infinity ? 'deleted' : `write ${before.write}`} to write ${write}`)
     }
     this.#writes.set(key, { write })
   }
@@ -122,15 +122,15 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
   // ── O16: the tidemark ──────────────────────────────────────────────────────────────────────────────────────────────
 
   /** Every record whose time is at or before the tidemark is in the copy as it is. A later version may hide the one before it. */
-  protected override judgeTidemark(facts: VendorSyncFacts, tidemark: string): void {
+  protected override checkTidemark(facts: VendorSyncFacts, tidemark: string): void {
     // Nobody can know that the store was written to behind its back.
-    if (this.wasTamperedWith) return
+    if (this.wasTampered) return
     // By a wrong Date header a runner cannot know how wrong its own clock is, nor how long an answer was in a cache.
-    const { isDateWrong, runnerSkewMs, cachedMs } = this.#options
+    const { isDateWrong, runnerSkewMs, oldestCachedMs: cachedMs } = this.#options
     const reachedMs = Date.parse(tidemark) - (isDateWrong() ? runnerSkewMs + cachedMs() : 0)
     if (Number.isNaN(reachedMs)) return
     const { history, granularityMs } = this.#options
-    const owedSince = this.#owesFrom(facts)
+    const owedSince = this.#responsibleFrom(facts)
     for (const versions of history.records()) {
       const { id, write, deleted, modifiedAtMs } = versions.at(-1)!
       // Where its clock may be wrong, a runner does not know in which second of the source's it began either.
@@ -139,81 +139,81 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
       const landed = this.mirror.rows.has(id) ? (this.#writes.get(id)?.write ?? -1) : null
       // A listing does not say when a record was deleted, and the record no longer has a time.
       if (deleted ? landed === null || facts.mode !== 'incremental' : landed === write) continue
-      this.violate('O16', `the tidemark of ${facts.sync} is ${tidemark}, but ${id} is ${landed === null ? 'missing' : `at write ${landed}`}; write ${write}${deleted ? ' deleted it' : ''} at ${new Date(modifiedAtMs).toISOString()}`)
+      this.reportViolation('O16', `the tidemark of ${facts.sync} is ${tidemark}, but ${id} is ${landed === null ? 'missing' : `at write ${landed}`}; write ${write}${deleted ? ' deleted it' : ''} at ${new Date(modifiedAtMs).toISOString()}`)
       return
     }
   }
 
   /** What a sync has to tell begins there. */
-  #owesFrom(facts: VendorSyncFacts): number {
+  #responsibleFrom(facts: VendorSyncFacts): number {
     if (facts.mode !== 'incremental' || this.completed.has(LISTING)) return 0
-    return facts.promise.begins === 'first' && !this.#isAnchored ? 0 : (this.#followsSince ?? Infinity)
+    return facts.guarantee.startsFrom === 'first' && !this.#isAnchored ? 0 : (this.#deltaSince ?? Infinity)
   }
 
   // ── O1, O9, O14: every completed cycle ─────────────────────────────────────────────────────────────────────────────
 
-  protected override async judgeCompleted(facts: VendorSyncFacts, inflight: Unfinished, beganAt: number, state: StateText): Promise<void> {
-    this.#judgeRows(facts, inflight, beganAt, state)
-    if (this.violations.length === 0 && !this.wasTamperedWith) await this.#judgeHealth(facts)
+  protected override async checkCompletedCycle(facts: VendorSyncFacts, inflight: UnfinishedCycle, beganAt: number, state: StateText): Promise<void> {
+    this.#checkRows(facts, inflight, beganAt, state)
+    if (this.violations.length === 0 && !this.wasTampered) await this.#checkHealth(facts)
   }
 
   /** O19: a pair that lacks something its delta cannot bring is not HEALTHY. */
-  async #judgeHealth({ mode }: VendorSyncFacts): Promise<void> {
-    const lack = this.#lack(mode === 'incremental')
+  async #checkHealth({ mode }: VendorSyncFacts): Promise<void> {
+    const lack = this.#describeMissing(mode === 'incremental')
     if (lack === null) return
     for (const [sync, health] of await this.#options.health()) {
-      if (sync !== LISTING && health === 'HEALTHY') this.violate('O19', `${sync} is HEALTHY although ${lack}`)
+      if (sync !== LISTING && health === 'HEALTHY') this.reportViolation('O19', `${sync} is HEALTHY although ${lack}`)
     }
   }
 
   /** That history is lost is known once the delta has run. */
-  #lack(hasDeltaRun: boolean): string | null {
+  #describeMissing(hasDeltaRun: boolean): string | null {
     const { stream, syncs, now } = this.#options
     if (syncs.every(({ sync }) => sync !== LISTING)) return null
     if (!this.completed.has(LISTING)) return 'its backfill has never been complete'
-    if (this.owesBackfill) return 'its backfill is ordered and not done'
+    if (this.needsBackfill) return 'its backfill is ordered and not done'
     if (!hasDeltaRun) return null
     const keptSince = now() - (stream.retentionMs ?? Infinity)
     const lost = this.#latest().find(({ id, deleted, modifiedAtMs }) => deleted && modifiedAtMs < keptSince && this.mirror.rows.has(id))
     return lost === undefined ? null : `${lost.id} is still there; it was deleted longer ago than the vendor tells`
   }
 
-  #judgeRows(facts: VendorSyncFacts, inflight: Unfinished, beganAt: number, state: StateText): void {
+  #checkRows(facts: VendorSyncFacts, inflight: UnfinishedCycle, beganAt: number, state: StateText): void {
     if (facts.mode === 'tampering') return
     const { pageSize, history, stream } = this.#options
     // Nothing that was written needs more than a place on one page, whatever way it is told; pages may come short, and a page whose
     // records need requests of their own is split. A search whose count or order is in doubt is read in windows of time.
     const pagesMax = 10 + 4 * Math.ceil(history.count / pageSize) + this.#latest().length + (stream.readsWindows === true ? WINDOWS_MAX : 0)
-    if (inflight.page >= pagesMax) this.violate('O14', `${facts.sync} took ${inflight.page + 1} pages of ${pageSize} to read what ${history.count} writes left`)
+    if (inflight.page >= pagesMax) this.reportViolation('O14', `${facts.sync} took ${inflight.page + 1} pages of ${pageSize} to read what ${history.count} writes left`)
     if (facts.mode === 'replace') {
       // One that began before the order does not carry it out.
-      if (beganAt >= (this.#orderedAt ?? 0)) this.#orderedAt = null
-      return this.#judgeListing(facts, inflight, beganAt)
+      if (beganAt >= (this.#backfillOrderedAt ?? 0)) this.#backfillOrderedAt = null
+      return this.#checkListing(facts, inflight, beganAt)
     }
-    const follows = (this.#followsSince ??= this.#options.now())
+    const follows = (this.#deltaSince ??= this.#options.now())
     this.#firstDelta ??= { beganAt, endedAt: this.#options.now() }
-    const { promise } = facts
-    this.#judgeDelta(facts.sync, promise, promise.begins === 'first' && !this.#isAnchored ? 0 : follows, inflight, beganAt, promise.tells(JSON.parse(state ?? 'null')))
+    const { guarantee: promise } = facts
+    this.#checkDelta(facts.sync, promise, promise.startsFrom === 'first' && !this.#isAnchored ? 0 : follows, inflight, beganAt, promise.reports(JSON.parse(state ?? 'null')))
   }
 
   /** What stood still from before the cycle to its end is there, and what was gone before is not. */
-  #judgeListing({ sync, lagMs }: { readonly sync: string; readonly lagMs: number }, inflight: Unfinished, beganAt: number): void {
-    if (this.wasTamperedWith) return
+  #checkListing({ sync, lagMs }: { readonly sync: string; readonly lagMs: number }, inflight: UnfinishedCycle, beganAt: number): void {
+    if (this.wasTampered) return
     const behindMs = this.#options.listsBehindMs(beganAt)
     const truth = this.#truth()
     for (const { id, deleted, visibleAtMs } of this.#latest()) {
       if (visibleAtMs + behindMs > beganAt || this.#options.history.isBackdated(id)) continue
       const row = this.mirror.rows.get(id)
-      if (!deleted && !isRow(row?.text, truth.get(id))) this.violate('O1', `after a complete ${sync}, ${id} is ${nameOf(row?.text)}; all the time it was ${JSON.stringify(truth.get(id))}`)
-      const isTold = [...(this.#sighted.get(id) ?? [])].some(([other, at]) => other !== sync && at >= beganAt)
+      if (!deleted && !isSameRow(row?.text, truth.get(id))) this.reportViolation('O1', `after a complete ${sync}, ${id} is ${describeRow(row?.text)}; all the time it was ${JSON.stringify(truth.get(id))}`)
+      const isTold = [...(this.#lastListedAt.get(id) ?? [])].some(([other, at]) => other !== sync && at >= beganAt)
       // A row younger than the lag that the sync declares is left to the next cycle.
       const isSettled = row !== undefined && row.sequence <= inflight.startSequence && (lagMs === 0 || row.committedAt < inflight.startedAt - lagMs)
-      if (deleted && isSettled && !isTold) this.violate('O1', `after a complete ${sync}, ${id} is still there; it was gone before the cycle began`)
+      if (deleted && isSettled && !isTold) this.reportViolation('O1', `after a complete ${sync}, ${id} is still there; it was gone before the cycle began`)
     }
   }
 
   /** What was written well before the cycle began is there. */
-  #judgeDelta(sync: string, promise: DeltaPromise, owedSince: number, inflight: Unfinished, beganAt: number, tells: { changes: boolean; deletes: boolean }): void {
+  #checkDelta(sync: string, promise: DeltaGuarantee, owedSince: number, inflight: UnfinishedCycle, beganAt: number, tells: { changes: boolean; deletes: boolean }): void {
     const { now, runnerSkewMs } = this.#options
     // A slow answer lowers the horizon by as long as it took, the vendor's clock speaks in whole seconds, and a runner's may be wrong.
     const horizon = Math.min(beganAt, inflight.startedAt) - promise.windowMs - 2 * runnerSkewMs - 3_000 - (now() - beganAt) - this.#options.dateBehindMs()
@@ -223,8 +223,8 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
       if (deleted && modifiedAtMs < now() - (this.#options.stream.retentionMs ?? Infinity)) continue
       if (modifiedAtMs < owedSince || modifiedAtMs + this.#options.clockBackMs() > horizon || this.#options.history.isBackdated(id)) continue
       const row = this.mirror.rows.get(id)
-      if (deleted ? tells.deletes && row !== undefined : tells.changes && !isRow(row?.text, truth.get(id))) {
-        this.violate('O9', `after a complete ${sync}, ${id} is ${nameOf(row?.text)}; since ${modifiedAtMs - horizon} ms before its horizon it is ${deleted ? 'deleted' : JSON.stringify(truth.get(id))}`)
+      if (deleted ? tells.deletes && row !== undefined : tells.changes && !isSameRow(row?.text, truth.get(id))) {
+        this.reportViolation('O9', `after a complete ${sync}, ${id} is ${describeRow(row?.text)}; since ${modifiedAtMs - horizon} ms before its horizon it is ${deleted ? 'deleted' : JSON.stringify(truth.get(id))}`)
       }
     }
   }
@@ -232,7 +232,7 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
   // ── at rest ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** O1: the rows are what the vendor holds. Of what a delta was never told of, a row may be missing; a wrong one is wrong. */
-  compareTruth(owedSince = 0): void {
+  compareWithVendor(owedSince = 0): void {
     this.#compare('O1', 'at rest', owedSince, (id) => this.#options.history.isBackdated(id))
   }
 
@@ -240,7 +240,7 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
   compareRepaired(): void {
     this.#compare('O17', 'after two undisturbed listings', 0, () => false)
     const known = new Set(this.#latest().map(({ id }) => id))
-    for (const key of this.mirror.rows.keys()) if (!known.has(key)) this.violate('O17', `after two undisturbed listings, ${key} is still there; the vendor never had it`)
+    for (const key of this.mirror.rows.keys()) if (!known.has(key)) this.reportViolation('O17', `after two undisturbed listings, ${key} is still there; the vendor never had it`)
   }
 
   #compare(oracle: string, when: string, owedSince: number, isExempt: (id: string) => boolean): void {
@@ -248,20 +248,20 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
     for (const { id, deleted, modifiedAtMs } of this.#latest()) {
       if (isExempt(id)) continue
       const row = this.mirror.rows.get(id)
-      if (deleted && row !== undefined) this.violate(oracle, `${when}, ${id} is still there as ${row.text}; the vendor has deleted it`)
-      if (!deleted && (row !== undefined || modifiedAtMs >= owedSince) && !isRow(row?.text, truth.get(id))) this.violate(oracle, `${when}, ${id} is ${nameOf(row?.text)}; the truth is ${JSON.stringify(truth.get(id))}`)
+      if (deleted && row !== undefined) this.reportViolation(oracle, `${when}, ${id} is still there as ${row.text}; the vendor has deleted it`)
+      if (!deleted && (row !== undefined || modifiedAtMs >= owedSince) && !isSameRow(row?.text, truth.get(id))) this.reportViolation(oracle, `${when}, ${id} is ${describeRow(row?.text)}; the truth is ${JSON.stringify(truth.get(id))}`)
     }
   }
 
   /** What a delta alone owes at rest: since when. */
-  owedSince({ begins }: DeltaPromise): number {
+  responsibleSince({ startsFrom: begins }: DeltaGuarantee): number {
     if (begins === 'first') return 0
     const first = this.#firstDelta!
     return begins === 'anchor' ? first.endedAt : first.beganAt - begins.lookBackMs + 2 * this.#options.runnerSkewMs
   }
 
   /** Also of what the vendor has forgotten. */
-  #latest(): Written[] {
+  #latest(): VendorWrite[] {
     return [...this.#options.history.records()].map((versions) => versions.at(-1)!)
   }
 
@@ -278,10 +278,10 @@ export const LISTING = 'sync-backfill'
 /** A sync that leaves in the store what no vendor holds. */
 export const TAMPERING = 'tampering'
 
-function isRow(text: string | undefined, expected: Fields | undefined): boolean {
-  return text !== undefined && expected !== undefined && isRecord(text, expected)
+function isSameRow(text: string | undefined, expected: Fields | undefined): boolean {
+  return text !== undefined && expected !== undefined && isSameRecord(text, expected)
 }
 
-function nameOf(text: string | undefined): string {
+function describeRow(text: string | undefined): string {
   return text === undefined ? 'missing' : `at ${text}`
 }

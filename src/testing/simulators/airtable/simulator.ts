@@ -1,9 +1,9 @@
 import { compareText, randomText } from '../kit/ids.ts'
-import { json } from '../kit/json-response.ts'
+import { jsonResponse } from '../kit/json-response.ts'
 import { RateWindow } from '../kit/rate-window.ts'
 import type { Fields, SimulatorPorts } from '../kit/simulator.ts'
-import type { Version } from '../kit/truth-table.ts'
-import { VendorSimulator, type Call, type VendorOptions } from '../kit/vendor-simulator.ts'
+import type { RecordVersion } from '../kit/versioned-records.ts'
+import { VendorSimulator, type ApiCall, type VendorOptions } from '../kit/vendor-simulator.ts'
 
 export interface AirtableOptions extends VendorOptions {
   readonly baseId?: string
@@ -14,11 +14,11 @@ export interface AirtableOptions extends VendorOptions {
   readonly iteratorTtlMs?: number
 }
 
-interface Iterator {
+interface ListIterator {
   readonly table: string
   /** The order was fixed by the first request; later records do not join. */
   readonly ids: readonly string[]
-  readonly places: ReadonlyMap<string, number>
+  readonly indexById: ReadonlyMap<string, number>
   usedAtMs: number
 }
 
@@ -32,7 +32,7 @@ export class AirtableSimulator extends VendorSimulator {
   readonly #limited: boolean
   readonly #iteratorTtlMs: number
   readonly #window: RateWindow
-  readonly #iterators = new Map<string, Iterator>()
+  readonly #iterators = new Map<string, ListIterator>()
   #refusedUntilMs = -Infinity
 
   constructor(ports: SimulatorPorts, options: AirtableOptions = {}) {
@@ -49,41 +49,41 @@ export class AirtableSimulator extends VendorSimulator {
   }
 
   /** Empty fields are left out: null, false, empty text and empty lists do not appear. */
-  protected render(version: Version): Fields {
+  protected render(version: RecordVersion): Fields {
     const fields = Object.entries(version.fields).filter(([, value]) => value !== null && value !== undefined && value !== false && value !== '' && !(Array.isArray(value) && value.length === 0))
     return { id: version.id, createdTime: new Date(version.createdAtMs).toISOString(), fields: Object.fromEntries(fields) }
   }
 
-  protected respond(call: Call): Response {
+  protected respond(call: ApiCall): Response {
     if (call.url.pathname.startsWith('/v0/meta/')) return this.#schema(call)
     const match = /^\/v0\/(\w+)\/([^/]+)(?:\/(\w+))?$/.exec(call.url.pathname)
-    if (match === null) return error(404, 'NOT_FOUND', 'Not found')
-    if (!this.authorized(call.request)) return this.unauthorized()
-    if (!this.#admitted()) return this.rateLimited(undefined)
+    if (match === null) return errorResponse(404, 'NOT_FOUND', 'Not found')
+    if (!this.isAuthorized(call.request)) return this.unauthorized()
+    if (!this.#takeRateSlot()) return this.rateLimited(undefined)
     const table = decodeURIComponent(match[2]!)
-    if (match[1] !== this.#baseId || !this.#tables.includes(table)) return error(403, 'INVALID_PERMISSIONS_OR_MODEL_NOT_FOUND', 'Invalid permissions, or the requested model was not found. Check that both your user and your token have the required permissions, and that the model names and/or ids are correct.')
+    if (match[1] !== this.#baseId || !this.#tables.includes(table)) return errorResponse(403, 'INVALID_PERMISSIONS_OR_MODEL_NOT_FOUND', 'Invalid permissions, or the requested model was not found. Check that both your user and your token have the required permissions, and that the model names and/or ids are correct.')
     const post = match[3] === 'listRecords' && call.request.method === 'POST'
     if (match[3] !== undefined && !post) return this.#one(table, match[3])
-    return this.#list(table, post ? fromBody(call.body) : fromQuery(call.url.searchParams), call)
+    return this.#list(table, post ? parseBody(call.body) : parseQuery(call.url.searchParams), call)
   }
 
   protected rateLimited(retryAfter: string | undefined): Response {
-    return json({ errors: [{ error: 'RATE_LIMIT_REACHED', message: 'Rate limit exceeded. Please try again later' }] }, 429, retryAfter === undefined ? {} : { 'retry-after': retryAfter })
+    return jsonResponse({ errors: [{ error: 'RATE_LIMIT_REACHED', message: 'Rate limit exceeded. Please try again later' }] }, 429, retryAfter === undefined ? {} : { 'retry-after': retryAfter })
   }
 
   protected unauthorized(): Response {
-    return error(401, 'AUTHENTICATION_REQUIRED', 'Authentication required')
+    return errorResponse(401, 'AUTHENTICATION_REQUIRED', 'Authentication required')
   }
 
   protected serverError(status: number): Response {
-    return error(status, 'SERVER_ERROR', 'Server error')
+    return errorResponse(status, 'SERVER_ERROR', 'Server error')
   }
 
-  #schema(call: Call): Response {
-    if (!this.authorized(call.request)) return this.unauthorized()
-    if (call.url.pathname === '/v0/meta/bases') return json({ bases: [{ id: this.#baseId, name: 'Simulated', permissionLevel: 'read' }] })
-    if (call.url.pathname !== `/v0/meta/bases/${this.#baseId}/tables`) return error(404, 'NOT_FOUND', 'Not found')
-    return json({
+  #schema(call: ApiCall): Response {
+    if (!this.isAuthorized(call.request)) return this.unauthorized()
+    if (call.url.pathname === '/v0/meta/bases') return jsonResponse({ bases: [{ id: this.#baseId, name: 'Simulated', permissionLevel: 'read' }] })
+    if (call.url.pathname !== `/v0/meta/bases/${this.#baseId}/tables`) return errorResponse(404, 'NOT_FOUND', 'Not found')
+    return jsonResponse({
       tables: this.#tables.map((name, at) => {
         const primary = `fld${String(at).padStart(14, '0')}`
         return { id: `tbl${String(at).padStart(14, '0')}`, name, primaryFieldId: primary, fields: [{ id: primary, name: 'Name', type: 'singleLineText' }], views: [{ id: `viw${String(at).padStart(14, '0')}`, name: 'Grid view', type: 'grid' }] }
@@ -93,30 +93,30 @@ export class AirtableSimulator extends VendorSimulator {
 
   #one(table: string, id: string): Response {
     const version = this.records.find(table, id)
-    return version === undefined || version.deleted ? error(404, 'NOT_FOUND', 'Record not found') : json(this.render(version))
+    return version === undefined || version.deleted ? errorResponse(404, 'NOT_FOUND', 'Record not found') : jsonResponse(this.render(version))
   }
 
-  #list(table: string, asked: Asked, call: Call): Response {
+  #list(table: string, asked: ListQuery, call: ApiCall): Response {
     const { pageSize, offset } = asked
-    if (!Number.isInteger(pageSize) || pageSize < 1 || pageSize > PAGE_SIZE_MAX) return error(422, 'INVALID_REQUEST_UNKNOWN', 'Invalid request: parameter validation failed. Check your request data.')
+    if (!Number.isInteger(pageSize) || pageSize < 1 || pageSize > PAGE_SIZE_MAX) return errorResponse(422, 'INVALID_REQUEST_UNKNOWN', 'Invalid request: parameter validation failed. Check your request data.')
     let id: string
     let from: number
     if (offset === undefined) {
       id = `itr${randomText(this.random, 14)}`
       from = 0
       const ids = this.#order(table, asked.sort)
-      this.#iterators.set(id, { table, ids, places: new Map(ids.map((record, place) => [record, place])), usedAtMs: this.clock.now() })
+      this.#iterators.set(id, { table, ids, indexById: new Map(ids.map((record, place) => [record, place])), usedAtMs: this.clock.now() })
     } else {
       const match = /^(itr\w{14})\/(rec\w{14})$/.exec(offset)
-      if (match === null) return error(422, 'INVALID_OFFSET_VALUE', `The value of offset ${offset} is invalid`)
+      if (match === null) return errorResponse(422, 'INVALID_OFFSET_VALUE', `The value of offset ${offset} is invalid`)
       id = match[1]!
       const known = this.#iterators.get(id)
       if (known === undefined || known.table !== table || call.expiredToken || this.clock.now() - known.usedAtMs > this.#iteratorTtlMs) {
         this.#iterators.delete(id)
-        return error(422, 'LIST_RECORDS_ITERATOR_NOT_AVAILABLE', 'The iterator is no longer available. Please restart the iteration.')
+        return errorResponse(422, 'LIST_RECORDS_ITERATOR_NOT_AVAILABLE', 'The iterator is no longer available. Please restart the iteration.')
       }
       known.usedAtMs = this.clock.now()
-      from = (known.places.get(match[2]!) ?? -1) + 1
+      from = (known.indexById.get(match[2]!) ?? -1) + 1
     }
     const { ids } = this.#iterators.get(id)!
     const served = Math.min(pageSize, this.pageSizeMax)
@@ -124,13 +124,13 @@ export class AirtableSimulator extends VendorSimulator {
     const end = Math.min(ids.length, from + size, asked.maxRecords)
     // A record deleted meanwhile leaves its place empty: the page is short though more follow.
     const records = ids.slice(from, end).map((recordId) => this.records.find(table, recordId)!).filter((version) => !version.deleted).map((version) => this.#selected(version, asked.fields))
-    const more = call.lie === undefined ? end < Math.min(ids.length, asked.maxRecords) : call.lie === 'more' && end > 0
+    const more = call.endFlagOverride === undefined ? end < Math.min(ids.length, asked.maxRecords) : call.endFlagOverride === 'more' && end > 0
     if (!more) this.#iterators.delete(id)
-    return json(more ? { records, offset: `${id}/${ids[end - 1]!}` } : { records })
+    return jsonResponse(more ? { records, offset: `${id}/${ids[end - 1]!}` } : { records })
   }
 
-  #order(table: string, sort: Asked['sort']): string[] {
-    const text = (version: Version, field: string): string => {
+  #order(table: string, sort: ListQuery['sort']): string[] {
+    const text = (version: RecordVersion, field: string): string => {
       const value = version.fields[field]
       return typeof value === 'string' ? value : value === undefined || value === null ? '' : JSON.stringify(value)
     }
@@ -143,12 +143,12 @@ export class AirtableSimulator extends VendorSimulator {
     }).map((version) => version.id)
   }
 
-  #selected(version: Version, fields: readonly string[]): Fields {
+  #selected(version: RecordVersion, fields: readonly string[]): Fields {
     const shown = this.render(version) as { fields: Fields }
     return fields.length === 0 ? shown : { ...shown, fields: Object.fromEntries(Object.entries(shown.fields).filter(([name]) => fields.includes(name))) }
   }
 
-  #admitted(): boolean {
+  #takeRateSlot(): boolean {
     if (!this.#limited) return true
     if (this.clock.now() < this.#refusedUntilMs) return false
     if (this.#window.take()) return true
@@ -157,7 +157,7 @@ export class AirtableSimulator extends VendorSimulator {
   }
 }
 
-interface Asked {
+interface ListQuery {
   readonly pageSize: number
   readonly maxRecords: number
   readonly offset: string | undefined
@@ -165,7 +165,7 @@ interface Asked {
   readonly sort: ReadonlyArray<{ readonly field: string; readonly descending: boolean }>
 }
 
-function fromQuery(query: URLSearchParams): Asked {
+function parseQuery(query: URLSearchParams): ListQuery {
   const sort: Array<{ field: string; descending: boolean }> = []
   for (let at = 0; query.has(`sort[${at}][field]`); at++) sort.push({ field: query.get(`sort[${at}][field]`)!, descending: query.get(`sort[${at}][direction]`) === 'desc' })
   return {
@@ -177,11 +177,11 @@ function fromQuery(query: URLSearchParams): Asked {
   }
 }
 
-function fromBody(body: string): Asked {
+function parseBody(body: string): ListQuery {
   const given = JSON.parse(body === '' ? '{}' : body) as { pageSize?: number; maxRecords?: number; offset?: string; fields?: string[]; sort?: Array<{ field: string; direction?: string }> }
   return { pageSize: given.pageSize ?? PAGE_SIZE_MAX, maxRecords: given.maxRecords ?? Infinity, offset: given.offset, fields: given.fields ?? [], sort: (given.sort ?? []).map(({ field, direction }) => ({ field, descending: direction === 'desc' })) }
 }
 
-function error(status: number, type: string, message: string): Response {
-  return json({ error: { type, message } }, status)
+function errorResponse(status: number, type: string, message: string): Response {
+  return jsonResponse({ error: { type, message } }, status)
 }

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto'
 import { compareText, randomHex } from '../kit/ids.ts'
-import { json } from '../kit/json-response.ts'
+import { jsonResponse } from '../kit/json-response.ts'
 import { RateWindow, type RateLimit } from '../kit/rate-window.ts'
 import type { Fields, SimulatorPorts } from '../kit/simulator.ts'
-import type { Version } from '../kit/truth-table.ts'
-import { VendorSimulator, type Call, type VendorOptions } from '../kit/vendor-simulator.ts'
-import { pageLinks } from './page-links.ts'
-import { account, repository } from './repository.ts'
+import type { RecordVersion } from '../kit/versioned-records.ts'
+import { VendorSimulator, type ApiCall, type VendorOptions } from '../kit/vendor-simulator.ts'
+import { formatPageLinks } from './page-links.ts'
+import { buildAccount, buildRepository } from './repository.ts'
 
 export interface GithubStarsOptions extends VendorOptions {
   /** The user whose stars these are, and whose token it is. */
@@ -37,7 +37,7 @@ export class GithubStarsSimulator extends VendorSimulator {
   readonly #windows: Readonly<Record<'user' | 'anonymous', RateWindow>>
   readonly #burst: RateWindow
   #ids = 1_000
-  #places = 0
+  #starOrder = 0
 
   constructor(ports: SimulatorPorts, options: GithubStarsOptions = {}) {
     super(ports, options)
@@ -51,12 +51,12 @@ export class GithubStarsSimulator extends VendorSimulator {
   /** `star`: a repository (`owner`, `name`, `description`, …) that the user stars now. An update changes the repository, not the star. */
   override create(type: string, fields: Fields = {}): string {
     if (type !== STAR) throw new Error(`Stars are simulated with ${STAR} alone, not with ${type}.`)
-    return super.create(type, { owner: 'acme', name: `repository-${this.#places + 1}`, ...fields, place: ++this.#places })
+    return super.create(type, { owner: 'acme', name: `repository-${this.#starOrder + 1}`, ...fields, place: ++this.#starOrder })
   }
 
   /** Stars a repository again that was unstarred: it comes back with a new `starred_at`. */
   starAgain(id: string): void {
-    this.records.insert(STAR, id, { ...this.records.find(STAR, id)!.fields, place: ++this.#places })
+    this.records.insert(STAR, id, { ...this.records.find(STAR, id)!.fields, place: ++this.#starOrder })
   }
 
   protected newId(): string {
@@ -64,20 +64,20 @@ export class GithubStarsSimulator extends VendorSimulator {
     return String(this.#ids)
   }
 
-  protected render(version: Version): Fields {
+  protected render(version: RecordVersion): Fields {
     const { place: _place, ...fields } = version.fields
-    const stamps = { createdAt: stamp(this.records.history(STAR, version.id)[0]!.createdAtMs), updatedAt: stamp(version.modifiedAtMs) }
-    return { starred_at: stamp(version.createdAtMs), repo: repository(Number(version.id), stamps, fields) }
+    const stamps = { createdAt: formatTimestamp(this.records.history(STAR, version.id)[0]!.createdAtMs), updatedAt: formatTimestamp(version.modifiedAtMs) }
+    return { starred_at: formatTimestamp(version.createdAtMs), repo: buildRepository(Number(version.id), stamps, fields) }
   }
 
-  protected respond(call: Call): Response {
+  protected respond(call: ApiCall): Response {
     const { request, url } = call
     const match = /^\/(?:user|users\/(?<login>[^/]+)|user\/(?<id>\d+))(?<starred>\/starred)?$/.exec(url.pathname)
     const { login, id, starred } = match?.groups ?? {}
     const own = login === undefined && id === undefined
     if (match === null || request.method !== 'GET' || (starred === undefined && !own)) return this.#refuse(404, 'Not Found', 'anonymous')
     const anonymous = !request.headers.has('authorization')
-    if (!anonymous && !this.authorized(request)) return this.unauthorized()
+    if (!anonymous && !this.isAuthorized(request)) return this.unauthorized()
     if (anonymous && own) return this.#refuse(401, 'Requires authentication', 'anonymous')
     const caller = anonymous ? 'anonymous' : 'user'
     if (this.#windows[caller].remaining < 1) return this.#exceeded(caller)
@@ -87,7 +87,7 @@ export class GithubStarsSimulator extends VendorSimulator {
       this.#windows[caller].take()
       return this.#refuse(404, 'Not Found', caller)
     }
-    if (starred === undefined) return this.#answer(call, caller, account(this.user.login, this.user.id), {})
+    if (starred === undefined) return this.#answer(call, caller, buildAccount(this.user.login, this.user.id), {})
     return this.#list(call, caller, own)
   }
 
@@ -104,11 +104,11 @@ export class GithubStarsSimulator extends VendorSimulator {
   }
 
   /** A size above the largest is taken for the largest, and what is no number for the usual one: nothing is refused. */
-  #list(call: Call, caller: 'user' | 'anonymous', own: boolean): Response {
+  #list(call: ApiCall, caller: 'user' | 'anonymous', own: boolean): Response {
     const { url, request } = call
     const query = url.searchParams
-    const perPage = Math.min(naturalIn(query, 'per_page') ?? PER_PAGE, PER_PAGE_MAX)
-    const page = naturalIn(query, 'page') ?? 1
+    const perPage = Math.min(parseNatural(query, 'per_page') ?? PER_PAGE, PER_PAGE_MAX)
+    const page = parseNatural(query, 'page') ?? 1
     const sign = query.get('direction') === 'asc' ? 1 : -1
     const timed = /application\/vnd\.github\.(?:v3\.)?star\+json/.test(request.headers.get('accept') ?? '')
 
@@ -121,7 +121,7 @@ export class GithubStarsSimulator extends VendorSimulator {
     const slice = rows.slice((page - 1) * perPage, (page - 1) * perPage + (call.shortPage ? Math.ceil(perPage / 2) : perPage))
     // Links to pages of a named user lead by the user's number.
     const target = own ? url : new URL(`/user/${this.user.id}/starred${url.search}`, url)
-    const link = pageLinks(target, page, Math.ceil(rows.length / perPage), call.lie)
+    const link = formatPageLinks(target, page, Math.ceil(rows.length / perPage), call.endFlagOverride)
     return this.#answer(call, caller, slice.map(({ shown }) => (timed ? shown : shown.repo)), {
       ...(link !== undefined && { link }),
       'x-github-media-type': timed ? 'github.v3; param=star; format=json' : 'github.v3; format=json',
@@ -129,12 +129,12 @@ export class GithubStarsSimulator extends VendorSimulator {
   }
 
   /** What the reader has already is told with 304, which costs nothing of the hourly budget of a token. */
-  #answer({ request }: Call, caller: 'user' | 'anonymous', body: unknown, headers: Readonly<Record<string, string>>): Response {
+  #answer({ request }: ApiCall, caller: 'user' | 'anonymous', body: unknown, headers: Readonly<Record<string, string>>): Response {
     const etag = `W/"${createHash('sha256').update(JSON.stringify([body, headers])).digest('hex')}"`
     const known = (request.headers.get('if-none-match') ?? '').split(',').some((candidate) => candidate.trim().replace(/^W\//, '') === etag.slice(2))
     if (!known || caller === 'anonymous') this.#windows[caller].take()
     const all = { etag, vary: 'Accept, Authorization, Cookie', 'cache-control': 'private, max-age=60, s-maxage=60', ...headers, ...this.#headers(caller) }
-    return known ? new Response(null, { status: 304, headers: all }) : json(body, 200, all)
+    return known ? new Response(null, { status: 304, headers: all }) : jsonResponse(body, 200, all)
   }
 
   #exceeded(caller: 'user' | 'anonymous', retryAfter?: string): Response {
@@ -148,7 +148,7 @@ export class GithubStarsSimulator extends VendorSimulator {
   }
 
   #refuse(status: number, message: string, caller: 'user' | 'anonymous', headers: Readonly<Record<string, string>> = {}, documentation = DOCS): Response {
-    return json({ message, documentation_url: documentation, status: String(status) }, status, { ...this.#headers(caller), ...headers })
+    return jsonResponse({ message, documentation_url: documentation, status: String(status) }, status, { ...this.#headers(caller), ...headers })
   }
 
   #headers(caller: 'user' | 'anonymous'): Record<string, string> {
@@ -164,12 +164,12 @@ export class GithubStarsSimulator extends VendorSimulator {
   }
 }
 
-function naturalIn(query: URLSearchParams, name: string): number | undefined {
+function parseNatural(query: URLSearchParams, name: string): number | undefined {
   const asked = query.get(name) ?? ''
   return /^[1-9]\d*$/.test(asked) ? Number(asked) : undefined
 }
 
 /** Whole seconds, as GitHub writes them. */
-function stamp(ms: number): string {
+function formatTimestamp(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 19)}Z`
 }

@@ -12,7 +12,7 @@ export interface QueryCost {
 }
 
 /** Counted from the query alone: every connection asks for its `first`, once per node its parents may have. */
-export function queryCost(execution: Execution<GithubContext>): QueryCost {
+export function computeQueryCost(execution: Execution<GithubContext>): QueryCost {
   const errors: GraphqlError[] = []
   let nodeCount = 0
   let requests = 0

@@ -28,16 +28,16 @@ export const GITHUB_SCHEMA: Schema<GithubContext> = {
     kind: 'object',
     fields: {
       viewer: { type: 'User!', resolve: (_parent, _args, context) => context.viewer() },
-      user: { type: 'User', args: { login: 'String!' }, resolve: (_parent, { login }, context) => found(context.owner(String(login), 'User'), 'a User', 'login', String(login)) },
-      organization: { type: 'Organization', args: { login: 'String!' }, resolve: (_parent, { login }, context) => found(context.owner(String(login), 'Organization'), 'an Organization', 'login', String(login)) },
+      user: { type: 'User', args: { login: 'String!' }, resolve: (_parent, { login }, context) => requireFound(context.owner(String(login), 'User'), 'a User', 'login', String(login)) },
+      organization: { type: 'Organization', args: { login: 'String!' }, resolve: (_parent, { login }, context) => requireFound(context.owner(String(login), 'Organization'), 'an Organization', 'login', String(login)) },
       repositoryOwner: { type: 'RepositoryOwner', args: { login: 'String!' }, resolve: (_parent, { login }, context) => context.owner(String(login)) },
       repository: {
         type: 'Repository',
         args: { owner: 'String!', name: 'String!', followRenames: 'Boolean' },
-        resolve: (_parent, { owner, name }, context) => found(context.repository(String(owner), String(name)), 'a Repository', 'name', `${String(owner)}/${String(name)}`),
+        resolve: (_parent, { owner, name }, context) => requireFound(context.repository(String(owner), String(name)), 'a Repository', 'name', `${String(owner)}/${String(name)}`),
       },
-      node: { type: 'Node', args: { id: 'ID!' }, resolve: (_parent, { id }, context) => nodeOf(String(id), context) },
-      nodes: { type: '[Node]!', args: { ids: '[ID!]!' }, resolve: (_parent, { ids }, context) => nodesOf((Array.isArray(ids) ? ids : [ids]).map(String), context) },
+      node: { type: 'Node', args: { id: 'ID!' }, resolve: (_parent, { id }, context) => findNode(String(id), context) },
+      nodes: { type: '[Node]!', args: { ids: '[ID!]!' }, resolve: (_parent, { ids }, context) => findNodes((Array.isArray(ids) ? ids : [ids]).map(String), context) },
       rateLimit: { type: 'RateLimit', args: { dryRun: 'Boolean' }, resolve: (_parent, _args, context) => context.rateLimit() },
     },
   },
@@ -91,19 +91,19 @@ export const GITHUB_SCHEMA: Schema<GithubContext> = {
   RateLimit: { kind: 'object', fields: { limit: { type: 'Int!' }, cost: { type: 'Int!' }, remaining: { type: 'Int!' }, resetAt: { type: 'DateTime!' }, used: { type: 'Int!' }, nodeCount: { type: 'Int!' } } },
 }
 
-function found(parent: Parent | undefined, what: string, by: string, value: string): Parent {
+function requireFound(parent: Parent | undefined, what: string, by: string, value: string): Parent {
   if (parent === undefined) throw new FieldError(`Could not resolve to ${what} with the ${by} of '${value}'.`, 'NOT_FOUND')
   return parent
 }
 
-function nodeOf(id: string, context: GithubContext): Parent {
+function findNode(id: string, context: GithubContext): Parent {
   const node = context.node(id)
   if (node === undefined) throw new FieldError(`Could not resolve to a node with the global id of '${id}'`, 'NOT_FOUND')
   return node
 }
 
 /** Each unknown id is a null of its own with an error of its own. */
-function nodesOf(ids: readonly string[], context: GithubContext): unknown[] {
+function findNodes(ids: readonly string[], context: GithubContext): unknown[] {
   if (ids.length > NODE_IDS_MAX) throw new FieldError(`You may not provide more than ${NODE_IDS_MAX} node ids; you provided ${ids.length}.`, 'ARGUMENT_LIMIT')
   return ids.map((id) => context.node(id) ?? new FieldError(`Could not resolve to a node with the global id of '${id}'`, 'NOT_FOUND'))
 }

@@ -1,15 +1,15 @@
 import { GraphqlSyntaxError, parseDocument } from '../kit/graphql/document.ts'
 import { Execution, type GraphqlError } from '../kit/graphql/execute.ts'
-import { connectionOf, type Connection } from '../kit/graphql/relay.ts'
+import { paginateConnection, type Connection } from '../kit/graphql/relay.ts'
 import { FieldError, type Args, type Parent } from '../kit/graphql/schema.ts'
 import { randomHex, randomText } from '../kit/ids.ts'
-import { json } from '../kit/json-response.ts'
+import { jsonResponse } from '../kit/json-response.ts'
 import { RateWindow } from '../kit/rate-window.ts'
 import type { Fields, SimulatorPorts } from '../kit/simulator.ts'
-import type { View } from '../kit/sorted-view.ts'
-import type { Version } from '../kit/truth-table.ts'
-import { VendorSimulator, type Call, type VendorOptions } from '../kit/vendor-simulator.ts'
-import { queryCost, type QueryCost } from './query-cost.ts'
+import type { RecordView } from '../kit/sorted-view.ts'
+import type { RecordVersion } from '../kit/versioned-records.ts'
+import { VendorSimulator, type ApiCall, type VendorOptions } from '../kit/vendor-simulator.ts'
+import { computeQueryCost, type QueryCost } from './query-cost.ts'
 import { GITHUB_SCHEMA, type GithubContext } from './schema.ts'
 
 export interface GithubOptions extends VendorOptions {
@@ -25,16 +25,16 @@ const DEFAULT_POINTS = 5_000
 const CURSOR_PREFIX = 'cursor:v2:'
 
 /** A place in an order: what is sorted by, and the id within it. Cursors hold it, so they survive the record they were made from. */
-type Place = readonly [string, number]
+type KeysetCursor = readonly [string, number]
 
-const PLACES: Readonly<Record<string, (version: Version) => Place>> = {
-  CREATED_AT: (version) => [stamp(version.createdAtMs), databaseId(version)],
-  UPDATED_AT: (version) => [stamp(version.modifiedAtMs), databaseId(version)],
+const CURSOR_BY_ORDER: Readonly<Record<string, (version: RecordVersion) => KeysetCursor>> = {
+  CREATED_AT: (version) => [formatTimestamp(version.createdAtMs), databaseId(version)],
+  UPDATED_AT: (version) => [formatTimestamp(version.modifiedAtMs), databaseId(version)],
   NAME: (version) => [String(version.fields['name']), databaseId(version)],
 }
 /** Repositories by owner, issues by repository. */
-const VIEWS: Readonly<Record<string, View>> = Object.fromEntries(Object.entries(PLACES).map(([field, placeOf]) => [field, {
-  reads: 'index', keep: ({ deleted }) => !deleted, group: ({ type, fields }) => String(fields[type === 'issue' ? 'repository' : 'owner']), order: (a, b) => comparePlaces(placeOf(a), placeOf(b)),
+const VIEWS: Readonly<Record<string, RecordView>> = Object.fromEntries(Object.entries(CURSOR_BY_ORDER).map(([field, placeOf]) => [field, {
+  reads: 'index', includes: ({ deleted }) => !deleted, group: ({ type, fields }) => String(fields[type === 'issue' ? 'repository' : 'owner']), order: (a, b) => compareCursors(placeOf(a), placeOf(b)),
 }]))
 
 /** The GraphQL endpoint: repositories and their issues behind opaque cursors, a budget of points, partial answers. */
@@ -76,8 +76,8 @@ export class GithubSimulator extends VendorSimulator {
     return `${type === 'issue' ? 'I_kwDO' : 'R_kgDO'}${randomText(this.random, 8)}${this.#ids.toString(36).padStart(4, '0')}`
   }
 
-  protected render(version: Version): Fields {
-    const common = { id: version.id, databaseId: databaseId(version), createdAt: stamp(version.createdAtMs), updatedAt: stamp(version.modifiedAtMs) }
+  protected render(version: RecordVersion): Fields {
+    const common = { id: version.id, databaseId: databaseId(version), createdAt: formatTimestamp(version.createdAtMs), updatedAt: formatTimestamp(version.modifiedAtMs) }
     const { fields } = version
     if (version.type === 'repository') {
       const name = String(fields['name'])
@@ -89,10 +89,10 @@ export class GithubSimulator extends VendorSimulator {
     return { __typename: 'Issue', ...common, number: fields['number'], title: fields['title'] ?? '', body: fields['body'] ?? '', state: fields['state'] ?? 'OPEN', closedAt: fields['closedAt'] ?? null, url: `${home}/issues/${String(fields['number'])}`, repositoryId: fields['repository'] }
   }
 
-  protected respond(call: Call): Response {
-    if (!/^\/(?:api\/)?graphql\/?$/.test(call.url.pathname)) return json({ message: 'Not Found', documentation_url: 'https://docs.github.com/rest', status: '404' }, 404)
-    if (!this.authorized(call.request)) return this.unauthorized()
-    if (call.request.method !== 'POST') return json({ message: 'Not Found', status: '404' }, 404)
+  protected respond(call: ApiCall): Response {
+    if (!/^\/(?:api\/)?graphql\/?$/.test(call.url.pathname)) return jsonResponse({ message: 'Not Found', documentation_url: 'https://docs.github.com/rest', status: '404' }, 404)
+    if (!this.isAuthorized(call.request)) return this.unauthorized()
+    if (call.request.method !== 'POST') return jsonResponse({ message: 'Not Found', status: '404' }, 404)
     const { query, variables, operationName } = JSON.parse(call.body) as { query?: string; variables?: Record<string, unknown> | null; operationName?: string }
     let document
     try {
@@ -106,7 +106,7 @@ export class GithubSimulator extends VendorSimulator {
     const execution = new Execution(GITHUB_SCHEMA, document, operation, variables ?? {})
     const invalid = execution.validate()
     if (invalid.length > 0) return this.#answer({ errors: invalid })
-    const cost = queryCost(execution)
+    const cost = computeQueryCost(execution)
     if (cost.errors.length > 0) return this.#answer({ data: null, errors: cost.errors })
     if (!this.#budget.take(cost.cost)) return this.rateLimited(undefined, false)
     const { data, errors } = execution.run(this.#context(call, cost))
@@ -117,20 +117,20 @@ export class GithubSimulator extends VendorSimulator {
   protected rateLimited(retryAfter: string | undefined, secondary: boolean): Response {
     if (secondary) {
       const body = { documentation_url: 'https://docs.github.com/graphql/overview/rate-limits-and-node-limits-for-the-graphql-api#secondary-rate-limits', message: 'You have exceeded a secondary rate limit. Please wait a few minutes before you try again.' }
-      return json(body, 403, { ...this.#headers(), 'retry-after': retryAfter ?? '60' })
+      return jsonResponse(body, 403, { ...this.#headers(), 'retry-after': retryAfter ?? '60' })
     }
-    return json({ errors: [{ type: 'RATE_LIMITED', message: 'API rate limit exceeded for user ID 1.' }] }, 200, { ...this.#headers(), 'x-ratelimit-remaining': '0', ...(retryAfter === undefined ? {} : { 'retry-after': retryAfter }) })
+    return jsonResponse({ errors: [{ type: 'RATE_LIMITED', message: 'API rate limit exceeded for user ID 1.' }] }, 200, { ...this.#headers(), 'x-ratelimit-remaining': '0', ...(retryAfter === undefined ? {} : { 'retry-after': retryAfter }) })
   }
 
   protected unauthorized(): Response {
-    return json({ message: 'Bad credentials', documentation_url: 'https://docs.github.com/graphql', status: '401' }, 401, this.#headers())
+    return jsonResponse({ message: 'Bad credentials', documentation_url: 'https://docs.github.com/graphql', status: '401' }, 401, this.#headers())
   }
 
   protected serverError(status: number): Response {
-    return json({ message: 'Something went wrong while executing your query. This may be the result of a timeout, or it could be a GitHub bug.' }, status, this.#headers())
+    return jsonResponse({ message: 'Something went wrong while executing your query. This may be the result of a timeout, or it could be a GitHub bug.' }, status, this.#headers())
   }
 
-  #context(call: Call, cost: QueryCost): GithubContext {
+  #context(call: ApiCall, cost: QueryCost): GithubContext {
     const owner = (login: string, typename?: 'User' | 'Organization'): Parent | undefined => {
       const actual = login === this.#viewer ? 'User' : this.#organizations.includes(login) ? 'Organization' : undefined
       if (actual === undefined || (typename !== undefined && typename !== actual)) return undefined
@@ -160,16 +160,16 @@ export class GithubSimulator extends VendorSimulator {
         }
         const states = args['states'] as readonly string[] | undefined
         const since = (args['filterBy'] as { since?: string } | undefined)?.since
-        const accepts = ({ fields, modifiedAtMs }: Version): boolean => (states === undefined || states.includes(String(fields['state'] ?? 'OPEN'))) && (since === undefined || Date.parse(stamp(modifiedAtMs)) >= Date.parse(since))
+        const accepts = ({ fields, modifiedAtMs }: RecordVersion): boolean => (states === undefined || states.includes(String(fields['state'] ?? 'OPEN'))) && (since === undefined || Date.parse(formatTimestamp(modifiedAtMs)) >= Date.parse(since))
         return this.#connection('issue', repositoryId, args, call, states === undefined && since === undefined ? undefined : accepts)
       },
-      rateLimit: () => ({ limit: this.#points, cost: cost.cost, remaining: this.#budget.remaining, used: this.#budget.used, nodeCount: cost.nodeCount, resetAt: stamp(this.#budget.resetAtMs) }),
+      rateLimit: () => ({ limit: this.#points, cost: cost.cost, remaining: this.#budget.remaining, used: this.#budget.used, nodeCount: cost.nodeCount, resetAt: formatTimestamp(this.#budget.resetAtMs) }),
     }
   }
 
-  #connection(type: string, group: string, args: Args, call: Call, accepts: ((version: Version) => boolean) | undefined): Connection<Parent> {
+  #connection(type: string, group: string, args: Args, call: ApiCall, accepts: ((version: RecordVersion) => boolean) | undefined): Connection<Parent> {
     const { field = 'CREATED_AT', direction = 'ASC' } = (args['orderBy'] ?? {}) as { field?: string; direction?: string }
-    const placeOf = PLACES[field]
+    const placeOf = CURSOR_BY_ORDER[field]
     if (placeOf === undefined) throw new FieldError(`Ordering by ${field} is not simulated.`)
     const sign = direction === 'DESC' ? -1 : 1
     const all = this.records.sorted(type, VIEWS[field]!, group)
@@ -177,18 +177,18 @@ export class GithubSimulator extends VendorSimulator {
     const first = typeof args['first'] === 'number' ? Math.min(args['first'], this.pageSizeMax) : undefined
     const asked = first === undefined ? args : { ...args, first: call.shortPage ? Math.max(1, Math.floor(first / 2)) : first }
     for (const cursor of [args['after'], args['before']]) {
-      if (typeof cursor === 'string' && (call.expiredToken || placeIn(cursor) === undefined)) throw new FieldError(`\`${cursor}\` does not appear to be a valid cursor.`, 'INVALID_CURSOR_ARGUMENTS')
+      if (typeof cursor === 'string' && (call.expiredToken || decodeCursor(cursor) === undefined)) throw new FieldError(`\`${cursor}\` does not appear to be a valid cursor.`, 'INVALID_CURSOR_ARGUMENTS')
     }
-    const connection = connectionOf(sign === 1 ? accepted : accepted.toReversed(), asked, {
+    const connection = paginateConnection(sign === 1 ? accepted : accepted.toReversed(), asked, {
       cursorOf: (version) => Buffer.from(CURSOR_PREFIX + JSON.stringify(placeOf(version))).toString('base64'),
-      compare: (version, cursor) => sign * comparePlaces(placeOf(version), placeIn(cursor)!),
-      show: (version): Parent => this.render(version),
+      compare: (version, cursor) => sign * compareCursors(placeOf(version), decodeCursor(cursor)!),
+      render: (version): Parent => this.render(version),
     })
-    return call.lie === undefined ? connection : { ...connection, pageInfo: { ...connection.pageInfo, hasNextPage: call.lie === 'more' } }
+    return call.endFlagOverride === undefined ? connection : { ...connection, pageInfo: { ...connection.pageInfo, hasNextPage: call.endFlagOverride === 'more' } }
   }
 
   #answer(body: { data?: unknown; errors?: readonly GraphqlError[] }): Response {
-    return json(body, 200, this.#headers())
+    return jsonResponse(body, 200, this.#headers())
   }
 
   #headers(): Record<string, string> {
@@ -203,25 +203,25 @@ export class GithubSimulator extends VendorSimulator {
   }
 }
 
-function databaseId(version: Version): number {
+function databaseId(version: RecordVersion): number {
   return Number.parseInt(version.id.slice(-4), 36)
 }
 
-function comparePlaces(a: Place, b: Place): number {
+function compareCursors(a: KeysetCursor, b: KeysetCursor): number {
   return a[0] < b[0] ? -1 : a[0] > b[0] ? 1 : a[1] - b[1]
 }
 
-function placeIn(cursor: string): Place | undefined {
+function decodeCursor(cursor: string): KeysetCursor | undefined {
   const text = Buffer.from(cursor, 'base64').toString()
   if (!text.startsWith(CURSOR_PREFIX)) return undefined
   try {
-    return JSON.parse(text.slice(CURSOR_PREFIX.length)) as Place
+    return JSON.parse(text.slice(CURSOR_PREFIX.length)) as KeysetCursor
   } catch {
     return undefined
   }
 }
 
 /** Whole seconds, as GitHub writes them. */
-function stamp(ms: number): string {
+function formatTimestamp(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 19)}Z`
 }

@@ -1,6 +1,6 @@
 import type { Random } from '../../../contract/index.ts'
 import type { Fields } from '../kit/simulator.ts'
-import { leading } from '../kit/sorted-view.ts'
+import { countLeading } from '../kit/sorted-view.ts'
 import { HubspotError } from './hubspot-error.ts'
 
 interface Filter {
@@ -30,37 +30,37 @@ const LIMIT_MAX = 200
 export const RESULTS_MAX = 10_000
 const OPERATORS = ['EQ', 'NEQ', 'LT', 'LTE', 'GT', 'GTE', 'BETWEEN', 'IN', 'NOT_IN', 'HAS_PROPERTY', 'NOT_HAS_PROPERTY']
 
-export function searchRequest(text: string): SearchRequest {
-  const body = parsed(text)
-  const groups = arrayOf(body['filterGroups']).map((group) => arrayOf((group as Fields)['filters']) as Filter[])
-  if (groups.length > GROUPS_MAX) throw invalid(`You can only use up to ${GROUPS_MAX} filterGroups`)
-  if (groups.some((filters) => filters.length > FILTERS_PER_GROUP_MAX) || groups.flat().length > FILTERS_MAX) throw invalid(`You can only use up to ${FILTERS_PER_GROUP_MAX} filters in each filterGroup, with a maximum of ${FILTERS_MAX} filters in total`)
+export function parseSearchRequest(text: string): SearchRequest {
+  const body = parseJson(text)
+  const groups = toArray(body['filterGroups']).map((group) => toArray((group as Fields)['filters']) as Filter[])
+  if (groups.length > GROUPS_MAX) throw createInvalidError(`You can only use up to ${GROUPS_MAX} filterGroups`)
+  if (groups.some((filters) => filters.length > FILTERS_PER_GROUP_MAX) || groups.flat().length > FILTERS_MAX) throw createInvalidError(`You can only use up to ${FILTERS_PER_GROUP_MAX} filters in each filterGroup, with a maximum of ${FILTERS_MAX} filters in total`)
   for (const filter of groups.flat()) {
-    if (typeof filter.propertyName !== 'string' || typeof filter.operator !== 'string') throw invalid('Invalid input JSON: Cannot build Filter, some of required attributes are not set [propertyName, operator]')
-    if (!OPERATORS.includes(filter.operator)) throw invalid(`Invalid input JSON: Cannot deserialize value of type Operator from "${filter.operator}"`)
+    if (typeof filter.propertyName !== 'string' || typeof filter.operator !== 'string') throw createInvalidError('Invalid input JSON: Cannot build Filter, some of required attributes are not set [propertyName, operator]')
+    if (!OPERATORS.includes(filter.operator)) throw createInvalidError(`Invalid input JSON: Cannot deserialize value of type Operator from "${filter.operator}"`)
   }
-  const sorts = arrayOf(body['sorts'])
-  if (sorts.length > 1) throw invalid('Only one sorting rule can be applied to any search')
+  const sorts = toArray(body['sorts'])
+  if (sorts.length > 1) throw createInvalidError('Only one sorting rule can be applied to any search')
   const limit = body['limit'] === undefined || body['limit'] === null ? LIMIT_DEFAULT : Number(body['limit'])
-  if (!Number.isInteger(limit) || limit < 0 || limit > LIMIT_MAX) throw invalid(`The limit ${String(body['limit'])} is outside of the range 0 to ${LIMIT_MAX}`)
-  const afterText = textOf(body['after'])
-  if (!/^\d*$/.test(afterText)) throw invalid(`Invalid value for after: ${afterText}`)
+  if (!Number.isInteger(limit) || limit < 0 || limit > LIMIT_MAX) throw createInvalidError(`The limit ${String(body['limit'])} is outside of the range 0 to ${LIMIT_MAX}`)
+  const afterText = toText(body['after'])
+  if (!/^\d*$/.test(afterText)) throw createInvalidError(`Invalid value for after: ${afterText}`)
   const after = Number(afterText || 0)
-  if (after + limit > RESULTS_MAX) throw invalid(`Paging through more than ${RESULTS_MAX} results is not supported: after=${after}, limit=${limit}`)
-  return { groups, sort: sorts[0] === undefined ? undefined : sortOf(sorts[0]), limit, after, properties: arrayOf(body['properties']).map(String) }
+  if (after + limit > RESULTS_MAX) throw createInvalidError(`Paging through more than ${RESULTS_MAX} results is not supported: after=${after}, limit=${limit}`)
+  return { groups, sort: sorts[0] === undefined ? undefined : parseSort(sorts[0]), limit, after, properties: toArray(body['properties']).map(String) }
 }
 
 /** Everything that can be found, sorted by the time of modification and then by id. */
 export interface SearchIndex<Item> {
   readonly sorted: readonly Item[]
   /** What the time of modification is called. */
-  readonly modified: string
+  readonly modifiedProperty: string
   readonly modifiedMs: (item: Item) => number
   readonly id: (item: Item) => string
   readonly properties: (item: Item) => Properties
 }
 
-export interface Found<Item> {
+export interface SearchPage<Item> {
   readonly total: number
   readonly page: readonly Item[]
 }
@@ -69,17 +69,17 @@ export interface Found<Item> {
  * A page of what matches, sorted by the one rule there is. Records that are equal by it come in any order, and in
  * another order with every request.
  */
-export function search<Item>(request: SearchRequest, limit: number, index: SearchIndex<Item>, known: ReadonlySet<string>, random: Random): Found<Item> {
+export function search<Item>(request: SearchRequest, limit: number, index: SearchIndex<Item>, known: ReadonlySet<string>, random: Random): SearchPage<Item> {
   for (const name of [...request.groups.flat().map((filter) => filter.propertyName), ...(request.sort === undefined ? [] : [request.sort.propertyName])]) {
-    if (!known.has(name)) throw invalid(`Property ${name} does not exist`)
+    if (!known.has(name)) throw createInvalidError(`Property ${name} does not exist`)
   }
   const { after } = request
   const sort = request.sort ?? { propertyName: 'createdate', descending: false }
-  const { from, until, isExact, isOneMoment } = rangeOf(request, index)
+  const { from, until, isExact, isSingleTimestamp: isOneMoment } = findIndexRange(request, index)
   if (isExact && !sort.descending && isOneMoment && sort.propertyName === 'hs_object_id') {
     return { total: until - from, page: index.sorted.slice(from + after, Math.min(until, from + after + limit)) }
   }
-  if (isExact && !sort.descending && sort.propertyName === index.modified) return pageByTime(index, from, until, after, limit, random)
+  if (isExact && !sort.descending && sort.propertyName === index.modifiedProperty) return pageByTime(index, from, until, after, limit, random)
 
   const found = index.sorted.slice(from, until).map((item) => ({ item, record: index.properties(item), at: random.next() }))
     .filter(({ record }) => request.groups.length === 0 || request.groups.some((filters) => filters.every((filter) => matches(record, filter))))
@@ -91,51 +91,51 @@ export function search<Item>(request: SearchRequest, limit: number, index: Searc
 }
 
 /** Only what shares its time with something on the page needs to be shuffled. */
-function pageByTime<Item>({ sorted, modifiedMs }: SearchIndex<Item>, from: number, until: number, after: number, limit: number, random: Random): Found<Item> {
+function pageByTime<Item>({ sorted, modifiedMs }: SearchIndex<Item>, from: number, until: number, after: number, limit: number, random: Random): SearchPage<Item> {
   const [first, last] = [sorted[from + after], sorted[Math.min(until, from + after + limit) - 1]]
   if (first === undefined || last === undefined || from + after >= until) return { total: until - from, page: [] }
-  const begin = Math.max(from, leading(sorted, (item) => modifiedMs(item) < modifiedMs(first)))
-  const end = Math.min(until, leading(sorted, (item) => modifiedMs(item) <= modifiedMs(last)))
+  const begin = Math.max(from, countLeading(sorted, (item) => modifiedMs(item) < modifiedMs(first)))
+  const end = Math.min(until, countLeading(sorted, (item) => modifiedMs(item) <= modifiedMs(last)))
   const shuffled = sorted.slice(begin, end).map((item) => ({ item, at: random.next() })).toSorted((a, b) => modifiedMs(a.item) - modifiedMs(b.item) || a.at - b.at)
   const skipped = from + after - begin
   return { total: until - from, page: shuffled.slice(skipped, skipped + limit).map(({ item }) => item) }
 }
 
-interface Range {
+interface IndexRange {
   readonly from: number
   readonly until: number
   /** All that lies in between matches. */
   readonly isExact: boolean
   /** It was asked for one moment. */
-  readonly isOneMoment: boolean
+  readonly isSingleTimestamp: boolean
 }
 
-function rangeOf<Item>({ groups }: SearchRequest, { sorted, modified, modifiedMs, id }: SearchIndex<Item>): Range {
+function findIndexRange<Item>({ groups }: SearchRequest, { sorted, modifiedProperty: modified, modifiedMs, id }: SearchIndex<Item>): IndexRange {
   const [filters] = groups
-  if (filters === undefined || groups.length > 1) return { from: 0, until: sorted.length, isExact: filters === undefined, isOneMoment: false }
+  if (filters === undefined || groups.length > 1) return { from: 0, until: sorted.length, isExact: filters === undefined, isSingleTimestamp: false }
   let [low, high] = [-Infinity, Infinity]
   let rest = filters.filter(({ propertyName, operator, value }) => {
-    const ms = propertyName === modified && value !== undefined ? comparable(textOf(value)) : undefined
+    const ms = propertyName === modified && value !== undefined ? toComparable(toText(value)) : undefined
     if (typeof ms !== 'bigint' || !(operator in BOUNDS)) return true
     const bounds = BOUNDS[operator]!(Number(ms))
     ;[low, high] = [Math.max(low, bounds[0]), Math.min(high, bounds[1])]
     return false
   })
-  let from = leading(sorted, (item) => modifiedMs(item) < low)
-  let until = Math.max(from, leading(sorted, (item) => modifiedMs(item) <= high))
+  let from = countLeading(sorted, (item) => modifiedMs(item) < low)
+  let until = Math.max(from, countLeading(sorted, (item) => modifiedMs(item) <= high))
   const isOneMoment = low === high
   if (isOneMoment) {
     const moment = sorted.slice(from, until)
     const begin = from
     rest = rest.filter(({ propertyName, operator, value }) => {
-      if (propertyName !== 'hs_object_id' || value === undefined || !['GT', 'GTE', 'LT', 'LTE'].includes(operator) || !/^\d+$/.test(textOf(value))) return true
-      const place = begin + leading(moment, (item) => (operator === 'GT' || operator === 'LTE' ? compareIds(id(item), textOf(value)) <= 0 : compareIds(id(item), textOf(value)) < 0))
+      if (propertyName !== 'hs_object_id' || value === undefined || !['GT', 'GTE', 'LT', 'LTE'].includes(operator) || !/^\d+$/.test(toText(value))) return true
+      const place = begin + countLeading(moment, (item) => (operator === 'GT' || operator === 'LTE' ? compareIds(id(item), toText(value)) <= 0 : compareIds(id(item), toText(value)) < 0))
       if (operator.startsWith('G')) from = Math.max(from, place)
       else until = Math.min(until, place)
       return false
     })
   }
-  return { from, until: Math.max(from, until), isExact: rest.length === 0, isOneMoment }
+  return { from, until: Math.max(from, until), isExact: rest.length === 0, isSingleTimestamp: isOneMoment }
 }
 
 /** The lowest and the highest that an operator accepts. */
@@ -160,15 +160,15 @@ function matches(record: Properties, filter: Filter): boolean {
     case 'NOT_HAS_PROPERTY':
       return own === null
     case 'IN':
-      return own !== null && (filter.values ?? []).some((value) => compare(own, textOf(value)) === 0)
+      return own !== null && (filter.values ?? []).some((value) => compare(own, toText(value)) === 0)
     case 'NOT_IN':
-      return own !== null && (filter.values ?? []).every((value) => compare(own, textOf(value)) !== 0)
+      return own !== null && (filter.values ?? []).every((value) => compare(own, toText(value)) !== 0)
     default:
       break
   }
-  if (filter.value === undefined) throw invalid(`operator ${filter.operator} requires a value`)
+  if (filter.value === undefined) throw createInvalidError(`operator ${filter.operator} requires a value`)
   if (own === null) return false
-  const compared = compare(own, textOf(filter.value))
+  const compared = compare(own, toText(filter.value))
   switch (filter.operator) {
     case 'EQ':
       return compared === 0
@@ -183,20 +183,20 @@ function matches(record: Properties, filter: Filter): boolean {
     case 'GTE':
       return compared >= 0
     default:
-      return compared >= 0 && compare(own, textOf(filter.highValue)) <= 0
+      return compared >= 0 && compare(own, toText(filter.highValue)) <= 0
   }
 }
 
 /** Dates compare as instants, whether written in ISO form or in milliseconds; numbers as numbers; text without case. */
 function compare(a: string | null, b: string | null): number {
   if (a === null || b === null) return a === b ? 0 : a === null ? -1 : 1
-  const [x, y] = [comparable(a), comparable(b)]
+  const [x, y] = [toComparable(a), toComparable(b)]
   if (typeof x === 'bigint' && typeof y === 'bigint') return x < y ? -1 : x > y ? 1 : 0
   const [p, q] = [a.toLowerCase(), b.toLowerCase()]
   return p < q ? -1 : p > q ? 1 : 0
 }
 
-function comparable(text: string): bigint | string {
+function toComparable(text: string): bigint | string {
   if (/^-?\d+$/.test(text)) return BigInt(text)
   if (/^\d{4}-\d{2}-\d{2}T/.test(text)) {
     const ms = Date.parse(text)
@@ -206,34 +206,34 @@ function comparable(text: string): bigint | string {
 }
 
 /** An object, the same as JSON text, or the bare name of a property: the API takes all three. */
-function sortOf(sort: unknown): { propertyName: string; descending: boolean } {
+function parseSort(sort: unknown): { propertyName: string; descending: boolean } {
   const rule = typeof sort === 'string' && sort.startsWith('{') ? (JSON.parse(sort) as unknown) : sort
   if (typeof rule === 'string') return { propertyName: rule.replace(/^-/, ''), descending: rule.startsWith('-') }
   const { propertyName, direction } = rule as Fields
-  if (typeof propertyName !== 'string') throw invalid('Invalid input JSON: Cannot build Sort, some of required attributes are not set [propertyName]')
+  if (typeof propertyName !== 'string') throw createInvalidError('Invalid input JSON: Cannot build Sort, some of required attributes are not set [propertyName]')
   return { propertyName, descending: direction === 'DESCENDING' }
 }
 
-function parsed(text: string): Fields {
+function parseJson(text: string): Fields {
   try {
     const body = JSON.parse(text) as unknown
     if (typeof body === 'object' && body !== null && !Array.isArray(body)) return body as Fields
   } catch {
     // Refused below, like any other body that is no object.
   }
-  throw invalid('Invalid input JSON')
+  throw createInvalidError('Invalid input JSON')
 }
 
-function arrayOf(value: unknown): unknown[] {
+function toArray(value: unknown): unknown[] {
   if (value === undefined || value === null) return []
-  if (!Array.isArray(value)) throw invalid('Invalid input JSON: expected an array')
+  if (!Array.isArray(value)) throw createInvalidError('Invalid input JSON: expected an array')
   return value
 }
 
-function textOf(value: unknown): string {
+function toText(value: unknown): string {
   return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? String(value) : ''
 }
 
-function invalid(message: string): HubspotError {
+function createInvalidError(message: string): HubspotError {
   return new HubspotError(400, 'VALIDATION_ERROR', message)
 }

@@ -1,12 +1,12 @@
 import { randomUuid } from '../kit/ids.ts'
-import { json } from '../kit/json-response.ts'
+import { jsonResponse } from '../kit/json-response.ts'
 import { RateWindow, type RateLimit } from '../kit/rate-window.ts'
 import type { Fields, SimulatorPorts } from '../kit/simulator.ts'
-import { leading, type View } from '../kit/sorted-view.ts'
-import type { Version } from '../kit/truth-table.ts'
-import { VendorSimulator, type Call, type VendorOptions } from '../kit/vendor-simulator.ts'
+import { countLeading, type RecordView } from '../kit/sorted-view.ts'
+import type { RecordVersion } from '../kit/versioned-records.ts'
+import { VendorSimulator, type ApiCall, type VendorOptions } from '../kit/vendor-simulator.ts'
 import { HubspotError } from './hubspot-error.ts'
-import { compareIds, RESULTS_MAX, search, searchRequest, type Properties } from './search.ts'
+import { compareIds, RESULTS_MAX, search, parseSearchRequest, type Properties } from './search.ts'
 
 export interface HubspotOptions extends VendorOptions {
   /** Properties beyond the ones every object has, per object type. */
@@ -21,16 +21,16 @@ export const DOCUMENTED_LIMITS = { rateLimit: { requests: 190, perMs: 10_000 }, 
 
 const LIST_LIMIT_DEFAULT = 10
 const LIST_LIMIT_MAX = 100
-const TYPES: Readonly<Record<string, readonly string[]>> = {
+const DEFAULT_TYPES: Readonly<Record<string, readonly string[]>> = {
   contacts: ['email', 'firstname', 'lastname'],
   companies: ['name', 'domain'],
   deals: ['dealname', 'amount', 'dealstage'],
   tickets: ['subject', 'content'],
 }
 
-const LISTED: View = { reads: 'primary', keep: ({ deleted }) => !deleted, order: (a, b) => compareIds(a.id, b.id) }
-const ARCHIVED: View = { ...LISTED, keep: ({ deleted }) => deleted }
-const SEARCHED: View = { reads: 'index', keep: ({ deleted }) => !deleted, order: (a, b) => a.modifiedAtMs - b.modifiedAtMs || compareIds(a.id, b.id) }
+const LIST_VIEW: RecordView = { reads: 'primary', includes: ({ deleted }) => !deleted, order: (a, b) => compareIds(a.id, b.id) }
+const ARCHIVE_VIEW: RecordView = { ...LIST_VIEW, includes: ({ deleted }) => deleted }
+const SEARCH_VIEW: RecordView = { reads: 'index', includes: ({ deleted }) => !deleted, order: (a, b) => a.modifiedAtMs - b.modifiedAtMs || compareIds(a.id, b.id) }
 
 /**
  * The CRM of one portal. Lists read the primary store; search reads an index that lags, sorts by one property only,
@@ -45,7 +45,7 @@ export class HubspotSimulator extends VendorSimulator {
 
   constructor(ports: SimulatorPorts, options: HubspotOptions = {}) {
     super(ports, options)
-    this.#types = options.types ?? TYPES
+    this.#types = options.types ?? DEFAULT_TYPES
     this.#rateLimit = options.rateLimit ?? DOCUMENTED_LIMITS.rateLimit
     this.#window = new RateWindow(ports.clock, options.rateLimit)
     this.#searchWindow = new RateWindow(ports.clock, options.searchRateLimit)
@@ -57,11 +57,11 @@ export class HubspotSimulator extends VendorSimulator {
     return this.#ids.toString()
   }
 
-  protected render(version: Version): Fields {
-    return this.#shown(version, undefined)
+  protected render(version: RecordVersion): Fields {
+    return this.#renderSelected(version, undefined)
   }
 
-  protected respond(call: Call): Response {
+  protected respond(call: ApiCall): Response {
     try {
       return this.#route(call)
     } catch (error) {
@@ -84,9 +84,9 @@ export class HubspotSimulator extends VendorSimulator {
   }
 
   /** Of the account's own types alone, which are called by the account's number and their name. */
-  #schemas(call: Call): Response {
-    if (!this.authorized(call.request)) return this.unauthorized()
-    const own = Object.entries(this.#types).filter(([type]) => !(type in TYPES))
+  #schemas(call: ApiCall): Response {
+    if (!this.isAuthorized(call.request)) return this.unauthorized()
+    const own = Object.entries(this.#types).filter(([type]) => !(type in DEFAULT_TYPES))
     return this.#ok({
       results: own.map(([type, properties], at) => ({
         id: String(100 + at), objectTypeId: `2-${100 + at}`, fullyQualifiedName: type, name: type.replace(/^p\d+_/, ''), labels: { singular: type, plural: type }, metaType: 'PORTAL_SPECIFIC',
@@ -95,12 +95,12 @@ export class HubspotSimulator extends VendorSimulator {
     })
   }
 
-  #route(call: Call): Response {
+  #route(call: ApiCall): Response {
     if (/^\/crm\/v3\/schemas\/?$/.test(call.url.pathname)) return this.#schemas(call)
     const match = /^\/crm\/v3\/objects\/([\w-]+)(?:\/([\w-]+))?\/?$/.exec(call.url.pathname)
     const type = match?.[1] ?? ''
     if (match === null || this.#types[type] === undefined) throw new HubspotError(404, 'OBJECT_NOT_FOUND', 'Unable to infer object type from: ' + type)
-    if (!this.authorized(call.request)) return this.unauthorized()
+    if (!this.isAuthorized(call.request)) return this.unauthorized()
     const searching = match[2] === 'search'
     if (searching && call.request.method === 'POST') {
       if (!this.#searchWindow.take()) return this.#error(429, { message: 'You have reached your secondly limit.', errorType: 'RATE_LIMIT', policyName: 'SECONDLY', category: 'RATE_LIMITS' })
@@ -111,7 +111,7 @@ export class HubspotSimulator extends VendorSimulator {
     return match[2] === undefined ? this.#list(type, call) : this.#one(type, match[2], call)
   }
 
-  #list(type: string, call: Call): Response {
+  #list(type: string, call: ApiCall): Response {
     const query = call.url.searchParams
     const asked = Number(query.get('limit') ?? LIST_LIMIT_DEFAULT)
     if (!Number.isInteger(asked) || asked < 1 || asked > LIST_LIMIT_MAX) throw new HubspotError(400, 'VALIDATION_ERROR', `The limit ${query.get('limit')} is outside of the range 1 to ${LIST_LIMIT_MAX}`)
@@ -119,48 +119,48 @@ export class HubspotSimulator extends VendorSimulator {
     const after = query.get('after') ?? '0'
     if (!/^\d+$/.test(after) || (call.expiredToken && query.has('after'))) throw new HubspotError(400, 'VALIDATION_ERROR', `Invalid paging cursor: ${after}`)
     const archived = query.get('archived') === 'true'
-    const listed = this.records.sorted(type, archived ? ARCHIVED : LISTED)
-    const from = leading(listed, ({ id }) => compareIds(id, after) < 0)
+    const listed = this.records.sorted(type, archived ? ARCHIVE_VIEW : LIST_VIEW)
+    const from = countLeading(listed, ({ id }) => compareIds(id, after) < 0)
     const page = listed.slice(from, from + limit)
-    const more = call.lie === undefined ? listed.length > from + page.length : call.lie === 'more'
+    const more = call.endFlagOverride === undefined ? listed.length > from + page.length : call.endFlagOverride === 'more'
     const next = listed[from + limit]?.id ?? (BigInt(page.at(-1)?.id ?? after) + 1n).toString()
     const link = new URL(call.url)
     link.searchParams.set('after', next)
-    return this.#ok({ results: page.map((version) => this.#shown(version, names(query))), ...(more ? { paging: { next: { after: next, link: link.href } } } : {}) })
+    return this.#ok({ results: page.map((version) => this.#renderSelected(version, parseNames(query))), ...(more ? { paging: { next: { after: next, link: link.href } } } : {}) })
   }
 
-  #one(type: string, id: string, call: Call): Response {
+  #one(type: string, id: string, call: ApiCall): Response {
     const version = this.records.find(type, id)
     const archived = call.url.searchParams.get('archived') === 'true'
     if (version === undefined || version.deleted !== archived) throw new HubspotError(404, 'OBJECT_NOT_FOUND', 'resource not found')
-    return this.#ok(this.#shown(version, names(call.url.searchParams)))
+    return this.#ok(this.#renderSelected(version, parseNames(call.url.searchParams)))
   }
 
   /** Answers of search carry no rate limit headers. */
-  #search(type: string, call: Call): Response {
-    const request = searchRequest(call.body)
+  #search(type: string, call: ApiCall): Response {
+    const request = parseSearchRequest(call.body)
     const known = new Set([...this.#types[type]!, 'createdate', 'hs_object_id', modifiedProperty(type)])
     const limit = call.shortPage ? Math.max(1, Math.floor(request.limit / 2)) : request.limit
     const asked = call.unsorted ? { ...request, after: 0 } : request
     const found = search(asked, call.unsorted ? RESULTS_MAX : limit, {
-      sorted: this.records.sorted(type, SEARCHED), modified: modifiedProperty(type), modifiedMs: ({ modifiedAtMs }) => modifiedAtMs, id: ({ id }) => id, properties: (version) => this.#properties(version),
+      sorted: this.records.sorted(type, SEARCH_VIEW), modifiedProperty: modifiedProperty(type), modifiedMs: ({ modifiedAtMs }) => modifiedAtMs, id: ({ id }) => id, properties: (version) => this.#properties(version),
     }, known, this.random)
     const { total } = found
-    const page = call.unsorted ? this.#disordered(found.page, request.after, limit) : found.page
+    const page = call.unsorted ? this.#shuffle(found.page, request.after, limit) : found.page
     const end = request.after + page.length
-    const more = call.lie === undefined ? end < total : call.lie === 'more'
-    const results = page.map((version) => this.#shown(version, request.properties))
-    return json({ total, results, ...(more ? { paging: { next: { after: String(end) } } } : {}) })
+    const more = call.endFlagOverride === undefined ? end < total : call.endFlagOverride === 'more'
+    const results = page.map((version) => this.#renderSelected(version, request.properties))
+    return jsonResponse({ total, results, ...(more ? { paging: { next: { after: String(end) } } } : {}) })
   }
 
   /** Any of what was found, in an order that shows to be wrong, if times differ at all. */
-  #disordered(found: readonly Version[], after: number, limit: number): Version[] {
+  #shuffle(found: readonly RecordVersion[], after: number, limit: number): RecordVersion[] {
     const shuffled = found.map((version) => ({ version, at: this.random.next() })).toSorted((a, b) => a.at - b.at).map(({ version }) => version)
     const page = shuffled.slice(after, after + limit).toSorted((a, b) => b.modifiedAtMs - a.modifiedAtMs)
     return page.length > 1 && page[0]!.modifiedAtMs > page.at(-1)!.modifiedAtMs ? page : found.slice(after, after + limit)
   }
 
-  #shown(version: Version, asked: readonly string[] | undefined): Fields {
+  #renderSelected(version: RecordVersion, asked: readonly string[] | undefined): Fields {
     const all = this.#properties(version)
     const defaults = ['createdate', modifiedProperty(version.type), 'hs_object_id']
     const wanted = asked === undefined || asked.length === 0 ? Object.keys(all) : [...new Set([...defaults, ...asked])]
@@ -175,7 +175,7 @@ export class HubspotSimulator extends VendorSimulator {
     }
   }
 
-  #properties(version: Version): Properties {
+  #properties(version: RecordVersion): Properties {
     const properties: Record<string, string | null> = {}
     for (const name of this.#types[version.type] ?? []) {
       const value = version.fields[name] ?? null
@@ -185,12 +185,12 @@ export class HubspotSimulator extends VendorSimulator {
   }
 
   #ok(body: unknown): Response {
-    return json(body, 200, this.#limits())
+    return jsonResponse(body, 200, this.#limits())
   }
 
   #error(status: number, body: Fields, headers: Record<string, string> = {}): Response {
     const correlationId = randomUuid(this.random)
-    return json({ status: 'error', ...body, correlationId }, status, { 'x-hubspot-correlation-id': correlationId, ...headers })
+    return jsonResponse({ status: 'error', ...body, correlationId }, status, { 'x-hubspot-correlation-id': correlationId, ...headers })
   }
 
   #limits(): Record<string, string> {
@@ -209,6 +209,6 @@ function modifiedProperty(type: string): string {
   return type === 'contacts' ? 'lastmodifieddate' : 'hs_lastmodifieddate'
 }
 
-function names(query: URLSearchParams): string[] {
+function parseNames(query: URLSearchParams): string[] {
   return query.getAll('properties').flatMap((list) => list.split(','))
 }

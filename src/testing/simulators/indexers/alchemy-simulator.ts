@@ -1,10 +1,10 @@
-import type { Call } from '../kit/api-simulator.ts'
+import type { ApiCall } from '../kit/api-simulator.ts'
 import { randomUuid } from '../kit/ids.ts'
-import { json } from '../kit/json-response.ts'
+import { jsonResponse } from '../kit/json-response.ts'
 import type { Fields, SimulatorPorts } from '../kit/simulator.ts'
-import { comparePlaces, type Movement, type MovementKind, type Place } from './chain-view.ts'
+import { comparePositions, type Movement, type MovementKind, type ChainPosition } from './chain-view.ts'
 import type { FakeChain } from './fake-chain.ts'
-import { hex, IndexerSimulator, type IndexerOptions } from './indexer-simulator.ts'
+import { toHex, IndexerSimulator, type IndexerOptions } from './indexer-simulator.ts'
 
 export interface AlchemyOptions extends IndexerOptions {
   /** A page key nobody uses for so long is forgotten. */
@@ -17,7 +17,7 @@ interface RpcRequest {
   readonly params?: readonly unknown[]
 }
 
-interface Asked {
+interface TransfersQuery {
   readonly fromBlock?: string | number
   readonly toBlock?: string | number
   readonly fromAddress?: string
@@ -33,8 +33,8 @@ interface Asked {
 
 interface PageKey {
   /** The question it belongs to; another one cannot use it. */
-  readonly question: string
-  readonly after: Place
+  readonly queryText: string
+  readonly after: ChainPosition
   readonly issuedAtMs: number
 }
 
@@ -66,7 +66,7 @@ export class AlchemySimulator extends IndexerSimulator {
     this.#pageKeyTtlMs = options.pageKeyTtlMs ?? PAGE_KEY_TTL_MS
   }
 
-  protected answer(call: Call): Response {
+  protected respondToQuery(call: ApiCall): Response {
     const match = /^\/v2\/([^/]+)$/.exec(call.url.pathname)
     if (match === null || call.request.method !== 'POST') return new Response('Not Found', { status: 404 })
     if (this.token !== undefined && match[1] !== this.token) return this.unauthorized()
@@ -74,30 +74,30 @@ export class AlchemySimulator extends IndexerSimulator {
     try {
       asked = JSON.parse(call.body) as RpcRequest | RpcRequest[]
     } catch {
-      return json({ jsonrpc: '2.0', id: null, error: { code: -32_700, message: 'Parse error' } }, 400)
+      return jsonResponse({ jsonrpc: '2.0', id: null, error: { code: -32_700, message: 'Parse error' } }, 400)
     }
-    if (Array.isArray(asked)) return json(asked.map((one) => this.#one(one, call)))
+    if (Array.isArray(asked)) return jsonResponse(asked.map((one) => this.#one(one, call)))
     const answer = this.#one(asked, call)
-    return json(answer, 'error' in answer ? 400 : 200)
+    return jsonResponse(answer, 'error' in answer ? 400 : 200)
   }
 
   /** Refused as a whole, or under status 200 with the refusal in the body, as single parts of a batch are. */
   protected rateLimited(retryAfter: string | undefined, secondary: boolean): Response {
     const error = { code: 429, message: 'Your app has exceeded its compute units per second capacity. If you have retries enabled, you can safely ignore this message.' }
-    return json({ jsonrpc: '2.0', id: null, error }, secondary ? 200 : 429, retryAfter === undefined ? {} : { 'retry-after': retryAfter })
+    return jsonResponse({ jsonrpc: '2.0', id: null, error }, secondary ? 200 : 429, retryAfter === undefined ? {} : { 'retry-after': retryAfter })
   }
 
   protected unauthorized(): Response {
-    return json({ jsonrpc: '2.0', id: null, error: { code: -32_600, message: 'Must be authenticated!' } }, 401)
+    return jsonResponse({ jsonrpc: '2.0', id: null, error: { code: -32_600, message: 'Must be authenticated!' } }, 401)
   }
 
   protected serverError(status: number): Response {
-    return json({ jsonrpc: '2.0', id: null, error: { code: -32_000, message: 'Service temporarily unavailable' } }, status)
+    return jsonResponse({ jsonrpc: '2.0', id: null, error: { code: -32_000, message: 'Service temporarily unavailable' } }, status)
   }
 
-  #one({ id = null, method = '', params = [] }: RpcRequest, call: Call): Fields {
+  #one({ id = null, method = '', params = [] }: RpcRequest, call: ApiCall): Fields {
     try {
-      const result = method === 'alchemy_getAssetTransfers' ? this.#transfers((params[0] ?? {}) as Asked, call) : this.rpc(method, params)
+      const result = method === 'alchemy_getAssetTransfers' ? this.#transfers((params[0] ?? {}) as TransfersQuery, call) : this.rpc(method, params)
       if (result === undefined) throw new RpcError(-32_601, `Unsupported method: ${method}`)
       return { jsonrpc: '2.0', id, result }
     } catch (error) {
@@ -106,14 +106,14 @@ export class AlchemySimulator extends IndexerSimulator {
     }
   }
 
-  #transfers(asked: Asked, { lie, shortPage, expiredToken }: Call): Fields {
+  #transfers(asked: TransfersQuery, { endFlagOverride: lie, shortPage, expiredToken }: ApiCall): Fields {
     const { category = [], order = 'asc', excludeZeroValue = true } = asked
     if (category.length === 0) throw new RpcError(INVALID_PARAMS, 'category is required')
     const unknown = category.find((name) => !(name in CATEGORIES))
     if (unknown !== undefined) throw new RpcError(INVALID_PARAMS, `Invalid category: ${unknown}`)
     if (order !== 'asc' && order !== 'desc') throw new RpcError(INVALID_PARAMS, `Invalid order: ${String(order)}`)
     const maxCount = asked.maxCount === undefined ? MAX_COUNT : Number(asked.maxCount)
-    if (!Number.isInteger(maxCount) || maxCount < 1 || maxCount > MAX_COUNT) throw new RpcError(INVALID_PARAMS, `maxCount must be between 0x1 and ${hex(MAX_COUNT)}`)
+    if (!Number.isInteger(maxCount) || maxCount < 1 || maxCount > MAX_COUNT) throw new RpcError(INVALID_PARAMS, `maxCount must be between 0x1 and ${toHex(MAX_COUNT)}`)
     const from = this.#number(asked.fromBlock ?? '0x0')
     const to = this.#number(asked.toBlock ?? 'latest')
     const contracts = asked.contractAddresses?.map((address) => address.toLowerCase())
@@ -129,12 +129,12 @@ export class AlchemySimulator extends IndexerSimulator {
       && (asked.toAddress === undefined || movement.to === asked.toAddress.toLowerCase())
       && (contracts === undefined || movement.kind !== 'token' || contracts.includes(movement.token.contract))
       && (!excludeZeroValue || movement.value > 0n))
-    const ordered = found.toSorted((a, b) => sign * comparePlaces(a.place, b.place))
-    const left = after === undefined ? ordered : ordered.filter((movement) => sign * comparePlaces(movement.place, after) > 0)
+    const ordered = found.toSorted((a, b) => sign * comparePositions(a.position, b.position))
+    const left = after === undefined ? ordered : ordered.filter((movement) => sign * comparePositions(movement.position, after) > 0)
     const page = left.slice(0, shortPage ? Math.ceil(maxCount / 2) : maxCount)
     const more = lie === undefined ? left.length > page.length : lie === 'more'
-    const transfers = page.map((movement) => shown(movement, asked.withMetadata === true))
-    return more ? { transfers, pageKey: this.#pageKey(question, page.at(-1)?.place ?? after ?? [to, Infinity, 0, 0]) } : { transfers }
+    const transfers = page.map((movement) => renderTransfer(movement, asked.withMetadata === true))
+    return more ? { transfers, pageKey: this.#pageKey(question, page.at(-1)?.position ?? after ?? [to, Infinity, 0, 0]) } : { transfers }
   }
 
   #number(tag: string | number): number {
@@ -144,27 +144,27 @@ export class AlchemySimulator extends IndexerSimulator {
     return Number(tag)
   }
 
-  #pageKey(question: string, after: Place): string {
+  #pageKey(question: string, after: ChainPosition): string {
     const key = randomUuid(this.random)
-    this.#pageKeys.set(key, { question, after, issuedAtMs: this.clock.now() })
+    this.#pageKeys.set(key, { queryText: question, after, issuedAtMs: this.clock.now() })
     return key
   }
 
-  #after(key: string, question: string, expired: boolean): Place {
+  #after(key: string, question: string, expired: boolean): ChainPosition {
     const known = this.#pageKeys.get(key)
-    if (known === undefined || known.question !== question || expired || this.clock.now() - known.issuedAtMs > this.#pageKeyTtlMs) throw new RpcError(INVALID_PARAMS, 'Page key is not found or expired, please try again with a valid page key')
+    if (known === undefined || known.queryText !== question || expired || this.clock.now() - known.issuedAtMs > this.#pageKeyTtlMs) throw new RpcError(INVALID_PARAMS, 'Page key is not found or expired, please try again with a valid page key')
     return known.after
   }
 }
 
 /** `value` is a floating number and loses digits; `rawContract.value` does not. */
-function shown(movement: Movement, withMetadata: boolean): Fields {
+function renderTransfer(movement: Movement, withMetadata: boolean): Fields {
   const { block, transaction, from, to, value } = movement
   const token = movement.kind === 'token' ? movement.token : undefined
   const decimals = token?.decimals ?? 18
-  const part = movement.kind === 'token' ? `log:${hex(movement.token.logIndex)}` : movement.kind === 'internal' ? `internal:${movement.internal.traceId}` : 'external'
+  const part = movement.kind === 'token' ? `log:${toHex(movement.token.logIndex)}` : movement.kind === 'internal' ? `internal:${movement.internal.traceId}` : 'external'
   return {
-    blockNum: hex(block.number),
+    blockNum: toHex(block.number),
     uniqueId: `${transaction.hash}:${part}`,
     hash: transaction.hash,
     from,
@@ -175,7 +175,7 @@ function shown(movement: Movement, withMetadata: boolean): Fields {
     tokenId: null,
     asset: token?.symbol ?? 'ETH',
     category: movement.kind === 'token' ? 'erc20' : movement.kind,
-    rawContract: { value: hex(value), address: token?.contract ?? null, decimal: hex(decimals) },
+    rawContract: { value: toHex(value), address: token?.contract ?? null, decimal: toHex(decimals) },
     ...(withMetadata && { metadata: { blockTimestamp: new Date(block.timestamp * 1_000).toISOString() } }),
   }
 }

@@ -3,14 +3,14 @@ import type { ChainBlock, ChainTransaction, FakeChain, InternalTransfer, TokenTr
 
 /** One movement of value, with its place in the chain. */
 export type Movement =
-  | { readonly kind: 'external'; readonly block: ChainBlock; readonly transaction: ChainTransaction; readonly from: string; readonly to: string; readonly value: bigint; readonly place: Place }
-  | { readonly kind: 'internal'; readonly block: ChainBlock; readonly transaction: ChainTransaction; readonly from: string; readonly to: string; readonly value: bigint; readonly internal: InternalTransfer; readonly place: Place }
-  | { readonly kind: 'token'; readonly block: ChainBlock; readonly transaction: ChainTransaction; readonly from: string; readonly to: string; readonly value: bigint; readonly token: TokenTransfer; readonly place: Place }
+  | { readonly kind: 'external'; readonly block: ChainBlock; readonly transaction: ChainTransaction; readonly from: string; readonly to: string; readonly value: bigint; readonly position: ChainPosition }
+  | { readonly kind: 'internal'; readonly block: ChainBlock; readonly transaction: ChainTransaction; readonly from: string; readonly to: string; readonly value: bigint; readonly internal: InternalTransfer; readonly position: ChainPosition }
+  | { readonly kind: 'token'; readonly block: ChainBlock; readonly transaction: ChainTransaction; readonly from: string; readonly to: string; readonly value: bigint; readonly token: TokenTransfer; readonly position: ChainPosition }
 
 export type MovementKind = Movement['kind']
 
 /** Block, transaction, kind, and number within the kind: two movements never share all four. */
-export type Place = readonly [block: number, transaction: number, kind: number, index: number]
+export type ChainPosition = readonly [block: number, transaction: number, kind: number, index: number]
 
 /** A chain as one provider sees it: late, with holes at the top, or as it was before a reorganisation. */
 export class ChainView {
@@ -56,17 +56,17 @@ export class ChainView {
 function movementsOf(block: ChainBlock, transaction: ChainTransaction): Movement[] {
   const { from, to, value, index } = transaction
   return [
-    { kind: 'external', block, transaction, from, to, value, place: [block.number, index, 0, 0] },
-    ...transaction.internal.map((internal, at): Movement => ({ kind: 'internal', block, transaction, internal, from: internal.from, to: internal.to, value: internal.value, place: [block.number, index, 1, at] })),
-    ...transaction.tokens.map((token): Movement => ({ kind: 'token', block, transaction, token, from: token.from, to: token.to, value: token.value, place: [block.number, index, 2, token.logIndex] })),
+    { kind: 'external', block, transaction, from, to, value, position: [block.number, index, 0, 0] },
+    ...transaction.internal.map((internal, at): Movement => ({ kind: 'internal', block, transaction, internal, from: internal.from, to: internal.to, value: internal.value, position: [block.number, index, 1, at] })),
+    ...transaction.tokens.map((token): Movement => ({ kind: 'token', block, transaction, token, from: token.from, to: token.to, value: token.value, position: [block.number, index, 2, token.logIndex] })),
   ]
 }
 
-export function comparePlaces(a: Place, b: Place): number {
+export function comparePositions(a: ChainPosition, b: ChainPosition): number {
   return a[0] - b[0] || a[1] - b[1] || a[2] - b[2] || a[3] - b[3]
 }
 
 /** An address that took part. */
-export function touches(movement: Movement, address: string): boolean {
+export function involvesAddress(movement: Movement, address: string): boolean {
   return movement.from === address || movement.to === address
 }

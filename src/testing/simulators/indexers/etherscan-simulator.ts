@@ -1,8 +1,8 @@
-import type { Call } from '../kit/api-simulator.ts'
-import { json } from '../kit/json-response.ts'
+import type { ApiCall } from '../kit/api-simulator.ts'
+import { jsonResponse } from '../kit/json-response.ts'
 import { RateWindow } from '../kit/rate-window.ts'
 import type { Fields, SimulatorPorts } from '../kit/simulator.ts'
-import { touches, type Movement, type MovementKind } from './chain-view.ts'
+import { involvesAddress, type Movement, type MovementKind } from './chain-view.ts'
 import type { FakeChain } from './fake-chain.ts'
 import { IndexerSimulator, type IndexerOptions } from './indexer-simulator.ts'
 
@@ -33,52 +33,52 @@ export class EtherscanSimulator extends IndexerSimulator {
     this.#recordsMax = options.recordsMax ?? RESULT_WINDOW
   }
 
-  protected answer(call: Call): Response {
+  protected respondToQuery(call: ApiCall): Response {
     const query = call.url.searchParams
     if (!call.url.pathname.endsWith('/api')) return new Response('Not Found', { status: 404 })
     if (this.token !== undefined && query.get('apikey') !== this.token) return this.unauthorized()
     if (!this.#window.take()) return this.rateLimited(undefined, true)
     const chainId = query.get('chainid')
-    if (chainId !== null && Number(chainId) !== this.chainId) return notOk('Missing or unsupported chainid parameter (required for v2 api), please see https://api.etherscan.io/v2/chainlist for the list of supported chainids')
+    if (chainId !== null && Number(chainId) !== this.chainId) return errorResponse('Missing or unsupported chainid parameter (required for v2 api), please see https://api.etherscan.io/v2/chainlist for the list of supported chainids')
     const action = query.get('action') ?? ''
     if (query.get('module') === 'proxy') {
       const result = this.rpc(action, [query.get('tag') ?? 'latest'])
-      return result === undefined ? notOk('Error! Missing Or invalid Action name') : json({ jsonrpc: '2.0', id: 83, result })
+      return result === undefined ? errorResponse('Error! Missing Or invalid Action name') : jsonResponse({ jsonrpc: '2.0', id: 83, result })
     }
-    if (query.get('module') !== 'account') return notOk('Error! Missing Or invalid Module name')
+    if (query.get('module') !== 'account') return errorResponse('Error! Missing Or invalid Module name')
     const kind = ACTIONS[action]
-    return kind === undefined ? notOk('Error! Missing Or invalid Action name') : this.#list(kind, call)
+    return kind === undefined ? errorResponse('Error! Missing Or invalid Action name') : this.#list(kind, call)
   }
 
   protected rateLimited(_retryAfter: string | undefined, secondary: boolean): Response {
-    return notOk(secondary ? 'Max calls per sec rate limit reached (5/sec)' : 'Max rate limit reached')
+    return errorResponse(secondary ? 'Max calls per sec rate limit reached (5/sec)' : 'Max rate limit reached')
   }
 
   protected unauthorized(): Response {
-    return notOk('Invalid API Key')
+    return errorResponse('Invalid API Key')
   }
 
   protected serverError(status: number): Response {
     return new Response('<html><head><title>Service Unavailable</title></head></html>', { status, headers: { 'content-type': 'text/html' } })
   }
 
-  #list(kind: MovementKind, { url: { searchParams: query }, lie, shortPage, partial }: Call): Response {
+  #list(kind: MovementKind, { url: { searchParams: query }, endFlagOverride: lie, shortPage, partial }: ApiCall): Response {
     const address = (query.get('address') ?? '').toLowerCase()
-    if (!/^0x[0-9a-f]{40}$/.test(address)) return notOk('Error! Invalid address format')
-    const page = Math.max(1, naturalIn(query, 'page') ?? 1)
-    const asked = naturalIn(query, 'offset') ?? RESULT_WINDOW
-    if (page * asked > RESULT_WINDOW) return json({ status: '0', message: `Result window is too large, PageNo x Offset size must be less than or equal to ${RESULT_WINDOW}`, result: null })
-    const from = naturalIn(query, 'startblock') ?? 0
-    const to = naturalIn(query, 'endblock') ?? BLOCK_MAX
+    if (!/^0x[0-9a-f]{40}$/.test(address)) return errorResponse('Error! Invalid address format')
+    const page = Math.max(1, parseNatural(query, 'page') ?? 1)
+    const asked = parseNatural(query, 'offset') ?? RESULT_WINDOW
+    if (page * asked > RESULT_WINDOW) return jsonResponse({ status: '0', message: `Result window is too large, PageNo x Offset size must be less than or equal to ${RESULT_WINDOW}`, result: null })
+    const from = parseNatural(query, 'startblock') ?? 0
+    const to = parseNatural(query, 'endblock') ?? BLOCK_MAX
     const contract = query.get('contractaddress')?.toLowerCase()
-    const found = this.view.movements([kind]).filter((movement) => touches(movement, address) && movement.block.number >= from && movement.block.number <= to && (contract === undefined || (movement.kind === 'token' && movement.token.contract === contract)))
+    const found = this.view.movements([kind]).filter((movement) => involvesAddress(movement, address) && movement.block.number >= from && movement.block.number <= to && (contract === undefined || (movement.kind === 'token' && movement.token.contract === contract)))
     if (query.get('sort') === 'desc') found.reverse()
     const size = Math.min(asked, this.#recordsMax)
     // Who says there is more repeats the last page for every page behind it.
     const at = lie === 'more' ? Math.min(page, Math.max(1, Math.ceil(found.length / size))) : page
     const rows = lie === 'end' ? [] : found.slice((at - 1) * size, (at - 1) * size + (shortPage ? Math.ceil(size / 2) : size)).map((movement) => this.#row(movement))
-    if (partial) return json({ status: '2', message: 'Some transactions within this block range have not yet been processed', result: rows.slice(0, Math.floor(rows.length / 2)) })
-    return rows.length === 0 ? json({ status: '0', message: 'No transactions found', result: [] }) : json({ status: '1', message: 'OK', result: rows })
+    if (partial) return jsonResponse({ status: '2', message: 'Some transactions within this block range have not yet been processed', result: rows.slice(0, Math.floor(rows.length / 2)) })
+    return rows.length === 0 ? jsonResponse({ status: '0', message: 'No transactions found', result: [] }) : jsonResponse({ status: '1', message: 'OK', result: rows })
   }
 
   #row(movement: Movement): Fields {
@@ -97,11 +97,11 @@ export class EtherscanSimulator extends IndexerSimulator {
   }
 }
 
-function naturalIn(query: URLSearchParams, name: string): number | undefined {
+function parseNatural(query: URLSearchParams, name: string): number | undefined {
   const asked = query.get(name) ?? ''
   return /^\d+$/.test(asked) && (name !== 'offset' || Number(asked) > 0) ? Number(asked) : undefined
 }
 
-function notOk(result: string): Response {
-  return json({ status: '0', message: 'NOTOK', result })
+function errorResponse(result: string): Response {
+  return jsonResponse({ status: '0', message: 'NOTOK', result })
 }

@@ -53,8 +53,8 @@ export interface TransactionDraft {
   readonly tokens?: ReadonlyArray<Pick<TokenTransfer, 'from' | 'to' | 'value'> & Partial<Pick<TokenTransfer, 'contract' | 'name' | 'symbol' | 'decimals'>>>
 }
 
-const NO_PARENT = `0x${'0'.repeat(64)}`
-const TOKEN = { contract: '0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48', name: 'USD Coin', symbol: 'USDC', decimals: 6 }
+const GENESIS_PARENT_HASH = `0x${'0'.repeat(64)}`
+const DEFAULT_TOKEN = { contract: '0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48', name: 'USD Coin', symbol: 'USDC', decimals: 6 }
 
 /** The blocks that several indexers look at, each in its own way. The chain itself tells the truth. */
 export class FakeChain {
@@ -86,7 +86,7 @@ export class FakeChain {
     const block: ChainBlock = {
       number: parent === undefined ? 0 : parent.number + 1,
       hash: this.#hash(),
-      parentHash: parent?.hash ?? NO_PARENT,
+      parentHash: parent?.hash ?? GENESIS_PARENT_HASH,
       timestamp: timestamp ?? Math.max(Math.floor(now / 1_000), (parent?.timestamp ?? 0) + 1),
       minedAtMs: now,
       transactions: drafts.map((draft, index) => ({
@@ -98,7 +98,7 @@ export class FakeChain {
         value: draft.value ?? 0n,
         failed: draft.failed === true,
         internal: (draft.internal ?? []).map(({ from, to, value }, at) => ({ from: from.toLowerCase(), to: to.toLowerCase(), value, traceId: `0_${at}` })),
-        tokens: (draft.tokens ?? []).map((token) => ({ ...TOKEN, ...token, contract: (token.contract ?? TOKEN.contract).toLowerCase(), from: token.from.toLowerCase(), to: token.to.toLowerCase(), logIndex: logIndex++ })),
+        tokens: (draft.tokens ?? []).map((token) => ({ ...DEFAULT_TOKEN, ...token, contract: (token.contract ?? DEFAULT_TOKEN.contract).toLowerCase(), from: token.from.toLowerCase(), to: token.to.toLowerCase(), logIndex: logIndex++ })),
       })),
     }
     this.#blocks.push(block)

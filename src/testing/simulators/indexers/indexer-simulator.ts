@@ -1,4 +1,4 @@
-import { ApiSimulator, type Call } from '../kit/api-simulator.ts'
+import { ApiSimulator, type ApiCall } from '../kit/api-simulator.ts'
 import type { SimulatorPorts } from '../kit/simulator.ts'
 import { ChainView } from './chain-view.ts'
 import type { ChainBlock, FakeChain } from './fake-chain.ts'
@@ -22,26 +22,26 @@ export abstract class IndexerSimulator extends ApiSimulator {
   }
 
   /** Everything is refused for so long. */
-  goDown(forMs: number): void {
+  failFor(forMs: number): void {
     this.#downUntilMs = this.clock.now() + forMs
   }
 
-  protected respond(call: Call): Response {
-    return this.clock.now() < this.#downUntilMs ? this.serverError(503) : this.answer(call)
+  protected respond(call: ApiCall): Response {
+    return this.clock.now() < this.#downUntilMs ? this.serverError(503) : this.respondToQuery(call)
   }
 
-  protected abstract answer(call: Call): Response
+  protected abstract respondToQuery(call: ApiCall): Response
 
   /** What a node answers to the plain questions that indexers pass on. */
   protected rpc(method: string, params: readonly unknown[]): unknown {
     switch (method) {
       case 'eth_chainId':
-        return hex(this.chainId)
+        return toHex(this.chainId)
       case 'eth_blockNumber':
-        return hex(this.view.head.number)
+        return toHex(this.view.head.number)
       case 'eth_getBlockByNumber': {
         const block = this.#block(String(params[0]))
-        return block === undefined ? null : { number: hex(block.number), hash: block.hash, parentHash: block.parentHash, timestamp: hex(block.timestamp), transactions: block.transactions.map((transaction) => transaction.hash) }
+        return block === undefined ? null : { number: toHex(block.number), hash: block.hash, parentHash: block.parentHash, timestamp: toHex(block.timestamp), transactions: block.transactions.map((transaction) => transaction.hash) }
       }
       default:
         return undefined
@@ -55,6 +55,6 @@ export abstract class IndexerSimulator extends ApiSimulator {
   }
 }
 
-export function hex(value: number | bigint): string {
+export function toHex(value: number | bigint): string {
   return `0x${value.toString(16)}`
 }

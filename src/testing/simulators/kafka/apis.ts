@@ -1,5 +1,5 @@
-import { apiVersions } from './apis/api-versions.ts'
-import type { Api } from './apis/api.ts'
+import { createApiVersions } from './apis/api-versions.ts'
+import type { KafkaApi } from './apis/api.ts'
 import { fetch } from './apis/fetch.ts'
 import { listOffsets } from './apis/list-offsets.ts'
 import { metadata } from './apis/metadata.ts'
@@ -7,4 +7,4 @@ import { produce } from './apis/produce.ts'
 
 export type KafkaApiName = 'produce' | 'fetch' | 'listOffsets' | 'metadata' | 'apiVersions'
 
-export const APIS: Readonly<Record<KafkaApiName, Api>> = { produce, fetch, listOffsets, metadata, apiVersions: apiVersions(() => Object.values(APIS)) }
+export const APIS: Readonly<Record<KafkaApiName, KafkaApi>> = { produce, fetch, listOffsets, metadata, apiVersions: createApiVersions(() => Object.values(APIS)) }

@@ -1,6 +1,6 @@
 import { createServer, type Server, type Socket } from 'node:net'
 import { APIS, type KafkaApiName } from './apis.ts'
-import { writeApis } from './apis/api-versions.ts'
+import { writeApiVersions } from './apis/api-versions.ts'
 import type { Cluster } from './cluster.ts'
 import { WireReader } from './wire-reader.ts'
 import { WireWriter } from './wire-writer.ts'
@@ -30,7 +30,7 @@ export class Broker {
   }
 
   /** Again on the port it had. */
-  async up(): Promise<void> {
+  async start(): Promise<void> {
     if (this.#server !== undefined) return
     const server = createServer((socket) => this.#serve(socket))
     this.#server = server
@@ -40,7 +40,7 @@ export class Broker {
   }
 
   /** Ends its connections and takes no new ones. */
-  async down(): Promise<void> {
+  async stop(): Promise<void> {
     const server = this.#server
     this.#server = undefined
     for (const socket of this.#sockets) socket.destroy()
@@ -62,7 +62,7 @@ export class Broker {
         const frame = received.subarray(4, 4 + length)
         received = received.subarray(4 + length)
         // A request that makes no sense ends the connection: there is no other answer to it.
-        last = last.then(() => this.#answer(frame, socket, gone.signal)).catch(() => void socket.destroy())
+        last = last.then(() => this.#respond(frame, socket, gone.signal)).catch(() => void socket.destroy())
       }
     }
     socket.unref().setTimeout(this.#idleMs, () => socket.destroy())
@@ -72,7 +72,7 @@ export class Broker {
     })
   }
 
-  async #answer(frame: Buffer, socket: Socket, signal: AbortSignal): Promise<void> {
+  async #respond(frame: Buffer, socket: Socket, signal: AbortSignal): Promise<void> {
     // What was sent behind a request that ended the connection is not heard.
     if (socket.destroyed) return
     const body = new WireReader(frame)
@@ -89,8 +89,8 @@ export class Broker {
     let answer: WireWriter | null
     if (isSpoken) {
       body.nullableString()
-      answer = await APIS[name].answer({ version, body, broker: this.id, cluster: this.#cluster, refusal: fault?.kind === 'error' ? fault.error : undefined, signal })
-    } else answer = writeApis(Object.values(APIS), 0, 'UNSUPPORTED_VERSION')
+      answer = await APIS[name].respond({ version, body, broker: this.id, cluster: this.#cluster, plannedError: fault?.kind === 'error' ? fault.error : undefined, signal })
+    } else answer = writeApiVersions(Object.values(APIS), 0, 'UNSUPPORTED_VERSION')
     if (answer === null) return
     const bytes = new WireWriter().nullableBytes(new WireWriter().int32(correlation).raw(answer.bytes).bytes).bytes
     const isCut = fault?.kind === 'cut'

@@ -1,13 +1,13 @@
 import type { Clock } from '../../../contract/index.ts'
-import type { KafkaFaults } from './faults.ts'
+import type { KafkaFaults } from './kafka-faults.ts'
 import type { Topics } from './topics.ts'
 
-export interface ClusterParts {
+export interface ClusterOptions {
   readonly topics: Topics
   readonly faults: KafkaFaults
   readonly clock: Clock
   /** Called before anything is looked at: the moment to write what has happened meanwhile. */
-  readonly onLook: () => void
+  readonly beforeRead: () => void
 }
 
 /** What all of its brokers know. */
@@ -16,34 +16,34 @@ export class Cluster {
   readonly clock: Clock
   brokers: readonly { readonly id: number; readonly port: number }[] = []
   readonly #topics: Topics
-  readonly #onLook: () => void
+  readonly #beforeRead: () => void
   readonly #waiting = new Set<() => void>()
 
-  constructor({ topics, faults, clock, onLook }: ClusterParts) {
+  constructor({ topics, faults, clock, beforeRead: onLook }: ClusterOptions) {
     this.#topics = topics
     this.faults = faults
     this.clock = clock
-    this.#onLook = onLook
+    this.#beforeRead = onLook
   }
 
   /** As they are now. */
-  look(): Topics {
-    this.#onLook()
+  readTopics(): Topics {
+    this.#beforeRead()
     return this.#topics
   }
 
   now(): number {
-    this.#onLook()
+    this.#beforeRead()
     return this.clock.now()
   }
 
   /** Something was appended. */
-  arrived(): void {
+  notifyAppend(): void {
     for (const wake of this.#waiting) wake()
   }
 
   /** The next message, or the end of the time. */
-  async arrival(waitMs: number, signal: AbortSignal): Promise<void> {
+  async waitForAppend(waitMs: number, signal: AbortSignal): Promise<void> {
     const awake = new AbortController()
     const wake = (): void => awake.abort()
     this.#waiting.add(wake)

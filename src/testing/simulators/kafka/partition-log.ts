@@ -10,13 +10,13 @@ export interface AbortedTransaction {
 export interface ReadLimits {
   readonly maxBytes: number
   /** A batch that is larger comes whole all the same, so that a reader with little room is not stuck before it. */
-  readonly needsOne: boolean
+  readonly atLeastOneBatch: boolean
   /** Before this offset: the end, or where the first open transaction begins. */
   readonly until: number
 }
 
 /** Of nobody's transaction, and unnumbered: no producer asks for its messages to be known again. */
-const PLAIN = { isTransactional: false, isControl: false, producerId: -1, producerEpoch: -1, baseSequence: -1 } as const
+const NON_TRANSACTIONAL = { isTransactional: false, isControl: false, producerId: -1, producerEpoch: -1, baseSequence: -1 } as const
 
 /** One partition: batches by their offsets, of which the oldest may have been deleted and any record compacted away. */
 export class PartitionLog {
@@ -69,7 +69,7 @@ export class PartitionLog {
   appendRecords(records: readonly Omit<KafkaRecord, 'offset'>[], transactionOf?: number): number {
     const placed = records.map((record, at) => ({ ...record, offset: this.#end + at }))
     const transaction = transactionOf === undefined ? {} : { isTransactional: true, producerId: transactionOf, producerEpoch: 0, baseSequence: 0 }
-    return this.append({ ...PLAIN, ...transaction, baseOffset: this.#end, lastOffset: this.#end + records.length - 1, leaderEpoch: this.leaderEpoch, records: placed })
+    return this.append({ ...NON_TRANSACTIONAL, ...transaction, baseOffset: this.#end, lastOffset: this.#end + records.length - 1, leaderEpoch: this.leaderEpoch, records: placed })
   }
 
   /** Leaves a mark in the log, at an offset of its own. */
@@ -79,7 +79,7 @@ export class PartitionLog {
     const key = new WireWriter().int16(0).int16(how === 'commit' ? 1 : 0).bytes
     const value = new WireWriter().int16(0).int32(0).bytes
     this.append({
-      ...PLAIN, isTransactional: true, isControl: true, producerId, producerEpoch: 0, baseOffset: this.#end, lastOffset: this.#end, leaderEpoch: this.leaderEpoch,
+      ...NON_TRANSACTIONAL, isTransactional: true, isControl: true, producerId, producerEpoch: 0, baseOffset: this.#end, lastOffset: this.#end, leaderEpoch: this.leaderEpoch,
       records: [{ offset: this.#end, timestamp, key, value, headers: [] }],
     })
     this.#open.delete(producerId)
@@ -92,7 +92,7 @@ export class PartitionLog {
   }
 
   /** Whole batches, from the one that holds the offset or follows it; the last may be cut anywhere, as a file is that is read by its bytes. */
-  read(offset: number, { maxBytes, needsOne, until }: ReadLimits): Buffer {
+  read(offset: number, { maxBytes, atLeastOneBatch: needsOne, until }: ReadLimits): Buffer {
     const found: Buffer[] = []
     let size = 0
     for (const { batch, bytes } of this.#entries) {

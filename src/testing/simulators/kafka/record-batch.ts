@@ -29,7 +29,7 @@ export interface RecordBatch {
 
 const MAGIC = 2
 /** Offset and length stand before what the length counts; leader epoch, magic and checksum before what the checksum covers. */
-const HEAD_BYTES = 12
+const HEADER_BYTES = 12
 const TRANSACTIONAL = 0x10
 const CONTROL = 0x20
 const COMPRESSION = 0x07
@@ -60,7 +60,7 @@ function encodeRecord({ offset, timestamp, key, value, headers }: KafkaRecord, b
 export function decodeBatches(bytes: Buffer): RecordBatch[] | KafkaErrorName {
   const batches: RecordBatch[] = []
   for (let rest = bytes; rest.length > 0;) {
-    const length = HEAD_BYTES + new WireReader(rest.subarray(8)).int32()
+    const length = HEADER_BYTES + new WireReader(rest.subarray(8)).int32()
     const batch = decodeBatch(new WireReader(rest).raw(length))
     if (typeof batch === 'string') return batch
     batches.push(batch)
@@ -75,7 +75,7 @@ function decodeBatch(bytes: Buffer): RecordBatch | KafkaErrorName {
   reader.int32()
   const leaderEpoch = reader.int32()
   if (reader.int8() !== MAGIC) return 'UNSUPPORTED_FOR_MESSAGE_FORMAT'
-  if (reader.uint32() !== crc32c(bytes.subarray(bytes.length - reader.left))) return 'CORRUPT_MESSAGE'
+  if (reader.uint32() !== crc32c(bytes.subarray(bytes.length - reader.remaining))) return 'CORRUPT_MESSAGE'
   const attributes = reader.int16()
   if ((attributes & COMPRESSION) !== 0) return 'UNSUPPORTED_COMPRESSION_TYPE'
   const lastOffset = baseOffset + reader.int32()

@@ -1,7 +1,7 @@
 import type { SimulatorPorts } from '../kit/simulator.ts'
 import { Broker } from './broker.ts'
 import { Cluster } from './cluster.ts'
-import { KafkaFaults } from './faults.ts'
+import { KafkaFaults } from './kafka-faults.ts'
 import { Topics } from './topics.ts'
 
 export interface KafkaOptions {
@@ -10,7 +10,7 @@ export interface KafkaOptions {
   /** `connections.max.idle.ms`: who says nothing for so long is hung up on. Ten minutes unless given. */
   readonly idleMs?: number
   /** Called before anything is looked at: the moment to write what has happened meanwhile. */
-  readonly onLook?: () => void
+  readonly beforeRead?: () => void
 }
 
 /** As a producer writes it. */
@@ -34,16 +34,16 @@ export class KafkaSimulator implements AsyncDisposable {
   readonly #cluster: Cluster
   readonly #brokers: readonly Broker[]
 
-  constructor({ clock }: Pick<SimulatorPorts, 'clock'>, { brokers = 1, idleMs = 600_000, onLook = () => {} }: KafkaOptions = {}) {
+  constructor({ clock }: Pick<SimulatorPorts, 'clock'>, { brokers = 1, idleMs = 600_000, beforeRead: onLook = () => {} }: KafkaOptions = {}) {
     const ids = Array.from({ length: brokers }, (_, at) => at + 1)
     this.topics = new Topics(ids)
-    this.#cluster = new Cluster({ topics: this.topics, faults: this.faults, clock, onLook })
+    this.#cluster = new Cluster({ topics: this.topics, faults: this.faults, clock, beforeRead: onLook })
     this.#cluster.brokers = this.#brokers = ids.map((id) => new Broker(id, this.#cluster, { idleMs }))
   }
 
   /** From now on it can be asked; its brokers, as `host:port`. */
   async listen(): Promise<string[]> {
-    await Promise.all(this.#brokers.map((broker) => broker.up()))
+    await Promise.all(this.#brokers.map((broker) => broker.start()))
     return this.#brokers.map(({ port }) => `127.0.0.1:${port}`)
   }
 
@@ -56,19 +56,19 @@ export class KafkaSimulator implements AsyncDisposable {
   /** One batch, in this order; the offset of its first message. With `transactionOf`, a producer's number, it is part of a transaction until `endTransaction`. */
   append(topic: string, partition: number, messages: readonly KafkaMessage[], { transactionOf }: { readonly transactionOf?: number } = {}): number {
     const now = this.#cluster.clock.now()
-    const records = messages.map(({ key, value, timestamp = now, headers = [] }) => ({ key: bytesOf(key), value: bytesOf(value), timestamp, headers: headers.map(([name, text]) => [name, bytesOf(text)] as const) }))
+    const records = messages.map(({ key, value, timestamp = now, headers = [] }) => ({ key: toBuffer(key), value: toBuffer(value), timestamp, headers: headers.map(([name, text]) => [name, toBuffer(text)] as const) }))
     const offset = this.topics.log(topic, partition).appendRecords(records, transactionOf)
-    this.#cluster.arrived()
+    this.#cluster.notifyAppend()
     return offset
   }
 
   endTransaction(topic: string, partition: number, producer: number, how: 'commit' | 'abort'): void {
     this.topics.log(topic, partition).endTransaction(producer, how, this.#cluster.clock.now())
-    this.#cluster.arrived()
+    this.#cluster.notifyAppend()
   }
 
   async close(): Promise<void> {
-    await Promise.all(this.#brokers.map((broker) => broker.down()))
+    await Promise.all(this.#brokers.map((broker) => broker.stop()))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -76,6 +76,6 @@ export class KafkaSimulator implements AsyncDisposable {
   }
 }
 
-function bytesOf(value: string | Buffer | null): Buffer | null {
+function toBuffer(value: string | Buffer | null): Buffer | null {
   return typeof value === 'string' ? Buffer.from(value) : value
 }

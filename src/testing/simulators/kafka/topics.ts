@@ -41,7 +41,7 @@ export class Topics {
   }
 
   /** As a broker finds it that is asked for it; `leaderEpoch` is what the client knows, -1 for nothing. */
-  ledBy(broker: number, topic: string, partition: number, leaderEpoch = -1): PartitionLog | KafkaErrorName {
+  findLedLog(broker: number, topic: string, partition: number, leaderEpoch = -1): PartitionLog | KafkaErrorName {
     const log = this.#topics.get(topic)?.[partition]
     if (log === undefined) return 'UNKNOWN_TOPIC_OR_PARTITION'
     if (log.leader !== broker) return 'NOT_LEADER_OR_FOLLOWER'

@@ -7,7 +7,7 @@ export class WireReader {
     this.#bytes = bytes
   }
 
-  get left(): number {
+  get remaining(): number {
     return this.#bytes.length - this.#at
   }
 
@@ -75,14 +75,14 @@ export class WireReader {
   }
 
   raw(length: number): Buffer {
-    if (length < 0 || length > this.left) throw new RangeError(`${length} bytes are wanted, and ${this.left} are left.`)
+    if (length < 0 || length > this.remaining) throw new RangeError(`${length} bytes are wanted, and ${this.remaining} are left.`)
     const bytes = this.#bytes.subarray(this.#at, this.#at + length)
     this.#at += length
     return bytes
   }
 
   #items<Item>(length: number, item: () => Item): Item[] {
-    if (length > this.left) throw new RangeError(`${length} items are promised in ${this.left} bytes.`)
+    if (length > this.remaining) throw new RangeError(`${length} items are promised in ${this.remaining} bytes.`)
     return Array.from({ length }, item)
   }
 }

@@ -1,15 +1,15 @@
 import type { Clock, Random } from '../../../contract/index.ts'
 import { markCutOff } from './cut-off.ts'
-import { Faults, type Fault } from './faults.ts'
+import { ApiFaults, type ApiFault } from './api-faults.ts'
 import { RequestLog } from './request-log.ts'
 import type { Simulator, SimulatorPorts } from './simulator.ts'
 
 /** One request as the vendor's own code sees it, with the lies it is to tell. */
-export interface Call {
+export interface ApiCall {
   readonly request: Request
   readonly url: URL
   readonly body: string
-  readonly lie: 'end' | 'more' | undefined
+  readonly endFlagOverride: 'end' | 'more' | undefined
   readonly shortPage: boolean
   readonly expiredToken: boolean
   readonly partial: boolean
@@ -22,37 +22,37 @@ export interface Call {
  */
 export abstract class ApiSimulator implements Simulator {
   readonly requests = new RequestLog()
-  readonly faults: Faults
+  readonly faults: ApiFaults
   protected readonly clock: Clock
   protected readonly random: Random
   protected readonly token: string | undefined
-  readonly #previous = new Map<string, { status: number; headers: Headers; text: string }>()
+  readonly #previousResponses = new Map<string, { status: number; headers: Headers; text: string }>()
 
   /** When a token is given, other credentials are refused; otherwise any will do, as long as there are some. */
   constructor(ports: SimulatorPorts, token: string | undefined) {
     this.clock = ports.clock
     this.random = ports.random
     this.token = token
-    this.faults = new Faults(ports.random)
+    this.faults = new ApiFaults(ports.random)
   }
 
   async handle(request: Request): Promise<Response> {
     const body = request.method === 'GET' || request.method === 'HEAD' ? '' : await request.text()
     const logged = this.requests.add(request, body, this.clock.now())
-    const response = await this.#answer(request, body, this.faults.take(request))
+    const response = await this.#respondWithFault(request, body, this.faults.take(request))
     // The vendor's own clock speaks, also behind a socket that would otherwise stamp the machine's.
     response.headers.set('date', new Date(this.clock.now()).toUTCString())
     logged.status = response.status
     return response
   }
 
-  protected abstract respond(call: Call): Response | Promise<Response>
+  protected abstract respond(call: ApiCall): Response | Promise<Response>
   protected abstract rateLimited(retryAfter: string | undefined, secondary: boolean): Response
   protected abstract unauthorized(): Response
   protected abstract serverError(status: number): Response
 
   /** Bearer or basic; the token may be the basic user or password. */
-  protected authorized(request: Request): boolean {
+  protected isAuthorized(request: Request): boolean {
     const header = request.headers.get('authorization')?.trim() ?? ''
     const space = header.indexOf(' ')
     const scheme = header.slice(0, space).toLowerCase()
@@ -62,7 +62,7 @@ export abstract class ApiSimulator implements Simulator {
     return scheme === 'basic' && Buffer.from(value, 'base64').toString().split(':').includes(this.token)
   }
 
-  async #answer(request: Request, body: string, fault: Fault | undefined): Promise<Response> {
+  async #respondWithFault(request: Request, body: string, fault: ApiFault | undefined): Promise<Response> {
     switch (fault?.kind) {
       case 'rate-limit':
         return this.rateLimited(fault.retryAfter, fault.secondary === true)
@@ -79,13 +79,13 @@ export abstract class ApiSimulator implements Simulator {
         break
     }
     const endpoint = `${request.method} ${new URL(request.url).pathname}`
-    const previous = this.#previous.get(endpoint)
+    const previous = this.#previousResponses.get(endpoint)
     if (fault?.kind === 'duplicate-page' && previous !== undefined) return new Response(previous.text, previous)
     const response = await this.respond({
       request,
       body,
       url: new URL(request.url),
-      lie: fault?.kind === 'end-flag' ? fault.says : undefined,
+      endFlagOverride: fault?.kind === 'end-flag' ? fault.value : undefined,
       shortPage: fault?.kind === 'short-page',
       expiredToken: fault?.kind === 'expired-token',
       partial: fault?.kind === 'partial',
@@ -94,7 +94,7 @@ export abstract class ApiSimulator implements Simulator {
     if (!response.ok) return response
     const text = await response.text()
     const { status, headers } = response
-    this.#previous.set(endpoint, { status, headers, text })
+    this.#previousResponses.set(endpoint, { status, headers, text })
     if (fault?.kind !== 'truncated') return new Response(text, { status, headers })
     const half = new Response(text.slice(0, Math.ceil(text.length / 2)), { status, headers })
     return fault.how === 'short' ? half : markCutOff(half)

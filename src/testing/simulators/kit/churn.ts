@@ -2,7 +2,7 @@ import type { Random } from '../../../contract/index.ts'
 import type { Fields } from './simulator.ts'
 
 /** What churn needs of a simulator. */
-export interface Churned {
+export interface ChurnTarget {
   create(type: string, fields?: Fields): string
   update(type: string, id: string, changes: Fields): void
   remove(type: string, id: string): void
@@ -21,7 +21,7 @@ export interface ChurnOptions {
 }
 
 /** Writes as a busy system would: new records, changed ones, deleted ones. */
-export function churn(simulator: Churned, options: ChurnOptions): void {
+export function churn(simulator: ChurnTarget, options: ChurnOptions): void {
   const { type, random, updates = 0.5, deletes = 0.1 } = options
   for (let n = 0; n < options.writes; n++) {
     const draw = random.next()

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { isCutOff } from './cut-off.ts'
 import type { Simulator } from './simulator.ts'
 
-export interface Served {
+export interface SimulatorServer {
   readonly url: string
   /** Answered or under way. */
   readonly requests: number
@@ -10,11 +10,11 @@ export interface Served {
 }
 
 /** Stands the simulator behind a socket on the loopback address, for real clients and for demos. */
-export async function serve(simulator: Simulator, options: { readonly port?: number } = {}): Promise<Served & AsyncDisposable> {
+export async function serve(simulator: Simulator, options: { readonly port?: number } = {}): Promise<SimulatorServer & AsyncDisposable> {
   let requests = 0
   const server = createServer((incoming, outgoing) => {
     requests++
-    answer(simulator, incoming, outgoing).catch((error: unknown) => {
+    respond(simulator, incoming, outgoing).catch((error: unknown) => {
       if (!outgoing.headersSent) outgoing.writeHead(500, { 'content-type': 'text/plain' })
       outgoing.end(String(error))
     })
@@ -38,7 +38,7 @@ export async function serve(simulator: Simulator, options: { readonly port?: num
   }
 }
 
-async function answer(simulator: Simulator, incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+async function respond(simulator: Simulator, incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
   const chunks: Buffer[] = []
   for await (const chunk of incoming) chunks.push(chunk as Buffer)
   const headers = new Headers()

@@ -1,57 +1,57 @@
-import type { Version } from './truth-table.ts'
+import type { RecordVersion } from './versioned-records.ts'
 
 /** Which records a read shows, and in which order. Known by its identity, so it is declared once. */
-export interface View {
+export interface RecordView {
   /** Reads of the primary store show a write at once; those of an index, when it has got there. */
   readonly reads: 'primary' | 'index'
   /** No two records are equal by it. */
-  readonly order: (a: Version, b: Version) => number
-  readonly keep: (version: Version) => boolean
+  readonly order: (a: RecordVersion, b: RecordVersion) => number
+  readonly includes: (version: RecordVersion) => boolean
   /** Records of one group are listed apart from those of another. */
-  readonly group?: (version: Version) => string
+  readonly group?: (version: RecordVersion) => string
 }
 
 /** More than this are sorted in together rather than put in place one by one. */
-const SINGLY_MAX = 32
+const SINGLE_INSERTS_MAX = 32
 
 /** A view of one type, kept in order from read to read: a page costs no more in a table of many records than in one of few. */
 export class SortedView {
-  readonly #view: View
-  #groups = new Map<string, Version[]>()
-  #shown = new Map<string, Version>()
-  #late: Version[] = []
-  #taken = 0
+  readonly #view: RecordView
+  #groups = new Map<string, RecordVersion[]>()
+  #shown = new Map<string, RecordVersion>()
+  #delayed: RecordVersion[] = []
+  #journalOffset = 0
   #nowMs = -Infinity
 
-  constructor(view: View) {
+  constructor(view: RecordView) {
     this.#view = view
   }
 
   /** `journal`: every write to the type so far. */
-  list(journal: readonly Version[], nowMs: number, group: string): readonly Version[] {
+  list(journal: readonly RecordVersion[], nowMs: number, group: string): readonly RecordVersion[] {
     // A clock that was set back hides again what it had shown.
     if (nowMs < this.#nowMs) this.#forget()
     this.#nowMs = nowMs
-    if (this.#taken < journal.length || this.#late.length > 0) this.#catchUp(journal)
+    if (this.#journalOffset < journal.length || this.#delayed.length > 0) this.#catchUp(journal)
     return this.#groups.get(group) ?? []
   }
 
-  #catchUp(journal: readonly Version[]): void {
-    const waiting = [...this.#late, ...journal.slice(this.#taken)]
-    this.#taken = journal.length
-    this.#late = this.#view.reads === 'primary' ? [] : waiting.filter((version) => version.visibleAtMs > this.#nowMs)
-    const before = new Map<string, Version | undefined>()
-    for (const version of this.#late.length === 0 ? waiting : waiting.filter(({ visibleAtMs }) => visibleAtMs <= this.#nowMs)) {
+  #catchUp(journal: readonly RecordVersion[]): void {
+    const waiting = [...this.#delayed, ...journal.slice(this.#journalOffset)]
+    this.#journalOffset = journal.length
+    this.#delayed = this.#view.reads === 'primary' ? [] : waiting.filter((version) => version.visibleAtMs > this.#nowMs)
+    const before = new Map<string, RecordVersion | undefined>()
+    for (const version of this.#delayed.length === 0 ? waiting : waiting.filter(({ visibleAtMs }) => visibleAtMs <= this.#nowMs)) {
       const shown = this.#shown.get(version.id)
       // An older version that shows late does not hide the newer one.
       if (shown !== undefined && shown.serial > version.serial) continue
       if (!before.has(version.id)) before.set(version.id, shown)
       this.#shown.set(version.id, version)
     }
-    const removed = [...before.values()].filter((version) => version !== undefined && this.#view.keep(version)) as Version[]
-    const added = [...before.keys()].map((id) => this.#shown.get(id)!).filter((version) => this.#view.keep(version))
-    const groups = new Map<string, { removed: Version[]; added: Version[] }>()
-    const changesOf = (version: Version): { removed: Version[]; added: Version[] } => {
+    const removed = [...before.values()].filter((version) => version !== undefined && this.#view.includes(version)) as RecordVersion[]
+    const added = [...before.keys()].map((id) => this.#shown.get(id)!).filter((version) => this.#view.includes(version))
+    const groups = new Map<string, { removed: RecordVersion[]; added: RecordVersion[] }>()
+    const changesOf = (version: RecordVersion): { removed: RecordVersion[]; added: RecordVersion[] } => {
       const name = this.#view.group?.(version) ?? ''
       if (!groups.has(name)) groups.set(name, { removed: [], added: [] })
       return groups.get(name)!
@@ -61,13 +61,13 @@ export class SortedView {
     for (const [name, changes] of groups) this.#groups.set(name, this.#changed(this.#groups.get(name) ?? [], changes.removed, changes.added))
   }
 
-  #changed(list: Version[], removed: readonly Version[], added: readonly Version[]): Version[] {
+  #changed(list: RecordVersion[], removed: readonly RecordVersion[], added: readonly RecordVersion[]): RecordVersion[] {
     const { order } = this.#view
-    if (removed.length + added.length > SINGLY_MAX) {
+    if (removed.length + added.length > SINGLE_INSERTS_MAX) {
       const gone = new Set(removed)
       return [...list.filter((version) => !gone.has(version)), ...added].toSorted(order)
     }
-    const placeOf = (version: Version): number => leading(list, (other) => order(other, version) < 0)
+    const placeOf = (version: RecordVersion): number => countLeading(list, (other) => order(other, version) < 0)
     for (const version of removed) list.splice(placeOf(version), 1)
     for (const version of added) list.splice(placeOf(version), 0, version)
     return list
@@ -76,13 +76,13 @@ export class SortedView {
   #forget(): void {
     this.#groups = new Map()
     this.#shown = new Map()
-    this.#late = []
-    this.#taken = 0
+    this.#delayed = []
+    this.#journalOffset = 0
   }
 }
 
 /** How many items of a sorted list come before the first for which it does not hold. */
-export function leading<T>(sorted: readonly T[], holds: (item: T) => boolean): number {
+export function countLeading<T>(sorted: readonly T[], holds: (item: T) => boolean): number {
   let [low, high] = [0, sorted.length]
   while (low < high) {
     const middle = (low + high) >>> 1

@@ -1,12 +1,12 @@
 import { ApiSimulator } from './api-simulator.ts'
 import type { Fields, SimulatorPorts } from './simulator.ts'
-import { TruthTable, type Lag, type Version } from './truth-table.ts'
+import { VersionedRecords, type IndexLag, type RecordVersion } from './versioned-records.ts'
 
-export type { Call } from './api-simulator.ts'
+export type { ApiCall } from './api-simulator.ts'
 
 export interface VendorOptions {
   /** How late writes show in the reads that the vendor serves from an index. None by default. */
-  readonly lag?: Lag
+  readonly lag?: IndexLag
   /** When given, other credentials are refused; otherwise any will do, as long as there are some. */
   readonly token?: string
   /** Where a reader asks for pages of a fixed size: what tests that want many pages of few rows get instead. */
@@ -18,13 +18,13 @@ export interface VendorOptions {
  * `respond` and its own way to refuse.
  */
 export abstract class VendorSimulator extends ApiSimulator {
-  readonly records: TruthTable
+  readonly records: VersionedRecords
   protected readonly pageSizeMax: number
 
   constructor(ports: SimulatorPorts, options: VendorOptions = {}) {
     super(ports, options.token)
     this.pageSizeMax = options.pageSizeMax ?? Infinity
-    this.records = new TruthTable(ports, options.lag)
+    this.records = new VersionedRecords(ports, options.lag)
   }
 
   /** What exists now, rendered as the vendor would show it to a reader who misses nothing. */
@@ -50,14 +50,14 @@ export abstract class VendorSimulator extends ApiSimulator {
   }
 
   /** Lets go of what was superseded or over by then, and of the requests so far, so that an account may live for days. */
-  forget(beforeMs: number): void {
-    this.records.forget(beforeMs)
+  prune(beforeMs: number): void {
+    this.records.prune(beforeMs)
     this.requests.clear()
   }
 
   protected abstract newId(type: string): string
-  protected abstract render(version: Version): Fields
+  protected abstract render(version: RecordVersion): Fields
 
   /** For vendors that keep an event log or an audit of their writes. */
-  protected onWrite(_kind: 'created' | 'updated' | 'deleted', _version: Version, _before: Version | undefined): void {}
+  protected onWrite(_kind: 'created' | 'updated' | 'deleted', _version: RecordVersion, _before: RecordVersion | undefined): void {}
 }

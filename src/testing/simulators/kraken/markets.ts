@@ -22,22 +22,22 @@ const ASSETS: Readonly<Record<string, { readonly altname: string; readonly decim
 }
 
 /** A pair goes by three names: XXBTZUSD, XBTUSD and XBT/USD. */
-export function marketOf(name: string): Market | undefined {
+export function findMarket(name: string): Market | undefined {
   const asked = name.toUpperCase()
   return MARKETS.find(({ id, altname, wsname }) => [id, altname, wsname].includes(asked))
 }
 
 /** An asset goes by two names: XXBT and XBT. */
-export function assetOf(name: string): string | undefined {
+export function findAsset(name: string): string | undefined {
   const asked = name.toUpperCase()
   return Object.keys(ASSETS).find((id) => id === asked || ASSETS[id]!.altname === asked)
 }
 
-export function assets(): Fields {
+export function renderAssets(): Fields {
   return Object.fromEntries(Object.entries(ASSETS).map(([id, asset]) => [id, { aclass: 'currency', ...asset, status: 'enabled' }]))
 }
 
-export function assetPairs(): Fields {
+export function renderAssetPairs(): Fields {
   return Object.fromEntries(MARKETS.map(({ id, ...market }) => [id, {
     ...market, aclass_base: 'currency', aclass_quote: 'currency', lot: 'unit', cost_decimals: 5, pair_decimals: 1, lot_decimals: 8, lot_multiplier: 1, leverage_buy: [], leverage_sell: [],
     fees: [[0, 0.4]], fees_maker: [[0, 0.25]], fee_volume_currency: 'ZUSD', margin_call: 80, margin_stop: 40, ordermin: '0.0001', costmin: '0.5', tick_size: '0.1', status: 'online',

@@ -2,7 +2,7 @@
  * The nonces of one API key. Each must be higher than every one before; a window, which is a setting of the key, lets
  * late ones pass that are less than so much below the highest, each once.
  */
-export class Nonces {
+export class NonceWindow {
   readonly #window: bigint
   readonly #used = new Set<bigint>()
   #highest = -1n

@@ -1,12 +1,12 @@
 import { randomText } from '../kit/ids.ts'
-import { json } from '../kit/json-response.ts'
+import { jsonResponse } from '../kit/json-response.ts'
 import type { Fields, SimulatorPorts } from '../kit/simulator.ts'
-import type { Version } from '../kit/truth-table.ts'
-import { VendorSimulator, type Call, type VendorOptions } from '../kit/vendor-simulator.ts'
+import type { RecordVersion } from '../kit/versioned-records.ts'
+import { VendorSimulator, type ApiCall, type VendorOptions } from '../kit/vendor-simulator.ts'
 import { CallCounter } from './call-counter.ts'
 import { KrakenError } from './kraken-error.ts'
-import { assetOf, assetPairs, assets, marketOf } from './markets.ts'
-import { Nonces } from './nonces.ts'
+import { findAsset, renderAssetPairs, renderAssets, findMarket } from './markets.ts'
+import { NonceWindow } from './nonces.ts'
 import { krakenSignature } from './signature.ts'
 
 export interface KrakenOptions extends Omit<VendorOptions, 'token'> {
@@ -43,7 +43,7 @@ type Params = Readonly<Record<string, string>>
 export class KrakenSimulator extends VendorSimulator {
   readonly #credentials: { readonly key: string; readonly secret: string }
   readonly #permissions: ReadonlyArray<'ledgers' | 'trades'>
-  readonly #nonces: Nonces
+  readonly #nonces: NonceWindow
   readonly #counter: CallCounter | undefined
   #serial = 0
 
@@ -51,7 +51,7 @@ export class KrakenSimulator extends VendorSimulator {
     super(ports, options)
     this.#credentials = options.credentials ?? KRAKEN_CREDENTIALS
     this.#permissions = options.permissions ?? ['ledgers', 'trades']
-    this.#nonces = new Nonces(options.nonceWindow ?? 0)
+    this.#nonces = new NonceWindow(options.nonceWindow ?? 0)
     if (options.tier !== undefined) {
       const [most, perSecond] = TIERS[options.tier]
       this.#counter = new CallCounter(ports.clock, most, perSecond)
@@ -67,7 +67,7 @@ export class KrakenSimulator extends VendorSimulator {
   /** One fill as the account sees it: a trade, and a ledger entry for each of its two assets at the same moment. */
   addFill(fields: { readonly pair?: string; readonly type?: 'buy' | 'sell'; readonly price?: number; readonly vol?: number } = {}): { trade: string; ledgers: string[] } {
     const { pair = 'XXBTZUSD', type = 'buy', price = 100, vol = 1 } = fields
-    const market = marketOf(pair)
+    const market = findMarket(pair)
     if (market === undefined) throw new Error(`${pair} is no pair of the simulated exchange.`)
     const sign = type === 'buy' ? 1 : -1
     const trade = this.create(TRADE, { pair: market.id, type, price: price.toFixed(5), vol: vol.toFixed(8), cost: (price * vol).toFixed(5) })
@@ -81,7 +81,7 @@ export class KrakenSimulator extends VendorSimulator {
   }
 
   /** With the id inside, which a listing uses as the key instead. */
-  protected render(version: Version): Fields {
+  protected render(version: RecordVersion): Fields {
     const { serial, time, timeNs: _timeNs, ...fields } = version.fields
     const common = { id: version.id, time: (time as number | undefined) ?? version.createdAtMs / 1_000 }
     if (version.type === LEDGER) return { ...common, refid: `T${version.id.slice(1)}`, type: 'deposit', subtype: '', aclass: 'currency', asset: 'ZUSD', amount: '0.0000', fee: '0.0000', balance: '0.0000', ...fields }
@@ -90,35 +90,35 @@ export class KrakenSimulator extends VendorSimulator {
     return { ...common, ordertxid: `O${version.id.slice(1)}`, postxid: `TKH2SE-M7IF5-CFI7LT`, aclass: 'forex', ...trade, cost: '0.00000', fee: '0.00000', margin: '0.00000', leverage: '0', misc: '', trade_id: serial, maker: true, ...fields }
   }
 
-  protected respond(call: Call): Response {
+  protected respond(call: ApiCall): Response {
     try {
       const match = /^\/0\/(public|private)\/(\w+)$/.exec(call.url.pathname)
       if (match === null) throw new KrakenError('EGeneral:Unknown method')
       const result = match[1] === 'public' ? this.#public(match[2]!, Object.fromEntries(call.url.searchParams)) : this.#private(match[2]!, call)
-      return json({ error: [], result })
+      return jsonResponse({ error: [], result })
     } catch (error) {
-      if (error instanceof KrakenError) return refusal(error.code)
+      if (error instanceof KrakenError) return errorResponse(error.code)
       throw error
     }
   }
 
   /** Two limiters: the call counter of the key, and one on requests under way, which says when to come back. */
   protected rateLimited(retryAfter: string | undefined, secondary: boolean): Response {
-    return refusal(secondary ? `EService:Throttled: ${retryAfter ?? Math.ceil(this.clock.now() / 1_000) + 5}` : 'EAPI:Rate limit exceeded')
+    return errorResponse(secondary ? `EService:Throttled: ${retryAfter ?? Math.ceil(this.clock.now() / 1_000) + 5}` : 'EAPI:Rate limit exceeded')
   }
 
   protected unauthorized(): Response {
-    return refusal('EAPI:Invalid key')
+    return errorResponse('EAPI:Invalid key')
   }
 
   protected serverError(status: number): Response {
-    return refusal('EService:Unavailable', status)
+    return errorResponse('EService:Unavailable', status)
   }
 
-  #private(method: string, call: Call): Fields {
+  #private(method: string, call: ApiCall): Fields {
     const { request, body, url } = call
     if (request.method !== 'POST') throw new KrakenError('EGeneral:Unknown method')
-    const params = paramsIn(body, request.headers.get('content-type') ?? '')
+    const params = parseParams(body, request.headers.get('content-type') ?? '')
     if (request.headers.get('api-key') !== this.#credentials.key) throw new KrakenError('EAPI:Invalid key')
     const nonce = params['nonce'] ?? ''
     if (request.headers.get('api-sign') !== krakenSignature(url.pathname, nonce, body, this.#credentials.secret)) throw new KrakenError('EAPI:Invalid signature')
@@ -127,14 +127,14 @@ export class KrakenSimulator extends VendorSimulator {
     switch (method) {
       case 'Ledgers': {
         if (!this.#permissions.includes('ledgers')) throw new KrakenError('EGeneral:Permission denied')
-        const type = oneOf(params, 'type', LEDGER_TYPES)
-        const asked = params['asset'] === undefined || params['asset'] === 'all' ? undefined : params['asset'].split(',').map((name) => known('EQuery:Unknown asset', assetOf(name.trim())))
+        const type = requireOneOf(params, 'type', LEDGER_TYPES)
+        const asked = params['asset'] === undefined || params['asset'] === 'all' ? undefined : params['asset'].split(',').map((name) => requireKnown('EQuery:Unknown asset', findAsset(name.trim())))
         return this.#page(LEDGER, params, call, 'ledger', (row) => (type === 'all' || row['type'] === type) && (asked === undefined || asked.includes(String(row['asset']))))
       }
       case 'TradesHistory': {
         if (!this.#permissions.includes('trades')) throw new KrakenError('EGeneral:Permission denied')
         // No position is ever opened here: every trade belongs to the kinds `all` and `no position`.
-        const type = oneOf(params, 'type', TRADE_TYPES)
+        const type = requireOneOf(params, 'type', TRADE_TYPES)
         return this.#page(TRADE, params, call, 'trades', () => type === 'all' || type === 'no position')
       }
       default:
@@ -142,7 +142,7 @@ export class KrakenSimulator extends VendorSimulator {
     }
   }
 
-  #page(type: string, params: Params, { lie, shortPage }: Call, name: string, matches: (row: Fields) => boolean): Fields {
+  #page(type: string, params: Params, { endFlagOverride: lie, shortPage }: ApiCall, name: string, matches: (row: Fields) => boolean): Fields {
     const ofs = params['ofs'] ?? '0'
     if (!/^\d+$/.test(ofs)) throw new KrakenError('EGeneral:Invalid arguments:ofs')
     const start = this.#bound(type, params, 'start')
@@ -155,23 +155,23 @@ export class KrakenSimulator extends VendorSimulator {
     return params['without_count'] === 'true' ? { [name]: shown } : { [name]: shown, count }
   }
 
-  #newestFirst(type: string): Array<{ row: Fields; place: Place }> {
+  #newestFirst(type: string): Array<{ row: Fields; place: LedgerCursor }> {
     return this.records.indexed(type).filter((version) => !version.deleted)
-      .map((version) => ({ row: this.render(version), place: this.#placeOf(version) }))
+      .map((version) => ({ row: this.render(version), place: this.#cursorOf(version) }))
       .toSorted((a, b) => b.place.time - a.place.time || b.place.serial - a.place.serial)
   }
 
   /** A moment stands behind everything that happened at it; an id stands at its own entry. */
-  #bound(type: string, params: Params, name: string): Place | undefined {
+  #bound(type: string, params: Params, name: string): LedgerCursor | undefined {
     const asked = params[name]
     if (asked === undefined || asked === '') return undefined
     if (/^\d+(\.\d+)?$/.test(asked)) return { time: Number(asked), serial: Infinity }
     const version = this.records.find(type, asked)
     if (version === undefined) throw new KrakenError(`EGeneral:Invalid arguments:${name}`)
-    return this.#placeOf(version)
+    return this.#cursorOf(version)
   }
 
-  #placeOf(version: Version): Place {
+  #cursorOf(version: RecordVersion): LedgerCursor {
     return { time: this.render(version)['time'] as number, serial: version.fields['serial'] as number }
   }
 
@@ -180,9 +180,9 @@ export class KrakenSimulator extends VendorSimulator {
       case 'Time':
         return { unixtime: Math.floor(this.clock.now() / 1_000), rfc1123: new Date(this.clock.now()).toUTCString() }
       case 'Assets':
-        return assets()
+        return renderAssets()
       case 'AssetPairs':
-        return assetPairs()
+        return renderAssetPairs()
       case 'Trades':
         return this.#publicTrades(params)
       default:
@@ -192,14 +192,14 @@ export class KrakenSimulator extends VendorSimulator {
 
   /** Oldest first after `since`; without it the newest, still oldest first. `last` is the `since` to go on with. */
   #publicTrades(params: Params): Fields {
-    const { id: pair } = known('EQuery:Unknown asset pair', marketOf(params['pair'] ?? ''))
+    const { id: pair } = requireKnown('EQuery:Unknown asset pair', findMarket(params['pair'] ?? ''))
     const count = Number(params['count'] ?? PUBLIC_PAGE_SIZE)
     if (!Number.isInteger(count) || count < 1 || count > PUBLIC_PAGE_SIZE) throw new KrakenError('EGeneral:Invalid arguments:count')
     const { since } = params
     if (since !== undefined && !/^\d+(\.\d+)?$/.test(since)) throw new KrakenError('EGeneral:Invalid arguments:since')
-    const sinceNs = since === undefined ? undefined : nanoseconds(since)
+    const sinceNs = since === undefined ? undefined : parseNanoseconds(since)
     const trades = this.records.indexed(PUBLIC_TRADE).filter((version) => !version.deleted)
-      .map((version) => ({ row: this.render(version), atNs: momentNs(version) }))
+      .map((version) => ({ row: this.render(version), atNs: timestampNs(version) }))
       .filter(({ row, atNs }) => row['pair'] === pair && (sinceNs === undefined || atNs > sinceNs))
       .toSorted((a, b) => (a.atNs < b.atNs ? -1 : a.atNs > b.atNs ? 1 : Number(a.row['trade_id']) - Number(b.row['trade_id'])))
     const page = sinceNs === undefined ? trades.slice(-count) : trades.slice(0, count)
@@ -208,28 +208,28 @@ export class KrakenSimulator extends VendorSimulator {
   }
 }
 
-interface Place {
+interface LedgerCursor {
   readonly time: number
   readonly serial: number
 }
 
-function isAfter(place: Place, bound: Place): boolean {
+function isAfter(place: LedgerCursor, bound: LedgerCursor): boolean {
   return place.time > bound.time || (place.time === bound.time && place.serial > bound.serial)
 }
 
 /** Stamps of public trades hardly ever meet: the order of writing is told in the digits below the millisecond. */
-function momentNs(version: Version): bigint {
+function timestampNs(version: RecordVersion): bigint {
   const given = version.fields['timeNs']
   return given === undefined ? BigInt(version.createdAtMs) * 1_000_000n + BigInt((version.fields['serial'] as number) % 1_000_000) : BigInt(given as string | bigint)
 }
 
 /** Nanoseconds, but a value as short as a count of seconds is taken for one. */
-function nanoseconds(since: string): bigint {
+function parseNanoseconds(since: string): bigint {
   return Number(since) < 1e11 ? BigInt(Math.round(Number(since) * 1e6)) * 1_000n : BigInt(since.split('.')[0]!)
 }
 
 /** A form, or JSON: both are documented. */
-function paramsIn(body: string, contentType: string): Params {
+function parseParams(body: string, contentType: string): Params {
   if (!contentType.includes('json')) return Object.fromEntries(new URLSearchParams(body))
   try {
     return Object.fromEntries(Object.entries(JSON.parse(body) as Record<string, unknown>).map(([name, value]) => [name, String(value)]))
@@ -238,17 +238,17 @@ function paramsIn(body: string, contentType: string): Params {
   }
 }
 
-function oneOf(params: Params, name: string, allowed: readonly string[]): string {
+function requireOneOf(params: Params, name: string, allowed: readonly string[]): string {
   const value = params[name] ?? 'all'
   if (!allowed.includes(value)) throw new KrakenError(`EGeneral:Invalid arguments:${name}`)
   return value
 }
 
-function known<T>(code: string, value: T | undefined): T {
+function requireKnown<T>(code: string, value: T | undefined): T {
   if (value === undefined) throw new KrakenError(code)
   return value
 }
 
-function refusal(code: string, status = 200): Response {
-  return json({ error: [code] }, status)
+function errorResponse(code: string, status = 200): Response {
+  return jsonResponse({ error: [code] }, status)
 }

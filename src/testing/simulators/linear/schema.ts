@@ -9,14 +9,14 @@ export interface LinearContext {
 }
 
 const PAGING = { first: 'Int', after: 'String', last: 'Int', before: 'String', includeArchived: 'Boolean', orderBy: 'PaginationOrderBy' } as const
-const STAMPS = { id: { type: 'ID!' }, createdAt: { type: 'DateTime!' }, updatedAt: { type: 'DateTime!' }, archivedAt: { type: 'DateTime' } } satisfies Record<string, Field<LinearContext>>
+const TIMESTAMP_FIELDS = { id: { type: 'ID!' }, createdAt: { type: 'DateTime!' }, updatedAt: { type: 'DateTime!' }, archivedAt: { type: 'DateTime' } } satisfies Record<string, Field<LinearContext>>
 
 /** What an issue may be related to and here never is; clients ask for its id all the same. */
-const RELATED: Readonly<Record<string, string>> = {
+const RELATION_TYPES: Readonly<Record<string, string>> = {
   asksExternalUserRequester: 'ExternalUser', asksRequester: 'User', assignee: 'User', creator: 'User', cycle: 'Cycle', delegate: 'User', externalUserCreator: 'ExternalUser', favorite: 'Favorite',
   lastAppliedTemplate: 'Template', parent: 'Issue', project: 'Project', projectMilestone: 'ProjectMilestone', recurringIssueTemplate: 'Template', snoozedBy: 'User', sourceComment: 'Comment',
 }
-const USER = [
+const USER_TEXT_FIELDS = [
   'active', 'admin', 'app', 'avatarBackgroundColor', 'avatarUrl', 'calendarHash', 'canAccessAnyPublicTeam', 'createdIssueCount', 'description', 'disableReason', 'displayName', 'gitHubUserId', 'guest', 'initials',
   'inviteHash', 'isAssignable', 'isMe', 'isMentionable', 'lastSeen', 'owner', 'statusEmoji', 'statusLabel', 'statusUntilAt', 'supportsAgentSessions', 'timezone', 'title', 'url',
 ]
@@ -25,8 +25,8 @@ const EMPTY_TIMES = [
   'addedToCycleAt', 'addedToProjectAt', 'addedToTeamAt', 'autoArchivedAt', 'autoClosedAt', 'canceledAt', 'completedAt', 'slaBreachesAt', 'slaHighRiskAt', 'slaMediumRiskAt', 'slaStartedAt', 'snoozedUntilAt',
   'startedAt', 'startedTriageAt', 'triagedAt',
 ]
-const typed = (names: readonly string[], type: string): Record<string, Field<LinearContext>> => Object.fromEntries(names.map((name) => [name, { type }]))
-const always = (type: string, value: unknown): Field<LinearContext> => ({ type, resolve: () => value })
+const fieldsOfType = (names: readonly string[], type: string): Record<string, Field<LinearContext>> => Object.fromEntries(names.map((name) => [name, { type }]))
+const constantField = (type: string, value: unknown): Field<LinearContext> => ({ type, resolve: () => value })
 
 /** The part of Linear's schema that is played: issues and their teams. */
 export const LINEAR_SCHEMA: Schema<LinearContext> = {
@@ -40,11 +40,11 @@ export const LINEAR_SCHEMA: Schema<LinearContext> = {
       teams: { type: 'TeamConnection!', args: { ...PAGING, filter: 'TeamFilter' }, resolve: (_parent, args, context) => context.teams(args) },
     },
   },
-  User: { kind: 'object', fields: { ...typed(USER, 'String'), ...STAMPS, name: { type: 'String!' }, email: { type: 'String!' } } },
+  User: { kind: 'object', fields: { ...fieldsOfType(USER_TEXT_FIELDS, 'String'), ...TIMESTAMP_FIELDS, name: { type: 'String!' }, email: { type: 'String!' } } },
   Team: {
     kind: 'object',
     fields: {
-      ...STAMPS,
+      ...TIMESTAMP_FIELDS,
       name: { type: 'String!' },
       key: { type: 'String!' },
       issues: { type: 'IssueConnection!', args: { ...PAGING, filter: 'IssueFilter' }, resolve: (parent, args, context) => context.issues(args, String(parent['id'])) },
@@ -53,7 +53,7 @@ export const LINEAR_SCHEMA: Schema<LinearContext> = {
   Issue: {
     kind: 'object',
     fields: {
-      ...STAMPS,
+      ...TIMESTAMP_FIELDS,
       identifier: { type: 'String!' },
       number: { type: 'Float!' },
       title: { type: 'String!' },
@@ -61,36 +61,36 @@ export const LINEAR_SCHEMA: Schema<LinearContext> = {
       priority: { type: 'Float!' },
       url: { type: 'String!' },
       team: { type: 'Team!', resolve: (parent, _args, context) => context.one('team', String(parent['teamId'])) },
-      ...Object.fromEntries(Object.entries(RELATED).map(([name, type]) => [name, { type }])),
-      ...typed(EMPTY_TEXTS, 'String'),
-      ...typed(EMPTY_TIMES, 'DateTime'),
-      ...typed(['estimate', 'subIssueSortOrder'], 'Float'),
+      ...Object.fromEntries(Object.entries(RELATION_TYPES).map(([name, type]) => [name, { type }])),
+      ...fieldsOfType(EMPTY_TEXTS, 'String'),
+      ...fieldsOfType(EMPTY_TIMES, 'DateTime'),
+      ...fieldsOfType(['estimate', 'subIssueSortOrder'], 'Float'),
       botActor: { type: 'ActorBot' },
       branchName: { type: 'String!', resolve: ({ identifier }) => String(identifier).toLowerCase() },
-      boardOrder: always('Float!', 0),
-      customerTicketCount: always('Int!', 0),
-      inheritsSharedAccess: always('Boolean!', false),
-      labelIds: always('[String!]!', []),
-      previousIdentifiers: always('[String!]!', []),
+      boardOrder: constantField('Float!', 0),
+      customerTicketCount: constantField('Int!', 0),
+      inheritsSharedAccess: constantField('Boolean!', false),
+      labelIds: constantField('[String!]!', []),
+      previousIdentifiers: constantField('[String!]!', []),
       priorityLabel: { type: 'String!', resolve: ({ priority }) => ['No priority', 'Urgent', 'High', 'Medium', 'Low'][Number(priority)] ?? 'No priority' },
-      prioritySortOrder: always('Float!', 0),
-      reactionData: always('JSONObject!', []),
-      reactions: always('[Reaction!]!', []),
-      sharedAccess: always('IssueSharedAccess!', { isShared: false, viewerHasOnlySharedAccess: false, sharedWithCount: 0, sharedWithUsers: [], disallowedIssueFields: [] }),
-      sortOrder: always('Float!', 0),
-      state: always('WorkflowState!', { id: '00000000-0000-0000-0000-0000000000aa' }),
+      prioritySortOrder: constantField('Float!', 0),
+      reactionData: constantField('JSONObject!', []),
+      reactions: constantField('[Reaction!]!', []),
+      sharedAccess: constantField('IssueSharedAccess!', { isShared: false, viewerHasOnlySharedAccess: false, sharedWithCount: 0, sharedWithUsers: [], disallowedIssueFields: [] }),
+      sortOrder: constantField('Float!', 0),
+      state: constantField('WorkflowState!', { id: '00000000-0000-0000-0000-0000000000aa' }),
       syncedWith: { type: '[ExternalEntityInfo!]' },
       trashed: { type: 'Boolean' },
     },
   },
   ...Object.fromEntries(['Comment', 'Cycle', 'ExternalUser', 'Favorite', 'InitiativeUpdate', 'Project', 'ProjectMilestone', 'ProjectUpdate', 'Template', 'WorkflowState'].map((name) => [name, { kind: 'object', fields: { id: { type: 'ID!' } } } as const])),
-  ActorBot: { kind: 'object', fields: typed(['avatarUrl', 'id', 'name', 'subType', 'type', 'userDisplayName'], 'String') },
-  Reaction: { kind: 'object', fields: { ...STAMPS, emoji: { type: 'String!' }, comment: { type: 'Comment' }, externalUser: { type: 'ExternalUser' }, initiativeUpdate: { type: 'InitiativeUpdate' }, issue: { type: 'Issue' }, projectUpdate: { type: 'ProjectUpdate' }, user: { type: 'User' } } },
-  IssueSharedAccess: { kind: 'object', fields: { ...typed(['viewerHasOnlySharedAccess', 'isShared'], 'Boolean!'), sharedWithCount: { type: 'Int!' }, disallowedIssueFields: { type: '[String!]!' }, sharedWithUsers: { type: '[User!]!' } } },
-  ExternalEntityInfo: { kind: 'object', fields: { ...typed(['id', 'service'], 'String'), metadata: { type: 'ExternalEntityInfoGithubMetadata' } } },
-  ExternalEntityInfoGithubMetadata: { kind: 'object', fields: typed(['number', 'owner', 'repo'], 'String') },
-  ExternalEntityInfoJiraMetadata: { kind: 'object', fields: typed(['issueTypeId', 'projectId', 'issueKey'], 'String') },
-  ExternalEntitySlackMetadata: { kind: 'object', fields: typed(['messageUrl', 'channelId', 'channelName', 'isFromSlack'], 'String') },
+  ActorBot: { kind: 'object', fields: fieldsOfType(['avatarUrl', 'id', 'name', 'subType', 'type', 'userDisplayName'], 'String') },
+  Reaction: { kind: 'object', fields: { ...TIMESTAMP_FIELDS, emoji: { type: 'String!' }, comment: { type: 'Comment' }, externalUser: { type: 'ExternalUser' }, initiativeUpdate: { type: 'InitiativeUpdate' }, issue: { type: 'Issue' }, projectUpdate: { type: 'ProjectUpdate' }, user: { type: 'User' } } },
+  IssueSharedAccess: { kind: 'object', fields: { ...fieldsOfType(['viewerHasOnlySharedAccess', 'isShared'], 'Boolean!'), sharedWithCount: { type: 'Int!' }, disallowedIssueFields: { type: '[String!]!' }, sharedWithUsers: { type: '[User!]!' } } },
+  ExternalEntityInfo: { kind: 'object', fields: { ...fieldsOfType(['id', 'service'], 'String'), metadata: { type: 'ExternalEntityInfoGithubMetadata' } } },
+  ExternalEntityInfoGithubMetadata: { kind: 'object', fields: fieldsOfType(['number', 'owner', 'repo'], 'String') },
+  ExternalEntityInfoJiraMetadata: { kind: 'object', fields: fieldsOfType(['issueTypeId', 'projectId', 'issueKey'], 'String') },
+  ExternalEntitySlackMetadata: { kind: 'object', fields: fieldsOfType(['messageUrl', 'channelId', 'channelName', 'isFromSlack'], 'String') },
   IssueConnection: { kind: 'object', fields: { nodes: { type: '[Issue!]!' }, edges: { type: '[IssueEdge!]!' }, pageInfo: { type: 'PageInfo!' } } },
   IssueEdge: { kind: 'object', fields: { cursor: { type: 'String!' }, node: { type: 'Issue!' } } },
   TeamConnection: { kind: 'object', fields: { nodes: { type: '[Team!]!' }, edges: { type: '[TeamEdge!]!' }, pageInfo: { type: 'PageInfo!' } } },

@@ -1,13 +1,13 @@
 import { GraphqlSyntaxError, parseDocument } from '../kit/graphql/document.ts'
 import { Execution } from '../kit/graphql/execute.ts'
-import { connectionOf, type Connection } from '../kit/graphql/relay.ts'
-import { FieldError, namedType, type Args, type Parent } from '../kit/graphql/schema.ts'
+import { paginateConnection, type Connection } from '../kit/graphql/relay.ts'
+import { FieldError, parseTypeName, type Args, type Parent } from '../kit/graphql/schema.ts'
 import { compareText, randomUuid } from '../kit/ids.ts'
-import { json } from '../kit/json-response.ts'
+import { jsonResponse } from '../kit/json-response.ts'
 import type { Fields, SimulatorPorts } from '../kit/simulator.ts'
-import type { View } from '../kit/sorted-view.ts'
-import type { Version } from '../kit/truth-table.ts'
-import { VendorSimulator, type Call, type VendorOptions } from '../kit/vendor-simulator.ts'
+import type { RecordView } from '../kit/sorted-view.ts'
+import type { RecordVersion } from '../kit/versioned-records.ts'
+import { VendorSimulator, type ApiCall, type VendorOptions } from '../kit/vendor-simulator.ts'
 import { LeakyBucket } from '../kit/leaky-bucket.ts'
 import { LINEAR_SCHEMA, type LinearContext } from './schema.ts'
 
@@ -22,7 +22,7 @@ const PAGE_SIZE_MAX = 250
 const COMPLEXITY_MAX = 10_000
 
 /** Newest first. */
-const VIEWS = { createdAt: views(({ createdAtMs }) => createdAtMs), updatedAt: views(({ modifiedAtMs }) => modifiedAtMs) }
+const VIEWS = { createdAt: createViews(({ createdAtMs }) => createdAtMs), updatedAt: createViews(({ modifiedAtMs }) => modifiedAtMs) }
 
 /** Issues and teams behind Relay cursors, newest first, under two budgets: requests, and the complexity of queries. */
 export class LinearSimulator extends VendorSimulator {
@@ -50,7 +50,7 @@ export class LinearSimulator extends VendorSimulator {
     return randomUuid(this.random)
   }
 
-  protected render(version: Version): Fields {
+  protected render(version: RecordVersion): Fields {
     const { fields } = version
     const updatedAt = new Date(version.modifiedAtMs).toISOString()
     const common = { id: version.id, createdAt: new Date(version.createdAtMs).toISOString(), updatedAt, archivedAt: fields['archived'] === true ? updatedAt : null }
@@ -60,9 +60,9 @@ export class LinearSimulator extends VendorSimulator {
     return { ...common, identifier, number: fields['number'], title: fields['title'] ?? '', description: fields['description'] ?? null, priority: fields['priority'] ?? 0, url: `https://linear.app/simulated/issue/${identifier}`, teamId: fields['team'] }
   }
 
-  protected respond(call: Call): Response {
-    if (call.url.pathname !== '/graphql' || call.request.method !== 'POST') return json({ error: 'Not found' }, 404)
-    if (!this.authorized(call.request)) return this.unauthorized()
+  protected respond(call: ApiCall): Response {
+    if (call.url.pathname !== '/graphql' || call.request.method !== 'POST') return jsonResponse({ error: 'Not found' }, 404)
+    if (!this.isAuthorized(call.request)) return this.unauthorized()
     const { query, variables, operationName } = JSON.parse(call.body) as { query?: string; variables?: Record<string, unknown> | null; operationName?: string }
     let document
     try {
@@ -80,13 +80,13 @@ export class LinearSimulator extends VendorSimulator {
     if (complexity > COMPLEXITY_MAX) return this.#refusal(400, 'Query too complex', 'INPUT_ERROR', complexity)
     if (!this.#requestBudget.take(1) || !this.#complexityBudget.take(complexity)) return this.rateLimited(undefined)
     const { data, errors } = execution.run(this.#context(call))
-    return json(errors.length === 0 ? { data } : { data, errors: errors.map((error) => ({ ...error, extensions: { type: 'invalid input', code: error.type ?? 'INTERNAL_SERVER_ERROR' } })) }, 200, this.#headers(complexity))
+    return jsonResponse(errors.length === 0 ? { data } : { data, errors: errors.map((error) => ({ ...error, extensions: { type: 'invalid input', code: error.type ?? 'INTERNAL_SERVER_ERROR' } })) }, 200, this.#headers(complexity))
   }
 
   /** Status 400, and only the body says that it is a matter of time. */
   protected rateLimited(retryAfter: string | undefined): Response {
     const body = { errors: [{ message: 'Rate limit exceeded', extensions: { type: 'ratelimited', code: 'RATELIMITED', statusCode: 429, userError: true, userPresentableMessage: 'Rate limit exceeded. Only a limited number of requests are allowed per hour.' } }] }
-    return json(body, 400, { ...this.#headers(0), ...(retryAfter === undefined ? {} : { 'retry-after': retryAfter }) })
+    return jsonResponse(body, 400, { ...this.#headers(0), ...(retryAfter === undefined ? {} : { 'retry-after': retryAfter }) })
   }
 
   protected unauthorized(): Response {
@@ -98,12 +98,12 @@ export class LinearSimulator extends VendorSimulator {
   }
 
   /** A personal key comes bare, a token as a bearer. */
-  protected override authorized(request: Request): boolean {
+  protected override isAuthorized(request: Request): boolean {
     const header = request.headers.get('authorization')?.trim() ?? ''
-    return header !== '' && !header.includes(' ') ? this.token === undefined || header === this.token : super.authorized(request)
+    return header !== '' && !header.includes(' ') ? this.token === undefined || header === this.token : super.isAuthorized(request)
   }
 
-  #context(call: Call): LinearContext {
+  #context(call: ApiCall): LinearContext {
     let failing = call.partial
     return {
       viewer: () => ({ id: '00000000-0000-0000-0000-000000000001', name: 'Simulated', email: 'user@example.com', createdAt: new Date(0).toISOString(), updatedAt: new Date(0).toISOString(), archivedAt: null }),
@@ -121,7 +121,7 @@ export class LinearSimulator extends VendorSimulator {
     }
   }
 
-  #connection(type: string, args: Args, call: Call, teamId: string | undefined): Connection<Parent> {
+  #connection(type: string, args: Args, call: ApiCall, teamId: string | undefined): Connection<Parent> {
     const asked = typeof args['last'] === 'number' ? args : { ...args, first: args['first'] ?? PAGE_SIZE_DEFAULT }
     const size = Number(asked['first'] ?? asked['last'])
     if (!Number.isInteger(size) || size < 1 || size > PAGE_SIZE_MAX) throw new FieldError(`Argument Validation Error: first must not be greater than ${PAGE_SIZE_MAX}`, 'INVALID_INPUT')
@@ -130,7 +130,7 @@ export class LinearSimulator extends VendorSimulator {
     const filter = args['filter'] ?? undefined
     const accepted = teamId === undefined && filter === undefined ? all : all.filter((version) => (teamId === undefined || version.fields['team'] === teamId) && matches(this.render(version), filter))
     // A cursor is the id of a record; it stands where that record now is.
-    const placeOf = (cursor: string): Version => {
+    const placeOf = (cursor: string): RecordVersion => {
       const version = this.records.find(type, cursor)
       if (version === undefined || call.expiredToken) throw new FieldError(`Invalid cursor: ${cursor}`, 'INVALID_INPUT')
       return version
@@ -138,12 +138,12 @@ export class LinearSimulator extends VendorSimulator {
     for (const cursor of [args['after'], args['before']]) if (typeof cursor === 'string') placeOf(cursor)
     const served = Math.min(size, this.pageSizeMax)
     const shortened = call.shortPage || served < size ? { ...asked, first: call.shortPage ? Math.max(1, Math.floor(served / 2)) : served } : asked
-    const connection = connectionOf(accepted, shortened, { cursorOf: ({ id }) => id, compare: (version, cursor) => view.order(version, placeOf(cursor)), show: (version): Parent => this.render(version) })
-    return call.lie === undefined ? connection : { ...connection, pageInfo: { ...connection.pageInfo, hasNextPage: call.lie === 'more' } }
+    const connection = paginateConnection(accepted, shortened, { cursorOf: ({ id }) => id, compare: (version, cursor) => view.order(version, placeOf(cursor)), render: (version): Parent => this.render(version) })
+    return call.endFlagOverride === undefined ? connection : { ...connection, pageInfo: { ...connection.pageInfo, hasNextPage: call.endFlagOverride === 'more' } }
   }
 
   #refusal(status: number, message: string, code: string, complexity = 0): Response {
-    return json({ errors: [{ message, extensions: { code, type: code.toLowerCase().replaceAll('_', ' '), userError: status < 500 } }] }, status, this.#headers(complexity))
+    return jsonResponse({ errors: [{ message, extensions: { code, type: code.toLowerCase().replaceAll('_', ' '), userError: status < 500 } }] }, status, this.#headers(complexity))
   }
 
   /** Resets are in milliseconds. */
@@ -160,9 +160,9 @@ export class LinearSimulator extends VendorSimulator {
   }
 }
 
-function views(timeOf: (version: Version) => number): { readonly all: View; readonly unarchived: View } {
-  const all: View = { reads: 'index', keep: ({ deleted }) => !deleted, order: (a, b) => timeOf(b) - timeOf(a) || compareText(b.id, a.id) }
-  return { all, unarchived: { ...all, keep: ({ deleted, fields }) => !deleted && fields['archived'] !== true } }
+function createViews(timeOf: (version: RecordVersion) => number): { readonly all: RecordView; readonly unarchived: RecordView } {
+  const all: RecordView = { reads: 'index', includes: ({ deleted }) => !deleted, order: (a, b) => timeOf(b) - timeOf(a) || compareText(b.id, a.id) }
+  return { all, unarchived: { ...all, includes: ({ deleted, fields }) => !deleted && fields['archived'] !== true } }
 }
 
 /** A tenth of a point per property and one per object, times the page size of every connection around it. */
@@ -174,12 +174,12 @@ function complexityOf(execution: Execution<LinearContext>): number {
     let around = 'Query'
     for (const parent of parents) {
       const parentField = LINEAR_SCHEMA[around]?.fields[parent.name]
-      around = namedType(parentField?.type ?? '')
+      around = parseTypeName(parentField?.type ?? '')
       if (!around.endsWith('Connection')) continue
       const args = execution.argumentsOf(parent)
       times *= Number(args['first'] ?? args['last'] ?? PAGE_SIZE_DEFAULT)
     }
-    points += times * (LINEAR_SCHEMA[namedType(type)] === undefined ? 0.1 : 1)
+    points += times * (LINEAR_SCHEMA[parseTypeName(type)] === undefined ? 0.1 : 1)
   })
   return Math.ceil(Number(points.toFixed(6)))
 }

@@ -13,10 +13,10 @@ export function typeNameOf(set: string): string {
 }
 
 /** The document at `$metadata`. */
-export function edmx(version: 2 | 4, sets: Readonly<Record<string, EntitySet>>): string {
+export function renderMetadata(version: 2 | 4, sets: Readonly<Record<string, EntitySet>>): string {
   const types = Object.entries(sets).map(([name, { key, properties }]) => {
     const keys = key.map((property) => `<PropertyRef Name="${property}"/>`).join('')
-    const declared = Object.entries(properties).map(([property, type]) => `<Property Name="${property}" Type="${type}"${key.includes(property) ? ' Nullable="false"' : ''}${facets(type)}/>`)
+    const declared = Object.entries(properties).map(([property, type]) => `<Property Name="${property}" Type="${type}"${key.includes(property) ? ' Nullable="false"' : ''}${renderFacets(type)}/>`)
     return `<EntityType Name="${name}Type"><Key>${keys}</Key>${declared.join('')}</EntityType>`
   })
   const container = `<EntityContainer Name="Container"${version === 2 ? ' m:IsDefaultEntityContainer="true"' : ''}>${Object.keys(sets).map((name) => `<EntitySet Name="${name}" EntityType="${typeNameOf(name)}"/>`).join('')}</EntityContainer>`
@@ -28,7 +28,7 @@ export function edmx(version: 2 | 4, sets: Readonly<Record<string, EntitySet>>):
   return `<?xml version="1.0" encoding="utf-8"?><edmx:Edmx Version="${edmxVersion}" xmlns:edmx="${edmxNamespace}">${services}<Schema Namespace="${NAMESPACE}" xmlns="${edmNamespace}">${types.join('')}${container}</Schema></edmx:DataServices></edmx:Edmx>`
 }
 
-function facets(type: string): string {
+function renderFacets(type: string): string {
   if (type === 'Edm.Decimal') return ' Precision="38" Scale="10"'
   return type === 'Edm.DateTimeOffset' || type === 'Edm.DateTime' ? ' Precision="7"' : ''
 }

@@ -1,16 +1,16 @@
-import { BadQuery, OPERATORS, type Condition, type Operand, type Operator, type OrderItem, type QueryParser } from './query.ts'
+import { BadQueryError, OPERATORS, type Condition, type Operand, type Operator, type OrderItem, type QueryParser } from './query.ts'
 import type { EdmClass } from './values.ts'
 
 /** The part of OData's language that the simulator answers, and no more. A test compares it with a parser of the whole. */
-export const ownParser: QueryParser = {
-  filter: (text, version) => new Reader(text, version).whole(),
+export const builtInParser: QueryParser = {
+  filter: (text, version) => new FilterParser(text, version).parse(),
   orderBy: (text) => text.split(',').map((item) => {
-    const [, property, direction] = /^\s*(\w+)(?:\s+(asc|desc))?\s*$/.exec(item) ?? notUnderstood(item)
+    const [, property, direction] = /^\s*(\w+)(?:\s+(asc|desc))?\s*$/.exec(item) ?? throwBadQuery(item)
     return { property: property!, descending: direction === 'desc' } satisfies OrderItem
   }),
 }
 
-interface Word {
+interface QueryToken {
   readonly text: string
   readonly operand?: Operand
 }
@@ -27,19 +27,19 @@ const LITERALS: Readonly<Record<2 | 4, ReadonlyArray<readonly [EdmClass, RegExp]
 }
 
 /** `or` joins what `and` joins what may be negated. */
-class Reader {
-  readonly #words: readonly Word[]
+class FilterParser {
+  readonly #words: readonly QueryToken[]
   readonly #text: string
   #at = 0
 
   constructor(text: string, version: 2 | 4) {
     this.#text = text
-    this.#words = wordsOf(text, version)
+    this.#words = tokenize(text, version)
   }
 
-  whole(): Condition {
+  parse(): Condition {
     const condition = this.#joined('or')
-    if (this.#at < this.#words.length) notUnderstood(this.#text)
+    if (this.#at < this.#words.length) throwBadQuery(this.#text)
     return condition
   }
 
@@ -60,8 +60,8 @@ class Reader {
     if (this.#words[this.#at + 1]?.text === '(') return this.#call()
     const left = this.#operand()
     const operator = this.#next().text
-    if (!Object.hasOwn(OPERATORS, operator)) notUnderstood(this.#text)
-    if (isNegated) throw new BadQuery("'not' binds closer than a comparison: put what it denies in parentheses.")
+    if (!Object.hasOwn(OPERATORS, operator)) throwBadQuery(this.#text)
+    if (isNegated) throw new BadQueryError("'not' binds closer than a comparison: put what it denies in parentheses.")
     return { kind: 'compare', operator: operator as Operator, left, right: this.#operand() }
   }
 
@@ -72,17 +72,17 @@ class Reader {
     do given.push(this.#operand())
     while (this.#takes(','))
     this.#expect(')')
-    return { kind: 'call', method, given }
+    return { kind: 'call', method, args: given }
   }
 
   #operand(): Operand {
     const { text, operand } = this.#next()
     if (operand !== undefined) return operand
-    return /^[A-Za-z_]\w*$/.test(text) ? { kind: 'property', name: text } : notUnderstood(this.#text)
+    return /^[A-Za-z_]\w*$/.test(text) ? { kind: 'property', name: text } : throwBadQuery(this.#text)
   }
 
-  #next(): Word {
-    return this.#words[this.#at++] ?? notUnderstood(this.#text)
+  #next(): QueryToken {
+    return this.#words[this.#at++] ?? throwBadQuery(this.#text)
   }
 
   #takes(word: string): boolean {
@@ -93,44 +93,44 @@ class Reader {
   }
 
   #expect(word: string): void {
-    if (!this.#takes(word)) notUnderstood(this.#text)
+    if (!this.#takes(word)) throwBadQuery(this.#text)
   }
 }
 
-function wordsOf(text: string, version: 2 | 4): Word[] {
-  const words: Word[] = []
+function tokenize(text: string, version: 2 | 4): QueryToken[] {
+  const words: QueryToken[] = []
   const taken = (pattern: RegExp, at: number): RegExpExecArray | null => {
     pattern.lastIndex = at
     return pattern.exec(text)
   }
   for (let at = 0; at < text.length;) {
-    const [all, word] = literalAt(taken, at, version) ?? bareAt(taken, at) ?? notUnderstood(text.slice(at))
+    const [all, word] = matchLiteral(taken, at, version) ?? matchBareToken(taken, at) ?? throwBadQuery(text.slice(at))
     if (word !== null) words.push(word)
     at += all.length
   }
   return words
 }
 
-type Taken = (pattern: RegExp, at: number) => RegExpExecArray | null
+type MatchAt = (pattern: RegExp, at: number) => RegExpExecArray | null
 
-function literalAt(taken: Taken, at: number, version: 2 | 4): [string, Word] | null {
+function matchLiteral(taken: MatchAt, at: number, version: 2 | 4): [string, QueryToken] | null {
   const quoted = taken(/'((?:[^']|'')*)'/y, at)
-  if (quoted !== null) return [quoted[0], { text: quoted[0], operand: { kind: 'literal', of: 'text', text: quoted[1]!.replaceAll("''", "'") } }]
+  if (quoted !== null) return [quoted[0], { text: quoted[0], operand: { kind: 'literal', edmClass: 'text', text: quoted[1]!.replaceAll("''", "'") } }]
   for (const [of, pattern] of LITERALS[version]) {
     const found = taken(pattern, at)
-    if (found !== null) return [found[0], { text: found[0], operand: { kind: 'literal', of, text: found[1]! } }]
+    if (found !== null) return [found[0], { text: found[0], operand: { kind: 'literal', edmClass: of, text: found[1]! } }]
   }
   const truth = taken(/(true|false|null)\b/y, at)
-  return truth === null ? null : [truth[0], { text: truth[0], operand: truth[0] === 'null' ? { kind: 'null' } : { kind: 'literal', of: 'truth', text: truth[0] } }]
+  return truth === null ? null : [truth[0], { text: truth[0], operand: truth[0] === 'null' ? { kind: 'null' } : { kind: 'literal', edmClass: 'truth', text: truth[0] } }]
 }
 
-function bareAt(taken: Taken, at: number): [string, Word | null] | null {
+function matchBareToken(taken: MatchAt, at: number): [string, QueryToken | null] | null {
   const space = taken(/\s+/y, at)
   if (space !== null) return [space[0], null]
   const bare = taken(/[A-Za-z_]\w*|[(),]/y, at)
   return bare === null ? null : [bare[0], { text: bare[0] }]
 }
 
-function notUnderstood(text: string): never {
-  throw new BadQuery(`Syntax error in '${text}'.`)
+function throwBadQuery(text: string): never {
+  throw new BadQueryError(`Syntax error in '${text}'.`)
 }

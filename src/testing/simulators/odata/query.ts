@@ -1,10 +1,10 @@
-import { compare, comparable, comparableOf, type Comparable, type EdmClass, type EdmType, type EdmValue } from './values.ts'
+import { compare, parseComparable, toComparable, type Comparable, type EdmClass, type EdmType, type EdmValue } from './values.ts'
 
 export type Row = Readonly<Record<string, EdmValue>>
 export type Properties = Readonly<Record<string, EdmType>>
 
 /** The query is not one the service understands: 400. */
-export class BadQuery extends Error {}
+export class BadQueryError extends Error {}
 
 export interface OrderItem {
   readonly property: string
@@ -23,9 +23,9 @@ export type Condition =
   | { readonly kind: 'and' | 'or'; readonly parts: readonly Condition[] }
   | { readonly kind: 'not'; readonly part: Condition }
   | { readonly kind: 'compare'; readonly operator: Operator; readonly left: Operand; readonly right: Operand }
-  | { readonly kind: 'call'; readonly method: string; readonly given: readonly Operand[] }
+  | { readonly kind: 'call'; readonly method: string; readonly args: readonly Operand[] }
 
-export type Operand = { readonly kind: 'property'; readonly name: string } | { readonly kind: 'literal'; readonly of: EdmClass; readonly text: string } | { readonly kind: 'null' }
+export type Operand = { readonly kind: 'property'; readonly name: string } | { readonly kind: 'literal'; readonly edmClass: EdmClass; readonly text: string } | { readonly kind: 'null' }
 
 export const OPERATORS = {
   eq: (order: number) => order === 0,
@@ -39,52 +39,52 @@ export const OPERATORS = {
 export type Operator = keyof typeof OPERATORS
 
 /** What is not understood throws here, not when a row is met. */
-export function predicateOf(condition: Condition, properties: Properties): (row: Row) => boolean {
+export function compilePredicate(condition: Condition, properties: Properties): (row: Row) => boolean {
   switch (condition.kind) {
     case 'and':
     case 'or': {
-      const parts = condition.parts.map((part) => predicateOf(part, properties))
+      const parts = condition.parts.map((part) => compilePredicate(part, properties))
       return condition.kind === 'and' ? (row) => parts.every((holds) => holds(row)) : (row) => parts.some((holds) => holds(row))
     }
     case 'not': {
-      const holds = predicateOf(condition.part, properties)
+      const holds = compilePredicate(condition.part, properties)
       return (row) => !holds(row)
     }
     case 'call':
-      return called(condition.method, condition.given.map((operand) => valueOf(operand, properties)))
+      return compileMethodCall(condition.method, condition.args.map((operand) => compileOperand(operand, properties)))
     case 'compare':
-      return compared(condition.operator, valueOf(condition.left, properties), valueOf(condition.right, properties))
+      return compileComparison(condition.operator, compileOperand(condition.left, properties), compileOperand(condition.right, properties))
   }
 }
 
-export function known(name: string, properties: Properties): string {
-  if (!Object.hasOwn(properties, name)) throw new BadQuery(`Could not find a property named '${name}'.`)
+export function requireProperty(name: string, properties: Properties): string {
+  if (!Object.hasOwn(properties, name)) throw new BadQueryError(`Could not find a property named '${name}'.`)
   return name
 }
 
-interface Value {
+interface OperandValue {
   /** None for null, which may be compared with anything. */
-  readonly of: EdmClass | undefined
+  readonly edmClass: EdmClass | undefined
   readonly read: (row: Row) => Comparable['value']
 }
 
-function valueOf(operand: Operand, properties: Properties): Value {
-  if (operand.kind === 'null') return { of: undefined, read: () => null }
+function compileOperand(operand: Operand, properties: Properties): OperandValue {
+  if (operand.kind === 'null') return { edmClass: undefined, read: () => null }
   if (operand.kind === 'property') {
-    const name = known(operand.name, properties)
+    const name = requireProperty(operand.name, properties)
     const type = properties[name]!
-    return { of: comparableOf(type, null).class, read: (row) => comparableOf(type, row[name] ?? null).value }
+    return { edmClass: toComparable(type, null).class, read: (row) => toComparable(type, row[name] ?? null).value }
   }
   try {
-    const value = comparable(operand.of, operand.text)
-    return { of: operand.of, read: () => value }
+    const value = parseComparable(operand.edmClass, operand.text)
+    return { edmClass: operand.edmClass, read: () => value }
   } catch (cause) {
-    throw new BadQuery(`${operand.text} is no ${operand.of}.`, { cause })
+    throw new BadQueryError(`${operand.text} is no ${operand.edmClass}.`, { cause })
   }
 }
 
-function compared(operator: Operator, left: Value, right: Value): (row: Row) => boolean {
-  if (left.of !== undefined && right.of !== undefined && left.of !== right.of) throw new BadQuery(`A ${left.of} and a ${right.of} cannot be compared.`)
+function compileComparison(operator: Operator, left: OperandValue, right: OperandValue): (row: Row) => boolean {
+  if (left.edmClass !== undefined && right.edmClass !== undefined && left.edmClass !== right.edmClass) throw new BadQueryError(`A ${left.edmClass} and a ${right.edmClass} cannot be compared.`)
   const isEquality = operator === 'eq' || operator === 'ne'
   return (row) => {
     const [a, b] = [left.read(row), right.read(row)]
@@ -100,10 +100,10 @@ const METHODS: Readonly<Record<string, (text: string, part: string) => boolean>>
   endswith: (text, part) => text.endsWith(part),
 }
 
-function called(name: string, given: readonly Value[]): (row: Row) => boolean {
+function compileMethodCall(name: string, given: readonly OperandValue[]): (row: Row) => boolean {
   const method = METHODS[name]
-  if (method === undefined) throw new BadQuery(`The function '${name}' is not supported.`)
+  if (method === undefined) throw new BadQueryError(`The function '${name}' is not supported.`)
   const [text, part] = given
-  if (given.length !== 2 || text!.of !== 'text' || part!.of !== 'text') throw new BadQuery(`'${name}' takes two texts.`)
+  if (given.length !== 2 || text!.edmClass !== 'text' || part!.edmClass !== 'text') throw new BadQueryError(`'${name}' takes two texts.`)
   return (row) => method(String(text!.read(row) ?? ''), String(part!.read(row) ?? ''))
 }

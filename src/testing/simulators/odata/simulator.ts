@@ -1,10 +1,10 @@
-import { ApiSimulator, type Call } from '../kit/api-simulator.ts'
+import { ApiSimulator, type ApiCall } from '../kit/api-simulator.ts'
 import type { SimulatorPorts } from '../kit/simulator.ts'
-import { edmx, typeNameOf, type EntitySet } from './metadata.ts'
-import { ownParser } from './parse-query.ts'
-import { BadQuery, known, predicateOf, type OrderItem, type QueryParser, type Row } from './query.ts'
-import { readToken, writeToken, type DeltaToken, type Query, type SkipToken } from './tokens.ts'
-import { bareNumbers, compare, comparableOf, keyLiteral, renderV2, renderV4, type EdmValue } from './values.ts'
+import { renderMetadata, typeNameOf, type EntitySet } from './metadata.ts'
+import { builtInParser } from './parse-query.ts'
+import { BadQueryError, requireProperty, compilePredicate, type OrderItem, type QueryParser, type Row } from './query.ts'
+import { decodeToken, encodeToken, type DeltaToken, type LinkQuery, type SkipToken } from './tokens.ts'
+import { unquoteNumbers, compare, toComparable, keyLiteral, renderV2, renderV4, type EdmValue } from './values.ts'
 
 /**
  * An OData service over HTTP, version 4 or 2, by the rules of the standard. What it holds is written
@@ -51,20 +51,20 @@ export interface OdataOptions {
 
 export const SERVICE_PATH = '/odata'
 
-interface Held {
+interface StoredRow {
   readonly row: Row
   readonly serial: number
   readonly removed: boolean
 }
 
-interface Late {
+interface DelayedWrite {
   readonly set: string
   readonly row: Row
   readonly removed: boolean
   readonly atMs: number
 }
 
-const OPTIONS: Record<2 | 4, readonly string[]> = {
+const QUERY_OPTIONS: Record<2 | 4, readonly string[]> = {
   2: ['$filter', '$orderby', '$top', '$skip', '$select', '$inlinecount', '$skiptoken', '$format'],
   4: ['$filter', '$orderby', '$top', '$skip', '$select', '$count', '$skiptoken', '$deltatoken', '$format'],
 }
@@ -76,22 +76,22 @@ export class OdataSimulator extends ApiSimulator {
   beforeRequest: ((number: number, url: URL) => void) | undefined
   readonly #options: OdataOptions
   readonly #parser: QueryParser
-  readonly #held = new Map<string, Map<string, Held>>()
-  #late: Late[] = []
+  readonly #stored = new Map<string, Map<string, StoredRow>>()
+  #delayedWrites: DelayedWrite[] = []
   #serial = 0
-  #issue = 0
-  #issuesExpired = 0
+  #deltaLinkNumber = 0
+  #expiredThrough = 0
   #repeats = 0
 
   constructor(ports: SimulatorPorts, options: OdataOptions) {
     super(ports, options.token)
     this.#options = options
-    this.#parser = options.parser ?? ownParser
+    this.#parser = options.parser ?? builtInParser
     for (const [name, { key, properties }] of Object.entries(options.sets)) {
-      for (const property of key) known(property, properties)
+      for (const property of key) requireProperty(property, properties)
       const foreign = options.version === 4 ? 'Edm.DateTime' : 'Edm.Date'
       if (Object.values(properties).includes(foreign)) throw new TypeError(`${name}: OData ${options.version} has no ${foreign}.`)
-      this.#held.set(name, new Map())
+      this.#stored.set(name, new Map())
     }
   }
 
@@ -101,15 +101,15 @@ export class OdataSimulator extends ApiSimulator {
    */
   put(set: string, row: Row, options: { readonly afterMs?: number } = {}): void {
     const { properties, key } = this.#set(set)
-    for (const name of Object.keys(row)) known(name, properties)
+    for (const name of Object.keys(row)) requireProperty(name, properties)
     for (const name of key) if (row[name] === undefined || row[name] === null) throw new TypeError(`${set}: a row needs its key ${name}.`)
     this.#write({ set, row, removed: false, atMs: this.clock.now() + (options.afterMs ?? 0) })
   }
 
   /** `key`: the properties of the key, by name. */
   remove(set: string, key: Row, options: { readonly afterMs?: number } = {}): void {
-    this.#settle()
-    if (this.#held.get(set)?.get(this.#predicate(set, key))?.removed !== false) throw new TypeError(`${set}${this.#predicate(set, key)} does not exist.`)
+    this.#applyDelayedWrites()
+    if (this.#stored.get(set)?.get(this.#predicate(set, key))?.removed !== false) throw new TypeError(`${set}${this.#predicate(set, key)} does not exist.`)
     this.#write({ set, row: key, removed: true, atMs: this.clock.now() + (options.afterMs ?? 0) })
   }
 
@@ -120,7 +120,7 @@ export class OdataSimulator extends ApiSimulator {
 
   /** Every delta link given so far is answered with 410. */
   expireDeltaLinks(): void {
-    this.#issuesExpired = this.#issue
+    this.#expiredThrough = this.#deltaLinkNumber
   }
 
   /** The next so many next links lead to the page they stand on. */
@@ -134,14 +134,14 @@ export class OdataSimulator extends ApiSimulator {
     return super.handle(request)
   }
 
-  protected respond(call: Call): Response {
-    if (this.token !== undefined && !this.authorized(call.request)) return this.unauthorized()
+  protected respond(call: ApiCall): Response {
+    if (this.token !== undefined && !this.isAuthorized(call.request)) return this.unauthorized()
     if (call.request.method !== 'GET') return this.#error(405, 'MethodNotAllowed', 'This service is read only.')
-    this.#settle()
+    this.#applyDelayedWrites()
     try {
       return this.#route(call)
     } catch (error) {
-      if (error instanceof BadQuery) return this.#error(400, 'BadRequest', error.message)
+      if (error instanceof BadQueryError) return this.#error(400, 'BadRequest', error.message)
       throw error
     }
   }
@@ -158,14 +158,14 @@ export class OdataSimulator extends ApiSimulator {
     return this.#error(status, 'ServiceUnavailable', 'The service is not available.')
   }
 
-  #route(call: Call): Response {
+  #route(call: ApiCall): Response {
     const { version, sets } = this.#options
     const path = decodeURIComponent(call.url.pathname)
     if (path === SERVICE_PATH || path === `${SERVICE_PATH}/`) {
       const names = Object.keys(sets)
       return this.#json(version === 4 ? { '@odata.context': `${this.#root(call)}$metadata`, value: names.map((name) => ({ name, kind: 'EntitySet', url: name })) } : { d: { EntitySets: names } })
     }
-    if (path === `${SERVICE_PATH}/$metadata`) return new Response(edmx(version, sets), { headers: { 'content-type': 'application/xml', ...this.#versionHeader() } })
+    if (path === `${SERVICE_PATH}/$metadata`) return new Response(renderMetadata(version, sets), { headers: { 'content-type': 'application/xml', ...this.#versionHeader() } })
     const match = /^\/odata\/(\w+)(\(.*\))?(\/\$count)?$/s.exec(path)
     const name = match?.[1] ?? ''
     if (!Object.hasOwn(sets, name)) return this.#error(404, 'NotFound', `Resource not found for the segment '${path.slice(SERVICE_PATH.length + 1)}'.`)
@@ -176,11 +176,11 @@ export class OdataSimulator extends ApiSimulator {
     if (match![2] !== undefined) return this.#entity(call, name, match![2], options)
     if (match![3] !== undefined) return new Response(String(this.#rows(name, this.#filterOf(name, options.get('$filter')), []).length), { headers: { 'content-type': 'text/plain', ...this.#versionHeader() } })
     const token = options.get('$skiptoken') ?? options.get('$deltatoken')
-    if (token === undefined) return this.#list(call, name, this.#asked(options), call.request.headers.get('prefer') ?? '')
-    if ([...options.keys()].some((option) => option !== '$format' && option !== '$skiptoken' && option !== '$deltatoken')) throw new BadQuery('A link of this service is followed as it is, with no options added.')
+    if (token === undefined) return this.#list(call, name, this.#parseQuery(options), call.request.headers.get('prefer') ?? '')
+    if ([...options.keys()].some((option) => option !== '$format' && option !== '$skiptoken' && option !== '$deltatoken')) throw new BadQueryError('A link of this service is followed as it is, with no options added.')
     if (call.expiredToken) return this.#gone()
-    if (options.has('$deltatoken')) return this.#delta(call, name, readToken<DeltaToken>(token))
-    return this.#list(call, name, readToken<SkipToken>(token), call.request.headers.get('prefer') ?? '')
+    if (options.has('$deltatoken')) return this.#delta(call, name, decodeToken<DeltaToken>(token))
+    return this.#list(call, name, decodeToken<SkipToken>(token), call.request.headers.get('prefer') ?? '')
   }
 
   /** The options of the query, decoded as addresses are, not as forms are. */
@@ -189,17 +189,17 @@ export class OdataSimulator extends ApiSimulator {
     for (const part of url.search.slice(1).split('&').filter((text) => text !== '')) {
       const at = part.indexOf('=')
       const name = decodeURIComponent(at < 0 ? part : part.slice(0, at))
-      if (name.startsWith('$') && !OPTIONS[this.#options.version].includes(name)) throw new BadQuery(`The query option '${name}' is not supported.`)
-      if (options.has(name)) throw new BadQuery(`The query option '${name}' is there twice.`)
+      if (name.startsWith('$') && !QUERY_OPTIONS[this.#options.version].includes(name)) throw new BadQueryError(`The query option '${name}' is not supported.`)
+      if (options.has(name)) throw new BadQueryError(`The query option '${name}' is there twice.`)
       options.set(name, at < 0 ? '' : decodeURIComponent(part.slice(at + 1)))
     }
     return options
   }
 
-  #asked(options: ReadonlyMap<string, string>): SkipToken {
+  #parseQuery(options: ReadonlyMap<string, string>): SkipToken {
     const whole = (name: string): number | undefined => {
       const text = options.get(name)
-      if (text !== undefined && !/^\d+$/.test(text)) throw new BadQuery(`${name} must be a whole number, not '${text}'.`)
+      if (text !== undefined && !/^\d+$/.test(text)) throw new BadQueryError(`${name} must be a whole number, not '${text}'.`)
       return text === undefined ? undefined : Number(text)
     }
     const top = whole('$top')
@@ -209,24 +209,24 @@ export class OdataSimulator extends ApiSimulator {
       select: options.get('$select'),
       count: options.get('$count') === 'true' || options.get('$inlinecount') === 'allpages',
       after: whole('$skip') ?? 0,
-      left: top === undefined ? undefined : Math.min(top, this.#options.topMax ?? Infinity),
+      remaining: top === undefined ? undefined : Math.min(top, this.#options.topMax ?? Infinity),
     }
   }
 
-  #list(call: Call, name: string, asked: SkipToken, prefer: string): Response {
+  #list(call: ApiCall, name: string, asked: SkipToken, prefer: string): Response {
     const order = asked.orderby === undefined ? [] : this.#orderOf(name, asked.orderby)
     const matching = this.#rows(name, this.#filterOf(name, asked.filter), order)
     const { after } = asked
     const rest = typeof after === 'number' ? matching.slice(after) : matching.filter((row) => this.#compare(name, order, row, after) > 0)
     const preferred = this.#preferences(prefer)
-    const pageSize = Math.min(preferred.pageSize, this.#options.pageSizeMax ?? Infinity, asked.left ?? Infinity, rest.length)
+    const pageSize = Math.min(preferred.pageSize, this.#options.pageSizeMax ?? Infinity, asked.remaining ?? Infinity, rest.length)
     const page = rest.slice(0, call.shortPage ? Math.ceil(pageSize / 2) : pageSize)
-    const left = asked.left === undefined ? undefined : asked.left - page.length
-    const tracked = asked.tracked ?? (preferred.trackChanges && asked.left === undefined && after === 0 ? this.#serial : undefined)
-    const more = call.lie === undefined ? rest.length > page.length && left !== 0 : call.lie === 'more'
+    const left = asked.remaining === undefined ? undefined : asked.remaining - page.length
+    const tracked = asked.trackedSince ?? (preferred.trackChanges && asked.remaining === undefined && after === 0 ? this.#serial : undefined)
+    const more = call.endFlagOverride === undefined ? rest.length > page.length && left !== 0 : call.endFlagOverride === 'more'
     const last = page.at(-1)
-    const place = last === undefined ? after : typeof after === 'number' && this.#options.skipToken === 'offset' ? after + page.length : this.#placeOf(name, order, last)
-    const next = more ? this.#nextLink(call, name, '$skiptoken', writeToken({ ...asked, after: place, left, tracked })) : undefined
+    const place = last === undefined ? after : typeof after === 'number' && this.#options.skipToken === 'offset' ? after + page.length : this.#keysetOf(name, order, last)
+    const next = more ? this.#nextLink(call, name, '$skiptoken', encodeToken({ ...asked, after: place, remaining: left, trackedSince: tracked })) : undefined
     const delta = !more && tracked !== undefined ? this.#deltaLink(call, name, asked, tracked) : undefined
     return this.#page(call, name, {
       rows: page.map((row) => this.#render(call, name, row, asked.select)),
@@ -236,24 +236,24 @@ export class OdataSimulator extends ApiSimulator {
   }
 
   /** What changed since, each row once, as it stands now. */
-  #delta(call: Call, name: string, token: DeltaToken): Response {
-    if (token.issue <= this.#issuesExpired) return this.#gone()
+  #delta(call: ApiCall, name: string, token: DeltaToken): Response {
+    if (token.linkNumber <= this.#expiredThrough) return this.#gone()
     const holds = this.#filterOf(name, token.filter)
-    const changed = [...this.#held.get(name)!.values()].filter(({ serial }) => serial > token.serial).toSorted((a, b) => a.serial - b.serial)
+    const changed = [...this.#stored.get(name)!.values()].filter(({ serial }) => serial > token.serial).toSorted((a, b) => a.serial - b.serial)
     const preferred = this.#preferences(call.request.headers.get('prefer') ?? '')
     const pageSize = Math.min(preferred.pageSize, this.#options.pageSizeMax ?? Infinity, changed.length)
     const page = changed.slice(0, call.shortPage ? Math.ceil(pageSize / 2) : pageSize)
     const serial = page.at(-1)?.serial ?? token.serial
-    const more = call.lie === undefined ? page.length < changed.length : call.lie === 'more'
+    const more = call.endFlagOverride === undefined ? page.length < changed.length : call.endFlagOverride === 'more'
     return this.#page(call, name, {
       rows: page.map(({ row, removed }) => (removed || !holds(row) ? this.#removed(call, name, row, removed ? 'deleted' : 'changed') : this.#render(call, name, row, token.select))),
-      next: more ? this.#nextLink(call, name, '$deltatoken', writeToken({ ...token, serial })) : undefined,
+      next: more ? this.#nextLink(call, name, '$deltatoken', encodeToken({ ...token, serial })) : undefined,
       delta: more ? undefined : this.#deltaLink(call, name, token, serial),
       count: undefined, context: `${name}/$delta`, applied: preferred.applied,
     })
   }
 
-  #page(call: Call, name: string, page: { rows: unknown[]; count: number | undefined; next: string | undefined; delta: string | undefined; context: string; applied: string }): Response {
+  #page(call: ApiCall, name: string, page: { rows: unknown[]; count: number | undefined; next: string | undefined; delta: string | undefined; context: string; applied: string }): Response {
     const { rows, count, next, delta, context, applied } = page
     if (this.#options.version === 2) return this.#json({ d: { ...(count === undefined ? {} : { __count: String(count) }), results: rows, ...(next === undefined ? {} : { __next: next }) } })
     const bare = /odata\.metadata=none/.test(call.request.headers.get('accept') ?? '')
@@ -269,23 +269,23 @@ export class OdataSimulator extends ApiSimulator {
     )
   }
 
-  #entity(call: Call, name: string, predicate: string, options: ReadonlyMap<string, string>): Response {
-    const held = this.#held.get(name)!.get(predicate)
+  #entity(call: ApiCall, name: string, predicate: string, options: ReadonlyMap<string, string>): Response {
+    const held = this.#stored.get(name)!.get(predicate)
     if (held === undefined || held.removed) return this.#error(404, 'NotFound', `${name}${predicate} does not exist.`)
     const row = this.#render(call, name, held.row, options.get('$select'))
     return this.#json(this.#options.version === 2 ? { d: row } : { '@odata.context': `${this.#root(call)}$metadata#${name}/$entity`, ...row })
   }
 
-  #render(call: Call, name: string, row: Row, select: string | undefined): Record<string, unknown> {
+  #render(call: ApiCall, name: string, row: Row, select: string | undefined): Record<string, unknown> {
     const { properties } = this.#set(name)
-    const shown = select === undefined || select.trim() === '*' ? Object.keys(properties) : select.split(',').map((property) => known(property.trim(), properties))
+    const shown = select === undefined || select.trim() === '*' ? Object.keys(properties) : select.split(',').map((property) => requireProperty(property.trim(), properties))
     const exact = /IEEE754Compatible=true/i.test(call.request.headers.get('accept') ?? '')
     const { version } = this.#options
     const fields = Object.fromEntries(shown.map((property) => [property, version === 2 ? renderV2(properties[property]!, row[property] ?? null) : renderV4(properties[property]!, row[property] ?? null, exact)]))
     return version === 4 ? fields : { __metadata: { uri: `${this.#root(call)}${name}${encodeURIComponent(this.#predicate(name, row))}`, type: typeNameOf(name) }, ...fields }
   }
 
-  #removed(call: Call, name: string, row: Row, reason: 'deleted' | 'changed'): Record<string, unknown> {
+  #removed(call: ApiCall, name: string, row: Row, reason: 'deleted' | 'changed'): Record<string, unknown> {
     const id = `${this.#root(call)}${name}${encodeURI(this.#predicate(name, row))}`
     if (this.#options.removedAs === '$deletedEntity') return { '@odata.context': `${this.#root(call)}$metadata#${name}/$deletedEntity`, id, reason }
     const key = this.#set(name).key.map((property) => [property, row[property]])
@@ -300,35 +300,35 @@ export class OdataSimulator extends ApiSimulator {
     return { pageSize: size === undefined ? Infinity : Math.max(1, Number(size)), trackChanges, applied }
   }
 
-  #nextLink(call: Call, name: string, option: '$skiptoken' | '$deltatoken', token: string): string {
+  #nextLink(call: ApiCall, name: string, option: '$skiptoken' | '$deltatoken', token: string): string {
     if (this.#repeats === 0) return this.#link(call, name, option, token)
     this.#repeats--
     return call.url.href
   }
 
-  #deltaLink(call: Call, name: string, query: Query, serial: number): string {
-    return this.#link(call, name, '$deltatoken', writeToken({ filter: query.filter, select: query.select, serial, issue: ++this.#issue }))
+  #deltaLink(call: ApiCall, name: string, query: LinkQuery, serial: number): string {
+    return this.#link(call, name, '$deltatoken', encodeToken({ filter: query.filter, select: query.select, serial, linkNumber: ++this.#deltaLinkNumber }))
   }
 
-  #link(call: Call, name: string, option: string, token: string): string {
+  #link(call: ApiCall, name: string, option: string, token: string): string {
     return `${this.#options.relativeLinks === true ? '' : this.#root(call)}${name}?${option}=${token}${this.#options.version === 2 ? '&$format=json' : ''}`
   }
 
-  #root(call: Call): string {
+  #root(call: ApiCall): string {
     return `${this.#options.linkOrigin ?? call.url.origin}${SERVICE_PATH}/`
   }
 
   #filterOf(name: string, filter: string | undefined): (row: Row) => boolean {
-    return filter === undefined ? () => true : predicateOf(this.#parser.filter(filter, this.#options.version), this.#set(name).properties)
+    return filter === undefined ? () => true : compilePredicate(this.#parser.filter(filter, this.#options.version), this.#set(name).properties)
   }
 
   #orderOf(name: string, orderby: string): OrderItem[] {
-    return this.#parser.orderBy(orderby).map((item) => ({ ...item, property: known(item.property, this.#set(name).properties) }))
+    return this.#parser.orderBy(orderby).map((item) => ({ ...item, property: requireProperty(item.property, this.#set(name).properties) }))
   }
 
   #rows(name: string, holds: (row: Row) => boolean, order: readonly OrderItem[]): Row[] {
-    this.#settle()
-    const rows = [...this.#held.get(name)!.values()].filter(({ row, removed }) => !removed && holds(row)).map(({ row }) => row)
+    this.#applyDelayedWrites()
+    const rows = [...this.#stored.get(name)!.values()].filter(({ row, removed }) => !removed && holds(row)).map(({ row }) => row)
     if (this.#options.ties !== 'shuffled') return rows.toSorted((a, b) => this.#compare(name, order, a, b))
     const drawn = new Map(rows.map((row) => [row, this.random.next()]))
     return rows.toSorted((a, b) => this.#compareBy(name, order, a, b) || drawn.get(a)! - drawn.get(b)!)
@@ -341,13 +341,13 @@ export class OdataSimulator extends ApiSimulator {
   #compareBy(name: string, order: readonly OrderItem[], a: Row, b: Row): number {
     const { properties } = this.#set(name)
     for (const { property, descending } of order) {
-      const by = compare(comparableOf(properties[property]!, a[property] ?? null).value, comparableOf(properties[property]!, b[property] ?? null).value)
+      const by = compare(toComparable(properties[property]!, a[property] ?? null).value, toComparable(properties[property]!, b[property] ?? null).value)
       if (by !== 0) return descending ? -by : by
     }
     return 0
   }
 
-  #placeOf(name: string, order: readonly OrderItem[], row: Row): Record<string, EdmValue> {
+  #keysetOf(name: string, order: readonly OrderItem[], row: Row): Record<string, EdmValue> {
     return Object.fromEntries([...order.map(({ property }) => property), ...this.#set(name).key].map((property) => [property, row[property] ?? null]))
   }
 
@@ -363,17 +363,17 @@ export class OdataSimulator extends ApiSimulator {
     return set
   }
 
-  #write(late: Late): void {
-    this.#late.push(late)
-    this.#settle()
+  #write(late: DelayedWrite): void {
+    this.#delayedWrites.push(late)
+    this.#applyDelayedWrites()
   }
 
   /** A late write takes its place in the journal when it shows, not when it was made. */
-  #settle(): void {
+  #applyDelayedWrites(): void {
     const now = this.clock.now()
-    const due = this.#late.filter(({ atMs }) => atMs <= now).toSorted((a, b) => a.atMs - b.atMs)
-    this.#late = this.#late.filter(({ atMs }) => atMs > now)
-    for (const { set, row, removed } of due) this.#held.get(set)!.set(this.#predicate(set, row), { row, removed, serial: ++this.#serial })
+    const due = this.#delayedWrites.filter(({ atMs }) => atMs <= now).toSorted((a, b) => a.atMs - b.atMs)
+    this.#delayedWrites = this.#delayedWrites.filter(({ atMs }) => atMs > now)
+    for (const { set, row, removed } of due) this.#stored.get(set)!.set(this.#predicate(set, row), { row, removed, serial: ++this.#serial })
   }
 
   #gone(): Response {
@@ -387,7 +387,7 @@ export class OdataSimulator extends ApiSimulator {
 
   #json(body: unknown, headers: Readonly<Record<string, string>> = {}, status = 200): Response {
     const type = this.#options.version === 4 ? 'application/json;odata.metadata=minimal' : 'application/json'
-    return new Response(bareNumbers(JSON.stringify(body)), { status, headers: { 'content-type': type, ...this.#versionHeader(), ...headers } })
+    return new Response(unquoteNumbers(JSON.stringify(body)), { status, headers: { 'content-type': type, ...this.#versionHeader(), ...headers } })
   }
 
   #versionHeader(): Record<string, string> {

@@ -17,12 +17,12 @@ const CLASSES: Record<EdmType, EdmClass> = {
   'Edm.Guid': 'guid', 'Edm.DateTimeOffset': 'offset', 'Edm.DateTime': 'datetime', 'Edm.Date': 'date',
 }
 
-export function comparableOf(type: EdmType, value: EdmValue): Comparable {
+export function toComparable(type: EdmType, value: EdmValue): Comparable {
   const of = CLASSES[type]
-  return { class: of, value: value === null ? null : comparable(of, String(value)) }
+  return { class: of, value: value === null ? null : parseComparable(of, String(value)) }
 }
 
-export function comparable(of: EdmClass, text: string): string | bigint | boolean {
+export function parseComparable(of: EdmClass, text: string): string | bigint | boolean {
   switch (of) {
     case 'text':
     case 'date':
@@ -32,10 +32,10 @@ export function comparable(of: EdmClass, text: string): string | bigint | boolea
     case 'truth':
       return text === 'true'
     case 'number':
-      return scaled(text)
+      return toScaledInteger(text)
     case 'offset':
     case 'datetime':
-      return ticks(text)
+      return toTicks(text)
   }
 }
 
@@ -45,18 +45,18 @@ export function compare(a: Comparable['value'], b: Comparable['value']): number 
   return a < b ? -1 : a > b ? 1 : 0
 }
 
-const PLACES = 18
+const DECIMAL_PLACES = 18
 
 /** Exact: a number as a whole count of its last place, so that no Int64 and no Decimal is rounded. */
-function scaled(text: string): bigint {
+function toScaledInteger(text: string): bigint {
   const match = /^([+-]?)(\d+)(?:\.(\d{1,18}))?$/.exec(text)
-  if (match === null) return BigInt(Math.round(Number(text) * 1e6)) * 10n ** BigInt(PLACES - 6)
-  const digits = BigInt(match[2]! + (match[3] ?? '').padEnd(PLACES, '0'))
+  if (match === null) return BigInt(Math.round(Number(text) * 1e6)) * 10n ** BigInt(DECIMAL_PLACES - 6)
+  const digits = BigInt(match[2]! + (match[3] ?? '').padEnd(DECIMAL_PLACES, '0'))
   return match[1] === '-' ? -digits : digits
 }
 
 /** Hundred nanoseconds since 1970: times are compared in full, whatever the JSON shows of them. */
-function ticks(text: string): bigint {
+function toTicks(text: string): bigint {
   const fraction = /\.(\d+)/.exec(text)?.[1] ?? ''
   const whole = text.replace(/\.\d+/, '')
   const ms = Date.parse(/(?:Z|[+-]\d\d:\d\d)$/.test(whole) ? whole : `${whole}Z`)
@@ -64,16 +64,16 @@ function ticks(text: string): bigint {
   return BigInt(ms) * 10_000n + BigInt(fraction.slice(0, 7).padEnd(7, '0'))
 }
 
-/** A number that JSON.stringify must not round: `bareNumbers` takes the quotes away. */
-const BARE = '\u0000bare:'
+/** A number that JSON.stringify must not round: `unquoteNumbers` takes the quotes away. */
+const UNQUOTED_MARK = '\u0000bare:'
 
-export function bareNumbers(text: string): string {
+export function unquoteNumbers(text: string): string {
   return text.replaceAll(/"\\u0000bare:([^"]*)"/g, '$1')
 }
 
 export function renderV4(type: EdmType, value: EdmValue, ieee754Compatible: boolean): unknown {
   if (value === null || (type !== 'Edm.Int64' && type !== 'Edm.Decimal')) return value
-  return ieee754Compatible ? String(value) : BARE + String(value)
+  return ieee754Compatible ? String(value) : UNQUOTED_MARK + String(value)
 }
 
 /** Version 2 shows milliseconds, though the server knows more; 64-bit numbers, decimals, doubles and singles are text. */
@@ -81,7 +81,7 @@ export function renderV2(type: EdmType, value: EdmValue): unknown {
   if (value === null) return null
   if (type === 'Edm.Int64' || type === 'Edm.Decimal' || type === 'Edm.Double' || type === 'Edm.Single') return String(value)
   if (type !== 'Edm.DateTime' && type !== 'Edm.DateTimeOffset') return value
-  const ms = Number(ticks(String(value)) / 10_000n)
+  const ms = Number(toTicks(String(value)) / 10_000n)
   return type === 'Edm.DateTime' ? `/Date(${ms})/` : `/Date(${ms}+0000)/`
 }
 

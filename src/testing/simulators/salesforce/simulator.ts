@@ -1,14 +1,14 @@
 import { compareText, randomText } from '../kit/ids.ts'
-import { json } from '../kit/json-response.ts'
+import { jsonResponse } from '../kit/json-response.ts'
 import { RateWindow } from '../kit/rate-window.ts'
 import type { Fields, SimulatorPorts } from '../kit/simulator.ts'
-import type { View } from '../kit/sorted-view.ts'
-import type { Version } from '../kit/truth-table.ts'
-import { VendorSimulator, type Call, type VendorOptions } from '../kit/vendor-simulator.ts'
-import { evaluate, scan, type FieldType, type Row } from './evaluate.ts'
-import { to18 } from './record-id.ts'
+import type { RecordView } from '../kit/sorted-view.ts'
+import type { RecordVersion } from '../kit/versioned-records.ts'
+import { VendorSimulator, type ApiCall, type VendorOptions } from '../kit/vendor-simulator.ts'
+import { evaluate, scanByTimestamp, type FieldType, type Row } from './evaluate.ts'
+import { toId18 } from './record-id.ts'
 import { SalesforceError } from './salesforce-error.ts'
-import { MalformedQuery, parseSoql } from './soql.ts'
+import { MalformedQueryError, parseSoql } from './soql.ts'
 
 export interface SalesforceOptions extends VendorOptions {
   /** Fields beyond the system ones, per object. The value of a datetime is a time in milliseconds. */
@@ -51,7 +51,7 @@ export class SalesforceSimulator extends VendorSimulator {
   readonly #hidesDescriptions: boolean
   readonly #budget: RateWindow
   readonly #locators = new Map<string, Locator>()
-  readonly #stamps: Readonly<Record<'created' | 'modified', { readonly of: (version: Version) => number; readonly all: View; readonly live: View }>>
+  readonly #stamps: Readonly<Record<'created' | 'modified', { readonly of: (version: RecordVersion) => number; readonly all: RecordView; readonly live: RecordView }>>
   #ids = 0
 
   constructor(ports: SimulatorPorts, options: SalesforceOptions = {}) {
@@ -63,9 +63,9 @@ export class SalesforceSimulator extends VendorSimulator {
     this.#dailyRequests = options.dailyRequests ?? 100_000
     this.#hidesDescriptions = options.hidesDescriptions === true
     this.#budget = new RateWindow(ports.clock, { requests: this.#dailyRequests, perMs: DAY_MS })
-    const sorted = (of: (version: Version) => number) => {
-      const all: View = { reads: 'index', keep: () => true, order: (a, b) => of(a) - of(b) || compareText(a.id, b.id) }
-      return { of, all, live: { ...all, keep: ({ deleted }: Version) => !deleted } }
+    const sorted = (of: (version: RecordVersion) => number) => {
+      const all: RecordView = { reads: 'index', includes: () => true, order: (a, b) => of(a) - of(b) || compareText(a.id, b.id) }
+      return { of, all, live: { ...all, includes: ({ deleted }: RecordVersion) => !deleted } }
     }
     this.#stamps = { created: sorted(({ createdAtMs }) => this.#floor(createdAtMs)), modified: sorted(({ modifiedAtMs }) => this.#floor(modifiedAtMs)) }
   }
@@ -74,27 +74,27 @@ export class SalesforceSimulator extends VendorSimulator {
   protected newId(type: string): string {
     const prefix = PREFIXES[type] ?? 'a00'
     const pod = this.random.next() < 0.5 ? '5g' : 'Gx'
-    return to18(`${prefix}${pod}0000${(++this.#ids).toString(36).padStart(6, '0')}`)
+    return toId18(`${prefix}${pod}0000${(++this.#ids).toString(36).padStart(6, '0')}`)
   }
 
-  protected render(version: Version): Fields {
+  protected render(version: RecordVersion): Fields {
     const shown: Record<string, unknown> = { Id: version.id }
     const types = this.#objects[version.type]
-    for (const name of Object.keys(types ?? version.fields)) shown[name] = shownAs(types?.[name], version.fields[name] ?? null)
+    for (const name of Object.keys(types ?? version.fields)) shown[name] = renderValue(types?.[name], version.fields[name] ?? null)
     return {
       ...shown,
       IsDeleted: version.deleted,
-      CreatedDate: stamp(this.#floor(version.createdAtMs)),
-      LastModifiedDate: stamp(this.#floor(version.modifiedAtMs)),
-      SystemModstamp: stamp(this.#floor(version.modifiedAtMs)),
+      CreatedDate: formatTimestamp(this.#floor(version.createdAtMs)),
+      LastModifiedDate: formatTimestamp(this.#floor(version.modifiedAtMs)),
+      SystemModstamp: formatTimestamp(this.#floor(version.modifiedAtMs)),
     }
   }
 
-  protected respond(call: Call): Response {
+  protected respond(call: ApiCall): Response {
     try {
       return this.#route(call)
     } catch (error) {
-      if (error instanceof MalformedQuery) return this.#error(new SalesforceError('MALFORMED_QUERY', error.message))
+      if (error instanceof MalformedQueryError) return this.#error(new SalesforceError('MALFORMED_QUERY', error.message))
       if (error instanceof SalesforceError) return this.#error(error)
       throw error
     }
@@ -109,17 +109,17 @@ export class SalesforceSimulator extends VendorSimulator {
   }
 
   protected serverError(status: number): Response {
-    return json([{ message: 'Server Unavailable', errorCode: 'SERVER_UNAVAILABLE' }], status)
+    return jsonResponse([{ message: 'Server Unavailable', errorCode: 'SERVER_UNAVAILABLE' }], status)
   }
 
-  #route(call: Call): Response {
+  #route(call: ApiCall): Response {
     const { pathname, searchParams, origin } = call.url
     if (pathname === '/services/oauth2/token') return this.#signIn(call, origin)
     const match = /^\/services\/data(?:\/(v\d{2,3}\.\d))?(?:\/(\w+))?(?:\/(.+?))?\/?$/.exec(pathname)
     if (match === null) throw new SalesforceError('NOT_FOUND', 'The requested resource does not exist')
     const [, version, resource, rest] = match
-    if (version === undefined) return json([{ label: "Winter '26", url: '/services/data/v65.0', version: '65.0' }])
-    if (!this.authorized(call.request)) throw new SalesforceError('INVALID_SESSION_ID', 'Session expired or invalid')
+    if (version === undefined) return jsonResponse([{ label: "Winter '26", url: '/services/data/v65.0', version: '65.0' }])
+    if (!this.isAuthorized(call.request)) throw new SalesforceError('INVALID_SESSION_ID', 'Session expired or invalid')
     if (!this.#budget.take()) throw new SalesforceError('REQUEST_LIMIT_EXCEEDED', 'TotalRequests Limit exceeded.')
     if (resource === 'query' || resource === 'queryAll') {
       if (rest !== undefined) return this.#queryMore(rest, version, call)
@@ -130,10 +130,10 @@ export class SalesforceSimulator extends VendorSimulator {
     throw new SalesforceError('NOT_FOUND', 'The requested resource does not exist')
   }
 
-  #signIn(call: Call, origin: string): Response {
+  #signIn(call: ApiCall, origin: string): Response {
     const form = new URLSearchParams(call.body)
-    if (form.get('grant_type') === null) return json({ error: 'unsupported_grant_type', error_description: 'grant type not supported' }, 400)
-    return json({
+    if (form.get('grant_type') === null) return jsonResponse({ error: 'unsupported_grant_type', error_description: 'grant type not supported' }, 400)
+    return jsonResponse({
       access_token: this.token ?? `00D5g0000000000!${randomText(this.random, 24)}`,
       instance_url: origin,
       id: `${origin}/id/00D5g0000000000EAA/0055g0000000000AAA`,
@@ -143,7 +143,7 @@ export class SalesforceSimulator extends VendorSimulator {
     })
   }
 
-  #query(soql: string, apiVersion: string, all: boolean, call: Call): Response {
+  #query(soql: string, apiVersion: string, all: boolean, call: ApiCall): Response {
     const query = parseSoql(soql)
     const objectName = Object.keys(this.#objects).find((name) => name.toLowerCase() === query.from.toLowerCase())
     if (objectName === undefined) throw new SalesforceError('INVALID_TYPE', `sObject type '${query.from}' is not supported.`)
@@ -151,7 +151,7 @@ export class SalesforceSimulator extends VendorSimulator {
     const names = new Map(Object.keys({ ...SYSTEM_FIELDS, ...this.#objects[objectName] }).map((name) => [name.toLowerCase(), name]))
     const types = new Map(Object.entries({ ...SYSTEM_FIELDS, ...this.#objects[objectName] }).map(([name, type]) => [name.toLowerCase(), type]))
     const selected = this.#selected(query.fields, names, objectName, query.limit)
-    const found = scan(query, types, (stamp) => {
+    const found = scanByTimestamp(query, types, (stamp) => {
       const { of: stampOf, ...views } = this.#stamps[stamp === 'createddate' ? 'created' : 'modified']
       return { sorted: this.records.sorted(objectName, all ? views.all : views.live), stampOf }
     }, (version) => this.#row(version)) ?? evaluate(query, this.records.indexed(objectName).filter((version) => all || !version.deleted).map((version) => this.#row(version)), types)
@@ -159,14 +159,14 @@ export class SalesforceSimulator extends VendorSimulator {
     const rows = found.map((row) => {
       const shown: Record<string, unknown> = { attributes: { type: objectName, url: `/services/data/${apiVersion}/sobjects/${objectName}/${String(row['id'])}` } }
       for (const name of selected) {
-        shown[name] = shownAs(types.get(name.toLowerCase()), row[name.toLowerCase()] ?? null)
+        shown[name] = renderValue(types.get(name.toLowerCase()), row[name.toLowerCase()] ?? null)
       }
       return shown
     })
     return this.#batch({ objectName, rows, batchSize: this.#batchSize(call.request), usedAtMs: this.clock.now() }, undefined, 0, apiVersion, call)
   }
 
-  #queryMore(rest: string, apiVersion: string, call: Call): Response {
+  #queryMore(rest: string, apiVersion: string, call: ApiCall): Response {
     const match = /^(01g\w{15})-(\d+)$/.exec(rest)
     const locator = match === null ? undefined : this.#locators.get(match[1]!)
     const expired = locator === undefined || this.clock.now() - locator.usedAtMs > this.#locatorTtlMs || call.expiredToken
@@ -178,11 +178,11 @@ export class SalesforceSimulator extends VendorSimulator {
     return this.#batch(locator, match[1]!, Number(match[2]), apiVersion, call)
   }
 
-  #batch(locator: Locator, known: string | undefined, from: number, apiVersion: string, call: Call): Response {
+  #batch(locator: Locator, known: string | undefined, from: number, apiVersion: string, call: ApiCall): Response {
     const size = call.shortPage ? Math.max(1, Math.floor(Math.min(locator.batchSize, locator.rows.length - from) / 2)) : locator.batchSize
     const records = locator.rows.slice(from, from + size)
     const end = from + records.length
-    const done = call.lie === undefined ? end >= locator.rows.length : call.lie === 'end'
+    const done = call.endFlagOverride === undefined ? end >= locator.rows.length : call.endFlagOverride === 'end'
     if (done) return this.#ok({ totalSize: locator.rows.length, done, records })
     const id = known ?? this.#open(locator)
     return this.#ok({ totalSize: locator.rows.length, done, nextRecordsUrl: `/services/data/${apiVersion}/query/${id}-${end}`, records })
@@ -194,7 +194,7 @@ export class SalesforceSimulator extends VendorSimulator {
       const [oldest] = [...this.#locators].toSorted(([, a], [, b]) => a.usedAtMs - b.usedAtMs)
       this.#locators.delete(oldest![0])
     }
-    const id = to18(`01g${randomText(this.random, 12)}`)
+    const id = toId18(`01g${randomText(this.random, 12)}`)
     this.#locators.set(id, locator)
     return id
   }
@@ -202,7 +202,7 @@ export class SalesforceSimulator extends VendorSimulator {
   #selected(fields: readonly string[], names: ReadonlyMap<string, string>, objectName: string, limit: number | undefined): string[] {
     return fields.flatMap((field) => {
       if (field.startsWith('FIELDS(')) {
-        if (limit === undefined || limit > 200) throw new MalformedQuery('The SOQL FIELDS function must have a LIMIT of at most 200')
+        if (limit === undefined || limit > 200) throw new MalformedQueryError('The SOQL FIELDS function must have a LIMIT of at most 200')
         return [...names.values()]
       }
       const name = names.get(field.toLowerCase())
@@ -212,7 +212,7 @@ export class SalesforceSimulator extends VendorSimulator {
   }
 
   #sobjects(rest: string | undefined): Response {
-    if (rest === undefined) return this.#ok({ encoding: 'UTF-8', maxBatchSize: 200, sobjects: [...Object.keys(this.#objects).map((name) => brief(name, true)), brief('AggregateResult', false)] })
+    if (rest === undefined) return this.#ok({ encoding: 'UTF-8', maxBatchSize: 200, sobjects: [...Object.keys(this.#objects).map((name) => describeBriefly(name, true)), describeBriefly('AggregateResult', false)] })
     const [name = '', id] = rest.split('/')
     const fields = this.#objects[name]
     if (fields === undefined) throw new SalesforceError('NOT_FOUND', 'The requested resource does not exist')
@@ -225,7 +225,7 @@ export class SalesforceSimulator extends VendorSimulator {
     return this.#ok({ attributes: { type: name, url: `/services/data/v65.0/sobjects/${name}/${version.id}` }, ...this.render(version) })
   }
 
-  #row(version: Version): Row {
+  #row(version: RecordVersion): Row {
     const row: Record<string, unknown> = {}
     for (const [name, value] of Object.entries(version.fields)) row[name.toLowerCase()] = value
     return {
@@ -248,11 +248,11 @@ export class SalesforceSimulator extends VendorSimulator {
   }
 
   #ok(body: unknown): Response {
-    return json(body, 200, this.#usage())
+    return jsonResponse(body, 200, this.#usage())
   }
 
   #error(error: SalesforceError): Response {
-    return json(error.body, error.status, this.#usage())
+    return jsonResponse(error.body, error.status, this.#usage())
   }
 
   #usage(): Record<string, string> {
@@ -261,7 +261,7 @@ export class SalesforceSimulator extends VendorSimulator {
 }
 
 /** As a list of all objects tells of one. There are some, in every org, that no query may name. */
-function brief(name: string, isTable: boolean): Fields {
+function describeBriefly(name: string, isTable: boolean): Fields {
   const base = `/services/data/v65.0/sobjects/${name}`
   return {
     name, label: name, labelPlural: `${name}s`, keyPrefix: PREFIXES[name] ?? null, custom: name.endsWith('__c'), customSetting: false, deprecatedAndHidden: false, createable: isTable, updateable: isTable,
@@ -269,11 +269,11 @@ function brief(name: string, isTable: boolean): Fields {
   }
 }
 
-function shownAs(type: FieldType | undefined, value: unknown): unknown {
-  return type === 'datetime' && value !== null ? stamp(Number(value)) : value
+function renderValue(type: FieldType | undefined, value: unknown): unknown {
+  return type === 'datetime' && value !== null ? formatTimestamp(Number(value)) : value
 }
 
 /** As the REST API writes it: milliseconds and an offset without a colon. */
-function stamp(ms: number): string {
+function formatTimestamp(ms: number): string {
   return new Date(ms).toISOString().replace('Z', '+0000')
 }

@@ -26,7 +26,7 @@ export interface Soql {
   readonly offset: number
 }
 
-export class MalformedQuery extends Error {}
+export class MalformedQueryError extends Error {}
 
 export function parseSoql(text: string): Soql {
   return new Parser(text).query()
@@ -50,7 +50,7 @@ class Parser {
     while (TOKEN.lastIndex < source.length) {
       const from = TOKEN.lastIndex
       const match = TOKEN.exec(source)
-      if (match === null) throw new MalformedQuery(`${source}\n${' '.repeat(from)}^\nERROR at Row:1:Column:${from + 1}\nline 1:${from} no viable alternative at character '${source.slice(from).trimStart()[0] ?? ''}'`)
+      if (match === null) throw new MalformedQueryError(`${source}\n${' '.repeat(from)}^\nERROR at Row:1:Column:${from + 1}\nline 1:${from} no viable alternative at character '${source.slice(from).trimStart()[0] ?? ''}'`)
       const kind = match[1] !== undefined ? 'string' : match[2] !== undefined ? 'datetime' : match[3] !== undefined ? 'number' : match[4] !== undefined ? 'word' : 'sign'
       this.#tokens.push({ kind, text: match[0].trim() })
     }
@@ -131,7 +131,7 @@ class Parser {
       case 'number':
         return { kind: 'number', value: Number(token.text) }
       case 'datetime':
-        return { kind: 'datetime', value: instant(token.text) }
+        return { kind: 'datetime', value: parseInstant(token.text) }
       case 'word': {
         const word = token.text.toLowerCase()
         if (word === 'null') return { kind: 'null', value: null }
@@ -204,15 +204,15 @@ class Parser {
   }
 
   #unexpected(token: Token | undefined = this.#tokens[this.#at]): never {
-    throw new MalformedQuery(`unexpected token: ${token === undefined ? '<EOF>' : `'${token.text}'`}`)
+    throw new MalformedQueryError(`unexpected token: ${token === undefined ? '<EOF>' : `'${token.text}'`}`)
   }
 }
 
 /** Digits finer than a millisecond are dropped, as the server drops them. */
-function instant(text: string): number {
+function parseInstant(text: string): number {
   const iso = text.length === 10 ? `${text}T00:00:00Z` : text.replace(/(\.\d{3})\d+/, '$1').replace(/([+-]\d{2})(\d{2})$/, '$1:$2')
   const ms = Date.parse(iso)
-  if (Number.isNaN(ms)) throw new MalformedQuery(`Invalid date: ${text}`)
+  if (Number.isNaN(ms)) throw new MalformedQueryError(`Invalid date: ${text}`)
   return ms
 }
 

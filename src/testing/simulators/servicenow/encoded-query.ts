@@ -1,5 +1,5 @@
 import { compareText } from '../kit/ids.ts'
-import { leading } from '../kit/sorted-view.ts'
+import { countLeading } from '../kit/sorted-view.ts'
 
 /**
  * ServiceNow's encoded query: `^` joins conditions, `^OR` joins alternatives to the condition before it, `^NQ` starts
@@ -35,7 +35,7 @@ export function parseEncodedQuery(text: string, fields: ReadonlySet<string>): En
       unreadable.push(part)
       return
     }
-    const condition = { field: match[1]!, operator: match[2]!, value: literal(match[3]!) }
+    const condition = { field: match[1]!, operator: match[2]!, value: parseLiteral(match[3]!) }
     if (or && alternatives.length > 0) alternatives.push(condition)
     else conditions.push((alternatives = [condition]))
   }
@@ -61,17 +61,17 @@ export function matchesQuery(row: TextRow, query: EncodedQuery): boolean {
 }
 
 /** A stretch of a list that is sorted by a stamp and then by sys_id. */
-export interface Stretch {
+export interface IndexRange {
   readonly from: number
   readonly until: number
 }
 
 /**
- * Where in a list sorted by `stamp` and then by sys_id the rows lie that can match. `isExact`: all of them do. `placeOf`
+ * Where in a list sorted by `stamp` and then by sys_id the rows lie that can match. `hasExactCursor`: all of them do. `placeOf`
  * gives an item's stamp and id.
  */
-export function stretchesOf<Item>(query: EncodedQuery, stamp: string, sorted: readonly Item[], placeOf: (item: Item) => readonly [string, string]): { stretches: Stretch[]; isExact: boolean } {
-  const before = (bound: Bound) => leading(sorted, (item) => {
+export function findIndexRanges<Item>(query: EncodedQuery, stamp: string, sorted: readonly Item[], placeOf: (item: Item) => readonly [string, string]): { stretches: IndexRange[]; isExact: boolean } {
+  const before = (bound: Bound) => countLeading(sorted, (item) => {
     const [time, id] = placeOf(item)
     return compareText(time, bound.time) < 0 || (time === bound.time && (bound.id === undefined ? bound.isAfterAll : compareText(id, bound.id) <= 0))
   })
@@ -91,7 +91,7 @@ export function stretchesOf<Item>(query: EncodedQuery, stamp: string, sorted: re
     }
     return { from, until: Math.max(from, until) }
   })
-  return { stretches: joined(stretches), isExact }
+  return { stretches: mergeRanges(stretches), isExact }
 }
 
 interface Bound {
@@ -103,8 +103,8 @@ interface Bound {
 }
 
 /** In order, and none of them over another. */
-function joined(stretches: readonly Stretch[]): Stretch[] {
-  const result: Stretch[] = []
+function mergeRanges(stretches: readonly IndexRange[]): IndexRange[] {
+  const result: IndexRange[] = []
   for (const stretch of stretches.filter(({ from, until }) => until > from).toSorted((a, b) => a.from - b.from)) {
     const last = result.at(-1)
     if (last !== undefined && stretch.from <= last.until) result[result.length - 1] = { from: last.from, until: Math.max(last.until, stretch.until) }
@@ -158,7 +158,7 @@ function matches(row: TextRow, { field, operator, value }: Condition): boolean {
 }
 
 /** Dates may be spelled as a call that the server evaluates. */
-function literal(value: string): string {
+function parseLiteral(value: string): string {
   const call = /^javascript:gs\.dateGenerate\('([\d-]+)'\s*,\s*'([\d:]+)'\)$/.exec(value)
   return call === null ? value : `${call[1]!} ${call[2]!}`
 }

@@ -1,11 +1,11 @@
 import { compareText, randomHex } from '../kit/ids.ts'
-import { json } from '../kit/json-response.ts'
+import { jsonResponse } from '../kit/json-response.ts'
 import { RateWindow } from '../kit/rate-window.ts'
 import type { Fields, SimulatorPorts } from '../kit/simulator.ts'
-import type { View } from '../kit/sorted-view.ts'
-import type { Version } from '../kit/truth-table.ts'
-import { VendorSimulator, type Call, type VendorOptions } from '../kit/vendor-simulator.ts'
-import { matchesQuery, orderRows, parseEncodedQuery, stretchesOf, type EncodedQuery, type TextRow } from './encoded-query.ts'
+import type { RecordView } from '../kit/sorted-view.ts'
+import type { RecordVersion } from '../kit/versioned-records.ts'
+import { VendorSimulator, type ApiCall, type VendorOptions } from '../kit/vendor-simulator.ts'
+import { matchesQuery, orderRows, parseEncodedQuery, findIndexRanges, type EncodedQuery, type TextRow } from './encoded-query.ts'
 
 export interface ServicenowOptions extends VendorOptions {
   /** Columns beyond the system ones, per table. */
@@ -36,7 +36,7 @@ const TYPES: Readonly<Record<string, string>> = { sys_id: 'GUID', sys_created_on
 const DICTIONARY: Readonly<Record<string, readonly string[]>> = { sys_db_object: ['name', 'label', 'super_class'], sys_dictionary: ['name', 'element', 'internal_type', 'active'] }
 const AUDIT_COLUMNS = ['tablename', 'documentkey', 'fieldname', 'oldvalue', 'newvalue', 'user', 'reason']
 
-const STAMPS = { sys_created_on: stamped(({ createdAtMs }) => createdAtMs), sys_updated_on: stamped(({ modifiedAtMs }) => modifiedAtMs) }
+const TIMESTAMP_VIEWS = { sys_created_on: createTimestampView(({ createdAtMs }) => createdAtMs), sys_updated_on: createTimestampView(({ modifiedAtMs }) => modifiedAtMs) }
 
 /** The Table API of one instance: encoded queries, offsets, whole seconds in UTC, and an audit of what was changed. */
 export class ServicenowSimulator extends VendorSimulator {
@@ -45,12 +45,12 @@ export class ServicenowSimulator extends VendorSimulator {
   readonly #types: Readonly<Record<string, string>>
   readonly #refused: ReadonlySet<string>
   readonly #hidden: (table: string, row: TextRow) => boolean
-  readonly #noRows: boolean
+  readonly #returnsNoRowsIfInvalid: boolean
   readonly #perHour: number | undefined
   readonly #window: RateWindow
   readonly #rule: string
   /** How often each version's record had been changed by then; also when the versions before it are forgotten. */
-  readonly #changes = new WeakMap<Version, number>()
+  readonly #changes = new WeakMap<RecordVersion, number>()
 
   constructor(ports: SimulatorPorts, options: ServicenowOptions = {}) {
     super(ports, options)
@@ -59,7 +59,7 @@ export class ServicenowSimulator extends VendorSimulator {
     this.#types = { ...TYPES, ...options.types }
     this.#refused = new Set(options.refused)
     this.#hidden = options.hidden ?? (() => false)
-    this.#noRows = options.invalidQueryReturnsNoRows === true
+    this.#returnsNoRowsIfInvalid = options.invalidQueryReturnsNoRows === true
     this.#perHour = options.requestsPerHour
     this.#window = new RateWindow(ports.clock, this.#perHour === undefined ? undefined : { requests: this.#perHour, perMs: HOUR_MS })
     this.#rule = randomHex(ports.random, 32)
@@ -71,16 +71,16 @@ export class ServicenowSimulator extends VendorSimulator {
   }
 
   /** Every value is text, and what is missing is empty text. */
-  protected render(version: Version): Fields {
+  protected render(version: RecordVersion): Fields {
     const row: Record<string, string> = { sys_id: version.id }
     for (const column of this.#tables[version.type] ?? []) {
       const value = version.fields[column] ?? ''
       row[column] = typeof value === 'string' ? value : JSON.stringify(value)
     }
-    return { ...row, sys_created_on: stamp(version.createdAtMs), sys_updated_on: stamp(version.modifiedAtMs), sys_mod_count: String(this.#changes.get(version) ?? 0) }
+    return { ...row, sys_created_on: formatTimestamp(version.createdAtMs), sys_updated_on: formatTimestamp(version.modifiedAtMs), sys_mod_count: String(this.#changes.get(version) ?? 0) }
   }
 
-  protected override onWrite(kind: 'created' | 'updated' | 'deleted', version: Version, before: Version | undefined): void {
+  protected override onWrite(kind: 'created' | 'updated' | 'deleted', version: RecordVersion, before: RecordVersion | undefined): void {
     if (version.type === AUDIT || kind === 'created') return
     this.#changes.set(version, (before === undefined ? 0 : (this.#changes.get(before) ?? 0)) + 1)
     const audit = (fieldname: string, oldvalue: unknown, newvalue: unknown) =>
@@ -90,15 +90,15 @@ export class ServicenowSimulator extends VendorSimulator {
   }
 
   /** The audit is cleaned up as well. */
-  override forget(beforeMs: number): void {
-    this.records.forget(beforeMs, ({ type, deleted }) => deleted || type === AUDIT)
+  override prune(beforeMs: number): void {
+    this.records.prune(beforeMs, ({ type, deleted }) => deleted || type === AUDIT)
     this.requests.clear()
   }
 
-  protected respond(call: Call): Response {
+  protected respond(call: ApiCall): Response {
     const match = /^\/api\/now(?:\/v\d)?\/table\/(\w+)(?:\/(\w+))?$/.exec(call.url.pathname)
     if (match === null) return this.#error(400, 'Requested URI does not represent any resource', call.url.pathname)
-    if (!this.authorized(call.request)) return this.unauthorized()
+    if (!this.isAuthorized(call.request)) return this.unauthorized()
     if (!this.#window.take()) return this.rateLimited(undefined)
     const table = match[1]!
     if (this.#columns(table) === undefined) return this.#error(400, `Invalid table ${table}`, null)
@@ -106,7 +106,7 @@ export class ServicenowSimulator extends VendorSimulator {
     if (match[2] === undefined) return this.#list(table, call)
     const version = this.records.find(table, match[2])
     if (version === undefined || version.deleted || this.#hidden(table, this.render(version) as TextRow)) return this.#error(404, 'No Record found', "Record doesn't exist or ACL restricts the record retrieval")
-    return json({ result: this.render(version) }, 200, this.#limits())
+    return jsonResponse({ result: this.render(version) }, 200, this.#limits())
   }
 
   protected rateLimited(retryAfter: string | undefined): Response {
@@ -122,37 +122,37 @@ export class ServicenowSimulator extends VendorSimulator {
     return this.#error(status, 'Internal Server Error', null)
   }
 
-  #list(table: string, call: Call): Response {
+  #list(table: string, call: ApiCall): Response {
     const params = call.url.searchParams
     const limit = Math.max(0, Number(params.get('sysparm_limit') ?? LIMIT_DEFAULT))
     const offset = Math.max(0, Number(params.get('sysparm_offset') ?? 0))
     if (!Number.isInteger(limit) || !Number.isInteger(offset)) return this.#error(400, 'Pagination not supported', 'sysparm_limit and sysparm_offset must be whole numbers')
     const query = parseEncodedQuery(params.get('sysparm_query') ?? '', new Set([...SYSTEM_COLUMNS, ...this.#columns(table)!]))
     const shownMax = call.shortPage ? Math.max(1, Math.floor(limit / 2)) : limit
-    const found = query.unreadable.length > 0 && this.#noRows ? { total: 0, rows: [] } : this.#scanned(table, query, offset, shownMax) ?? this.#sorted(table, query, offset, shownMax)
+    const found = query.unreadable.length > 0 && this.#returnsNoRowsIfInvalid ? { total: 0, rows: [] } : this.#scanned(table, query, offset, shownMax) ?? this.#sorted(table, query, offset, shownMax)
     const page = found.rows.filter((row) => !this.#hidden(table, row))
     const fields = params.get('sysparm_fields')?.split(',').map((name) => name.trim())
     const result = page.map((row) => (fields === undefined ? row : Object.fromEntries(fields.filter((name) => name in row).map((name) => [name, row[name]]))))
     const headers = { ...this.#limits(), ...this.#paging(call, found.total, limit, offset) }
-    if (!call.partial) return json({ result }, 200, headers)
-    return json({ result: result.slice(0, Math.floor(result.length / 2)), error: { message: 'Transaction cancelled: maximum execution time exceeded', detail: 'Transaction cancelled: maximum execution time exceeded Check logs for error trace or enable glide.rest.debug property to verify REST request processing' }, status: 'failure' }, 200, headers)
+    if (!call.partial) return jsonResponse({ result }, 200, headers)
+    return jsonResponse({ result: result.slice(0, Math.floor(result.length / 2)), error: { message: 'Transaction cancelled: maximum execution time exceeded', detail: 'Transaction cancelled: maximum execution time exceeded Check logs for error trace or enable glide.rest.debug property to verify REST request processing' }, status: 'failure' }, 200, headers)
   }
 
   /** A query by a stamp and then by sys_id, as whoever pages by keyset asks it. Null where it is another. */
-  #scanned(table: string, query: EncodedQuery, offset: number, limit: number): Found | null {
+  #scanned(table: string, query: EncodedQuery, offset: number, limit: number): TablePage | null {
     const [first, second] = query.orderBy
     const isSorted = query.orderBy.length === 2 && (first!.field === 'sys_created_on' || first!.field === 'sys_updated_on') && second!.field === 'sys_id' && !first!.descending && !second!.descending
     if (!isSorted) return null
-    const { view, placeOf } = STAMPS[first!.field as keyof typeof STAMPS]
+    const { view, placeOf } = TIMESTAMP_VIEWS[first!.field as keyof typeof TIMESTAMP_VIEWS]
     const sorted = this.records.sorted(table, view)
-    const { stretches, isExact } = stretchesOf(query, first!.field, sorted, placeOf)
-    const shown = (version: Version): TextRow => this.render(version) as TextRow
+    const { stretches, isExact } = findIndexRanges(query, first!.field, sorted, placeOf)
+    const shown = (version: RecordVersion): TextRow => this.render(version) as TextRow
     if (!isExact) {
       const rows = stretches.flatMap(({ from, until }) => sorted.slice(from, until).map(shown)).filter((row) => matchesQuery(row, query))
       return { total: rows.length, rows: rows.slice(offset, offset + limit) }
     }
     const total = stretches.reduce((sum, { from, until }) => sum + until - from, 0)
-    const page: Version[] = []
+    const page: RecordVersion[] = []
     let skipped = 0
     for (const { from, until } of stretches) {
       const begin = Math.min(until, from + Math.max(0, offset - skipped))
@@ -162,7 +162,7 @@ export class ServicenowSimulator extends VendorSimulator {
     return { total, rows: page.map(shown) }
   }
 
-  #sorted(table: string, query: EncodedQuery, offset: number, limit: number): Found {
+  #sorted(table: string, query: EncodedQuery, offset: number, limit: number): TablePage {
     if (table in DICTIONARY) return this.#found(this.#dictionary(table), query, offset, limit)
     const all = this.records.indexed(table).filter((version) => !version.deleted).map((version) => this.render(version) as TextRow)
     const rows = all.filter((row) => matchesQuery(row, query))
@@ -171,7 +171,7 @@ export class ServicenowSimulator extends VendorSimulator {
     return this.#found(shuffled, query, offset, limit)
   }
 
-  #found(all: readonly TextRow[], query: EncodedQuery, offset: number, limit: number): Found {
+  #found(all: readonly TextRow[], query: EncodedQuery, offset: number, limit: number): TablePage {
     const rows = all.filter((row) => matchesQuery(row, query))
     return { total: rows.length, rows: orderRows([...rows], query).slice(offset, offset + limit) }
   }
@@ -197,11 +197,11 @@ export class ServicenowSimulator extends VendorSimulator {
   }
 
   /** Counts and links speak of what matches, whether the reader may see it or not. */
-  #paging(call: Call, total: number, limit: number, offset: number): Record<string, string> {
+  #paging(call: ApiCall, total: number, limit: number, offset: number): Record<string, string> {
     const params = call.url.searchParams
     const headers: Record<string, string> = params.get('sysparm_no_count') === 'true' ? {} : { 'x-total-count': String(total) }
     if (params.get('sysparm_suppress_pagination_header') === 'true' || limit === 0) return headers
-    const more = call.lie === undefined ? offset + limit < total : call.lie === 'more'
+    const more = call.endFlagOverride === undefined ? offset + limit < total : call.endFlagOverride === 'more'
     if (total <= limit && !more) return headers
     const link = (to: number, rel: string): string => {
       const url = new URL(call.url)
@@ -220,24 +220,24 @@ export class ServicenowSimulator extends VendorSimulator {
   }
 
   #error(status: number, message: string, detail: string | null, headers: Record<string, string> = {}): Response {
-    return json({ error: { message, detail }, status: 'failure' }, status, headers)
+    return jsonResponse({ error: { message, detail }, status: 'failure' }, status, headers)
   }
 }
 
-interface Found {
+interface TablePage {
   readonly total: number
   readonly rows: readonly TextRow[]
 }
 
-function stamped(timeOf: (version: Version) => number): { readonly view: View; readonly placeOf: (version: Version) => readonly [string, string] } {
-  const seconds = (version: Version): number => Math.floor(timeOf(version) / 1_000)
+function createTimestampView(timeOf: (version: RecordVersion) => number): { readonly view: RecordView; readonly placeOf: (version: RecordVersion) => readonly [string, string] } {
+  const seconds = (version: RecordVersion): number => Math.floor(timeOf(version) / 1_000)
   return {
-    view: { reads: 'index', keep: ({ deleted }) => !deleted, order: (a, b) => seconds(a) - seconds(b) || compareText(a.id, b.id) },
-    placeOf: (version) => [stamp(timeOf(version)), version.id],
+    view: { reads: 'index', includes: ({ deleted }) => !deleted, order: (a, b) => seconds(a) - seconds(b) || compareText(a.id, b.id) },
+    placeOf: (version) => [formatTimestamp(timeOf(version)), version.id],
   }
 }
 
 /** Whole seconds in UTC, without saying so. */
-function stamp(ms: number): string {
+function formatTimestamp(ms: number): string {
   return new Date(ms).toISOString().slice(0, 19).replace('T', ' ')
 }

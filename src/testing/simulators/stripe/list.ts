@@ -1,7 +1,7 @@
-import { leading } from '../kit/sorted-view.ts'
+import { countLeading } from '../kit/sorted-view.ts'
 import { StripeError } from './stripe-error.ts'
 
-export interface Listed {
+export interface ListSortKey {
   readonly id: string
   readonly created: number
 }
@@ -13,7 +13,7 @@ export interface ListRequest {
 }
 
 /** The paging parameters every list shares. */
-export function listRequest(query: URLSearchParams): ListRequest {
+export function parseListRequest(query: URLSearchParams): ListRequest {
   const startingAfter = query.get('starting_after') ?? undefined
   const endingBefore = query.get('ending_before') ?? undefined
   if (startingAfter !== undefined && endingBefore !== undefined) throw new StripeError(400, 'Received both starting_after and ending_before parameters. Please pass in only one.')
@@ -30,15 +30,15 @@ export function listRequest(query: URLSearchParams): ListRequest {
  * `ending_before` gives the nearest newer ones, still shown newest first, and `has_more` then speaks of the even newer.
  * The cursor itself is placed by its sort key, so it need not match the filters of the list.
  */
-export function pageOf<T>(sorted: readonly T[], request: ListRequest, cursor: Listed | undefined, place: (item: T) => Listed): { data: T[]; hasMore: boolean } {
+export function paginate<T>(sorted: readonly T[], request: ListRequest, cursor: ListSortKey | undefined, place: (item: T) => ListSortKey): { data: T[]; hasMore: boolean } {
   if (request.endingBefore !== undefined && cursor !== undefined) {
-    const newer = leading(sorted, (item) => newestFirst(place(item), cursor) < 0)
+    const newer = countLeading(sorted, (item) => compareNewestFirst(place(item), cursor) < 0)
     return { data: sorted.slice(Math.max(0, newer - request.limit), newer), hasMore: newer > request.limit }
   }
-  const from = cursor === undefined ? 0 : leading(sorted, (item) => newestFirst(place(item), cursor) <= 0)
+  const from = cursor === undefined ? 0 : countLeading(sorted, (item) => compareNewestFirst(place(item), cursor) <= 0)
   return { data: sorted.slice(from, from + request.limit), hasMore: sorted.length > from + request.limit }
 }
 
-export function newestFirst(a: Listed, b: Listed): number {
+export function compareNewestFirst(a: ListSortKey, b: ListSortKey): number {
   return b.created - a.created || (a.id < b.id ? 1 : a.id > b.id ? -1 : 0)
 }

@@ -1,4 +1,4 @@
-export interface Resource {
+export interface StripeResource {
   /** The path below /v1. */
   readonly path: string
   /** The `object` of its records, which is also their type in the simulator. */
@@ -20,24 +20,24 @@ export interface Resource {
     readonly whole?: Readonly<Record<string, string>>
   }
   /** It is never deleted: what ends stays with this status, and is listed only when that is asked for. */
-  readonly endsAs?: string
+  readonly endStatus?: string
   /** Stripe cannot delete it. */
-  readonly permanent?: true
+  readonly isUndeletable?: true
   readonly defaults?: Readonly<Record<string, unknown>>
 }
 
-export const RESOURCES: readonly Resource[] = [
+export const RESOURCES: readonly StripeResource[] = [
   { path: 'customers', object: 'customer', idPrefix: 'cus_', events: 'customer', filters: ['email'], defaults: { email: null, name: null, metadata: {}, livemode: false } },
   {
-    path: 'payment_intents', object: 'payment_intent', idPrefix: 'pi_', events: 'payment_intent', permanent: true, filters: ['customer'],
+    path: 'payment_intents', object: 'payment_intent', idPrefix: 'pi_', events: 'payment_intent', isUndeletable: true, filters: ['customer'],
     expandable: { customer: 'customer', payment_method: 'payment_method', latest_charge: 'charge' },
     defaults: { amount: 0, currency: 'usd', customer: null, payment_method: null, latest_charge: null, status: 'requires_payment_method', metadata: {}, livemode: false },
   },
   { path: 'payment_methods', object: 'payment_method', idPrefix: 'pm_', filters: ['customer', 'type'], expandable: { customer: 'customer' }, defaults: { type: 'card', customer: null, metadata: {}, livemode: false } },
-  { path: 'charges', object: 'charge', idPrefix: 'ch_', events: 'charge', permanent: true, filters: ['customer', 'payment_intent'], expandable: { customer: 'customer', payment_intent: 'payment_intent' }, defaults: { amount: 0, currency: 'usd', customer: null, payment_intent: null, metadata: {}, livemode: false } },
+  { path: 'charges', object: 'charge', idPrefix: 'ch_', events: 'charge', isUndeletable: true, filters: ['customer', 'payment_intent'], expandable: { customer: 'customer', payment_intent: 'payment_intent' }, defaults: { amount: 0, currency: 'usd', customer: null, payment_intent: null, metadata: {}, livemode: false } },
   { path: 'prices', object: 'price', idPrefix: 'price_', events: 'price', filters: ['active', 'currency', 'product', 'type'], expandable: { product: 'product' }, defaults: { active: true, currency: 'usd', product: null, type: 'recurring', unit_amount: 0, metadata: {}, livemode: false } },
   {
-    path: 'subscriptions', object: 'subscription', idPrefix: 'sub_', events: 'customer.subscription', filters: ['customer', 'price', 'status'], expandable: { customer: 'customer' }, endsAs: 'canceled',
+    path: 'subscriptions', object: 'subscription', idPrefix: 'sub_', events: 'customer.subscription', filters: ['customer', 'price', 'status'], expandable: { customer: 'customer' }, endStatus: 'canceled',
     nested: { field: 'items', object: 'subscription_item', idPrefix: 'si_', path: 'subscription_items', whole: { price: 'price' } },
     defaults: { customer: null, status: 'active', currency: 'usd', metadata: {}, livemode: false },
   },
@@ -49,6 +49,6 @@ export const RESOURCES: readonly Resource[] = [
   },
 ]
 
-export function resourceOf(object: string): Resource | undefined {
+export function findResource(object: string): StripeResource | undefined {
   return RESOURCES.find((resource) => resource.object === object)
 }

@@ -1,13 +1,13 @@
 import { isCutOff } from '../kit/cut-off.ts'
 import { randomText } from '../kit/ids.ts'
-import { json } from '../kit/json-response.ts'
+import { jsonResponse } from '../kit/json-response.ts'
 import { RateWindow, type RateLimit } from '../kit/rate-window.ts'
 import type { Fields, SimulatorPorts } from '../kit/simulator.ts'
-import { leading, type View } from '../kit/sorted-view.ts'
-import type { Version } from '../kit/truth-table.ts'
-import { VendorSimulator, type Call, type VendorOptions } from '../kit/vendor-simulator.ts'
-import { listRequest, newestFirst, pageOf, type Listed } from './list.ts'
-import { RESOURCES, resourceOf, type Resource } from './resources.ts'
+import { countLeading, type RecordView } from '../kit/sorted-view.ts'
+import type { RecordVersion } from '../kit/versioned-records.ts'
+import { VendorSimulator, type ApiCall, type VendorOptions } from '../kit/vendor-simulator.ts'
+import { parseListRequest, compareNewestFirst, paginate, type ListSortKey } from './list.ts'
+import { RESOURCES, findResource, type StripeResource } from './resources.ts'
 import { StripeError } from './stripe-error.ts'
 
 export interface StripeOptions extends VendorOptions {
@@ -27,15 +27,15 @@ export interface StripeConditions {
   readonly latencyMs?: number
 }
 
-type Shown = Record<string, unknown> & Listed
+type RenderedObject = Record<string, unknown> & ListSortKey
 
 const EVENT = 'event'
 const NESTED_INLINE = 10
 const EXPAND_DEPTH_MAX = 4
 const PAGING = ['limit', 'starting_after', 'ending_before']
 
-const OBJECTS: View = { reads: 'primary', keep: ({ deleted }) => !deleted, order: (a, b) => newestFirst(placeOf(a), placeOf(b)) }
-const EVENTS: View = { ...OBJECTS, reads: 'index' }
+const OBJECTS: RecordView = { reads: 'primary', includes: ({ deleted }) => !deleted, order: (a, b) => compareNewestFirst(sortKeyOf(a), sortKeyOf(b)) }
+const EVENTS: RecordView = { ...OBJECTS, reads: 'index' }
 
 /**
  * The API of one account. Lists are consistent; the event log is not: an event may show seconds after the moment it is
@@ -59,7 +59,7 @@ export class StripeSimulator extends VendorSimulator {
     const { dateMs, isCached, latencyMs = 0 } = this.conditions
     if (latencyMs > 0) await this.clock.sleep(latencyMs, request.signal)
     const answer = this.#answers.get(request.url)
-    const response = answer !== undefined && isCached?.(request) === true ? this.#again(request, answer) : await super.handle(request)
+    const response = answer !== undefined && isCached?.(request) === true ? this.#replay(request, answer) : await super.handle(request)
     if (response.ok && isCached !== undefined && !isCutOff(response)) {
       const { status, headers } = response
       this.#answers.set(request.url, { status, headers: new Headers(headers), text: await response.clone().text() })
@@ -71,7 +71,7 @@ export class StripeSimulator extends VendorSimulator {
     return response
   }
 
-  #again(request: Request, { status, headers, text }: { status: number; headers: Headers; text: string }): Response {
+  #replay(request: Request, { status, headers, text }: { status: number; headers: Headers; text: string }): Response {
     this.requests.add(request, '', this.clock.now()).status = status
     return new Response(text, { status, headers })
   }
@@ -84,11 +84,11 @@ export class StripeSimulator extends VendorSimulator {
 
   /** The events a reader who misses nothing has been told, newest first. */
   events(): Fields[] {
-    return this.records.current(EVENT).map((version) => this.render(version) as Shown).toSorted(newestFirst)
+    return this.records.current(EVENT).map((version) => this.render(version) as RenderedObject).toSorted(compareNewestFirst)
   }
 
   override remove(type: string, id: string): void {
-    const { permanent, endsAs } = resourceOf(type) ?? {}
+    const { isUndeletable: permanent, endStatus: endsAs } = findResource(type) ?? {}
     if (permanent === true) throw new Error(`Stripe cannot delete a ${type}.`)
     if (endsAs === undefined) return super.remove(type, id)
     const before = this.records.find(type, id)
@@ -96,21 +96,21 @@ export class StripeSimulator extends VendorSimulator {
   }
 
   /** Its log of events ends there as well. */
-  override forget(beforeMs: number): void {
-    this.records.forget(beforeMs, ({ type, deleted }) => deleted || type === EVENT)
+  override prune(beforeMs: number): void {
+    this.records.prune(beforeMs, ({ type, deleted }) => deleted || type === EVENT)
     this.requests.clear()
   }
 
   protected newId(type: string): string {
-    const resource = resourceOf(type)
+    const resource = findResource(type)
     if (resource === undefined) throw new Error(`Stripe has no ${type}. It has ${RESOURCES.map((known) => known.object).join(', ')}.`)
     return resource.idPrefix + randomText(this.random, 14)
   }
 
-  protected render(version: Version): Fields {
+  protected render(version: RecordVersion): Fields {
     const created = Math.floor(version.createdAtMs / 1_000)
     if (version.type === EVENT) return { id: version.id, object: EVENT, ...version.fields, created }
-    const resource = resourceOf(version.type)!
+    const resource = findResource(version.type)!
     const shown: Record<string, unknown> = { id: version.id, object: resource.object, ...resource.defaults, ...version.fields, created }
     const { nested } = resource
     if (nested !== undefined) {
@@ -121,8 +121,8 @@ export class StripeSimulator extends VendorSimulator {
     return shown
   }
 
-  protected override onWrite(kind: 'created' | 'updated' | 'deleted', version: Version, before: Version | undefined): void {
-    const resource = resourceOf(version.type)
+  protected override onWrite(kind: 'created' | 'updated' | 'deleted', version: RecordVersion, before: RecordVersion | undefined): void {
+    const resource = findResource(version.type)
     if (resource?.events === undefined) return
     const object = this.render(version)
     const changed = kind !== 'updated' || before === undefined ? undefined : Object.fromEntries(Object.keys(version.fields).filter((name) => version.fields[name] !== before.fields[name]).map((name) => [name, before.fields[name] ?? null]))
@@ -136,14 +136,14 @@ export class StripeSimulator extends VendorSimulator {
     })
   }
 
-  protected respond(call: Call): Response {
+  protected respond(call: ApiCall): Response {
     const headers = this.#headers(call.request)
     try {
-      if (!this.authorized(call.request)) return this.unauthorized()
+      if (!this.isAuthorized(call.request)) return this.unauthorized()
       if (!this.#window.take()) return this.rateLimited(undefined)
-      return json(this.#route(call), 200, headers)
+      return jsonResponse(this.#route(call), 200, headers)
     } catch (error) {
-      if (error instanceof StripeError) return json(error.body, error.status, headers)
+      if (error instanceof StripeError) return jsonResponse(error.body, error.status, headers)
       throw error
     }
   }
@@ -151,114 +151,114 @@ export class StripeSimulator extends VendorSimulator {
   /** Stripe sends no Retry-After with its rate limit; a fault may add one. */
   protected rateLimited(retryAfter: string | undefined): Response {
     const body = { error: { code: 'rate_limit', doc_url: 'https://stripe.com/docs/error-codes/rate-limit', message: 'Request rate limit exceeded. Learn more about rate limits here https://stripe.com/docs/rate-limits.', type: 'invalid_request_error' } }
-    return json(body, 429, { ...this.#headers(), 'stripe-rate-limited-reason': 'global-rate', ...(retryAfter === undefined ? {} : { 'retry-after': retryAfter }) })
+    return jsonResponse(body, 429, { ...this.#headers(), 'stripe-rate-limited-reason': 'global-rate', ...(retryAfter === undefined ? {} : { 'retry-after': retryAfter }) })
   }
 
   protected unauthorized(): Response {
-    return json({ error: { message: 'Invalid API Key provided.', type: 'invalid_request_error' } }, 401, { ...this.#headers(), 'www-authenticate': 'Basic realm="Stripe"' })
+    return jsonResponse({ error: { message: 'Invalid API Key provided.', type: 'invalid_request_error' } }, 401, { ...this.#headers(), 'www-authenticate': 'Basic realm="Stripe"' })
   }
 
   protected serverError(status: number): Response {
-    return json({ error: { message: 'An unknown error occurred', type: 'api_error' } }, status, this.#headers())
+    return jsonResponse({ error: { message: 'An unknown error occurred', type: 'api_error' } }, status, this.#headers())
   }
 
-  #route(call: Call): unknown {
+  #route(call: ApiCall): unknown {
     const [version, path = '', id, nested] = call.url.pathname.slice(1).split('/')
     const unknown = () => new StripeError(404, `Unrecognized request URL (${call.request.method}: ${call.url.pathname}).`)
     if (version !== 'v1' || call.request.method !== 'GET') throw unknown()
     const query = call.url.searchParams
     if (path === 'events') return id === undefined ? this.#listEvents(call) : this.#event(id)
     const holder = RESOURCES.find((known) => known.nested?.path === path)
-    if (holder !== undefined && id === undefined) return this.#listNested(this.#named(holder, query), holder, call, [holder.object])
+    if (holder !== undefined && id === undefined) return this.#listNested(this.#findParent(holder, query), holder, call, [holder.object])
     const resource = RESOURCES.find((known) => known.path === path)
     if (resource === undefined) throw unknown()
     if (id === undefined) return this.#list(resource, call)
     const found = this.records.find(resource.object, id)
-    if (found === undefined) throw missing(resource.object, id, 'id', 404)
+    if (found === undefined) throw createMissingError(resource.object, id, 'id', 404)
     if (nested !== undefined) {
       if (nested !== resource.nested?.field || resource.nested.path !== undefined) throw unknown()
       return this.#listNested(found, resource, call, [])
     }
     if (found.deleted) return { id, object: resource.object, deleted: true }
-    return this.#expanded(this.render(found) as Shown, expansions(query))
+    return this.#expanded(this.render(found) as RenderedObject, parseExpansions(query))
   }
 
-  #list(resource: Resource, call: Call): unknown {
+  #list(resource: StripeResource, call: ApiCall): unknown {
     const query = call.url.searchParams
     const filters = resource.filters ?? []
-    check(query, [...filters, ...createdParams(query)])
-    const isAll = resource.endsAs !== undefined && query.get('status') === 'all'
+    rejectUnknownParams(query, [...filters, ...createdParams(query)])
+    const isAll = resource.endStatus !== undefined && query.get('status') === 'all'
     const given = filters.filter((name) => query.has(name) && !(isAll && name === 'status'))
     const all = this.records.sorted(resource.object, OBJECTS)
-    const isWithoutEnded = resource.endsAs !== undefined && !query.has('status')
+    const isWithoutEnded = resource.endStatus !== undefined && !query.has('status')
     const isFiltered = given.length > 0 || createdParams(query).length > 0 || isWithoutEnded
-    const matching = isFiltered ? all.filter((version) => !(isWithoutEnded && version.fields['status'] === resource.endsAs) && this.#matches(this.render(version) as Shown, given, query)) : all
+    const matching = isFiltered ? all.filter((version) => !(isWithoutEnded && version.fields['status'] === resource.endStatus) && this.#matches(this.render(version) as RenderedObject, given, query)) : all
     const page = this.#page(matching, call, `/v1/${resource.path}`, (id) => this.records.find(resource.object, id), resource.object)
-    const expand = expansions(query)
+    const expand = parseExpansions(query)
     if (expand.some((path) => path[0] !== 'data')) throw new StripeError(400, `This property cannot be expanded (${expand.find((path) => path[0] !== 'data')!.join('.')}). You may want to try expanding 'data.${expand[0]!.join('.')}' instead.`)
     return { ...page, data: page.data.map((item) => this.#expanded(item, expand.map((path) => path.slice(1)))) }
   }
 
-  #listEvents(call: Call): unknown {
+  #listEvents(call: ApiCall): unknown {
     const query = call.url.searchParams
-    check(query, ['type', 'delivery_success', 'types[]', ...[...query.keys()].filter((name) => /^types\[\d*\]$/.test(name)), ...createdParams(query)])
+    rejectUnknownParams(query, ['type', 'delivery_success', 'types[]', ...[...query.keys()].filter((name) => /^types\[\d*\]$/.test(name)), ...createdParams(query)])
     const types = [...query].filter(([name]) => /^types\[\d*\]$/.test(name)).map(([, value]) => value)
     const type = query.get('type')
     const isFiltered = type !== null || types.length > 0 || createdParams(query).length > 0
-    const accepts = (event: Version): boolean => createdMatches(placeOf(event).created, query) && (type === null || matchesType(String(event.fields['type']), type)) && (types.length === 0 || types.includes(String(event.fields['type'])))
-    const kept = this.#keptEvents()
-    return this.#page(isFiltered ? kept.filter(accepts) : kept, call, '/v1/events', (id) => this.#keptEvent(id), EVENT)
+    const accepts = (event: RecordVersion): boolean => createdMatches(sortKeyOf(event).created, query) && (type === null || matchesType(String(event.fields['type']), type)) && (types.length === 0 || types.includes(String(event.fields['type'])))
+    const kept = this.#retainedEvents()
+    return this.#page(isFiltered ? kept.filter(accepts) : kept, call, '/v1/events', (id) => this.#retainedEvent(id), EVENT)
   }
 
   #event(id: string): unknown {
-    const event = this.#keptEvent(id)
-    if (event === undefined) throw missing(EVENT, id, 'id', 404)
+    const event = this.#retainedEvent(id)
+    if (event === undefined) throw createMissingError(EVENT, id, 'id', 404)
     return this.render(event)
   }
 
-  #keptEvents(): readonly Version[] {
+  #retainedEvents(): readonly RecordVersion[] {
     const events = this.records.sorted(EVENT, EVENTS)
-    const kept = leading(events, (event) => this.#isKept(event))
+    const kept = countLeading(events, (event) => this.#isRetained(event))
     return kept === events.length ? events : events.slice(0, kept)
   }
 
-  #keptEvent(id: string): Version | undefined {
+  #retainedEvent(id: string): RecordVersion | undefined {
     const event = this.records.find(EVENT, id)
-    return event !== undefined && event.visibleAtMs <= this.clock.now() && this.#isKept(event) ? event : undefined
+    return event !== undefined && event.visibleAtMs <= this.clock.now() && this.#isRetained(event) ? event : undefined
   }
 
-  #isKept(event: Version): boolean {
-    return placeOf(event).created * 1_000 >= this.clock.now() - this.#retentionMs
+  #isRetained(event: RecordVersion): boolean {
+    return sortKeyOf(event).created * 1_000 >= this.clock.now() - this.#retentionMs
   }
 
-  #matches(item: Shown, filters: readonly string[], query: URLSearchParams): boolean {
+  #matches(item: RenderedObject, filters: readonly string[], query: URLSearchParams): boolean {
     return filters.every((name) => String(item[name]) === query.get(name)) && createdMatches(item.created, query)
   }
 
   /** Items of a nested list keep their own order, first to last. */
-  #listNested(parent: Version, resource: Resource, call: Call, known: readonly string[]): unknown {
+  #listNested(parent: RecordVersion, resource: StripeResource, call: ApiCall, known: readonly string[]): unknown {
     const query = call.url.searchParams
-    check(query, known)
-    const request = listRequest(query)
+    rejectUnknownParams(query, known)
+    const request = parseListRequest(query)
     const items = this.#nestedItems(parent, resource)
     const cursor = request.startingAfter ?? request.endingBefore
     const at = cursor === undefined ? -1 : items.findIndex((item) => item['id'] === cursor)
-    if (cursor !== undefined && (at < 0 || call.expiredToken)) throw missing(resource.nested!.object, cursor, request.startingAfter === undefined ? 'ending_before' : 'starting_after', 400)
+    if (cursor !== undefined && (at < 0 || call.expiredToken)) throw createMissingError(resource.nested!.object, cursor, request.startingAfter === undefined ? 'ending_before' : 'starting_after', 400)
     const rest = request.endingBefore === undefined ? items.slice(at + 1) : items.slice(0, at)
     const data = request.endingBefore === undefined ? rest.slice(0, request.limit) : rest.slice(-request.limit)
-    return { object: 'list', data, has_more: call.lie === undefined ? rest.length > data.length : call.lie === 'more', url: call.url.pathname }
+    return { object: 'list', data, has_more: call.endFlagOverride === undefined ? rest.length > data.length : call.endFlagOverride === 'more', url: call.url.pathname }
   }
 
   /** The record whose items are asked for. */
-  #named({ object }: Resource, query: URLSearchParams): Version {
+  #findParent({ object }: StripeResource, query: URLSearchParams): RecordVersion {
     const id = query.get(object)
     if (id === null) throw new StripeError(400, `Missing required param: ${object}.`, { code: 'parameter_missing', param: object })
     const found = this.records.find(object, id)
-    if (found === undefined) throw missing(object, id, object, 404)
+    if (found === undefined) throw createMissingError(object, id, object, 404)
     return found
   }
 
-  #nestedItems(parent: Version, resource: Resource): Shown[] {
+  #nestedItems(parent: RecordVersion, resource: StripeResource): RenderedObject[] {
     const { field, object, idPrefix, path, whole = {} } = resource.nested!
     const items = (parent.fields[field] ?? []) as Fields[]
     return items.map((item, at) => {
@@ -268,32 +268,32 @@ export class StripeSimulator extends VendorSimulator {
         const version = typeof shown[name] === 'string' ? this.records.find(type, shown[name]) : undefined
         if (version !== undefined) shown[name] = this.render(version)
       }
-      return shown as Shown
+      return shown as RenderedObject
     })
   }
 
-  #page(sorted: readonly Version[], call: Call, url: string, find: (id: string) => Version | undefined, object: string): { object: string; data: Shown[]; has_more: boolean; url: string } {
-    const asked = listRequest(call.url.searchParams)
+  #page(sorted: readonly RecordVersion[], call: ApiCall, url: string, find: (id: string) => RecordVersion | undefined, object: string): { object: string; data: RenderedObject[]; has_more: boolean; url: string } {
+    const asked = parseListRequest(call.url.searchParams)
     const request = call.shortPage ? { ...asked, limit: Math.max(1, Math.floor(asked.limit / 2)) } : asked
     const id = request.startingAfter ?? request.endingBefore
     const cursor = id === undefined || call.expiredToken ? undefined : find(id)
-    if (id !== undefined && cursor === undefined) throw missing(object, id, request.startingAfter === undefined ? 'ending_before' : 'starting_after', 400)
-    const { data, hasMore } = pageOf(sorted, request, cursor && placeOf(cursor), placeOf)
-    return { object: 'list', data: data.map((version) => this.render(version) as Shown), has_more: call.lie === undefined ? hasMore : call.lie === 'more', url }
+    if (id !== undefined && cursor === undefined) throw createMissingError(object, id, request.startingAfter === undefined ? 'ending_before' : 'starting_after', 400)
+    const { data, hasMore } = paginate(sorted, request, cursor && sortKeyOf(cursor), sortKeyOf)
+    return { object: 'list', data: data.map((version) => this.render(version) as RenderedObject), has_more: call.endFlagOverride === undefined ? hasMore : call.endFlagOverride === 'more', url }
   }
 
-  #expanded(item: Shown, paths: ReadonlyArray<readonly string[]>): Shown {
+  #expanded(item: RenderedObject, paths: ReadonlyArray<readonly string[]>): RenderedObject {
     let shown = item
     for (const path of paths) {
       const [field, ...rest] = path
       if (field === undefined) continue
       if (path.length > EXPAND_DEPTH_MAX) throw new StripeError(400, 'You cannot expand more than 4 levels of a property.')
-      const target = resourceOf(String(item['object']))?.expandable?.[field]
+      const target = findResource(String(item['object']))?.expandable?.[field]
       if (target === undefined) throw new StripeError(400, `This property cannot be expanded (${field}).`)
       const value = shown[field]
       if (value === null || value === undefined) continue
       const inner = typeof value === 'string' ? this.records.find(target, value) : undefined
-      const object = inner === undefined ? (value as Shown) : inner.deleted ? { id: inner.id, object: target, deleted: true, created: 0 } : (this.render(inner) as Shown)
+      const object = inner === undefined ? (value as RenderedObject) : inner.deleted ? { id: inner.id, object: target, deleted: true, created: 0 } : (this.render(inner) as RenderedObject)
       shown = { ...shown, [field]: rest.length === 0 || typeof object === 'string' ? object : this.#expanded(object, [rest]) }
     }
     return shown
@@ -304,22 +304,22 @@ export class StripeSimulator extends VendorSimulator {
   }
 }
 
-function placeOf({ id, createdAtMs }: Version): Listed {
+function sortKeyOf({ id, createdAtMs }: RecordVersion): ListSortKey {
   return { id, created: Math.floor(createdAtMs / 1_000) }
 }
 
-function missing(object: string, id: string, param: string, status: number): StripeError {
+function createMissingError(object: string, id: string, param: string, status: number): StripeError {
   return new StripeError(status, `No such ${object}: '${id}'`, { code: 'resource_missing', param })
 }
 
-function check(query: URLSearchParams, known: readonly string[]): void {
+function rejectUnknownParams(query: URLSearchParams, known: readonly string[]): void {
   for (const name of query.keys()) {
     if (PAGING.includes(name) || known.includes(name) || /^expand\[\d*\]$/.test(name)) continue
     throw new StripeError(400, `Received unknown parameter: ${name}`, { code: 'parameter_unknown', param: name })
   }
 }
 
-function expansions(query: URLSearchParams): string[][] {
+function parseExpansions(query: URLSearchParams): string[][] {
   return [...query].filter(([name]) => /^expand\[\d*\]$/.test(name)).map(([, value]) => value.split('.'))
 }
 

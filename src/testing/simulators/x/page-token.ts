@@ -1,7 +1,7 @@
 /** A place between two bookmarks, and which side of it to read. */
 export interface PageToken {
   readonly direction: 'older' | 'newer'
-  readonly place: number
+  readonly listIndex: number
   readonly issuedAtMs: number
 }
 
@@ -9,16 +9,16 @@ const PREFIX = '7140d'
 const DIGITS = 10
 
 /** Base32hex, as the API describes its tokens; what is inside is nobody's business but the simulator's. */
-export function encodeToken({ direction, place, issuedAtMs }: PageToken): string {
-  return `${PREFIX}${direction === 'older' ? 'o' : 'n'}${digits(place)}${digits(issuedAtMs)}`
+export function encodeToken({ direction, listIndex: place, issuedAtMs }: PageToken): string {
+  return `${PREFIX}${direction === 'older' ? 'o' : 'n'}${encodeDigits(place)}${encodeDigits(issuedAtMs)}`
 }
 
 export function decodeToken(text: string): PageToken | undefined {
   const match = new RegExp(`^${PREFIX}([on])([0-9a-v]{${DIGITS}})([0-9a-v]{${DIGITS}})$`).exec(text)
   if (match === null) return undefined
-  return { direction: match[1] === 'o' ? 'older' : 'newer', place: Number.parseInt(match[2]!, 32), issuedAtMs: Number.parseInt(match[3]!, 32) }
+  return { direction: match[1] === 'o' ? 'older' : 'newer', listIndex: Number.parseInt(match[2]!, 32), issuedAtMs: Number.parseInt(match[3]!, 32) }
 }
 
-function digits(value: number): string {
+function encodeDigits(value: number): string {
   return value.toString(32).padStart(DIGITS, '0')
 }

@@ -1,8 +1,8 @@
-import { json } from '../kit/json-response.ts'
+import { jsonResponse } from '../kit/json-response.ts'
 import { RateWindow, type RateLimit } from '../kit/rate-window.ts'
 import type { Fields, SimulatorPorts } from '../kit/simulator.ts'
-import type { Version } from '../kit/truth-table.ts'
-import { VendorSimulator, type Call, type VendorOptions } from '../kit/vendor-simulator.ts'
+import type { RecordVersion } from '../kit/versioned-records.ts'
+import { VendorSimulator, type ApiCall, type VendorOptions } from '../kit/vendor-simulator.ts'
 import { decodeToken, encodeToken, type PageToken } from './page-token.ts'
 import { XError } from './x-error.ts'
 
@@ -12,7 +12,7 @@ export interface XOptions extends VendorOptions {
   /** A token of an app rather than of a user, which bookmarks refuse. */
   readonly appToken?: string
   /** How many of the most recent bookmarks can be reached at all. */
-  readonly reach?: number
+  readonly reachableMax?: number
   /** 180 requests in 15 minutes for bookmarks. */
   readonly rateLimit?: RateLimit
   /** A page token older than this is refused. The vendor does not say that tokens age; they do not unless asked to. */
@@ -24,7 +24,7 @@ export interface XOptions extends VendorOptions {
   readonly endsEarlyAbove?: number
 }
 
-interface Posts {
+interface PostsResponse {
   readonly data?: Fields[]
   readonly includes?: Fields
   readonly errors?: Fields[]
@@ -33,7 +33,7 @@ interface Posts {
 
 const BOOKMARK = 'bookmark'
 const MAX_RESULTS = 100
-const REACH = 800
+const REACHABLE_MAX = 800
 const BOOKMARKS_LIMIT: RateLimit = { requests: 180, perMs: 15 * 60_000 }
 const ME_LIMIT: RateLimit = { requests: 75, perMs: 15 * 60_000 }
 const POST_FIELDS_ALWAYS = ['id', 'text', 'edit_history_tweet_ids']
@@ -51,19 +51,19 @@ const PARAMETERS = ['expansions', 'max_results', 'media.fields', 'pagination_tok
 export class XSimulator extends VendorSimulator {
   readonly user: { readonly id: string; readonly name: string; readonly username: string }
   readonly #appToken: string | undefined
-  readonly #reach: number
+  readonly #reachableMax: number
   readonly #pageTokenTtlMs: number
   readonly #endsEarlyAbove: number
   readonly #limits: Readonly<Record<'bookmarks' | 'me', RateLimit>>
   readonly #windows: Readonly<Record<'bookmarks' | 'me', RateWindow>>
-  #places = 0
+  #bookmarkCount = 0
   #ids = 0
 
   constructor(ports: SimulatorPorts, options: XOptions = {}) {
     super(ports, options)
     this.user = options.user ?? { id: '2244994945', name: 'Reader', username: 'reader' }
     this.#appToken = options.appToken
-    this.#reach = options.reach ?? REACH
+    this.#reachableMax = options.reachableMax ?? REACHABLE_MAX
     this.#pageTokenTtlMs = options.pageTokenTtlMs ?? Infinity
     this.#endsEarlyAbove = options.endsEarlyAbove ?? Infinity
     this.#limits = { bookmarks: options.rateLimit ?? BOOKMARKS_LIMIT, me: ME_LIMIT }
@@ -73,13 +73,13 @@ export class XSimulator extends VendorSimulator {
   /** `bookmark`: a post (`text`, `author_id`, `created_at`, …) that the user bookmarks now. */
   override create(type: string, fields: Fields = {}): string {
     if (type !== BOOKMARK) throw new Error(`X is simulated with ${BOOKMARK} alone, not with ${type}.`)
-    return super.create(type, { ...fields, place: ++this.#places })
+    return super.create(type, { ...fields, place: ++this.#bookmarkCount })
   }
 
   /** Puts a post whose bookmark was removed back, at the top of the list. */
   bookmarkAgain(id: string): void {
     const { fields } = this.records.find(BOOKMARK, id)!
-    this.records.insert(BOOKMARK, id, { ...fields, place: ++this.#places })
+    this.records.insert(BOOKMARK, id, { ...fields, place: ++this.#bookmarkCount })
   }
 
   /** The author deletes or protects the post: the list leaves it out, but its place still counts. */
@@ -102,26 +102,26 @@ export class XSimulator extends VendorSimulator {
     return snowflake.toString()
   }
 
-  protected render(version: Version): Fields {
+  protected render(version: RecordVersion): Fields {
     const { place: _place, hidden: _hidden, ...fields } = version.fields
     const postedAtMs = Number(BigInt(version.id) >> 22n) + 1_288_834_974_657
     return { id: version.id, text: '', edit_history_tweet_ids: [version.id], author_id: '783214', created_at: new Date(postedAtMs).toISOString(), ...fields }
   }
 
-  protected respond(call: Call): Response {
+  protected respond(call: ApiCall): Response {
     const match = /^\/2\/users\/([^/]+)(\/bookmarks)?$/.exec(call.url.pathname)
-    if (match === null || call.request.method !== 'GET' || (match[1] !== 'me' && match[2] === undefined)) return problem(404, 'Not Found')
+    if (match === null || call.request.method !== 'GET' || (match[1] !== 'me' && match[2] === undefined)) return problemResponse(404, 'Not Found')
     const endpoint = match[2] === undefined ? 'me' : 'bookmarks'
-    if (this.#appToken !== undefined && call.request.headers.get('authorization') === `Bearer ${this.#appToken}`) return unsupportedAuthentication()
-    if (!this.authorized(call.request)) return this.unauthorized()
+    if (this.#appToken !== undefined && call.request.headers.get('authorization') === `Bearer ${this.#appToken}`) return unsupportedAuthenticationResponse()
+    if (!this.isAuthorized(call.request)) return this.unauthorized()
     if (!this.#windows[endpoint].take()) return this.#tooMany(endpoint)
     const headers = this.#headers(endpoint)
     try {
-      if (endpoint === 'me') return json({ data: pick(this.user, [...USER_FIELDS_ALWAYS, ...listIn(call.url.searchParams, 'user.fields', USER_FIELDS)]) }, 200, headers)
+      if (endpoint === 'me') return jsonResponse({ data: pickFields(this.user, [...USER_FIELDS_ALWAYS, ...parseList(call.url.searchParams, 'user.fields', USER_FIELDS)]) }, 200, headers)
       if (match[1] !== this.user.id) throw new XError('id', match[1]!, `The \`id\` query parameter value [${match[1]}] must be the same as the authenticating user [${this.user.id}]`)
-      return json(this.#bookmarks(call), 200, headers)
+      return jsonResponse(this.#bookmarks(call), 200, headers)
     } catch (error) {
-      if (error instanceof XError) return invalid(error, headers)
+      if (error instanceof XError) return invalidParameterResponse(error, headers)
       throw error
     }
   }
@@ -131,39 +131,39 @@ export class XSimulator extends VendorSimulator {
   }
 
   protected unauthorized(): Response {
-    return problem(401, 'Unauthorized')
+    return problemResponse(401, 'Unauthorized')
   }
 
   protected serverError(status: number): Response {
-    return problem(status, status === 500 ? 'Internal Server Error' : 'Service Unavailable')
+    return problemResponse(status, status === 500 ? 'Internal Server Error' : 'Service Unavailable')
   }
 
-  #bookmarks({ url: { searchParams: query }, lie, shortPage, expiredToken, partial }: Call): Posts {
+  #bookmarks({ url: { searchParams: query }, endFlagOverride: lie, shortPage, expiredToken, partial }: ApiCall): PostsResponse {
     for (const name of query.keys()) if (!PARAMETERS.includes(name)) throw new XError(name, query.get(name)!, `The query parameter [${name}] is not one of [id,${PARAMETERS.join(',')}]`)
     const asked = query.get('max_results') ?? String(MAX_RESULTS)
     const maxResults = /^-?\d+$/.test(asked) ? Number(asked) : NaN
     if (!(maxResults >= 1 && maxResults <= MAX_RESULTS)) throw new XError('max_results', asked, `The \`max_results\` query parameter value [${asked}] is not between 1 and ${MAX_RESULTS}`)
-    const fields = [...POST_FIELDS_ALWAYS, ...listIn(query, 'tweet.fields', POST_FIELDS), ...listIn(query, 'post.fields', POST_FIELDS)]
-    const expansions = listIn(query, 'expansions', EXPANSIONS)
+    const fields = [...POST_FIELDS_ALWAYS, ...parseList(query, 'tweet.fields', POST_FIELDS), ...parseList(query, 'post.fields', POST_FIELDS)]
+    const expansions = parseList(query, 'expansions', EXPANSIONS)
     const token = this.#token(query.get('pagination_token'), expiredToken)
     const size = shortPage ? Math.ceil(maxResults / 2) : maxResults
 
-    const reachable = this.records.indexed(BOOKMARK).filter((version) => !version.deleted).toSorted((a, b) => placeOf(b) - placeOf(a)).slice(0, this.#reach)
-    const newer = token === undefined ? [] : reachable.filter((version) => (token.direction === 'older' ? placeOf(version) >= token.place : placeOf(version) > token.place))
+    const reachable = this.records.indexed(BOOKMARK).filter((version) => !version.deleted).toSorted((a, b) => listIndexOf(b) - listIndexOf(a)).slice(0, this.#reachableMax)
+    const newer = token === undefined ? [] : reachable.filter((version) => (token.direction === 'older' ? listIndexOf(version) >= token.listIndex : listIndexOf(version) > token.listIndex))
     const page = token?.direction === 'newer' ? newer.slice(-size) : reachable.slice(newer.length, newer.length + size)
     const last = page.at(-1)
     const more = lie === undefined ? last !== undefined && last !== reachable.at(-1) && maxResults <= this.#endsEarlyAbove : lie === 'more'
     // An empty page lies behind the oldest: nothing is older than place 0, and everything is newer.
-    const tokenAt = (direction: PageToken['direction'], version: Version | undefined) => encodeToken({ direction, place: version === undefined ? 0 : placeOf(version), issuedAtMs: this.clock.now() })
+    const tokenAt = (direction: PageToken['direction'], version: RecordVersion | undefined) => encodeToken({ direction, listIndex: version === undefined ? 0 : listIndexOf(version), issuedAtMs: this.clock.now() })
 
     const shown = page.filter((version) => !isHidden(version))
     const withheld = partial ? shown.splice(0, 1) : []
     const posts = shown.map((version) => this.render(version))
     const authors = [...new Set(posts.map((post) => String(post['author_id'])))]
     return {
-      ...(posts.length > 0 && { data: posts.map((post) => pick(post, expansions.includes('author_id') ? [...fields, 'author_id'] : fields)) }),
+      ...(posts.length > 0 && { data: posts.map((post) => pickFields(post, expansions.includes('author_id') ? [...fields, 'author_id'] : fields)) }),
       ...(posts.length > 0 && expansions.includes('author_id') && { includes: { users: authors.map((id) => ({ id, name: `User ${id}`, username: `user${id}` })) } }),
-      ...(withheld.length > 0 && { errors: withheld.map(({ id }) => notAuthorized(id)) }),
+      ...(withheld.length > 0 && { errors: withheld.map(({ id }) => notAuthorizedError(id)) }),
       meta: {
         result_count: posts.length,
         ...(more && { next_token: tokenAt('older', last) }),
@@ -181,7 +181,7 @@ export class XSimulator extends VendorSimulator {
 
   /** The documented way to know when to come back is the reset; only a planned fault brings a Retry-After. */
   #tooMany(endpoint: 'bookmarks' | 'me', retryAfter?: string): Response {
-    return problem(429, 'Too Many Requests', { ...this.#headers(endpoint), 'x-rate-limit-remaining': '0', ...(retryAfter !== undefined && { 'retry-after': retryAfter }) })
+    return problemResponse(429, 'Too Many Requests', { ...this.#headers(endpoint), 'x-rate-limit-remaining': '0', ...(retryAfter !== undefined && { 'retry-after': retryAfter }) })
   }
 
   #headers(endpoint: 'bookmarks' | 'me'): Record<string, string> {
@@ -194,38 +194,38 @@ export class XSimulator extends VendorSimulator {
   }
 }
 
-function placeOf(version: Version): number {
+function listIndexOf(version: RecordVersion): number {
   return version.fields['place'] as number
 }
 
-function isHidden(version: Version): boolean {
+function isHidden(version: RecordVersion): boolean {
   return version.fields['hidden'] === true
 }
 
-function listIn(query: URLSearchParams, name: string, known: readonly string[]): string[] {
+function parseList(query: URLSearchParams, name: string, known: readonly string[]): string[] {
   const asked = query.get(name)?.split(',') ?? []
   const unknown = asked.find((value) => !known.includes(value))
   if (unknown !== undefined) throw new XError(name, asked.join(','), `The \`${name}\` query parameter value [${unknown}] is not one of [${known.join(',')}]`)
   return asked
 }
 
-function pick(from: Fields, names: readonly string[]): Fields {
+function pickFields(from: Fields, names: readonly string[]): Fields {
   return Object.fromEntries(Object.entries(from).filter(([name]) => names.includes(name)))
 }
 
-function problem(status: number, title: string, headers: Readonly<Record<string, string>> = {}): Response {
-  return json({ title, detail: title, type: 'about:blank', status }, status, { 'content-type': 'application/problem+json', ...headers })
+function problemResponse(status: number, title: string, headers: Readonly<Record<string, string>> = {}): Response {
+  return jsonResponse({ title, detail: title, type: 'about:blank', status }, status, { 'content-type': 'application/problem+json', ...headers })
 }
 
-function unsupportedAuthentication(): Response {
-  return json({ title: 'Unsupported Authentication', detail: 'Authenticating with OAuth 2.0 Application-Only is forbidden for this endpoint.  Supported authentication types are [OAuth 2.0 User Context].', type: 'https://api.twitter.com/2/problems/unsupported-authentication', status: 403 }, 403, { 'content-type': 'application/problem+json' })
+function unsupportedAuthenticationResponse(): Response {
+  return jsonResponse({ title: 'Unsupported Authentication', detail: 'Authenticating with OAuth 2.0 Application-Only is forbidden for this endpoint.  Supported authentication types are [OAuth 2.0 User Context].', type: 'https://api.twitter.com/2/problems/unsupported-authentication', status: 403 }, 403, { 'content-type': 'application/problem+json' })
 }
 
-function invalid({ parameter, value, message }: XError, headers: Readonly<Record<string, string>>): Response {
+function invalidParameterResponse({ parameter, value, message }: XError, headers: Readonly<Record<string, string>>): Response {
   const errors = [{ parameters: { [parameter]: [value] }, message }]
-  return json({ errors, title: 'Invalid Request', detail: 'One or more parameters to your request was invalid.', type: 'https://api.twitter.com/2/problems/invalid-request' }, 400, { ...headers, 'content-type': 'application/problem+json' })
+  return jsonResponse({ errors, title: 'Invalid Request', detail: 'One or more parameters to your request was invalid.', type: 'https://api.twitter.com/2/problems/invalid-request' }, 400, { ...headers, 'content-type': 'application/problem+json' })
 }
 
-function notAuthorized(id: string): Fields {
+function notAuthorizedError(id: string): Fields {
   return { resource_id: id, parameter: 'id', resource_type: 'tweet', section: 'data', title: 'Authorization Error', value: id, detail: `Sorry, you are not authorized to see the Tweet with id: [${id}].`, type: 'https://api.twitter.com/2/problems/not-authorized-for-resource' }
 }

@@ -1,17 +1,17 @@
 import { ERROR_CODES, type KafkaErrorName } from '../error-codes.ts'
 import { WireWriter } from '../wire-writer.ts'
-import type { Api } from './api.ts'
+import type { KafkaApi } from './api.ts'
 
 /** What is spoken here. A client asks it first, and is answered in version 0 if it asks in one that is not known. */
-export function apiVersions(apis: () => readonly Api[]): Api {
+export function createApiVersions(apis: () => readonly KafkaApi[]): KafkaApi {
   return {
     key: 18,
     versions: [0, 2],
-    answer: ({ version, refusal }) => writeApis(apis(), version, refusal ?? 'NONE'),
+    respond: ({ version, plannedError: refusal }) => writeApiVersions(apis(), version, refusal ?? 'NONE'),
   }
 }
 
-export function writeApis(apis: readonly Api[], version: number, error: KafkaErrorName): WireWriter {
+export function writeApiVersions(apis: readonly KafkaApi[], version: number, error: KafkaErrorName): WireWriter {
   const answer = new WireWriter().int16(ERROR_CODES[error])
   answer.nullableArray(apis, ({ key, versions: [least, most] }) => answer.int16(key).int16(least).int16(most))
   return version >= 1 ? answer.int32(0) : answer

@@ -1,17 +1,17 @@
 import { ERROR_CODES } from '../error-codes.ts'
 import type { PartitionLog } from '../partition-log.ts'
 import { WireWriter } from '../wire-writer.ts'
-import type { Api } from './api.ts'
+import type { KafkaApi } from './api.ts'
 
 const CLUSTER_ID = 'simulated'
 const NO_LEADER = -1
 
 /** Who the brokers are and which of them leads which partition. No topic comes to be by being asked for (`auto.create.topics.enable=false`). */
-export const metadata: Api = {
+export const metadata: KafkaApi = {
   key: 3,
   versions: [1, 6],
-  answer({ version, body, cluster, refusal }) {
-    const known = cluster.look()
+  respond({ version, body, cluster, plannedError: refusal }) {
+    const known = cluster.readTopics()
     const topics = body.nullableArray(() => body.string()) ?? known.names
     const ids = cluster.brokers.map(({ id }) => id)
     const answer = new WireWriter()

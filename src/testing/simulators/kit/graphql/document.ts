@@ -5,7 +5,7 @@ export type ValueNode =
   | { readonly kind: 'list'; readonly items: readonly ValueNode[] }
   | { readonly kind: 'object'; readonly entries: ReadonlyArray<readonly [string, ValueNode]> }
 
-export interface Location {
+export interface GraphqlLocation {
   readonly line: number
   readonly column: number
 }
@@ -22,36 +22,36 @@ export interface FieldNode {
   readonly args: ReadonlyMap<string, ValueNode>
   readonly directives: readonly Directive[]
   readonly selections: readonly SelectionNode[]
-  readonly location: Location
+  readonly location: GraphqlLocation
 }
 
 export type SelectionNode =
   | FieldNode
-  | { readonly kind: 'spread'; readonly name: string; readonly directives: readonly Directive[]; readonly location: Location }
+  | { readonly kind: 'spread'; readonly name: string; readonly directives: readonly Directive[]; readonly location: GraphqlLocation }
   | { readonly kind: 'inline'; readonly on: string | undefined; readonly directives: readonly Directive[]; readonly selections: readonly SelectionNode[] }
 
-export interface Operation {
+export interface GraphqlOperation {
   readonly kind: 'query' | 'mutation' | 'subscription'
   readonly name: string | undefined
   readonly defaults: ReadonlyMap<string, ValueNode | undefined>
   readonly selections: readonly SelectionNode[]
 }
 
-export interface Document {
-  readonly operations: readonly Operation[]
+export interface GraphqlDocument {
+  readonly operations: readonly GraphqlOperation[]
   readonly fragments: ReadonlyMap<string, { readonly on: string; readonly selections: readonly SelectionNode[] }>
 }
 
 export class GraphqlSyntaxError extends Error {
-  readonly location: Location
+  readonly location: GraphqlLocation
 
-  constructor(message: string, location: Location) {
+  constructor(message: string, location: GraphqlLocation) {
     super(message)
     this.location = location
   }
 }
 
-export function parseDocument(text: string): Document {
+export function parseDocument(text: string): GraphqlDocument {
   return new Parser(text).document()
 }
 
@@ -83,8 +83,8 @@ class Parser {
     }
   }
 
-  document(): Document {
-    const operations: Operation[] = []
+  document(): GraphqlDocument {
+    const operations: GraphqlOperation[] = []
     const fragments = new Map<string, { on: string; selections: SelectionNode[] }>()
     do {
       if (this.#peek('{')) operations.push({ kind: 'query', name: undefined, defaults: new Map(), selections: this.#selections() })
@@ -235,7 +235,7 @@ class Parser {
     throw new GraphqlSyntaxError(token.kind === 'end' ? 'Unexpected end of document' : `Expected something else than ${JSON.stringify(token.text)}`, this.#locate(token.at))
   }
 
-  #locate(at: number): Location {
+  #locate(at: number): GraphqlLocation {
     const before = this.#text.slice(0, at).split('\n')
     return { line: before.length, column: before.at(-1)!.length + 1 }
   }

@@ -1,15 +1,15 @@
-import type { Document, FieldNode, Location, Operation, SelectionNode, ValueNode } from './document.ts'
-import { FieldError, namedType, type Args, type Parent, type Schema } from './schema.ts'
+import type { GraphqlDocument, FieldNode, GraphqlLocation, GraphqlOperation, SelectionNode, ValueNode } from './document.ts'
+import { FieldError, parseTypeName, type Args, type Parent, type Schema } from './schema.ts'
 
 export interface GraphqlError {
   readonly message: string
   readonly type?: string
   readonly path?: ReadonlyArray<string | number>
-  readonly locations?: readonly Location[]
+  readonly locations?: readonly GraphqlLocation[]
   readonly extensions?: Readonly<Record<string, unknown>>
 }
 
-export interface Answer {
+export interface GraphqlResult {
   readonly data: unknown
   readonly errors: readonly GraphqlError[]
 }
@@ -17,12 +17,12 @@ export interface Answer {
 /** One document, one operation of it, and its variables: what validation, costing and execution share. */
 export class Execution<C> {
   readonly #schema: Schema<C>
-  readonly #document: Document
-  readonly #operation: Operation
+  readonly #document: GraphqlDocument
+  readonly #operation: GraphqlOperation
   readonly #variables: Readonly<Record<string, unknown>>
   readonly #errors: GraphqlError[] = []
 
-  constructor(schema: Schema<C>, document: Document, operation: Operation, variables: Readonly<Record<string, unknown>>) {
+  constructor(schema: Schema<C>, document: GraphqlDocument, operation: GraphqlOperation, variables: Readonly<Record<string, unknown>>) {
     this.#schema = schema
     this.#document = document
     this.#operation = operation
@@ -45,7 +45,7 @@ export class Execution<C> {
       }
       const missing = Object.entries(field.args ?? {}).filter(([name, type]) => type.endsWith('!') && !node.args.has(name))
       if (missing.length > 0) errors.push({ ...at, message: `Field '${node.name}' is missing required arguments: ${missing.map(([name]) => name).join(', ')}`, extensions: { code: 'missingRequiredArguments', className: 'Field', name: node.name } })
-      const named = namedType(field.type)
+      const named = parseTypeName(field.type)
       if (this.#schema[named] !== undefined && node.selections.length === 0) errors.push({ ...at, message: `Field must have selections (field '${node.name}' returns ${named} but has no selections. Did you mean '${node.name} { ... }'?)`, extensions: { code: 'selectionMismatch', nodeName: `field '${node.name}'`, typeName: named } })
     })
     return errors
@@ -59,7 +59,7 @@ export class Execution<C> {
           const here = [...path, selection.key]
           visit(type, selection, here, parents)
           const field = this.#schema[type]?.fields[selection.name]
-          if (field !== undefined) into(namedType(field.type), selection.selections, here, [...parents, selection])
+          if (field !== undefined) into(parseTypeName(field.type), selection.selections, here, [...parents, selection])
         } else if (selection.kind === 'inline') into(selection.on ?? type, selection.selections, path, parents)
         else {
           const fragment = this.#document.fragments.get(selection.name)
@@ -79,7 +79,7 @@ export class Execution<C> {
     return args
   }
 
-  run(context: C): Answer {
+  run(context: C): GraphqlResult {
     const data = this.#object('Query', {}, this.#operation.selections, [], context)
     return { data: data ?? null, errors: this.#errors }
   }
@@ -105,7 +105,7 @@ export class Execution<C> {
         value = null
       }
       if (value === null && field.type.endsWith('!')) return undefined
-      shown[node.key] = Object.hasOwn(shown, node.key) ? merged(shown[node.key], value) : value
+      shown[node.key] = Object.hasOwn(shown, node.key) ? mergeSelections(shown[node.key], value) : value
     }
     return shown
   }
@@ -174,11 +174,11 @@ export class Execution<C> {
 }
 
 /** The same key selected twice, as fragments do: their sub-selections are joined. */
-function merged(a: unknown, b: unknown): unknown {
-  if (Array.isArray(a) && Array.isArray(b)) return a.map((item, at) => merged(item, b[at]))
+function mergeSelections(a: unknown, b: unknown): unknown {
+  if (Array.isArray(a) && Array.isArray(b)) return a.map((item, at) => mergeSelections(item, b[at]))
   if (typeof a === 'object' && a !== null && typeof b === 'object' && b !== null) {
     const joined: Record<string, unknown> = { ...(a as Record<string, unknown>) }
-    for (const [key, value] of Object.entries(b)) joined[key] = Object.hasOwn(joined, key) ? merged(joined[key], value) : value
+    for (const [key, value] of Object.entries(b)) joined[key] = Object.hasOwn(joined, key) ? mergeSelections(joined[key], value) : value
     return joined
   }
   return b

@@ -1,4 +1,4 @@
-import { leading } from '../sorted-view.ts'
+import { countLeading } from '../sorted-view.ts'
 import type { Args } from './schema.ts'
 
 export interface Connection<T> {
@@ -9,18 +9,18 @@ export interface Connection<T> {
 }
 
 /** What a connection needs to know of its items, which are sorted. */
-export interface Placing<Item, Node> {
+export interface ConnectionOptions<Item, Node> {
   readonly cursorOf: (item: Item) => string
   /** Where the item lies from the place of the cursor: below zero is before it. A cursor outlives the item it was made from. */
   readonly compare: (item: Item, cursor: string) => number
-  readonly show: (item: Item) => Node
+  readonly render: (item: Item) => Node
 }
 
 /** A Relay page of sorted items. */
-export function connectionOf<Item, Node>(sorted: readonly Item[], args: Args, { cursorOf, compare, show }: Placing<Item, Node>): Connection<Node> {
+export function paginateConnection<Item, Node>(sorted: readonly Item[], args: Args, { cursorOf, compare, render: show }: ConnectionOptions<Item, Node>): Connection<Node> {
   const { first, last, after, before } = args as { first?: number | null; last?: number | null; after?: string | null; before?: string | null }
-  const from = typeof after === 'string' ? leading(sorted, (item) => compare(item, after) <= 0) : 0
-  const until = Math.max(from, typeof before === 'string' ? leading(sorted, (item) => compare(item, before) < 0) : sorted.length)
+  const from = typeof after === 'string' ? countLeading(sorted, (item) => compare(item, after) <= 0) : 0
+  const until = Math.max(from, typeof before === 'string' ? countLeading(sorted, (item) => compare(item, before) < 0) : sorted.length)
   const start = typeof first !== 'number' && typeof last === 'number' ? Math.max(from, until - last) : from
   const end = typeof first === 'number' ? Math.min(until, from + first) : until
   const edges = sorted.slice(start, end).map((item) => ({ cursor: cursorOf(item), node: show(item) }))

@@ -18,7 +18,7 @@ export interface Field<C> {
 }
 
 /** The name inside `[Issue!]!`. */
-export function namedType(type: string): string {
+export function parseTypeName(type: string): string {
   return type.replaceAll(/[[\]!]/g, '')
 }
 

@@ -1,0 +1,55 @@
+import type { ReactNode } from 'react'
+import { ApiError } from '../api.ts'
+
+/** As tall as what will come, so that nothing jumps when it does. */
+export function Loading({ lines = 6, what = 'Loading' }: { lines?: number; what?: string }) {
+  return (
+    <div className="skeleton" role="status" aria-label={what}>
+      {Array.from({ length: lines }, (_, at) => <div key={at} className="skeleton-line" />)}
+    </div>
+  )
+}
+
+export function EmptyState({ title, children }: { title: string; children?: ReactNode }) {
+  return (
+    <div className="empty">
+      <svg className="empty-mark" viewBox="0 0 120 40" aria-hidden="true">
+        <path d="M4 12h112" className="empty-line" />
+        <path d="M0 30c10 0 10-6 20-6s10 6 20 6 10-6 20-6 10 6 20 6 10-6 20-6 10 6 20 6" className="empty-wave" />
+      </svg>
+      <h2>{title}</h2>
+      {children !== undefined && <div className="empty-text">{children}</div>}
+    </div>
+  )
+}
+
+/** What the server says, with what is between backticks as code. */
+export function MessageText({ text }: { text: string }) {
+  return <>{text.split('`').map((part, at) => (at % 2 === 1 ? <code key={at}>{part}</code> : part))}</>
+}
+
+export function ErrorMessage({ error, onRetry }: { error: Error; onRetry?: () => void }) {
+  if (error instanceof ApiError && error.code === 'FORBIDDEN') return <EmptyState title="Not for this key"><p><MessageText text={error.message} /></p></EmptyState>
+  const { code, requestId } = error instanceof ApiError ? error : { code: 'UNEXPECTED', requestId: null }
+  return (
+    <div className="failure" role="alert">
+      <strong>{code === 'NOT_FOUND' ? 'Not found' : 'This could not be shown'}</strong>
+      <p><MessageText text={error.message} /></p>
+      <p className="quiet"><code>{code}</code>{requestId !== null && <> · request <code>{requestId}</code></>}</p>
+      {onRetry !== undefined && <button type="button" onClick={onRetry}>Try again</button>}
+    </div>
+  )
+}
+
+interface QueryState<Data> {
+  readonly data: Data | undefined
+  readonly error: Error | null
+  refetch(): unknown
+}
+
+/** One of the three. What was shown stays while a later look fails; the header says that it is stale. */
+export function QueryView<Data>({ of, lines, children }: { of: QueryState<Data>; lines?: number; children: (data: Data) => ReactNode }) {
+  if (of.data !== undefined) return <>{children(of.data)}</>
+  if (of.error !== null) return <ErrorMessage error={of.error} onRetry={() => void of.refetch()} />
+  return <Loading {...(lines !== undefined && { lines })} />
+}

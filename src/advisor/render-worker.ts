@@ -1,0 +1,31 @@
+import { chooseStrategy, isDeclarative, findKnownApi, type Advice } from './choose-strategy.ts'
+import type { Answers } from './answers.ts'
+import { renderCodeWorker } from './render-code-worker.ts'
+import type { KnownApiProfile } from './known-apis.ts'
+import { renderRestWorker } from './render-rest-worker.ts'
+
+/** A worker to begin with: it loads and type-checks as it is, and its comments say what to put in. */
+export function renderWorker(answers: Answers): string {
+  const advice = chooseStrategy(answers)
+  const known = findKnownApi(answers)
+  if (known !== null) return renderKnownApiWorker(advice, known, answers.api!)
+  return isDeclarative(answers) ? renderRestWorker(advice, answers) : renderCodeWorker(advice, answers)
+}
+
+function renderKnownApiWorker(advice: Advice, { stream, database: name, factoryName: maker }: KnownApiProfile, api: string): string {
+  const declared = advice.mode === 'pair' ? `source: ${stream}` : `...${stream}`
+  return `import { Worker } from 'tidemark'\nimport { ${maker ?? api} } from '${advice.source}'
+
+// Secrets are given by name, and read from .env or the environment.
+const worker = new Worker({ name: '${api}' })
+const ${name} = worker.database('${name}')
+
+worker.${advice.mode === 'pair' ? 'track' : 'sync'}('${name}', {
+  database: ${name},
+  schedule: '${advice.schedule}',${advice.delta?.strategy === 'frontier' ? "\n  backfillSchedule: '1d', // finds what is gone" : ''}
+  ${declared},
+})
+
+export default worker
+`
+}

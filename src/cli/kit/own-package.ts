@@ -1,0 +1,71 @@
+import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs'
+import { dirname, join, relative, resolve, sep } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+/** The package that is running: `src/cli` or `dist/cli` of it is where this file lies. */
+const PACKAGE_ROOT = fileURLToPath(new URL('../..', import.meta.url)).replace(/[\\/]$/, '')
+
+export interface OwnPackage {
+  /** What a project in the folder writes under `dependencies`. */
+  readonly dependency: string
+  /** The folder of the source, when it runs from a checkout and not from node_modules. */
+  readonly checkout: string | null
+  /** `npx tidemark` finds it from the folder as it is. */
+  readonly runsHere: boolean
+}
+
+export function ownVersion(): string {
+  return (JSON.parse(readFileSync(join(PACKAGE_ROOT, 'package.json'), 'utf8')) as { version: string }).version
+}
+
+export function templatesFolder(): string {
+  return join(PACKAGE_ROOT, 'templates')
+}
+
+/**
+ * From a checkout the project depends on its folder; from a project that was given a tarball or a folder, on the same;
+ * else on this version from the registry.
+ */
+export function findPackage(folder: string): OwnPackage {
+  const runsHere = ancestorFolders(folder).some((parent) => existsSync(join(parent, 'node_modules', '.bin', 'tidemark')))
+  const modules = `${sep}node_modules${sep}`
+  if (!PACKAGE_ROOT.includes(modules)) return { dependency: `file:${toPosixPath(relative(folder, PACKAGE_ROOT) || '.')}`, checkout: PACKAGE_ROOT, runsHere }
+  const project = PACKAGE_ROOT.slice(0, PACKAGE_ROOT.lastIndexOf(modules))
+  const given = dependencyOf(project)
+  const dependency = given?.startsWith('file:') === true ? `file:${toPosixPath(relative(folder, resolve(project, given.slice('file:'.length))))}` : `^${ownVersion()}`
+  return { dependency, checkout: null, runsHere }
+}
+
+/**
+ * What `npm install` does for a `file:` folder: a link to it and one to its command. So the project runs at once, also
+ * without a network. Only when it can be done whole and nothing is there yet; true when `npx tidemark` will find it.
+ */
+export function linkPackage(checkout: string, folder: string): boolean {
+  const modules = join(folder, 'node_modules')
+  const command = join(checkout, 'dist', 'cli', 'main.js')
+  if (existsSync(modules) || !existsSync(command) || process.platform === 'win32') return existsSync(join(modules, '.bin', 'tidemark'))
+  // The compiler writes no file that can be run.
+  chmodSync(command, 0o755)
+  mkdirSync(join(modules, '.bin'), { recursive: true })
+  symlinkSync(relative(modules, checkout), join(modules, 'tidemark'))
+  symlinkSync(join('..', 'tidemark', 'dist', 'cli', 'main.js'), join(modules, '.bin', 'tidemark'))
+  return true
+}
+
+function dependencyOf(project: string): string | undefined {
+  try {
+    const { dependencies, devDependencies } = JSON.parse(readFileSync(join(project, 'package.json'), 'utf8')) as Record<string, Record<string, string> | undefined>
+    return dependencies?.['tidemark'] ?? devDependencies?.['tidemark']
+  } catch {
+    return undefined
+  }
+}
+
+function ancestorFolders(folder: string): string[] {
+  return dirname(folder) === folder ? [folder] : [folder, ...ancestorFolders(dirname(folder))]
+}
+
+/** Package files write paths with slashes, on every system. */
+function toPosixPath(path: string): string {
+  return path.split(sep).join('/')
+}

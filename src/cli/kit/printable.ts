@@ -1,0 +1,8 @@
+/** What a terminal acts on instead of showing it: control and direction characters, line separators. */
+const UNSAFE_CHARACTERS = /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g
+
+/** Text from elsewhere, such as a key or the message of a server, on one line and unable to move the cursor. */
+export function toPrintable(text: string, charactersMax = 2_000): string {
+  const cut = text.length <= charactersMax ? text : `${text.slice(0, charactersMax)}…`
+  return cut.toWellFormed().replace(UNSAFE_CHARACTERS, (char) => (char === '\n' || char === '\t' ? ' ' : `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`))
+}

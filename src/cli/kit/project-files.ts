@@ -1,0 +1,58 @@
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { templatesFolder } from './own-package.ts'
+
+export interface ProjectFile {
+  readonly path: string
+  readonly text: string
+}
+
+export interface ProjectWriteResult {
+  readonly written: readonly string[]
+  /** There already, and left as they are: a project's own package.json. */
+  readonly kept: readonly string[]
+  /** There already: then nothing is written at all. */
+  readonly clashing: readonly string[]
+}
+
+/** Names that npm would take for its own when the package is packed. */
+const TARGET_FILE_NAMES: Record<string, string> = { gitignore: '.gitignore', 'env.example': '.env.example', env: '.env' }
+
+/** The files of each template. A template's folder may also hold a store or a key left by a run: neither is copied. */
+const TEMPLATE_FILES: Readonly<Record<string, readonly string[]>> = {
+  worker: ['AGENTS.md', 'README.md', 'env.example', 'gitignore', 'package.json', 'tsconfig.json', 'worker.ts'],
+  demo: ['env', 'worker.ts'],
+  'sources/files': ['drop/orders.csv', 'worker.ts'],
+  'sources/singer': ['tap.mjs', 'worker.ts'],
+}
+
+export function listTemplateFiles(template: string): readonly string[] {
+  return TEMPLATE_FILES[template] ?? ['worker.ts']
+}
+
+/** A file of a later template replaces the one of the same name. */
+export function readTemplate(templates: readonly string[], values: Readonly<Record<string, string>>): ProjectFile[] {
+  const files = new Map<string, ProjectFile>()
+  for (const template of templates) {
+    for (const name of listTemplateFiles(template)) {
+      const path = TARGET_FILE_NAMES[name] ?? name
+      const text = readFileSync(join(templatesFolder(), template, name), 'utf8')
+      files.set(path, { path, text: text.replace(/\{\{(\w+)\}\}/g, (whole, key: string) => values[key] ?? whole) })
+    }
+  }
+  return [...files.values()]
+}
+
+export function writeProject(folder: string, files: readonly ProjectFile[], force: boolean): ProjectWriteResult {
+  const there = files.map(({ path }) => path).filter((path) => existsSync(join(folder, path)))
+  const mayStay = (path: string): boolean => path === 'package.json' && !force
+  const kept = there.filter(mayStay)
+  const clashing = force ? [] : there.filter((path) => !mayStay(path))
+  if (clashing.length > 0) return { written: [], kept, clashing }
+  const written = files.filter(({ path }) => !there.includes(path) || !mayStay(path))
+  for (const { path, text } of written) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true })
+    writeFileSync(join(folder, path), text)
+  }
+  return { written: written.map(({ path }) => path), kept, clashing }
+}

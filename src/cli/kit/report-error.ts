@@ -1,0 +1,76 @@
+import { CommanderError } from 'commander'
+import { ERROR_CODES, isSyncError, SyncError, type ErrorCode } from '../../contract/index.ts'
+import { waitHintMs } from '../../engine/retry.ts'
+import { systemClock } from '../../platform/clock.ts'
+import type { Cli } from '../cli.ts'
+import { maskSecrets } from '../../redaction/known-secrets.ts'
+import { exitCodeOf } from './exit-code.ts'
+import { toPrintable } from './printable.ts'
+import { addTargetFlags } from './target-flags.ts'
+
+export interface ErrorReport {
+  readonly code: ErrorCode
+  readonly message: string
+  readonly advice: string
+  /** When the source may be asked again; only where it said so. */
+  readonly retryAt?: string
+}
+
+/** An error that brings more than a sentence: what a refused command would have done. */
+export class RefusedError extends SyncError {
+  readonly plan: object
+
+  constructor(code: ErrorCode, message: string, plan: object) {
+    super(code, message)
+    this.plan = plan
+  }
+}
+
+/** Says what happened, to what and what to do; answers with the exit code. `help` is the command that explains the verb. */
+export function reportError(cli: Cli, error: unknown, help: string): number {
+  if (error instanceof CommanderError && error.exitCode === 0) return 0
+  const trouble = toErrorReport(error, help)
+  if (cli.terminal.json) cli.terminal.printDocument({ error: trouble, ...(error instanceof RefusedError ? { plan: error.plan } : {}) })
+  else cli.terminal.remark(...formatErrorReport(cli, trouble))
+  if (cli.environment['TIDEMARK_LOG'] === 'debug' && error instanceof Error && !(error instanceof CommanderError)) cli.terminal.log(`${stackFramesOf(error)}\n`)
+  return exitCodeOf(trouble.code)
+}
+
+export function formatErrorReport({ terminal: { colors }, targetFlags }: Cli, { code, message, advice }: ErrorReport): string[] {
+  return [`${colors.red('error')} ${colors.bold(code)}  ${toPrintable(message)}`, `      ${toPrintable(addTargetFlags(advice, targetFlags))}`]
+}
+
+/** `<sync>` in an advice stands for the sync it is about. */
+export function adviceFor(code: ErrorCode, sync?: string): string {
+  const { advice } = ERROR_CODES[code]
+  return sync === undefined ? advice : advice.replaceAll('<sync>', sync)
+}
+
+function toErrorReport(error: unknown, help: string): ErrorReport {
+  const { code, message, ...rest } = describeError(error, help)
+  return { code, message: maskSecrets(message), ...rest }
+}
+
+function describeError(error: unknown, help: string): ErrorReport {
+  const advice = (code: ErrorCode): string => adviceFor(code).replace('tidemark <verb> --help', help)
+  if (error instanceof CommanderError) return { code: 'ARGUMENT_INVALID', message: formatCommanderMessage(error), advice: advice('ARGUMENT_INVALID') }
+  if (isSyncError(error)) return { code: error.code, message: error.message, advice: advice(error.code), ...readRetryAt(error) }
+  return { code: 'INTERNAL', message: error instanceof Error ? error.message : String(error), advice: adviceFor('INTERNAL') }
+}
+
+function readRetryAt(error: SyncError): Pick<ErrorReport, 'retryAt'> {
+  const ms = waitHintMs(error)
+  return ms > 0 ? { retryAt: new Date(systemClock.now() + ms).toISOString() } : {}
+}
+
+/** `error: unknown command 'stauts'\n(Did you mean status?)` as a sentence. */
+function formatCommanderMessage({ message }: CommanderError): string {
+  const [what = '', ...more] = message.replace(/^error: /, '').split('\n')
+  const sentence = `${what.charAt(0).toUpperCase()}${what.slice(1)}${/[.!?]$/.test(what) ? '' : '.'}`
+  return [sentence, ...more.map((line) => line.replace(/^\((.*)\)$/, '$1'))].join(' ').trim()
+}
+
+/** Frames only: a message may quote what it was about. */
+function stackFramesOf(error: Error): string {
+  return maskSecrets(error.stack ?? '').split('\n').filter((line) => /^\s+at /.test(line)).join('\n')
+}

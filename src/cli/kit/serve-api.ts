@@ -1,0 +1,56 @@
+import type { JsonSchema } from '../../worker/schema.ts'
+import { SyncError, type Ports, type Store } from '../../contract/index.ts'
+import type { SourceRuntime } from '../../runner/call-source.ts'
+import type { DeclaredSync } from '../../runner/declared-sync.ts'
+import type { RunnerCapacity } from '../../runner/runner-options.ts'
+import type { Metrics } from '../../server/metrics.ts'
+import type { TenantInboundWebhooks } from '../../webhooks/tenant-inbound-webhooks.ts'
+import { ownVersion } from './own-package.ts'
+
+export const DEFAULT_PORT = 4680
+
+export interface ApiOptions {
+  readonly store: Store
+  readonly ports: Ports
+  readonly sourceRuntime: SourceRuntime
+  readonly syncs: readonly DeclaredSync[]
+  readonly schemas: Readonly<Record<string, JsonSchema>>
+  readonly resourceTypes: Readonly<Record<string, string>>
+  /** Absent where none can come in. */
+  readonly inbound?: TenantInboundWebhooks
+  readonly host: string
+  readonly corsOrigins?: readonly string[]
+  readonly keysOnly?: boolean
+  readonly isServedTenant?: (tenant: string) => boolean
+  readonly metrics: Metrics
+  readonly runnerCapacity?: () => RunnerCapacity
+  /** Absent: the default one, or any other when somebody has taken it. */
+  readonly port: number | undefined
+}
+
+export interface ServedApi {
+  readonly url: string
+  close(): Promise<void>
+}
+
+/** Loaded only here: a command that serves nothing starts without it. */
+export async function serveApi({ port, ...options }: ApiOptions): Promise<ServedApi> {
+  const { createServer } = await import('../../server/server.ts')
+  const attempt = async (tried: number): Promise<ServedApi> => {
+    const server = createServer({ ...options, version: ownVersion() })
+    try {
+      return { url: await server.listen(tried), close: () => server.close() }
+    } catch (error) {
+      await server.close()
+      throw error
+    }
+  }
+  try {
+    return await attempt(port ?? DEFAULT_PORT)
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    // Several of these on one machine are welcome; only who asks for a port must have that one.
+    if (code === 'EADDRINUSE' && port === undefined) return await attempt(0)
+    throw new SyncError('PORT_TAKEN', `The API cannot listen at ${options.host}:${port ?? DEFAULT_PORT} (${code ?? 'unknown error'}).`, { cause: error })
+  }
+}

@@ -1,0 +1,229 @@
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, relative, resolve } from 'node:path'
+import { Command, Option } from 'commander'
+import { SyncError, type Store } from '../../contract/index.ts'
+import { systemClock } from '../../platform/clock.ts'
+import type { RunnerEvent } from '../../runner/runner-options.ts'
+import { createApiKey } from '../../server/api-key.ts'
+import { addApiKey } from '../../server/cursor-ciphers.ts'
+import { generateSecret, serializeSecrets } from '../../webhooks/secrets.ts'
+import { actorName } from '../kit/actor.ts'
+import { parseCount, parseCountOrZero } from '../kit/arguments.ts'
+import type { VerbAction, Cli } from '../cli.ts'
+import { formatNumber } from '../kit/counts.ts'
+import { DemoReceiver } from '../kit/demo-receiver.ts'
+import type { DemoVendors } from '../kit/demo-vendors.ts'
+import { createRuntime } from '../kit/create-runtime.ts'
+import { createDisplay } from '../kit/progress.ts'
+import { readTemplate } from '../kit/project-files.ts'
+import { DEFAULT_PORT } from '../kit/serve-api.ts'
+import { openWorkerService } from '../kit/worker-service.ts'
+import { waitForAbort, createEventPrinter } from './start.ts'
+import { openTargetStore, loadWorkerTarget, type WorkerTarget } from '../kit/target.ts'
+
+interface DemoFlags {
+  readonly port?: number
+  readonly seconds?: number
+  readonly keep?: string
+}
+
+export function demoVerb(): Command {
+  return new Command('demo')
+    .summary('simulated APIs, a worker that follows them, the feed and the console: everything on this machine')
+    .description('Starts simulated Stripe, HubSpot and GitHub accounts that somebody works in, a worker that follows them, the feed, a webhook receiver and the console. Needs no account, no network and no settings, and leaves nothing behind when it ends.')
+    .addOption(new Option('--port <n>', `where to serve the console and the feed; 0 takes any (default: ${DEFAULT_PORT}, or any when it is taken)`).argParser(parseCountOrZero))
+    .addOption(new Option('--seconds <n>', 'end by itself so long after it is ready (default: on Ctrl-C)').argParser(parseCount))
+    .option('--keep <dir>', 'make the worker and its rows in this folder, and leave them there')
+    .option('--json', 'answer in JSON, for programs')
+}
+
+/** Between two cycles of a sync: often enough to be seen moving. */
+const CYCLE_PAUSE_MS = 2_000
+/** Of what is over. Without it the store of a demo that somebody leaves running would grow for as long. */
+const KEEP_LOG_MS = 15 * 60_000
+const GRACE_MS = 3_000
+/** Requests a minute: nobody should meet it by playing. */
+const RATE_LIMIT_PER_MINUTE = 60_000
+
+export const demo: VerbAction<[DemoFlags]> = async (cli, flags) => {
+  const ending = new AbortController()
+  const stopping = ending.signal
+  cli.listenForStop('Stopping: the simulated accounts and everything that was made for them go.').addEventListener('abort', () => ending.abort(), { once: true })
+  const folder = makeFolder(cli, flags.keep)
+  /** Undone in the opposite order, whatever happens. */
+  const undo: Array<() => unknown> = flags.keep === undefined ? [() => rmSync(folder, { recursive: true, force: true })] : []
+  try {
+    // Loaded only here, like what serves the API: other commands start without it.
+    const { DemoVendors: DemoWorld } = await import('../kit/demo-vendors.ts')
+    const world = await DemoWorld.open()
+    undo.push(() => world.close())
+    const target = await makeWorker(cli, folder, world)
+    const store = await openTargetStore(target)
+    undo.push(() => store.close())
+    const secret = generateSecret()
+    const receiver = await DemoReceiver.open(secret)
+    undo.push(() => receiver.close())
+    const key = await addKey(store)
+
+    const backfills = new BackfillTracker(target)
+    const show = cli.terminal.json ? createEventPrinter(cli) : createEventDisplay(cli, target, undo)
+    const service = await openWorkerService({
+      target, store, sourceRuntime: await createRuntime(cli, target), concurrency: 6, pauseMs: CYCLE_PAUSE_MS, keepLogMs: KEEP_LOG_MS, api: { host: '127.0.0.1', port: flags.port },
+      onEvent: (event) => {
+        backfills.onEvent(event)
+        show(event)
+      },
+    })
+    undo.push(() => service.stop(GRACE_MS))
+    await backfills.triggerAll(store)
+    await service.start()
+    await Promise.race([backfills.done, waitForAbort(stopping)])
+    await addWebhook(store, receiver.url, secret)
+    if (!stopping.aborted) await showReady(cli, { url: service.api!.url, key, target, store, receiver: receiver.url })
+    world.startActivity()
+    if (flags.seconds !== undefined) setTimeout(() => ending.abort(), flags.seconds * 1_000).unref()
+    await waitForAbort(stopping)
+    undo.unshift(() => showEnd(cli, { writes: world.writes, requests: world.requests, received: receiver.verified, forged: receiver.refused, kept: flags.keep === undefined ? null : folder }))
+  } finally {
+    for (const step of undo.toReversed()) await step()
+  }
+}
+
+function makeFolder(cli: Cli, keep: string | undefined): string {
+  if (keep === undefined) {
+    removeStaleFolders()
+    return realpathSync(mkdtempSync(join(tmpdir(), `${FOLDER_PREFIX}${process.pid}-`)))
+  }
+  const folder = resolve(cli.folder, keep)
+  if (existsSync(folder) && readdirSync(folder).length > 0) throw new SyncError('ARGUMENT_INVALID', `${folder} is not empty. Choose another folder for --keep.`)
+  mkdirSync(folder, { recursive: true })
+  return folder
+}
+
+const FOLDER_PREFIX = 'tidemark-demo-'
+
+/** A demo that was killed could not tidy up after itself; the next one does. */
+function removeStaleFolders(): void {
+  for (const name of readdirSync(tmpdir())) {
+    const pid = new RegExp(`^${FOLDER_PREFIX}(\\d+)-`).exec(name)?.[1]
+    if (pid !== undefined && !isProcessRunning(Number(pid))) rmSync(join(tmpdir(), name), { recursive: true, force: true })
+  }
+}
+
+function isProcessRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== 'ESRCH'
+  }
+}
+
+/** Where rows go and what they are sealed with is the demo's own affair, whatever the environment says of the real one. */
+async function makeWorker(cli: Cli, folder: string, world: DemoVendors): Promise<WorkerTarget> {
+  for (const { path, text } of readTemplate(['demo'], world.urls)) writeFileSync(join(folder, path), text)
+  // That an account refuses or stumbles is part of the show, and shown as such.
+  const { TIDEMARK_LOG = 'error' } = cli.environment
+  return loadWorkerTarget({ ...cli, environment: { TIDEMARK_LOG } }, { file: join(folder, 'worker.ts') })
+}
+
+async function addKey(store: Store): Promise<string> {
+  const { text, key } = createApiKey({ name: 'demo', scopes: ['*:read'], rateLimit: RATE_LIMIT_PER_MINUTE, createdAt: systemClock.now() })
+  await addApiKey(store, key, actorName())
+  return text
+}
+
+async function addWebhook(store: Store, url: string, secret: string): Promise<void> {
+  await store.putWebhook({
+    id: 'wh_demo', url, databases: null, actions: null, allow: ['http', 'private', 'port'], secrets: serializeSecrets([{ secret, endsAt: null }]), createdAt: systemClock.now(),
+  }, { sequence: await store.headSequence(), floor: 0 }, actorName())
+}
+
+/** The first reading of everything: asked for once, and waited for. */
+class BackfillTracker {
+  readonly done: Promise<void>
+  readonly #worker: string
+  readonly #remaining: Set<string>
+  #finish: () => void = () => {}
+
+  constructor({ name, worker }: WorkerTarget) {
+    this.#worker = name
+    this.#remaining = new Set(worker.manifest.syncs.filter(({ pair }) => pair !== 'delta').map((sync) => sync.name))
+    this.done = new Promise((resolve) => (this.#finish = resolve))
+  }
+
+  async triggerAll(store: Store): Promise<void> {
+    for (const sync of this.#remaining) await store.signalSync({ worker: this.#worker, sync }, { kind: 'trigger', actor: 'demo', at: systemClock.now() })
+  }
+
+  onEvent(event: RunnerEvent): void {
+    if (event.kind === 'ended' && event.result.error === null && this.#remaining.delete(event.sync) && this.#remaining.size === 0) this.#finish()
+  }
+}
+
+/** The same lines as those of `run`, for as long as it lasts. */
+function createEventDisplay(cli: Cli, { worker }: WorkerTarget, undo: Array<() => unknown>): (event: RunnerEvent) => void {
+  const display = createDisplay(cli, worker.manifest.syncs.map(({ name }) => name), { reveal: false, continuous: true })
+  undo.push(() => display.close())
+  return (event) => {
+    if (event.kind === 'started') display.showProgress(event.sync, { ...event, kind: 'begun' })
+    else if (event.kind === 'landed' || event.kind === 'waiting') display.showProgress(event.sync, event)
+    else if (event.kind === 'ended') display.showResult(event.result)
+  }
+}
+
+interface DemoAddresses {
+  readonly url: string
+  readonly key: string
+  readonly target: WorkerTarget
+  readonly store: Store
+  readonly receiver: string
+}
+
+async function showReady({ terminal, folder }: Cli, { url, key, target, store, receiver }: DemoAddresses): Promise<void> {
+  const databases = await store.databases()
+  const [row] = await store.rows({ database: 'customers', limit: 1 })
+  const file = `--file ${shorterPath(folder, join(target.settings.folder, 'worker.ts'))}`
+  const commands = {
+    console: `${url}/console/`,
+    feed: `curl -N -H 'accept: text/event-stream' -H 'authorization: Bearer ${key}' ${url}/agents/v1/changes`,
+    query: `npx tidemark query "select name, email from customers order by _synced_at desc limit 5" ${file}`,
+    why: `npx tidemark why customers ${row?.key ?? '<key>'} ${file}`,
+  }
+  if (terminal.json) {
+    terminal.printDocument({ event: 'ready', url, key, folder: target.settings.folder, store: target.storeLabel, receiver, rows: Object.fromEntries(databases.map(({ name, rows }) => [name, rows])), try: commands })
+    return
+  }
+  const { bold, dim } = terminal.colors
+  terminal.print(
+    `${bold('Three simulated accounts, followed as they change.')} ${databases.map(({ name, rows }) => `${formatNumber(rows)} ${name}`).join(', ')}.`,
+    dim('They are edited three times a second, answer 429 and 503 now and then, and are sometimes slow. Ctrl-C ends it and leaves nothing behind.'),
+    '',
+    bold('1  Look at it'), `   ${commands.console}`,
+    bold('2  Follow every change'), `   ${commands.feed}`,
+    bold('3  Query the rows'), `   ${commands.query}`,
+    bold('4  Ask why a row is as it is'), `   ${commands.why}`,
+    '',
+  )
+}
+
+interface DemoTotals {
+  readonly writes: number
+  readonly requests: number
+  readonly received: number
+  readonly forged: number
+  readonly kept: string | null
+}
+
+function showEnd({ terminal }: Cli, end: DemoTotals): void {
+  if (terminal.json) return terminal.printDocument({ event: 'end', ...end })
+  terminal.print(
+    `${formatNumber(end.writes)} writes in the accounts, ${formatNumber(end.requests)} requests to them, ${formatNumber(end.received)} webhooks received and verified.`,
+    end.kept === null ? 'Nothing is left behind.' : `The worker and its rows are in ${end.kept}; the accounts they came from are gone.`,
+  )
+}
+
+function shorterPath(folder: string, file: string): string {
+  const path = relative(folder, file)
+  return path.startsWith('..') ? file : path
+}

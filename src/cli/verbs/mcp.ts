@@ -1,0 +1,89 @@
+import { Command } from 'commander'
+import { isSyncError, type Store } from '../../contract/index.ts'
+import type { ToolContext } from '../../mcp/tool-context.ts'
+import { systemClock } from '../../platform/clock.ts'
+import { listDeclaredSyncs } from '../../runner/declared-sync.ts'
+import { locateStore } from '../../stores/drivers.ts'
+import { actorName } from '../kit/actor.ts'
+import type { VerbAction, Cli } from '../cli.ts'
+import { openExistingStore } from '../kit/open-existing-store.ts'
+import { ownVersion } from '../kit/own-package.ts'
+import { runSelect } from '../kit/run-select.ts'
+import { printTarget, openTargetStore, resolveStoreTarget, withStoreFlags, loadWorkerTarget, type Target, type TargetFlags, type WorkerTarget } from '../kit/target.ts'
+
+/** An agent that asks too much is told so; meanwhile it is answered nothing else. */
+const QUERY_DEADLINE_MS = 10_000
+
+interface McpFlags extends TargetFlags {
+  readonly allowWrites?: boolean
+}
+
+export function mcpVerb(): Command {
+  return withStoreFlags(new Command('mcp'))
+    .summary('let an agent look at the databases and the syncs (Model Context Protocol)')
+    .description('Serves the Model Context Protocol on standard input and output: an agent can look at the databases, the changes and the syncs of one tenant. It can change nothing unless allowed to.')
+    .option('--allow-writes', 'let it trigger, pause and resume syncs too')
+}
+
+export const mcp: VerbAction<[McpFlags]> = async (cli, flags) => {
+  const signal = cli.listenForStop()
+  const target = await loadTarget(cli, flags)
+  printTarget(cli, target)
+  const { serveMcp } = await import('../../mcp/serve-mcp.ts')
+  const stores = new LazyStore(target)
+  try {
+    await serveMcp({ context: createToolContext(target, stores), version: ownVersion(), allowWrites: flags.allowWrites === true, stdin: process.stdin, stdout: cli.stdout, signal })
+  } finally {
+    await stores.close()
+  }
+}
+
+/** A worker is welcome, but the store alone is enough to look at. */
+async function loadTarget(cli: Cli, flags: McpFlags): Promise<Target | WorkerTarget> {
+  try {
+    return await loadWorkerTarget(cli, flags)
+  } catch (error) {
+    if (flags.file === undefined && isSyncError(error) && error.code === 'WORKER_NOT_FOUND') return resolveStoreTarget(cli, flags)
+    throw error
+  }
+}
+
+function createToolContext(target: Target | WorkerTarget, stores: LazyStore): ToolContext {
+  const location = locateStore(target.settings.storeUrl, target.settings.folder)
+  return {
+    tenant: target.tenant, clock: systemClock, actor: `mcp:${actorName().replace(/^cli:/, '')}`,
+    syncs: 'worker' in target ? listDeclaredSyncs(target.worker) : [],
+    syntax: location.syntax,
+    openExistingStore: () => stores.openExisting(),
+    openOrCreateStore: () => stores.openOrCreate(),
+    select: (sql, limit) => runSelect(location, sql, { limit, tenant: target.tenant, deadlineMs: QUERY_DEADLINE_MS }),
+  }
+}
+
+/** Opened when it is first needed; one for all. */
+class LazyStore {
+  readonly #target: Target
+  #opening: Promise<Store | null> = Promise.resolve(null)
+
+  constructor(target: Target) {
+    this.#target = target
+  }
+
+  openExisting(): Promise<Store | null> {
+    return this.#open(() => openExistingStore(this.#target))
+  }
+
+  async openOrCreate(): Promise<Store> {
+    return (await this.#open(() => openTargetStore(this.#target)))!
+  }
+
+  async close(): Promise<void> {
+    await (await this.#opening.catch(() => null))?.close()
+  }
+
+  /** One after the other, so that two calls at once do not open two. */
+  #open(how: () => Promise<Store | null>): Promise<Store | null> {
+    this.#opening = this.#opening.catch(() => null).then((store) => store ?? how())
+    return this.#opening
+  }
+}

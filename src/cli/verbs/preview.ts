@@ -1,0 +1,146 @@
+import { Command, Option } from 'commander'
+import type { Change, Checkpoint, JsonValue, Page, StateText } from '../../contract/index.ts'
+import { checkPage, parseState, type CheckedPage } from '../../engine/check-page.ts'
+import { PagePreparer } from '../../engine/page-preparer.ts'
+import type { SyncPlan } from '../../engine/sync-plan.ts'
+import { parseCountOrZero } from '../kit/arguments.ts'
+import { callSource, type SourceCallOptions } from '../../runner/call-source.ts'
+import type { VerbAction, Cli } from '../cli.ts'
+import { formatDuration } from '../kit/duration.ts'
+import { RawJson } from '../kit/json-document.ts'
+import { openExistingStore } from '../kit/open-existing-store.ts'
+import { createRuntime } from '../kit/create-runtime.ts'
+import { toPrintable } from '../kit/printable.ts'
+import { describeState, stateDocument } from '../kit/state-document.ts'
+import { parseStateArgument } from '../kit/state-argument.ts'
+import { truncateToWidth, formatTable } from '../kit/table.ts'
+import { openTargetPauses } from '../kit/target-pauses.ts'
+import { printTarget, targetDocument, withStoreFlags, loadWorkerTarget, type TargetFlags, type WorkerTarget } from '../kit/target.ts'
+
+interface PreviewFlags extends TargetFlags {
+  readonly state?: string
+  readonly fromStart?: boolean
+  readonly limit: number
+  readonly reveal?: boolean
+}
+
+export function previewVerb(): Command {
+  return withStoreFlags(new Command('preview'))
+    .summary('one page, shown, nothing written')
+    .description('Asks a source for one page, from where its sync stands or from a state of your own, and shows it. Writes no rows and no state. Waits as a cycle would when the source asks for a pause, and keeps a pause in the store.')
+    .argument('<sync>', 'the sync to ask')
+    .addOption(new Option('--state <json>', 'ask with this state; - reads it from standard input').conflicts('fromStart'))
+    .option('--from-start', 'ask without a state, as on the very first call')
+    .addOption(new Option('--limit <n>', 'how many changes to show; 0 for all').argParser(parseCountOrZero).default(10))
+    .option('--reveal', 'show the states as they are')
+}
+
+export const preview: VerbAction<[string, PreviewFlags]> = async (cli, name, flags) => {
+  const stopping = cli.listenForStop()
+  const target = await loadWorkerTarget(cli, flags)
+  const plan = target.worker.plan(name)
+  printTarget(cli, target)
+  const given = flags.state === undefined ? undefined : await parseStateArgument(flags.state, plan)
+  const asked = await resolveRequest(target, plan, given, flags.fromStart === true)
+  const page = await readPage(cli, stopping, target, plan, asked)
+  const { landings, quarantined } = await new PagePreparer(plan.sync, plan.databases, plan.limits).prepare(page.changes)
+  const changes = flags.limit === 0 ? page.changes : page.changes.slice(0, flags.limit)
+  const reveal = flags.reveal === true
+
+  if (cli.terminal.json) {
+    cli.terminal.printDocument({
+      ...targetDocument(target), sync: plan.sync, mode: plan.mode,
+      asked: { from: asked.from, state: stateDocument(asked.state, reveal) },
+      changes: page.changes.length, shown: changes.map((change) => changeDocument(change, reveal)),
+      landable: landings.length, quarantined: quarantined.map(({ database, key, code, message }) => ({ database, key, code, message })),
+      hasMore: page.hasMore, nextState: stateDocument(page.state, reveal),
+    })
+    return
+  }
+  printPage(cli, plan, page, changes)
+  for (const { key, code, message } of quarantined) cli.terminal.print(`${cli.terminal.colors.yellow('quarantined')} ${toPrintable(key ?? '(no key)')}  ${code}: ${toPrintable(message)}`)
+  cli.terminal.print(
+    '',
+    `asked with  ${STATE_ORIGIN_TEXT[asked.from]}: ${describeState(asked.state, reveal)}`,
+    `has more    ${page.hasMore ? 'yes' : 'no'}`,
+    `next state  ${describeState(page.state, reveal)}`,
+  )
+  cli.terminal.remark('', 'Nothing was written.')
+  if (page.hasMore) {
+    cli.terminal.remark(reveal
+      ? `The next page: npx tidemark preview ${plan.sync} --reveal --state '${page.state!.replaceAll("'", `'\\''`)}'`
+      : 'Add --reveal to see the state and to go on to the next page.')
+  }
+}
+
+const STATE_ORIGIN_TEXT = { argument: 'your state', start: 'no state, as on the very first call', inflight: 'the unfinished cycle’s state', committed: 'the committed state' } as const
+
+interface PreviewRequest {
+  readonly from: keyof typeof STATE_ORIGIN_TEXT
+  readonly state: StateText
+  readonly pacers: Readonly<Record<string, number>>
+}
+
+/** The store is opened only when it has something to say. */
+async function resolveRequest(target: WorkerTarget, plan: SyncPlan, given: StateText | undefined, fromStart: boolean): Promise<PreviewRequest> {
+  if (given !== undefined) return { from: 'argument', state: given, pacers: {} }
+  if (fromStart) return { from: 'start', state: null, pacers: {} }
+  const store = await openExistingStore(target)
+  if (store === null) return { from: 'start', state: null, pacers: {} }
+  try {
+    const ref = { worker: plan.worker, sync: plan.sync }
+    return { ...nextCycleState(plan, await store.readCheckpoint(ref)), pacers: await store.lastSlotTimes(plan.worker) }
+  } finally {
+    await store.close()
+  }
+}
+
+/** As the next cycle would begin. */
+function nextCycleState(plan: SyncPlan, { inflight, committed }: Checkpoint): Omit<PreviewRequest, 'pacers'> {
+  if (inflight !== null && inflight.mode === plan.mode) return { from: inflight.page === 0 && inflight.state === null ? 'start' : 'inflight', state: inflight.state }
+  if (plan.mode === 'replace' || committed === null) return { from: 'start', state: null }
+  return { from: 'committed', state: committed }
+}
+
+async function readPage(cli: Cli, stopping: AbortSignal, target: WorkerTarget, plan: SyncPlan, asked: PreviewRequest): Promise<CheckedPage> {
+  const pauses = openTargetPauses(target)
+  const onWait: SourceCallOptions['onWait'] = ({ ms, code }) => cli.terminal.remark(`waits ${formatDuration(ms)} (${code})`)
+  try {
+    return await callSource(await createRuntime(cli, target), stopping, { tenant: target.tenant, plan, pacers: asked.pacers, pauses, onWait }, async (context) => {
+      const page = await plan.execute(parseState(plan.sync, asked.state) as JsonValue, context) as Page | { error: unknown }
+      if (typeof page === 'object' && page !== null && !('changes' in page) && 'error' in page) throw page.error
+      return checkPage(plan.sync, page, plan.limits.stateBytesMax)
+    })
+  } finally {
+    await pauses.close()
+  }
+}
+
+function printPage({ terminal }: Cli, plan: SyncPlan, page: CheckedPage, changes: readonly Change[]): void {
+  const several = plan.databases.length > 1
+  const room = Math.max(40, terminal.columns - 40)
+  const rows = changes.map((change) => [
+    change.type === 'upsert' ? 'upsert' : 'delete', toPrintable(String(change.key), 60),
+    ...(several ? [change.database ?? plan.databases[0]!.name] : []),
+    change.type === 'upsert' ? truncateToWidth(toPrintable(stringifyRecord(change.record)), room) : '',
+  ])
+  if (rows.length > 0) terminal.print(...formatTable(['CHANGE', 'KEY', ...(several ? ['DATABASE'] : []), 'RECORD'], rows))
+  const more = page.changes.length - changes.length
+  terminal.print(`${page.changes.length} ${page.changes.length === 1 ? 'change' : 'changes'}${more > 0 ? `, the first ${changes.length} shown (--limit 0 shows all)` : ''}`)
+}
+
+/** A record may be anything here: it has not been checked yet. */
+function stringifyRecord(record: unknown): string {
+  try {
+    return JSON.stringify(record, (_, value: unknown) => (typeof value === 'bigint' ? value.toString() : value)) ?? String(record)
+  } catch {
+    return '(cannot be written as JSON)'
+  }
+}
+
+function changeDocument(change: Change, reveal: boolean): object {
+  const { type, key, database, upstreamUpdatedAt } = change
+  const facts = { type, key, database, upstreamUpdatedAt }
+  if (change.type === 'delete') return facts
+  return { ...facts, record: new RawJson(change.record), ...(reveal ? { cursor: change.cursor } : {}) }
+}

@@ -1,0 +1,171 @@
+import { Command, Option } from 'commander'
+import type { Store, SyncError } from '../../contract/index.ts'
+import { classifyError } from '../../engine/classify-error.ts'
+import { runCycle } from '../../engine/cycle.ts'
+import type { CycleOptions, CycleResult, CycleProgress } from '../../engine/cycle-options.ts'
+import type { SyncPlan } from '../../engine/sync-plan.ts'
+import { holderName, isHolderGone } from '../../platform/lease-holder.ts'
+import { guardStrayExceptions } from '../../platform/stray-exceptions.ts'
+import { guardStrayRejections } from '../../platform/stray-rejections.ts'
+import { isBackfillNeeded } from '../../runner/pair-backfill.ts'
+import { parseCount } from '../kit/arguments.ts'
+import { actorName } from '../kit/actor.ts'
+import type { VerbAction, Cli } from '../cli.ts'
+import { exitCodeOf, worstExitCode } from '../kit/exit-code.ts'
+import { createRuntime } from '../kit/create-runtime.ts'
+import { createDisplay, resultDocument } from '../kit/progress.ts'
+import { formatQueryCommand } from '../kit/query-command.ts'
+import { printTarget, openTargetStore, targetDocument, withStoreFlags, loadWorkerTarget, type Target, type TargetFlags, type WorkerTarget } from '../kit/target.ts'
+
+interface RunFlags extends TargetFlags {
+  readonly fresh?: boolean
+  readonly allowDeletes?: boolean
+  readonly backfill?: boolean
+  readonly maxPages?: number
+  readonly maxMinutes?: number
+  readonly concurrency: number
+  readonly reveal?: boolean
+}
+
+export function runVerb(): Command {
+  return withStoreFlags(new Command('run'))
+    .summary('one cycle of each sync; Ctrl-C is always safe')
+    .description('Runs one cycle of each named sync, or of all of them. Stopping it is always safe: what has landed stays, and the next run continues there.')
+    .argument('[sync...]', 'the syncs to run (default: all)')
+    .option('--backfill', 'of tracked pairs, run the backfill instead of the delta')
+    .option('--fresh', 'give up an unfinished cycle and begin a new one')
+    .option('--allow-deletes', 'confirm a sweep that was stopped because it would delete too much')
+    .option('--max-pages <n>', 'stop after so many pages; the next run continues there', parseCount)
+    .option('--max-minutes <n>', 'stop after so many minutes; the next run continues there', parseCount)
+    .addOption(new Option('--concurrency <n>', 'how many syncs run side by side').argParser(parseCount).default(4))
+    .option('--reveal', 'show cursors that stand in for a time as they are')
+}
+
+export const run: VerbAction<[string[], RunFlags]> = async (cli, names, flags) => {
+  const signal = cli.listenForStop()
+  const target = await loadWorkerTarget(cli, flags)
+  const chosen = [...new Set(names)].map((name) => resolvePlan(target, name, flags))
+  printTarget(cli, target)
+
+  const store = await openTargetStore(target)
+  const plans = (await selectPlans(target, store, chosen, flags)).map((plan) => withLimits(plan, flags))
+  const outside = await createRuntime(cli, target)
+  const { log } = outside.ports
+  const guards = [
+    guardStrayRejections((reason) => log.error('a promise that nobody waited for failed', { reason })),
+    guardStrayExceptions((reason) => log.error('a timer or listener of a connector threw', { reason })),
+  ]
+  const display = createDisplay(cli, plans.map(({ sync }) => sync), { reveal: flags.reveal === true, continuous: false })
+  let results: CycleResult[]
+  try {
+    const options: Omit<CycleOptions, 'onProgress'> = {
+      ...outside, store, signal, holder: holderName(), trigger: 'manual', isHolderGone: isHolderGone,
+      fresh: flags.fresh === true, allowDeletes: flags.allowDeletes === true, actor: actorName(),
+    }
+    const begun = new Map<string, Promise<CycleResult[]>>()
+    const cycleOf = async (plan: SyncPlan): Promise<CycleResult> => {
+      const progress = (given: CycleProgress): void => display.showProgress(plan.sync, given)
+      const startedAt = options.ports.clock.now()
+      const result = await runCycle(plan, { ...options, onProgress: progress }).catch((error: unknown) => createFailedResult(plan, startedAt, classifyError(error)))
+      display.showResult(result)
+      return result
+    }
+    const resultsOf = async (plan: SyncPlan): Promise<CycleResult[]> => {
+      if (plan.pair?.role !== 'delta') return [await cycleOf(plan)]
+      const { backfill } = plan.pair
+      // Of a pair that has never run, it is the backfill that finds the place where the delta begins.
+      await begun.get(backfill)
+      const result = await cycleOf(plan)
+      // A delta that finds its history lost orders the backfill, which runs at once; then the delta goes on from its anchor.
+      if (result.error?.code !== 'HISTORY_LOST' || begun.has(backfill) || signal.aborted) return [result]
+      const repair = await cycleOf(withLimits(target.worker.plan(backfill), flags))
+      return [repair, repair.error === null && !signal.aborted ? await cycleOf(plan) : result]
+    }
+    results = (await runInParallel(plans, flags.concurrency, signal, (plan) => {
+      const running = resultsOf(plan)
+      begun.set(plan.sync, running)
+      return running
+    })).flat()
+    display.close()
+    if (!cli.terminal.json && results.every(({ error }) => error === null)) await showQueryHint(cli, target, store, plans)
+  } finally {
+    display.close()
+    for (const guard of guards) guard.remove()
+    await store.close()
+  }
+
+  const interrupted = signal.aborted && (results.length < plans.length || results.some(({ stopReason }) => stopReason === 'cancelled'))
+  const exitCode = interrupted ? exitCodeOf('CANCELLED') : exitCodeFor(results, names)
+  if (cli.terminal.json) {
+    cli.terminal.printDocument({
+      event: 'result', ok: exitCode === 0, interrupted, ...targetDocument(target),
+      syncs: results.map((result) => resultDocument(result, flags.reveal === true)),
+    })
+  }
+  return exitCode
+}
+
+/** The store failed before the cycle could take its lease; the other syncs may still fare better. */
+function createFailedResult({ worker, sync }: SyncPlan, startedAt: number, { code, message, advice }: SyncError): CycleResult {
+  const counts = { created: 0, updated: 0, deleted: 0, swept: 0, unchanged: 0, stale: 0, missing: 0, quarantined: 0 }
+  return {
+    worker, sync, cycle: null, stopReason: 'error', endReason: null, resumed: false, pages: 0, counts, retries: 0, waitedMs: 0, startedAt, endedAt: startedAt,
+    version: 0, headSequence: 0, tidemark: null, drift: [], error: { code, message, advice }, retryAt: null,
+  }
+}
+
+/** In the order they were given, each as soon as there is a place. After the signal no more are begun. */
+async function runInParallel<T, R>(items: readonly T[], placesMax: number, signal: AbortSignal, work: (item: T) => Promise<R>): Promise<R[]> {
+  const results: R[] = []
+  const queue = items.entries()
+  await Promise.all(Array.from({ length: Math.min(placesMax, items.length) }, async () => {
+    for (const [index, item] of queue) {
+      if (signal.aborted) return
+      results[index] = await work(item)
+    }
+  }))
+  return results.filter((result) => result !== undefined)
+}
+
+/** `run people --backfill` is `run people-backfill`. */
+function resolvePlan(target: WorkerTarget, name: string, flags: RunFlags): SyncPlan {
+  const plan = target.worker.plan(name)
+  return flags.backfill === true && plan.pair?.role === 'delta' ? target.worker.plan(plan.pair.backfill) : plan
+}
+
+/** The named syncs, or all of them. With the delta of a pair goes its backfill, before it, while the pair needs one. */
+async function selectPlans(target: WorkerTarget, store: Store, chosen: readonly SyncPlan[], flags: RunFlags): Promise<SyncPlan[]> {
+  const all = target.worker.plans()
+  if (flags.backfill === true) return chosen.length > 0 ? [...chosen] : all.filter(({ pair }) => pair?.role === 'backfill')
+  const asked = chosen.length > 0 ? chosen : all.filter(({ pair }) => pair?.role !== 'backfill')
+  const plans: SyncPlan[] = []
+  for (const plan of asked) {
+    const { worker, pair } = plan
+    const isNew = pair?.role === 'delta' && !asked.some(({ sync }) => sync === pair.backfill)
+    if (isNew && isBackfillNeeded(await store.readCheckpoint({ worker, sync: pair.backfill }))) plans.push(target.worker.plan(pair.backfill))
+    plans.push(plan)
+  }
+  return plans
+}
+
+/** The command line has the last word over what the worker declares. */
+function withLimits(plan: SyncPlan, { maxPages, maxMinutes }: RunFlags): SyncPlan {
+  return {
+    ...plan,
+    limits: { ...plan.limits, ...(maxPages === undefined ? {} : { pagesMax: maxPages }), ...(maxMinutes === undefined ? {} : { minutesMax: maxMinutes }) },
+  }
+}
+
+/** A paused sync is a failure only for somebody who named it. */
+function exitCodeFor(results: readonly CycleResult[], names: readonly string[]): number {
+  const failures = results.filter(({ sync, error }) => error !== null && (error.code !== 'PAUSED' || names.includes(sync)))
+  return worstExitCode(failures.map(({ error }) => exitCodeOf(error!.code)))
+}
+
+async function showQueryHint(cli: Cli, target: Target, store: Store, plans: readonly SyncPlan[]): Promise<void> {
+  const { terminal } = cli
+  if (plans.length === 0) terminal.remark('This worker declares no syncs: there is nothing to run.')
+  const names = plans.map(({ databases }) => databases[0]!.name)
+  const filled = (await store.databases()).find(({ name, rows }) => rows > 0 && names.includes(name))
+  if (filled !== undefined) terminal.remark(terminal.colors.dim(`Look at it: ${formatQueryCommand(cli, target, filled.table)}`))
+}

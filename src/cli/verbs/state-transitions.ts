@@ -1,0 +1,158 @@
+import { EMPTY_CHECKPOINT, SyncError, type AuditEntry, type Checkpoint, type StateText, type SyncRef } from '../../contract/index.ts'
+import { systemClock } from '../../platform/clock.ts'
+import { holderName, isHolderGone } from '../../platform/lease-holder.ts'
+import { maskSecrets } from '../../redaction/known-secrets.ts'
+import { applyStateTransition, planReset, type ResetPlan } from '../../runner/state-transition.ts'
+import { actorName } from '../kit/actor.ts'
+import type { VerbAction, Cli } from '../cli.ts'
+import { formatNumber } from '../kit/counts.ts'
+import { findSync } from '../kit/find-sync.ts'
+import { openExistingStore } from '../kit/open-existing-store.ts'
+import { toPrintable } from '../kit/printable.ts'
+import { describeState, stateDocument } from '../kit/state-document.ts'
+import { RefusedError } from '../kit/report-error.ts'
+import { parseStateArgument } from '../kit/state-argument.ts'
+import { printTarget, openTargetStore, targetDocument, loadWorkerTarget, type TargetFlags, type WorkerTarget } from '../kit/target.ts'
+
+interface TransitionFlags extends TargetFlags {
+  readonly reason: string
+  readonly yes?: boolean
+  readonly ifVersion?: number
+}
+
+interface CopyFlags extends Omit<TransitionFlags, 'reason'> {
+  readonly reason?: string
+}
+
+interface RewindFlags extends Omit<TransitionFlags, 'reason'> {
+  readonly to: number
+  readonly reason?: string
+}
+
+export const stateSet: VerbAction<[string, string, TransitionFlags]> = async (cli, name, json, flags) => {
+  await transitionState(cli, flags, name, async ({ ref }) => ({
+    state: await parseStateArgument(json, ref), reason: flags.reason, next: 'goes on from the state you give',
+  }))
+}
+
+export const stateReset: VerbAction<[string, TransitionFlags]> = async (cli, name, flags) => {
+  await transitionState(cli, flags, name, async () => ({ state: null, reason: flags.reason, next: null }))
+}
+
+export const stateRewind: VerbAction<[string, RewindFlags]> = async (cli, name, flags) => {
+  await transitionState(cli, flags, name, async ({ ref, readAudit: audit }) => {
+    const reason = flags.reason ?? `rewound to version ${flags.to}`
+    const state = findStateOfVersion(ref, flags.to === 0 ? [] : await audit(), flags.to)
+    return { state, reason, next: `goes on from the state of version ${flags.to}, and reads again what came after it` }
+  })
+}
+
+export const stateCopy: VerbAction<[string, string, CopyFlags]> = async (cli, from, to, flags) => {
+  await transitionState(cli, flags, to, async ({ ref, readCheckpoint: other }) => {
+    const { version, committed } = await other(from)
+    if (committed === null) throw new SyncError('ARGUMENT_INVALID', `${from} has no committed state to copy.`)
+    if (ref.sync === from) throw new SyncError('ARGUMENT_INVALID', `${from} has that state already.`)
+    return { state: committed, reason: flags.reason ?? `copied from version ${version} of ${from}`, next: `goes on from where ${from} stands` }
+  })
+}
+
+/** The state that a version had; version 0 is before the first. */
+export function findStateOfVersion(ref: SyncRef, audit: readonly AuditEntry[], wanted: number): StateText {
+  if (wanted === 0) return null
+  const moves = audit.filter(isStateTransition)
+  const found = moves.find(({ version }) => version === wanted)
+  if (found !== undefined) return found.state
+  const known = moves.slice(0, 10).map(({ version }) => version).join(', ')
+  throw new SyncError('ARGUMENT_INVALID', `${ref.sync} has no version ${wanted} in its log${known === '' ? '' : `; the newest are ${known}`}.`)
+}
+
+interface TransitionContext {
+  readonly ref: SyncRef
+  readAudit(): Promise<AuditEntry[]>
+  /** Where another sync of the worker stands. */
+  readCheckpoint(name: string): Promise<Checkpoint>
+}
+
+export const AUDIT_ENTRIES_MAX = 100_000
+
+/** Others only pause, resume or give up. */
+export function isStateTransition({ action }: AuditEntry): boolean {
+  return action === 'complete' || action === 'set'
+}
+
+interface TransitionIntent {
+  readonly state: StateText
+  readonly reason: string
+  /** What the next cycle does. Null when there is no state: see resetOf. */
+  readonly next: string | null
+}
+
+interface PlannedTransition extends ResetPlan {
+  readonly state: StateText
+  readonly reason: string
+}
+
+/** Plans first, on what is stored now; moves only with --yes, and only if it is still that. */
+async function transitionState(
+  cli: Cli, flags: Omit<TransitionFlags, 'reason'>, name: string, intend: (on: TransitionContext) => Promise<TransitionIntent>,
+): Promise<void> {
+  const target = await loadWorkerTarget(cli, flags)
+  printTarget(cli, target)
+  const store = flags.yes === true ? await openTargetStore(target) : await openExistingStore(target)
+  try {
+    const ref = await findSync(target, store, name)
+    const before = store === null ? EMPTY_CHECKPOINT : await store.readCheckpoint(ref, { forRepair: true })
+    const intended = await intend({
+      ref,
+      readAudit: async () => store?.audit(ref, { limit: AUDIT_ENTRIES_MAX }) ?? [],
+      readCheckpoint: async (sync) => {
+        const found = await findSync(target, store, sync)
+        return store === null ? EMPTY_CHECKPOINT : store.readCheckpoint(found)
+      },
+    })
+    const reason = maskSecrets(intended.reason)
+    const declared = target.worker.manifest.syncs.some((sync) => sync.name === ref.sync) ? target.worker.plan(ref.sync) : null
+    const intent: PlannedTransition = { state: intended.state, reason, ...(intended.state === null ? planReset(declared, reason) : { nextCycle: intended.next! }) }
+    if (intent.reason.trim() === '') throw new SyncError('ARGUMENT_INVALID', 'The reason is empty. It is kept in the audit, for whoever wonders later.')
+    if (flags.ifVersion !== undefined && flags.ifVersion !== before.version) {
+      throw new SyncError('VERSION_CONFLICT', `${ref.sync} is at version ${before.version}, not ${flags.ifVersion}. Its state was not changed.`)
+    }
+    const plan = planDocument(target, ref, before, intent)
+    if (flags.yes !== true || store === null) {
+      cli.terminal.remark(...formatPlan(ref, before, intent))
+      throw new RefusedError('CONFIRMATION_NEEDED', `Nothing was changed: the state of ${ref.sync} (worker ${ref.worker}, tenant ${target.tenant}, ${target.storeLabel}) moves only with --yes.`, plan)
+    }
+    const owner = declared?.owner ?? `${ref.worker}/${ref.sync}`
+    const { version } = await applyStateTransition(store, ref, { state: intent.state, reason, owner, version: before.version, needsBackfill: intent.needsBackfill }, {
+      clock: systemClock, actor: actorName(), holder: `cli:${holderName()}`, isDead: isHolderGone,
+    })
+    if (cli.terminal.json) cli.terminal.printDocument({ ...plan, version })
+    else cli.terminal.print(`${ref.sync} is at version ${version}: ${describeState(intent.state, false)}. The next cycle ${intent.nextCycle}.`)
+  } finally {
+    await store?.close()
+  }
+}
+
+function planDocument(target: WorkerTarget, ref: SyncRef, before: Checkpoint, intent: PlannedTransition): object {
+  return {
+    ...targetDocument(target), sync: ref.sync, reason: intent.reason,
+    from: { version: before.version, committed: stateDocument(before.committed, false) },
+    to: { committed: stateDocument(intent.state, false) },
+    givesUp: before.inflight === null ? null : { cycle: before.inflight.cycle, pages: before.inflight.page },
+    nextCycle: intent.nextCycle,
+    needsBackfill: intent.needsBackfill?.sync ?? null,
+  }
+}
+
+function formatPlan(ref: SyncRef, { version, committed, inflight }: Checkpoint, intent: PlannedTransition): string[] {
+  return [
+    `The plan for ${ref.sync}:`,
+    `  forgets     ${committed === null ? 'no state: there is none' : `the committed state ${describeState(committed, false)} of version ${version} (it stays in the log, for rewind)`}`,
+    ...(inflight === null ? [] : [`  gives up    cycle ${inflight.cycle}, unfinished after ${formatNumber(inflight.page)} pages; the rows it landed stay`]),
+    `  stores      ${describeState(intent.state, false)} as version ${version + 1}`,
+    '  keeps       every row and the whole log',
+    `  next cycle  ${intent.nextCycle}`,
+    `  reason      ${toPrintable(intent.reason)}`,
+    '',
+  ]
+}

@@ -1,0 +1,62 @@
+import { Command } from 'commander'
+import { didYouMean } from '../../config/did-you-mean.ts'
+import { describeValue } from '../../config/names.ts'
+import { SyncError, type LogEntry, type Store } from '../../contract/index.ts'
+import { listChangedMembers } from '../../values/changed-members.ts'
+import { parseJson } from '../../values/json.ts'
+import type { VerbAction } from '../cli.ts'
+import { RawJson, isoTime } from '../kit/json-document.ts'
+import { openExistingStore } from '../kit/open-existing-store.ts'
+import { toPrintable } from '../kit/printable.ts'
+import { formatTable } from '../kit/table.ts'
+import { printTarget, resolveStoreTarget, targetDocument, withStoreFlags, type TargetFlags } from '../kit/target.ts'
+
+interface WhyFlags extends TargetFlags {
+  readonly reveal?: boolean
+}
+
+export function whyVerb(): Command {
+  return withStoreFlags(new Command('why'))
+    .summary('every page, cycle and commit that touched a row')
+    .description('Shows why a row is as it is: every change of its key, with the sync, the cycle and the page that brought it.')
+    .argument('<database>', 'the database')
+    .argument('<key>', 'the key of the row')
+    .option('--reveal', 'show the records and cursors too')
+}
+
+export const why: VerbAction<[string, string, WhyFlags]> = async (cli, database, key, flags) => {
+  const target = resolveStoreTarget(cli, flags)
+  printTarget(cli, target)
+  const store = await openExistingStore(target)
+  const databases = store === null ? [] : (await store.databases()).map(({ name }) => name)
+  if (!databases.includes(database)) {
+    await store?.close()
+    throw new SyncError('ARGUMENT_INVALID', `${target.storeLabel} has no database ${describeValue(database)} for tenant ${target.tenant}.${didYouMean(database, databases)}`)
+  }
+  const { entries, isCompacted } = await readHistory(store!, database, key).finally(() => store!.close())
+  const reveal = flags.reveal === true
+
+  if (cli.terminal.json) {
+    cli.terminal.printDocument({
+      ...targetDocument(target), database, key,
+      history: entries.map(({ sequence, action, worker, sync, cycle, page, upstreamAt, committedAt, cursor, text }, at) => ({
+        sequence, action, worker, sync, cycle, page, upstreamAt, committedAt: isoTime(committedAt), changed: new RawJson(listChangedMembers(entries[at - 1], entries[at]!)),
+        ...(reveal ? { cursor, record: text === null ? null : new RawJson(parseJson(text)) } : {}),
+      })),
+    })
+    return
+  }
+  if (entries.length === 0) cli.terminal.print(`${database} has ${isCompacted ? 'no history of' : 'never had'} a row with the key ${describeValue(key)}${isCompacted ? ': it never had one, or it was deleted longer ago than the log is kept' : ''}.`)
+  else {
+    cli.terminal.print(...formatTable(['SEQUENCE', 'WHEN', 'ACTION', 'SYNC', 'CYCLE', 'PAGE', 'UPSTREAM', reveal ? 'RECORD' : 'CHANGED'], entries.map((entry, at) => [
+      String(entry.sequence), isoTime(entry.committedAt), entry.action, `${entry.worker}/${entry.sync}`, String(entry.cycle), String(entry.page),
+      entry.upstreamAt ?? '-', reveal ? toPrintable(entry.text ?? '') : toPrintable(listChangedMembers(entries[at - 1], entry).join(', ')),
+    ])))
+    if (entries[0]!.action !== 'created') cli.terminal.remark(cli.terminal.colors.dim('What was before is older than the log is kept.'))
+  }
+}
+
+async function readHistory(store: Store, database: string, key: string): Promise<{ entries: LogEntry[]; isCompacted: boolean }> {
+  const [entries, { floor }] = [await store.history(database, key), await store.feed({ after: 0, limit: 0, scanMax: 1 })]
+  return { entries, isCompacted: floor > 0 }
+}

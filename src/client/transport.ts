@@ -1,0 +1,174 @@
+import type { Clock, JsonObject, Random } from '../contract/index.ts'
+import { LinkedAbortController } from '../values/linked-abort-controller.ts'
+import { parseJson, stringifyJson } from '../values/json.ts'
+import { CLIENT_ERRORS, ClientError, type ClientErrorCode } from './client-error.ts'
+import { systemClock as machineClock, systemRandom as machineRandom } from './clock.ts'
+import { computeDelayMs, parseRetryAfterMs } from './retry.ts'
+
+export interface TransportOptions {
+  /** Where the server is, such as https://feed.example. What stands before `/agents/v1` on the way there belongs to it. */
+  readonly url: string
+  /** Asked for with every request when it is a function, so that it may be renewed. */
+  readonly key: string | (() => string | Promise<string>)
+  readonly fetch?: typeof fetch
+  /** Told before every wait for another try. */
+  readonly onRetry?: (retry: Retry) => void
+  /** For tests. */
+  readonly clock?: Clock
+  readonly random?: Random
+}
+
+export interface Retry {
+  readonly error: ClientError
+  /** The first one is 1. */
+  readonly attempt: number
+  readonly delayMs: number
+}
+
+export type Query = Readonly<Record<string, string | number | undefined>>
+
+interface TransportRequest {
+  readonly path: string
+  readonly query?: Query
+  readonly accept?: string
+  /** Sent as JSON, with POST. */
+  readonly body?: JsonObject
+  readonly signal: AbortSignal
+}
+
+const BODY_EXCERPT_MAX = 200
+
+/** Requests, one try at a time, and the waits between them. */
+export class Transport {
+  readonly clock: Clock
+  readonly #options: TransportOptions
+  readonly #random: Random
+
+  constructor(options: TransportOptions) {
+    this.#options = options
+    this.clock = options.clock ?? machineClock
+    this.#random = options.random ?? machineRandom
+  }
+
+  /** One try, answered with JSON. */
+  async requestJson({ timeoutMs, signal, ...ask }: TransportRequest & { readonly timeoutMs: number }): Promise<JsonObject> {
+    const asking = new LinkedAbortController(signal)
+    const timer = setTimeout(() => asking.abort(new Error('no answer in time')), timeoutMs)
+    try {
+      const response = await this.openResponse({ ...ask, signal: asking.signal })
+      return parseResponseObject(await response.text(), response)
+    } catch (error) {
+      throw translateError(error, signal, asking.signal)
+    } finally {
+      clearTimeout(timer)
+      asking.unlink()
+    }
+  }
+
+  /** One try; the body is the caller's. */
+  async openResponse({ path, query = {}, accept = 'application/json', body, signal }: TransportRequest): Promise<Response> {
+    const { url, key } = this.#options
+    const given = Object.entries(query).filter((entry): entry is [string, string | number] => entry[1] !== undefined)
+    const search = new URLSearchParams(Object.fromEntries(given.map(([name, value]) => [name, String(value)]))).toString()
+    const address = `${url.replace(/\/+$/, '')}${path}${search === '' ? '' : `?${search}`}`
+    const authorization = `Bearer ${typeof key === 'function' ? await key() : key}`
+    let response: Response
+    try {
+      response = await (this.#options.fetch ?? fetch)(address, { headers: { authorization, accept, ...(body !== undefined && { 'content-type': 'application/json' }) }, signal, ...(body !== undefined && { method: 'POST', body: stringifyJson(body) }) })
+    } catch (cause) {
+      signal.throwIfAborted()
+      throw new ClientError('NETWORK_FAILED', `${originOf(url)} cannot be reached: ${describeCause(cause)}.`, { cause })
+    }
+    if (!response.ok) throw parseErrorResponse(await response.text(), response, this.clock.now())
+    return response
+  }
+
+  /** The act until it succeeds, fails for good, or has been tried often enough. */
+  async withRetries<T>(retriesMax: number, signal: AbortSignal, act: () => Promise<T>): Promise<T> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await act()
+      } catch (error) {
+        await this.waitForRetry(error, attempt, retriesMax, signal)
+      }
+    }
+  }
+
+  /** Waits before the next try; throws what cannot be tried again. */
+  async waitForRetry(error: unknown, attempt: number, retriesMax: number, signal: AbortSignal): Promise<void> {
+    if (!(error instanceof ClientError) || !error.isTransient) throw error
+    await this.backOff(error, attempt, retriesMax, signal)
+  }
+
+  async backOff(error: ClientError, attempt: number, retriesMax: number, signal: AbortSignal): Promise<void> {
+    if (attempt > retriesMax) throw error
+    const delay = computeDelayMs(error, attempt, this.#random)
+    this.#options.onRetry?.({ error, attempt, delayMs: delay })
+    await this.clock.sleep(delay, signal)
+  }
+}
+
+/** What went wrong while a body was read, once the answer had begun. */
+export function translateError(error: unknown, signal: AbortSignal, asking: AbortSignal): unknown {
+  if (signal.aborted) return signal.reason
+  if (error instanceof ClientError) return error
+  if (asking.aborted) return new ClientError('TIMEOUT', 'The server did not answer in time.', { cause: error })
+  return new ClientError('NETWORK_FAILED', `The answer broke off: ${describeCause(error)}.`, { cause: error })
+}
+
+/** The error that an answer tells of. */
+export function parseErrorResponse(text: string, { status, headers }: Pick<Response, 'status' | 'headers'>, now: number): ClientError {
+  const body = tryParseObject(text)
+  const details = (body?.['details'] ?? {}) as JsonObject
+  const code = body?.['error']
+  const requestId = String(body?.['requestId'] ?? headers.get('x-request-id') ?? '') || undefined
+  const known = typeof code === 'string' && Object.hasOwn(CLIENT_ERRORS, code) ? (code as ClientErrorCode) : codeForStatus(status)
+  const message = typeof body?.['message'] === 'string' ? body['message'] : `The answer is ${status}: ${text.slice(0, BODY_EXCERPT_MAX)}`
+  return new ClientError(known, message, {
+    status, requestId, reason: asString(details['reason']), retryAfterMs: parseRetryAfterMs(headers, now),
+    restart: details['restart'] === 'updatedSince' || details['restart'] === 'backfill' ? details['restart'] : undefined,
+  })
+}
+
+/** Whatever stands in between, a proxy or a balancer, answers in words of its own. */
+function codeForStatus(status: number): ClientErrorCode {
+  if (status === 401) return 'UNAUTHORIZED'
+  if (status === 403) return 'FORBIDDEN'
+  if (status === 404) return 'NOT_FOUND'
+  if (status === 429) return 'RATE_LIMIT_EXCEEDED'
+  if (status === 408 || status >= 500) return 'SERVICE_UNAVAILABLE'
+  return status >= 400 ? 'INVALID_REQUEST' : 'ANSWER_INVALID'
+}
+
+function parseResponseObject(text: string, { status, headers }: Response): JsonObject {
+  const body = tryParseObject(text)
+  if (body === null) throw new ClientError('ANSWER_INVALID', `The answer is not what the feed sends: ${JSON.stringify(text.slice(0, BODY_EXCERPT_MAX))}`, { status, requestId: headers.get('x-request-id') ?? undefined })
+  return body
+}
+
+function tryParseObject(text: string): JsonObject | null {
+  try {
+    const body = parseJson(text)
+    return typeof body === 'object' && body !== null && !Array.isArray(body) ? body : null
+  } catch {
+    return null
+  }
+}
+
+function asString(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined
+}
+
+function originOf(url: string): string {
+  try {
+    return new URL(url).origin
+  } catch {
+    throw new ClientError('ARGUMENT_INVALID', '`url` is not an address such as https://feed.example.')
+  }
+}
+
+/** The reason lies below in Node ("fetch failed" says nothing). */
+function describeCause(error: unknown): string {
+  const { message, cause } = Object(error) as { message?: unknown; cause?: { code?: unknown; message?: unknown } }
+  return String(cause?.code ?? cause?.message ?? message ?? error)
+}

@@ -1,7 +1,0 @@
-import type { JsonSchema } from '../schema.ts'
-
-/** A schema that holds only where the named member is the given value. */
-export function when(name: string, value: string, schema: JsonSchema): JsonSchema {
-  // oxlint-disable-next-line unicorn/no-thenable
-  return { if: { required: [name], properties: { [name]: { const: value } } }, then: schema }
-}

@@ -1,0 +1,55 @@
+import type { CommitOutcome, Landing, Log } from '../contract/index.ts'
+import { canonicalizeInstant, instantToMs } from '../values/instant.ts'
+import type { RetryingStore } from './retrying-store.ts'
+import type { SyncPlan } from './sync-plan.ts'
+
+/**
+ * What a delta has passed without telling: rows that its backfill finds, of a time that the delta had already reached when the
+ * backfill asked for them. They showed later than the delta waits, or their time was set back. The backfill has brought them;
+ * what is left is to say by how much the delta's window is too small.
+ */
+export class LateRowMonitor {
+  readonly #plan: SyncPlan
+  readonly #store: RetryingStore
+  readonly #deltaTidemark: string
+  #count = 0
+  #oldest: string | null = null
+
+  private constructor(plan: SyncPlan, door: RetryingStore, reached: string) {
+    this.#plan = plan
+    this.#store = door
+    this.#deltaTidemark = reached
+  }
+
+  /** Null for a sync that is not the backfill of a delta that has reached a time. Ask before the first page. */
+  static async create(plan: SyncPlan, door: RetryingStore): Promise<LateRowMonitor | null> {
+    if (plan.pair?.role !== 'backfill') return null
+    const { worker, pair } = plan
+    const { tidemark } = await door.call((store) => store.readCheckpoint({ worker, sync: pair.delta }))
+    const reached = tidemark === null ? null : canonicalizeInstant(tidemark)
+    return reached === null ? null : new LateRowMonitor(plan, door, reached)
+  }
+
+  /** After each page that landed: `after` is the sequence before it. */
+  async inspectPage({ counts, headSequence: position }: Extract<CommitOutcome, { kind: 'landed' }>, after: number, landings: readonly Landing[]): Promise<void> {
+    if (counts.created + counts.updated === 0) return
+    // Their times are no times of a change, so they say nothing about lateness.
+    if (landings.some((landing) => landing.type === 'upsert' && landing.asOf !== undefined)) return
+    const { worker, sync } = this.#plan
+    // The page has landed. Not to know how late its rows were is no reason to fail the cycle.
+    const entries = await this.#store.call((store) => store.changes({ after, limit: position - after })).catch(() => [])
+    for (const entry of entries) {
+      const { upstreamAt } = entry
+      if (entry.worker !== worker || entry.sync !== sync || entry.action === 'deleted' || upstreamAt === null || upstreamAt >= this.#deltaTidemark) continue
+      this.#count++
+      if (this.#oldest === null || upstreamAt < this.#oldest) this.#oldest = upstreamAt
+    }
+  }
+
+  /** Once the cycle is complete. */
+  report(log: Log, nowMs: number): void {
+    if (this.#oldest === null) return
+    const { pair } = this.#plan
+    log.warn('late_beyond_window: the backfill found rows that the delta had passed', { delta: pair?.role === 'backfill' ? pair.delta : null, rows: this.#count, lagMs: nowMs - instantToMs(this.#oldest) })
+  }
+}

@@ -1,0 +1,165 @@
+import { hash } from 'node:crypto'
+import {
+  SyncError, type Change, type Column, type CommitShape, type ErrorCode, type JsonObject, type Landing, type QuarantinedRecord, type TableShape,
+} from '../contract/index.ts'
+import { maskSecrets } from '../redaction/known-secrets.ts'
+import { canonicalizeInstant } from '../values/instant.ts'
+import { stringifyJson } from '../values/json.ts'
+import { SerializedUpsert, type SerializedRecord } from '../values/serialized-upsert.ts'
+import { describeType } from './check-page.ts'
+import { findKeyFault, findRecordFault, findTextFault, serializeRecord } from './check-record.ts'
+import { RecordShapes } from './record-shapes.ts'
+import type { DatabasePlan, SyncLimits } from './sync-plan.ts'
+import { TableShapes } from './table-shapes.ts'
+
+/** A page ready for the door: every record serialised and hashed once, what cannot be landed set apart with the reason. */
+export interface PreparedPage {
+  readonly landings: Landing[]
+  readonly quarantined: QuarantinedRecord[]
+  readonly columns: Record<string, Column[]>
+  /** Those that are not committed yet. */
+  readonly shapes: CommitShape[]
+  /** The newest source time among the upserts on this page. */
+  readonly newestUpstreamAt: string | null
+  readonly lastCursor: string | null
+}
+
+/** Prepares the pages of one cycle; remembers the members that have landed, so that a page reports only new ones. */
+export class PagePreparer {
+  readonly #sync: string
+  readonly #databases: ReadonlyMap<string, DatabasePlan>
+  readonly #defaultDatabase: string
+  readonly #limits: SyncLimits
+  readonly #landedShapes = new RecordShapes()
+  readonly #tableShapes: TableShapes
+
+  constructor(sync: string, databases: readonly DatabasePlan[], limits: SyncLimits) {
+    this.#sync = sync
+    this.#databases = new Map(databases.map((database) => [database.name, database]))
+    this.#defaultDatabase = databases[0]!.name
+    this.#limits = limits
+    this.#tableShapes = new TableShapes(sync, databases)
+  }
+
+  async prepare(changes: readonly Change[], tables: readonly TableShape[] = []): Promise<PreparedPage> {
+    const landings: Array<Landing | null> = []
+    const quarantined: QuarantinedRecord[] = []
+    const met = new RecordShapes()
+    const places = new Map<string, Map<string, number>>()
+    let newest: string | null = null
+    let lastCursor: string | null = null
+
+    for (const change of changes) {
+      const database = this.#findDatabase(change)
+      let prepared = this.#prepareChange(change, database)
+      if (database.validate !== undefined && 'hash' in prepared) {
+        const mismatch = await database.validate((change as Extract<Change, { type: 'upsert' }>).record)
+        if (mismatch !== null) prepared = quarantine(change, database.name, prepared.key, 'SCHEMA_MISMATCH', mismatch)
+      }
+      if ('code' in prepared) {
+        quarantined.push(prepared)
+        continue
+      }
+      if (change.type === 'upsert') {
+        const written = this.#findSerialized(change)
+        if (written === null) met.addRecord(database.name, change.record, this.#landedShapes)
+        else met.addColumns(database.name, written.shape.columns, this.#landedShapes)
+        if (change.cursor !== undefined) lastCursor = change.cursor
+        if (prepared.upstreamAt !== null && (newest === null || prepared.upstreamAt > newest)) newest = prepared.upstreamAt
+      }
+
+      // The same key twice on a page: the newer wins, or the later when the source's times do not tell.
+      let placeOf = places.get(database.name)
+      if (placeOf === undefined) places.set(database.name, (placeOf = new Map()))
+      const earlier = placeOf.get(prepared.key)
+      if (earlier !== undefined) {
+        const first = landings[earlier]!
+        if (first.upstreamAt !== null && prepared.upstreamAt !== null && first.upstreamAt > prepared.upstreamAt) continue
+        landings[earlier] = null
+      }
+      placeOf.set(prepared.key, landings.push(prepared) - 1)
+      // Told again, and well this time.
+      const bad = quarantined.findIndex((item) => item.key === prepared.key && item.database === prepared.database)
+      if (bad !== -1) quarantined.splice(bad, 1)
+    }
+    const columns = met.columns()
+    const shapes = this.#tableShapes.collectUncommitted(tables, columns)
+    return { landings: landings.filter((landing) => landing !== null), quarantined, columns, shapes, newestUpstreamAt: newest, lastCursor }
+  }
+
+  /** Only now: a page that is read again reports its members again. */
+  recordLanded({ columns, shapes }: PreparedPage): void {
+    this.#landedShapes.merge(columns)
+    this.#tableShapes.markCommitted(shapes)
+  }
+
+  /** What came written, and of which nothing but its text can be at fault. */
+  #findSerialized(change: Change): SerializedRecord | null {
+    const written = SerializedUpsert.getSerialized(change)
+    return written !== null && written.shape.columns.length <= this.#limits.recordMembersMax ? written : null
+  }
+
+  #findDatabase(change: Change): DatabasePlan {
+    if (typeof change !== 'object' || change === null || (change.type !== 'upsert' && change.type !== 'delete')) {
+      throw new SyncError('PAGE_INVALID', `${this.#sync}: a change must have the type "upsert" or "delete"; one has ${describeType((change as Change | null)?.type)}.`)
+    }
+    const name = change.database ?? this.#defaultDatabase
+    const database = this.#databases.get(name)
+    if (database === undefined) {
+      throw new SyncError('DATABASE_UNKNOWN', `${this.#sync}: a change names the database ${JSON.stringify(name)}, which this sync does not write to.`)
+    }
+    return database
+  }
+
+  #prepareChange(change: Change, database: DatabasePlan): Landing | QuarantinedRecord {
+    const keyFault = findKeyFault(change.key)
+    if (keyFault !== null) return quarantine(change, database.name, null, 'KEY_INVALID', keyFault)
+    const { key } = change
+    let upstreamAt: string | null = null
+    if (change.upstreamUpdatedAt !== undefined && change.upstreamUpdatedAt !== null) {
+      upstreamAt = typeof change.upstreamUpdatedAt === 'string' ? canonicalizeInstant(change.upstreamUpdatedAt) : null
+      if (upstreamAt === null) return quarantine(change, database.name, key, 'TIMESTAMP_INVALID', '`upstreamUpdatedAt` is not an RFC 3339 instant with a zone')
+    }
+    if (change.type === 'delete') return { type: 'delete', database: database.name, key, upstreamAt }
+
+    const written = this.#findSerialized(change)
+    const fault = written === null ? findRecordFault(change.record, this.#limits) : null
+    if (fault !== null) return quarantine(change, database.name, key, fault.code, fault.message)
+    const text = written === null ? serializeRecord(change.record) : written.text
+    if (text === null) return quarantine(change, database.name, key, 'RECORD_INVALID', 'the record cannot be written as a JSON object')
+    const unstorable = findTextFault(text)
+    if (unstorable !== null) return quarantine(change, database.name, key, 'TEXT_UNSTORABLE', unstorable)
+    if (text.length > this.#limits.recordBytesMax / 3) {
+      const bytes = Buffer.byteLength(text)
+      if (bytes > this.#limits.recordBytesMax) {
+        return quarantine(change, database.name, key, 'RECORD_TOO_LARGE', `the record has ${bytes} bytes; at most ${this.#limits.recordBytesMax} are landed`)
+      }
+    }
+    const cursor = typeof change.cursor === 'string' ? change.cursor : null
+    return { type: 'upsert', database: database.name, key, text, hash: hash('sha1', text, 'base64').slice(0, HASH_LENGTH), cursor, upstreamAt, ...(change.asOf !== undefined && { asOf: change.asOf }) }
+  }
+}
+
+/** 96 bits in base64: kept with every row, and compared only with the hash of the same key. */
+const HASH_LENGTH = 16
+
+const QUARANTINE_TEXT_MAX = 65_536
+
+function quarantine(change: Change, database: string, key: string | null, code: ErrorCode, message: string): QuarantinedRecord {
+  // What only a schema refuses is kept whole, because another schema may take it; nothing else is bounded by then.
+  const max = code === 'SCHEMA_MISMATCH' ? Number.POSITIVE_INFINITY : QUARANTINE_TEXT_MAX
+  const { type: _, database: __, ...told } = change
+  // The record is what it is; what is said of it may quote more than that.
+  return { database, key, code, message: maskSecrets(message), text: toStorableText(told, max) }
+}
+
+/** As much of it as any database can keep. */
+function toStorableText(value: object, max: number): string {
+  let text: string
+  try {
+    text = stringifyJson(value as JsonObject)
+  } catch {
+    text = '(cannot be written as JSON)'
+  }
+  return text.slice(0, max).toWellFormed().replaceAll('\0', '\u2400')
+}

@@ -1,0 +1,24 @@
+import type { Clock } from '../contract/index.ts'
+
+/** The promise, or the signal's reason when it is aborted first. */
+export function raceWithAbort<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  if (signal.aborted) {
+    promise.catch(() => {})
+    return Promise.reject(signal.reason)
+  }
+  return new Promise<T>((resolve, reject) => {
+    const abort = (): void => reject(signal.reason)
+    signal.addEventListener('abort', abort, { once: true })
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
+  })
+}
+
+/** Rejects after a while, unless cancelled. */
+export function rejectAfter(clock: Clock, ms: number, signal: AbortSignal, reason: () => unknown): { promise: Promise<never>; cancel(): void } {
+  const cancelling = new AbortController()
+  const promise = clock.sleep(ms, AbortSignal.any([signal, cancelling.signal])).then((): never => {
+    throw reason()
+  })
+  promise.catch(() => {})
+  return { promise, cancel: () => cancelling.abort(new Error('in time')) }
+}

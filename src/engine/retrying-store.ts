@@ -1,0 +1,70 @@
+import { SyncError, type Checkpoint, type Commit, type CommitOutcome, type Ports, type Store } from '../contract/index.ts'
+import { classifyError } from './classify-error.ts'
+import { storeDelayMs } from './retry.ts'
+import { noCounts, type CycleCounters } from './cycle-counters.ts'
+
+const RETRIES_MAX = 6
+const RETRIED_CODES: ReadonlySet<string> = new Set(['STORE_BUSY', 'COMMIT_UNKNOWN'])
+
+/** The store with patience: a busy database is asked again, a lost answer is looked up, a lost lease is an error. */
+export class RetryingStore {
+  readonly #store: Store
+  readonly #ports: Ports
+  readonly #counters: CycleCounters
+
+  constructor(store: Store, ports: Ports, tally: CycleCounters) {
+    this.#store = store
+    this.#ports = ports
+    this.#counters = tally
+  }
+
+  /** A bounded number of times; the page is not read again for it. */
+  async call<T>(call: (store: Store) => Promise<T>): Promise<T> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await call(this.#store)
+      } catch (thrown) {
+        const error = classifyError(thrown)
+        if (!RETRIED_CODES.has(error.code) || attempt > RETRIES_MAX) throw error
+        const ms = storeDelayMs(attempt, this.#ports.random)
+        this.#counters.addRetry(ms)
+        this.#ports.meter?.record('waitDuration', ms / 1_000, { 'tidemark.reason': 'store' })
+        await this.#ports.clock.sleep(ms)
+      }
+    }
+  }
+
+  /**
+   * A commit whose answer was lost is simply sent again. If it had landed, the registry already stands where it leads and
+   * refuses it; only our own lost commit can have brought it exactly there, since nobody else holds this epoch.
+   */
+  async commit(commit: Commit): Promise<Exclude<CommitOutcome, { kind: 'fenced' | 'conflict' }>> {
+    const { sync } = commit.lease.ref
+    let answerLost = false
+    const outcome = await this.call(async (store) => {
+      try {
+        return await store.commit(commit)
+      } catch (thrown) {
+        const error = classifyError(thrown)
+        answerLost ||= error.code === 'COMMIT_UNKNOWN'
+        // Whatever keeps us from asking again, the first answer is still not known.
+        if (answerLost && error.code !== 'STORE_BUSY') throw new SyncError('COMMIT_UNKNOWN', error.message, { cause: error })
+        throw error
+      }
+    })
+    if (outcome.kind === 'fenced') throw new SyncError('LEASE_LOST', `${sync}: another runner took over.`)
+    if (outcome.kind !== 'conflict') return outcome
+    if (answerLost && hasLanded(outcome.checkpoint, commit)) {
+      const position = await this.call((store) => store.headSequence())
+      return { kind: 'landed', version: outcome.checkpoint.version, headSequence: position, counts: noCounts(), paused: outcome.checkpoint.paused }
+    }
+    throw new SyncError('VERSION_CONFLICT', `${sync}: the checkpoint is at version ${outcome.checkpoint.version}, not where version ${commit.version} of this cycle left it.`)
+  }
+}
+
+function hasLanded(checkpoint: Checkpoint, { transition: move, version }: Commit): boolean {
+  if (move.kind === 'continue') return checkpoint.inflight?.cycle === move.cycle && checkpoint.inflight.page === move.page
+  if (move.kind === 'complete') return checkpoint.version === version + 1 && checkpoint.committedBy === move.cycle
+  if (move.kind === 'set') return checkpoint.version === version + 1 && checkpoint.committedBy === null && checkpoint.committed === move.state
+  return checkpoint.inflight === null && checkpoint.version === version
+}

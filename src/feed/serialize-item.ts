@@ -1,0 +1,46 @@
+import type { FeedEntry, JsonObject, Row } from '../contract/index.ts'
+import { parseJson, stringifyJson } from '../values/json.ts'
+import { toIsoTime } from './read-feed-page.ts'
+import { resourceTypeOf, type ResourceTypes } from './resource-type.ts'
+
+/**
+ * Items as JSON text. A record goes from the store to the wire as the text it is: nothing is parsed, so that no number
+ * changes on the way and a page costs little.
+ */
+export interface ItemOptions {
+  /** Top-level members of the record to show; all when absent. */
+  readonly fields?: readonly string[] | undefined
+  readonly resourceTypes?: ResourceTypes | undefined
+}
+
+/** What a change is called, for ever: its time makes it another after the store was set back. */
+export function formatEventId({ sequence, committedAt }: Pick<FeedEntry, 'sequence' | 'committedAt'>): string {
+  return `${committedAt}-${sequence}`
+}
+
+export function serializeChange(entry: FeedEntry, options: ItemOptions = {}): string {
+  return serializeChanges([entry], options)[0]!
+}
+
+/** Entries of one commit share their time, and most their database: each is written once. */
+export function serializeChanges(entries: readonly FeedEntry[], { fields, resourceTypes }: ItemOptions = {}): string[] {
+  let [database, type, committedAt, time] = ['', '', -1, '']
+  return entries.map((entry) => {
+    const { key, action, text } = entry
+    if (entry.database !== database) [database, type] = [entry.database, `"resourceType":${JSON.stringify(resourceTypeOf(entry.database, resourceTypes))},"database":${JSON.stringify(entry.database)}`]
+    if (entry.committedAt !== committedAt) [committedAt, time] = [entry.committedAt, toIsoTime(entry.committedAt)]
+    const snapshot = text === null ? 'null' : fields === undefined ? text : selectFields(text, fields)
+    return `{"eventId":"${formatEventId(entry)}",${type},"resourceId":${JSON.stringify(key)},"action":"${action}","updatedAt":"${time}","snapshot":${snapshot}}`
+  })
+}
+
+/** A live entry, or a row. */
+export function serializeRow({ key, text, committedAt }: Pick<Row, 'key' | 'committedAt'> & { readonly text: string | null }, { fields }: ItemOptions = {}): string {
+  const record = fields === undefined ? text! : selectFields(text!, fields)
+  return `{"id":${JSON.stringify(key)},"updatedAt":"${toIsoTime(committedAt)}","record":${record}}`
+}
+
+function selectFields(text: string, fields: readonly string[]): string {
+  const record = parseJson(text) as JsonObject
+  return stringifyJson(Object.fromEntries(fields.filter((name) => Object.hasOwn(record, name)).map((name) => [name, record[name]!])))
+}

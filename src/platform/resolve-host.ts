@@ -1,0 +1,14 @@
+import { lookup } from 'node:dns'
+
+export interface ResolvedAddress {
+  readonly address: string
+  readonly family: number
+}
+
+/** All addresses of a name. */
+export type ResolveHost = (hostname: string) => Promise<readonly ResolvedAddress[]>
+
+export const systemResolveHost: ResolveHost = (hostname) =>
+  new Promise((resolve, reject) => {
+    lookup(hostname, { all: true, verbatim: true }, (error, addresses) => (error === null ? resolve(addresses) : reject(error)))
+  })

@@ -1,0 +1,99 @@
+import { SyncError, type ErrorCode, type Ports, type Secrets, type SyncContext } from '../contract/index.ts'
+import { AccountPauses, parseOrigin, withRetryTime, type PauseStore } from '../engine/account-pauses.ts'
+import { createChildLog } from '../telemetry/child-log.ts'
+import { classifyError } from '../engine/classify-error.ts'
+import { Pacer, type SlotProvider } from '../engine/pacer.ts'
+import { isRetryable, pageDelayMs } from '../engine/retry.ts'
+import type { SyncPlan } from '../engine/sync-plan.ts'
+import { raceWithAbort, rejectAfter } from '../engine/promise-timeouts.ts'
+import type { Fetch } from '../platform/fetch.ts'
+
+/** What a source is asked with. */
+export interface SourceRuntime {
+  readonly ports: Ports
+  readonly fetch: Fetch
+  readonly secrets: Secrets
+}
+
+export interface SourceCallOptions {
+  readonly tenant: string
+  readonly plan: SyncPlan
+  readonly pacers: Readonly<Record<string, number>>
+  /** Where the pauses of the account are kept. */
+  readonly pauses: PauseStore
+  /**
+   * Given, the source is asked again after a passing failure, as in a cycle, and this is called before each wait. Without
+   * it the source is asked once.
+   */
+  readonly onWait?: (wait: { readonly ms: number; readonly code: ErrorCode }) => void
+}
+
+/** Asks a source outside of any cycle, as the engine would: paced, outside of its pauses, and bounded in time. */
+export async function callSource<Answer>(outside: SourceRuntime, stopping: AbortSignal, asking: SourceCallOptions, ask: (context: SyncContext) => Promise<Answer>): Promise<Answer> {
+  const { plan: { sync, limits }, onWait } = asking
+  const { clock, random } = outside.ports
+  const pauses = new AccountPauses(asking.plan, outside.ports, asking.pauses)
+  for (let attempt = 1; ; attempt++) {
+    const last: LastRequest = { origin: null }
+    try {
+      return await callOnce(outside, stopping, asking, pauses, last, ask)
+    } catch (thrown) {
+      if (stopping.aborted) throw new SyncError('CANCELLED', `${sync}: the request was stopped.`)
+      const error = classifyError(thrown)
+      await pauses.recordError(last.origin, error)
+      const ms = pageDelayMs(error, attempt, random)
+      if (onWait === undefined || !isRetryable(error) || attempt > limits.retriesMax || ms > limits.waitMaxMs) {
+        const final = onWait !== undefined && attempt > limits.retriesMax ? await pauses.recordFinalFailure(last.origin, error) : withRetryTime(error, clock.now())
+        await pauses.flush(random)
+        throw final
+      }
+      onWait({ ms, code: error.code })
+      await clock.sleep(ms, stopping).catch(() => {})
+    }
+  }
+}
+
+interface LastRequest {
+  /** Null before the first request. */
+  origin: string | null
+}
+
+async function callOnce<Answer>(
+  { ports, secrets, ...outside }: SourceRuntime, stopping: AbortSignal, { tenant, plan, pacers }: SourceCallOptions, pauses: AccountPauses, last: LastRequest, ask: (context: SyncContext) => Promise<Answer>,
+): Promise<Answer> {
+  const ending = new AbortController()
+  const signal = AbortSignal.any([stopping, ending.signal])
+  const pacer = new Pacer(ports, signal, plan.pacers, createLocalSlots(pacers))
+  await pauses.check(null, signal)
+  const late = rejectAfter(ports.clock, plan.limits.deadlineMs, signal, () =>
+    new SyncError('SOURCE_TIMEOUT', `${plan.sync}: the source took longer than ${plan.limits.deadlineMs} ms.`))
+  try {
+    const answer = Promise.resolve().then(() => ask({
+      clock: ports.clock, random: ports.random, signal, secrets, pacer,
+      log: createChildLog(ports.log, { tenant, worker: plan.worker, sync: plan.sync }),
+      fetch: async (input, init = {}) => {
+        await pacer.wait()
+        const origin = last.origin = parseOrigin(input)
+        await pauses.check(origin, signal)
+        const response = await outside.fetch(input, { ...init, signal: init.signal ? AbortSignal.any([signal, init.signal]) : signal })
+        await pauses.recordResponse(origin, response)
+        return response
+      },
+      cycle: { id: 0, mode: plan.mode, startedAt: ports.clock.now(), page: 1 },
+    }))
+    return await Promise.race([raceWithAbort(answer, signal), late.promise])
+  } finally {
+    late.cancel()
+    ending.abort(new SyncError('CANCELLED', 'The request is over.'))
+  }
+}
+
+/** After the last slot given to anybody; what is taken here nobody else knows of. */
+function createLocalSlots(given: Readonly<Record<string, number>>): SlotProvider {
+  const last = new Map(Object.entries(given))
+  return async ({ pacer, count, paceMs, at: now }) => {
+    const first = Math.max((last.get(pacer) ?? -Infinity) + paceMs, now)
+    last.set(pacer, first + (count - 1) * paceMs)
+    return { now, firstSlotAt: first }
+  }
+}

@@ -1,0 +1,55 @@
+import type { Clock } from '../../contract/index.ts'
+import { DueQueue } from '../due-queue.ts'
+import type { QueueItem } from '../queue-order.ts'
+
+/**
+ * The places of one process. Restate hands out whatever is due; so many cycles run at once, and the others stand in line,
+ * in the order and with the fairness of every runner.
+ */
+export class ConcurrencySlots {
+  readonly #clock: Clock
+  readonly #queue = new DueQueue<QueueItem>()
+  readonly #grants = new Map<QueueItem, () => void>()
+  readonly #running = new Map<string, number>()
+  readonly #lastServed = new Map<string, number>()
+  #free: number
+  #turn = 0
+
+  constructor(count: number, clock: Clock) {
+    this.#free = count
+    this.#clock = clock
+  }
+
+  /** False when none became free within the time, or before the signal. Whoever got one leaves it. */
+  async acquire(waiting: QueueItem, ms: number, signal: AbortSignal): Promise<boolean> {
+    const patience = new AbortController()
+    let isMine = false
+    this.#grants.set(waiting, () => {
+      isMine = true
+      patience.abort(new Error('a place is free'))
+    })
+    this.#queue.schedule(waiting, 0)
+    this.#grantFree()
+    await this.#clock.sleep(ms, AbortSignal.any([patience.signal, signal])).catch(() => {})
+    this.#grants.delete(waiting)
+    this.#queue.remove(waiting)
+    return isMine
+  }
+
+  release({ tenant }: QueueItem): void {
+    this.#free++
+    this.#running.set(tenant, this.#running.get(tenant)! - 1)
+    this.#grantFree()
+  }
+
+  #grantFree(): void {
+    while (this.#free > 0) {
+      const next = this.#queue.takeNext(0, { runningCycles: (tenant) => this.#running.get(tenant) ?? 0, lastServed: (tenant) => this.#lastServed.get(tenant) ?? 0 })
+      if (next === null) return
+      this.#free--
+      this.#running.set(next.tenant, (this.#running.get(next.tenant) ?? 0) + 1)
+      this.#lastServed.set(next.tenant, ++this.#turn)
+      this.#grants.get(next)!()
+    }
+  }
+}

@@ -1,0 +1,179 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, existsSync, fstatSync, mkdirSync, openSync, readFileSync, renameSync, statSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { join, resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { SyncError } from '../../contract/index.ts'
+import { findFreePorts } from './free-ports.ts'
+
+/** Of one server: what clients call, what registers services, and what other nodes of its cluster call. */
+export interface RestatePorts {
+  readonly ingress: number
+  readonly admin: number
+  readonly node: number
+}
+
+export interface RestateServerOptions {
+  /** Everything it keeps. Started again on the same folder, it goes on where it was. */
+  readonly folder: string
+  /** What is absent is any that is free. */
+  readonly ports?: Partial<RestatePorts>
+  /** Further settings, by the names of Restate's own environment variables. */
+  readonly settings?: Readonly<Record<string, string>>
+  /** How long it may take until it answers. */
+  readonly startTimeoutMs?: number
+}
+
+/** One node for development and tests, small and on this machine alone. */
+const SETTINGS = {
+  RESTATE_NODE_NAME: 'tidemark',
+  RESTATE_LISTEN_MODE: 'tcp',
+  RESTATE_BIND_IP: '127.0.0.1',
+  RESTATE_ADVERTISED_HOST: '127.0.0.1',
+  RESTATE_DEFAULT_NUM_PARTITIONS: '4',
+  RESTATE_ROCKSDB_TOTAL_MEMORY_SIZE: '128 MB',
+  RESTATE_DISABLE_TELEMETRY: 'true',
+  RESTATE_LOG_DISABLE_ANSI_CODES: 'true',
+}
+
+const LOG_FILE = 'restate.log'
+/** A start that finds more of it puts it aside, in place of what was put aside before. */
+export const LOG_BYTES_MAX = 8 * 1_048_576
+/** Enough for a busy machine; an idle one needs a second. */
+const START_TIMEOUT_MS = 60_000
+/** It writes what it has and ends; what is left after that is ended as a crash would, which it survives as well. */
+const STOP_TIMEOUT_MS = 10_000
+
+/** A restate-server process on loopback, from the npm package. */
+export class RestateServer {
+  readonly folder: string
+  readonly ports: RestatePorts
+  readonly #child: ChildProcess
+  readonly #logOffset: number
+
+  /** Resolves when it answers. */
+  static async start({ folder, ports: given = {}, settings = {}, startTimeoutMs: patienceMs = START_TIMEOUT_MS }: RestateServerOptions): Promise<RestateServer> {
+    const binary = findServerBinary()
+    const [ingress, admin, node] = await findFreePorts([given.ingress, given.admin, given.node])
+    const ports = { ingress: ingress!, admin: admin!, node: node! }
+    mkdirSync(folder, { recursive: true })
+    rotateLog(join(folder, LOG_FILE))
+    // At its end: another server may be at work in the folder, and go on writing there.
+    const log = openSync(join(folder, LOG_FILE), 'a')
+    const { size } = fstatSync(log)
+    const { PATH = '', HOME = '' } = process.env
+    const child = spawn(binary, ['--no-logo', '--base-dir', resolve(folder)], {
+      stdio: ['ignore', log, log],
+      env: { PATH, HOME, ...SETTINGS, RESTATE_INGRESS__BIND_PORT: String(ingress), RESTATE_ADMIN__BIND_PORT: String(admin), RESTATE_BIND_PORT: String(node), ...settings },
+    })
+    closeSync(log)
+    const server = new RestateServer(child, folder, ports, size)
+    try {
+      await server.#waitUntilHealthy(patienceMs)
+      return server
+    } catch (error) {
+      await server.kill()
+      throw error
+    }
+  }
+
+  private constructor(child: ChildProcess, folder: string, ports: RestatePorts, logFrom: number) {
+    this.#child = child
+    this.folder = folder
+    this.ports = ports
+    this.#logOffset = logFrom
+  }
+
+  get pid(): number {
+    return this.#child.pid!
+  }
+
+  /** What `--restate` wants. */
+  get ingress(): string {
+    return `http://127.0.0.1:${this.ports.ingress}`
+  }
+
+  /** What registers services, and where its own console is. */
+  get admin(): string {
+    return `http://127.0.0.1:${this.ports.admin}`
+  }
+
+  get isRunning(): boolean {
+    return this.#child.exitCode === null && this.#child.signalCode === null
+  }
+
+  /** Resolves when it has ended, whoever ended it. */
+  async waitForExit(): Promise<void> {
+    if (this.isRunning) await once(this.#child, 'exit')
+  }
+
+  async stop(): Promise<void> {
+    this.#child.kill('SIGTERM')
+    const patience = new AbortController()
+    await Promise.race([this.waitForExit(), sleep(STOP_TIMEOUT_MS, undefined, { signal: patience.signal, ref: false }).catch(() => {})])
+    patience.abort()
+    await this.kill()
+  }
+
+  async kill(): Promise<void> {
+    this.#child.kill('SIGKILL')
+    await this.waitForExit()
+  }
+
+  /** Stopped in the middle of whatever it does, until `thaw`. */
+  suspend(): void {
+    this.#child.kill('SIGSTOP')
+  }
+
+  resume(): void {
+    this.#child.kill('SIGCONT')
+  }
+
+  /** The last of what was logged since it was started. */
+  logTail(lines = 20): string {
+    return readFileSync(join(this.folder, LOG_FILE)).toString('utf8', this.#logOffset).trimEnd().split('\n').slice(-lines).join('\n')
+  }
+
+  async #waitUntilHealthy(patienceMs: number): Promise<void> {
+    const deadline = performance.now() + patienceMs
+    while (!((await respondsOk(`${this.admin}/health`)) && (await respondsOk(`${this.ingress}/restate/health`)))) {
+      if (!this.isRunning) throw new SyncError('RESTATE_UNAVAILABLE', `restate-server ended before it answered; another may be at work in ${this.folder}. Its last words:\n${this.logTail()}`)
+      if (performance.now() > deadline) throw new SyncError('RESTATE_UNAVAILABLE', `restate-server did not answer within ${patienceMs / 1_000} s. Its last words:\n${this.logTail()}`)
+      await sleep(100)
+    }
+  }
+}
+
+/**
+ * The server itself. The command of the package is a wrapper around it, and ending the wrapper leaves the server alive.
+ * `from` is the file whose installed packages are looked through.
+ */
+export function findServerBinary(from: string = import.meta.url, platform = `${process.platform}-${process.arch}`): string {
+  const locate = (path: string, file: string): string | null => {
+    try {
+      return createRequire(file).resolve(path)
+    } catch {
+      return null
+    }
+  }
+  const release = locate('@restatedev/restate-server/package.json', from)
+  if (release === null) throw new SyncError('PACKAGE_UNFIT', 'To start a Restate server here, the package @restatedev/restate-server is needed: npm install --save-dev @restatedev/restate-server')
+  const binary = locate(`@restatedev/restate-server-${platform}/bin/restate-server`, release)
+  if (binary === null) throw new SyncError('PACKAGE_UNFIT', `@restatedev/restate-server brings no server for ${platform}, or was installed without its optional parts. Run one elsewhere (docker.restate.dev/restatedev/restate) and name it with --restate.`)
+  return binary
+}
+
+function rotateLog(log: string): void {
+  if (existsSync(log) && statSync(log).size > LOG_BYTES_MAX) renameSync(log, `${log}.1`)
+}
+
+async function respondsOk(url: string): Promise<boolean> {
+  try {
+    const { ok, body } = await fetch(url, { signal: AbortSignal.timeout(2_000) })
+    await body?.cancel()
+    return ok
+  } catch {
+    return false
+  }
+}

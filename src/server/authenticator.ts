@@ -1,0 +1,163 @@
+import type { ApiKey, Clock, Store } from '../contract/index.ts'
+import { allowsScope, isKeyValid, parseApiKey } from './api-key.ts'
+import { HttpError } from './http-error.ts'
+import { rateLimitHeaders, RateLimiter, rateLimitError, type RateLimitStatus } from './rate-limiter.ts'
+
+/** Who asks, as far as the key tells. */
+export interface Caller {
+  /** The key's id; for somebody on this machine without a key, none. */
+  readonly id: string | null
+  readonly name: string
+  readonly scopes: readonly string[]
+  /** Bound to the key's tenant: nothing else can be reached from here (invariant 10). */
+  readonly store: Store
+  readonly rateLimit: RateLimitStatus | null
+  /** When the key ends; null when nobody has ended it. */
+  readonly endsAt: number | null
+}
+
+export interface AccessWatch {
+  readonly signal: AbortSignal
+  close(): void
+}
+
+/** A record is asked for again after this, so that an ended key ends everywhere within it. */
+const KEY_CACHE_MS = 1_000
+const KEY_CACHE_MAX = 10_000
+/** How often a key is looked up while a long answer depends on it. */
+const KEY_POLL_MS = 500
+/** Wrong keys from one address before it has to wait. */
+const AUTH_FAILURES_MAX = 300
+
+export class Authenticator {
+  readonly #store: Store
+  readonly #clock: Clock
+  readonly #rateLimiter: RateLimiter
+  readonly #stopping: AbortSignal
+  readonly #stores = new Map<string, Store>()
+  /** By key, the long answers that depend on it. */
+  readonly #watches = new Map<string, Set<(key: ApiKey | null) => void>>()
+  readonly #keyCache = new Map<string, { key: ApiKey | null; until: number }>()
+
+  constructor(store: Store, clock: Clock, stopping: AbortSignal) {
+    this.#store = store
+    this.#clock = clock
+    this.#rateLimiter = new RateLimiter(clock, stopping)
+    this.#stopping = stopping
+    this.#stores.set(store.tenant, store)
+  }
+
+  /** Throws 401 or 429. */
+  identify(text: string | undefined, address: string): Caller | Promise<Caller> {
+    const given = text === undefined ? null : parseApiKey(text)
+    const key = given === null ? null : this.#findKey(given.id)
+    if (key instanceof Promise) return key.then((found) => this.#authenticate(text, given, found, address))
+    return this.#authenticate(text, given, key, address)
+  }
+
+  #authenticate(text: string | undefined, given: { id: string; hash: string } | null, key: ApiKey | null, address: string): Caller {
+    const now = this.#clock.now()
+    if (given === null || !isKeyValid(key, given.hash, now)) {
+      // Only who fails has to wait: behind one address there may be others, with keys that are valid.
+      const failed = this.#rateLimiter.count(`failed ${address}`, AUTH_FAILURES_MAX)
+      if (failed.remaining < 0) throw withRateLimitHeaders(rateLimitError(failed, now), failed)
+      throw text === undefined ? unauthorizedError('Send a key as `Authorization: Bearer …`. `tidemark keys create` makes one.') : keyEndedError()
+    }
+    const allowance = this.countRequest(key)
+    if (allowance.remaining < 0) throw withRateLimitHeaders(rateLimitError(allowance, now), allowance)
+    return { id: key.id, name: key.name, scopes: key.scopes, store: this.#storeOf(key.tenant), rateLimit: allowance, endsAt: key.endsAt }
+  }
+
+  /** A valid key that was asked about a moment ago; null for all others, whatever the reason. */
+  findCachedKey(text: string): ApiKey | null {
+    const given = parseApiKey(text)
+    const known = given === null ? undefined : this.#keyCache.get(given.id)
+    const now = this.#clock.now()
+    return known !== undefined && known.until > now && isKeyValid(known.key, given!.hash, now) ? known.key : null
+  }
+
+  countRequest({ id, tenant, rateLimit }: ApiKey): RateLimitStatus {
+    const store = this.#storeOf(tenant)
+    return this.#rateLimiter.count(id, rateLimit, store.isReplica === true ? null : store)
+  }
+
+  /** For whoever is allowed in without a key. */
+  localCaller(): Caller {
+    return { id: null, name: 'local', scopes: ['admin'], store: this.#store, rateLimit: null, endsAt: null }
+  }
+
+  /** For whoever may be anybody. */
+  anonymousCaller(): Caller {
+    return { ...this.localCaller(), name: 'anybody', scopes: [] }
+  }
+
+  /** Asks the store, so that a long answer never goes on after its key was revoked, has expired, lost the scope, or was erased with its tenant. */
+  async isStillValid({ id }: Caller, scope: string): Promise<boolean> {
+    return id === null || this.#mayRead(await this.#loadKey(id, this.#clock.now()), scope)
+  }
+
+  /** For a long answer: `signal` is aborted within a second after the caller loses the right to it. */
+  watchAccess({ id }: Caller, scope: string): AccessWatch {
+    const ended = new AbortController()
+    if (id === null) return { signal: ended.signal, close: () => {} }
+    const look = (key: ApiKey | null): void => {
+      if (!this.#mayRead(key, scope)) ended.abort()
+    }
+    const looks = this.#watches.get(id)
+    if (looks === undefined) {
+      this.#watches.set(id, new Set([look]))
+      void this.#pollKey(id)
+    } else {
+      looks.add(look)
+    }
+    return { signal: ended.signal, close: () => void this.#watches.get(id)?.delete(look) }
+  }
+
+  /** One look-up serves all long answers of a key. */
+  async #pollKey(id: string): Promise<void> {
+    const looks = this.#watches.get(id)!
+    while (looks.size > 0 && !this.#stopping.aborted) {
+      // A store that cannot be asked is asked again; the answer itself cannot be read from it either.
+      const key = await this.#loadKey(id, this.#clock.now()).catch(() => undefined)
+      if (key !== undefined) for (const look of looks) look(key)
+      await this.#clock.sleep(KEY_POLL_MS, this.#stopping).catch(() => {})
+    }
+    this.#watches.delete(id)
+  }
+
+  #mayRead(key: ApiKey | null, scope: string): boolean {
+    return key !== null && (key.endsAt === null || key.endsAt > this.#clock.now()) && allowsScope(key.scopes, scope)
+  }
+
+  /** At once while it is remembered. */
+  #findKey(id: string): ApiKey | null | Promise<ApiKey | null> {
+    const known = this.#keyCache.get(id)
+    return known !== undefined && known.until > this.#clock.now() ? known.key : this.#loadKey(id, this.#clock.now())
+  }
+
+  async #loadKey(id: string, now: number): Promise<ApiKey | null> {
+    const key = await this.#store.apiKey(id)
+    if (this.#keyCache.size >= KEY_CACHE_MAX) this.#keyCache.clear()
+    this.#keyCache.set(id, { key, until: now + KEY_CACHE_MS })
+    return key
+  }
+
+  #storeOf(tenant: string): Store {
+    let store = this.#stores.get(tenant)
+    if (store === undefined) this.#stores.set(tenant, (store = this.#store.forTenant(tenant)))
+    return store
+  }
+}
+
+/** Also when it ends while an answer is under way. */
+export function keyEndedError(): HttpError {
+  return unauthorizedError('The key is not valid, or has ended.')
+}
+
+function unauthorizedError(message: string): HttpError {
+  return new HttpError('UNAUTHORIZED', message, { headers: { 'www-authenticate': 'Bearer' } })
+}
+
+function withRateLimitHeaders(error: HttpError, allowance: RateLimitStatus): HttpError {
+  return new HttpError(error.code, error.message, { headers: { ...error.headers, ...rateLimitHeaders(allowance) } })
+}

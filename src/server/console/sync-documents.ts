@@ -1,0 +1,51 @@
+import { ERROR_CODES, type BackfillRequest, type CycleRecord, type SyncStatusRow, type Store } from '../../contract/index.ts'
+import { redactTidemark } from '../../redaction/redact-state.ts'
+import { computeCoverage } from '../../runner/coverage.ts'
+import { computeDueTime } from '../../runner/due.ts'
+import { computeHealth } from '../../runner/health.ts'
+import { computeCompleteSince } from '../../runner/complete-since.ts'
+import { CONTINUOUS_PAUSE_MS, readKnownSyncs, type KnownSync } from '../../runner/status.ts'
+import type { ServerContext } from '../route.ts'
+import type { CycleDocument, SyncDocument } from './documents.ts'
+import type { StateSummary } from './state-summaries.ts'
+
+/** Where every sync stands. Without anything that moves with the clock alone, so that an answer stays the same while nothing happens. */
+export async function listSyncDocuments({ syncs, ports, stateSummaries: notes }: ServerContext, store: Store): Promise<SyncDocument[]> {
+  const { now, syncs: known } = await readKnownSyncs(store, syncs, ports.clock.now())
+  const workers = new Map<string, Map<string, SyncStatusRow>>()
+  for (const standing of known) workers.set(standing.worker, (workers.get(standing.worker) ?? new Map<string, SyncStatusRow>()).set(standing.sync, standing))
+  return await Promise.all(known.map(async (sync) => toSyncDocument(sync, await notes.get(store, sync), workers.get(sync.worker)!, now)))
+}
+
+function toSyncDocument(known: KnownSync, { state, frontier }: StateSummary, others: ReadonlyMap<string, SyncStatusRow>, now: number): SyncDocument {
+  const { worker, sync, declared, checkpoint, recent, backfill } = known
+  const { version, tidemark, triggeredAt, failures, lastError, heldBy, inflight } = checkpoint
+  const pair = declared?.plan.pair
+  const mode = declared?.mode ?? recent[0]?.mode ?? null
+  const due = declared === null ? null : computeDueTime(declared, known, { now, since: now, pauseMs: CONTINUOUS_PAUSE_MS })
+  const last = recent[0]
+  return {
+    worker, sync, health: computeHealth(checkpoint, backfill), isDeclared: declared !== null, mode,
+    schedule: declared?.schedule ?? null, databases: declared?.plan.databases.map(({ name }) => name) ?? [],
+    pair: pair === undefined ? null : { role: pair.role, with: pair.role === 'delta' ? pair.backfill : pair.delta },
+    isRunning: heldBy !== null && inflight !== null, heldBy, version, state, tidemark: redactTidemark(tidemark, false),
+    completeSince: toIso(computeCompleteSince(checkpoint, recent)), backfillNeeded: toBackfillDocument(backfill?.backfillNeeded ?? null),
+    next: due === null ? null : { at: due.kind === 'at' ? toIso(due.at) : null, why: due.why },
+    triggeredAt: toIso(triggeredAt), failures,
+    lastError: lastError === null ? null : { code: lastError.code, message: lastError.message, advice: ERROR_CODES[lastError.code].advice.replaceAll('<sync>', sync), at: toIso(lastError.at) },
+    lastCycle: last === undefined ? null : toCycleDocument(last), coverage: computeCoverage(known, { mode, frontier, pair, hasLostChanges: (backfill?.backfillNeeded ?? null) !== null, siblings: others }),
+  }
+}
+
+function toBackfillDocument(need: BackfillRequest | null): SyncDocument['backfillNeeded'] {
+  return need === null ? null : { since: toIso(need.since), reason: need.reason }
+}
+
+function toCycleDocument(record: CycleRecord): CycleDocument {
+  const { startedAt, endedAt, startSequence: _, ...cycle } = record
+  return { ...cycle, startedAt: toIso(startedAt), endedAt: toIso(endedAt) }
+}
+
+export function toIso<Time extends number | null>(ms: Time): Time extends null ? string | null : string {
+  return (ms === null ? null : new Date(ms).toISOString()) as Time extends null ? string | null : string
+}

@@ -1,0 +1,56 @@
+import { randomBytes } from 'node:crypto'
+import type { ApiKey, Clock, CursorSecret, Store } from '../contract/index.ts'
+import { FeedError } from '../feed/feed-error.ts'
+import { CURSOR_LIFE_MS } from '../feed/feed-cursor.ts'
+import { CursorCipher } from '../feed/cursor-cipher.ts'
+
+const DAY_MS = 24 * 3_600_000
+const ROTATE_MS = 30 * DAY_MS
+/** Another process may have brought a new secret; a cursor that cannot be read is a reason to look, but not more often than this. */
+const RELOAD_MIN_MS = 1_000
+const REFRESH_MS = 600_000
+/** A new secret seals only after this: by then every process, and every replica that is less behind, can open what it sealed. */
+const ACTIVATION_DELAY_MS = 3_600_000
+
+/** For whoever adds a key: with it comes a secret for the cursors it will be given, since a replica, which may be the first one asked, can make none. */
+export async function addApiKey(store: Store, key: Omit<ApiKey, 'tenant'>, by: string): Promise<void> {
+  await store.addApiKey(key, by)
+  await loadCursorSecrets(store, key.createdAt)
+}
+
+function loadCursorSecrets(store: Store, now: number): Promise<CursorSecret[]> {
+  return store.cursorSecrets({ secret: randomBytes(32).toString('hex'), createdAt: now, rotateAfterMs: ROTATE_MS, retainMs: CURSOR_LIFE_MS + DAY_MS })
+}
+
+/** The seal of each tenant, renewed every month; cursors of the one before stay valid for their life. */
+export class CursorCiphers {
+  readonly #clock: Clock
+  readonly #ciphers = new Map<string, { seal: Promise<CursorCipher>; at: number }>()
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  /** `body` is tried again with the newest secrets when it met a cursor that nobody here sealed. */
+  async withCipher<T>(store: Store, body: (seal: CursorCipher) => Promise<T>): Promise<T> {
+    try {
+      return await body(await this.#cipherFor(store, REFRESH_MS))
+    } catch (error) {
+      if (!(error instanceof FeedError) || error.reason !== 'cursor_invalid') throw error
+      return await body(await this.#cipherFor(store, RELOAD_MIN_MS))
+    }
+  }
+
+  #cipherFor(store: Store, ageMax: number): Promise<CursorCipher> {
+    const now = this.#clock.now()
+    const known = this.#ciphers.get(store.tenant)
+    if (known !== undefined && now - known.at < ageMax) return known.seal
+    const seal = loadCursorSecrets(store, now).then((secrets) => {
+      const sealing = secrets.find(({ createdAt }) => createdAt <= now - ACTIVATION_DELAY_MS) ?? secrets.at(-1)!
+      return new CursorCipher([sealing, ...secrets.filter((known) => known !== sealing)].map(({ secret }) => secret))
+    })
+    this.#ciphers.set(store.tenant, { seal, at: now })
+    seal.catch(() => this.#ciphers.delete(store.tenant))
+    return seal
+  }
+}

@@ -1,0 +1,98 @@
+import type { Clock, Store } from '../contract/index.ts'
+import { HttpError } from './http-error.ts'
+
+const WINDOW_MS = 60_000
+const SHARE_INTERVAL_MS = 1_000
+
+export interface RateLimitStatus {
+  readonly limit: number
+  readonly remaining: number
+  /** Unix seconds at which the next window begins. */
+  readonly resetAt: number
+}
+
+interface RequestCount {
+  /** Where it is shared; null for what this process counts alone, such as what is asked of a replica. */
+  readonly store: Store | null
+  local: number
+  /** How many of them the store knows of. */
+  reported: number
+  remote: number
+}
+
+/**
+ * Fixed windows of a minute. What was counted here is told to the store, and what the others counted comes back with it: all
+ * processes on one store share a limit, give or take what they serve within a second. A request waits for none of this.
+ */
+export class RateLimiter {
+  readonly #clock: Clock
+  readonly #stopping: AbortSignal
+  #window = 0
+  #counts = new Map<string, RequestCount>()
+  #isSharing = false
+
+  constructor(clock: Clock, stopping: AbortSignal) {
+    this.#clock = clock
+    this.#stopping = stopping
+  }
+
+  /** Counts one more, also beyond the limit. */
+  count(who: string, limit: number, store: Store | null = null): RateLimitStatus {
+    const counts = this.#current()
+    let count = counts.get(who)
+    if (count === undefined) counts.set(who, (count = { store, local: 0, reported: 0, remote: 0 }))
+    count.local++
+    if (store !== null && !this.#isSharing) void this.#shareCounts()
+    return { limit, remaining: limit - count.local - count.remote, resetAt: ((this.#window + 1) * WINDOW_MS) / 1_000 }
+  }
+
+  /** For as long as somebody asks. */
+  async #shareCounts(): Promise<void> {
+    this.#isSharing = true
+    for (let news = this.#unreported(); news.size > 0 && !this.#stopping.aborted; news = this.#unreported()) {
+      // A store that cannot be told is told the next time: nobody can be let in without it anyway.
+      await Promise.all([...news].map(([store, counts]) => this.#report(store, counts).catch(() => {})))
+      await this.#clock.sleep(SHARE_INTERVAL_MS, this.#stopping).catch(() => {})
+    }
+    this.#isSharing = false
+  }
+
+  #unreported(): Map<Store, Array<[string, RequestCount]>> {
+    const news = new Map<Store, Array<[string, RequestCount]>>()
+    for (const [who, count] of this.#current()) {
+      if (count.store === null || count.local === count.reported) continue
+      const found = news.get(count.store)
+      if (found === undefined) news.set(count.store, [[who, count]])
+      else found.push([who, count])
+    }
+    return news
+  }
+
+  async #report(store: Store, counts: ReadonlyArray<readonly [string, RequestCount]>): Promise<void> {
+    const told = counts.map(([, { local: own }]) => own)
+    const totals = await store.countRequests(this.#window, counts.map(([who, count]) => [who, count.local - count.reported]))
+    for (const [at, [, count]] of counts.entries()) {
+      count.reported = told[at]!
+      count.remote = totals[at]! - count.reported
+    }
+  }
+
+  /** Forgotten with their window, so that they need no sweeping. */
+  #current(): Map<string, RequestCount> {
+    const window = Math.floor(this.#clock.now() / WINDOW_MS)
+    if (window !== this.#window) {
+      this.#window = window
+      this.#counts = new Map()
+    }
+    return this.#counts
+  }
+}
+
+export function rateLimitHeaders({ limit, remaining, resetAt }: RateLimitStatus): Record<string, string> {
+  return { 'x-ratelimit-limit': String(limit), 'x-ratelimit-remaining': String(Math.max(0, remaining)), 'x-ratelimit-reset': String(resetAt) }
+}
+
+export function rateLimitError(allowance: RateLimitStatus, now: number): HttpError {
+  const seconds = Math.max(1, Math.ceil(allowance.resetAt - now / 1_000))
+  return new HttpError('RATE_LIMIT_EXCEEDED', `More than ${allowance.limit} requests in a minute. Ask again in ${seconds} s.`, { headers: { 'retry-after': String(seconds) } })
+}

@@ -1,0 +1,36 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { allowsScope } from './api-key.ts'
+import { chooseEncoding } from './encoding.ts'
+import { recordRequest, type ServerContext } from './route.ts'
+
+const CHANGES_PREFIX = '/agents/v1/changes?'
+/** What clients accept who want a page and no stream. */
+const JSON_ACCEPT_VALUES: ReadonlySet<string | undefined> = new Set([undefined, '*/*', 'application/json'])
+
+/**
+ * A page that is in memory, for a key that was just seen, is sent before the framework is asked: routing, hooks and checks
+ * would take longer than all the rest. Whatever is not as usual gets no answer here, and so goes the long way (false).
+ */
+export function sendCachedPage(hall: ServerContext, request: IncomingMessage, response: ServerResponse, id: () => string): boolean {
+  const { method, url = '', headers } = request
+  if (method !== 'GET' || !url.startsWith(CHANGES_PREFIX) || !JSON_ACCEPT_VALUES.has(headers.accept) || headers.origin !== undefined) return false
+  const key = hall.authenticator.findCachedKey(headers.authorization?.startsWith('Bearer ') === true ? headers.authorization.slice(7) : '')
+  if (key === null || !allowsScope(key.scopes, 'changes:read')) return false
+  const started = performance.now()
+  const page = hall.pageCache.get(key.tenant, url, hall.ports.clock.now())
+  if (page === null) return false
+  const encoding = chooseEncoding(headers['accept-encoding'], page.body.length)
+  const body = encoding === null ? page.body : page.compressed.get(encoding)
+  if (body === undefined) return false
+  const { limit, remaining, resetAt } = hall.authenticator.countRequest(key)
+  if (remaining < 0) return false
+  const requestId = id()
+  response.writeHead(200, [
+    'x-request-id', requestId, 'cache-control', 'no-store', 'x-content-type-options', 'nosniff',
+    'x-ratelimit-limit', String(limit), 'x-ratelimit-remaining', String(remaining), 'x-ratelimit-reset', String(resetAt),
+    'content-type', 'application/json; charset=utf-8', 'content-length', String(body.length), 'vary', 'accept-encoding', ...(encoding === null ? [] : ['content-encoding', encoding]),
+  ])
+  response.end(body)
+  recordRequest(hall, { requestId, tenant: key.tenant, method, route: '/agents/v1/changes', status: 200, ms: performance.now() - started })
+  return true
+}

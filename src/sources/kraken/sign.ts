@@ -1,8 +1,0 @@
-import { createHash, createHmac } from 'node:crypto'
-import type { Secret } from '../../redaction/secret.ts'
-
-/** The signature of a private call: over its path, and the digest of its nonce and its form. */
-export function sign(path: string, form: URLSearchParams, secret: Secret): string {
-  const digest = createHash('sha256').update(`${form.get('nonce') ?? ''}${form.toString()}`).digest()
-  return createHmac('sha512', Buffer.from(secret.reveal(), 'base64')).update(path).update(digest).digest('base64')
-}

@@ -1,0 +1,5 @@
+import { SyncError } from '../../contract/index.ts'
+
+export function createQueryTooLongError(deadlineMs: number): SyncError {
+  return new SyncError('QUERY_TOO_LONG', `The query took longer than ${deadlineMs / 1_000} s.`)
+}

@@ -1,5 +1,0 @@
-import { SyncError } from '../../contract/index.ts'
-
-export function queryTooLong(deadlineMs: number): SyncError {
-  return new SyncError('QUERY_TOO_LONG', `The query took longer than ${deadlineMs / 1_000} s.`)
-}

@@ -1,5 +1,0 @@
-import { SyncError } from '../../contract/index.ts'
-
-export function tenantErased(tenant: string): SyncError {
-  return new SyncError('TENANT_ERASED', `The tenant ${tenant} was erased.`)
-}

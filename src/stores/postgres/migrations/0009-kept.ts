@@ -1,1 +1,0 @@
-export const KEPT = 'alter table tidemark.inbound add column payload text'

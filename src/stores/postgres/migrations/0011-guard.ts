@@ -1,1 +1,0 @@
-export const GUARD = 'alter table tidemark.registry add column inflight_guard text'

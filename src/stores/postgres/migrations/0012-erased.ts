@@ -1,2 +1,0 @@
-/** Epochs begin behind all that an erased tenant has given out. */
-export const ERASED = 'alter table tidemark.tenants add column erased boolean not null default false, add column epoch bigint not null default 0'

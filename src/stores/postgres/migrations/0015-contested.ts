@@ -1,2 +1,0 @@
-/** The last cycle whose listing contradicted the row's version; see StoredRow. */
-export const CONTESTED = 'alter table tidemark.rows add column contested_by bigint'

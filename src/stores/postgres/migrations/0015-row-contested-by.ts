@@ -1,0 +1,2 @@
+/** The last cycle whose listing contradicted the row's version; see StoredRow. */
+export const ROW_CONTESTED_BY = 'alter table tidemark.rows add column contested_by bigint'

@@ -1,0 +1,56 @@
+import type { ChangesQuery, DatabaseInfo, LogEntry, Row, Store } from '../../contract/index.ts'
+import { mayHaveDeletedRows } from '../kit/tables/delete-state.ts'
+import type { Parameter, TenantSession } from './connection.ts'
+import { readHistory, readLog, selectVersions, type VersionsSelect } from './log.ts'
+import { readTables, toMs } from './table.ts'
+
+/** What has landed, read back. */
+
+export async function changes(session: TenantSession, { after, limit, databases }: ChangesQuery): Promise<LogEntry[]> {
+  return session.connection.read(session.tenant, async (transaction) => (
+    (await readLog(transaction, { after, until: Number.MAX_SAFE_INTEGER - 1, limit, databases })).entries
+  ))
+}
+
+export async function rows(session: TenantSession, { database, after, limit, bytesMax = Infinity }: Parameters<Store['rows']>[0]): Promise<Row[]> {
+  const where = after === undefined ? 'true' : '_key > $1'
+  return readRows(session, database, { where, limit, bytesMax }, ...(after === undefined ? [] : [after]))
+}
+
+export async function row(session: TenantSession, database: string, key: string): Promise<Row | null> {
+  return (await readRows(session, database, { where: '_key = $1', limit: 1, bytesMax: Infinity }, key))[0] ?? null
+}
+
+function readRows(session: TenantSession, database: string, select: Omit<VersionsSelect, 'orderBy'>, ...parameters: Parameter[]): Promise<Row[]> {
+  return session.connection.read(session.tenant, async (transaction) => {
+    const table = (await readTables(transaction, [database])).get(database)
+    if (table === undefined) return []
+    const { found } = await selectVersions(transaction, table, table.live, { ...select, orderBy: '_key' }, ...parameters)
+    let bytes = 0
+    const rows: Row[] = []
+    for (const { key, sequence, upstreamAt, syncedAt, text } of found) {
+      if (bytes >= select.bytesMax) break
+      const record = text()!
+      bytes += Buffer.byteLength(record)
+      rows.push({ database, key, text: record, sequence, committedAt: toMs(syncedAt), upstreamAt })
+    }
+    return rows
+  })
+}
+
+export function history(session: TenantSession, database: string, key: string): Promise<LogEntry[]> {
+  return session.connection.read(session.tenant, async (transaction) => {
+    const table = (await readTables(transaction, [database])).get(database)
+    return table === undefined ? [] : readHistory(transaction, table, key)
+  })
+}
+
+export function databases(session: TenantSession): Promise<DatabaseInfo[]> {
+  return session.connection.read(session.tenant, async (transaction) => {
+    const tables = [...(await readTables(transaction)).values()]
+    const counts = await Promise.all(tables.map(async ({ live }) => (await transaction.get<{ count: number }>(`select count(*) from ${live} l`))!.count))
+    return tables.map((table, at) => ({
+      name: table.database, table: table.name, history: table.history, columns: table.memberKinds, rows: counts[at]!, ...(mayHaveDeletedRows(table) && { hasDeleted: true as const }),
+    }))
+  })
+}

@@ -1,0 +1,89 @@
+import { hash, randomUUID } from 'node:crypto'
+import pg from 'pg'
+import type { Listener, Subscription } from '../../contract/index.ts'
+import type { ConnectionOptions, Transaction } from './connection.ts'
+
+const CHANNEL = 'tidemark'
+const HEARTBEAT_MS = 10_000
+const RECONNECT_MS = 1_000
+
+/**
+ * Sent when the transaction commits. Not with every page: those who tell commit one after the other, whatever their tenant.
+ */
+export function notify(transaction: Transaction): void {
+  transaction.send(`select pg_notify('${CHANNEL}', $1)`, payloadFor(transaction.tenant))
+}
+
+/** Whoever may connect to the database may listen; the names of tenants are not theirs to hear. */
+function payloadFor(tenant: string): string {
+  return hash('sha256', `tidemark ${tenant}`, 'hex').slice(0, 16)
+}
+
+/**
+ * A connection of its own, made again whenever it breaks. It counts as live while words of its own come back: a pooler in
+ * between, or a line that is cut without notice, would swallow them.
+ */
+export function subscribe({ url, connectTimeoutMs = 10_000 }: ConnectionOptions, ear: Listener): Subscription {
+  const tenants = new Map(ear.tenants.map((tenant) => [payloadFor(tenant), tenant]))
+  const self = randomUUID()
+  let closed = false
+  let live = false
+  let heardSelf = false
+  let client: pg.Client | null = null
+  let timer: NodeJS.Timeout | undefined
+
+  const setLive = (is: boolean): void => {
+    if (live !== is && !closed) ear.onConnected((live = is))
+  }
+  const later = (ms: number, act: () => Promise<void>): void => {
+    clearTimeout(timer)
+    if (!closed) timer = setTimeout(() => void act(), ms).unref()
+  }
+  const lose = (broken: pg.Client): void => {
+    if (client !== broken) return
+    client = null
+    setLive(false)
+    broken.end().catch(() => {})
+    later(RECONNECT_MS, connect)
+  }
+  const beat = async (own: pg.Client): Promise<void> => {
+    heardSelf = false
+    try {
+      await own.query('select pg_notify($1, $2)', [CHANNEL, self])
+    } catch {
+      return lose(own)
+    }
+    later(HEARTBEAT_MS, async () => (heardSelf ? beat(own) : lose(own)))
+  }
+  const connect = async (): Promise<void> => {
+    const own = new pg.Client({ connectionString: url, connectionTimeoutMillis: connectTimeoutMs, query_timeout: HEARTBEAT_MS, keepAlive: true, application_name: 'tidemark listening' })
+    client = own
+    own.on('error', () => lose(own)).on('end', () => lose(own))
+    own.on('notification', ({ payload = '' }) => {
+      if (payload === self) {
+        heardSelf = true
+        setLive(true)
+      }
+      const tenant = tenants.get(payload)
+      if (tenant !== undefined && !closed) ear.onChange(tenant)
+    })
+    try {
+      await own.connect()
+      await own.query(`listen ${CHANNEL}`)
+      await beat(own)
+    } catch {
+      lose(own)
+    }
+  }
+  void connect()
+  return {
+    addTenant: (tenant) => void tenants.set(payloadFor(tenant), tenant),
+    close: async () => {
+      closed = true
+      clearTimeout(timer)
+      const own = client
+      client = null
+      await own?.end().catch(() => {})
+    },
+  }
+}

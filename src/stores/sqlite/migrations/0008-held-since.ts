@@ -1,1 +1,0 @@
-export const HELD_SINCE = 'alter table tidemark_registry add column held_since integer'

@@ -1,1 +1,0 @@
-export const KEPT = 'alter table tidemark_inbound add column payload text'

@@ -1,1 +1,0 @@
-export const GUARD = 'alter table tidemark_registry add column inflight_guard text'

@@ -1,5 +1,0 @@
-/** Epochs begin behind all that an erased tenant has given out. */
-export const ERASED = `
-alter table tidemark_tenants add column erased integer not null default 0;
-alter table tidemark_tenants add column epoch integer not null default 0;
-`

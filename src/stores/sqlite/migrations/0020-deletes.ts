@@ -1,5 +1,0 @@
-/** How the rows of a database are deleted; see `kit/tables/delete-state.ts`. */
-export const DELETES = `
-alter table tidemark_databases add column deletes text;
-alter table tidemark_databases add column purged_to text;
-`

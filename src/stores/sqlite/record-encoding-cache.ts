@@ -1,0 +1,38 @@
+import type { JsonObject, Landing } from '../../contract/index.ts'
+import { parseJson, equalsJson } from '../../values/json.ts'
+import type { StoredRow } from '../kit/resolve-landing.ts'
+import type { EncodedRecord } from '../kit/tables/encode-record.ts'
+import type { TenantSession } from './connection.ts'
+import { readRow } from './queries.ts'
+import type { Table } from './table.ts'
+
+type UpsertLanding = Extract<Landing, { type: 'upsert' }>
+
+/** The records of a page as columns, each made once: to compare it with the stored one, and to write it. */
+export class RecordEncodingCache {
+  readonly #made = new Map<UpsertLanding, { readonly record: JsonObject; readonly encoded: EncodedRecord; readonly by: Table['encoder'] }>()
+
+  encode(landing: UpsertLanding, { encoder }: Table): EncodedRecord {
+    const made = this.#made.get(landing)
+    if (made?.by === encoder) return made.encoded
+    const record = made?.record ?? (parseJson(landing.text) as JsonObject)
+    const encoded = encoder.encode(record)
+    this.#made.set(landing, { record, encoded, by: encoder })
+    return encoded
+  }
+
+  recordOf(landing: UpsertLanding): JsonObject {
+    return this.#made.get(landing)!.record
+  }
+
+  /** Another order of members is no other content. Most records that differ do so in a column, and need not be put together. */
+  isSameRecord(session: TenantSession, table: Table, landing: UpsertLanding, row: StoredRow): boolean {
+    const { values, extra } = this.encode(landing, table)
+    if (extra === null && row.sequence >= table.since) {
+      const stored = session.connection.prepareArrays(`select _extra${table.selected} from ${table.name} where _key = ?`)
+        .get(landing.key) as unknown as Array<string | number | null>
+      if (stored[0] === null) return table.holds(values, stored, 1)
+    }
+    return equalsJson(readRow(session, table, landing.key)!.text, landing.text)
+  }
+}

@@ -1,0 +1,31 @@
+import type { BatchStats } from './provider.ts'
+
+/** One cycle's import, resumed with its totals when the cycle is. Kept with every batch, in the batch's own transaction. */
+export interface ImportSession {
+  readonly cycle: number
+  readonly startedAt: number
+  readonly status: 'completed' | 'started'
+  readonly operations: Readonly<Record<string, ImportTotals>>
+  /** Changes of provider in this session. */
+  readonly switches: number
+}
+
+export interface ImportTotals extends BatchStats {
+  readonly batches: number
+}
+
+export function createSession(cycle: number, startedAt: number): ImportSession {
+  return { cycle, startedAt, status: 'started', operations: {}, switches: 0 }
+}
+
+export function addBatch(session: ImportSession, operation: string, stats: BatchStats, isLast: boolean): ImportSession {
+  const { batches, fetched, deduplicated, yielded } = session.operations[operation] ?? { batches: 0, fetched: 0, deduplicated: 0, yielded: 0 }
+  return {
+    ...session,
+    status: isLast ? 'completed' : 'started',
+    operations: {
+      ...session.operations,
+      [operation]: { batches: batches + 1, fetched: fetched + stats.fetched, deduplicated: deduplicated + stats.deduplicated, yielded: yielded + stats.yielded },
+    },
+  }
+}

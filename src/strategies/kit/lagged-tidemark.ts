@@ -1,0 +1,10 @@
+import type { Execute } from '../../contract/index.ts'
+import { formatIso } from './instants.ts'
+
+/** States the tidemark of a listing: it shows what the source could find when the cycle began, less the source's lag. */
+export function withLaggedTidemark<State>(execute: Execute<State>, lagMs: number): Execute<State> {
+  return async (state, context) => {
+    const page = await execute(state, context)
+    return page.hasMore || page.tidemark !== undefined ? page : { ...page, tidemark: formatIso(context.cycle.startedAt - lagMs) }
+  }
+}

@@ -1,0 +1,135 @@
+import type { Fault } from '../fault-injector.ts'
+import type { VendorRequest, VendorStream } from './vendor-stream.ts'
+
+interface StoredResponse {
+  readonly at: number
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+}
+
+/** Answers that are well formed and not true. */
+export class FalseResponses {
+  readonly #stream: VendorStream
+  readonly #now: () => number
+  /** The last true answer to each request. */
+  readonly #stored = new Map<string, StoredResponse>()
+  /** The last true answer on each path, and the request that it answered. */
+  readonly #last = new Map<string, { readonly key: string; readonly text: string }>()
+
+  /** When each path was last answered with what was true then. */
+  readonly #answeredAt = new Map<string, number>()
+  /** The answers that were given a second time: when, and how old they were. */
+  readonly #repeats: { readonly at: number; readonly ageMs: number }[] = []
+
+  /** The furthest that a Date header was behind so far: a reader that believes it stays so far behind. */
+  dateBehindMs: number
+  isDateWrong: boolean
+  /** The oldest answer that came from a cache so far. */
+  oldestCachedMs = 0
+  readonly #dateSkewMs: number
+
+  constructor(stream: VendorStream, now: () => number, dateSkewMs: number) {
+    this.#stream = stream
+    this.#now = now
+    this.#dateSkewMs = dateSkewMs
+    this.dateBehindMs = Math.max(0, -dateSkewMs)
+    this.isDateWrong = dateSkewMs !== 0
+  }
+
+  /** Whether there is an earlier answer to the same request that a cache may still hold. */
+  hasStored(asked: VendorRequest): boolean {
+    const kept = this.#stored.get(keyOf(asked))
+    return kept !== undefined && this.#now() - kept.at <= this.#stream.lagMaxMs
+  }
+
+  /** Whether the last answer on this path is the page before the one that is asked for. */
+  hasPreviousPage(asked: VendorRequest): boolean {
+    const token = this.#stream.tokenOf(asked)
+    const last = this.#last.get(asked.url.pathname)
+    return token !== null && last !== undefined && last.key !== keyOf(asked) && last.text.includes(token)
+  }
+
+  /** The oldest answer that was given a second time since. Its Date header is that of the second time. */
+  oldestRepeatMs(sinceMs: number): number {
+    return Math.max(0, ...this.#repeats.filter(({ at }) => at >= sinceMs).map(({ ageMs }) => ageMs))
+  }
+
+  async applyFault(response: Response, asked: VendorRequest, lie: Fault | null): Promise<Response> {
+    if (response.status !== 200) return response
+    this.#noteAge(asked.url.pathname, lie)
+    if (isCached(lie)) {
+      const { at, text, status, headers } = this.#stored.get(keyOf(asked))!
+      this.oldestCachedMs = Math.max(this.oldestCachedMs, this.#now() - at)
+      return new Response(text, { status, headers })
+    }
+    const text = await response.text()
+    const { status, headers } = response
+    const before = this.#last.get(asked.url.pathname)
+    this.#last.set(asked.url.pathname, { key: keyOf(asked), text })
+    const isPageBefore = lie?.kind === 'page-repeated' && this.#stream.repeats === 'page-before'
+    if (isPageBefore) return new Response(before!.text, { status, headers })
+    if (lie === null) this.#stored.set(keyOf(asked), { at: this.#now(), status, headers: new Headers(headers), text })
+    switch (lie?.kind) {
+      case 'empty-page':
+        return new Response(JSON.stringify(this.#stream.withoutRows!(JSON.parse(text) as Record<string, unknown>)), { status, headers })
+      case 'wrong-total':
+        return this.#withWrongTotal(text, new Headers(headers), status, lie.severity)
+      default:
+        return new Response(text, { status, headers })
+    }
+  }
+
+  #noteAge(path: string, lie: Fault | null): void {
+    const at = this.#now()
+    const answeredAt = this.#answeredAt.get(path)
+    // Without an answer before, there is none to repeat.
+    if (lie?.kind === 'page-repeated' && answeredAt !== undefined) this.#repeats.push({ at, ageMs: at - answeredAt })
+    // A page to sign in comes from a machine in front of the vendor, and is not what it repeats.
+    else if (lie?.kind !== 'login-page') this.#answeredAt.set(path, at)
+  }
+
+  /** What a proxy or a machine with a wrong clock says: hours off, or nothing at all. */
+  applyDateFault(response: Response, lie: Fault | null): void {
+    if (lie?.kind === 'wrong-date') this.isDateWrong = true
+    if (lie?.kind === 'wrong-date' && lie.severity < 0.2) return response.headers.delete('date')
+    const skewMs = lie?.kind === 'wrong-date' ? (lie.severity < 0.6 ? -1 : 1) * Math.round(((lie.severity * 5) % 1) ** 3 * DATE_OFF_MAX_MS) : this.#dateSkewMs
+    if (skewMs === 0) return
+    this.dateBehindMs = Math.max(this.dateBehindMs, -skewMs)
+    // A cache keeps the header of the answer that it keeps.
+    const dateMs = isCached(lie) ? Date.parse(response.headers.get('date')!) : this.#now()
+    response.headers.set('date', new Date(dateMs + skewMs).toUTCString())
+  }
+
+  /** Too high, too low or missing. */
+  #withWrongTotal(text: string, headers: Headers, status: number, amount: number): Response {
+    const total = this.#stream.total!
+    const wrong = (count: number): number | undefined => (amount < 1 / 3 ? count + 1 + Math.floor(30 * amount) : amount < 2 / 3 ? Math.floor(count / 2) : undefined)
+    if ('member' in total) {
+      const body = JSON.parse(text) as Record<string, unknown>
+      return new Response(JSON.stringify({ ...body, [total.member]: wrong(Number(body[total.member])) }), { status, headers })
+    }
+    if ('path' in total) {
+      const body = JSON.parse(text) as Record<string, any>
+      const name = total.path.at(-1)!
+      const holder = total.path.slice(0, -1).reduce<any>((value, member) => value?.[member], body) ?? null
+      // Other requests on the same path count nothing.
+      if (holder !== null) holder[name] = wrong(Number(holder[name]))
+      return new Response(JSON.stringify(body), { status, headers })
+    }
+    const count = wrong(Number(headers.get(total.header)))
+    if (count === undefined) headers.delete(total.header)
+    else headers.set(total.header, String(count))
+    return new Response(text, { status, headers })
+  }
+}
+
+const DATE_OFF_MAX_MS = 6 * 3_600_000
+
+function isCached(lie: Fault | null): boolean {
+  return lie?.kind === 'cached-page' || lie?.kind === 'cached-nested-page'
+}
+
+function keyOf({ url, body }: VendorRequest): string {
+  return `${url.href} ${body}`
+}

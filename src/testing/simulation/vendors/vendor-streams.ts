@@ -1,0 +1,18 @@
+import { airtableTasks } from './airtable.ts'
+import { githubIssues, githubRepositories } from './github.ts'
+import { hubspotCompanies, hubspotContacts } from './hubspot.ts'
+import { linearIssues } from './linear.ts'
+import { odataOrders, odataTracked } from './odata.ts'
+import { restContacts, restCustomers } from './rest.ts'
+import { salesforceAccounts } from './salesforce.ts'
+import { servicenowIncidents } from './servicenow.ts'
+import { stripeCustomers, stripeInvoices } from './stripe.ts'
+import type { VendorStream } from './vendor-stream.ts'
+
+export const VENDOR_STREAMS: readonly VendorStream[] = [
+  salesforceAccounts, stripeCustomers, stripeInvoices, hubspotContacts, hubspotCompanies, servicenowIncidents, githubRepositories, githubIssues, linearIssues, airtableTasks,
+  restContacts, restCustomers,
+]
+
+/** Only where their vendor is named: a seed draws its stream by the number of those above, and is to find the same world again. */
+export const OPT_IN_STREAMS: readonly VendorStream[] = [odataOrders, odataTracked]

@@ -1,0 +1,19 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Clock } from '../../../contract/index.ts'
+
+/** This machine's clock, behind by what it is told: what an account holds when it opens was not all written just now. */
+export class LaggingClock implements Clock {
+  lagMs: number
+
+  constructor(behindMs: number) {
+    this.lagMs = behindMs
+  }
+
+  now(): number {
+    return Date.now() - this.lagMs
+  }
+
+  async sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    await sleep(ms, undefined, { ...(signal !== undefined && { signal }) })
+  }
+}

@@ -1,0 +1,43 @@
+import { fileURLToPath } from 'node:url'
+import { SyncError } from '../../../contract/index.ts'
+import { replaceContextUnless, WRITE_EVERY_MS, countWritesBy } from '../real-or-simulated.ts'
+import { SharedPostgres } from './shared-postgres.ts'
+import { SAMPLE_SHOP_SQL } from './sample-shop-schema.ts'
+
+export interface RealOrEmbeddedPostgresOptions {
+  /** The secret that holds the URL of the real server. */
+  readonly unless: string
+  /** Where the small one keeps its data. */
+  readonly folder: URL
+  /** When the shop in it was opened. */
+  readonly since: string
+}
+
+/**
+ * For a worker that should run before it has a server: a source reads a real PostgreSQL with a logical log, started when it is
+ * first asked and ended with the last process that reads from it, until the secret is set. Orders come, change and go in its
+ * table `orders` as time goes by; `url` in its folder is its address while it runs, so whoever likes may write to it as well.
+ */
+export function realOrEmbeddedPostgres({ unless, folder, since }: RealOrEmbeddedPostgresOptions): <Source extends object>(source: Source) => Source {
+  const path = fileURLToPath(folder)
+  const sinceMs = Date.parse(since)
+  let opened: Promise<SharedPostgres> | null = null
+  return replaceContextUnless(unless, async ({ clock, signal }) => {
+    const server = await (opened ??= openSampleShop(path, unless, signal, () => (opened = null)))
+    await server.query('select people.work($1, $2, $3)', [new Date(sinceMs), countWritesBy(clock.now(), sinceMs), WRITE_EVERY_MS])
+    return { secrets: { get: () => server.url } }
+  })
+}
+
+/** `over` is called when it failed, and when the server is gone. */
+async function openSampleShop(folder: string, unless: string, signal: AbortSignal, over: () => void): Promise<SharedPostgres> {
+  try {
+    const server = await SharedPostgres.join(folder, signal, over)
+    await server.query(SAMPLE_SHOP_SQL)
+    return server
+  } catch (error) {
+    over()
+    if (error instanceof SyncError && error.code === 'PACKAGE_UNFIT') throw new SyncError(error.code, `${error.message} Or set ${unless} to the URL of a server of yours.`, { cause: error })
+    throw error
+  }
+}

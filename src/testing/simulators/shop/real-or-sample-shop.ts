@@ -1,0 +1,78 @@
+import { fileURLToPath } from 'node:url'
+import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite'
+import { RandomStream } from '../../simulation/random-stream.ts'
+import { writeTimeMs, replaceContextUnless, countWritesBy } from '../real-or-simulated.ts'
+
+export interface RealOrSampleShopOptions {
+  /** The secret that holds the URL of the real database. */
+  readonly unless: string
+  /** Where the SQLite file of the shop is made. */
+  readonly file: URL
+  /** When the shop was opened. */
+  readonly since: string
+}
+
+/**
+ * For a worker that should run before it has a database: a source of `sql` reads a small SQLite file, made when it is first
+ * asked, until the secret is set. Something happens in it as time goes by; it is a file like any other, so whoever likes
+ * may write to it as well.
+ */
+export function realOrSampleShop({ unless, file, since }: RealOrSampleShopOptions): <Source extends object>(source: Source) => Source {
+  const path = fileURLToPath(file)
+  const sinceMs = Date.parse(since)
+  return replaceContextUnless(unless, ({ clock }) => ({
+    secrets: {
+      get: () => {
+        updateSampleShop(path, sinceMs, clock.now())
+        return `sqlite:${path}`
+      },
+    },
+  }))
+}
+
+const INITIAL_CUSTOMERS = 120
+const FIRST_NAMES = ['Ada', 'Blaise', 'Chien', 'Dorothy', 'Edsger', 'Frances', 'Grace', 'Hedy', 'Ivan', 'Joan']
+const CITIES = ['Aberdeen', 'Bergen', 'Cádiz', 'Dover', 'Esbjerg', 'Faro', 'Genoa']
+
+/** The file itself remembers, as its `user_version`, how much has happened in it: every process goes on from there. */
+function updateSampleShop(file: string, sinceMs: number, nowMs: number): void {
+  const db = new DatabaseSync(file)
+  try {
+    db.exec('pragma busy_timeout = 10000; begin immediate')
+    const { user_version: version } = db.prepare('pragma user_version').get() as { user_version: number }
+    if (version === 0) createTables(db, new Date(sinceMs).toISOString())
+    const writes = countWritesBy(nowMs, sinceMs)
+    for (let n = Math.max(0, version - 1); n < writes; n++) applyWrite(db, n, new Date(writeTimeMs(n, sinceMs)).toISOString())
+    db.exec(`pragma user_version = ${Math.max(version, writes + 1)}; commit`)
+  } finally {
+    db.close()
+  }
+}
+
+/** Whoever changes a row without saying when, changes it now. */
+const TABLES = `
+  create table countries (code text primary key, name text not null);
+  insert into countries values ('DK', 'Denmark'), ('ES', 'Spain'), ('GB', 'United Kingdom'), ('IT', 'Italy'), ('NO', 'Norway'), ('PT', 'Portugal');
+  create table customers (id integer primary key, name text not null, email text, city text, updated_at text not null default (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')));
+  create index customers_updated_at on customers (updated_at);
+  create trigger customers_touched after update on customers when new.updated_at = old.updated_at
+  begin update customers set updated_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') where id = new.id; end;`
+
+function createTables(db: DatabaseSyncInstance, at: string): void {
+  db.exec(TABLES)
+  for (let n = 0; n < INITIAL_CUSTOMERS; n++) insertCustomer(db, n, at)
+}
+
+function insertCustomer(db: DatabaseSyncInstance, n: number, at: string): void {
+  const name = FIRST_NAMES[n % FIRST_NAMES.length]!
+  db.prepare('insert into customers (name, email, city, updated_at) values (?, ?, ?, ?)').run(name, `${name.toLowerCase()}.${n}@example.com`, CITIES[n % CITIES.length]!, at)
+}
+
+/** Mostly somebody moves; now and then somebody comes or goes. */
+function applyWrite(db: DatabaseSyncInstance, n: number, at: string): void {
+  const random = new RandomStream(n + 1, 'shop')
+  if (n % 8 === 7) return insertCustomer(db, INITIAL_CUSTOMERS + n, at)
+  const { id } = db.prepare('select id from customers order by id limit 1 offset cast(? * (select count(*) from customers) as integer)').get(random.next()) as { id: number }
+  if (n % 12 === 10) db.prepare('delete from customers where id = ?').run(id)
+  else db.prepare('update customers set city = ?, updated_at = ? where id = ?').run(CITIES[Math.floor(random.next() * CITIES.length)]!, at, id)
+}

@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict'
+import { verifyAuditChain } from '../../registry/verify-audit-chain.ts'
+import { rule, START, SyncDriver, upsert, type StoreCase } from './harness.ts'
+
+export const auditChainCases: readonly StoreCase[] = [
+  rule('R51 Z22 every move of a checkpoint is a link of one chain per tenant, which can be followed from the start to the head', async ({ store }) => {
+    assert.deepEqual(await store.auditChain({ after: 0, limit: 10 }), { entries: [], head: '', count: 0 })
+    const driver = await SyncDriver.acquire(store)
+    await driver.cycle([upsert('a', { n: 1 })])
+    await driver.set('"by hand"')
+    const other = await SyncDriver.acquire(store, { worker: 'other', sync: 'thing' })
+    await other.cycle([upsert('b', { n: 1 })])
+    await store.signalSync(driver.ref, { kind: 'pause', actor: 'ana', at: START })
+    const trail = await store.auditChain({ after: 0, limit: 10 })
+    // A store may make keys as it goes; they are not of any sync.
+    const ofSyncs = trail.entries.filter(({ sync }) => sync !== null)
+    assert.deepEqual(ofSyncs.map(({ worker, sync, action, version }) => [worker, sync, action, version]), [
+      [driver.ref.worker, driver.ref.sync, 'complete', 1], [driver.ref.worker, driver.ref.sync, 'set', 2], ['other', 'thing', 'complete', 1], [driver.ref.worker, driver.ref.sync, 'pause', 2],
+    ])
+    assert.equal(trail.head, trail.entries.at(-1)!.hash)
+    assert.equal(trail.count, trail.entries.length)
+    assert.deepEqual(await verifyAuditChain(store), { intact: true, entries: trail.count, head: trail.head, brokenAt: null, holdsExpected: null, states: [] })
+    assert.equal((await verifyAuditChain(store, trail.entries[1]!.hash)).intact, true)
+    assert.equal((await verifyAuditChain(store, 'ff'.repeat(32))).intact, false)
+  }),
+  rule('the trail is also read from its end, newest first, page by page, and is the same', async ({ store }) => {
+    const driver = await SyncDriver.acquire(store)
+    for (let n = 0; n < 5; n++) await driver.cycle([upsert('a', { n })])
+    await (await SyncDriver.acquire(store.forTenant('another'))).cycle([upsert('a', { n: 1 })])
+    const whole = await store.auditChain({ after: 0, limit: 100 })
+    const newest = await store.auditChain({ before: Number.MAX_SAFE_INTEGER, limit: 2 })
+    assert.deepEqual(newest, { ...whole, entries: whole.entries.toReversed().slice(0, 2) })
+    const older = await store.auditChain({ before: newest.entries[1]!.id, limit: 100 })
+    assert.deepEqual(older.entries, whole.entries.toReversed().slice(2))
+  }),
+  rule('Z21 an entry of the trail tells who, under which lease, in which cycle, to which version, and why', async ({ store }) => {
+    const driver = await SyncDriver.acquire(store)
+    const { inflight: { cycle } } = await driver.begin()
+    await driver.complete([])
+    await driver.set('"x"', 'ana', 'a try\nwith "quotes" and \u00e9')
+    const { entries } = await store.auditChain({ after: 0, limit: 10 })
+    const [complete, set] = entries.filter(({ sync }) => sync !== null)
+    assert.deepEqual([complete!.epoch, complete!.cycle, complete!.version, complete!.actor], [driver.lease.epoch, cycle, 1, 'engine'])
+    assert.deepEqual([set!.epoch, set!.version, set!.actor, set!.reason], [driver.lease.epoch, 2, 'ana', 'a try\nwith "quotes" and \u00e9'])
+    assert.equal((await verifyAuditChain(store)).intact, true)
+  }),
+  rule('Z22 the trails of two tenants are two chains', async ({ store }) => {
+    const other = store.forTenant('another')
+    const mine = await SyncDriver.acquire(store)
+    await mine.cycle([upsert('a', { n: 1 })])
+    const theirs = await SyncDriver.acquire(other)
+    await theirs.cycle([upsert('a', { n: 1 })])
+    await mine.cycle([upsert('a', { n: 2 })])
+    const ofSyncs = async (on: typeof store): Promise<number> => (await on.auditChain({ after: 0, limit: 10 })).entries.filter(({ sync }) => sync !== null).length
+    assert.deepEqual([await ofSyncs(store), await ofSyncs(other)], [2, 1])
+    assert.equal((await verifyAuditChain(store)).intact && (await verifyAuditChain(other)).intact, true)
+  }),
+  rule('Z22 the chain holds when two connections move checkpoints at once', async ({ store, reopen }) => {
+    const second = await reopen()
+    const run = async (on: typeof store, sync: string): Promise<void> => {
+      const driver = await SyncDriver.acquire(on, { worker: 'w', sync })
+      for (let n = 0; n < 10; n++) await driver.cycle([upsert(`${sync}${n}`, { n })])
+    }
+    await Promise.all([run(store, 'a'), run(second, 'b')])
+    const { entries } = await store.auditChain({ after: 0, limit: 100 })
+    assert.equal(entries.filter(({ sync }) => sync !== null).length, 20)
+    assert.equal((await verifyAuditChain(store)).intact, true)
+  }),
+  rule('Z3 data keys are kept in their order, wrapped, each once; wrapped anew only from the key that is named; and every such move is in the trail', async ({ store }) => {
+    const by = { actor: 'ana', at: START }
+    assert.equal(await store.putDataKey({ id: 'd2', wrappedBy: 'k1', wrapped: 'first' }, by), true)
+    assert.equal(await store.putDataKey({ id: 'd1', wrappedBy: 'k1', wrapped: 'second' }, by), true)
+    assert.equal(await store.putDataKey({ id: 'd1', wrappedBy: 'k9', wrapped: 'again' }, by), false)
+    assert.equal(await store.putDataKey({ id: 'd2', wrappedBy: 'k2', wrapped: 'anew' }, { ...by, replaces: 'k0' }), false)
+    assert.equal(await store.putDataKey({ id: 'd2', wrappedBy: 'k2', wrapped: 'anew' }, { ...by, replaces: 'k1' }), true)
+    assert.deepEqual(await store.dataKeys(), [{ id: 'd2', wrappedBy: 'k2', wrapped: 'anew' }, { id: 'd1', wrappedBy: 'k1', wrapped: 'second' }])
+    assert.deepEqual(await store.forTenant('another').dataKeys(), [])
+    const { entries } = await store.auditChain({ after: 0, limit: 10 })
+    assert.deepEqual(entries.map(({ worker, sync, action, actor }) => [worker, sync, action, actor]), [[null, null, 'new-key', 'ana'], [null, null, 'new-key', 'ana'], [null, null, 'rewrap-key', 'ana']])
+    assert.equal((await verifyAuditChain(store)).intact, true)
+  }),
+]

@@ -1,0 +1,149 @@
+import type { Delivery, DeliveryReport, FeedPage, Webhook, WebhookProgress } from '../contract/index.ts'
+import type { DeliveryOutcome } from './send.ts'
+
+/**
+ * What one round delivers, and what is noted of it. Changes of one key go one after the other; what fails waits, and what
+ * comes later of its key waits behind it, so that the order of a key is kept and other keys go on.
+ *
+ *   log ──▶ sent ──2xx──▶ done
+ *            │ else
+ *            ▼
+ *         waiting ──2xx──▶ done          10 tries over about 3 days
+ *            │ out of tries
+ *            ├── others got through meanwhile ──▶ dead
+ *            └── nothing did ──▶ the webhook is disabled, and all of it stays as it is
+ */
+
+/** Waits after the first, second … try. */
+const RETRY_DELAYS_MS = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400].map((seconds) => seconds * 1_000)
+export const ATTEMPTS_MAX = RETRY_DELAYS_MS.length + 1
+/** Different deliveries that fail in a row before the receiver counts as down, and is only asked now and then. */
+export const FAILURE_STREAK_MAX = 5
+const DOWN_DELAYS_MS = [30, 60, 300, 900, 3_600].map((seconds) => seconds * 1_000)
+const RETRY_AFTER_MAX_MS = 86_400_000
+/** Once so many wait, the log is not read on for this webhook. */
+export const PENDING_MAX = 100
+/** So many dead letters say that the receiver and we do not understand each other. */
+export const DEAD_LETTERS_MAX = 1_000
+/** Not due by itself: whoever is before it in its key takes it along. */
+const AFTER_PREDECESSOR = Number.MAX_SAFE_INTEGER
+
+/** Deliveries of one key, in order. */
+export type DeliveryChain = readonly Delivery[]
+
+export class DeliveryRound {
+  readonly chains: readonly DeliveryChain[]
+  readonly #progress: { -readonly [K in keyof WebhookProgress]: WebhookProgress[K] }
+  readonly #jitter: () => number
+  readonly #stored: ReadonlySet<number>
+  readonly #delivered: number[] = []
+  readonly #retained = new Map<number, Delivery>()
+  readonly #isProbe: boolean
+  #dead: number
+  #failed = 0
+
+  constructor({ webhook, pending: waiting, newDeliveries: fresh, page, now, jitter }: DeliveryRoundOptions) {
+    const { sequence: position, floor, failureStreak: streak, retryAt, succeededAt, failedAt, lastStatus, lastAnswer, disabledReason: disabled } = webhook
+    this.#progress = { sequence: position, floor, failureStreak: streak, retryAt, succeededAt, failedAt, lastStatus, lastAnswer, disabledReason: disabled }
+    this.#jitter = jitter
+    this.#stored = new Set(waiting.map(({ sequence }) => sequence))
+    this.#isProbe = streak >= FAILURE_STREAK_MAX
+    this.#dead = webhook.dead
+    if (page !== null) {
+      this.#progress.sequence = page.scannedSequence
+      if (page.scannedSequence >= page.floor) this.#progress.floor = page.floor
+    }
+    const all = groupByKey([...waiting, ...fresh])
+    const due = all.filter(([head]) => head!.nextAt <= now)
+    this.chains = this.#isProbe ? due.toSorted(([a], [b]) => a!.attempts - b!.attempts).slice(0, 1) : due
+    for (const chain of all) if (!this.chains.includes(chain)) this.#retain(chain.filter((delivery) => !this.#stored.has(delivery.sequence)), due.includes(chain) ? now : AFTER_PREDECESSOR)
+  }
+
+  /** Nothing more is to be sent in this round. */
+  get isOver(): boolean {
+    const { disabledReason: disabled, retryAt, failureStreak: streak } = this.#progress
+    return disabled !== null || (!this.#isProbe && streak >= FAILURE_STREAK_MAX) || (retryAt !== null && this.#failed > 0)
+  }
+
+  /** Whether the chain goes on with the next. */
+  recordOutcome(delivery: Delivery, rest: DeliveryChain, outcome: DeliveryOutcome, startedAt: number, now: number): boolean {
+    const standing = this.#progress
+    standing.lastStatus = outcome.status
+    standing.lastAnswer = outcome.answer
+    if (outcome.kind === 'delivered') {
+      standing.succeededAt = now
+      standing.failureStreak = 0
+      if (this.#failed === 0) standing.retryAt = null
+      if (this.#stored.has(delivery.sequence)) this.#delivered.push(delivery.sequence)
+      return true
+    }
+    this.#failed++
+    standing.failedAt = now
+    const attempts = delivery.attempts + 1
+    const firstAt = delivery.firstAt ?? startedAt
+    // Many that fail at once say no more than a few do; only time that passes makes the waits longer.
+    if (this.#isProbe) standing.failureStreak++
+    else if (attempts === 1) standing.failureStreak = Math.min(standing.failureStreak + 1, FAILURE_STREAK_MAX)
+    if (standing.failureStreak >= FAILURE_STREAK_MAX) this.#waitUntil(now + this.#applyJitter(DOWN_DELAYS_MS[Math.min(standing.failureStreak - FAILURE_STREAK_MAX, DOWN_DELAYS_MS.length - 1)]!))
+    if (outcome.retryAfterMs !== null) this.#waitUntil(now + Math.min(outcome.retryAfterMs, RETRY_AFTER_MAX_MS))
+    if (outcome.kind === 'gone') standing.disabledReason ??= 'The receiver answered 410: it wants no more.'
+    const isOut = attempts >= ATTEMPTS_MAX
+    const nothingElse = standing.succeededAt === null || standing.succeededAt < firstAt
+    if (isOut && nothingElse) standing.disabledReason ??= `Nothing got through since ${new Date(firstAt).toISOString()}, in ${attempts} tries.`
+    const dead = isOut && !nothingElse
+    if (dead && ++this.#dead >= DEAD_LETTERS_MAX) standing.disabledReason ??= `${DEAD_LETTERS_MAX} messages were given up.`
+    const waitMs = Math.max(this.#applyJitter(RETRY_DELAYS_MS[Math.min(attempts, RETRY_DELAYS_MS.length) - 1]!), outcome.retryAfterMs === null ? 0 : Math.min(outcome.retryAfterMs, RETRY_AFTER_MAX_MS))
+    this.#retained.set(delivery.sequence, { ...delivery, attempts, firstAt, nextAt: now + waitMs, dead, lastStatus: outcome.status, lastAnswer: outcome.answer })
+    this.#retain(rest, dead ? now : AFTER_PREDECESSOR)
+    return false
+  }
+
+  /** The rest of a chain whose head is gone, when the round ends early. */
+  postpone(rest: DeliveryChain, now: number): void {
+    this.#retain(rest.slice(0, 1), now)
+    this.#retain(rest.slice(1), AFTER_PREDECESSOR)
+  }
+
+  /** A log that was compacted further than this webhook has read. */
+  static hasGap(webhook: Webhook, page: FeedPage): boolean {
+    return webhook.sequence < page.floor && webhook.floor !== page.floor
+  }
+
+  get summary(): DeliveryReport {
+    return { progress: this.#progress, delivered: this.#delivered, undelivered: [...this.#retained.values()] }
+  }
+
+  #retain(rest: DeliveryChain, nextAt: number): void {
+    for (const delivery of rest) this.#retained.set(delivery.sequence, { ...delivery, nextAt })
+  }
+
+  #waitUntil(at: number): void {
+    this.#progress.retryAt = Math.max(this.#progress.retryAt ?? 0, at)
+  }
+
+  /** A fifth less or more, so that receivers are not asked by everybody at once. */
+  #applyJitter(ms: number): number {
+    return Math.round(ms * (0.8 + 0.4 * this.#jitter()))
+  }
+}
+
+function groupByKey(deliveries: readonly Delivery[]): DeliveryChain[] {
+  const chains = new Map<string, Delivery[]>()
+  for (const delivery of deliveries) {
+    const name = JSON.stringify([delivery.database, delivery.key])
+    const chain = chains.get(name)
+    if (chain === undefined) chains.set(name, [delivery])
+    else chain.push(delivery)
+  }
+  return [...chains.values()]
+}
+
+export interface DeliveryRoundOptions {
+  readonly webhook: Webhook
+  readonly pending: readonly Delivery[]
+  /** Wanted changes of the page. */
+  readonly newDeliveries: readonly Delivery[]
+  readonly page: FeedPage | null
+  readonly now: number
+  readonly jitter: () => number
+}

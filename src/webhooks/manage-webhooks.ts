@@ -1,0 +1,134 @@
+import { randomBytes } from 'node:crypto'
+import { SyncError, type ChangeAction, type Delivery, type Store, type Webhook, type WebhookAllowance, type WebhookEdit, type WebhookCursor } from '../contract/index.ts'
+import { toIsoTime } from '../feed/read-feed-page.ts'
+import { checkResolvedWebhookUrl } from './check-url.ts'
+import { planEdit, type EditPlan } from './edit-plan.ts'
+import { createTestMessage } from './message.ts'
+import type { ResolveHost } from '../platform/resolve-host.ts'
+import { generateSecret, rotateSecrets, parseActiveSecrets, serializeSecrets } from './secrets.ts'
+import type { DeliveryOutcome, WebhookSender } from './send.ts'
+import { redactUrl } from './redact-url.ts'
+import { createSignatureHeaders } from './sign.ts'
+
+/** What people do with webhooks, from the command line and over HTTP. */
+
+export const ACTIONS = ['created', 'updated', 'deleted'] as const satisfies readonly ChangeAction[]
+export const ALLOWANCES = ['http', 'private', 'port'] as const satisfies readonly WebhookAllowance[]
+
+export interface NewWebhook {
+  readonly url: string
+  readonly databases: readonly string[] | null
+  readonly actions: readonly ChangeAction[] | null
+  readonly allow: readonly WebhookAllowance[]
+  /** Begin with everything the log holds, not with what comes from now on. */
+  readonly all: boolean
+}
+
+/** Who asks, when, and how the name of a URL is resolved. */
+export interface WebhookActor {
+  readonly actor: string
+  readonly at: number
+  readonly resolve?: ResolveHost
+}
+
+/** The secret is in no later answer. */
+export async function addWebhook(store: Store, { url, all, ...filter }: NewWebhook, { actor, at, resolve }: WebhookActor): Promise<{ webhook: Webhook; secret: string }> {
+  const { href } = await checkResolvedWebhookUrl(url, filter.allow, resolve)
+  const secret = generateSecret()
+  const id = `wh_${randomBytes(8).toString('hex')}`
+  await store.putWebhook({ ...filter, id, url: href, secrets: serializeSecrets([{ secret, endsAt: null }]), createdAt: at }, await readStartPosition(store, all ? 0 : null), actor)
+  return { webhook: await findWebhook(store, id), secret }
+}
+
+/** With its plan; `isDone` says whether it is carried out. A new URL brings its own allowances: those of the old one were given for the old one. */
+export async function editWebhook(store: Store, id: string, edit: WebhookEdit, by: WebhookActor & { isDone: boolean }): Promise<{ webhook: Webhook; plan: EditPlan }> {
+  const before = await findWebhook(store, id)
+  const { url = before.url, allow = edit.url === undefined ? before.allow : [] } = edit
+  const checked = { ...edit, url: (await checkResolvedWebhookUrl(url, allow, by.resolve)).href, allow }
+  const plan = planEdit(before, { ...before, ...checked }, await store.headSequence())
+  if (by.isDone) await store.editWebhook(id, checked, { actor: by.actor, at: by.at })
+  return { webhook: await findWebhook(store, id), plan }
+}
+
+export async function findWebhook(store: Store, id: string): Promise<Webhook> {
+  const found = (await store.webhooks()).find((webhook) => webhook.id === id)
+  if (found === undefined) throw new SyncError('WEBHOOK_UNKNOWN', `There is no webhook ${JSON.stringify(id.slice(0, 80))} for tenant ${store.tenant}.`)
+  return found
+}
+
+export async function testWebhook({ url, allow, secrets }: Webhook, send: WebhookSender, now: number): Promise<DeliveryOutcome & { messageId: string }> {
+  const { messageId, body } = createTestMessage({ now, nonce: randomBytes(8).toString('hex') })
+  const signing = parseActiveSecrets(secrets, now).map(({ secret }) => secret)
+  return { ...(await send({ url, allow, body, headers: createSignatureHeaders(signing, messageId, now, body) })), messageId }
+}
+
+/** From a time on, from the start, or only what waits and was given up. */
+export async function replayWebhook(store: Store, id: string, from: { since?: number | undefined; all?: boolean | undefined }, by: WebhookActor): Promise<{ webhook: Webhook; after: number | null; revived: number }> {
+  await findWebhook(store, id)
+  const after = from.all === true ? 0 : from.since === undefined ? null : await store.sequenceBefore(from.since)
+  const revived = await store.restartWebhook(id, { actor: by.actor, at: by.at, ...(after !== null && { place: await readStartPosition(store, after) }) })
+  return { webhook: await findWebhook(store, id), after, revived: revived ?? 0 }
+}
+
+/** Of two rotations at the same time the later one builds on the earlier: the loser of the compare-and-swap tries again. */
+export async function rotateWebhook(store: Store, id: string, overlapMs: number, { actor, at }: WebhookActor): Promise<{ webhook: Webhook; secret: string }> {
+  const secret = generateSecret()
+  for (;;) {
+    const { secrets } = await findWebhook(store, id)
+    if (await store.rotateWebhook(id, rotateSecrets(secrets, secret, at, overlapMs), { actor, at, replaces: secrets })) break
+  }
+  return { webhook: await findWebhook(store, id), secret }
+}
+
+export async function removeWebhook(store: Store, id: string, by: WebhookActor): Promise<Webhook> {
+  const webhook = await findWebhook(store, id)
+  await store.removeWebhook(id, { actor: by.actor, at: by.at })
+  return webhook
+}
+
+/** How the reason begins when somebody wanted it so. */
+export const PAUSED_PREFIX = 'Paused by '
+
+export async function pauseWebhook(store: Store, id: string, { actor, at }: WebhookActor): Promise<Webhook> {
+  await store.setWebhookDisabled(id, `${PAUSED_PREFIX}${actor}.`, { actor, at })
+  return await findWebhook(store, id)
+}
+
+export async function resumeWebhook(store: Store, id: string, { actor, at }: WebhookActor): Promise<Webhook> {
+  await store.setWebhookDisabled(id, null, { actor, at })
+  return await findWebhook(store, id)
+}
+
+export type WebhookState = 'enabled' | 'failing' | 'disabled'
+
+export function computeWebhookState({ disabledReason: disabled, failureStreak: streak }: Webhook): WebhookState {
+  return disabled !== null ? 'disabled' : streak > 0 ? 'failing' : 'enabled'
+}
+
+/** Never its secrets. */
+export function toWebhookDocument(webhook: Webhook, newest: number) {
+  const { id, url, databases, actions, allow, createdAt, sequence: position, waiting, dead, failureStreak: streak, retryAt, succeededAt, failedAt, lastStatus, lastAnswer, disabledReason: disabled } = webhook
+  return {
+    id, url: redactUrl(url), databases, actions, allow, createdAt: toIsoTime(createdAt), enabled: disabled === null, disabled, state: computeWebhookState(webhook), position, behind: newest - position,
+    waiting, dead, streak, retryAt: toIso(retryAt), succeededAt: toIso(succeededAt), failedAt: toIso(failedAt), lastStatus, lastAnswer,
+  }
+}
+
+/** Without the body: it is the record. */
+export function toDeliveryDocument({ sequence, messageId, database, key, attempts, firstAt, nextAt, dead, lastStatus, lastAnswer }: Delivery) {
+  // What waits behind another of its key is due when that one is through.
+  return { messageId, sequence, database, key, attempts, firstAt: toIso(firstAt), nextAt: dead || nextAt > TIME_MAX ? null : toIsoTime(nextAt), dead, lastStatus, lastAnswer }
+}
+
+/** The last one that a date can show. */
+const TIME_MAX = 8_640_000_000_000_000
+
+function toIso(at: number | null): string | null {
+  return at === null ? null : toIsoTime(at)
+}
+
+/** A place in the log as it is now; null for its end. */
+async function readStartPosition(store: Store, position: number | null): Promise<WebhookCursor> {
+  const page = await store.feed({ after: 0, limit: 0, scanMax: 1 })
+  return { sequence: position ?? page.headSequence, floor: page.floor }
+}

@@ -1,0 +1,5 @@
+/** What comes after the question mark is often a token. */
+export function redactUrl(text: string): string {
+  const { origin, pathname, search } = new URL(text)
+  return `${origin}${pathname}${search === '' ? '' : '?…'}`
+}

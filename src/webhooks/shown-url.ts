@@ -1,5 +1,0 @@
-/** What comes after the question mark is often a token. */
-export function shownUrl(text: string): string {
-  const { origin, pathname, search } = new URL(text)
-  return `${origin}${pathname}${search === '' ? '' : '?…'}`
-}

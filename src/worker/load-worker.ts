@@ -1,0 +1,131 @@
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { basename, extname, join, relative, resolve } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { SyncError } from '../contract/index.ts'
+import { toLocatedError } from './located-error.ts'
+import { toValidName } from '../config/names.ts'
+import { isNotionWorker } from './notion/manifest.ts'
+import { applyEnvFile, toMissingPackageError, loadNotionModules, readPackageName } from './notion/sdk.ts'
+import { NotionWorkerAdapter } from './notion/worker-adapter.ts'
+import { isWorker, type WorkerLike } from './worker.ts'
+
+export interface LoadedWorker {
+  readonly worker: WorkerLike
+  readonly file: string
+}
+
+export interface LoadWorkerOptions {
+  /** What a relative file is relative to. */
+  readonly folder?: string
+}
+
+/** The folder of the code that runs: `src` here, `dist` when installed. */
+const PACKAGE_ROOT = fileURLToPath(new URL('..', import.meta.url))
+const WORKER_FILE_NAMES = ['worker.ts', 'worker.mts', 'worker.js', 'worker.mjs', 'tidemark.yaml', 'tidemark.yml']
+
+/** Without a file, the first of `worker.ts`, `worker.mts`, `worker.js`, `worker.mjs` in the folder; else its manifest, `tidemark.yaml`. */
+export async function loadWorker(file?: string, options: LoadWorkerOptions = {}): Promise<LoadedWorker> {
+  const folder = options.folder ?? process.cwd()
+  const path = findWorkerFile(file, folder)
+  const shownFile = relative(folder, path) || path
+  const worker = isManifest(path) ? await loadManifestWorker(path, shownFile) : readDefaultExport(await importWorkerFile(path, folder), shownFile)
+  worker.name ??= worker instanceof NotionWorkerAdapter && fileStem(path) === 'index' ? toValidName(readPackageName(path) ?? 'index') : defaultWorkerName(path)
+  return { worker, file: path }
+}
+
+/** What the registry calls the worker of a file that gives it no name. */
+export function defaultWorkerName(path: string): string {
+  return toValidName(fileStem(path))
+}
+
+function fileStem(path: string): string {
+  return basename(path, extname(path))
+}
+
+function findWorkerFile(file: string | undefined, folder: string): string {
+  const candidates = file === undefined ? WORKER_FILE_NAMES : [file]
+  const found = candidates.map((candidate) => resolve(folder, candidate)).find((path) => statSync(path, { throwIfNoEntry: false })?.isFile())
+  if (found !== undefined) return found
+  throw new SyncError('WORKER_NOT_FOUND', file === undefined ? `There is no worker.ts in ${folder}.` : `There is no file ${resolve(folder, file)}.`)
+}
+
+export function isManifest(path: string): boolean {
+  return /^\.ya?ml$/.test(extname(path))
+}
+
+/** Loaded when there is one: a worker of code starts without what reads YAML. */
+async function loadManifestWorker(path: string, shownFile: string): Promise<WorkerLike> {
+  const { buildWorker: workerOf } = await import('../config/manifest/manifest.ts')
+  return workerOf(path, shownFile)
+}
+
+/** Runs the user's file, TypeScript or not. */
+async function importWorkerFile(path: string, folder: string): Promise<unknown> {
+  const aliases = listSubpaths()
+  const [{ createJiti }, tidemark, notion, own] = await Promise.all([
+    import('jiti'), import('../index.ts'), loadNotionModules(path), loadNamedModules(path, aliases),
+  ])
+  applyEnvFile(path, Object.keys(notion).length > 0)
+  const jiti = createJiti(pathToFileURL(path).href, {
+    // Reading a worker must not write: its folder may be read-only, and a cache in a shared folder is code that others can plant.
+    fsCache: false,
+    moduleCache: false,
+    // The worker gets the package that runs it, also in a folder where nothing is installed.
+    virtualModules: { tidemark, ...notion, ...own },
+    alias: aliases,
+  })
+  try {
+    return await jiti.import(path)
+  } catch (error) {
+    throw toMissingPackageError(error, relative(folder, path) || path, path) ?? toLocatedError(error, path, { folder, packageRoot: PACKAGE_ROOT, loader: fileURLToPath(import.meta.url) })
+  }
+}
+
+/** The parts of the package that the file names, as they are: the loader compiles TypeScript sources anew each time. */
+async function loadNamedModules(path: string, aliases: Readonly<Record<string, string>>): Promise<Record<string, unknown>> {
+  const text = readFileSync(path, 'utf8')
+  const named = Object.entries(aliases).filter(([name]) => text.includes(`'${name}'`) || text.includes(`"${name}"`))
+  const modules = await Promise.all(named.map(async ([name, file]) => {
+    // A part that cannot be loaded is left to the loader, which names the line that asks for it.
+    const module: unknown = await import(pathToFileURL(file).href).catch(() => null)
+    return module === null ? [] : [[name, module] as const]
+  }))
+  return Object.fromEntries(modules.flat())
+}
+
+/** `tidemark/sources/stripe` → the file beside this one, as in the package's exports. */
+function listSubpaths(): Record<string, string> {
+  const extension = extname(import.meta.url)
+  const aliases: Record<string, string> = {}
+  for (const [folder, module] of [['sources', 'source'], ['stores', 'store']] as const) {
+    const parent = join(PACKAGE_ROOT, folder)
+    for (const name of existsSync(parent) ? readdirSync(parent) : []) {
+      const file = join(parent, name, module + extension)
+      if (existsSync(file)) aliases[`tidemark/${folder}/${name}`] = file
+    }
+  }
+  for (const [name, folder] of [['connector', 'connector'], ['store', 'stores'], ['testing', 'testing']] as const) {
+    const file = join(PACKAGE_ROOT, folder, `index${extension}`)
+    if (existsSync(file)) aliases[`tidemark/${name}`] = file
+  }
+  return aliases
+}
+
+function readDefaultExport(module: unknown, shownFile: string): WorkerLike {
+  const exported = typeof module === 'object' && module !== null && 'default' in module ? module.default : undefined
+  if (isWorker(exported)) return exported
+  if (isNotionWorker(exported)) return new NotionWorkerAdapter(exported)
+  throw new SyncError('WORKER_INVALID', `The default export of ${shownFile} is ${describeExport(exported, module)}, not a worker.`)
+}
+
+function describeExport(exported: unknown, module: unknown): string {
+  const names = typeof module === 'object' && module !== null ? Object.keys(module) : []
+  if (!names.includes('default')) return names.length === 0 ? 'missing' : `missing (it exports ${names.slice(0, 5).join(', ')})`
+  if (typeof exported === 'function') {
+    const isClass = /^class\b/.test(Function.prototype.toString.call(exported))
+    return isClass ? `the class ${exported.name} itself (write \`new ${exported.name}()\`)` : 'a function'
+  }
+  if (typeof exported !== 'object' || exported === null) return exported === null ? 'null' : `a ${typeof exported}`
+  const members = Object.keys(exported).slice(0, 5).join(', ')
+  return exported instanceof Promise ? 'a promise (write `export default await …`)' : `an object with ${members === '' ? 'no members' : members}`
+}

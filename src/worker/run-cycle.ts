@@ -1,0 +1,118 @@
+import type { Clock, Log, Random, Secrets, Store } from '../contract/index.ts'
+import { runCycle as runEngineCycle } from '../engine/cycle.ts'
+import type { CycleOptions, CycleResult } from '../engine/cycle-options.ts'
+import type { SyncPlan } from '../engine/sync-plan.ts'
+import { systemClock } from '../platform/clock.ts'
+import { systemFetch, type Fetch } from '../platform/fetch.ts'
+import { holderName, isHolderGone } from '../platform/lease-holder.ts'
+import { createLog, parseLogLevel } from '../platform/log.ts'
+import { openTelemetry, type Telemetry } from '../platform/open-telemetry.ts'
+import { systemRandom } from '../platform/random.ts'
+import { createSecrets } from '../platform/secrets.ts'
+import { openStore } from '../stores/open-store.ts'
+import type { Schema } from './schema.ts'
+import type { SyncOptions } from './sync-options.ts'
+import { isWorker, Worker, type PacerOptions, type WorkerLike } from './worker.ts'
+
+/** Everything that is not the sync itself. What is absent is the real thing: this machine's clock, network and environment. */
+export interface RunOptions {
+  /** A store that is open already, and stays so; or a URL, opened for this cycle alone. */
+  store: Store | string
+  tenant?: string
+  signal?: AbortSignal
+  /** Give up the unfinished cycle, if there is one. */
+  fresh?: boolean
+  /** Confirms a sweep that the brake or a changed scope stopped. */
+  allowDeletes?: boolean
+  onProgress?: CycleOptions['onProgress']
+  clock?: Clock
+  random?: Random
+  log?: Log
+  fetch?: Fetch
+  secrets?: Secrets | Readonly<Record<string, string | undefined>>
+  holder?: string
+  trigger?: string
+  /** Tell vendors the trace that asks them; see the guide on observability. */
+  sendTraceparent?: boolean
+}
+
+/** A sync without a worker around it: its databases and its pacer are declared where they are used. */
+export interface InlineSync<State = unknown> extends Omit<SyncOptions<State>, 'database' | 'databases' | 'pacer' | 'schedule' | 'priority'> {
+  name: string
+  database: string | InlineDatabase
+  databases?: readonly (string | InlineDatabase)[]
+  pacer?: PacerOptions
+}
+
+export interface InlineDatabase {
+  name: string
+  schema?: Schema
+}
+
+export interface InlineRunOptions<State = unknown> extends RunOptions {
+  /** What the registry calls the program; `worker` when absent. */
+  worker?: string
+  sync: InlineSync<State>
+}
+
+/** One cycle, inside a program of one's own. A cycle that fails is a result; only wrong input and a store that cannot be opened throw. */
+export function runCycle<State>(options: InlineRunOptions<State>): Promise<CycleResult>
+export function runCycle(worker: WorkerLike, sync: string, options: RunOptions): Promise<CycleResult>
+export async function runCycle<State>(first: InlineRunOptions<State> | WorkerLike, sync?: string, options?: RunOptions): Promise<CycleResult> {
+  if (isWorker(first)) return runPlan(first.plan(sync!), options!)
+  return runPlan(createInlineWorker(first.worker, first.sync).plan(first.sync.name), first)
+}
+
+async function runPlan(plan: SyncPlan, options: RunOptions): Promise<CycleResult> {
+  const { tenant, sendTraceparent = false } = options
+  const telemetry = await openTelemetry({ sendTraceparent })
+  if (typeof options.store !== 'string') {
+    const store = tenant === undefined || tenant === options.store.tenant ? options.store : options.store.forTenant(tenant)
+    return runEngineCycle(plan, createCycleOptions(store, options, telemetry))
+  }
+  const store = await openStore(options.store, tenant === undefined ? {} : { tenant })
+  try {
+    return await runEngineCycle(plan, createCycleOptions(store, options, telemetry))
+  } finally {
+    await store.close()
+  }
+}
+
+function createInlineWorker<State>(name: string | undefined, sync: InlineSync<State>): Worker {
+  const { name: syncName, database, databases = [], pacer, ...options } = sync
+  const worker = new Worker(name === undefined ? {} : { name })
+  const [own, ...others] = [database, ...databases].map((given) => {
+    if (typeof given === 'string') return worker.database(given)
+    return worker.database(given.name, given.schema === undefined ? {} : { schema: given.schema })
+  })
+  // Beside the sync's name, because names are unique in a worker and this one has nobody else to be told apart from.
+  const pacing = pacer === undefined ? {} : { pacer: worker.pacer(`${syncName.slice(0, 57)}-pacer`, pacer) }
+  worker.sync(syncName, { ...options, database: own!, databases: others, ...pacing })
+  return worker
+}
+
+function createCycleOptions(store: Store, options: RunOptions, telemetry: Telemetry | null): CycleOptions {
+  const { signal, fresh, allowDeletes, onProgress } = options
+  const { clock = systemClock, random = systemRandom, fetch = systemFetch, holder = `${holderName()}#${++cycleCount}`, trigger = 'library' } = options
+  const log = options.log ?? createLog({ level: parseLogLevel(process.env['TIDEMARK_LOG'] || 'warn'), now: () => clock.now(), ...(telemetry !== null && { context: telemetry.logFields }) })
+  return {
+    store,
+    ports: { clock, random, log, tracer: telemetry?.tracer, meter: telemetry?.meter },
+    fetch,
+    secrets: isSecrets(options.secrets) ? options.secrets : createSecrets(options.secrets ?? process.env),
+    holder,
+    isHolderGone: isHolderGone,
+    trigger,
+    ...(signal === undefined ? {} : { signal }),
+    ...(fresh === undefined ? {} : { fresh }),
+    ...(allowDeletes === undefined ? {} : { allowDeletes }),
+    ...(onProgress === undefined ? {} : { onProgress }),
+  }
+}
+
+/** Cycles begun by this process: each bears a name of its own. */
+let cycleCount = 0
+
+function isSecrets(secrets: RunOptions['secrets']): secrets is Secrets {
+  return typeof secrets?.get === 'function'
+}

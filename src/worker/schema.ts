@@ -1,0 +1,169 @@
+import { createRequire } from 'node:module'
+import { SyncError, type JsonObject, type JsonValue } from '../contract/index.ts'
+import { describeValue } from '../config/names.ts'
+
+/** What zod, valibot, arktype and others share; see standardschema.dev. */
+export interface StandardSchema {
+  readonly '~standard': {
+    readonly version: 1
+    readonly vendor: string
+    readonly validate: (value: unknown) => StandardResult | Promise<StandardResult>
+  }
+}
+
+/** Draft 7 unless `$schema` names 2019-09 or 2020-12. `format` is an annotation: it is not checked. */
+export interface JsonSchema {
+  readonly [keyword: string]: unknown
+}
+
+export type Schema = StandardSchema | JsonSchema
+
+export interface CompiledSchema {
+  readonly kind: 'standard' | 'json'
+  readonly validate: (record: JsonObject) => string | null | Promise<string | null>
+}
+
+interface StandardResult {
+  readonly issues?: readonly StandardIssue[] | undefined
+}
+
+interface StandardIssue {
+  readonly message: string
+  readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined
+}
+
+type RecordCheck = (record: JsonObject) => string | null | Promise<string | null>
+
+const ISSUES_SHOWN = 3
+const MESSAGE_MAX = 500
+
+/** Throws SCHEMA_INVALID at declaration, so that a wrong schema is found before the first record is. */
+export function compileSchema(database: string, schema: unknown): CompiledSchema {
+  if (isStandardSchema(schema)) return { kind: 'standard', validate: withJsonFallback(createStandardCheck(schema)) }
+  if (typeof schema === 'object' && schema !== null && !Array.isArray(schema)) {
+    return { kind: 'json', validate: withJsonFallback(createJsonCheck(database, schema as JsonSchema)) }
+  }
+  throw new SyncError('SCHEMA_INVALID', `The schema of database "${database}" is ${describeValue(schema)}.`)
+}
+
+/** As JSON Schema, where the library tells: for a record as it lands, before anything is made of it. */
+export function jsonSchemaOf(schema: Schema): JsonSchema | null {
+  if (!isStandardSchema(schema)) return schema
+  const { jsonSchema } = schema['~standard'] as { readonly jsonSchema?: { input(options: { target: string }): JsonSchema } }
+  // The methods of arktype and of zod before it had the one above.
+  const { toJsonSchema, toJSONSchema } = schema as { readonly toJsonSchema?: () => JsonSchema; readonly toJSONSchema?: () => JsonSchema }
+  try {
+    return jsonSchema?.input({ target: 'draft-2020-12' }) ?? toJsonSchema?.call(schema) ?? toJSONSchema?.call(schema) ?? null
+  } catch {
+    // It holds something that JSON has no word for.
+    return null
+  }
+}
+
+/**
+ * Records carry what JSON Schema does not know: integers as bigint, and members that are undefined for "absent". Only a
+ * record that failed is worth the copy that translates them.
+ */
+function withJsonFallback(check: RecordCheck): RecordCheck {
+  function again(record: JsonObject, issue: string): string | null | Promise<string | null> {
+    return needsJsonConversion(record) ? check(toJsonRecord(record) as JsonObject) : issue
+  }
+  return (record) => {
+    const issue = check(record)
+    if (issue === null) return null
+    return typeof issue === 'string' ? again(record, issue) : issue.then((settled) => (settled === null ? null : again(record, settled)))
+  }
+}
+
+// ── Standard Schema ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+function isStandardSchema(schema: unknown): schema is StandardSchema {
+  if ((typeof schema !== 'object' && typeof schema !== 'function') || schema === null) return false
+  const standard = (schema as Partial<StandardSchema>)['~standard']
+  return typeof standard === 'object' && standard !== null && typeof standard.validate === 'function'
+}
+
+function createStandardCheck(schema: StandardSchema): RecordCheck {
+  return (record) => {
+    try {
+      const result = schema['~standard'].validate(record)
+      return result instanceof Promise ? result.then(formatIssues, describeFailure) : formatIssues(result)
+    } catch (error) {
+      return describeFailure(error)
+    }
+  }
+}
+
+function formatIssues(result: StandardResult): string | null {
+  const issues = result.issues
+  if (issues === undefined) return null
+  const said = issues.slice(0, ISSUES_SHOWN).map((issue) => {
+    const path = (issue.path ?? []).map((part) => String(typeof part === 'object' ? part.key : part)).join('.')
+    return path === '' ? issue.message : `${path}: ${issue.message}`
+  })
+  if (issues.length > ISSUES_SHOWN) said.push(`and ${issues.length - ISSUES_SHOWN} more`)
+  return said.join('; ').slice(0, MESSAGE_MAX) || 'the schema refused it'
+}
+
+/** A schema that throws has not accepted the record: it goes where refused records go, and the others still land. */
+function describeFailure(error: unknown): string {
+  return `the schema itself failed: ${error instanceof Error ? error.message : String(error)}`.slice(0, MESSAGE_MAX)
+}
+
+// ── JSON Schema ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+const JSON_SCHEMA_KEYWORDS = new Set([
+  '$schema', '$id', '$ref', '$defs', 'definitions', 'type', 'properties', 'required', 'additionalProperties', 'patternProperties',
+  'propertyNames', 'unevaluatedProperties', 'minProperties', 'maxProperties', 'dependentRequired', 'dependentSchemas', 'dependencies',
+  'enum', 'const', 'allOf', 'anyOf', 'oneOf', 'not', 'if',
+])
+
+function createJsonCheck(database: string, schema: JsonSchema): RecordCheck {
+  const subject = `The schema of database "${database}"`
+  if (!Object.keys(schema).some((keyword) => JSON_SCHEMA_KEYWORDS.has(keyword))) {
+    throw new SyncError('SCHEMA_INVALID', `${subject} has none of JSON Schema's keywords, so it would accept anything.`)
+  }
+  if (schema['type'] !== undefined && ![schema['type']].flat().includes('object')) {
+    throw new SyncError('SCHEMA_INVALID', `${subject} describes ${describeValue(schema['type'])}, but a record is an object.`)
+  }
+  // Its answers would be promises, which are truthy: everything would pass.
+  if (schema['$async'] === true) throw new SyncError('SCHEMA_INVALID', `${subject} uses $async, which is not JSON Schema.`)
+  let validate: ReturnType<InstanceType<typeof import('ajv').Ajv>['compile']>
+  try {
+    validate = new (loadAjv(schema['$schema']))({ strict: false, logger: false, allowUnionTypes: true }).compile(schema)
+  } catch (cause) {
+    throw new SyncError('SCHEMA_INVALID', `${subject} is not valid: ${cause instanceof Error ? cause.message : String(cause)}`, { cause })
+  }
+  return (record) => {
+    if (validate(record)) return null
+    const [error] = validate.errors ?? []
+    const path = (error?.instancePath ?? '').slice(1).replaceAll('/', '.')
+    const named = error?.params?.['additionalProperty'] as string | undefined
+    const said = `${error?.message ?? 'the schema refused it'}${named === undefined ? '' : ` (${describeValue(named)})`}`
+    return (path === '' ? said : `${path}: ${said}`).slice(0, MESSAGE_MAX)
+  }
+}
+
+/** Loaded when the first JSON Schema is declared: a worker without one starts without it. */
+function loadAjv(dialect: unknown): typeof import('ajv').Ajv {
+  const load = createRequire(import.meta.url)
+  if (typeof dialect === 'string' && dialect.includes('2020-12')) return load('ajv/dist/2020') as typeof import('ajv').Ajv
+  if (typeof dialect === 'string' && dialect.includes('2019-09')) return load('ajv/dist/2019') as typeof import('ajv').Ajv
+  return load('ajv') as typeof import('ajv').Ajv
+}
+
+// ── records as JSON Schema knows them ────────────────────────────────────────────────────────────────────────────────
+
+function needsJsonConversion(value: JsonValue | undefined): boolean {
+  if (value === undefined || typeof value === 'bigint') return true
+  if (typeof value !== 'object' || value === null) return false
+  return (Array.isArray(value) ? value : Object.values(value)).some(needsJsonConversion)
+}
+
+function toJsonRecord(value: JsonValue): JsonValue {
+  if (typeof value === 'bigint') return Number(value)
+  if (typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) return value.map(toJsonRecord)
+  const members = Object.entries(value).filter((entry): entry is [string, JsonValue] => entry[1] !== undefined)
+  return Object.fromEntries(members.map(([name, member]) => [name, toJsonRecord(member)]))
+}

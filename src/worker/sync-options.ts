@@ -1,0 +1,165 @@
+import { SyncError, type Execute, type Lookup, type Mode } from '../contract/index.ts'
+import { DEFAULT_LIMITS, type SyncLimits, type PairPlan, type SweepPlan } from '../engine/sync-plan.ts'
+import { didYouMean } from '../config/did-you-mean.ts'
+import { describeValue } from '../config/names.ts'
+import { parseSchedule, type Schedule, type ScheduleInput } from '../config/schedule.ts'
+import type { DatabaseHandle, PacerHandle } from './worker.ts'
+
+/** `State` is what `execute` hands from page to page: inferred from its parameter, or given as `worker.sync<State>(…)`. */
+export interface SyncOptions<State = unknown> {
+  /** Where a change without `database` goes. */
+  database: DatabaseHandle | string
+  /** Further databases a change may name. */
+  databases?: readonly (DatabaseHandle | string)[]
+  /** `replace` (the default) returns everything each cycle, and what it did not return is swept; `incremental` returns what changed. */
+  mode?: Mode
+  /** Every 30 minutes unless said otherwise. */
+  schedule?: ScheduleInput
+  /** How fast the source may be asked; `context.fetch` waits for it. */
+  pacer?: PacerHandle | string | readonly (PacerHandle | string)[]
+  /** Returns one page for a state. */
+  execute: Execute<State>
+  /** One record of `database` by its key; null when the source's listing does not have it. Confirms what a listing alone does not decide. */
+  lookup?: Lookup
+  /** Whose rows these are, when syncs of several workers maintain one database together. */
+  owner?: string
+  /** Who is asking and what may be seen; see Page.scope. */
+  scope?: string
+  /** Of pages, time, tries and sizes. */
+  limits?: Partial<SyncLimits>
+  /** What a replace cycle may delete without asking. */
+  sweep?: SweepOptions
+  /** Two source times this close count as equal. */
+  upstreamToleranceMs?: number
+  /** How long a change may take to show in the source's listing. A row younger than this is not swept. 0 unless given. */
+  lagMs?: number
+  /** How long the source keeps changes and deletions, in ms, where its `execute` does not say so or is wrong; see Execute. */
+  retentionMs?: number
+  /** Of two syncs that are due, the higher runs first. */
+  priority?: number
+}
+
+export interface SweepOptions {
+  /** A sweep that would delete a larger share of the rows stops and asks. 0 to 1; half unless said otherwise. */
+  maxDeleteShare?: number
+  /** An empty answer may delete everything. */
+  allowEmpty?: boolean
+  /** How many absent rows are confirmed with `lookup` before a sweep deletes. 200 unless given; 0 to delete without asking. */
+  lookupsMax?: number
+}
+
+/** Checked; names instead of handles. */
+export interface SyncDeclaration {
+  readonly name: string
+  readonly mode: Mode
+  readonly schedule: Schedule
+  /** The sync's own first. */
+  readonly databases: readonly string[]
+  readonly pacers: readonly string[]
+  readonly execute: Execute<any>
+  readonly lookup: Lookup | null
+  readonly owner: string | null
+  readonly scope: string | null
+  readonly limits: Partial<SyncLimits>
+  readonly sweep: Partial<SweepPlan>
+  readonly upstreamToleranceMs: number
+  readonly lagMs: number
+  readonly retentionMs: number | null
+  readonly priority: number
+  readonly pair: PairPlan | null
+}
+
+/** Handle or name to name; throws DATABASE_UNKNOWN or PACER_UNKNOWN. */
+export interface HandleResolver {
+  resolveDatabase(given: unknown): string
+  resolvePacer(given: unknown): string
+}
+
+const SYNC_OPTION_NAMES = Object.keys({
+  database: 0, databases: 0, mode: 0, schedule: 0, pacer: 0, execute: 0, lookup: 0, owner: 0, scope: 0, limits: 0, sweep: 0,
+  upstreamToleranceMs: 0, lagMs: 0, retentionMs: 0, priority: 0,
+} satisfies Record<keyof SyncOptions, 0>)
+const MODES = ['replace', 'incremental'] as const satisfies Mode[]
+const OWNER_PATTERN = /^[A-Za-z0-9][A-Za-z0-9_./-]{0,127}$/
+
+export function declareSync(name: string, options: SyncOptions<any>, resolve: HandleResolver, pair: PairPlan | null = null): SyncDeclaration {
+  const check = new OptionChecker(name)
+  check.checkKnown('option', options, SYNC_OPTION_NAMES)
+  const { mode = 'replace', schedule = '30m', pacer = [], databases = [], owner = null, scope = null } = options
+  const { upstreamToleranceMs = 0, lagMs = 0, retentionMs = null, priority = 0 } = options
+  if (!MODES.includes(mode)) check.fail(`mode is ${describeValue(mode)}; it is one of ${MODES.join(', ')}`, didYouMean(String(mode), MODES))
+  if (typeof options.execute !== 'function') check.fail(`execute is ${describeValue(options.execute)}, not a function`)
+  if (options.lookup !== undefined && typeof options.lookup !== 'function') check.fail(`lookup is ${describeValue(options.lookup)}, not a function`)
+  if (options.database === undefined) check.fail('it names no database')
+  if (!Array.isArray(databases)) check.fail(`databases is ${describeValue(databases)}, not an array`)
+  if (owner !== null && !(typeof owner === 'string' && OWNER_PATTERN.test(owner))) check.fail(`owner is ${describeValue(owner)}`)
+  if (scope !== null && typeof scope !== 'string') check.fail(`scope is ${describeValue(scope)}, not a string`)
+  check.checkNumber('upstreamToleranceMs', upstreamToleranceMs, 0, Number.MAX_SAFE_INTEGER)
+  check.checkNumber('lagMs', lagMs, 0, Number.MAX_SAFE_INTEGER)
+  if (retentionMs !== null) check.checkNumber('retentionMs', retentionMs, 1, Number.MAX_SAFE_INTEGER)
+  check.checkNumber('priority', priority, -1_000_000, 1_000_000)
+  return {
+    name,
+    mode,
+    schedule: parseSchedule(schedule, `Sync "${name}"`),
+    databases: [...new Set([options.database, ...databases].map((given) => resolve.resolveDatabase(given)))],
+    pacers: [...new Set([pacer].flat().map((given) => resolve.resolvePacer(given)))],
+    execute: options.execute,
+    lookup: options.lookup ?? null,
+    owner,
+    scope,
+    limits: checkLimits(check, options.limits ?? {}),
+    sweep: checkSweep(check, options.sweep ?? {}),
+    upstreamToleranceMs,
+    lagMs,
+    retentionMs,
+    priority,
+    pair,
+  }
+}
+
+function checkLimits(check: OptionChecker, limits: Partial<SyncLimits>): Partial<SyncLimits> {
+  const names = Object.keys(DEFAULT_LIMITS) as (keyof SyncLimits)[]
+  check.checkKnown('limit', limits, names)
+  const set = names.filter((name) => limits[name] !== undefined)
+  // A limit of zero means "none" for minutes and "no second try" for retries and waits; elsewhere it would stop every cycle.
+  for (const name of set) check.checkNumber(`limits.${name}`, limits[name], ['minutesMax', 'retriesMax', 'waitMaxMs'].includes(name) ? 0 : 1, Number.MAX_SAFE_INTEGER)
+  return Object.fromEntries(set.map((name) => [name, limits[name]]))
+}
+
+function checkSweep(check: OptionChecker, sweep: SweepOptions): SyncDeclaration['sweep'] {
+  check.checkKnown('sweep option', sweep, ['maxDeleteShare', 'allowEmpty', 'lookupsMax'])
+  const { maxDeleteShare, allowEmpty, lookupsMax } = sweep
+  if (lookupsMax !== undefined) check.checkNumber('sweep.lookupsMax', lookupsMax, 0, Number.MAX_SAFE_INTEGER)
+  if (maxDeleteShare !== undefined) check.checkNumber('sweep.maxDeleteShare', maxDeleteShare, 0, 1)
+  if (allowEmpty !== undefined && typeof allowEmpty !== 'boolean') check.fail(`sweep.allowEmpty is ${describeValue(allowEmpty)}, not a boolean`)
+  return {
+    ...(maxDeleteShare === undefined ? {} : { maxShare: maxDeleteShare }),
+    ...(allowEmpty === undefined ? {} : { allowEmpty }),
+    ...(lookupsMax === undefined ? {} : { lookupsMax }),
+  }
+}
+
+/** Says what is wrong with which sync. */
+class OptionChecker {
+  readonly #sync: string
+
+  constructor(sync: string) {
+    this.#sync = sync
+  }
+
+  fail(what: string, hint = ''): never {
+    throw new SyncError('SYNC_INVALID', `Sync "${this.#sync}": ${what}.${hint}`)
+  }
+
+  checkKnown(kind: string, given: unknown, known: readonly string[]): void {
+    if (typeof given !== 'object' || given === null) this.fail(`the ${kind}s are ${describeValue(given)}`)
+    const unknown = Object.keys(given).find((key) => !known.includes(key))
+    if (unknown !== undefined) this.fail(`there is no ${kind} ${describeValue(unknown)}`, didYouMean(unknown, known))
+  }
+
+  checkNumber(what: string, value: unknown, min: number, max: number): void {
+    if (typeof value === 'number' && value >= min && value <= max) return
+    this.fail(`${what} is ${describeValue(value)}; it is a number from ${min} ${max === Number.MAX_SAFE_INTEGER ? 'up' : `to ${max}`}`)
+  }
+}

@@ -1,0 +1,421 @@
+import { SyncError, type DeleteMode, type Execute, type SchemaMode } from '../contract/index.ts'
+import { getRetentionMs } from '../engine/source-retention.ts'
+import type { DatabasePlan, SyncLimits, PacerPlan, PairPlan, SyncPlan } from '../engine/sync-plan.ts'
+import { toBackfillName, DEFAULT_LIMITS, DEFAULT_SWEEP } from '../engine/sync-plan.ts'
+import { didYouMean } from '../config/did-you-mean.ts'
+import { checkDatabaseName, checkName, describeValue } from '../config/names.ts'
+import { resolveOwner } from './owner.ts'
+import type { Schedule } from '../config/schedule.ts'
+import { compileSchema, type Schema } from './schema.ts'
+import { declareSync, type SyncDeclaration, type SyncOptions } from './sync-options.ts'
+import { tableShapeOf } from './table-shape.ts'
+import { resolveAnchor, checkTrackSource, type TrackOptions } from './track-options.ts'
+import { checkWebhookOptions, type WebhookOptions } from './webhook-options.ts'
+import type { DeclaredWebhook } from '../webhooks/inbound-webhooks.ts'
+
+export interface WorkerOptions {
+  /** What the registry calls it. The loader gives the file's stem when there is none. */
+  name?: string
+}
+
+export interface DatabaseOptions {
+  /**
+   * Any Standard Schema (zod, valibot, arktype) or a JSON Schema. What does not fit is quarantined with the reason. Or, without one,
+   * what `schemaChanges` takes.
+   */
+  schema?: Schema | SchemaMode
+  /** What a row is on the wire: `person` for the database `people`. The singular of the database's name by default. */
+  resourceType?: string
+  /**
+   * What a record does that the table's columns do not fit. `evolve` (the default): a new member gets a column, a value that its
+   * column cannot hold is kept in `_extra`. `freeze`: no column is added, both are kept in `_extra`. `quarantine`: the record is
+   * set apart until `tidemark schema apply` makes room.
+   */
+  schemaChanges?: SchemaMode
+  /**
+   * The members of the records that make up the key: their columns are not null and unique together. A record without one of them
+   * is quarantined. Where it is not given, the source may know.
+   */
+  key?: readonly string[]
+  /**
+   * How long replaced and deleted versions are kept at least, however short the log is. By default, and with `false`, as long as
+   * the log, which the feed needs.
+   */
+  history?: { keepDays: number } | false
+  /**
+   * What a delete does to its row. `hard` (the default): the row is removed from the table. `soft`: it stays with the values of its
+   * last version, and `_deleted_at` says when it was deleted.
+   */
+  deletes?: DeleteMode
+}
+
+const SCHEMA_MODES: readonly SchemaMode[] = ['evolve', 'freeze', 'quarantine']
+const DELETE_MODES: readonly DeleteMode[] = ['hard', 'soft']
+
+/** At most `allowedRequests` in any `intervalMs`, evenly spaced, divided among the syncs that use it. */
+export interface PacerOptions {
+  allowedRequests: number
+  intervalMs: number
+}
+
+export interface DatabaseHandle {
+  readonly kind: 'database'
+  readonly name: string
+}
+
+export interface PacerHandle {
+  readonly kind: 'pacer'
+  readonly name: string
+}
+
+export interface SyncHandle {
+  readonly kind: 'sync'
+  readonly name: string
+}
+
+export interface TrackHandle {
+  readonly kind: 'track'
+  readonly name: string
+  readonly backfill: string
+  readonly delta: string
+}
+
+export interface WebhookHandle {
+  readonly kind: 'webhook'
+  readonly name: string
+}
+
+export interface PlanDefaults {
+  /** For every sync that does not set its own. */
+  limits?: Partial<SyncLimits>
+}
+
+/** A worker as plain JSON. */
+export interface Manifest {
+  readonly name: string | null
+  readonly databases: readonly { readonly name: string; readonly schema: 'standard' | 'json' | null; readonly resourceType?: string; readonly historyDays?: number; readonly deletes?: DeleteMode }[]
+  readonly pacers: readonly PacerPlan[]
+  readonly syncs: readonly ManifestSync[]
+  /** Absent when there is none. */
+  readonly webhooks?: readonly { readonly name: string; readonly databases: readonly string[] }[]
+  /** What the file declares beyond this and nothing here runs; absent when there is no such thing. */
+  readonly notRun?: readonly NotRunDeclaration[]
+}
+
+export interface NotRunDeclaration {
+  readonly kind: string
+  readonly name: string
+  readonly note: string | null
+}
+
+export interface ManifestSync {
+  readonly name: string
+  readonly mode: SyncPlan['mode']
+  readonly schedule: Schedule
+  readonly priority: number
+  readonly databases: readonly string[]
+  readonly pacers: readonly string[]
+  readonly owner: string
+  /** Of a pair: which half it is. */
+  readonly pair: 'backfill' | 'delta' | null
+  /** How long the source keeps what the sync, or the delta of its pair, has to read; absent for no limit. */
+  readonly retentionMs?: number
+}
+
+/** All that others need of a worker. A structure and not the class, because two copies of this package may meet. */
+export type WorkerLike = Pick<Worker, 'name' | 'manifest' | 'plan' | 'plans'> & Partial<Pick<Worker, 'schemaOf' | 'webhooks'>>
+
+interface DeclaredDatabase {
+  readonly handle: DatabaseHandle
+  readonly plan: DatabasePlan
+  readonly schemaKind: 'standard' | 'json' | null
+  readonly declaredSchema: Schema | undefined
+  readonly resourceType: string | undefined
+}
+
+interface DeclaredPacer {
+  readonly handle: PacerHandle
+  readonly options: Readonly<PacerOptions>
+}
+
+/** The databases, pacers and syncs of one file. Declaring runs nothing and touches nothing. */
+export class Worker {
+  name: string | undefined
+  readonly #databases = new Map<string, DeclaredDatabase>()
+  readonly #pacers = new Map<string, DeclaredPacer>()
+  readonly #syncs = new Map<string, SyncDeclaration>()
+  readonly #webhooks = new Map<string, Pick<WebhookOptions, 'verify' | 'wants' | 'later' | 'execute'> & { readonly lands: boolean }>()
+  /** Lower-cased, because SQL does not tell Contacts from contacts. */
+  readonly #names = new Map<string, Map<string, string>>()
+
+  constructor(options: WorkerOptions = {}) {
+    checkOptionNames('WORKER_INVALID', 'Worker', options, ['name'])
+    if (options.name !== undefined) checkName('worker', options.name)
+    this.name = options.name
+  }
+
+  database(name: string, options: DatabaseOptions = {}): DatabaseHandle {
+    checkDatabaseName(name)
+    this.#checkNameFree('database', name)
+    checkOptionNames('SCHEMA_INVALID', `Database "${name}"`, options, ['schema', 'resourceType', 'schemaChanges', 'key', 'history', 'deletes'])
+    if (options.resourceType !== undefined) checkName('resource type', options.resourceType)
+    if (options.key !== undefined) checkKey(name, options.key)
+    const { schema, schemaChanges } = resolveSchemaOptions(name, options)
+    const compiled = schema === undefined ? null : compileSchema(name, schema)
+    const handle = Object.freeze({ kind: 'database', name } as const)
+    const validate = options.key === undefined ? compiled?.validate : requireKey(options.key, compiled?.validate)
+    const shape = tableShapeOf(schema, options.key)
+    const historyDays = parseHistoryDays(name, options.history)
+    const deletes = parseDeleteMode(name, options.deletes)
+    const plan: DatabasePlan = { name, ...(historyDays !== null && { historyDays }), ...(deletes === 'soft' && { deletes }), ...(validate !== undefined && { validate }), ...(shape !== undefined && { shape }), ...(schemaChanges !== undefined && { schemaChanges }) }
+    this.#databases.set(name, { handle, plan, schemaKind: compiled?.kind ?? null, declaredSchema: schema, resourceType: options.resourceType })
+    this.#reserveName('database', name)
+    return handle
+  }
+
+  pacer(name: string, options: PacerOptions): PacerHandle {
+    this.#checkNameFree('pacer', name)
+    checkOptionNames('PACER_INVALID', `Pacer "${name}"`, options, ['allowedRequests', 'intervalMs'])
+    const { allowedRequests, intervalMs } = options
+    for (const [option, value] of Object.entries({ allowedRequests, intervalMs })) {
+      if (!Number.isSafeInteger(value) || value < 1) {
+        throw new SyncError('PACER_INVALID', `Pacer "${name}": ${option} is ${describeValue(value)}.`)
+      }
+    }
+    const handle = Object.freeze({ kind: 'pacer', name } as const)
+    this.#pacers.set(name, { handle, options: { allowedRequests, intervalMs } })
+    this.#reserveName('pacer', name)
+    return handle
+  }
+
+  sync<State>(name: string, options: SyncOptions<State>): SyncHandle {
+    return this.#declareSync(name, options, null)
+  }
+
+  /**
+   * The pair for a source that tells what changed: `<name>-backfill` reads all of it when asked to or on its own
+   * schedule, `<name>` follows on its own. They own one table together and may run at once.
+   */
+  track<BackfillState, DeltaState>(name: string, options: TrackOptions<BackfillState, DeltaState>): TrackHandle {
+    const { source, schedule = '5m', backfillSchedule = 'manual', ...given } = options
+    checkTrackSource(name, source)
+    const { lookup, lagMs } = source
+    const shared = { ...(lagMs !== undefined && { lagMs }), ...given, ...(lookup !== undefined && { lookup }) }
+    const backfill = toBackfillName(name)
+    this.#checkNameFree('sync', name)
+    this.#declareSync(backfill, { ...shared, mode: 'replace', schedule: backfillSchedule, execute: source.backfill }, { role: 'backfill', delta: name, anchor: resolveAnchor(source) })
+    try {
+      this.#declareSync(name, { ...shared, mode: 'incremental', schedule, execute: source.delta }, { role: 'delta', backfill })
+    } catch (error) {
+      // A failed declaration reserves nothing, of either half.
+      this.#syncs.delete(backfill)
+      this.#names.get(backfill.toLowerCase())!.delete('sync')
+      throw error
+    }
+    return Object.freeze({ kind: 'track', name, backfill, delta: name } as const)
+  }
+
+  /** Takes the messages of a vendor at `POST /webhooks/<worker>/<name>`. Its changes land as those of a sync of the same name. */
+  webhook(name: string, options: WebhookOptions): WebhookHandle {
+    this.#checkNameFree('webhook', name)
+    checkWebhookOptions(name, options)
+    const { database, databases = [], verify, wants, later, execute } = options
+    if (database !== undefined) {
+      // Nothing to read by itself: its pages come with the messages.
+      const wait: Execute = async (state) => ({ changes: [], hasMore: false, nextState: state ?? {} })
+      this.#declareSync(name, { database, databases, mode: 'incremental', schedule: 'manual', execute: wait }, null)
+    }
+    this.#webhooks.set(name, { verify, execute, ...(wants !== undefined && { wants }), ...(later !== undefined && { later }), lands: database !== undefined })
+    this.#reserveName('webhook', name)
+    return Object.freeze({ kind: 'webhook', name } as const)
+  }
+
+  webhooks(defaults: PlanDefaults = {}): DeclaredWebhook[] {
+    const syncs = [...this.#syncs.keys()].filter((name) => this.#webhooks.get(name)?.lands !== true)
+    return [...this.#webhooks].map(([name, { lands, ...act }]) => ({ worker: this.#registryName, name, ...act, plan: lands ? this.plan(name, defaults) : null, syncs }))
+  }
+
+  get manifest(): Manifest {
+    return {
+      name: this.name ?? null,
+      databases: [...this.#databases.values()].map(({ handle, plan, schemaKind: schema, resourceType }) => ({
+        name: handle.name, schema, ...(resourceType !== undefined && { resourceType }), ...(typeof plan.historyDays === 'number' && { historyDays: plan.historyDays }), ...(plan.deletes !== undefined && { deletes: plan.deletes }),
+      })),
+      pacers: [...this.#pacers.keys()].map((name) => this.#pacerPlan(name)),
+      syncs: [...this.#syncs.values()].map((sync) => ({
+        name: sync.name,
+        mode: sync.mode,
+        schedule: sync.schedule,
+        priority: sync.priority,
+        databases: sync.databases,
+        pacers: sync.pacers,
+        owner: this.#ownerOf(sync),
+        pair: sync.pair?.role ?? null,
+        ...this.#retention(sync),
+      })),
+      ...(this.#webhooks.size > 0 && { webhooks: [...this.#webhooks].map(([name, { lands }]) => ({ name, databases: lands ? this.#syncs.get(name)!.databases : [] })) }),
+    }
+  }
+
+  /** The schema of a database as it was declared. */
+  schemaOf(database: string): Schema | undefined {
+    return this.#databases.get(database)?.declaredSchema
+  }
+
+  plans(defaults: PlanDefaults = {}): SyncPlan[] {
+    return [...this.#syncs.values()].map((sync) => this.#plan(sync, defaults))
+  }
+
+  plan(name: string, defaults: PlanDefaults = {}): SyncPlan {
+    const sync = this.#syncs.get(name)
+    if (sync !== undefined) return this.#plan(sync, defaults)
+    const hint = didYouMean(name, this.#syncs.keys())
+    throw new SyncError('SYNC_UNKNOWN', `Worker "${this.#registryName}" has no sync ${describeValue(name)}.${hint}`)
+  }
+
+  #declareSync(name: string, options: SyncOptions<any>, pair: PairPlan | null): SyncHandle {
+    this.#checkNameFree('sync', name)
+    const declaration = declareSync(name, options, {
+      resolveDatabase: (given) => this.#resolve('database', this.#databases, given, name),
+      resolvePacer: (given) => this.#resolve('pacer', this.#pacers, given, name),
+    }, pair)
+    this.#syncs.set(name, declaration)
+    this.#reserveName('sync', name)
+    return Object.freeze({ kind: 'sync', name } as const)
+  }
+
+  #retention({ name, pair }: SyncDeclaration): Pick<ManifestSync, 'retentionMs'> {
+    const retentionMs = getRetentionMs(this.plan(pair?.role === 'backfill' ? pair.delta : name))
+    return retentionMs === null ? {} : { retentionMs }
+  }
+
+  /** Made when it is asked for and not at declaration: owners and shares depend on syncs declared later. */
+  #plan(sync: SyncDeclaration, defaults: PlanDefaults): SyncPlan {
+    return {
+      worker: this.#registryName,
+      sync: sync.name,
+      mode: sync.mode,
+      databases: sync.databases.map((name) => this.#databases.get(name)!.plan),
+      owner: this.#ownerOf(sync),
+      execute: sync.execute,
+      lookup: sync.lookup,
+      pacers: sync.pacers.map((name) => this.#pacerPlan(name)),
+      limits: { ...DEFAULT_LIMITS, ...defaults.limits, ...sync.limits },
+      sweep: { ...DEFAULT_SWEEP, ...sync.sweep },
+      scope: sync.scope,
+      upstreamToleranceMs: sync.upstreamToleranceMs,
+      lagMs: sync.lagMs,
+      retentionMs: sync.retentionMs,
+      ...(sync.pair === null ? {} : { pair: sync.pair }),
+      ...(sync.mode === 'incremental' && { listings: this.#replaceSyncNames(sync) }),
+    }
+  }
+
+  /** See SyncPlan.listings. */
+  #replaceSyncNames({ databases }: SyncDeclaration): string[] {
+    return [...this.#syncs.values()].filter((other) => other.mode === 'replace' && other.databases.some((name) => databases.includes(name))).map(({ name }) => name)
+  }
+
+  get #registryName(): string {
+    return this.name ?? 'worker'
+  }
+
+  #ownerOf(sync: SyncDeclaration): string {
+    return resolveOwner(this.#registryName, sync, [...this.#syncs.values()])
+  }
+
+  #pacerPlan(name: string): PacerPlan {
+    return { name, ...this.#pacers.get(name)!.options }
+  }
+
+  #resolve<Kind extends 'database' | 'pacer'>(
+    kind: Kind,
+    declared: ReadonlyMap<string, { readonly handle: { readonly kind: Kind; readonly name: string } }>,
+    given: unknown,
+    sync: string,
+  ): string {
+    const code = kind === 'database' ? 'DATABASE_UNKNOWN' : 'PACER_UNKNOWN'
+    const name = typeof given === 'object' && given !== null && 'name' in given ? given.name : given
+    const found = typeof name === 'string' ? declared.get(name) : undefined
+    if (typeof name !== 'string' || found === undefined) {
+      const hint = typeof name === 'string' ? didYouMean(name, declared.keys()) : ''
+      throw new SyncError(code, `Sync "${sync}" uses ${kind} ${describeValue(name)}, which this worker has not declared.${hint}`)
+    }
+    if (typeof given === 'object' && given !== found.handle) {
+      throw new SyncError(code, `Sync "${sync}" uses ${kind} "${name}" of another worker.`)
+    }
+    return name
+  }
+
+  #checkNameFree(kind: string, name: unknown): asserts name is string {
+    checkName(kind, name)
+    for (const [other, holder] of this.#names.get(name.toLowerCase()) ?? []) {
+      // A sync may bear the name of the database it fills: no command takes one for the other.
+      if (kind !== other && kind !== 'pacer' && other !== 'pacer') continue
+      throw new SyncError('NAME_TAKEN', `The name "${name}" for a ${kind} is already that of the ${holder}.`)
+    }
+  }
+
+  /** After everything else, so that a failed declaration reserves nothing. */
+  #reserveName(kind: string, name: string): void {
+    const kinds = this.#names.get(name.toLowerCase()) ?? new Map<string, string>()
+    this.#names.set(name.toLowerCase(), kinds.set(kind, `${kind} "${name}"`))
+  }
+}
+
+/** `schema` may name the mode where there is no schema to declare. */
+function resolveSchemaOptions(name: string, { schema, schemaChanges }: DatabaseOptions): { schema?: Schema; schemaChanges?: SchemaMode } {
+  const named = typeof schema === 'string' ? { option: 'schema', mode: schema } : { option: 'schemaChanges', mode: schemaChanges }
+  if (named.mode !== undefined && !SCHEMA_MODES.includes(named.mode)) {
+    throw new SyncError('SCHEMA_INVALID', `Database "${name}": ${named.option} is ${describeValue(named.mode)}; it may be ${SCHEMA_MODES.join(', ')}.`)
+  }
+  if (typeof schema === 'string' && schemaChanges !== undefined && schemaChanges !== schema) {
+    throw new SyncError('SCHEMA_INVALID', `Database "${name}": schema is ${describeValue(schema)} and schemaChanges ${describeValue(schemaChanges)}; give one of them.`)
+  }
+  return {
+    ...(schema !== undefined && typeof schema !== 'string' && { schema }),
+    ...(named.mode !== undefined && { schemaChanges: named.mode }),
+  }
+}
+
+function checkKey(database: string, key: unknown): void {
+  const isKey = Array.isArray(key) && key.length > 0 && new Set(key).size === key.length && key.every((name) => typeof name === 'string' && name !== '')
+  if (!isKey) throw new SyncError('SCHEMA_INVALID', `Database "${database}": \`key\` is ${describeValue(key)}; it lists the members that make up the key.`)
+}
+
+/** A record without its key has no place among rows whose key columns are not null. */
+function requireKey(key: readonly string[], validate: DatabasePlan['validate']): NonNullable<DatabasePlan['validate']> {
+  return (record) => {
+    const missing = key.find((name) => !Object.hasOwn(record, name) || record[name] === null || record[name] === undefined)
+    if (missing !== undefined) return `${missing}: it is part of the key, and the record has no value for it`
+    return validate?.(record) ?? null
+  }
+}
+
+function parseHistoryDays(database: string, history: DatabaseOptions['history']): number | null {
+  if (history === undefined || history === false) return null
+  checkOptionNames('SCHEMA_INVALID', `history of database "${database}"`, history, ['keepDays'])
+  if (!Number.isSafeInteger(history.keepDays) || history.keepDays < 1) {
+    throw new SyncError('SCHEMA_INVALID', `Database "${database}": history.keepDays is ${describeValue(history.keepDays)}; it is a whole number from 1 up.`)
+  }
+  return history.keepDays
+}
+
+function parseDeleteMode(database: string, deletes: DatabaseOptions['deletes'] = 'hard'): DeleteMode {
+  if (DELETE_MODES.includes(deletes)) return deletes
+  throw new SyncError('SCHEMA_INVALID', `Database "${database}": \`deletes\` is ${describeValue(deletes)}; it is 'hard' or 'soft'.`)
+}
+
+export function isWorker(value: unknown): value is WorkerLike {
+  if (typeof value !== 'object' || value === null) return false
+  const worker = value as Partial<WorkerLike>
+  return typeof worker.plan === 'function' && typeof worker.plans === 'function' && Array.isArray(worker.manifest?.syncs)
+}
+
+function checkOptionNames(code: 'WORKER_INVALID' | 'SCHEMA_INVALID' | 'PACER_INVALID', subject: string, options: unknown, known: string[]): void {
+  if (typeof options !== 'object' || options === null) throw new SyncError(code, `${subject}: the options are ${describeValue(options)}.`)
+  const unknown = Object.keys(options).find((option) => !known.includes(option))
+  if (unknown !== undefined) {
+    throw new SyncError(code, `${subject} has no option ${describeValue(unknown)}.${didYouMean(unknown, known)}`)
+  }
+}
