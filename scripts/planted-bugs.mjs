@@ -28,6 +28,7 @@ const { values: options } = parseArgs({
 })
 const jiti = createJiti(import.meta.url)
 const { PLANTED_BUGS } = await jiti.import('../test/planted/index.ts')
+const { findCode, patchText } = await jiti.import('../test/planted/patch-text.ts')
 const pattern = new RegExp(options.only, 'i')
 const done = killedBefore()
 const bugs = PLANTED_BUGS.filter(({ name, file }) => pattern.test(name) || pattern.test(file))
@@ -76,8 +77,8 @@ function killedBefore() {
 async function judge({ file, text, replacement, tests, title }) {
   const path = join(copy, file)
   const original = existsSync(path) ? readFileSync(path, 'utf8') : ''
-  if (original.split(text).length !== 2) return 'STALE'
-  const mistaken = original.replace(text, () => replacement)
+  if (findCode(original, text).length !== 1) return 'STALE'
+  const mistaken = patchText(original, text, replacement)
   // Code that does not parse is noticed by every test and proves nothing.
   const compiled = jiti.transform({ source: mistaken, filename: path, ts: true })
   if (compiled.startsWith('exports.__JITI_ERROR__')) return 'UNSOUND'

@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { findCode } from '../planted/patch-text.ts'
 import type { Mutant } from './mutants.ts'
 import type { VendorMutant } from './vendor-mutants.ts'
 
@@ -22,13 +23,13 @@ export async function simulateMutant(
   build: string, mutant: Mutant | VendorMutant, { firstSeed, seeds }: Seeds,
 ): Promise<FoundBug | null> {
   const dist = join(build, 'dist')
-  for (const { file, find } of mutant.patches) expectOnce(join(dist, file), find)
+  const patches = mutant.patches.map(({ file, find, replace }) => ({ file, find: textIn(join(dist, file), find), replace }))
   const worlds = isVendorMutant(mutant)
     ? { vendors: mutant.vendors, kinds: mutant.kinds }
     : { worlds: worldsFrom(mutant.worlds, firstSeed) }
   const options = { ...worlds, overrides: mutant.overrides, firstSeed, seeds, shrinks: false }
   const program = join(import.meta.dirname, 'simulate-patched.mjs')
-  const job = JSON.stringify({ dist, patches: mutant.patches, options })
+  const job = JSON.stringify({ dist, patches, options })
   const { stdout } = await run(process.execPath, [program, job], { maxBuffer: 2 ** 26 })
   return JSON.parse(stdout) as FoundBug | null
 }
@@ -43,8 +44,11 @@ export function worldsFrom<T>(worlds: readonly T[], firstSeed: number): readonly
   return [...worlds.slice(turn), ...worlds.slice(0, turn)]
 }
 
-function expectOnce(file: string, find: string): void {
-  const count = readFileSync(file, 'utf8').split(find).length - 1
-  if (count === 1) return
-  throw new Error(`The text to replace must occur once in ${file}; it occurs ${count} times: ${find}`)
+/** The text of the file that the code matches; the formatter may have wrapped its lines. */
+function textIn(file: string, code: string): string {
+  const source = readFileSync(file, 'utf8')
+  const matches = findCode(source, code)
+  const [match] = matches
+  if (match !== undefined && matches.length === 1) return source.slice(match.start, match.end)
+  throw new Error(`The code to replace must occur once in ${file}; it occurs ${matches.length} times: ${code}`)
 }

@@ -4,6 +4,7 @@ import { join, resolve } from 'node:path'
 import { createJiti } from 'jiti'
 import type { frontier } from '../../src/strategies/index.ts'
 import { HOUR, MINUTE, EngineFixture } from '../engine/engine-fixture.ts'
+import { patchText } from '../planted/patch-text.ts'
 import { runCampaign, type Conditions } from './frontier-world.ts'
 import { NewestFirst, numbered, type Entry } from './newest-first.ts'
 import { runOn, stateOn } from './run-strategy.ts'
@@ -159,9 +160,7 @@ export async function loadFrontier(patches: FrontierMutant['patches']): Promise<
   for (const { file, from, to } of patches) {
     const path = join(folder, 'src/strategies', file)
     const source = await readFile(path, 'utf8')
-    const found = source.split(from).length - 1
-    if (found !== 1) throw new Error(`${file} has ${found} places that read ${JSON.stringify(from)}; the mutant needs exactly one: follow the strategy's new source.`)
-    await writeFile(path, source.replace(from, () => to))
+    await writeFile(path, patchText(source, from, to))
   }
   const { frontier: make } = await createJiti(import.meta.url, { fsCache: false, moduleCache: false }).import<{ frontier: Frontier }>(join(folder, 'src/strategies/frontier.ts'))
   return { make, [Symbol.asyncDispose]: () => rm(folder, { recursive: true }) }

@@ -2,6 +2,7 @@ import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { PLANTED_BUGS } from '../planted/index.ts'
+import { findCode } from '../planted/patch-text.ts'
 
 const root = join(import.meta.dirname, '../..')
 
@@ -34,5 +35,5 @@ describe('planted bugs', () => {
 })
 
 function countIn(file: string, text: string): number {
-  return existsSync(join(root, file)) ? readFileSync(join(root, file), 'utf8').split(text).length - 1 : 0
+  return existsSync(join(root, file)) ? findCode(readFileSync(join(root, file), 'utf8'), text).length : 0
 }

@@ -2,6 +2,7 @@ import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createJiti } from 'jiti'
+import { patchText } from '../../planted/patch-text.ts'
 import type { SqliteModules } from '../sqlite-harness.ts'
 
 /** A change of the store's source that breaks one promise. */
@@ -23,9 +24,7 @@ export async function loadPatched(patches: readonly Patch[]): Promise<SqliteModu
   for (const { file, from, to } of patches) {
     const path = join(folder, 'src', file)
     const source = await readFile(path, 'utf8')
-    const found = source.split(from).length - 1
-    if (found !== 1) throw new Error(`src/${file} has ${found} places that read ${JSON.stringify(from)}; the fault needs exactly one: follow the store's new source.`)
-    await writeFile(path, source.replace(from, () => to))
+    await writeFile(path, patchText(source, from, to))
   }
   // Through one door: the harness must patch the very class that the store uses.
   const door = join(folder, 'src/stores/sqlite/door.ts')

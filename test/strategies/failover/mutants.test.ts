@@ -4,6 +4,7 @@ import { join, resolve } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { SyncError } from '../../../src/contract/index.ts'
 import type * as Strategies from '../../../src/strategies/index.ts'
+import { patchText } from '../../planted/patch-text.ts'
 import { contextOf, createUnavailableError, OPERATION, txs, type Tx } from './provider-fixture.ts'
 
 type Built = Pick<typeof Strategies, 'failover' | 'pagedProvider'>
@@ -123,8 +124,7 @@ describe('every defect of the design is found when it is planted back', () => {
     for (const folder of ['contract', 'values', 'strategies']) cpSync(resolve(import.meta.dirname, '../../../src', folder), join(home, String(at), folder), { recursive: true })
     const path = join(home, String(at), 'strategies/failover', file)
     const text = readFileSync(path, 'utf8')
-    if (text.split(find).length !== 2) throw new Error(`The place to patch must occur once in ${file}: ${find}`)
-    writeFileSync(path, text.replace(find, () => replace))
+    writeFileSync(path, patchText(text, find, replace))
   }
 })
 
