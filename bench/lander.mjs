@@ -38,17 +38,17 @@ export class Lander {
   /** One page, and the cycle with it; the sequence it leads to. */
   async cycle(landings, databases = ['accounts']) {
     await this.begin('incremental', databases)
-    return (await this.complete(landings)).position
+    return (await this.complete(landings)).headSequence
   }
 
   async begin(mode, databases = ['accounts']) {
     const request = { at: Date.now(), mode, trigger: 'bench', fresh: false, databases }
-    const { inflight } = await this.store.begin(this.lease, request)
+    const { inflight } = await this.store.beginCycle(this.lease, request)
     Object.assign(this, { inflight, page: 0 })
   }
 
   continue(landings) {
-    const move = { kind: 'continue', state: String(this.page), tidemark: null, scope: null, guard: null }
+    const move = { kind: 'continue', state: String(this.page), tidemark: null, scope: null, guardState: null }
     return this.#commit(landings, move)
   }
 
@@ -60,7 +60,7 @@ export class Lander {
   async #commit(landings, move) {
     const outcome = await this.store.commit({
       lease: this.lease, version: this.version, at: Date.now(), owner: 'bench', landings, quarantined: [], columns: {},
-      readFrom: 0, upstreamToleranceMs: 0, move: { ...move, cycle: this.inflight.cycle, page: ++this.page },
+      readAtSequence: 0, upstreamToleranceMs: 0, transition: { ...move, cycle: this.inflight.cycle, page: ++this.page },
     })
     if (outcome.kind !== 'landed') throw new Error(`A page was not committed: ${JSON.stringify(outcome)}`)
     this.version = outcome.version

@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { BehindClock, serve } from 'tidemark/testing'
+import { LaggingClock, serve } from 'tidemark/testing'
 import { SIMULATORS } from './simulators.mjs'
 
 const folder = fileURLToPath(new URL('.', import.meta.url))
@@ -18,17 +18,17 @@ export async function simulate(name, store = join(folder, name, '.tidemark/simul
     return { code: 2 }
   }
   for (const file of [store, `${store}-wal`, `${store}-shm`]) rmSync(file, { force: true })
-  const clock = new BehindClock(3_600_000)
+  const clock = new LaggingClock(3_600_000)
   const vendor = example.make({ clock, random: { next: Math.random } })
   example.fill(vendor)
-  clock.behindMs /= 2
+  clock.lagMs /= 2
   const server = await serve(vendor)
   const commands = [['run'], ...example.syncs.map((sync) => ['run', sync]), ...Object.keys(example.databases).map((database) => ['query', `select count(*) as ${database} from ${database}`])]
   let code = 0
   for (const [number, command] of commands.entries()) {
     if (number === 1) {
       example.change(vendor)
-      clock.behindMs = 0
+      clock.lagMs = 0
     }
     code ||= await tidemark(command, name, { ...process.env, ...example.env(server.url), TIDEMARK_STORE: `sqlite:${store}` })
   }

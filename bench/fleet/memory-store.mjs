@@ -1,13 +1,13 @@
-import { NEVER_RUN } from '../../dist/contract/index.js'
+import { EMPTY_CHECKPOINT } from '../../dist/contract/index.js'
 
 /**
  * As much of a store as a runner needs for cycles that land nothing, in memory and for all processes of a simulated fleet:
- * leases by one clock and fenced by epoch, standings by what moved, news told at once.
+ * leases by one clock and fenced by epoch, the status of what changed, listeners notified at once.
  */
 export class MemoryStore {
   tenants = new Map()
-  ears = new Set()
-  calls = { standings: 0, acquire: 0, held: 0 }
+  listeners = new Set()
+  calls = { status: 0, acquire: 0, held: 0 }
   #clock
   #cycles = 0
 
@@ -20,17 +20,17 @@ export class MemoryStore {
   door(process, tenant = 'default') {
     const own = this.#tenant(tenant)
     const reach = (method) => (...args) => (process.dead ? new Promise(() => {}) : Promise.resolve(this[method](own, ...args)))
-    const methods = ['standings', 'acquire', 'renew', 'release', 'begin', 'commit', 'read', 'signal', 'position', 'pauses']
+    const methods = ['listSyncStatus', 'acquire', 'renew', 'release', 'beginCycle', 'commit', 'readCheckpoint', 'signalSync', 'headSequence', 'pauses']
     return {
       ...Object.fromEntries(methods.map((method) => [method, reach(method)])),
       tenant,
       forTenant: (other) => this.door(process, other),
       close: async () => {},
-      listen: (ear) => {
-        const told = (heard) => process.dead || ear.heard(heard)
-        this.ears.add(told)
-        ear.live(true)
-        return { close: async () => this.ears.delete(told) }
+      subscribe: (listener) => {
+        const notify = (changed) => process.dead || listener.onChange(changed)
+        this.listeners.add(notify)
+        listener.onConnected(true)
+        return { addTenant: () => {}, close: async () => this.listeners.delete(notify) }
       },
     }
   }
@@ -41,7 +41,7 @@ export class MemoryStore {
   }
 
   #row(tenant, { worker, sync }) {
-    if (!tenant.rows.has(sync)) tenant.rows.set(sync, { worker, sync, epoch: 0, checkpoint: NEVER_RUN, recent: [] })
+    if (!tenant.rows.has(sync)) tenant.rows.set(sync, { worker, sync, epoch: 0, checkpoint: EMPTY_CHECKPOINT, recent: [] })
     return tenant.rows.get(sync)
   }
 
@@ -50,24 +50,24 @@ export class MemoryStore {
     tenant.moves.push(row)
   }
 
-  #tell(tenant) {
-    for (const ear of this.ears) ear(tenant.name)
+  #notify(tenant) {
+    for (const notify of this.listeners) notify(tenant.name)
   }
 
-  standings(tenant, { ref, since }) {
-    this.calls.standings++
-    const rows = ref !== undefined ? [tenant.rows.get(ref.sync)].filter(Boolean) : since === undefined ? tenant.rows.values() : new Set(tenant.moves.slice(Number(since)))
-    return { now: this.#clock.now(), mark: String(tenant.moves.length), syncs: [...rows].map(({ worker, sync, checkpoint, recent }) => ({ worker, sync, checkpoint, recent })) }
+  listSyncStatus(tenant, { ref, changedSince }) {
+    this.calls.status++
+    const rows = ref !== undefined ? [tenant.rows.get(ref.sync)].filter(Boolean) : changedSince === undefined ? tenant.rows.values() : new Set(tenant.moves.slice(Number(changedSince)))
+    return { now: this.#clock.now(), changeToken: String(tenant.moves.length), syncs: [...rows].map(({ worker, sync, checkpoint, recent }) => ({ worker, sync, checkpoint, recent })) }
   }
 
-  acquire(tenant, ref, { holder, ttlMs, evict }) {
+  acquire(tenant, ref, { holder, ttlMs, evictHolder }) {
     this.calls.acquire++
     const row = this.#row(tenant, ref)
     const { heldBy, heldUntil } = row.checkpoint
     const now = this.#clock.now()
-    if (heldBy !== null && heldUntil > now && heldBy !== evict) {
+    if (heldBy !== null && heldUntil > now && heldBy !== evictHolder) {
       this.calls.held++
-      return { kind: 'held', by: heldBy, until: heldUntil }
+      return { kind: 'held', holder: heldBy, expiresAt: heldUntil }
     }
     const checkpoint = row.checkpoint
     row.epoch++
@@ -87,22 +87,22 @@ export class MemoryStore {
     return true
   }
 
-  begin(tenant, lease, { at, mode, trigger }) {
+  beginCycle(tenant, lease, { at, mode, trigger }) {
     const row = this.#held(tenant, lease)
     if (row === null) return null
     const known = row.checkpoint.inflight
-    const inflight = known ?? { cycle: ++this.#cycles, mode, page: 0, state: null, startedAt: at, scope: null, tidemark: null, startSequence: 0, guard: null }
+    const inflight = known ?? { cycle: ++this.#cycles, mode, page: 0, state: null, startedAt: at, scope: null, tidemark: null, startSequence: 0, guardState: null }
     if (known === null) row.recent = [{ worker: row.worker, sync: row.sync, cycle: inflight.cycle, mode, trigger, startedAt: at, endedAt: null, stopReason: null, counts: COUNTS }]
     this.#move(tenant, row, { inflight, triggeredAt: null })
-    return { inflight, resumed: known !== null, position: 0, columns: {} }
+    return { inflight, resumed: known !== null, headSequence: 0, columns: {} }
   }
 
-  commit(tenant, { lease, version, move }) {
+  commit(tenant, { lease, version, transition }) {
     const row = this.#held(tenant, lease)
     if (row === null) return { kind: 'fenced' }
-    if (move.kind !== 'complete') throw new Error('cycles of one page only')
+    if (transition.kind !== 'complete') throw new Error('cycles of one page only')
     this.#move(tenant, row, { version: version + 1, inflight: null })
-    return { kind: 'landed', version: version + 1, position: 0, counts: COUNTS, paused: false }
+    return { kind: 'landed', version: version + 1, headSequence: 0, counts: COUNTS, paused: false }
   }
 
   release(tenant, lease, report) {
@@ -112,20 +112,20 @@ export class MemoryStore {
     if (report?.stopReason === 'error') this.fail(new Error(report.error.message))
     if (report !== undefined) row.recent = row.recent.map((cycle) => ({ ...cycle, endedAt: report.endedAt, stopReason: report.stopReason }))
     this.#move(tenant, row, { heldBy: null, heldSince: null, heldUntil: null, ...(report?.stopReason === 'complete' && { lastSuccessAt: report.endedAt, failures: 0 }) })
-    this.#tell(tenant)
+    this.#notify(tenant)
   }
 
-  signal(tenant, ref, { kind, at }) {
+  signalSync(tenant, ref, { kind, at }) {
     if (kind !== 'trigger') throw new Error('triggers only')
     this.#move(tenant, this.#row(tenant, ref), { triggeredAt: at })
-    this.#tell(tenant)
+    this.#notify(tenant)
   }
 
-  read(tenant, ref) {
+  readCheckpoint(tenant, ref) {
     return this.#row(tenant, ref).checkpoint
   }
 
-  position() {
+  headSequence() {
     return 0
   }
 

@@ -2,7 +2,7 @@
 // virtual time, with the real runner and engine, as one JSON line. Every sync is due every hour and takes two
 // seconds. All are due at once at first, as after a standstill; ten minutes in, one process dies.
 import { Worker } from '../../dist/index.js'
-import { syncsOf } from '../../dist/runner/declared-sync.js'
+import { listDeclaredSyncs } from '../../dist/runner/declared-sync.js'
 import { Runner } from '../../dist/runner/runner.js'
 import { MemoryStore } from './memory-store.mjs'
 import { VirtualTime } from './virtual-time.mjs'
@@ -54,7 +54,7 @@ for (let i = 0; i < syncs; i++) {
 }
 const names = Array.from({ length: tenants }, (_, i) => `tenant-${i}`)
 const silent = () => {}
-const plans = syncsOf(worker)
+const plans = listDeclaredSyncs(worker)
 let seed = 7
 const random = { next: () => (seed = (seed * 48_271) % 2_147_483_647) / 2_147_483_647 }
 const members = Array.from({ length: processes }, (_, n) => {

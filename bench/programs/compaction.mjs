@@ -2,7 +2,7 @@
 // committed, by its tenant and by another, before, during and after; as one JSON line.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { systemClock } from '../../dist/platform/clock.js'
-import { keepLog } from '../../dist/runner/keep-log.js'
+import { compactLogPeriodically } from '../../dist/runner/compact-log.js'
 import { openPostgresStore } from '../../dist/stores/postgres/store.js'
 import { landings, Lander } from '../lander.mjs'
 
@@ -37,12 +37,12 @@ const timed = async (request) => {
   const from = performance.now()
   const step = await store.compact(request)
   steps.push(performance.now() - from)
-  removed += step.removed
-  if (!step.more) compacted.abort()
+  removed += step.removedEntries
+  if (!step.hasMore) compacted.abort()
   return step
 }
 const quietPorts = { clock: systemClock, log: { info: silent, warn: silent } }
-await keepLog({ ...store, compact: timed }, quietPorts, Date.now() - before, compacted.signal)
+await compactLogPeriodically({ ...store, compact: timed }, quietPorts, Date.now() - before, compacted.signal)
 const tookMs = performance.now() - startedAt
 while (Object.values(commits).some(({ during }) => during.length === 0)) await sleep(1)
 phase = 'after'

@@ -1,6 +1,6 @@
 // node bench/programs/feed-server.mjs <store url> <entries> <databases> <entries of a commit>: the feed over so many
 // entries, committed to the databases in turns. Prints its port, its key and queries that begin in several places.
-import { newApiKey } from '../../dist/server/api-key.js'
+import { createApiKey } from '../../dist/server/api-key.js'
 import { createServer } from '../../dist/server/server.js'
 import { Lander, landings, openBareStore } from '../lander.mjs'
 
@@ -9,7 +9,7 @@ const [entries, databases, perCommit] = process.argv.slice(3).map(Number)
 const store = await openBareStore(url, { thread: true })
 const times = await fill()
 const readMs = await readPages()
-const { text, key } = newApiKey({ name: 'bench', scopes: ['*:read'], rateLimit: 1e12, createdAt: Date.now() })
+const { text, key } = createApiKey({ name: 'bench', scopes: ['*:read'], rateLimit: 1e12, createdAt: Date.now() })
 await store.addApiKey(key)
 const quiet = () => {}
 const clock = { now: Date.now, sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)) }

@@ -15,7 +15,7 @@ const replica = await openPostgresStore({ url: replicaUrl })
 /** From the moment a commit was answered until a reader at the store sees it. */
 async function seenAfter(store, position) {
   const from = performance.now()
-  while ((await store.position()) < position) await sleep(0)
+  while ((await store.headSequence()) < position) await sleep(0)
   return performance.now() - from
 }
 
@@ -34,7 +34,7 @@ const writers = Array.from({ length: 4 }, async (_, w) => {
 for (let n = commits; n < commits * 1.5; n++) lag.busy.push(await seenAfter(replica, await calm.cycle(landings(n, 1, n + 1))))
 measured.abort()
 await Promise.all(writers)
-await seenAfter(replica, await primary.position())
+await seenAfter(replica, await primary.headSequence())
 
 const pages = { here: [], there: [] }
 for (let turn = 0; turn < 20; turn++) for (const [name, store] of [['here', primary], ['there', replica]]) {

@@ -6,7 +6,7 @@ import { openPostgresStore } from '../../dist/stores/postgres/store.js'
 import { Worker } from '../../dist/index.js'
 import { systemClock } from '../../dist/platform/clock.js'
 import { systemRandom } from '../../dist/platform/random.js'
-import { syncsOf } from '../../dist/runner/declared-sync.js'
+import { listDeclaredSyncs } from '../../dist/runner/declared-sync.js'
 import { Runner } from '../../dist/runner/runner.js'
 
 const [count, seconds, url] = [Number(process.argv[2]), Number(process.argv[3]), process.argv[4]]
@@ -22,7 +22,7 @@ const store = await openSqliteStore({ file: ':memory:' })
 const silent = () => {}
 let started = []
 const runner = new Runner({
-  store, tenants: TENANTS, syncs: syncsOf(worker), holder: 'bench', concurrency: 16, secrets: { get: String }, fetch,
+  store, tenants: TENANTS, syncs: listDeclaredSyncs(worker), holder: 'bench', concurrency: 16, secrets: { get: String }, fetch,
   ports: { clock: systemClock, random: systemRandom, log: { debug: silent, info: silent, warn: silent, error: silent } },
   onEvent: (event) => event.kind === 'started' && started.push(event.tenant),
 })
@@ -40,8 +40,8 @@ const halfway = Object.fromEntries(TENANTS.map((tenant) => [tenant, started.slic
 const drainedMb = process.memoryUsage().rss / 2 ** 20
 
 started = []
-for (let i = 0; i < count; i++) await store.forTenant('large').signal({ worker: WORKER, sync: `s${i}` }, { kind: 'trigger', actor: 'bench', at: Date.now() })
-for (const tenant of TENANTS.slice(1)) for (let i = 0; i < SMALL; i++) await store.forTenant(tenant).signal({ worker: WORKER, sync: `s${i}` }, { kind: 'trigger', actor: 'bench', at: Date.now() })
+for (let i = 0; i < count; i++) await store.forTenant('large').signalSync({ worker: WORKER, sync: `s${i}` }, { kind: 'trigger', actor: 'bench', at: Date.now() })
+for (const tenant of TENANTS.slice(1)) for (let i = 0; i < SMALL; i++) await store.forTenant(tenant).signalSync({ worker: WORKER, sync: `s${i}` }, { kind: 'trigger', actor: 'bench', at: Date.now() })
 const fair = started.length
 await ended(count + SMALL * 4)
 const lastSmall = started.findLastIndex((tenant) => tenant !== 'large') + 1 - fair
@@ -70,15 +70,15 @@ async function lookCost(postgres) {
     const ms = []
     for (let i = 0; i < 30; i++) {
       const from = performance.now()
-      await opened.standings({ at: Date.now(), recent: 1, ...query() })
+      await opened.listSyncStatus({ at: Date.now(), recent: 1, ...query() })
       ms.push(performance.now() - from)
     }
     return ms.toSorted((a, b) => a - b)[15]
   }
-  let mark
+  let changeToken
   const allMs = await timed(() => ({}))
-  ;({ mark } = await opened.standings({ at: Date.now(), recent: 1 }))
-  const movedMs = await timed(() => ({ since: mark }))
+  ;({ changeToken } = await opened.listSyncStatus({ at: Date.now(), recent: 1 }))
+  const movedMs = await timed(() => ({ changedSince: changeToken }))
   const oneMs = await timed(() => ({ ref: { worker: 'bench', sync: 's77' } }))
   await opened.close()
   return { allMs, movedMs, oneMs }

@@ -58,7 +58,7 @@ async function measure(tenants) {
   const [statusMs, listMs] = [[], []]
   for (let n = 0; n < turns * 3; n++) {
     const one = store.forTenant(`tenant_${(n * 7) % tenants}`)
-    statusMs.push(await timed(() => one.standings({ at: Date.now(), recent: 5 })))
+    statusMs.push(await timed(() => one.listSyncStatus({ at: Date.now(), recent: 5 })))
     listMs.push(await timed(() => store.tenants()))
   }
   return {

@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
-import { copyData } from '../../dist/stores/postgres/copy.js'
+import { encodeCopyData } from '../../dist/stores/postgres/copy.js'
 
 const COLUMNS = `id text collate "C" primary key, name text, email text, city text, country text,
   balance double precision, active boolean, created_at timestamptz, updated_at timestamptz, notes text`
@@ -25,7 +25,7 @@ export class RawPostgres {
   }
 
   prepare(records) {
-    return copyData(TYPES, records.map((record) => Object.values(record)))
+    return encodeCopyData(TYPES, records.map((record) => Object.values(record)))
   }
 
   write(data) {

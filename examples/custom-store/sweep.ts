@@ -15,7 +15,7 @@ type SequenceRanges = Array<[number, number]>
 /** Invariant 5: rows this owner had, that the cycle did not see, that were not written since the source's lag before it began, and that no other owner still lists. */
 export async function sweep(
   session: TenantSession, transaction: Transaction, limits: Sweep, facts: SweepFacts,
-): Promise<{ kind: 'swept'; count: number } | Extract<CommitOutcome, { kind: 'braked' | 'absent' }>> {
+): Promise<{ kind: 'swept'; count: number } | Extract<CommitOutcome, { kind: 'massDeleteBlocked' | 'absent' }>> {
   const { tenant } = session
   const { owner, cycle, startSequence } = facts
   const pages = await transaction.all<{ ranges: string }>('select ranges from tidemark_seen where tenant_id = ? and cycle_id = ?', tenant, cycle)
@@ -30,7 +30,7 @@ export async function sweep(
     const doomed = unseen.length === 0 ? [] : await transferOwnership(session, transaction, table, unseen)
     if (doomed.length === 0) continue
     const existed = owned.filter((row) => Boolean(row.existed)).length - (unseen.length - doomed.length)
-    if (exceedsDeleteLimit(limits, existed, doomed.length)) return { kind: 'braked', database: table.database, owned: existed, toDelete: doomed.length }
+    if (exceedsDeleteLimit(limits, existed, doomed.length)) return { kind: 'massDeleteBlocked', database: table.database, owned: existed, toDelete: doomed.length }
     if (limits.confirmAbsent?.database === table.database) {
       return { kind: 'absent', keys: sampleEvenly(doomed, limits.confirmAbsent.limit).map(({ key }) => key), count: doomed.length }
     }

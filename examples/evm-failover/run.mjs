@@ -39,7 +39,7 @@ try {
     say(`  page ${progress.page}: ${progress.counts.created} transfers`)
     if (progress.page === 2) index.kill()
   })
-  say(`  ${first.stopReason} (${first.stopWord ?? 'no switch'}), ${await count()} of 60 transfers landed, ${(await store.changes({ after: 0, limit: 1_000 })).length} entries in the feed`)
+  say(`  ${first.stopReason} (${first.endReason ?? 'no switch'}), ${await count()} of 60 transfers landed, ${(await store.changes({ after: 0, limit: 1_000 })).length} entries in the feed`)
 
   say('\ntidemark status:')
   say(status())

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { loadStoreModule } from '../config/load-store-module.ts'
+import { loadStoreModule } from '../stores/load-store-module.ts'
 import { withEnvFile } from '../config/settings.ts'
 import { classifyError } from '../engine/classify-error.ts'
 import { flushTelemetry } from '../platform/open-telemetry.ts'

@@ -9,7 +9,7 @@ type KeyRingLocation = Pick<StoreLocation, 'product' | 'storage'>
 
 /**
  * The keys that states are sealed with: from TIDEMARK_KEY_FILE, from TIDEMARK_KEY, or beside the store's file, where the
- * first use makes one; `needsColumns` when nothing is sealed yet. A server is shared by processes on many machines; a key made on one of
+ * first use makes one; `isNew` when nothing is sealed yet. A server is shared by processes on many machines; a key made on one of
  * them would lock the others out.
  */
 export function loadKeyRing(location: KeyRingLocation, environment: Environment, folder: string, isNew = true): KeyRing {

@@ -34,7 +34,7 @@ export type AsOf = 'event' | 'read'
 export interface Page<State = unknown> {
   changes: Change[]
   hasMore: boolean
-  /** Needed when `hasSecondStatement`. On the last page it is kept in incremental mode and ignored in replace mode. */
+  /** Needed when `hasMore`. On the last page it is kept in incremental mode and ignored in replace mode. */
   nextState?: State | undefined
   /**
    * Who is asking and what may be seen, in any form that changes when the answer to "all of it" changes (account,

@@ -211,7 +211,7 @@ export type StateTransition =
       readonly tidemark: string | null
       readonly scope: string | null
       readonly sweep: Sweep | null
-      /** See Page.stopWord. */
+      /** See Page.endReason. */
       readonly endReason?: string | null
     }
   /** The last page of a cycle that must not count: its rows land, `inflight` is cleared, `committed` stays. */
@@ -296,7 +296,7 @@ export type CommitOutcome =
   /** The sweep would delete `count` rows of the database that `sweep.asks` names. Nothing was written; commit again without `asks`. */
   | { readonly kind: 'absent'; readonly keys: readonly string[]; readonly count: number }
   /** The sweep would delete too much. Nothing was written. */
-  | { readonly kind: 'braked'; readonly database: string; readonly owned: number; readonly toDelete: number }
+  | { readonly kind: 'massDeleteBlocked'; readonly database: string; readonly owned: number; readonly toDelete: number }
 
 export interface LandingCounts {
   created: number
@@ -398,7 +398,7 @@ export interface CycleRecord extends SyncRef {
   /** Null while it runs, or when its process died. */
   readonly endedAt: number | null
   readonly stopReason: StopReason | null
-  /** Of a complete cycle: why the source ended it; see Page.stopWord. */
+  /** Of a complete cycle: why the source ended it; see Page.endReason. */
   readonly endReason: string | null
   readonly pages: number
   readonly counts: LandingCounts

@@ -24,7 +24,7 @@ export function checkPage(sync: string, page: Page, stateBytesMax: number): Chec
   if (typeof page.hasMore !== 'boolean') throw pageInvalidError(sync, `returned a page whose \`hasMore\` is ${describeType(page.hasMore)} instead of true or false`)
   if (page.scope !== undefined && typeof page.scope !== 'string') throw pageInvalidError(sync, `returned a page whose \`scope\` is ${describeType(page.scope)} instead of a string`)
   if (page.endReason !== undefined && !(typeof page.endReason === 'string' && END_REASON_PATTERN.test(page.endReason))) {
-    throw pageInvalidError(sync, 'returned a page whose `stopWord` is not a word of small letters, digits and `_`')
+    throw pageInvalidError(sync, 'returned a page whose `endReason` is not a word of small letters, digits and `_`')
   }
   if (page.left !== undefined && !(Number.isSafeInteger(page.left) && page.left >= 0)) throw pageInvalidError(sync, `returned a page whose \`left\` is no whole number from 0 up`)
   const shapeFault = page.tables === undefined ? null : findShapeFault(page.tables)

@@ -35,7 +35,7 @@ export interface CycleResult extends SyncRef {
   readonly cycle: number | null
   /** `held`: somebody else is at work on it, and nothing was asked of the source. */
   readonly stopReason: StopReason | 'held'
-  /** Of a complete cycle: why the source ended it; see Page.stopWord. */
+  /** Of a complete cycle: why the source ended it; see Page.endReason. */
   readonly endReason: string | null
   readonly resumed: boolean
   readonly pages: number

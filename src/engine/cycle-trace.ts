@@ -95,7 +95,8 @@ export class CycleTrace {
     }
     try {
       const outcome = await span.within(commit)
-      settle(outcome.kind, null)
+      // The value is part of the published metrics.
+      settle(outcome.kind === 'massDeleteBlocked' ? 'braked' : outcome.kind, null)
       return outcome
     } catch (thrown) {
       settle('failed', classifyError(thrown).code)
@@ -123,7 +124,7 @@ export class CycleTrace {
     else this.#endPage(page, { 'tidemark.outcome': 'failed' }, code)
   }
 
-  /** `computeCompleteSince`: how old the copy is; null when there is none to speak of. */
+  /** `completeSince`: how old the copy is; null when there is none to speak of. */
   endCycle(result: CycleResult, completeSince: number | null): CycleResult {
     for (const page of this.#openPages) this.endDroppedPage(page, 'discarded')
     const { stopReason, cycle, resumed, pages, retries, waitedMs, counts, startedAt, endedAt, error } = result

@@ -491,7 +491,7 @@ class Cycle {
 /** A move that carries a page. */
 type CycleTransition = Extract<StateTransition, { readonly cycle: number }>
 
-type SweepRefusal = Extract<CommitOutcome, { kind: 'braked' }> | { readonly kind: 'incomplete'; readonly key: string; readonly absent: number }
+type SweepRefusal = Extract<CommitOutcome, { kind: 'massDeleteBlocked' }> | { readonly kind: 'incomplete'; readonly key: string; readonly absent: number }
 type PageOutcome = Extract<CommitOutcome, { kind: 'landed' | 'overlap' }> | SweepRefusal
 
 /** The absences are confirmed: the sweep may delete. */

@@ -24,7 +24,7 @@ const SYNC = objectSchema({
   unfinished: { type: ['object', 'null'], additionalProperties: true }, lastCycle: { type: ['object', 'null'], additionalProperties: true },
 })
 const CYCLE = objectSchema({
-  worker: TEXT, sync: TEXT, cycle: { type: 'integer' }, mode: TEXT, trigger: TEXT, startedAt: TEXT, endedAt: TEXT_OR_NULL, stopReason: TEXT_OR_NULL, stopWord: TEXT_OR_NULL,
+  worker: TEXT, sync: TEXT, cycle: { type: 'integer' }, mode: TEXT, trigger: TEXT, startedAt: TEXT, endedAt: TEXT_OR_NULL, stopReason: TEXT_OR_NULL, endReason: TEXT_OR_NULL,
   pages: { type: 'integer' }, counts: COUNTS, retries: { type: 'integer' }, waitedMs: { type: 'integer' }, error: { type: ['object', 'null'], additionalProperties: true },
 })
 const AUDIT = objectSchema({ version: { type: 'integer' }, at: TEXT, actor: TEXT, action: TEXT, reason: TEXT, cycle: { type: ['integer', 'null'] } })

@@ -64,7 +64,7 @@ async function sendPageBody({ caller: { store }, request, reply, context: hall }
   const encoding = chooseEncoding(request.headers['accept-encoding'], body.length)
   const vary = reply.getHeader('vary')
   void reply.type('application/json; charset=utf-8').header('vary', vary === undefined ? 'accept-encoding' : `${String(vary)}, accept-encoding`)
-  return encoding === null ? reply.send(body) : reply.header('content-encoding', encoding).send(await hall.pageCache.packed(store.tenant, request.url, body, encoding))
+  return encoding === null ? reply.send(body) : reply.header('content-encoding', encoding).send(await hall.pageCache.compress(store.tenant, request.url, body, encoding))
 }
 
 /** Without a cursor and a time, from `after` on. */

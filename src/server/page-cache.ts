@@ -33,7 +33,7 @@ export class PageCache {
   }
 
   /** Packed once for all who ask for it so. */
-  async packed(tenant: string, url: string, body: Buffer, encoding: Encoding): Promise<Buffer> {
+  async compress(tenant: string, url: string, body: Buffer, encoding: Encoding): Promise<Buffer> {
     const packed = await compressBody(body, encoding)
     const page = this.#pages.get(`${tenant} ${url}`)
     // Meanwhile it may have gone, or come anew.

@@ -57,7 +57,7 @@ export interface EventFeedCursor {
  *   anchor: async ({ fetch }) => ((await (await fetch('https://pay.example/events?limit=1')).json()) as Events).data[0],
  *   read: async ({ after }, { fetch }) => {
  *     const { data, has_more } = (await (await fetch(`https://pay.example/events?ending_before=${after}`)).json()) as Events
- *     return { events: data, hasSecondStatement: has_more }
+ *     return { events: data, hasMore: has_more }
  *   },
  *   time: (event) => new Date(event.created * 1_000).toISOString(),
  *   id: (event) => event.id,

@@ -210,9 +210,9 @@ async function readBackfill<Item>(
   })
 }
 
-function buildPage(changes: Change[], stopWord: string | null, nextState: FrontierState): Page<FrontierState> {
+function buildPage(changes: Change[], endReason: string | null, nextState: FrontierState): Page<FrontierState> {
   // At the end of a cycle nothing is missing that was on the list when the last complete pass began.
-  return { changes, hasMore: stopWord === null, nextState, ...(stopWord !== null && { endReason: stopWord, tidemark: formatIso(nextState.checkedAt) }) }
+  return { changes, hasMore: endReason === null, nextState, ...(endReason !== null && { endReason, tidemark: formatIso(nextState.checkedAt) }) }
 }
 
 function toTailState(nextCursor: string | null): Pick<FrontierState, 'tailCursor' | 'tailComplete'> {

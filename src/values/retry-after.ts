@@ -108,7 +108,7 @@ function readStructuredWaits(headers: Headers): number[] {
   return [...parseRateLimitHeader(headers)].flatMap(({ remaining, seconds }) => (seconds === null || (remaining ?? 0) > 0 ? [] : [seconds * 1_000]))
 }
 
-/** RateLimiter: "default";r=0;t=30, "daily";r=12;t=3600 */
+/** RateLimit: "default";r=0;t=30, "daily";r=12;t=3600 */
 function* parseRateLimitHeader(headers: Headers): Generator<{ remaining: number | null; seconds: number | null }> {
   for (const item of (readHeader(headers, 'ratelimit') ?? '').split(',')) {
     const parameters = new Map(item.split(';').slice(1).map((part) => part.split('=', 2).map((side) => side.trim()) as [string, string]))

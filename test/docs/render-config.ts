@@ -13,7 +13,7 @@ const PARTS = [
   ['The source of a track', 'src/worker/track-options.ts', 'TrackSource'],
   ['worker.webhook(name, …)', 'src/worker/webhook-options.ts', 'WebhookOptions'],
   ['sweep', 'src/worker/sync-options.ts', 'SweepOptions'],
-  ['limits', 'src/engine/sync-plan.ts', 'Limits'],
+  ['limits', 'src/engine/sync-plan.ts', 'SyncLimits'],
   ['A page', 'src/contract/page.ts', 'Page'],
   ['The context of execute', 'src/contract/page.ts', 'SyncContext'],
 ] as const
@@ -29,7 +29,7 @@ export function renderConfig(): string {
     ...PARTS.flatMap(([title, file, name]) => [
       '', `## ${title}`, '', '| name | type | what it is |', '|---|---|---|',
       ...membersOf(readFileSync(join(ROOT, file), 'utf8'), name).map(({ member, type, what }) => {
-        const otherwise = DEFAULTS[member] === undefined || (name !== 'Limits' && name !== 'SweepOptions') ? '' : ` Default: \`${String(DEFAULTS[member])}\`.`
+        const otherwise = DEFAULTS[member] === undefined || (name !== 'SyncLimits' && name !== 'SweepOptions') ? '' : ` Default: \`${String(DEFAULTS[member])}\`.`
         return `| \`${member}\` | \`${type.replaceAll('|', '\\|')}\` | ${what.replaceAll('|', '\\|')}${otherwise} |`
       }),
     ]),

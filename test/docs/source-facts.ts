@@ -255,7 +255,7 @@ export const SOURCES: readonly SourceFacts[] = [
       { title: 'rest(options), the requests', file: 'kit/http-client.ts', name: 'HttpClientOptions', members: {
         baseUrl: [null, 'Everything lies below it; a function of the context where it depends on the tenant.'], auth: ['none', 'Credentials.'],
         headers: ['none', 'Sent with every request.'], limits: ['32 MB, 512 levels, 60 seconds, 24 hours', 'Bounds of an answer (`bodyBytesMax`, `depthMax`, `bodyDeadlineMs`), and the longest wait that is accepted (`retryAfterMaxMs`).'],
-        judge: ['none', 'Function that recognises errors in answers with status 200.'],
+        classifyResponse: ['none', 'Function that recognises errors in answers with status 200.'],
       } },
       { title: 'A stream', file: 'rest/stream.ts', name: 'RestStream', members: {
         name: [null, 'Name of the stream.'], path: [null, 'Path below the base URL.'], query: ['none', 'Sent with every page: filters, fields, the order that `page` relies on.'],

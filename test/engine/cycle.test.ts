@@ -48,7 +48,7 @@ describe('the chain of states', () => {
     expect(await scene.run(planOf(source))).toMatchObject({ stopReason: 'complete', endReason: 'reached_since' })
     expect(await scene.run(planOf(source))).toMatchObject({ stopReason: 'complete', endReason: null })
     expect(await scene.run(planOf(source))).toMatchObject({ stopReason: 'error', endReason: null, error: { code: 'PAGE_INVALID' } })
-    expect((await scene.store.cycles(null)).map(({ endReason: stopWord }) => stopWord)).toEqual([null, null, 'reached_since'])
+    expect((await scene.store.cycles(null)).map(({ endReason }) => endReason)).toEqual([null, null, 'reached_since'])
   })
 
   test('N2 a cycle that never gave a state leaves none', async () => {

@@ -1,14 +1,14 @@
-// node stage-member.mjs <options as JSON>: one process of a fleet on a stage. Says `up` when it is at work.
+// node fleet-harness-member.mjs <options as JSON>: one process of a fleet. Prints `up` when it runs.
 import { appendFileSync, rmSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openStore } from '../../dist/config/open-store.js'
+import { openStore } from '../../dist/stores/open-store.js'
 import { systemClock } from '../../dist/platform/clock.js'
-import { holderName } from '../../dist/platform/holder.js'
+import { holderName } from '../../dist/platform/lease-holder.js'
 import { systemRandom } from '../../dist/platform/random.js'
-import { syncsOf } from '../../dist/runner/declared-sync.js'
-import { serveRestate } from '../../dist/runner/restate/serve.js'
+import { listDeclaredSyncs } from '../../dist/runner/declared-sync.js'
+import { serveRestate } from '../../dist/runner/restate/serve-restate.js'
 import { Runner } from '../../dist/runner/runner.js'
-import { stageWorker } from '../../dist/testing/runner-cases/stage-worker.js'
+import { createFixtureWorker } from '../../dist/testing/runner-cases/fixture-worker.js'
 
 const { store: url, tenants, concurrency, commits, freezing, pauseMs = 20, ingress, sliceMs, ...stage } = JSON.parse(process.argv[2])
 const store = await openStore(url)
@@ -18,7 +18,7 @@ const calls = { underWay: 0 }
 let thawed = Promise.resolve()
 const options = {
   store: commits === undefined ? store : witnessed(store), tenants, concurrency, pauseMs, pollMs: 200, holder: holderName(),
-  syncs: syncsOf(stageWorker({ ...stage, process: String(process.pid) })),
+  syncs: listDeclaredSyncs(createFixtureWorker({ ...stage, process: String(process.pid) })),
   ports: { clock: systemClock, random: systemRandom, log: { debug: silent, info: silent, warn: silent, error: silent } },
   fetch, secrets: (tenant) => ({ get: () => tenant }),
 }
@@ -26,7 +26,7 @@ const options = {
 /** What became of every commit, in a file that all processes share. */
 function witnessed(inner) {
   const commit = async (request) => {
-    const { lease: { ref: { sync }, holder, epoch }, move: { page } } = request
+    const { lease: { ref: { sync }, holder, epoch }, transition: { page } } = request
     if (isTaken(freezing)) await freeze({ sync, holder, epoch, page })
     const outcome = await inner.commit(request)
     appendFileSync(commits, `${JSON.stringify({ sync, holder, epoch, page, outcome: outcome.kind })}\n`)
@@ -35,7 +35,7 @@ function witnessed(inner) {
   const forTenant = (tenant) => witnessed(inner.forTenant(tenant))
   return new Proxy({ ...inner, commit, forTenant }, {
     get(store, name) {
-      if (typeof store[name] !== 'function' || name === 'forTenant' || name === 'listen') return store[name]
+      if (typeof store[name] !== 'function' || name === 'forTenant' || name === 'subscribe') return store[name]
       return async (...args) => {
         await thawed
         calls.underWay++

@@ -5,7 +5,7 @@ import { openStore } from '../../src/stores/open-store.ts'
 import type { SyncSignal, Store } from '../../src/contract/index.ts'
 import type { RunnerHarness, StartOptions } from '../../src/testing/runner-cases/harness.ts'
 
-const MEMBER = fileURLToPath(new URL('stage-member.mjs', import.meta.url))
+const MEMBER = fileURLToPath(new URL('fleet-harness-member.mjs', import.meta.url))
 
 export interface FleetOptions extends StartOptions {
   /** Where every commit's outcome is written down. */

@@ -21,7 +21,7 @@ function countOf(observed: Observed, mark: RegExp): number {
   return count
 }
 
-function answered({ verdicts }: Observed, kind: 'fenced' | 'conflict' | 'overlap' | 'braked'): number {
+function answered({ verdicts }: Observed, kind: 'fenced' | 'conflict' | 'overlap' | 'massDeleteBlocked'): number {
   return verdicts.reduce((sum, { outcomes }) => sum + (outcomes[kind] ?? 0), 0)
 }
 

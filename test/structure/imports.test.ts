@@ -9,9 +9,10 @@ import { describe, expect, test } from 'vitest'
 const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   contract: { folders: [], packages: [] },
   values: { folders: ['contract'], packages: [] },
+  telemetry: { folders: ['contract'], packages: [] },
   redaction: { folders: ['contract', 'values'], packages: ['node:crypto'] },
   registry: { folders: ['redaction', 'contract', 'values'], packages: ['node:crypto'] },
-  engine: { folders: ['redaction', 'contract', 'values'], packages: ['node:crypto'] },
+  engine: { folders: ['redaction', 'contract', 'values', 'telemetry'], packages: ['node:crypto'] },
   strategies: { folders: ['contract', 'values'], packages: [] },
   'sources/kit': { folders: ['redaction', 'contract', 'values'], packages: ['node:crypto', 'node:util'] },
   'sources/kit/postgres': { folders: ['contract', 'values'], packages: ['pg'] },
@@ -34,29 +35,31 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   'sources/postgres-cdc': { folders: ['redaction', 'contract', 'values', 'sources/kit', 'sources/kit/postgres'], packages: ['node:crypto', 'pg'] },
   'sources/files': { folders: ['contract', 'values'], packages: ['node:crypto', 'node:fs', 'node:fs/promises', 'node:path', 'node:stream', 'node:zlib', 'csv-parse', 'hyparquet', 'hyparquet-compressors', '@aws-sdk/client-s3'] },
   'sources/singer': { folders: ['redaction', 'contract', 'values', 'sources/kit'], packages: ['node:child_process', 'node:crypto', 'node:fs/promises', 'node:os', 'node:path', 'ajv'] },
-  stores: { folders: ['redaction', 'contract', 'values', 'registry', 'stores/kit', 'stores/sqlite', 'stores/postgres'], packages: [] },
+  stores: { folders: ['redaction', 'contract', 'values', 'registry', 'config', 'stores/kit', 'stores/sqlite', 'stores/postgres'], packages: ['node:crypto', 'node:module', 'node:path', 'node:url', 'jiti'] },
   'stores/kit': { folders: ['redaction', 'contract', 'values', 'registry'], packages: ['node:crypto'] },
   'stores/sqlite': { folders: ['contract', 'values', 'stores/kit'], packages: ['node:crypto', 'node:fs', 'node:path', 'node:url', 'node:worker_threads', '@photostructure/sqlite'] },
   'stores/postgres': { folders: ['redaction', 'contract', 'values', 'registry', 'stores/kit'], packages: ['node:crypto', 'pg'] },
   platform: { folders: ['redaction', 'contract', 'values'], packages: ['node:async_hooks', 'node:crypto', 'node:os', 'node:timers/promises', 'node:fs', 'node:process', 'node:stream', 'node:stream/web', 'node:zlib', 'node:dns', 'node:net', 'node:util', 'undici', '@opentelemetry/api'] },
   'config/manifest': {
     folders: [
-      'redaction', 'contract', 'config', 'connector', 'sources/kit', 'sources/airtable', 'sources/bookmarks', 'sources/evm', 'sources/files', 'sources/github', 'sources/github-stars', 'sources/hubspot', 'sources/kafka', 'sources/kraken',
+      'redaction', 'contract', 'config', 'worker', 'connector', 'sources/kit', 'sources/airtable', 'sources/bookmarks', 'sources/evm', 'sources/files', 'sources/github', 'sources/github-stars', 'sources/hubspot', 'sources/kafka', 'sources/kraken',
       'sources/linear', 'sources/odata', 'sources/postgres-cdc', 'sources/rest', 'sources/salesforce', 'sources/servicenow', 'sources/singer', 'sources/sql', 'sources/stripe',
     ],
     packages: ['node:fs', 'node:path', 'ajv', 'yaml'],
   },
-  config: {
-    folders: ['redaction', '.', 'contract', 'values', 'engine', 'registry', 'platform', 'config/manifest', 'stores', 'testing', 'webhooks', 'webhooks/verify'],
-    packages: ['node:async_hooks', 'node:crypto', 'node:fs', 'node:module', 'node:path', 'node:url', 'node:util', 'ajv', 'croner', 'jiti'],
+  config: { folders: ['redaction', 'contract', 'registry', 'platform'], packages: ['node:crypto', 'node:fs', 'node:path', 'node:util', 'croner'] },
+  worker: {
+    folders: ['.', 'contract', 'values', 'engine', 'platform', 'config', 'config/manifest', 'worker/notion', 'stores', 'webhooks', 'webhooks/verify'],
+    packages: ['node:fs', 'node:module', 'node:path', 'node:url', 'ajv', 'jiti'],
   },
-  runner: { folders: ['redaction', 'contract', 'values', 'engine', 'config', 'platform'], packages: [] },
+  'worker/notion': { folders: ['contract', 'values', 'engine', 'config', 'worker'], packages: ['node:async_hooks', 'node:fs', 'node:module', 'node:path', 'node:url'] },
+  runner: { folders: ['redaction', 'contract', 'values', 'telemetry', 'engine', 'config', 'worker', 'platform'], packages: [] },
   'runner/restate': { folders: ['contract', 'values', 'engine', 'platform', 'runner'], packages: ['node:child_process', 'node:crypto', 'node:events', 'node:fs', 'node:fs/promises', 'node:http2', 'node:module', 'node:net', 'node:path', 'node:timers/promises', '@restatedev/restate-sdk'] },
   feed: { folders: ['contract', 'values'], packages: ['node:crypto'] },
   'webhooks/verify': { folders: ['contract', 'webhooks'], packages: ['node:crypto'] },
-  webhooks: { folders: ['redaction', 'contract', 'values', 'feed', 'engine', 'platform', 'webhooks/verify'], packages: ['node:crypto', 'node:dns', 'node:net', 'node:util', 'undici'] },
+  webhooks: { folders: ['redaction', 'contract', 'values', 'telemetry', 'feed', 'engine', 'platform', 'webhooks/verify'], packages: ['node:crypto', 'node:dns', 'node:net', 'node:util', 'undici'] },
   server: {
-    folders: ['redaction', 'contract', 'values', 'feed', 'engine', 'registry', 'platform', 'runner', 'webhooks'],
+    folders: ['redaction', 'contract', 'values', 'telemetry', 'feed', 'engine', 'registry', 'platform', 'runner', 'webhooks'],
     packages: ['node:crypto', 'node:fs', 'node:http', 'node:net', 'node:path', 'node:url', 'node:util', 'node:zlib', 'fastify', '@fastify/compress', 'prom-client'],
   },
   mcp: {
@@ -68,22 +71,27 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   client: { folders: ['contract', 'values'], packages: [] },
   'client/node': { folders: ['client'], packages: ['node:fs/promises', 'node:path'] },
   'testing/simulation/vendors': {
-    folders: ['contract', 'engine', 'config', 'runner', 'stores/sqlite', 'testing', 'sources/airtable', 'sources/github', 'sources/hubspot', 'sources/kit', 'sources/linear', 'sources/odata', 'sources/rest', 'sources/salesforce', 'sources/servicenow', 'sources/stripe'],
+    folders: ['contract', 'engine', 'worker', 'runner', 'stores/sqlite', 'testing', 'sources/airtable', 'sources/github', 'sources/hubspot', 'sources/kit', 'sources/linear', 'sources/odata', 'sources/rest', 'sources/salesforce', 'sources/servicenow', 'sources/stripe'],
     packages: [],
   },
   'testing/simulators/postgres': { folders: ['contract', 'testing', 'runner/restate'], packages: ['node:child_process', 'node:crypto', 'node:events', 'node:fs', 'node:module', 'node:os', 'node:path', 'node:timers/promises', 'node:url', '@photostructure/sqlite', 'pg'] },
-  testing: { folders: ['contract', 'values', 'engine', 'registry', 'platform', 'config', 'stores/sqlite', 'stores/kit', 'runner', 'testing/simulation/vendors', 'testing/simulators/postgres'], packages: ['@photostructure/sqlite', 'node:assert/strict', 'node:crypto', 'node:http', 'node:net', 'node:stream', 'node:test', 'node:timers/promises', 'node:url', 'node:util'] },
-  cli: {
-    folders: ['redaction', 'contract', 'values', 'strategies', 'engine', 'registry', 'config', 'config/manifest', 'platform', 'runner', 'runner/restate', 'server', 'webhooks', 'webhooks/verify', 'testing', 'testing/simulation/vendors', 'advisor', 'linter', 'mcp', 'typings', 'export', 'stores'],
-    packages: ['node:fs', 'node:fs/promises', 'node:http', 'node:net', 'node:path', 'node:process', 'node:readline/promises', 'node:stream', 'node:url', 'node:util', 'node:os', 'node:crypto', 'node:child_process', 'node:timers/promises', 'commander', '@clack/prompts', 'picocolors'],
+  testing: { folders: ['contract', 'values', 'engine', 'registry', 'platform', 'config', 'worker', 'stores/sqlite', 'stores/kit', 'runner', 'testing/simulation/vendors', 'testing/simulators/postgres'], packages: ['@photostructure/sqlite', 'node:assert/strict', 'node:crypto', 'node:http', 'node:net', 'node:stream', 'node:test', 'node:timers/promises', 'node:url', 'node:util'] },
+  cli: { folders: ['redaction', 'engine', 'config', 'platform', 'stores', 'cli/kit', 'cli/verbs'], packages: ['node:stream', 'commander'] },
+  'cli/verbs': {
+    folders: ['redaction', 'contract', 'values', 'telemetry', 'strategies', 'engine', 'registry', 'config', 'config/manifest', 'worker', 'platform', 'runner', 'runner/restate', 'server', 'webhooks', 'testing', 'testing/simulation/vendors', 'advisor', 'linter', 'mcp', 'typings', 'export', 'stores', 'cli', 'cli/kit'],
+    packages: ['node:crypto', 'node:fs', 'node:os', 'node:path', 'commander', '@clack/prompts'],
+  },
+  'cli/kit': {
+    folders: ['redaction', 'contract', 'values', 'strategies', 'engine', 'config', 'worker', 'platform', 'runner', 'runner/restate', 'server', 'webhooks', 'webhooks/verify', 'testing', 'advisor', 'stores', 'cli'],
+    packages: ['node:fs', 'node:http', 'node:net', 'node:os', 'node:path', 'node:readline/promises', 'node:stream', 'node:url', 'node:util', 'commander', 'picocolors'],
   },
   advisor: { folders: [], packages: [] },
-  linter: { folders: ['contract', 'values', 'engine', 'config', 'stores/sqlite'], packages: ['node:crypto', 'node:fs', 'node:path', 'node:url'] },
-  '.': { folders: ['contract', 'values', 'engine', 'strategies', 'config', 'platform', 'webhooks', 'webhooks/verify'], packages: [] },
+  linter: { folders: ['contract', 'values', 'engine', 'worker', 'stores/sqlite'], packages: ['node:crypto', 'node:fs', 'node:path', 'node:url'] },
+  '.': { folders: ['contract', 'values', 'engine', 'strategies', 'config', 'worker', 'stores', 'webhooks', 'webhooks/verify'], packages: [] },
 }
 
 /** Folders that reach time, chance, the network and the environment only through ports. */
-const PURE = ['contract', 'values', 'advisor', 'typings', 'registry', 'engine', 'strategies', 'sources/kit', 'sources/rest', 'sources/airtable', 'sources/bookmarks', 'sources/evm', 'sources/github', 'sources/github-stars', 'sources/hubspot', 'sources/kafka', 'sources/kraken', 'sources/linear', 'sources/odata', 'sources/salesforce', 'sources/servicenow', 'sources/stripe', 'sources/kit/postgres', 'sources/sql', 'sources/postgres-cdc', 'sources/files', 'stores/kit', 'runner', 'feed']
+const PURE = ['contract', 'values', 'telemetry', 'advisor', 'typings', 'registry', 'engine', 'strategies', 'sources/kit', 'sources/rest', 'sources/airtable', 'sources/bookmarks', 'sources/evm', 'sources/github', 'sources/github-stars', 'sources/hubspot', 'sources/kafka', 'sources/kraken', 'sources/linear', 'sources/odata', 'sources/salesforce', 'sources/servicenow', 'sources/stripe', 'sources/kit/postgres', 'sources/sql', 'sources/postgres-cdc', 'sources/files', 'stores/kit', 'runner', 'feed']
 const IMPURE = [
   /\bDate\.now\b/, /\bnew Date\(\)/, /\bMath\.random\b/, /\bset(?:Timeout|Interval|Immediate)\b/, /\bperformance\./, /\bprocess\./,
   /\bglobalThis\b/, /(?<![.\w])fetch\(/, /\brandom(?:UUID|Bytes|Int)\b/, /\bcrypto\.getRandomValues\b/, /\bqueueMicrotask\b/,

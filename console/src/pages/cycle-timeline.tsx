@@ -48,8 +48,8 @@ function CycleSpan({ cycle: { startedAt, endedAt, error, waitedMs }, from, now }
   )
 }
 
-function CycleEnd({ cycle: { stopReason, endReason: stopWord, error, endedAt } }: { cycle: CycleDocument }) {
+function CycleEnd({ cycle: { stopReason, endReason, error, endedAt } }: { cycle: CycleDocument }) {
   if (endedAt === null) return <span className="tag tag-now">running</span>
   if (error !== null) return <span className="ending"><span className="tag tag-bad">{stopReason}</span> <span className="bad whole" title={error.message}>{error.code}</span></span>
-  return <span className="ending"><span className="tag">{stopReason}</span>{stopWord !== null && <span className={stopWord.startsWith('switched') ? 'tag tag-warn' : 'quiet'}>{stopWord.replaceAll('_', ' ')}</span>}</span>
+  return <span className="ending"><span className="tag">{stopReason}</span>{endReason !== null && <span className={endReason.startsWith('switched') ? 'tag tag-warn' : 'quiet'}>{endReason.replaceAll('_', ' ')}</span>}</span>
 }

@@ -2,8 +2,8 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync } from 'nod
 import { dirname, join, relative, resolve, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-/** The package that is running: `src/cli` or `dist/cli` of it is where this file lies. */
-const PACKAGE_ROOT = fileURLToPath(new URL('../..', import.meta.url)).replace(/[\\/]$/, '')
+/** The root of the running package. This file is in `src/cli/kit` or `dist/cli/kit`. */
+const PACKAGE_ROOT = fileURLToPath(new URL('../../..', import.meta.url)).replace(/[\\/]$/, '')
 
 export interface OwnPackage {
   /** What a project in the folder writes under `dependencies`. */

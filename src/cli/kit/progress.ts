@@ -34,9 +34,14 @@ export function createDisplay(cli: Cli, syncs: readonly string[], options: Displ
 export function resultDocument(result: CycleResult, reveal: boolean): object {
   const { worker: _, startedAt, endedAt, retryAt, tidemark, drift, ...rest } = result
   return {
-    ...rest, ...(drift.length > 0 && { drift }), tidemark: redactTidemark(tidemark, reveal), startedAt: isoTime(startedAt), endedAt: isoTime(endedAt), retryAt: isoTime(retryAt),
+    ...renameHeadSequence(rest), ...(drift.length > 0 && { drift }), tidemark: redactTidemark(tidemark, reveal), startedAt: isoTime(startedAt), endedAt: isoTime(endedAt), retryAt: isoTime(retryAt),
     error: result.error === null ? null : { ...result.error, advice: adviceFor(result.error.code, result.sync) },
   }
+}
+
+/** In documents the newest sequence of the store is called `position`. The order of the members stays. */
+export function renameHeadSequence(facts: object): object {
+  return Object.fromEntries(Object.entries(facts).map(([name, value]) => [name === 'headSequence' ? 'position' : name, value]))
 }
 
 /** What a cycle came to, in words; the second line is what to do about it. */
@@ -80,7 +85,7 @@ function createJsonDisplay({ terminal }: Cli, reveal: boolean): CycleDisplay {
   return {
     showProgress(sync, progress) {
       const { kind, ...facts } = progress
-      terminal.printDocument({ event: kind, sync, ...facts, ...('tidemark' in facts ? { tidemark: redactTidemark(facts.tidemark, reveal) } : {}) })
+      terminal.printDocument({ event: kind, sync, ...renameHeadSequence(facts), ...('tidemark' in facts ? { tidemark: redactTidemark(facts.tidemark, reveal) } : {}) })
     },
     showResult() {},
     close() {},

@@ -8,7 +8,7 @@ import type { RunnerEvent } from '../../runner/runner-options.ts'
 import { parseCount, parseCountOrZero, parseList, parseUrl } from '../kit/arguments.ts'
 import type { VerbAction, Cli } from '../cli.ts'
 import { createRuntime } from '../kit/create-runtime.ts'
-import { resultDocument } from '../kit/progress.ts'
+import { renameHeadSequence, resultDocument } from '../kit/progress.ts'
 import { redactTidemark } from '../../redaction/redact-state.ts'
 import { DEFAULT_PORT } from '../kit/serve-api.ts'
 import { openWorkerService, type WorkerService, type WorkerServiceOptions } from '../kit/worker-service.ts'
@@ -143,7 +143,7 @@ function showRestate({ terminal }: Cli, { restate: ingress }: StartFlags, url: s
 
 export function createEventPrinter({ terminal }: Cli): (event: RunnerEvent) => void {
   return ({ kind, ...facts }) => terminal.printDocument({
-    event: kind, ...facts,
+    event: kind, ...renameHeadSequence(facts),
     ...('tidemark' in facts ? { tidemark: redactTidemark(facts.tidemark, false) } : {}),
     ...('result' in facts ? { result: resultDocument(facts.result, false) } : {}),
   })

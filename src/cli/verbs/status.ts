@@ -172,7 +172,7 @@ function syncDocument(standing: SyncStatusDetails, reveal: boolean): object {
     lagMs,
     version: checkpoint.version,
     lastCycle: last === null ? null : {
-      cycle: last.cycle, trigger: last.trigger, startedAt: isoTime(last.startedAt), endedAt: isoTime(last.endedAt), stopReason: last.stopReason, stopWord: last.endReason,
+      cycle: last.cycle, trigger: last.trigger, startedAt: isoTime(last.startedAt), endedAt: isoTime(last.endedAt), stopReason: last.stopReason, endReason: last.endReason,
       pages: last.pages, counts: last.counts, retries: last.retries, waitedMs: last.waitedMs,
     },
     unfinished: checkpoint.inflight === null ? null : { cycle: checkpoint.inflight.cycle, pages: checkpoint.inflight.page, startedAt: isoTime(checkpoint.inflight.startedAt) },

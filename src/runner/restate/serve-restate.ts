@@ -14,7 +14,7 @@ import { objectKey, serviceName, createSyncObject } from './sync-object.ts'
 import { QUEUE_WAIT_MS, TurnRunner, WAIT_MAX_MS } from './turn-runner.ts'
 import { Waker } from './waker.ts'
 
-export interface RestateOptions extends Omit<RunnerOptions, 'looksMax'> {
+export interface RestateOptions extends Omit<RunnerOptions, 'pollBatchMax'> {
   /** Where Restate takes calls, as http://127.0.0.1:8080. */
   readonly ingress: string
   /** Where this process listens for Restate: this machine alone, on any free port, unless said otherwise. */

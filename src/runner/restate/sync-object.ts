@@ -32,7 +32,8 @@ interface ObjectState {
 interface RunInput {
   readonly generation?: number
   readonly tries?: number
-  readonly storeFailures?: number
+  /** `storeFailures` of the turn before. The name stays: calls sent by older versions may still wait in Restate. */
+  readonly stumbles?: number
 }
 
 export interface SyncObjectStatus extends SyncStatus {
@@ -82,7 +83,7 @@ export function createSyncObject({ sdk, worker, findJob: find, turns, clock, pau
     await ctx.run(kind, () => store.signalSync({ worker, sync: plan.sync }, { kind, actor: 'restate', at: clock.now() }))
   }
 
-  const run = async (ctx: ObjectContext, { generation, tries = 0, storeFailures: stumbles = 0 }: RunInput): Promise<void> => {
+  const run = async (ctx: ObjectContext, { generation, tries = 0, stumbles: storeFailures = 0 }: RunInput): Promise<void> => {
     const kept = await keptOf(ctx)
     if (generation === undefined ? kept.next?.isOwed === true : generation !== kept.generation) return
     const { id, attemptCompletedSignal } = ctx.request()
@@ -92,9 +93,9 @@ export function createSyncObject({ sdk, worker, findJob: find, turns, clock, pau
     // Kept for certain before the turn begins: who wakes or cancels it from then on must find it so.
     await ctx.run('begin', () => {})
 
-    const { next, since, ...left } = await takeTurn(ctx, attemptCompletedSignal, { since: kept.since, tries, storeFailures: stumbles })
+    const { next, since, ...left } = await takeTurn(ctx, attemptCompletedSignal, { since: kept.since, tries, storeFailures })
     if (next === null) return ctx.set<ObjectState>(STATE_KEY, { ...current, since })
-    const timer = await send(ctx, { generation: current.generation, ...left }, { delay: next.inMs }).invocationId
+    const timer = await send(ctx, { generation: current.generation, tries: left.tries, stumbles: left.storeFailures }, { delay: next.inMs }).invocationId
     ctx.set<ObjectState>(STATE_KEY, { ...current, since, next: { at: next.at, timer, isOwed: next.isThrottled } })
   }
 

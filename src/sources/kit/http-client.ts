@@ -75,7 +75,7 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
   return {
     get: (target, query, context, options = {}) => client.request({ method: 'GET', target, query: { ...options.query, ...query }, body: null }, context, options),
     post: (target, body, context, options = {}) => client.request({ method: 'POST', target, query: options.query ?? {}, body }, context, options),
-    resolveLink: (link, foundIn, context) => client.origin(context).resolveLink(link, new URL(foundIn.url)).href,
+    resolveLink: (link, foundIn, context) => client.getOrigin(context).resolveLink(link, new URL(foundIn.url)).href,
   }
 }
 
@@ -90,20 +90,20 @@ class DefaultHttpClient {
   readonly #options: HttpClientOptions
   readonly #auth: Auth
   readonly #limits: HttpLimits
-  #origin: { readonly baseUrl: string; readonly getOrigin: Origin } | null = null
+  #origin: { readonly baseUrl: string; readonly origin: Origin } | null = null
 
   constructor(options: HttpClientOptions) {
     this.#options = options
     this.#auth = options.auth ?? anonymous
     this.#limits = { ...DEFAULT_LIMITS, ...options.limits }
-    if (typeof options.baseUrl === 'string') this.#origin = { baseUrl: options.baseUrl, getOrigin: new Origin(options.baseUrl) }
+    if (typeof options.baseUrl === 'string') this.#origin = { baseUrl: options.baseUrl, origin: new Origin(options.baseUrl) }
   }
 
-  origin(context: SyncContext): Origin {
+  getOrigin(context: SyncContext): Origin {
     const { baseUrl: given } = this.#options
     const baseUrl = typeof given === 'string' ? given : given(context)
-    if (this.#origin?.baseUrl !== baseUrl) this.#origin = { baseUrl, getOrigin: new Origin(baseUrl) }
-    return this.#origin.getOrigin
+    if (this.#origin?.baseUrl !== baseUrl) this.#origin = { baseUrl, origin: new Origin(baseUrl) }
+    return this.#origin.origin
   }
 
   async request(request: HttpRequest, context: SyncContext, options: RequestOptions): Promise<HttpResponse> {
@@ -121,7 +121,7 @@ class DefaultHttpClient {
   /** The answer, or what it says is wrong. What is not even that is thrown. */
   async #send(request: HttpRequest, credentials: Credentials, context: SyncContext, options: RequestOptions): Promise<HttpResponse | SyncError> {
     const { method, target, body } = request
-    const origin = this.origin(context)
+    const origin = this.getOrigin(context)
     const isLink = /^https?:/i.test(target)
     const url = isLink ? origin.resolveLink(target) : origin.resolvePath(target)
     // A link may be a position, all of it, and positions are not for messages.

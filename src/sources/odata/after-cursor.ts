@@ -10,7 +10,7 @@ import { completeTimestampTies } from './timestamp-ties.ts'
 export function createAfterCursorDelta(entitySet: EntitySet, { cursor, since, deleted, safetyWindow }: CursorOptions): Execute<WatermarkState> {
   if (deleted !== undefined || safetyWindow !== undefined) throw new SyncError('SYNC_INVALID', '`strict` asks for what is newer and nothing else: it goes with neither `deleted` nor `safetyWindow`.')
   return async (state, context) => {
-    const plan = await entitySet.plan(context)
+    const plan = await entitySet.loadPlan(context)
     const execute = watermark({
       streamId: entitySet.name,
       cursorField: cursor,

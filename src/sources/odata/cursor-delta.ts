@@ -16,7 +16,7 @@ export function createCursorDelta(entitySet: EntitySet, { lagMs = LAG_MS, safety
   const overlapMs = parseSafetyWindowMs(safetyWindow)
   return keyset<{ readonly row: EntityRow; readonly plan: EntitySetPlan }>({
     async read(query, context) {
-      const plan = await entitySet.plan(context)
+      const plan = await entitySet.loadPlan(context)
       const answer = await readPage(entitySet, plan, query, context)
       const { rows, nextLink, page } = answer
       return {

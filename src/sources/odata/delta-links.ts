@@ -18,7 +18,7 @@ import type { EntitySet } from './entity-set.ts'
 export function createDeltaLinkDelta(entitySet: EntitySet): AnchoredExecute<TokenState> {
   const execute = withLaggedTidemark(token({
     async read({ token: position }, context) {
-      const plan = await entitySet.plan(context)
+      const plan = await entitySet.loadPlan(context)
       const isAnchored = position?.startsWith(ANCHOR_PREFIX) === true
       const link = isAnchored ? position.slice(ANCHOR_PREFIX.length) : position
       const { entities, next, resume } = await readPage(entitySet, plan, link, context)
@@ -33,7 +33,7 @@ export function createDeltaLinkDelta(entitySet: EntitySet): AnchoredExecute<Toke
   }), LAG_MS)
   return Object.assign(execute, {
     anchor: async (context: SyncContext) => {
-      const { next, resume } = await readPage(entitySet, await entitySet.plan(context), undefined, context)
+      const { next, resume } = await readPage(entitySet, await entitySet.loadPlan(context), undefined, context)
       return { cursor: next === null ? resume : ANCHOR_PREFIX + next }
     },
   })

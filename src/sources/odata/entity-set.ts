@@ -22,7 +22,7 @@ export class EntitySet {
   readonly limit: number
   readonly service: ODataService
   readonly #options: EntitySetOptions & Partial<CursorOptions>
-  #plan: { readonly cycle: string; readonly loadPlan: EntitySetPlan } | null = null
+  #plan: { readonly cycle: string; readonly plan: EntitySetPlan } | null = null
 
   constructor(service: ODataService, name: string, options: EntitySetOptions & Partial<CursorOptions>) {
     this.name = name
@@ -32,15 +32,15 @@ export class EntitySet {
   }
 
   /** Asked for once a cycle: what a service says of itself may be as long as a page, and changes when it is upgraded. */
-  async plan(context: SyncContext): Promise<EntitySetPlan> {
+  async loadPlan(context: SyncContext): Promise<EntitySetPlan> {
     const cycle = `${context.cycle.id} ${context.cycle.startedAt}`
-    if (this.#plan?.cycle !== cycle) this.#plan = { cycle, loadPlan: buildPlan(this.name, await this.service.fetchMetadata(context), this.#options) }
-    return this.#plan.loadPlan
+    if (this.#plan?.cycle !== cycle) this.#plan = { cycle, plan: buildPlan(this.name, await this.service.fetchMetadata(context), this.#options) }
+    return this.#plan.plan
   }
 
   /** The plan that a cycle has asked for; null before the first. */
   get cachedPlan(): EntitySetPlan | null {
-    return this.#plan?.loadPlan ?? null
+    return this.#plan?.plan ?? null
   }
 
   async query(plan: EntitySetPlan, question: EntityQuery, context: SyncContext): Promise<RowPage> {

@@ -49,7 +49,7 @@ export function canSettle(readings: readonly ObjectReadBatch[], nowMs: number): 
   return readings.some(({ until, atMs }) => until === undefined && nowMs - atMs >= SETTLE_AFTER_MS)
 }
 
-/** `requestedAt`: our clock before the log was asked for; `newest`: the second of the newest event it showed. */
+/** `askedAt`: our clock before the log was asked for; `newest`: the second of the newest event it showed. */
 export function settleReads(readings: readonly ObjectReadBatch[], askedAt: number, newest: number): ObjectReadBatch[] {
   return readings.map((reading) => (reading.until === undefined && askedAt - reading.atMs >= SETTLE_AFTER_MS ? { ...reading, until: newest } : reading))
 }

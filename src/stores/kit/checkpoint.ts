@@ -50,8 +50,8 @@ export function* updateCheckpoint(sql: Sql, { entry, backfill }: { entry: Regist
       if (entry.needed_at !== null && entry.needed_cycle !== move.cycle) yield* setBackfillNeed(sql, sync, null)
       // Here and not only at the release, which a runner that dies does not reach.
       yield* sql.send(
-        `update {cycles} set ended_at = :at, stop_reason = 'complete', stop_word = :stopWord, error_code = null, error_message = null
-         where tenant_id = :tenant and cycle_id = :cycle`, { cycle: move.cycle, at, stopWord: move.endReason ?? null },
+        `update {cycles} set ended_at = :at, stop_reason = 'complete', stop_word = :endReason, error_code = null, error_message = null
+         where tenant_id = :tenant and cycle_id = :cycle`, { cycle: move.cycle, at, endReason: move.endReason ?? null },
       )
       yield* sql.kernel.writeAudit(entry, { version: next, at, actor: 'engine', action: 'complete', reason: '', cycle: move.cycle, state: move.state })
       return next

@@ -25,7 +25,7 @@ export interface SweepFacts extends CommitFacts {
  */
 export async function sweep(
   transaction: Transaction, limits: Sweep, facts: SweepFacts,
-): Promise<{ kind: 'swept'; count: number } | Extract<CommitOutcome, { kind: 'braked' | 'absent' }>> {
+): Promise<{ kind: 'swept'; count: number } | Extract<CommitOutcome, { kind: 'massDeleteBlocked' | 'absent' }>> {
   const { tenant } = transaction
   const { owner, cycle } = facts
   const settled = Math.min(facts.startSequence, limits.settledSequence ?? facts.startSequence)
@@ -38,7 +38,7 @@ export async function sweep(
     if (dying === 0) continue
     // Rows that came since do not dilute the share that is deleted: were every key renamed, all that was there would still go.
     const existed = (await countRowsAtStart(transaction, table, facts)) - inherited
-    if (exceedsDeleteLimit(limits, existed, dying)) return { kind: 'braked', database: table.database, owned: existed, toDelete: dying }
+    if (exceedsDeleteLimit(limits, existed, dying)) return { kind: 'massDeleteBlocked', database: table.database, owned: existed, toDelete: dying }
     if (limits.confirmAbsent?.database === table.database) return { kind: 'absent', keys: await sampleUnseenKeys(transaction, table, facts, settled, dying, limits.confirmAbsent.limit), count: dying }
   }
   for (const { table, inherited } of surveys) if (inherited > 0) transferOwnership(transaction, table, facts, settled)

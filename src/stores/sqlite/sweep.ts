@@ -16,7 +16,7 @@ export interface SweepFacts extends CommitFacts {
 /** Invariant 5: gone are the rows this owner had, that the cycle did not see, that nobody wrote since the source's lag before it began, and that no other owner still lists. */
 export function sweep(
   session: TenantSession, limits: Sweep, facts: SweepFacts,
-): { kind: 'swept'; count: number } | Extract<CommitOutcome, { kind: 'braked' | 'absent' }> {
+): { kind: 'swept'; count: number } | Extract<CommitOutcome, { kind: 'massDeleteBlocked' | 'absent' }> {
   const { connection, tenantId } = session
   collectUnseenRanges(session, facts.cycle, Math.min(facts.startSequence, limits.settledSequence ?? facts.startSequence))
   connection.run('delete from tidemark_claims where tenant_id = ? and owner_id = ? and cycle_id <> ?', tenantId, facts.owner, facts.cycle)
@@ -32,7 +32,7 @@ export function sweep(
     const doomed = unseen.filter(({ key }) => !transferOwnership(session, table, key))
     if (doomed.length === 0) continue
     const existed = countRowsAtStart(session, table, facts)
-    if (exceedsDeleteLimit(limits, existed, doomed.length)) return { kind: 'braked', database: table.database, owned: existed, toDelete: doomed.length }
+    if (exceedsDeleteLimit(limits, existed, doomed.length)) return { kind: 'massDeleteBlocked', database: table.database, owned: existed, toDelete: doomed.length }
     if (limits.confirmAbsent?.database === table.database) {
       return { kind: 'absent', keys: sampleEvenly(doomed, limits.confirmAbsent.limit).map(({ key }) => key), count: doomed.length }
     }

@@ -16,7 +16,7 @@ export class FeedMirror {
   readonly #mayRelog: (entry: LogEntry) => boolean
   #last: { committedAt: number; commit: string } = { committedAt: 0, commit: '' }
 
-  /** `mayRelog`: whether the entry may repeat what the row already is; see Commit.restateSince. */
+  /** `mayRelog`: whether the entry may repeat what the row already is; see Commit.forceLogSince. */
   constructor(violate: (oracle: string, message: string) => void, mayRestate: (entry: LogEntry) => boolean = () => false) {
     this.#reportViolation = violate
     this.#mayRelog = mayRestate

@@ -194,7 +194,7 @@ export const commitCases: readonly StoreCase[] = [
     await driver.page([upsert('b', { n: 1 })])
     await driver.release({ stopReason: 'max_pages' })
     const records = await store.cycles(driver.ref)
-    assert.deepEqual(records.map(({ stopReason, endReason: stopWord }) => [stopReason, stopWord]), [['max_pages', null], ['complete', null], ['complete', 'reached_since']])
+    assert.deepEqual(records.map(({ stopReason, endReason }) => [stopReason, endReason]), [['max_pages', null], ['complete', null], ['complete', 'reached_since']])
   }),
   rule('XA5 a cycle whose runner dies after its last commit is on record as complete, and its failures are forgiven', async ({ store }) => {
     const failing = await SyncDriver.acquire(store)

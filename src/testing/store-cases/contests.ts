@@ -148,7 +148,7 @@ export const contestCases: readonly StoreCase[] = [
     assert.deepEqual(await asks('things', 4), { kind: 'absent', keys: ['k00', 'k10', 'k20', 'k30'], count: 40 })
     assert.equal((await readLiveRows(store)).length, 40)
     // The delete limit comes first: nothing is asked for a sweep that is refused anyway.
-    assert.equal((await backfill.send(await backfill.draft(backfill.lastPage({ sweep: { maxShare: 0.5, allowEmpty: false, confirmAbsent: { database: 'things', limit: 4 } } }), []))).kind, 'braked')
+    assert.equal((await backfill.send(await backfill.draft(backfill.lastPage({ sweep: { maxShare: 0.5, allowEmpty: false, confirmAbsent: { database: 'things', limit: 4 } } }), []))).kind, 'massDeleteBlocked')
     assert.deepEqual((await backfill.complete([])).counts, counts({ swept: 40 }))
   }),
 ]

@@ -56,7 +56,7 @@ export const feedCases: readonly StoreCase[] = [
     await driver.cycle([upsert('a', { n: 1 })])
     await driver.cycle([upsert('a', { n: 1 }), remove('x')])
     await driver.begin()
-    assert.equal((await driver.send(await driver.draft(driver.lastPage({ sweep: { maxShare: 0, allowEmpty: false } }), [upsert('b', { n: 1 })]))).kind, 'braked')
+    assert.equal((await driver.send(await driver.draft(driver.lastPage({ sweep: { maxShare: 0, allowEmpty: false } }), [upsert('b', { n: 1 })]))).kind, 'massDeleteBlocked')
     assert.equal((await driver.send(await driver.draft(driver.nextPage(), [upsert('b', { n: 1 })], { version: 9 }))).kind, 'conflict')
     await driver.page([upsert('c', { n: 1 })])
     assert.deepEqual((await readFeed(store)).map(({ sequence, key }) => [sequence, key]), [[1, 'a'], [2, 'c']])

@@ -86,7 +86,7 @@ export const registryCases: readonly StoreCase[] = [
     await second.release({ cycle, stopReason: 'complete', endedAt: START + 20, retries: 1, waitedMs: 50 })
     assert.deepEqual(await store.cycles(REF), [{
       worker: 'crm', sync: 'delta', cycle, mode: 'incremental', trigger: 'schedule', startedAt: START, startSequence: 0, endedAt: START + 20,
-      stopReason: 'complete', stopWord: null, pages: 2, counts: counts({ created: 2 }), retries: 3, waitedMs: 350, error: null,
+      stopReason: 'complete', endReason: null, pages: 2, counts: counts({ created: 2 }), retries: 3, waitedMs: 350, error: null,
     }])
   }),
   rule('XB3 a cycle that gave way to a checkpoint moved under it is in the audit; any other failure is not', async ({ store }) => {

@@ -136,7 +136,7 @@ export const softDeleteCases: readonly StoreCase[] = [
     await driver.cycle(upserts('a', 'b', 'c', 'd'), SOFT)
     await driver.begin()
     const commit = await driver.draft(driver.lastPage({ sweep: { maxShare: 0.3, allowEmpty: false } }), upserts('a', 'b'), SOFT)
-    assert.deepEqual(await store.commit(commit), { kind: 'braked', database: DATABASE, owned: 4, toDelete: 2 })
+    assert.deepEqual(await store.commit(commit), { kind: 'massDeleteBlocked', database: DATABASE, owned: 4, toDelete: 2 })
     assert.equal((await readLiveRows(store)).length, 4)
   }, NEEDS_SOFT_DELETES),
   rule('the feed has one entry per soft delete, and its live entries are the live rows', async ({ store }) => {

@@ -243,7 +243,7 @@ export const sweepCases: readonly StoreCase[] = [
     await driver.begin()
     const before = await readSnapshot(store)
     const commit = await driver.draft(driver.lastPage({ sweep: { maxShare: 1, allowEmpty: false } }), [], { quarantined: [makeQuarantined(null)] })
-    assert.deepEqual(await driver.send(commit), { kind: 'braked', database: 'things', owned: 2, toDelete: 2 })
+    assert.deepEqual(await driver.send(commit), { kind: 'massDeleteBlocked', database: 'things', owned: 2, toDelete: 2 })
     assert.deepEqual(await readSnapshot(store), before)
 
     // Really emptied, and said so.
@@ -258,7 +258,7 @@ export const sweepCases: readonly StoreCase[] = [
     const before = await readSnapshot(store)
     assert.deepEqual(
       await driver.send(await driver.draft(driver.lastPage({ sweep }), upserts('a', 'b', 'new'))),
-      { kind: 'braked', database: 'things', owned: 4, toDelete: 2 },
+      { kind: 'massDeleteBlocked', database: 'things', owned: 4, toDelete: 2 },
     )
     assert.deepEqual(await readSnapshot(store), before)
     assert.deepEqual((await driver.complete(upserts('a', 'b', 'c'), { sweep })).counts, counts({ unchanged: 3, swept: 1 }))
@@ -273,7 +273,7 @@ export const sweepCases: readonly StoreCase[] = [
     const sweep = { maxShare: 0.5, allowEmpty: false }
     assert.deepEqual(
       await driver.send(await driver.draft(driver.lastPage({ sweep }), upserts('n7'))),
-      { kind: 'braked', database: 'things', owned: 2, toDelete: 2 },
+      { kind: 'massDeleteBlocked', database: 'things', owned: 2, toDelete: 2 },
     )
   }),
   rule('invariant 11: rows of other owners do not dilute the share either, and each database is judged alone', async ({ store }) => {
@@ -284,18 +284,18 @@ export const sweepCases: readonly StoreCase[] = [
     const sweep = { maxShare: 0.5, allowEmpty: false }
     assert.deepEqual(
       await driver.send(await driver.draft(driver.lastPage({ sweep }), upserts('a', 'b', 'c', 'd'))),
-      { kind: 'braked', database: 'people', owned: 1, toDelete: 1 },
+      { kind: 'massDeleteBlocked', database: 'people', owned: 1, toDelete: 1 },
     )
     assert.deepEqual(
       await driver.send(await driver.draft(driver.lastPage({ sweep }), [...upserts('a'), upsert('p', { n: 1 }, { database: 'people' })])),
-      { kind: 'braked', database: 'things', owned: 4, toDelete: 3 },
+      { kind: 'massDeleteBlocked', database: 'things', owned: 4, toDelete: 3 },
     )
   }),
   rule('a braked cycle can be abandoned: what it listed has landed, and nothing was deleted', async ({ store }) => {
     const driver = await SyncDriver.acquire(store, { mode: 'replace' })
     await driver.cycle(upserts('a', 'b'))
     await driver.begin()
-    assert.equal((await driver.send(await driver.draft(driver.lastPage({ sweep: { maxShare: 0, allowEmpty: false } }), upserts('a', 'c')))).kind, 'braked')
+    assert.equal((await driver.send(await driver.draft(driver.lastPage({ sweep: { maxShare: 0, allowEmpty: false } }), upserts('a', 'c')))).kind, 'massDeleteBlocked')
     await driver.abandon(upserts('a', 'c'))
     assert.deepEqual((await readLiveRows(store)).map(([key]) => key), ['a', 'b', 'c'])
   }),

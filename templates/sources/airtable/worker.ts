@@ -1,9 +1,9 @@
 import { Worker } from 'tidemark'
 import { airtable } from 'tidemark/sources/airtable'
-import { orSimulated } from 'tidemark/testing'
+import { realOrSimulated } from 'tidemark/testing'
 
 // Without AIRTABLE_TOKEN in .env a simulated account answers, inside this process; with it, the real one.
-const simulated = orSimulated('airtable', { unless: 'AIRTABLE_TOKEN', since: '{{now}}' })
+const simulated = realOrSimulated('airtable', { unless: 'AIRTABLE_TOKEN', since: '{{now}}' })
 // The ids of your base and table stand in their address: airtable.com/app…/tbl…
 const base = airtable({ baseId: 'appSimulated00001', token: 'AIRTABLE_TOKEN' })
 

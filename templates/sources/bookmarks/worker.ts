@@ -1,9 +1,9 @@
 import { Worker } from 'tidemark'
 import { bookmarks } from 'tidemark/sources/bookmarks'
-import { orSimulated } from 'tidemark/testing'
+import { realOrSimulated } from 'tidemark/testing'
 
 // Without X_TOKEN in .env a simulated account answers, inside this process; with it, the real one.
-const simulated = orSimulated('bookmarks', { unless: 'X_TOKEN', since: '{{now}}' })
+const simulated = realOrSimulated('bookmarks', { unless: 'X_TOKEN', since: '{{now}}' })
 // The id of the user of X whose bookmarks these are.
 const list = bookmarks({ userId: '2244994945', token: 'X_TOKEN' })
 

@@ -1,9 +1,9 @@
 import { Worker } from 'tidemark'
 import { githubStars } from 'tidemark/sources/github-stars'
-import { orSimulated } from 'tidemark/testing'
+import { realOrSimulated } from 'tidemark/testing'
 
 // Without GITHUB_TOKEN in .env a simulated account answers, inside this process; with it, the real one.
-const simulated = orSimulated('github-stars', { unless: 'GITHUB_TOKEN', since: '{{now}}' })
+const simulated = realOrSimulated('github-stars', { unless: 'GITHUB_TOKEN', since: '{{now}}' })
 const stars = githubStars({ token: 'GITHUB_TOKEN' })
 
 // What is new every quarter of an hour; once a day all of it, to find what is no longer starred.

@@ -1,9 +1,9 @@
 import { Worker } from 'tidemark'
 import { github } from 'tidemark/sources/github'
-import { orSimulated } from 'tidemark/testing'
+import { realOrSimulated } from 'tidemark/testing'
 
 // Without GITHUB_TOKEN in .env a simulated account answers, inside this process; with it, the real one.
-const simulated = orSimulated('github', { unless: 'GITHUB_TOKEN', since: '{{now}}' })
+const simulated = realOrSimulated('github', { unless: 'GITHUB_TOKEN', since: '{{now}}' })
 // Of whoever the token belongs to; `owner` names another.
 const account = github({ token: 'GITHUB_TOKEN' })
 

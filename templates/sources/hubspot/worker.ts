@@ -1,9 +1,9 @@
 import { Worker } from 'tidemark'
 import { hubspot } from 'tidemark/sources/hubspot'
-import { orSimulated } from 'tidemark/testing'
+import { realOrSimulated } from 'tidemark/testing'
 
 // Without HUBSPOT_TOKEN in .env a simulated account answers, inside this process; with it, the real one.
-const simulated = orSimulated('hubspot', { unless: 'HUBSPOT_TOKEN', since: '{{now}}' })
+const simulated = realOrSimulated('hubspot', { unless: 'HUBSPOT_TOKEN', since: '{{now}}' })
 const portal = hubspot({ accessToken: 'HUBSPOT_TOKEN' })
 
 const worker = new Worker({ name: '{{name}}' })

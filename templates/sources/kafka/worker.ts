@@ -1,9 +1,9 @@
 import { Worker } from 'tidemark'
 import { kafka } from 'tidemark/sources/kafka'
-import { orSimulated } from 'tidemark/testing'
+import { realOrSimulated } from 'tidemark/testing'
 
 // Without KAFKA_BROKERS in .env a simulated broker answers, inside this process, and people place orders; with it, the real ones.
-const simulated = orSimulated('kafka', { unless: 'KAFKA_BROKERS', since: '{{now}}' })
+const simulated = realOrSimulated('kafka', { unless: 'KAFKA_BROKERS', since: '{{now}}' })
 const cluster = kafka({ brokers: 'KAFKA_BROKERS' })
 
 const worker = new Worker({ name: '{{name}}' })

@@ -1,9 +1,9 @@
 import { Worker } from 'tidemark'
 import { kraken } from 'tidemark/sources/kraken'
-import { orSimulated } from 'tidemark/testing'
+import { realOrSimulated } from 'tidemark/testing'
 
 // Without KRAKEN_SECRET in .env a simulated account answers, inside this process; with it, the real one.
-const simulated = orSimulated('kraken', { unless: 'KRAKEN_SECRET', since: '{{now}}' })
+const simulated = realOrSimulated('kraken', { unless: 'KRAKEN_SECRET', since: '{{now}}' })
 const account = kraken({ apiKey: 'KRAKEN_KEY', apiSecret: 'KRAKEN_SECRET' })
 
 const worker = new Worker({ name: '{{name}}' })

@@ -1,9 +1,9 @@
 import { Worker } from 'tidemark'
 import { linear } from 'tidemark/sources/linear'
-import { orSimulated } from 'tidemark/testing'
+import { realOrSimulated } from 'tidemark/testing'
 
 // Without LINEAR_KEY in .env a simulated account answers, inside this process; with it, the real one.
-const simulated = orSimulated('linear', { unless: 'LINEAR_KEY', since: '{{now}}' })
+const simulated = realOrSimulated('linear', { unless: 'LINEAR_KEY', since: '{{now}}' })
 const workspace = linear({ apiKey: 'LINEAR_KEY' })
 
 const worker = new Worker({ name: '{{name}}' })

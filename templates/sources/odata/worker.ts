@@ -1,9 +1,9 @@
 import { Worker } from 'tidemark'
 import { basic, odata } from 'tidemark/sources/odata'
-import { orSimulated } from 'tidemark/testing'
+import { realOrSimulated } from 'tidemark/testing'
 
 // Without ODATA_PASSWORD in .env a simulated service answers, inside this process; with it, the real one at this address.
-const simulated = orSimulated('odata', { unless: 'ODATA_PASSWORD', since: '{{now}}' })
+const simulated = realOrSimulated('odata', { unless: 'ODATA_PASSWORD', since: '{{now}}' })
 const service = odata({ url: 'https://services.example/odata', auth: basic({ user: 'ODATA_USER', password: 'ODATA_PASSWORD' }) })
 
 const worker = new Worker({ name: '{{name}}' })

@@ -1,9 +1,9 @@
 import { Worker } from 'tidemark'
 import { bearer, rest } from 'tidemark/sources/rest'
-import { orSimulated } from 'tidemark/testing'
+import { realOrSimulated } from 'tidemark/testing'
 
 // Without API_TOKEN in .env a simulated account answers, inside this process; with it, the real one.
-const simulated = orSimulated('stripe', { unless: 'API_TOKEN', since: '{{now}}' })
+const simulated = realOrSimulated('stripe', { unless: 'API_TOKEN', since: '{{now}}' })
 // An HTTP API by its description; docs/guides/choose-a-strategy.md says which words fit yours, `npx tidemark advise` asks you.
 const api = rest({
   baseUrl: 'https://api.stripe.com/v1',

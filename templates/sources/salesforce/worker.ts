@@ -1,9 +1,9 @@
 import { Worker } from 'tidemark'
 import { salesforce } from 'tidemark/sources/salesforce'
-import { orSimulated } from 'tidemark/testing'
+import { realOrSimulated } from 'tidemark/testing'
 
 // Without SALESFORCE_TOKEN in .env a simulated account answers, inside this process; with it, the real one.
-const simulated = orSimulated('salesforce', { unless: 'SALESFORCE_TOKEN', since: '{{now}}' })
+const simulated = realOrSimulated('salesforce', { unless: 'SALESFORCE_TOKEN', since: '{{now}}' })
 // The address of your org. Tokens expire: `auth: refreshToken({ … })` from tidemark/connector renews them.
 const org = salesforce({ instanceUrl: 'https://example.my.salesforce.com', accessToken: 'SALESFORCE_TOKEN' })
 

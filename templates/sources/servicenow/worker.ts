@@ -1,9 +1,9 @@
 import { Worker } from 'tidemark'
 import { servicenow } from 'tidemark/sources/servicenow'
-import { orSimulated } from 'tidemark/testing'
+import { realOrSimulated } from 'tidemark/testing'
 
 // Without SERVICENOW_PASSWORD in .env a simulated account answers, inside this process; with it, the real one.
-const simulated = orSimulated('servicenow', { unless: 'SERVICENOW_PASSWORD', since: '{{now}}' })
+const simulated = realOrSimulated('servicenow', { unless: 'SERVICENOW_PASSWORD', since: '{{now}}' })
 // The address of your instance.
 const instance = servicenow({ instanceUrl: 'https://example.service-now.com', user: 'SERVICENOW_USER', password: 'SERVICENOW_PASSWORD' })
 

@@ -1,10 +1,10 @@
 import { Worker } from 'tidemark'
 import { sql } from 'tidemark/sources/sql'
-import { orShop } from 'tidemark/testing'
+import { realOrSampleShop } from 'tidemark/testing'
 
 // Without SOURCE_URL in .env a small SQLite file is made beside this one, and people work in it; write to it as well if you like.
 // With it, your own database: postgres://…, mysql://…, mariadb://… or sqlite:path.
-const shop = orShop({ unless: 'SOURCE_URL', file: new URL('shop.db', import.meta.url), since: '{{now}}' })
+const shop = realOrSampleShop({ unless: 'SOURCE_URL', file: new URL('shop.db', import.meta.url), since: '{{now}}' })
 const database = sql({ url: 'SOURCE_URL' })
 
 const worker = new Worker({ name: '{{name}}' })

@@ -1,9 +1,9 @@
 import { Worker } from 'tidemark'
 import { stripe } from 'tidemark/sources/stripe'
-import { orSimulated } from 'tidemark/testing'
+import { realOrSimulated } from 'tidemark/testing'
 
 // Without STRIPE_KEY in .env a simulated account answers, inside this process; with it, the real one.
-const simulated = orSimulated('stripe', { unless: 'STRIPE_KEY', since: '{{now}}' })
+const simulated = realOrSimulated('stripe', { unless: 'STRIPE_KEY', since: '{{now}}' })
 const account = stripe({ apiKey: 'STRIPE_KEY' })
 
 const worker = new Worker({ name: '{{name}}' })

@@ -5,15 +5,15 @@ import { readSync, writeSync } from 'node:fs'
 export const input = JSON.parse(process.argv[2])
 
 /** At once: a line that was said is in the pipe before the next statement runs, also when the next thing is SIGKILL. */
-export function say(event, fields = {}) {
+export function report(event, fields = {}) {
   writeSync(1, `${JSON.stringify({ event, ...fields })}\n`)
 }
 
 // One by one: half of a short life would go into loading what it does not use.
-export const { openStore } = await import(`${input.dist}/config/open-store.js`)
-export const { Worker } = await import(`${input.dist}/config/worker.js`)
+export const { openStore } = await import(`${input.dist}/stores/open-store.js`)
+export const { Worker } = await import(`${input.dist}/worker/worker.js`)
 const { runCycle } = await import(`${input.dist}/engine/cycle.js`)
-const { holderName, isDeadHolder } = await import(`${input.dist}/platform/holder.js`)
+const { holderName, isHolderGone } = await import(`${input.dist}/platform/lease-holder.js`)
 const { systemClock } = await import(`${input.dist}/platform/clock.js`)
 const { systemRandom } = await import(`${input.dist}/platform/random.js`)
 const { createLog } = await import(`${input.dist}/platform/log.js`)
@@ -22,12 +22,12 @@ const { createLog } = await import(`${input.dist}/platform/log.js`)
 export async function run(store, plan, options = {}) {
   return runCycle(plan, {
     store, ports: { clock: systemClock, random: systemRandom, log: createLog({ level: 'silent' }) }, fetch: globalThis.fetch,
-    secrets: { get: () => '' }, holder: holderName(), isDead: isDeadHolder, trigger: 'test', ...options,
+    secrets: { get: () => '' }, holder: holderName(), isHolderGone, trigger: 'test', ...options,
   })
 }
 
 /** Waits until the parent says something. */
-export async function word(signal) {
+export async function waitForMessage(signal) {
   try {
     await once(process.stdin, 'data', { signal })
   } finally {
@@ -37,7 +37,7 @@ export async function word(signal) {
 }
 
 /** The same with the event loop blocked: not one timer fires and not one answer is read in that time. */
-export function blockUntilWord() {
+export function blockUntilMessage() {
   const cell = new Int32Array(new SharedArrayBuffer(4))
   for (;;) {
     try {

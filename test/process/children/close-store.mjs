@@ -1,7 +1,7 @@
 // Works with a store, closes it, and says what is left: files beside it, and descriptors of this process.
 import { readdirSync, readlinkSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { input, openStore, run, say, Worker } from './child-runtime.mjs'
+import { input, openStore, run, report, Worker } from './child-runtime.mjs'
 
 const { url } = input
 const worker = new Worker({ name: 'office' })
@@ -12,7 +12,7 @@ for (let round = 0; round < 3; round++) {
   await run(store, worker.plan('listing'))
   const opened = descriptors()
   await store.close()
-  say('closed', { opened: opened.length, left: descriptors(), files: readdirSync(dirname(url.slice('sqlite:'.length))) })
+  report('closed', { opened: opened.length, left: descriptors(), files: readdirSync(dirname(url.slice('sqlite:'.length))) })
 }
 
 function descriptors() {

@@ -1,6 +1,6 @@
 // Lands into a store until its disk is full, says what still works, and once told goes on with the same store.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { input, openStore, run, say, word, Worker } from './child-runtime.mjs'
+import { input, openStore, run, report, waitForMessage, Worker } from './child-runtime.mjs'
 
 const { url, rows, pageSize } = input
 const worker = new Worker({ name: 'office' })
@@ -23,11 +23,11 @@ for (;;) {
     await sleep(100)
     continue
   }
-  const { inflight, lastError } = await store.read(ref)
-  const facts = { position: await store.position(), landed: (await store.rows({ database: 'people', limit: rows })).length, page: inflight?.page ?? null, lastError: lastError?.code ?? null }
-  say('result', { stopReason, error, resumed, ...facts })
+  const { inflight, lastError } = await store.readCheckpoint(ref)
+  const facts = { position: await store.headSequence(), landed: (await store.rows({ database: 'people', limit: rows })).length, page: inflight?.page ?? null, lastError: lastError?.code ?? null }
+  report('result', { stopReason, error, resumed, ...facts })
   if (stopReason === 'complete') break
-  await word()
+  await waitForMessage()
 }
 await store.close()
 process.exit(0)

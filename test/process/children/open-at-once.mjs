@@ -1,16 +1,16 @@
-// Waits for the word, then opens stores that nobody has opened before, and lands one cycle of its own in each.
-import { input, openStore, run, say, word, Worker } from './child-runtime.mjs'
+// Waits for a message from the parent, then opens stores that nobody has opened before, and lands one cycle of its own in each.
+import { input, openStore, run, report, waitForMessage, Worker } from './child-runtime.mjs'
 
 const { urls, name } = input
 const worker = new Worker({ name: 'office' })
 worker.sync(name, { database: worker.database('people'), execute: async () => ({ changes: [{ type: 'upsert', key: name, record: { id: name } }], hasMore: false }) })
 
-say('ready')
-await word()
+report('ready')
+await waitForMessage()
 for (const url of urls) {
   const store = await openStore(url)
   const { stopReason, error } = await run(store, worker.plan(name))
-  say('result', { stopReason, error })
+  report('result', { stopReason, error })
   await store.close()
 }
 process.exit(0)

@@ -1,5 +1,5 @@
 // Opens a store and runs one cycle, or says why it cannot.
-import { input, openStore, run, say, Worker } from './child-runtime.mjs'
+import { input, openStore, run, report, Worker } from './child-runtime.mjs'
 
 const worker = new Worker({ name: 'office' })
 worker.sync('listing', { database: worker.database('people'), execute: async () => ({ changes: [{ type: 'upsert', key: 'a', record: { n: 1 } }], hasMore: false }) })
@@ -7,8 +7,8 @@ worker.sync('listing', { database: worker.database('people'), execute: async () 
 try {
   const store = await openStore(input.url)
   const { stopReason, cycle, error } = await run(store, worker.plan('listing'))
-  say('result', { stopReason, cycle, error })
+  report('result', { stopReason, cycle, error })
   await store.close()
 } catch ({ code, remedy, message }) {
-  say('refused', { code, remedy, message })
+  report('refused', { code, remedy, message })
 }

@@ -1,10 +1,10 @@
 // Opens file after file at given instants, as other processes do: it has the event loop to itself, so the instants hold.
-import { input, say } from './child-runtime.mjs'
+import { input, report } from './child-runtime.mjs'
 
 const { Connection } = await import(`${input.dist}/stores/sqlite/connection.js`)
 for (const [index, file] of input.files.entries()) {
   while (Date.now() < input.at + index * input.everyMs);
   new Connection({ file }).close()
 }
-say('opened', { files: input.files.length })
+report('opened', { files: input.files.length })
 process.exit(0)

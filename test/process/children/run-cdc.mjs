@@ -1,5 +1,5 @@
 // Follows the tables of a shop, cycle after cycle, until the parent says something; then one more cycle.
-import { input, openStore, run, say, Worker } from './child-runtime.mjs'
+import { input, openStore, run, report, Worker } from './child-runtime.mjs'
 
 const { url, source, pageSize } = input
 const { postgresCdc } = await import(`${input.dist}/sources/postgres-cdc/source.js`)
@@ -13,17 +13,17 @@ worker.track('orders', {
 let stopping = false
 process.stdin.once('data', () => (stopping = true))
 const store = await openStore(url)
-const onProgress = ({ kind, page }) => say(kind, { page })
-say('open')
+const onProgress = ({ kind, page }) => report(kind, { page })
+report('open')
 for (;;) {
   const isLast = stopping
-  const backfill = await store.read({ worker: 'office', sync: 'orders-backfill' })
+  const backfill = await store.readCheckpoint({ worker: 'office', sync: 'orders-backfill' })
   if (backfill.lastSuccessAt === null) {
     const { stopReason, resumed, error } = await run(store, worker.plan('orders-backfill'), { onProgress })
-    say('backfill', { stopReason, resumed, error })
+    report('backfill', { stopReason, resumed, error })
   }
   const { stopReason, resumed, counts, error } = await run(store, worker.plan('orders'), { onProgress })
-  say('cycle', { stopReason, resumed, counts, error })
+  report('cycle', { stopReason, resumed, counts, error })
   if (isLast && stopReason === 'complete') break
 }
 await store.close()

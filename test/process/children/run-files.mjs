@@ -1,5 +1,5 @@
 // One incremental cycle over a folder of files, or a bucket's; it stands still before the page `holdAt`.
-import { input, openStore, run, say, word, Worker } from './child-runtime.mjs'
+import { input, openStore, run, report, waitForMessage, Worker } from './child-runtime.mjs'
 
 const { url, folder, bucket, pageSize, settleMs = 0, holdAt = 0 } = input
 const { files, s3Folder } = await import(`${input.dist}/sources/files/source.js`)
@@ -9,11 +9,11 @@ worker.sync('items', {
   database: worker.database('items'),
   ...stream,
   async execute(state, context) {
-    if (context.cycle.page === holdAt) await word()
+    if (context.cycle.page === holdAt) await waitForMessage()
     return stream.execute(state, context)
   },
 })
 const store = await openStore(url)
-const { stopReason, resumed, counts, error } = await run(store, worker.plan('items'), { onProgress: ({ kind, page }) => say(kind, { page }) })
+const { stopReason, resumed, counts, error } = await run(store, worker.plan('items'), { onProgress: ({ kind, page }) => report(kind, { page }) })
 await store.close()
-say('result', { stopReason, resumed, counts, error })
+report('result', { stopReason, resumed, counts, error })

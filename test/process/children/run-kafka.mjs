@@ -1,5 +1,5 @@
 // One incremental cycle over a topic; it stands still before the page `holdAt`.
-import { input, openStore, run, say, word, Worker } from './child-runtime.mjs'
+import { input, openStore, run, report, waitForMessage, Worker } from './child-runtime.mjs'
 
 const { url, brokers, topic, pageSize, holdAt = 0 } = input
 const { kafka } = await import(`${input.dist}/sources/kafka/source.js`)
@@ -9,11 +9,11 @@ worker.sync('orders', {
   database: worker.database('orders'),
   mode: 'incremental',
   async execute(state, context) {
-    if (context.cycle.page === holdAt) await word()
+    if (context.cycle.page === holdAt) await waitForMessage()
     return delta(state, context)
   },
 })
 const store = await openStore(url)
-const { stopReason, resumed, counts, error } = await run(store, worker.plan('orders'), { onProgress: ({ kind, page }) => say(kind, { page }) })
+const { stopReason, resumed, counts, error } = await run(store, worker.plan('orders'), { onProgress: ({ kind, page }) => report(kind, { page }) })
 await store.close()
-say('result', { stopReason, resumed, counts, error })
+report('result', { stopReason, resumed, counts, error })

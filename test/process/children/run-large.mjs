@@ -1,6 +1,6 @@
 // A backfill of many pages, then the same again, with nothing changed. Says how much memory it took at most.
 import { readFileSync } from 'node:fs'
-import { input, openStore, run, say, Worker } from './child-runtime.mjs'
+import { input, openStore, run, report, Worker } from './child-runtime.mjs'
 
 const { url, pages, pageSize, cycles } = input
 const worker = new Worker({ name: 'office' })
@@ -22,13 +22,13 @@ for (let cycle = 1; cycle <= cycles; cycle++) {
   const startedAt = performance.now()
   const { stopReason, counts, error } = await run(store, worker.plan('listing'), {
     onProgress: (progress) => {
-      if (progress.kind === 'landed' && progress.page % 100 === 0) say('at', { page: progress.page, megabytes: megabytes('VmRSS') })
+      if (progress.kind === 'landed' && progress.page % 100 === 0) report('at', { page: progress.page, megabytes: megabytes('VmRSS') })
     },
   })
-  say('cycle', { stopReason, counts, error, seconds: Math.round((performance.now() - startedAt) / 100) / 10, peakMegabytes: megabytes('VmHWM') })
+  report('cycle', { stopReason, counts, error, seconds: Math.round((performance.now() - startedAt) / 100) / 10, peakMegabytes: megabytes('VmHWM') })
 }
 await store.close()
-say('done', { peakMegabytes: megabytes('VmHWM') })
+report('done', { peakMegabytes: megabytes('VmHWM') })
 
 function megabytes(field) {
   const kilobytes = new RegExp(`^${field}:\\s+(\\d+) kB$`, 'm').exec(readFileSync('/proc/self/status', 'utf8'))[1]

@@ -1,5 +1,5 @@
 // One incremental cycle over an entity set of a service; it stands still before the page `holdAt`.
-import { input, openStore, run, say, word, Worker } from './child-runtime.mjs'
+import { input, openStore, run, report, waitForMessage, Worker } from './child-runtime.mjs'
 
 const { url, service, pageSize, isTracked = false, holdAt = 0 } = input
 const { odata } = await import(`${input.dist}/sources/odata/source.js`)
@@ -10,11 +10,11 @@ worker.sync('orders', {
   database: worker.database('orders'),
   mode: 'incremental',
   async execute(state, context) {
-    if (context.cycle.page === holdAt) await word()
+    if (context.cycle.page === holdAt) await waitForMessage()
     return delta(state, context)
   },
 })
 const store = await openStore(url)
-const { stopReason, resumed, counts, error } = await run(store, worker.plan('orders'), { onProgress: ({ kind, page }) => say(kind, { page }) })
+const { stopReason, resumed, counts, error } = await run(store, worker.plan('orders'), { onProgress: ({ kind, page }) => report(kind, { page }) })
 await store.close()
-say('result', { stopReason, resumed, counts, error })
+report('result', { stopReason, resumed, counts, error })

@@ -3,7 +3,7 @@
 import { openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from '@photostructure/sqlite'
-import { input, openStore, run, say, Worker } from './child-runtime.mjs'
+import { input, openStore, run, report, Worker } from './child-runtime.mjs'
 import { World } from './world.mjs'
 
 const { folder, seed, keys, steps, pageSize } = input
@@ -20,7 +20,7 @@ let store = await openStore(`sqlite:${file}`)
 for (; step < steps; step++) {
   const { stopReason, error } = await run(store, worker.plan(step % 3 === 0 ? 'backfill' : 'delta'), {
     onProgress: (progress) => {
-      if (progress.kind === 'landed') writeSync(acknowledgements, `${progress.position}\n`)
+      if (progress.kind === 'landed') writeSync(acknowledgements, `${progress.headSequence}\n`)
     },
   })
   if (stopReason !== 'complete') throw new Error(`${stopReason}: ${error?.message}`)
@@ -35,5 +35,5 @@ for (; step < steps; step++) {
   }
 }
 await store.close()
-say('done')
+report('done')
 process.exit(0)

@@ -1,6 +1,6 @@
 // Walks the steps of a world, one cycle each, and says when a page has landed. How far it has come is known by the
 // registry alone, so it can be killed at any moment and started again.
-import { input, openStore, run, say, Worker } from './child-runtime.mjs'
+import { input, openStore, run, report, Worker } from './child-runtime.mjs'
 import { World } from './world.mjs'
 
 const { url, seed, keys, steps, pageSize, changesDeletes = false } = input
@@ -17,25 +17,25 @@ function workerNow() {
   return worker
 }
 
-say('open')
+report('open')
 for (;;) {
-  const [backfill, delta] = [await store.read({ worker: 'world', sync: 'backfill' }), await store.read({ worker: 'world', sync: 'delta' })]
+  const [backfill, delta] = [await store.readCheckpoint({ worker: 'world', sync: 'backfill' }), await store.readCheckpoint({ worker: 'world', sync: 'delta' })]
   step = backfill.version + delta.version
   if (step >= steps) break
   const sync = step % 3 === 0 ? 'backfill' : 'delta'
   const result = await run(store, workerNow().plan(sync), {
     onProgress: (progress) => {
-      if (progress.kind === 'begun') say('begun', { step, resumed: progress.resumed, page: progress.page })
-      if (progress.kind === 'landed') say('landed', { step, page: progress.page, position: progress.position })
+      if (progress.kind === 'begun') report('begun', { step, resumed: progress.resumed, page: progress.page })
+      if (progress.kind === 'landed') report('landed', { step, page: progress.page, position: progress.headSequence })
     },
   })
   if (result.stopReason !== 'complete') {
-    say('failed', { step, stopReason: result.stopReason, error: result.error })
+    report('failed', { step, stopReason: result.stopReason, error: result.error })
     process.exit(1)
   }
-  say('completed', { step })
+  report('completed', { step })
   // Nothing is old enough to be forgotten: only rows that are no longer kept are removed, in steps.
-  if (changesDeletes) while ((await store.compact({ before: 0, scanMax: 5 })).more);
+  if (changesDeletes) while ((await store.compact({ before: 0, scanMax: 5 })).hasMore);
 }
 await store.close()
-say('done')
+report('done')

@@ -1,7 +1,7 @@
 // One cycle of a full listing, as slow as asked; with `again`, tried until nobody else holds the sync. It stands still at the
-// page `holdAt`, with all before it landed, until it is told to go on; with `blocks` the word makes it block, until the next.
+// page `holdAt`, with all before it landed, until it is told to go on; with `blocks` the message makes it block, until the next.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { blockUntilWord, input, openStore, run, say, word, Worker } from './child-runtime.mjs'
+import { blockUntilMessage, input, openStore, run, report, waitForMessage, Worker } from './child-runtime.mjs'
 
 const { url, name, sync = 'listing', rows = 60, pageSize = 10, leaseTtlMs = 60_000, pageMs = 0, holdAt = 0, blocks = false, again = false, listen = false } = input
 let landed = 0
@@ -11,7 +11,7 @@ worker.sync(sync, {
   database: worker.database(input.database ?? 'people'),
   limits: { leaseTtlMs },
   async execute(state, { cycle, signal }) {
-    say('asked', { page: cycle.page })
+    report('asked', { page: cycle.page })
     const from = state?.from ?? 0
     await sleep(pageMs, undefined, { signal })
     if (cycle.page === holdAt) await standStill(signal)
@@ -27,30 +27,30 @@ const stopping = new AbortController()
 if (listen) for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, () => stopping.abort())
 
 const store = await openStore(url)
-say('open')
+report('open')
 for (;;) {
   const result = await run(store, worker.plan(sync), {
     signal: stopping.signal,
     onProgress: ({ kind, page }) => {
       if (kind === 'landed') landed = page
-      say(kind, { page })
+      report(kind, { page })
     },
   })
   if (result.stopReason === 'held' && again) {
-    say('held')
+    report('held')
     await sleep(100)
     continue
   }
-  say('result', { stopReason: result.stopReason, resumed: result.resumed, pages: result.pages, error: result.error })
+  report('result', { stopReason: result.stopReason, resumed: result.resumed, pages: result.pages, error: result.error })
   break
 }
 await store.close()
-say('closed')
+report('closed')
 
 async function standStill(signal) {
   // A page is read while the one before it lands.
   while (!isLanded(holdAt - 1)) await sleep(5)
-  say('holding')
-  await word(signal)
-  if (blocks) blockUntilWord()
+  report('holding')
+  await waitForMessage(signal)
+  if (blocks) blockUntilMessage()
 }

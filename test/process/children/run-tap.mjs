@@ -1,5 +1,5 @@
 // One incremental cycle of a tap; it stands still before the page `holdAt`.
-import { input, openStore, run, say, word, Worker } from './child-runtime.mjs'
+import { input, openStore, run, report, waitForMessage, Worker } from './child-runtime.mjs'
 
 const { url, command, world, pageSize, holdAt = 0 } = input
 const { singer } = await import(`${input.dist}/sources/singer/source.js`)
@@ -9,11 +9,11 @@ worker.sync('people', {
   database: worker.database('people'),
   ...stream,
   async execute(state, context) {
-    if (context.cycle.page === holdAt) await word()
+    if (context.cycle.page === holdAt) await waitForMessage()
     return stream.execute(state, context)
   },
 })
 const store = await openStore(url)
-const { stopReason, resumed, counts, error } = await run(store, worker.plan('people'), { onProgress: ({ kind, page }) => say(kind, { page }) })
+const { stopReason, resumed, counts, error } = await run(store, worker.plan('people'), { onProgress: ({ kind, page }) => report(kind, { page }) })
 await store.close()
-say('result', { stopReason, resumed, counts, error })
+report('result', { stopReason, resumed, counts, error })

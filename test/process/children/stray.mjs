@@ -1,6 +1,6 @@
 // A connector that starts promises nobody waits for, and they fail: at once, later, and when the cycle is long over.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { input, openStore, run, say, Worker } from './child-runtime.mjs'
+import { input, openStore, run, report, Worker } from './child-runtime.mjs'
 
 const { url, guarded } = input
 const strays = []
@@ -20,7 +20,7 @@ worker.sync('listing', {
 })
 
 const store = await openStore(url)
-const { stopReason, pages, error } = await run(store, worker.plan('listing'), { onProgress: (progress) => say(progress.kind, { page: progress.page }) })
+const { stopReason, pages, error } = await run(store, worker.plan('listing'), { onProgress: (progress) => report(progress.kind, { page: progress.page }) })
 await sleep(400)
-say('result', { stopReason, pages, error, strays, position: await store.position() })
+report('result', { stopReason, pages, error, strays, position: await store.headSequence() })
 await store.close()

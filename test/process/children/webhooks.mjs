@@ -1,5 +1,5 @@
 // Lands changes, or delivers them; with `dieAt` it says so when it gets there and goes no further.
-import { input, openStore, run, say, Worker } from './child-runtime.mjs'
+import { input, openStore, run, report, Worker } from './child-runtime.mjs'
 
 const { url, receiver, task, dieAt = null, rows = 5 } = input
 const store = await openStore(url)
@@ -10,7 +10,7 @@ if (task === 'land') {
     database: worker.database('people'), mode: 'incremental',
     execute: async () => ({ changes: Array.from({ length: rows }, (_, n) => ({ type: 'upsert', key: `p${n}`, record: { n } })), hasMore: false, nextState: 1 }),
   })
-  await store.putWebhook({ id: 'w', url: receiver, databases: null, actions: null, allow: ['http', 'private', 'port'], secrets: '[["whsec_AAAA",null]]', createdAt: 1 }, { position: 0, floor: 0 })
+  await store.putWebhook({ id: 'w', url: receiver, databases: null, actions: null, allow: ['http', 'private', 'port'], secrets: '[["whsec_AAAA",null]]', createdAt: 1 }, { sequence: 0, floor: 0 })
   await run(store, worker.plan('people'))
   // Committed, and nobody has been told.
   process.kill(process.pid, 'SIGKILL')
@@ -18,14 +18,14 @@ if (task === 'land') {
 
 const { Deliverer } = await import(`${input.dist}/webhooks/deliverer.js`)
 const { createSender } = await import(`${input.dist}/webhooks/send.js`)
-const { holderName, isDeadHolder } = await import(`${input.dist}/platform/holder.js`)
+const { holderName, isHolderGone } = await import(`${input.dist}/platform/lease-holder.js`)
 const { systemClock } = await import(`${input.dist}/platform/clock.js`)
 const never = new Promise(() => {})
-const note = (message, fields) => say('log', { message, ...fields })
+const note = (message, fields) => report('log', { message, ...fields })
 const deliverer = new Deliverer({
-  store: dieAt === 'note' ? { ...store, noteDeliveries: () => { say('noting'); return never } } : store,
-  send: createSender(), holder: holderName(), isDead: isDeadHolder, pollMs: 20,
+  store: dieAt === 'note' ? { ...store, recordDeliveries: () => { report('noting'); return never } } : store,
+  send: createSender(), holder: holderName(), isDead: isHolderGone, pollMs: 20,
   ports: { clock: systemClock, random: { next: () => 0.5 }, log: { debug: note, info: note, warn: note, error: note } },
 })
 deliverer.start()
-say('delivering')
+report('delivering')

@@ -22,7 +22,7 @@ export class RecordDecoder<Value> {
     this.#formers = columns.map(({ member, former }) => (former === true ? -1 : formers.get(member) ?? -1))
   }
 
-  /** `getAtPath` is called with the place of a column that has a name in SQL. */
+  /** `valueAt` is called with the place of a column that has a name in SQL. */
   decode(sequence: number, extraText: string | null, valueAt: (at: number) => Value | null): string {
     const extra = extraText === null ? null : (parseJson(extraText) as ExtraJson)
     let text = '{'

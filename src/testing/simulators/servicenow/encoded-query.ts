@@ -67,7 +67,7 @@ export interface IndexRange {
 }
 
 /**
- * Where in a list sorted by `stamp` and then by sys_id the rows lie that can match. `hasExactCursor`: all of them do. `placeOf`
+ * Where in a list sorted by `stamp` and then by sys_id the rows lie that can match. `isExact`: all of them do. `placeOf`
  * gives an item's stamp and id.
  */
 export function findIndexRanges<Item>(query: EncodedQuery, stamp: string, sorted: readonly Item[], placeOf: (item: Item) => readonly [string, string]): { stretches: IndexRange[]; isExact: boolean } {

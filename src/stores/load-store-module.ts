@@ -2,8 +2,8 @@ import { createRequire } from 'node:module'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { SyncError, type StoreDriver } from '../contract/index.ts'
-import { registerStore } from '../stores/drivers.ts'
-import type { Environment } from './settings.ts'
+import { registerStore } from './drivers.ts'
+import type { Environment } from '../config/settings.ts'
 
 /**
  * Registers the store that the module named in TIDEMARK_STORE_MODULE exports as its default: a path relative to `folder`, also
@@ -28,7 +28,7 @@ export async function loadStoreModule(environment: Environment, folder: string):
 async function importModule(path: string): Promise<{ readonly default?: unknown }> {
   const url = pathToFileURL(path).href
   if (!/\.m?ts$/.test(path)) return (await import(url)) as { readonly default?: unknown }
-  const [{ createJiti }, store] = await Promise.all([import('jiti'), import('../stores/index.ts')])
+  const [{ createJiti }, store] = await Promise.all([import('jiti'), import('./index.ts')])
   // As for a worker file: nothing is written, and the module gets the package that runs it.
   return createJiti(url, { fsCache: false, virtualModules: { 'tidemark/store': store } }).import(path)
 }

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { loadStoreModule } from '../../src/config/load-store-module.ts'
+import { loadStoreModule } from '../../src/stores/load-store-module.ts'
 import { locateStore } from '../../src/stores/drivers.ts'
 
 let folder: string
