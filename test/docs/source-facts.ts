@@ -213,7 +213,7 @@ export const SOURCES: readonly SourceFacts[] = [
         url: [null, 'Root of the service, below which `$metadata` lies.'], auth: ['none', 'Credentials.'],
         headers: ['none', 'Sent with every request.'], query: ['none', "Added to every query: `{ 'sap-client': '100' }`."],
       } },
-      { title: 'entitySet, tracked (without `deleted`) and listing', file: 'odata/source.ts', name: 'SetOptions', members: {
+      { title: 'entitySet, tracked (without `deleted`) and listing', file: 'odata/source.ts', name: 'EntitySetOptions', members: {
         key: ['as `$metadata` declares', 'Properties that tell entities apart.'], select: ['all', 'Properties to read.'],
         filter: ['none', "Condition for all that is read: `CompanyCode eq '1010'`."],
         deleted: ['none', "Property that marks a deleted entity: true, or anything but null, false, 0 and ''."],
@@ -239,7 +239,7 @@ export const SOURCES: readonly SourceFacts[] = [
         publication: ['`tidemark`', 'Made when it is not there.'],
         pageSize: ['1000', 'Changes of a page. A page ends with the transaction that fills it; one ten times as large is divided.'],
       } },
-      { title: 'tables', file: 'postgres-cdc/tables.ts', name: 'CdcTable', members: {
+      { title: 'tables', file: 'postgres-cdc/replicated-tables.ts', name: 'CdcTable', members: {
         table: [null, '`schema.table`, or both names as a list.'], database: ['that of the sync', 'Where its rows go.'], key: ['the primary key', 'Columns that tell rows apart.'],
       } },
     ],
@@ -266,19 +266,19 @@ export const SOURCES: readonly SourceFacts[] = [
         retentionMs: ['no limit', 'How long records that are marked as deleted are kept; at least 1.'],
         lookup: ['none', 'Where one record is found, with `{key}` in the path. Used before a sweep and by `why-not`.'],
       } },
-      { title: 'A stream, the record', file: 'rest/record.ts', name: 'RecordShape', members: {
+      { title: 'A stream, the record', file: 'rest/record-mapping.ts', name: 'RecordMapping', members: {
         key: [null, 'Member, or members, that tell records apart.'], updatedAt: ['none', 'Time of the last change. Needed to follow by it.'],
         time: ["`'iso'`", "How times are written: `'iso'` (RFC 3339), `'ms'` or `'s'` since 1970."], deleted: ['none', 'Member that marks a deleted record.'],
       } },
-      { title: 'deletes', file: 'rest/stream.ts', name: 'DeletedStream', members: {
+      { title: 'deletes', file: 'rest/stream.ts', name: 'DeletesStream', members: {
         path: [null, 'Path of the list of deletions.'], query: ['none', 'Sent with every page.'], records: ['the whole answer', 'Where the list stands.'],
         key: [null, 'The key of the deleted record.'], updatedAt: [null, 'When it was deleted.'], time: ["`'iso'`", "How times are written: `'iso'` (RFC 3339), `'ms'` or `'s'` since 1970."],
         follow: [null, '`keyset`, `timestamp` or `window`.'], retentionMs: ['no limit', 'How long deletions are kept; at least 1.'],
       } },
-      { title: 'page and follow: size', file: 'rest/stream.ts', name: 'PageSize', members: {
+      { title: 'page and follow: size', file: 'rest/stream.ts', name: 'PageSizeParameter', members: {
         parameter: [null, 'Parameter of the page size.'], value: [null, 'Records of a full page.'],
       } },
-      { title: "page: { kind: 'none' }", file: 'rest/stream.ts', name: 'WholePaging', members: { kind: [null, 'One answer is the whole list.'] } },
+      { title: "page: { kind: 'none' }", file: 'rest/stream.ts', name: 'NoPaging', members: { kind: [null, 'One answer is the whole list.'] } },
       { title: "page: { kind: 'token' }", file: 'rest/stream.ts', name: 'TokenPaging', members: {
         kind: [null, 'An answer names the next page.'], parameter: [null, 'Sent with the token.'],
         next: [null, 'Where the token stands, in the answer or in the last record.'], more: ['none', 'Whether more follows; needed with `last`.'], size: ['none', 'See above.'],
@@ -363,7 +363,7 @@ export const SOURCES: readonly SourceFacts[] = [
       { title: 'stream(name, options), listing(name, options)', file: 'singer/source.ts', name: 'TapStreamOptions', members: {
         key: ['as the tap says', 'Members that tell records apart; `hash` for the whole record.'], updatedAt: ['none', 'Member with the time of the last change.'],
       } },
-      { title: 'stream(name, options), besides', file: 'singer/catalog.ts', name: 'Choice', members: {
+      { title: 'stream(name, options), besides', file: 'singer/catalog.ts', name: 'StreamSelection', members: {
         cursor: ['as the tap does', 'The replication key.'], method: ['as the tap does', '`INCREMENTAL` or `LOG_BASED`.'],
       } },
     ],

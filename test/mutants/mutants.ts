@@ -117,19 +117,19 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'no fencing and no check of version and page',
     patches: [
       { file: REGISTRY, find: 'entry !== undefined && entry.epoch === lease.epoch && entry.holder === lease.holder ? entry : null', replace: 'entry ?? null' },
-      { file: CHECKPOINT, find: "transition.kind === 'set' || transition.kind === 'replay' || (entry.inflight_cycle === transition.cycle && entry.inflight_page === transition.page - 1)", replace: 'true' },
+      { file: CHECKPOINT, find: "move.kind === 'set' || move.kind === 'replay' || (entry.inflight_cycle === move.cycle && entry.inflight_page === move.page - 1)", replace: 'true' },
     ],
     worlds: ['replace', 'delta'], overrides: { rates: { freeze: 0.03 }, runners: 3, leaseTtlMs: 2_000 }, seeds: 40, foundBy: 2,
   },
   {
     name: 'no check of the page: a commit that arrives late lands again',
-    patches: [{ file: CHECKPOINT, find: "transition.kind === 'set' || transition.kind === 'replay' || (entry.inflight_cycle === transition.cycle && entry.inflight_page === transition.page - 1)", replace: 'true' }],
+    patches: [{ file: CHECKPOINT, find: "move.kind === 'set' || move.kind === 'replay' || (entry.inflight_cycle === move.cycle && entry.inflight_page === move.page - 1)", replace: 'true' }],
     worlds: ['replace', 'delta'], overrides: { rates: { 'applied-late': 0.1 } }, seeds: 60, foundBy: 8,
   },
   {
     name: 'committed moves with every page',
     patches: [{ file: CHECKPOINT, find: "case 'continue':\n", replace: `case 'continue':
-            yield* sql.run('update {registry} set committed = :state where tenant_id = :tenant and sync_id = :sync', { state: transition.state, sync });
+            yield* sql.run('update {registry} set committed = :state where tenant_id = :tenant and sync_id = :sync', { state: move.state, sync });
 ` }],
     worlds: ['delta'], seeds: 20, foundBy: 1,
   },
@@ -165,7 +165,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'what is told again while a listing runs leaves no entry, and an older page of the same time wins',
-    patches: [{ file: PLAN, find: 'if (forceLogSince === undefined)', replace: 'if (forceLogSince !== 0)' }],
+    patches: [{ file: PLAN, find: 'if (restateSince === undefined)', replace: 'if (restateSince !== 0)' }],
     worlds: ['pair'], overrides: { ...SLOW_LISTING, granularityMs: 1_000 }, seeds: 100, foundBy: 14,
   },
   {
@@ -188,7 +188,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'the sweep does not move the end of the feed',
-    patches: [{ file: COMMIT, find: 'headSequence += swept.count;', replace: '' }],
+    patches: [{ file: COMMIT, find: 'position += swept.count;', replace: '' }],
     worlds: ['replace'], seeds: 60, foundBy: 2,
   },
   // ── the sweep ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -201,8 +201,8 @@ export const MUTANTS: readonly Mutant[] = [
     // The entry that a moved time leaves while a listing runs spares the row as well: so both go.
     name: 'the sweep takes what another sync has just seen alive',
     patches: [
-      { file: SWEEP, find: 'if (seenSequences.length === 0)', replace: 'if (seenSequences.length >= 0)' },
-      { file: PLAN, find: 'if (forceLogSince === undefined)', replace: 'if (forceLogSince !== 0)' },
+      { file: SWEEP, find: 'if (seen.length === 0)', replace: 'if (seen.length >= 0)' },
+      { file: PLAN, find: 'if (restateSince === undefined)', replace: 'if (restateSince !== 0)' },
     ],
     worlds: ['pair'], overrides: SLOW_LISTING, seeds: 80, foundBy: 2,
   },
@@ -214,7 +214,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'the sightings of an abandoned cycle count for the next',
     patches: [
-      { file: CHECKPOINT, find: `yield* deleteSeen(sql, transition.cycle);
+      { file: CHECKPOINT, find: `yield* deleteSeen(sql, move.cycle);
             yield* sql.kernel.writeAudit(entry, { version: entry.version`, replace: 'yield* sql.kernel.writeAudit(entry, { version: entry.version' },
       { file: SWEEP, find: "'select ranges from tidemark_seen where tenant_id = ? and cycle_id = ?'", replace: "'select ranges from tidemark_seen where tenant_id = ? and cycle_id <= ?'" },
     ],

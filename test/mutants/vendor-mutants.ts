@@ -61,7 +61,7 @@ export const VENDOR_MUTANTS: readonly VendorMutant[] = [
   },
   {
     name: 'Stripe: an object that was read as it is now is taken back by its events that the log shows later',
-    patches: [{ file: 'sources/stripe/event-scan.js', find: `objectReads.isAmbiguous(id, created) || unordered.has(id)
+    patches: [{ file: 'sources/stripe/event-scan.js', find: `readings.isAmbiguous(id, created) || unordered.has(id)
             || hasTruncatedList`, replace: `unordered.has(id)
             || hasTruncatedList` }],
     vendors: ['stripe'], kinds: ['delta'], overrides: { ...TIED, gapMs: 3_000 }, seeds: 60, foundBy: 10,

@@ -56,7 +56,7 @@ export const PLATFORM_BUGS: readonly PlantedBug[] = [
   ]),
   ...inFile('src/platform/fetch.ts', FETCH, [
     ['one redirect too many is followed', 'redirects === limits.redirectsMax', 'redirects > limits.redirectsMax'],
-    ['a redirect is answered by the unchecked connection', 'isCrossOrigin ? foreign : own', 'own'],
+    ['a redirect is answered by the unchecked connection', 'isForeign ? foreign : own', 'own'],
     [
       'credentials in a URL are sent',
       "url.username !== '' || url.password !== ''",
@@ -119,13 +119,13 @@ export const PLATFORM_BUGS: readonly PlantedBug[] = [
     ],
     [
       'cursor secrets are stored in plain text',
-      "store.isReplica === true ? '' : await sealer.seal(TENANT_REF, offer.secret, CURSOR_SECRET_PURPOSE, offer.createdAt)",
+      "store.isReplica === true ? '' : await states.seal(TENANT_REF, offer.secret, CURSOR_SECRET_PURPOSE, offer.createdAt)",
       'offer.secret',
     ],
     [
       'the guard of a cycle is stored in plain text',
-      'guardState: this.#sealWith(key, ref, transition.guardState, GUARD_PURPOSE)',
-      'guardState: transition.guardState',
+      'guardState: this.#sealWith(key, ref, move.guardState, GUARD_PURPOSE)',
+      'guardState: move.guardState',
     ],
     [
       'a write with a replaced data key fails',

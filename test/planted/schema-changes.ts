@@ -17,7 +17,7 @@ export const SCHEMA_CHANGE_BUGS: readonly PlantedBug[] = [
     ['the old column is forgotten while its values are copied', "  if (from !== null) columns.push({ ...before!, former: true })\n", ''],
     ['a dropped member gets its column back with the next record', 'name: null, held: true }', 'name: null }'],
     ['the history is not copied', "change.phase === 'rows' ? 'history' : 'indexes'", "change.phase === 'rows' ? 'indexes' : 'indexes'"],
-    ['an index is lost with its column without a word', 'if (lost.length > 0 && !allowDependentLoss)', 'if (lost.length > 1_000 && !allowDependentLoss)'],
+    ['an index is lost with its column without a word', 'if (lost.length > 0 && !lose)', 'if (lost.length > 1_000 && !lose)'],
   ]),
   ...inFile('src/stores/kit/tables/decode-record.ts', SQLITE, [
     ['a value that was not copied yet is not read', 'value === null && former !== -1 ? valueAt(former) : null', 'null'],

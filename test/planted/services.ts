@@ -61,7 +61,7 @@ export const SERVICE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/server/authenticator.ts', [
     'test/server/revocation.test.ts', 'test/server/keys.test.ts', 'test/server/walls.test.ts',
   ], [
-    ['a key reads the first tenant', 'this.#storeOf(key.tenant), rateLimit', 'this.#store, rateLimit'],
+    ['a key reads the first tenant', 'this.#storeOf(key.tenant), rateLimit', 'this.#store, allowance'],
     ['wrong keys are never slowed down', 'if (failed.remaining < 0) throw', 'if (failed.remaining < -1_000_000) throw'],
     ['a long answer outlives its key', 'if (!this.#mayRead(key, scope)) ended.abort()', ''],
     ['a revoked key is remembered for long', 'until: now + KEY_CACHE_MS', 'until: now + KEY_CACHE_MS * 3_600'],
@@ -117,8 +117,8 @@ export const SERVICE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/webhooks/deliverer.ts', DELIVERY, [
     [
       'a lost claim goes on delivering',
-      'if (undelivered === false || clock.now() - renewedAt >= ttlMs) return cut.abort',
-      'if (undelivered === false && clock.now() < 0) return cut.abort',
+      'if (kept === false || clock.now() - renewedAt >= ttlMs) return cut.abort',
+      'if (kept === false && clock.now() < 0) return cut.abort',
       ['test/webhooks/claim.test.ts', 'test/webhooks/delivery.test.ts'],
     ],
     [
@@ -158,7 +158,7 @@ export const SERVICE_BUGS: readonly PlantedBug[] = [
     ['credentials of the sender are kept with the message', '.filter(([name]) => !DROPPED_HEADERS.has(name))', ''],
     [
       'a tenant that does not exist is told apart',
-      "return isRefusal(error) || isTenantAddressed ? 'refused' : 'failed'",
+      "return isRefusal(error) || isAddressed ? 'refused' : 'failed'",
       "return isRefusal(error) ? 'refused' : 'failed'",
     ],
   ]),
@@ -234,11 +234,20 @@ export const SERVICE_BUGS: readonly PlantedBug[] = [
       "{ ...Object.fromEntries(set), ...parseEnv(text.replace(/^\\uFEFF/, '')) }",
     ],
   ]),
+  ...inFile('src/worker/sync-options.ts', ['test/config/worker.test.ts'], [
+    ['a share of deletes above one is accepted', "check.checkNumber('sweep.maxDeleteShare', maxDeleteShare, 0, 1)", "check.checkNumber('sweep.maxDeleteShare', maxDeleteShare, 0, 100)"],
+  ]),
+  ...inFile('src/telemetry/request-attributes.ts', ['test/telemetry/secrets.test.ts'], [
+    ['a request id of any form is recorded', 'return REQUEST_ID_PATTERN.test(id) ? id : undefined', 'return id'],
+  ]),
+  ...inFile('src/cli/main.ts', ['test/cli/exit-codes.test.ts'], [
+    ['a command that failed ends with 0', 'exitCode = reportError(cli, error,', 'reportError(cli, error,'],
+  ]),
   ...inFile('src/cli/kit/diff-states.ts', ['test/cli/state.test.ts'], [
     ['a difference of states shows the values', 'const values = reveal ?', 'const values = !reveal ?'],
   ]),
   ...inFile('src/cli/verbs/state-transitions.ts', ['test/cli/state.test.ts'], [
-    ['a state moves without --yes', 'if (flags.yes !== true || storeLabel === null) {', 'if (storeLabel === null) {'],
+    ['a state moves without --yes', 'if (flags.yes !== true || store === null) {', 'if (store === null) {'],
     [
       'a state that moved meanwhile is overwritten',
       'flags.ifVersion !== undefined && flags.ifVersion !== before.version',
@@ -296,8 +305,8 @@ export const SERVICE_BUGS: readonly PlantedBug[] = [
     ],
     [
       'an export after compaction leaves a gap',
-      'floor > last.sequence || headSequence < last.sequence',
-      'headSequence < last.sequence',
+      'floor > last.sequence || position < last.sequence',
+      'position < last.sequence',
     ],
     [
       'rows that changed during the export are written',

@@ -30,7 +30,7 @@ export const SOFT_DELETE_BUGS: readonly PlantedBug[] = [
     deleteTombstone(session, table, landing.key)
 `, '    returned.add(write)\n', SOFT, 'O7'],
     ['a row that came back is still deleted', 'set _deleted_at = null, _sequence = ?1', 'set _sequence = ?1', SQLITE, 'returns'],
-    ['a row that came back has the version from before', '`, ${name} = ?`).join(\'\')} where _key = ?`,\n  )\n  for (const write encode writes)', '`, ${name} = coalesce(?, ${name})`).join(\'\')} where _key = ?`,\n  )\n  for (const write encode writes)', SQLITE, 'returns changed'],
+    ['a row that came back has the version from before', '`, ${name} = ?`).join(\'\')} where _key = ?`,\n  )\n  for (const write of writes)', '`, ${name} = coalesce(?, ${name})`).join(\'\')} where _key = ?`,\n  )\n  for (const write of writes)', SQLITE, 'returns changed'],
   ]),
   ...inFile('src/stores/sqlite/sweep.ts', SQLITE, [
     ['a swept row is removed though it is to be kept', "if (table.deletes !== 'soft') connection", "if (table.deletes !== null || table.id > 0) connection", SQLITE, 'sweep deletes is kept'],
@@ -71,6 +71,6 @@ export const SOFT_DELETE_BUGS: readonly PlantedBug[] = [
     ['a setting is not told once it is gone', "databases.map(({ name, deletes = 'hard' }) => [name, deletes])", "databases.flatMap(({ name, deletes }) => (deletes === undefined ? [] : [[name, deletes]]))", RUN, 'how rows are deleted'],
   ]),
   ...inFile('src/mcp/query-tool.ts', ['test/docs/tables.test.ts'], [
-    ['agents are given deleted rows', 'const tableReference = hasDeleted ?', 'const tableReference = hasDeleted && named === null ?', ['test/docs/tables.test.ts'], 'soft deletes'],
+    ['agents are given deleted rows', 'const relation = hasDeleted ?', 'const relation = hasDeleted && named === null ?', ['test/docs/tables.test.ts'], 'soft deletes'],
   ]),
 ]

@@ -172,7 +172,7 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
     ],
     [
       'a link is shown in an error',
-      'isLink ? `${getOrigin.base.pathname.replace(/\\/$/, \'\')}/…` : url.pathname',
+      'isLink ? `${origin.base.pathname.replace(/\\/$/, \'\')}/…` : url.pathname',
       'url.pathname',
     ],
   ]),
@@ -222,7 +222,7 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
   ]),
   ...inFile('src/sources/stripe/api.ts', ['test/sources/stripe-bulk.test.ts', 'test/sources/stripe-order.test.ts'], [
     ['an object and its lists may be of two versions', 'equalsJson(stringifyJson(before), stringifyJson(after))', 'true'],
-    ['the page before ends the log', "if (listEvents.some(({ id }) => id === query['ending_before'])) throw createWrongPageError()", ''],
+    ['the page before ends the log', "if (events.some(({ id }) => id === query['ending_before'])) throw createWrongPageError()", ''],
   ]),
   ...inFile('src/sources/stripe/nested-objects.ts', ['test/sources/stripe-nested-cache.test.ts'], [
     ['a page of another version is joined to an object', 'last !== undefined && !isSameVersion(last, body.data[0])', 'false'],
@@ -263,7 +263,7 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
     ],
   ]),
   ...inFile('src/sources/hubspot/archive-listing.ts', ['test/sources/hubspot.test.ts'], [
-    ['the archive is read once', 'nowMs - listedMs < intervalMs', 'nowMs - listedMs < intervalMs * 1_000'],
+    ['the archive is read once', 'nowMs - listedMs < everyMs', 'nowMs - listedMs < everyMs * 1_000'],
     ['the tidemark goes beyond the listing', 'tidemark: formatIso(untilMs) }', 'tidemark: formatIso(untilMs + 3_600_000) }'],
   ]),
   ...inFile('src/sources/salesforce/source.ts', ['test/sources/salesforce.test.ts'], [
@@ -359,7 +359,7 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
     ['a page goes beyond the end of the cycle', 'offset >= end || this.isFull', 'this.isFull'],
   ]),
   ...inFile('src/sources/postgres-cdc/replication-slot.ts', ['test/sources/postgres-cdc/following.pg.test.ts'], [
-    ['a slot that went further is read on', 'if (confirmedLsn > since) throw', 'if (confirmedLsn < 0n) throw'],
+    ['a slot that went further is read on', 'if (confirmed > since) throw', 'if (confirmed < 0n) throw'],
     ['a table that is not published is followed', 'if (missing !== undefined) throw', 'if (missing === null) throw'],
   ]),
   ...inFile('src/sources/postgres-cdc/change-page.ts', ['test/sources/postgres-cdc/following.pg.test.ts'], [
@@ -372,7 +372,7 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
     ['a page out of order is accepted', 'if (instant < previous) throw', "if (instant === '') throw"],
     [
       'a full page of one moment is skipped',
-      'if (!hasMoved && placed.length >= pageSize && safe.length === placed.length) {',
+      'if (!hasMoved && placed.length >= size && safe.length === placed.length) {',
       'if (!hasMoved && placed.length < 0) {',
     ],
   ]),

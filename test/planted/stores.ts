@@ -65,7 +65,7 @@ export const STORE_BUGS: readonly PlantedBug[] = [
       "verdict === 'same' || verdict === 'touch' || verdict === 'stale'",
       "verdict === 'same' || verdict === 'touch'",
     ],
-    ['the row of a quarantined record is swept', "if (row?.status === 'live') seenSequences.push(row.sequence)", ''],
+    ['the row of a quarantined record is swept', "if (row?.status === 'live') seen.push(row.sequence)", ''],
     ['a time in the future stays', 'upstreamAt < row.upstreamAt && instantToMs(row.upstreamAt) > at', 'false'],
     ['the brake opens for a whole database', 'doomed >= existed ? !sweep.allowEmpty : ', ''],
     [
@@ -101,17 +101,17 @@ export const STORE_BUGS: readonly PlantedBug[] = [
     ],
     [
       'the sweep shares the time of its page',
-      'const sweptAt = headSequence > tenant.sequence ? committedAt + 1 : committedAt',
+      'const sweptAt = position > tenant.sequence ? committedAt + 1 : committedAt',
       'const sweptAt = committedAt',
     ],
   ]),
   ...inFile('src/stores/kit/checkpoint.ts', SQLITE, [
     ['a commit with an old version lands', 'if (entry.version !== version) return false', ''],
-    ['a page lands twice', ' && entry.inflight_page === transition.page - 1', ''],
+    ['a page lands twice', ' && entry.inflight_page === move.page - 1', ''],
     ['a landed key stays in quarantine', 'if (waiting !== undefined) {', 'if (waiting !== undefined && landings.length > 1_000) {'],
     [
       'an order for a backfill is forgotten by the cycle that was under way',
-      'entry.needed_at !== null && entry.needed_cycle !== transition.cycle',
+      'entry.needed_at !== null && entry.needed_cycle !== move.cycle',
       'entry.needed_at !== null',
     ],
     ['a commit without a tidemark clears it', 'tidemark = coalesce(:tidemark, tidemark)', 'tidemark = :tidemark'],
@@ -136,9 +136,9 @@ export const STORE_BUGS: readonly PlantedBug[] = [
     ['newcomers dilute the share that dies', '_owner = ? and _created_sequence <= ?', '_owner = ? and ? >= 0'],
     [
       'a sighting is not passed to other sweeps',
-      `if (seenSequences.length === 0) return
+      `if (seen.length === 0) return
   const`,
-      `if (seenSequences.length >= 0) return
+      `if (seen.length >= 0) return
   const`,
     ],
   ]),
@@ -243,7 +243,7 @@ export const STORE_BUGS: readonly PlantedBug[] = [
     ['pauses of other workers count', 'and p.connector_id = :worker and p.until_at', 'and (p.connector_id = :worker or true) and p.until_at'],
     ['pauses of other tenants count', 'on p.tenant_id = :tenant and', 'on (p.tenant_id = :tenant or true) and'],
     ['a pause that is over counts', ' and p.until_at > n.now', ''],
-    ['only the first pacer is paused', ': lastSlotTimes.toSorted()) {', ': lastSlotTimes.slice(0, 1)) {'],
+    ['only the first pacer is paused', ': pacers.toSorted()) {', ': pacers.slice(0, 1)) {'],
     ['a clock that was set back makes a stored pause longer', "'{least}(until_at, :now", "'{greatest}(until_at, :now"],
     ['a pause is stored too short', 'ms: Math.ceil(ms), at', 'ms: Math.floor(ms / 2), at'],
   ], 'XD1|XC26|NX'),
@@ -263,15 +263,15 @@ export const STORE_BUGS: readonly PlantedBug[] = [
     ['a resumed sync keeps its failures', "'paused = false, failures = 0, retry_at = null'", "'paused = false'"],
   ], 'SX6'),
   ...inFile('src/stores/kit/erase-tenant.ts', SQLITE, [
-    ['a tenant with a running sync is erased', 'expiresAt !== null && expiresAt > now', 'expiresAt !== null && expiresAt < now'],
+    ['a tenant with a running sync is erased', 'until !== null && until > now', 'until !== null && until < now'],
     ['an erased tenant forgets its epochs', 'set epoch = {greatest}(epoch,', 'set epoch = {least}(epoch,'],
   ]),
   ...inFile('src/stores/kit/roles/webhooks.ts', [...SQLITE, 'test/webhooks/claim.test.ts'], [
     ['a webhook is claimed by two', 'found.held_until! > found.now', 'found.held_until! < found.now'],
-    ['deliveries of a lost claim are noted', 'disabledReason = :disabledReason where ${CLAIM_CONDITION}`', 'disabledReason = :disabledReason where ${WEBHOOK_CONDITION} and :epoch > 0`'],
+    ['deliveries of a lost claim are noted', 'disabled = :disabled where ${CLAIM_CONDITION}`', 'disabled = :disabled where ${WEBHOOK_CONDITION} and :epoch > 0`'],
   ], 'webhook|claim|delivers'),
   ...inFile('src/stores/kit/roles/inbound.ts', SQLITE, [
-    ['an inbound message is acted on twice', "if (done && found.at >= purgeBefore) return 'done'", ''],
+    ['an inbound message is acted on twice', "if (done && found.at >= forgetBefore) return 'done'", ''],
   ], 'message'),
   ...inFile('src/stores/kit/roles/consumers.ts', [...SQLITE, 'test/server/consumer.test.ts'], [
     ['the limit of consumers is one too high', 'if (owned >= ownedMax) return false', 'if (owned > ownedMax) return false'],
@@ -288,7 +288,7 @@ export const STORE_BUGS: readonly PlantedBug[] = [
     ],
     ['rows of other owners are swept', ') t where t._owner = $3', ') t where t._owner = $3 or true'],
     ['an inherited row is lost', 'if (inherited > 0) transferOwnership', 'if (inherited > 1_000_000) transferOwnership'],
-    ['the range of a sweep in the directory is off by one', 'last: headSequence + dying }', 'last: headSequence + dying - 1 }'],
+    ['the range of a sweep in the directory is off by one', 'last: position + dying }', 'last: position + dying - 1 }'],
     [
       'another cycle sweeps what this one saw',
       "and inflight_mode = 'replace' and sync_id <> $2::int",
@@ -315,15 +315,15 @@ export const STORE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/stores/postgres/rows.ts', POSTGRES, [
     [
       'the history is written after the row',
-      `  archiveVersions(transaction, table, indexes.map((at) => upserts[at]!.write), facts.committedAt)
+      `  archiveVersions(transaction, table, places.map((at) => upserts[at]!.write), facts.committedAt)
 `,
-      `  void Promise.resolve().then(() => archiveVersions(transaction, table, indexes.map((at) => upserts[at]!.write), facts.committedAt))
+      `  void Promise.resolve().then(() => archiveVersions(transaction, table, places.map((at) => upserts[at]!.write), facts.committedAt))
 `,
     ],
     [
       'an update loses what its columns cannot hold',
-      'values: indexes.map((at) => encoded[at]!.extra)',
-      'values: indexes.map(() => null)',
+      'values: places.map((at) => encoded[at]!.extra)',
+      'values: places.map(() => null)',
     ],
     ['a row that comes back keeps its tombstone', 'if (row !== undefined) returned.push(landing.key)', ''],
     [
@@ -352,7 +352,7 @@ export const STORE_BUGS: readonly PlantedBug[] = [
     ],
   ], 'XD24'),
   ...inFile('src/stores/kit/tables/encode-record.ts', SHAPES, [
-    ['a uuid in capital letters is taken for one in small letters', 'isUuid(preservesText ? value.toLowerCase() : value)', 'isUuid(value.toLowerCase())'],
+    ['a uuid in capital letters is taken for one in small letters', 'isUuid(keepsText ? value.toLowerCase() : value)', 'isUuid(value.toLowerCase())'],
   ], 'XD24 every value'),
   ...inFile('src/stores/kit/tables/key-columns.ts', SHAPES, [
     ['a key is enforced on a table that has rows', 'if (!isEmpty) return', 'if (isEmpty && !isEmpty) return'],

@@ -127,13 +127,13 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/stores/kit/plan-landing.ts', SQLITE, [
     [
       'a creation takes the sequence of the entry before it',
-      "action: 'created', sequence: ++headSequence",
-      "action: 'created', sequence: headSequence++",
+      "action: 'created', sequence: ++position",
+      "action: 'created', sequence: position++",
     ],
     [
       'an update takes no sequence of its own',
-      "action: 'updated', sequence: ++headSequence",
-      "action: 'updated', sequence: headSequence",
+      "action: 'updated', sequence: ++position",
+      "action: 'updated', sequence: position",
     ],
   ]),
   ...inFile('src/stores/sqlite/table.ts', VALUES, [
@@ -374,8 +374,8 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
     ],
     [
       'only the last record of a page decides whether there are new members',
-      'needsColumns ||= split.needsColumns',
-      'needsColumns = split.needsColumns',
+      'isNew ||= split.needsColumns',
+      'isNew = split.needsColumns',
       ROWS_PG,
       'only one record of a page',
     ],
@@ -553,8 +553,8 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
     ],
     [
       'a column is added outside the transaction',
-      '`release savepoint tryRun; set local',
-      '`release savepoint tryRun; commit; begin; set local',
+      '`release savepoint attempt; set local',
+      '`release savepoint attempt; commit; begin; set local',
       POSTGRES,
       'XA3|fails half-way',
     ],
@@ -567,8 +567,8 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
     ],
     [
       'a transaction that the server undid is not run again',
-      '!isTransactionAborted(error) || tryRun === ATTEMPTS_MAX) throw error',
-      '!isTransactionAborted(error) || tryRun > 0) throw error',
+      '!isTransactionAborted(error) || attempt === ATTEMPTS_MAX) throw error',
+      '!isTransactionAborted(error) || attempt > 0) throw error',
       ['test/stores/postgres-locks.pg.test.ts'],
     ],
     ['timestamps are read in the zone of the server', "['TimeZone', 'UTC'], ", '', VALUES_PG, 'instants in'],

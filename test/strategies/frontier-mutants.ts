@@ -14,7 +14,7 @@ type Frontier = typeof frontier
 /** A defect of the first design, planted back. */
 export interface FrontierMutant {
   readonly name: string
-  readonly patches: ReadonlyArray<{ readonly file: 'frontier.ts' | 'kit/anchors.ts'; readonly from: string; readonly to: string }>
+  readonly patches: ReadonlyArray<{ readonly file: 'frontier.ts' | 'kit/frontier-anchors.ts'; readonly from: string; readonly to: string }>
   /** What is wrong with this frontier, and in how many worlds it was found; null when nothing is. */
   find(make: Frontier, worldsMax?: number): Promise<Finding | null>
 }
@@ -33,7 +33,7 @@ const worlds = (seeds: number, overrides: Partial<Conditions>) => async (make: F
 export const MUTANTS: readonly FrontierMutant[] = [
   {
     name: 'SD1 the head is promoted on the first page of a pass',
-    patches: [{ file: 'frontier.ts', from: '{ ...state, ...restart, pass: under', to: '{ ...state, ...restart, ...headOf(pending), anchors, pass: under' }],
+    patches: [{ file: 'frontier.ts', from: '{ ...state, ...restart, pass: under', to: '{ ...state, ...restart, ...toHeadState(pending), anchors, pass: under' }],
     find: worlds(40, { tokenMs: 10 * MINUTE, pagesMax: 2, burstShare: 0.2, offlineShare: 0.3, verifies: false }),
   },
   {
@@ -43,7 +43,7 @@ export const MUTANTS: readonly FrontierMutant[] = [
   },
   {
     name: 'SD3 a source that leaves the anchor out and says so is not heard',
-    patches: [{ file: 'frontier.ts', from: 'reachedSince || isReached(search)', to: 'isReached(search)' }],
+    patches: [{ file: 'frontier.ts', from: 'reachedSince || hasReachedAnchors(search)', to: 'hasReachedAnchors(search)' }],
     find: (make) => onList(async (list, run) => {
       const cutting = make<Entry>(async (context) => {
         const page = list.read(context)
@@ -57,7 +57,7 @@ export const MUTANTS: readonly FrontierMutant[] = [
   },
   {
     name: 'SD4 a page of known items ends backfill',
-    patches: [{ file: 'frontier.ts', from: 'phase, anchors, ...tailAt(nextCursor)', to: 'phase, anchors, ...tailAt(anchors === state.anchors ? null : nextCursor)' }],
+    patches: [{ file: 'frontier.ts', from: 'phase, anchors, ...toTailState(nextCursor)', to: 'phase, anchors, ...toTailState(anchors === state.anchors ? null : nextCursor)' }],
     find: worlds(60, { items: 60, tokenMs: 10 * MINUTE, pagesMax: 3, anchorsMax: 500, verifies: false }),
   },
   {
@@ -70,12 +70,12 @@ export const MUTANTS: readonly FrontierMutant[] = [
   },
   {
     name: 'SD4 backfill believes an end at once',
-    patches: [{ file: 'frontier.ts', from: 'if (nextCursor === null && !isConfirmed(ending, lastOf(marks))) {', to: 'if (nextCursor === null && false) {' }],
+    patches: [{ file: 'frontier.ts', from: 'if (nextCursor === null && !isEndConfirmed(ending, getLastFingerprint(marks))) {', to: 'if (nextCursor === null && false) {' }],
     find: worlds(20, { items: 60, earlyEndShare: 0.2, pagesMax: 100_000, verifies: false }),
   },
   {
     name: 'SD4 a forward pass believes an end at once',
-    patches: [{ file: 'frontier.ts', from: "if (reason === 'end_of_data' && !isConfirmed(ending, lastOf(marks))) {", to: "if (reason === 'end_of_data' && false) {" }],
+    patches: [{ file: 'frontier.ts', from: "if (reason === 'end_of_data' && !isEndConfirmed(ending, getLastFingerprint(marks))) {", to: "if (reason === 'end_of_data' && false) {" }],
     find: worlds(40, { burstShare: 0.2, earlyEndShare: 0.2, pagesMax: 100_000, offlineShare: 0.3, verifies: false, cuts: false }),
   },
   {
@@ -96,7 +96,7 @@ export const MUTANTS: readonly FrontierMutant[] = [
   },
   {
     name: 'SD5 any other item becomes the head, also an older one',
-    patches: [{ file: 'frontier.ts', from: 'return isBelow(pending.order, head?.order) ? head : pending', to: 'return pending' }],
+    patches: [{ file: 'frontier.ts', from: 'return isOlderOrder(pending.order, head?.order) ? head : pending', to: 'return pending' }],
     find: (make) => onList(async (list, run, state) => {
       const ordered = make<Entry>(async (context) => list.read(context), { ...OPTIONS, order: ({ at }) => at })
       await run(ordered)
@@ -113,12 +113,12 @@ export const MUTANTS: readonly FrontierMutant[] = [
   },
   {
     name: 'T9 one anchor is enough, wherever it stands',
-    patches: [{ file: 'kit/anchors.ts', from: 'const NEIGHBOURS = 5', to: 'const NEIGHBOURS = 1' }],
+    patches: [{ file: 'kit/frontier-anchors.ts', from: 'const ANCHOR_RUN_MIN = 5', to: 'const ANCHOR_RUN_MIN = 1' }],
     find: worlds(60, { moveShare: 0.3, ordered: false, cuts: false, verifies: false, offlineShare: 0.3 }),
   },
   {
     name: 'XC30 a forward pass takes the tail along',
-    patches: [{ file: 'frontier.ts', from: '{ ...state, ...restart, pass: under', to: '{ ...state, ...restart, ...tailAt(nextCursor), pass: under' }],
+    patches: [{ file: 'frontier.ts', from: '{ ...state, ...restart, pass: under', to: '{ ...state, ...restart, ...toTailState(nextCursor), pass: under' }],
     find: (make) => onList(async (list, run, state) => {
       const plain = make<Entry>(async (context) => list.read(context), OPTIONS)
       await run(plain, 3)

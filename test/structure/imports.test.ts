@@ -94,7 +94,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
 const PURE = ['contract', 'values', 'telemetry', 'advisor', 'typings', 'registry', 'engine', 'strategies', 'sources/kit', 'sources/rest', 'sources/airtable', 'sources/bookmarks', 'sources/evm', 'sources/github', 'sources/github-stars', 'sources/hubspot', 'sources/kafka', 'sources/kraken', 'sources/linear', 'sources/odata', 'sources/salesforce', 'sources/servicenow', 'sources/stripe', 'sources/kit/postgres', 'sources/sql', 'sources/postgres-cdc', 'sources/files', 'stores/kit', 'runner', 'feed']
 const IMPURE = [
   /\bDate\.now\b/, /\bnew Date\(\)/, /\bMath\.random\b/, /\bset(?:Timeout|Interval|Immediate)\b/, /\bperformance\./, /\bprocess\./,
-  /\bglobalThis\b/, /(?<![.\w])fetch\(/, /\brandom(?:UUID|Bytes|Int)\b/, /\bcrypto\.getRandomValues\b/, /\bqueueMicrotask\b/,
+  /\bglobalThis\b/, /(?<![.\w#])fetch\(/, /\brandom(?:UUID|Bytes|Int)\b/, /\bcrypto\.getRandomValues\b/, /\bqueueMicrotask\b/,
 ]
 
 const root = resolve(import.meta.dirname, '../../src')

@@ -12,9 +12,9 @@ export interface Fault {
 }
 
 const sqlite = (name: string): string => `stores/sqlite/${name}.ts`
-const [COMMIT, LOOKUP, ROWS, SWEEP] = [sqlite('commit'), sqlite('lookup'), sqlite('rows'), sqlite('sweep')]
-const [TABLE, HISTORY, LOG, SYNC_STATUS, READING] = [sqlite('table'), sqlite('history'), sqlite('log'), sqlite('standings'), sqlite('reading')]
-const DELETES = sqlite('deletes')
+const [COMMIT, LOOKUP, ROWS, SWEEP] = [sqlite('commit'), sqlite('find-rows'), sqlite('rows'), sqlite('sweep')]
+const [TABLE, HISTORY, LOG, SYNC_STATUS, READING] = [sqlite('table'), sqlite('history-retention'), sqlite('log'), sqlite('sync-status'), sqlite('queries')]
+const DELETES = sqlite('delete-mode')
 const DELETE_STATE = 'stores/kit/tables/delete-state.ts'
 const kit = (name: string): string => `stores/kit/${name}.ts`
 const [REGISTRY, CHECKPOINT, COMMITS, COMPACTION, ERASE_TENANT] = [kit('registry'), kit('checkpoint'), kit('commits'), kit('compaction'), kit('erase-tenant')]
@@ -26,7 +26,7 @@ export const faults: readonly Fault[] = [
   // ── where all stand ──
   {
     name: 'tells where syncs stand once, and nothing of what moves later',
-    patches: [{ file: SYNC_STATUS, from: 'if (changeToken === changedSince)', to: 'if (changedSince !== undefined)' }],
+    patches: [{ file: SYNC_STATUS, from: 'if (mark === since)', to: 'if (since !== undefined)' }],
     caughtBy: ['whatever moves a sync since the mark', 'XB2 asked again and again while others write'],
   },
   {
@@ -95,7 +95,7 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'forgets why the source ended a cycle',
-    patches: [{ file: CHECKPOINT, from: 'endReason: transition.endReason ?? null', to: 'endReason: null' }],
+    patches: [{ file: CHECKPOINT, from: 'endReason: move.endReason ?? null', to: 'endReason: null' }],
     caughtBy: ['S22 why the source ended a cycle'],
   },
   {
@@ -146,23 +146,23 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'lands a page twice when the first answer was lost',
-    patches: [{ file: CHECKPOINT, from: ' && entry.inflight_page === transition.page - 1', to: '' }],
+    patches: [{ file: CHECKPOINT, from: ' && entry.inflight_page === move.page - 1', to: '' }],
     caughtBy: ['XB4 after a commit whose answer was lost', 'XB3 a commit on another version'],
   },
   {
     name: 'commits with every page',
     patches: [{
-      file: CHECKPOINT, from: `...toInflight(entry)!, page: transition.page, state: transition.state, scope: transition.scope, tidemark: transition.tidemark, guardState: transition.guardState })
+      file: CHECKPOINT, from: `...toInflight(entry)!, page: move.page, state: move.state, scope: move.scope, tidemark: move.tidemark, guardState: move.guardState })
 `,
-      to: `...toInflight(entry)!, page: transition.page, state: transition.state, scope: transition.scope, tidemark: transition.tidemark, guardState: transition.guardState })
-      yield* sql.run('update {registry} set committed = :state where tenant_id = :tenant and sync_id = :sync', { state: transition.state, sync })
+      to: `...toInflight(entry)!, page: move.page, state: move.state, scope: move.scope, tidemark: move.tidemark, guardState: move.guardState })
+      yield* sql.run('update {registry} set committed = :state where tenant_id = :tenant and sync_id = :sync', { state: move.state, sync })
 `,
     }],
     caughtBy: ['invariant 1: a page lands its rows', 'a fresh begin gives the unfinished cycle up'],
   },
   {
     name: 'forgets what the guard knew',
-    patches: [{ file: CHECKPOINT, from: 'tidemark: transition.tidemark, guardState: transition.guardState })', to: 'tidemark: transition.tidemark })' }],
+    patches: [{ file: CHECKPOINT, from: 'tidemark: move.tidemark, guardState: move.guardState })', to: 'tidemark: move.tidemark })' }],
     caughtBy: ['an unfinished cycle is taken up where its last page left it'],
   },
 
@@ -265,7 +265,7 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'forgets that a quarantined key was listed',
-    patches: [{ file: PLAN, from: `    if (row?.status === 'live') seenSequences.push(row.sequence)
+    patches: [{ file: PLAN, from: `    if (row?.status === 'live') seen.push(row.sequence)
 `, to: '' }],
     caughtBy: ['a key that could not be landed counts as listed: its row', 'XE2 what a resumed cycle saw'],
   },
@@ -498,13 +498,13 @@ export const faults: readonly Fault[] = [
   {
     name: 'makes an entry of a record landed again',
     patches: [{ file: PLAN, from: "      case 'same':\n", to: `      case 'same':
-        writes.push({ landing, action: 'updated', sequence: ++headSequence, row })
+        writes.push({ landing, action: 'updated', sequence: ++position, row })
 ` }],
     caughtBy: ['R31 invariant 4: landing the same page again', 'invariant 4: the same page landed by another sync'],
   },
   {
     name: 'leaves a gap in the sequence',
-    patches: [{ file: PLAN, from: "action: 'updated', sequence: ++headSequence", to: "action: 'updated', sequence: (headSequence += 2)" }],
+    patches: [{ file: PLAN, from: "action: 'updated', sequence: ++position", to: "action: 'updated', sequence: (position += 2)" }],
     caughtBy: ['O8 invariant 7: after any work the sequences'],
   },
   {
@@ -627,17 +627,17 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'notes deliveries whoever says so',
-    patches: [{ file: WEBHOOKS, from: 'disabledReason = :disabledReason where ${CLAIM_CONDITION}`', to: 'disabledReason = :disabledReason where ${WEBHOOK_CONDITION} and :epoch > 0`' }],
+    patches: [{ file: WEBHOOKS, from: 'disabled = :disabled where ${CLAIM_CONDITION}`', to: 'disabled = :disabled where ${WEBHOOK_CONDITION} and :epoch > 0`' }],
     caughtBy: ['invariant 3: only one delivers at a time', 'a webhook that was disabled'],
   },
   {
     name: 'delivers to a webhook that was disabled',
-    patches: [{ file: WEBHOOKS, from: ' and disabledReason is null {for_update}', to: ' {for_update}' }],
+    patches: [{ file: WEBHOOKS, from: ' and disabled is null {for_update}', to: ' {for_update}' }],
     caughtBy: ['a webhook that was disabled'],
   },
   {
     name: 'forgets what waits when its place moves',
-    patches: [{ file: WEBHOOKS, from: ' } of undelivered) {', to: ' } of undelivered.slice(1)) {' }],
+    patches: [{ file: WEBHOOKS, from: ' } of kept) {', to: ' } of kept.slice(1)) {' }],
     caughtBy: ['XA6 the place and what waits'],
   },
   {
@@ -647,12 +647,12 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'takes a message twice',
-    patches: [{ file: INBOUND, from: 'found.at > at - claimTtlMs', to: 'found.at < at - claimTtlMs' }],
+    patches: [{ file: INBOUND, from: 'found.at > at - busyMs', to: 'found.at < at - busyMs' }],
     caughtBy: ['Z32 of many that bring one message'],
   },
   {
     name: 'forgets that a message was done',
-    patches: [{ file: INBOUND, from: "if (done && found.at >= purgeBefore) return 'done'", to: '' }],
+    patches: [{ file: INBOUND, from: "if (done && found.at >= forgetBefore) return 'done'", to: '' }],
     caughtBy: ['Z32 of many that bring one message'],
   },
 ]

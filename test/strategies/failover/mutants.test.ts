@@ -23,8 +23,11 @@ interface Defect {
 const DEFECTS: readonly Defect[] = [
   {
     name: 'ED1 a provider with tokens of its own is shut out by a foreign one',
-    file: 'resolve.ts', find: '  const cursor = bestCursor(provider, state)\n',
-    replace: "  if (state.primary.type === 'pageToken' && provider.supports.includes('pageToken') && state.primary.providerName !== provider.name) return null\n  const cursor = bestCursor(provider, state)\n",
+    file: 'resumption.ts', find: `  const cursor = pickBestCursor(provider, state)
+`,
+    replace: `  if (state.primary.type === 'pageToken' && provider.supports.includes('pageToken') && state.primary.providerName !== provider.name) return null
+  const cursor = pickBestCursor(provider, state)
+`,
     holds: async (built) => {
       const north = scripted(built, 'north', [{ items: txs(1, 3), next: 'n/3' }, createUnavailableError()])
       const { ids } = await drain(built, [north, scripted(built, 'south', [{ items: txs(1, 5), end: true }])])
@@ -33,7 +36,7 @@ const DEFECTS: readonly Defect[] = [
   },
   {
     name: 'ED2 a page that says neither end nor way on is asked for again and again',
-    file: 'pages.ts', find: 'if (isSamePlace(asked.cursor ?? START, next.primary) &&', replace: 'if (asked.cursor === null &&',
+    file: 'paged-provider.ts', find: 'if (isSameCursor(asked.cursor ?? START_CURSOR, next.primary) &&', replace: 'if (asked.cursor === null &&',
     holds: async (built) => {
       const stuck = scripted(built, 'north', Array.from({ length: 40 }, () => ({ items: [] })))
       await drain(built, [stuck])
@@ -42,7 +45,7 @@ const DEFECTS: readonly Defect[] = [
   },
   {
     name: 'ED3 an empty end writes the beginning over a good position',
-    file: 'build-cursor.ts', find: 'if (from === undefined) return { primary: cursor ?? START,', replace: 'if (name !== null) return { primary: START,',
+    file: 'build-cursor.ts', find: 'if (from === undefined) return { primary: cursor ?? START_CURSOR,', replace: 'if (name !== null) return { primary: START_CURSOR,',
     holds: async (built) => {
       const first = await drain(built, [scripted(built, 'north', [{ items: txs(1, 8), end: true }])])
       const { state, error } = await drain(built, [scripted(built, 'north', [{ items: [], end: true }])], first.state, 2)
@@ -51,7 +54,7 @@ const DEFECTS: readonly Defect[] = [
   },
   {
     name: 'ED4 the window is applied to a provider\'s own position as well',
-    file: 'resolve.ts', find: 'if (isOwn || !isPosition(cursor))', replace: 'if (!isPosition(cursor))',
+    file: 'resumption.ts', find: 'if (isOwn || !isComparableCursor(cursor))', replace: 'if (!isComparableCursor(cursor))',
     holds: async (built) => {
       const first = await drain(built, [scripted(built, 'north', [{ items: txs(1, 8), end: true }])])
       const again = scripted(built, 'north', [{ items: [], end: true }])
@@ -61,7 +64,7 @@ const DEFECTS: readonly Defect[] = [
   },
   {
     name: 'ED5 pages of nothing but duplicates are not told, and their progress is lost',
-    file: 'pages.ts', find: 'if (sound.fault === null || items.length > 0) yield', replace: 'if (items.length > 0 || cursor.metadata!.isComplete === true) yield',
+    file: 'paged-provider.ts', find: 'if (sound.fault === null || items.length > 0) yield', replace: 'if (items.length > 0 || cursor.metadata!.isComplete === true) yield',
     holds: async (built) => {
       const first = await drain(built, [scripted(built, 'north', [{ items: txs(1, 1), next: 'n/1' }, createUnavailableError()])])
       const { state } = await drain(built, [scripted(built, 'north', [{ items: txs(1, 1), next: 'n/2' }, { items: txs(1, 1), next: 'n/3' }, createUnavailableError()])], first.state)
@@ -70,7 +73,7 @@ const DEFECTS: readonly Defect[] = [
   },
   {
     name: 'a refusal is landed as an empty page',
-    file: 'failover.ts', find: 'if (step.isRefused !== true) return step', replace: 'return step',
+    file: 'failover.ts', find: 'if (step.isRateLimited !== true) return step', replace: 'return step',
     holds: async (built) => {
       const strategy = built.failover<Tx>({ providers: ['north', 'south'].map((name) => scripted(built, name, [slow()])), operations: { token: OPERATION } })
       return await strategy(undefined, contextOf()).then(() => false, (error: unknown) => (error as SyncError).code === 'RATE_LIMITED')
@@ -78,7 +81,7 @@ const DEFECTS: readonly Defect[] = [
   },
   {
     name: 'a provider that asked to wait is asked again when the step is repeated',
-    file: 'run.ts', find: 'this.refusals.size === 0 ? state', replace: 'this.refusals.size >= 0 ? state',
+    file: 'failover-run.ts', find: 'this.rateLimitedProviders.size === 0 ? state', replace: 'this.rateLimitedProviders.size >= 0 ? state',
     holds: async (built) => {
       const north = scripted(built, 'north', [slow(), slow()])
       const strategy = built.failover<Tx>({ providers: [north, scripted(built, 'south', [slow(), slow()])], operations: { token: OPERATION } })
@@ -89,7 +92,7 @@ const DEFECTS: readonly Defect[] = [
   },
   {
     name: 'a transaction that was read ahead of the position is looked for before it',
-    file: 'resolve.ts', find: ' && last <= from.value', replace: '',
+    file: 'resumption.ts', find: ' && last <= from.value', replace: '',
     holds: async (built) => {
       const north = scripted(built, 'north', [{ items: txs(1, 30), through: { type: 'blockNumber', value: 5 }, next: 'n/2' }, createUnavailableError()])
       const south = scripted(built, 'south', [{ items: txs(3, 10), through: { type: 'blockNumber', value: 11 } }, { items: txs(11, 30), end: true }])
