@@ -6,9 +6,9 @@ import type { RetryingStore } from './retrying-store.ts'
 import type { SyncPlan } from './sync-plan.ts'
 
 /**
- * Before a backfill reads its first page, its delta must know where to start: were the place taken later, what changed in
- * between would be in neither. A delta that already stands somewhere stays there. An anchor that is undefined means that
- * the delta reads from the source's beginning.
+ * Stores the start of the delta before the backfill reads its first page. If the anchor were taken later, changes in
+ * between would be in neither. A delta that already has a state keeps it. An undefined anchor means that the delta
+ * reads from the beginning of the source.
  */
 export async function ensureAnchor(plan: SyncPlan, options: CycleOptions, reader: PageReader, door: RetryingStore, cycle: CycleFacts): Promise<void> {
   if (plan.pair?.role !== 'backfill' || plan.pair.anchor === null) return
@@ -36,27 +36,27 @@ export async function ensureAnchor(plan: SyncPlan, options: CycleOptions, reader
         await door.call((store: Store) => store.release(lease))
       }
     }
-    // The delta is at work, perhaps on its own first place; only when it has one may the backfill begin.
+    // The delta is running and may be storing its own first state; the backfill may begin only once it has one.
     if (!(await lacksState(ref, door))) return
-    if (attempt >= ATTEMPTS_MAX) throw new SyncError('LEASE_HELD', `${plan.sync} cannot begin: ${delta} is being run by ${taken.holder} and has no position yet.`)
+    if (attempt >= ATTEMPTS_MAX) throw new SyncError('LEASE_HELD', `${plan.sync} cannot start: ${delta} is being run by ${held.holder} and has no state yet.`)
     await clock.sleep(WAIT_MS)
   }
 }
 
 /**
- * The source no longer has the changes since the delta's state. One transaction gives the state up and orders the backfill,
- * which takes a new anchor before it begins. Returns the error that says so.
+ * Handles the loss of the changes since the delta's state. One transaction clears the state and requests the backfill,
+ * which takes a new anchor before it begins. Returns the error to report.
  */
 export async function requestBackfill(plan: SyncPlan, options: CycleOptions, door: RetryingStore, { lease, version, error: lost }: HistoryLoss): Promise<SyncError> {
   if (plan.pair?.role !== 'delta') {
-    return new SyncError(lost.code, `${lost.message} ${plan.sync} has no backfill that could read it again: declare it with \`worker.track\`.`, { cause: lost })
+    return new SyncError(lost.code, `${lost.message} ${plan.sync} has no backfill to read everything again: declare it with \`worker.track\`.`, { cause: lost })
   }
   const { backfill } = plan.pair
   await door.commit({
     lease, version, at: options.ports.clock.now(), owner: plan.owner, landings: [], quarantined: [], columns: {}, readAtSequence: 0, upstreamToleranceMs: 0,
-    transition: { kind: 'set', state: null, actor: 'engine', reason: `history lost; ${backfill} was ordered`, backfillRequest: { sync: backfill, reason: lost.message } },
+    transition: { kind: 'set', state: null, actor: 'engine', reason: `history lost; ${backfill} was requested`, backfillRequest: { sync: backfill, reason: lost.message } },
   })
-  return new SyncError('HISTORY_LOST', `${lost.message} ${backfill} was ordered and reads everything again.`, { cause: lost })
+  return new SyncError('HISTORY_LOST', `${lost.message} ${backfill} was requested and reads everything again.`, { cause: lost })
 }
 
 export interface HistoryLoss {
@@ -72,7 +72,7 @@ async function lacksState(ref: SyncRef, door: RetryingStore): Promise<boolean> {
   return !hasState(await door.call((store) => store.readCheckpoint(ref)))
 }
 
-/** A cycle that has begun and landed nothing yet has no place either: left so, it would find one when the backfill is over. */
+/** A cycle that has begun but committed nothing has no state either: it would take one only after the backfill. */
 function hasState({ committed, inflight }: Pick<Checkpoint, 'committed' | 'inflight'>): boolean {
   return committed !== null || (inflight !== null && inflight.state !== null)
 }

@@ -12,19 +12,21 @@ import { RecordShapes } from './record-shapes.ts'
 import type { DatabasePlan, SyncLimits } from './sync-plan.ts'
 import { TableShapes } from './table-shapes.ts'
 
-/** A page ready for the door: every record serialised and hashed once, what cannot be landed set apart with the reason. */
+/** A page ready to commit: every record serialized and hashed once, invalid ones quarantined with the reason. */
 export interface PreparedPage {
   readonly landings: Landing[]
   readonly quarantined: QuarantinedRecord[]
   readonly columns: Record<string, Column[]>
-  /** Those that are not committed yet. */
+  /** Shapes that are not committed yet. */
   readonly shapes: CommitShape[]
   /** The newest source time among the upserts on this page. */
   readonly newestUpstreamAt: string | null
   readonly lastCursor: string | null
 }
 
-/** Prepares the pages of one cycle; remembers the members that have landed, so that a page reports only new ones. */
+/**
+ * Prepares the pages of one cycle. Remembers the fields of committed records, so that a page reports only new ones.
+ */
 export class PagePreparer {
   readonly #sync: string
   readonly #databases: ReadonlyMap<string, DatabasePlan>
@@ -68,7 +70,7 @@ export class PagePreparer {
         if (prepared.upstreamAt !== null && (newest === null || prepared.upstreamAt > newest)) newest = prepared.upstreamAt
       }
 
-      // The same key twice on a page: the newer wins, or the later when the source's times do not tell.
+      // The same key twice on a page: the newer one wins, or the later one if the source's times do not order them.
       let placeOf = places.get(database.name)
       if (placeOf === undefined) places.set(database.name, (placeOf = new Map()))
       const earlier = placeOf.get(prepared.key)
@@ -78,7 +80,7 @@ export class PagePreparer {
         landings[earlier] = null
       }
       placeOf.set(prepared.key, landings.push(prepared) - 1)
-      // Told again, and well this time.
+      // A valid change of the same key replaces the quarantined one.
       const bad = quarantined.findIndex((item) => item.key === prepared.key && item.database === prepared.database)
       if (bad !== -1) quarantined.splice(bad, 1)
     }
@@ -87,13 +89,13 @@ export class PagePreparer {
     return { landings: landings.filter((landing) => landing !== null), quarantined, columns, shapes, newestUpstreamAt: newest, lastCursor }
   }
 
-  /** Only now: a page that is read again reports its members again. */
+  /** Legal only after the commit: a page that is read again reports its fields again. */
   recordLanded({ columns, shapes }: PreparedPage): void {
     this.#landedShapes.merge(columns)
     this.#tableShapes.markCommitted(shapes)
   }
 
-  /** What came written, and of which nothing but its text can be at fault. */
+  /** A record that arrived serialized; only its text needs checking. */
   #findSerialized(change: Change): SerializedRecord | null {
     const written = SerializedUpsert.getSerialized(change)
     return written !== null && written.shape.columns.length <= this.#limits.recordMembersMax ? written : null
@@ -118,7 +120,7 @@ export class PagePreparer {
     let upstreamAt: string | null = null
     if (change.upstreamUpdatedAt !== undefined && change.upstreamUpdatedAt !== null) {
       upstreamAt = typeof change.upstreamUpdatedAt === 'string' ? canonicalizeInstant(change.upstreamUpdatedAt) : null
-      if (upstreamAt === null) return quarantine(change, database.name, key, 'TIMESTAMP_INVALID', '`upstreamUpdatedAt` is not an RFC 3339 instant with a zone')
+      if (upstreamAt === null) return quarantine(change, database.name, key, 'TIMESTAMP_INVALID', '`upstreamUpdatedAt` is not an RFC 3339 time with a zone')
     }
     if (change.type === 'delete') return { type: 'delete', database: database.name, key, upstreamAt }
 
@@ -126,13 +128,13 @@ export class PagePreparer {
     const fault = written === null ? findRecordFault(change.record, this.#limits) : null
     if (fault !== null) return quarantine(change, database.name, key, fault.code, fault.message)
     const text = written === null ? serializeRecord(change.record) : written.text
-    if (text === null) return quarantine(change, database.name, key, 'RECORD_INVALID', 'the record cannot be written as a JSON object')
+    if (text === null) return quarantine(change, database.name, key, 'RECORD_INVALID', 'the record cannot be serialized as a JSON object')
     const unstorable = findTextFault(text)
     if (unstorable !== null) return quarantine(change, database.name, key, 'TEXT_UNSTORABLE', unstorable)
     if (text.length > this.#limits.recordBytesMax / 3) {
       const bytes = Buffer.byteLength(text)
       if (bytes > this.#limits.recordBytesMax) {
-        return quarantine(change, database.name, key, 'RECORD_TOO_LARGE', `the record has ${bytes} bytes; at most ${this.#limits.recordBytesMax} are landed`)
+        return quarantine(change, database.name, key, 'RECORD_TOO_LARGE', `the record has ${bytes} bytes; at most ${this.#limits.recordBytesMax} are allowed`)
       }
     }
     const cursor = typeof change.cursor === 'string' ? change.cursor : null
@@ -140,26 +142,27 @@ export class PagePreparer {
   }
 }
 
-/** 96 bits in base64: kept with every row, and compared only with the hash of the same key. */
+/** 96 bits in base64: stored with every row, and compared only with the hash of the same key. */
 const HASH_LENGTH = 16
 
 const QUARANTINE_TEXT_MAX = 65_536
 
 function quarantine(change: Change, database: string, key: string | null, code: ErrorCode, message: string): QuarantinedRecord {
-  // What only a schema refuses is kept whole, because another schema may take it; nothing else is bounded by then.
+  // A record that only a schema rejects is kept whole, because another schema may accept it; its size is already
+  // checked.
   const max = code === 'SCHEMA_MISMATCH' ? Number.POSITIVE_INFINITY : QUARANTINE_TEXT_MAX
   const { type: _, database: __, ...told } = change
-  // The record is what it is; what is said of it may quote more than that.
+  // The record is stored as it is; the message may quote secrets, so it is masked.
   return { database, key, code, message: maskSecrets(message), text: toStorableText(told, max) }
 }
 
-/** As much of it as any database can keep. */
+/** As much of the value as any database can store. */
 function toStorableText(value: object, max: number): string {
   let text: string
   try {
     text = stringifyJson(value as JsonObject)
   } catch {
-    text = '(cannot be written as JSON)'
+    text = '(cannot be serialized as JSON)'
   }
   return text.slice(0, max).toWellFormed().replaceAll('\0', '\u2400')
 }

@@ -16,7 +16,7 @@ import { raceWithAbort, rejectAfter } from './promise-timeouts.ts'
 
 export interface PageRequest {
   readonly state: StateText
-  /** The tenant's sequence known now: whatever another sync lands from here on may be newer than what is read. */
+  /** The tenant's head sequence now: changes that another sync commits later may be newer than this page. */
   readonly readAtSequence: number
   readonly cycle: CycleFacts
   /** See SyncContext.unordered. */
@@ -31,21 +31,24 @@ export interface FetchedPage {
   readonly times: ResponseTimes | null
 }
 
-/** What the `Date` headers of a page's answers say, in the source's time. */
+/** The times in the `Date` headers of a page's responses, in the source's clock. */
 export interface ResponseTimes {
-  /** The earliest of them. */
+  /** The earliest `Date` header. */
   readonly dateHeaderMs: number
-  /** The earliest time at which one of the answers was true: when it was sent for, or put into a cache. */
+  /** The earliest time at which one of the responses was current: when it was requested, or cached. */
   readonly readSinceMs: number
 }
 
-/** A page under way. Its failure waits for whoever takes the page; discarding it aborts what it is doing. */
+/** A page being read. Its failure is thrown to the caller that awaits the page; discarding it aborts the read. */
 export interface PendingPage {
   readonly page: Promise<FetchedPage>
   discard(): void
 }
 
-/** Asks the source for pages: paced, in time, again after a passing failure, and never trusting what comes back. */
+/**
+ * Reads pages from the source: paced, with a deadline, with retries for transient failures, and with validation of
+ * every result.
+ */
 export class PageReader {
   readonly #plan: SyncPlan
   readonly #options: CycleOptions
@@ -86,14 +89,14 @@ export class PageReader {
       page,
       discard: () => {
         this.#trace.endDroppedPage(trace, 'discarded')
-        discarding.abort(new SyncError('CANCELLED', 'The page is no longer wanted.'))
+        discarding.abort(new SyncError('CANCELLED', 'The page is no longer needed.'))
       },
     }
   }
 
-  /** Anything else of the source, with the same patience. */
+  /** Any other call to the source, with the same retries. */
   callSource<T>(cycle: CycleFacts, call: (context: SyncContext) => Promise<T>): Promise<T> {
-    // A source is asked with the context alone: more arguments would be taken for it by what wraps a source.
+    // Only the context is passed: a wrapper around a source could misread additional arguments.
     return this.#callWithRetries(this.#trace.forCycle(cycle), this.#cycleSignal, (context) => call(context))
   }
 
@@ -121,7 +124,7 @@ export class PageReader {
         this.#counters.addRetry(ms)
         meter?.record('errors', 1, { 'error.type': error.code, 'tidemark.fate': 'retried' })
         meter?.record('waitDuration', ms / 1_000, { 'tidemark.reason': 'source' })
-        asking.log.warn('page failed, trying again', { code: error.code, attempt, waitMs: ms, requestId: asking.requestId })
+        asking.log.warn('page failed, retrying', { code: error.code, attempt, waitMs: ms, requestId: asking.requestId })
         this.#options.onProgress?.({ kind: 'waiting', cycle: trace.facts.id, ms, code: error.code })
         await clock.sleep(ms, signal)
       }
@@ -142,7 +145,7 @@ export class PageReader {
     })
     try {
       const answer = Promise.resolve().then(() => call(context))
-      // A source that ignores the signal is left behind; whatever it still answers is never looked at.
+      // A source that ignores the signal is abandoned; its late result is never used.
       return await Promise.race([raceWithAbort(answer, signal), late.promise])
     } finally {
       late.cancel()
@@ -180,24 +183,24 @@ export class PageReader {
     await this.#pauses.recordResponse(origin, response)
     asking.requestId = readRequestId(response)
     const datedMs = Date.parse(response.headers.get('date') ?? '')
-    // A clock that was set back meanwhile does not tell how long it took: not longer than a page may take.
+    // If the clock was set back meanwhile, the duration is unknown: at most the deadline of a page.
     const tookMs = clock.now() >= askedAt ? clock.now() - askedAt : this.#plan.limits.deadlineMs
     if (Number.isFinite(datedMs)) asking.times = earliestTimes(asking.times, { dateHeaderMs: datedMs, readSinceMs: datedMs - tookMs })
     const { 'http.request.method': method, 'server.address': host } = buildRequestAttributes(input, init.method)
-    asking.log.debug('the source answered', { method, host, status: response.status, requestId: asking.requestId })
+    asking.log.debug('the source responded', { method, host, status: response.status, requestId: asking.requestId })
     return response
   }
 }
 
-/** What is under way, for those who watch. */
+/** State of one call to the source, for logs and traces. */
 interface SourceCall {
   readonly trace: PageTrace
   readonly log: Log
-  /** What the vendor calls the request that it answered last. */
+  /** The vendor's id of the last request. */
   requestId: string | undefined
-  /** The origin that was asked last; null before the first request. */
+  /** The origin of the last request; null before the first. */
   origin: string | null
-  /** Of this attempt. */
+  /** The times of this attempt. */
   times: ResponseTimes | null
 }
 
@@ -206,7 +209,7 @@ function earliestTimes(a: ResponseTimes | null, b: ResponseTimes): ResponseTimes
   return { dateHeaderMs: Math.min(a.dateHeaderMs, b.dateHeaderMs), readSinceMs: Math.min(a.readSinceMs, b.readSinceMs) }
 }
 
-/** A connector may also return its failure instead of throwing it. */
+/** A connector may return an error instead of throwing it. */
 function unwrapResult(returned: Page | { error: unknown }): Page {
   if (typeof returned === 'object' && returned !== null && !('changes' in returned) && 'error' in returned) throw returned.error
   return returned as Page

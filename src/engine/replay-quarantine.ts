@@ -12,19 +12,22 @@ export interface ReplayOptions {
   readonly holder: string
   readonly isHolderGone?: (holder: string) => boolean
   readonly actor: string
-  /** Only records of this one. */
+  /** Replay only records of this database. */
   readonly database?: string | undefined
-  /** Only looks what would become of them. */
+  /** Report the outcomes without writing. */
   readonly dryRun?: boolean
 }
 
-/** landed: it passes now. refused: it still does not. superseded: something newer is there. lost: not enough of it was kept to be told again. */
+/**
+ * landed: it passes now. refused: it still fails. superseded: a newer version exists. lost: too little of it was stored
+ * to replay it.
+ */
 export type ReplayOutcome = 'landed' | 'refused' | 'superseded' | 'lost'
 
 export interface ReplayResult {
   readonly entry: QuarantineEntry
   readonly outcome: ReplayOutcome
-  /** The reason as it is now; of what was lost or superseded, what keeps it from landing. */
+  /** The current reason of a refusal; for a lost or superseded record, why it was not committed. */
   readonly message: string
 }
 
@@ -34,12 +37,13 @@ export function countReplayOutcomes(replayed: readonly ReplayResult[]): Record<R
   return counts
 }
 
-/** More are left for another time. */
+/** More records are left for another replay. */
 const REPLAY_MAX = 10_000
 
 /**
- * Puts the records that were set apart through the same checks and the same door again, page by page as they were read. Nothing
- * newer is overwritten: a record without a time of its source lands only where nobody wrote since it was read (invariant 6).
+ * Replays quarantined records through the same checks and the same write path, page by page as they were read.
+ * Invariant 6: nothing newer is overwritten, so a record without a source time is committed only if no sync wrote its
+ * key since it was read.
  */
 export async function replayQuarantinedRecords(plan: SyncPlan, options: ReplayOptions): Promise<ReplayResult[]> {
   const { store, ports, holder, isHolderGone: isDead, database, dryRun: dry = false } = options
@@ -63,7 +67,7 @@ class QuarantineReplay {
   readonly #plan: SyncPlan
   readonly #options: ReplayOptions
   readonly #retryingStore: RetryingStore
-  /** Null when it only looks. */
+  /** Null in a dry run. */
   readonly #lease: Lease | null
   readonly #version: number
   readonly #lastListing: number
@@ -96,18 +100,19 @@ class QuarantineReplay {
     const superseded: number[] = []
     for (const entry of entries) {
       const change = restoreChange(entry)
-      if (change === null) this.#report(entry, 'lost', 'not enough of it was kept; it comes again when the source tells it again')
+      if (change === null) this.#report(entry, 'lost', 'too little of the record was stored; it lands when the source returns it again')
       else if (!this.#plan.databases.some(({ name }) => name === entry.database)) this.#report(entry, 'lost', 'the sync no longer writes to this database')
       else {
         const newest = (await this.#options.store.history(entry.database, entry.key!)).at(-1)
         if (entry.cycle < this.#lastListing || (newest !== undefined && isNewer(newest, entry, change))) {
           superseded.push(entry.id)
-          this.#report(entry, 'superseded', 'something newer has landed, or it is gone')
+          this.#report(entry, 'superseded', 'a newer version was committed, or the record was deleted')
         } else (newest === undefined ? unknown : known).push({ entry, change })
       }
     }
     await this.#land(known, superseded, readFrom)
-    // Without a row there may be the mark of a deletion, laid at the place that the log had then: at this very one it may be newer.
+    // Without a row there may be a tombstone at the log's sequence of that time, which may be newer than an entry at
+    // the same sequence.
     await this.#land(unknown, [], readFrom - 1)
   }
 
@@ -121,13 +126,13 @@ class QuarantineReplay {
       : await this.#commit(this.#lease, prepared, readFrom, (overlapping) => [...superseded, ...overlapping.map((landing) => entryOf(landing).id)])
     for (const landing of prepared.landings) {
       const refusal = refused.find(({ database, key }) => database === landing.database && key === landing.key)
-      if (late.includes(landing)) this.#report(entryOf(landing), 'superseded', 'another sync wrote it since')
+      if (late.includes(landing)) this.#report(entryOf(landing), 'superseded', 'another sync has written it since')
       else if (refusal !== undefined) this.#report(entryOf(landing), 'refused', refusal.message)
       else this.#report(entryOf(landing), 'landed', '')
     }
   }
 
-  /** `late` are those that cannot be ordered against what others wrote since: they are taken for older. */
+  /** `late` records cannot be ordered against later writes of other syncs: they count as older. */
   async #commit(
     lease: Lease, { landings, quarantined, columns }: PreparedPage, readFrom: number, supersededBy: (late: readonly Landing[]) => number[],
   ): Promise<{ late: readonly Landing[]; refused: readonly QuarantinedRecord[] }> {
@@ -138,10 +143,10 @@ class QuarantineReplay {
       const outcome = await this.#retryingStore.commit({
         lease, version: this.#version, at: ports.clock.now(), owner: this.#plan.owner, landings: rest, quarantined, columns, readAtSequence: readFrom,
         upstreamToleranceMs: this.#plan.upstreamToleranceMs, owners: buildCommitOwners(this.#plan), ...buildCommitSchemaModes(this.#plan),
-        transition: { kind: 'replay', actor, reason: `${rest.length} out of quarantine`, superseded: supersededBy(late) },
+        transition: { kind: 'replay', actor, reason: `${rest.length} replayed from quarantine`, superseded: supersededBy(late) },
       })
       if (outcome.kind === 'landed') return { late, refused: outcome.refused ?? [] }
-      if (outcome.kind !== 'overlap') throw new SyncError('INTERNAL', `A replay was answered ${outcome.kind}.`)
+      if (outcome.kind !== 'overlap') throw new SyncError('INTERNAL', `A replay had the unexpected outcome ${outcome.kind}.`)
       late.push(...rest.filter(({ key }) => outcome.keys.includes(key)))
     }
   }
@@ -157,8 +162,9 @@ interface ReplayItem {
 }
 
 /**
- * Whether what the log holds is newer than what was set apart. A sync that lands a key takes it out of its own quarantine: of its own
- * entries only a sweep's can be. Of what others wrote a deletion wins, and of two facts without times the one that was read later.
+ * Returns whether the log entry is newer than the quarantined record. A sync that commits a key removes it from its own
+ * quarantine, so of its own entries only a sweep's can be newer. Among entries of others a deletion wins, and of two
+ * versions without times the one that was read later.
  */
 function isNewer(newest: LogEntry, entry: QuarantineEntry, change: Change): boolean {
   if (newest.worker === entry.worker && newest.sync === entry.sync) return newest.action === 'deleted' && newest.cycle > entry.cycle
@@ -167,13 +173,13 @@ function isNewer(newest: LogEntry, entry: QuarantineEntry, change: Change): bool
   return newest.action === 'deleted' || newest.upstreamAt === null || time === null
 }
 
-/** What a listing since then did not list again is not there any more. */
+/** The last complete listing. A record that a later listing did not contain is deleted in the source. */
 async function findLastListing({ worker, sync, mode }: SyncPlan, store: Store): Promise<number> {
   if (mode !== 'replace') return 0
   return (await store.cycles({ worker, sync }, { limit: 100 })).find(({ stopReason }) => stopReason === 'complete')?.cycle ?? 0
 }
 
-/** As they were read, the oldest first: what is on one page was read at one moment. */
+/** Groups entries by the page they were read on, oldest first: a page was read at one time. */
 function groupByPage(entries: readonly QuarantineEntry[]): QuarantineEntry[][] {
   const pages = new Map<string, QuarantineEntry[]>()
   for (const entry of entries.toSorted((a, b) => a.at - b.at || a.id - b.id)) {
@@ -183,10 +189,10 @@ function groupByPage(entries: readonly QuarantineEntry[]): QuarantineEntry[][] {
   return [...pages.values()]
 }
 
-/** In these the text says less than the record did. */
+/** With these codes the stored text is incomplete. */
 const LOSSY_CODES: ReadonlySet<string> = new Set(['RECORD_INVALID', 'TEXT_UNSTORABLE', 'KEY_INVALID'])
 
-/** Null when it cannot be told again as it was. */
+/** Null if the original change cannot be restored. */
 function restoreChange({ code, key, database, text }: QuarantineEntry): Change | null {
   if (key === null || LOSSY_CODES.has(code)) return null
   let told: JsonValue

@@ -6,7 +6,7 @@ import { noCounts, type CycleCounters } from './cycle-counters.ts'
 const RETRIES_MAX = 6
 const RETRIED_CODES: ReadonlySet<string> = new Set(['STORE_BUSY', 'COMMIT_UNKNOWN'])
 
-/** The store with patience: a busy database is asked again, a lost answer is looked up, a lost lease is an error. */
+/** A store with retries: a busy database is retried, a lost response is resolved, a lost lease is an error. */
 export class RetryingStore {
   readonly #store: Store
   readonly #ports: Ports
@@ -18,7 +18,7 @@ export class RetryingStore {
     this.#counters = tally
   }
 
-  /** A bounded number of times; the page is not read again for it. */
+  /** Retries a bounded number of times; the page is not read again for it. */
   async call<T>(call: (store: Store) => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       try {
@@ -35,8 +35,9 @@ export class RetryingStore {
   }
 
   /**
-   * A commit whose answer was lost is simply sent again. If it had landed, the registry already stands where it leads and
-   * refuses it; only our own lost commit can have brought it exactly there, since nobody else holds this epoch.
+   * Exactly once: a commit whose response was lost is sent again. If the first one was committed, the registry already
+   * has the resulting checkpoint and refuses the second. Only our own commit can have produced it, because no other
+   * runner holds this epoch.
    */
   async commit(commit: Commit): Promise<Exclude<CommitOutcome, { kind: 'fenced' | 'conflict' }>> {
     const { sync } = commit.lease.ref
@@ -47,7 +48,7 @@ export class RetryingStore {
       } catch (thrown) {
         const error = classifyError(thrown)
         answerLost ||= error.code === 'COMMIT_UNKNOWN'
-        // Whatever keeps us from asking again, the first answer is still not known.
+        // If the retry itself fails, the outcome of the first commit is still unknown.
         if (answerLost && error.code !== 'STORE_BUSY') throw new SyncError('COMMIT_UNKNOWN', error.message, { cause: error })
         throw error
       }
@@ -58,7 +59,7 @@ export class RetryingStore {
       const position = await this.call((store) => store.headSequence())
       return { kind: 'landed', version: outcome.checkpoint.version, headSequence: position, counts: noCounts(), paused: outcome.checkpoint.paused }
     }
-    throw new SyncError('VERSION_CONFLICT', `${sync}: the checkpoint is at version ${outcome.checkpoint.version}, not where version ${commit.version} of this cycle left it.`)
+    throw new SyncError('VERSION_CONFLICT', `${sync}: the checkpoint is at version ${outcome.checkpoint.version}; this cycle expected version ${commit.version}.`)
   }
 }
 

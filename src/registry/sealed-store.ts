@@ -5,13 +5,12 @@ import type { KeyRing } from './key-ring.ts'
 import type { RandomBytes } from './seal.ts'
 import { SEALED_FORMAT, unsealText, parseSealedText, sealText } from './sealed-text.ts'
 
-/** As many processes may replace the key between reading it and writing with it. */
+/** The number of concurrent key replacements to tolerate between reading a key and writing with it. */
 const KEY_ATTEMPTS_MAX = 32
 
 /**
- * A store whose states are sealed before they reach it: in its tables, its log files and its backups they cannot be read,
- * moved to another sync, nor put back to an older version without it being noticed. What the source's records hold is not
- * sealed; people want to query it.
+ * A store that encrypts states before they are written: in tables, log files and backups they cannot be read, moved to
+ * another sync, or rolled back unnoticed. Records are not encrypted, so that users can query them.
  */
 export function sealStore(store: Store, ring: KeyRing, random: RandomBytes): Store {
   const keys = new DataKeys(store, ring, random)
@@ -33,8 +32,8 @@ export interface SealContext {
 type MethodName<S> = { [M in keyof S]-?: S[M] extends (...args: never[]) => unknown ? M : never }[keyof S]
 
 /**
- * For every method of a store: `plain` when neither its arguments nor its answers carry a state or a secret, else how it is
- * sealed. A method that is added to the contract does not compile until it has its rule here.
+ * For every method of a store: `plain` if neither arguments nor results contain a state or a secret, else how it is
+ * sealed. A method added to the contract does not compile until it has a rule here.
  */
 export type SealRules<S> = { readonly [M in MethodName<S>]: 'plain' | ((sealing: SealContext) => S[M]) }
 
@@ -44,7 +43,8 @@ export const SEAL_RULES = {
     const taken = await store.acquire(ref, request)
     if (taken.kind === 'held') return taken
     try {
-      // What never ran may belong to a tenant that was erased since: what is sealed with keys that are gone never opens again.
+      // A sync that never ran may belong to a tenant that was erased since: texts sealed with its deleted keys can
+      // never be opened.
       if (taken.checkpoint.version === 0 && taken.checkpoint.inflight === null) await keys.load()
       return { ...taken, checkpoint: await states.openCheckpoint(ref, taken.checkpoint, request.forRepair) }
     } catch (error) {
@@ -56,7 +56,8 @@ export const SEAL_RULES = {
     const begun = await store.beginCycle(lease, request)
     return begun === null ? null : states.openBeginResult(lease, begun)
   },
-  // Nothing is waited for once the key is known: the next page, already being read, would be prepared before this one is sent off.
+  // No await once the key is known: otherwise the next page, already being read, would be prepared before this one is
+  // sent.
   commit: ({ store, keys, sealer: states, withNewestKey }) => async (commit) => {
     const send = async (): Promise<CommitOutcome> => store.commit(states.sealCommit(commit, keys.newest ?? (await keys.getOrCreateCurrent(commit.at))))
     return states.openOutcome(commit.lease.ref, await withNewestKey(send))
@@ -66,17 +67,17 @@ export const SEAL_RULES = {
     const { syncs, ...rest } = await store.listSyncStatus(query)
     return { ...rest, syncs: await Promise.all(syncs.map((standing) => states.openSyncStatus(standing))) }
   },
-  // Whoever could read these in a backup could make cursors of their own.
+  // Cursor secrets are sealed: a reader of a backup could otherwise forge cursors.
   cursorSecrets: ({ store, keys, sealer: states, withNewestKey }) => async (offer) => {
     await keys.load()
     const secrets = await withNewestKey(async () => {
-      // A replica takes no offer, and has perhaps no key yet to seal one with.
+      // A replica stores no candidate, and may have no key yet to seal one with.
       const secret = store.isReplica === true ? '' : await states.seal(TENANT_REF, offer.secret, CURSOR_SECRET_PURPOSE, offer.createdAt)
       return store.cursorSecrets({ ...offer, secret })
     })
     return Promise.all(secrets.map(async (known) => ({ ...known, secret: (await states.open(TENANT_REF, known.secret, [CURSOR_SECRET_PURPOSE]))! })))
   },
-  // Whoever could read these could sign in our name.
+  // Webhook secrets are sealed: a reader of a backup could otherwise sign messages.
   putWebhook: ({ store, keys, sealer: states, withNewestKey }) => async (settings, place, by) => {
     await keys.load()
     await withNewestKey(async () => store.putWebhook({ ...settings, secrets: await states.seal(toWebhookRef(settings.id), settings.secrets, WEBHOOK_SECRETS_PURPOSE, settings.createdAt) }, place, by))
@@ -97,7 +98,7 @@ export const SEAL_RULES = {
     const entries = await store.audit(ref, options)
     return Promise.all(entries.map(async (entry) => ({ ...entry, state: await states.open(ref, entry.state, [committedPurpose(entry.version)]) })))
   },
-  // Texts of these are sealed, wrapped or chained already, and are carried unopened.
+  // These texts are already sealed, wrapped or chained, and pass through unopened.
   auditChain: 'plain',
   sealedTexts: 'plain',
   reseal: 'plain',
@@ -105,7 +106,7 @@ export const SEAL_RULES = {
   dataKeys: 'plain',
   putDataKey: 'plain',
   removeDataKey: 'plain',
-  // The source's records, names, times and counts.
+  // Records, names, times and counts.
   close: 'plain',
   eraseTenant: 'plain',
   renew: 'plain',
@@ -159,7 +160,10 @@ function forwardMethod(store: Store, method: string): unknown {
   return (...args: readonly unknown[]) => (store as unknown as Record<string, (...args: readonly unknown[]) => unknown>)[method]!(...args)
 }
 
-/** Again when another process has replaced the data key since it was read. Processes that open a new store all make a first one. */
+/**
+ * Retries if another process has replaced the data key since it was read. Processes that open a new store concurrently
+ * all create a first one.
+ */
 async function withNewestKey<T>(keys: DataKeys, write: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -171,7 +175,7 @@ async function withNewestKey<T>(keys: DataKeys, write: () => Promise<T>): Promis
   }
 }
 
-/** Where a sealed text belongs. It is proven when it is opened, so that none can take another's place. */
+/** The purpose of a sealed text within its sync. It is authenticated, so that one text cannot replace another. */
 type SealPurpose = string
 
 const committedPurpose = (version: number): SealPurpose => `c${version}`
@@ -180,10 +184,10 @@ const SCOPE_PURPOSE: SealPurpose = 's'
 const TIDEMARK_PURPOSE: SealPurpose = 't'
 const GUARD_PURPOSE: SealPurpose = 'g'
 const CURSOR_SECRET_PURPOSE: SealPurpose = 'cursors'
-/** What belongs to no sync. */
+/** The ref of texts that belong to no sync. */
 const TENANT_REF: SyncRef = { worker: '', sync: '' }
 const WEBHOOK_SECRETS_PURPOSE: SealPurpose = 'webhook'
-/** No worker has an empty name. */
+/** The ref of a webhook; no worker has an empty name. */
 const toWebhookRef = (id: string): SyncRef => ({ worker: '', sync: id })
 
 class StateSealer {
@@ -203,11 +207,11 @@ class StateSealer {
     const place = move.kind === 'continue' ? inflightPurpose(move.cycle, move.page) : committedPurpose(version + 1)
     const state = this.#sealWith(key, ref, move.state, place)
     if (move.kind === 'set') return { ...commit, transition: { ...move, state } }
-    // Also a time: for many sources it is the very cursor of their state.
+    // A tidemark that is a time is sealed too: for many sources it is the cursor in their state.
     const tidemark = this.#sealWith(key, ref, move.tidemark, TIDEMARK_PURPOSE)
     const scope = this.#sealWith(key, ref, move.scope, SCOPE_PURPOSE)
     if (move.kind === 'complete') return { ...commit, transition: { ...move, state, tidemark, scope } }
-    // Few states are so hard to guess that a digest would not tell them.
+    // Most states are guessable, so even a digest would reveal them.
     return { ...commit, transition: { ...move, state, tidemark, scope, guardState: this.#sealWith(key, ref, move.guardState, GUARD_PURPOSE) } }
   }
 
@@ -219,7 +223,7 @@ class StateSealer {
     return text === null ? null : sealText(key, this.#store.tenant, ref, text, place, this.#random)
   }
 
-  /** `forRepair`: a state that cannot be opened is left out, because it is about to be replaced. */
+  /** `forRepair`: a state that cannot be opened is omitted, because it is about to be replaced. */
   async openCheckpoint(ref: SyncRef, checkpoint: Checkpoint, forRepair = false): Promise<Checkpoint> {
     try {
       return await this.#openCheckpointFields(ref, checkpoint)
@@ -240,7 +244,7 @@ class StateSealer {
     }
   }
 
-  /** Of an outline only the tidemark is sealed. */
+  /** Only the tidemark of a status row is sealed. */
   async openSyncStatus(standing: SyncStatusRow): Promise<SyncStatusRow> {
     const { checkpoint } = standing
     const tidemark = await this.#openTidemark(standing, checkpoint.tidemark)
@@ -248,7 +252,7 @@ class StateSealer {
   }
 
   async openBeginResult({ ref }: Lease, begun: BeginResult): Promise<BeginResult> {
-    // Before its first page a cycle stands on what was committed, sealed for the version that it has.
+    // Before its first page a cycle uses the committed state, sealed for the committed version.
     const version = begun.inflight.page === 0 && begun.inflight.state !== null ? (await this.#store.readCheckpoint(ref)).version : 0
     return { ...begun, inflight: await this.#openInflight(ref, begun.inflight, version) }
   }
@@ -273,7 +277,7 @@ class StateSealer {
     }
   }
 
-  /** Times were not sealed before, and stay as they are until they move. */
+  /** Older versions did not seal times; those stay plain until they change. */
   async #openTidemark(ref: SyncRef, tidemark: string | null): Promise<string | null> {
     return tidemark === null || canonicalizeInstant(tidemark) !== null ? tidemark : this.open(ref, tidemark, [TIDEMARK_PURPOSE])
   }
@@ -282,11 +286,11 @@ class StateSealer {
     if (text === null) return null
     const parts = parseSealedText(text)
     const fail = (what: string): SyncError => new SyncError('STATE_UNREADABLE', `The stored state of ${ref.sync} (worker ${ref.worker}) ${what}. Nothing was changed.`)
-    if (parts === null) throw fail('is not sealed: something other than tidemark wrote it')
-    if (parts.format !== SEALED_FORMAT) throw fail(`is sealed in format ${parts.format}, which this tidemark does not know`)
-    if (!places.includes(parts.purpose)) throw fail('belongs to another moment: it was put back or moved')
+    if (parts === null) throw fail('is not encrypted: it was not written by Tidemark')
+    if (parts.format !== SEALED_FORMAT) throw fail(`is encrypted in format ${parts.format}, which this version of Tidemark does not support`)
+    if (!places.includes(parts.purpose)) throw fail('belongs to another version or page: it was rolled back or moved')
     const key = await this.#keys.find(parts.keyId)
-    if (key === undefined) throw fail(`is sealed with data key ${parts.keyId}, which is not in the store`)
+    if (key === undefined) throw fail(`is encrypted with data key ${parts.keyId}, which is not in the store`)
     const bytes = unsealText(key, this.#store.tenant, ref, parts)
     if (bytes === null) throw fail('was changed, or belongs to another sync')
     return bytes.toString()
