@@ -82,9 +82,9 @@ export class AccountPauses {
   async #record(origin: string, ms: number): Promise<void> {
     const now = this.#clock.now()
     this.#localPauses.set(origin, { notedAt: now, until: now + Math.max(ms, this.#localPauseMs(origin)) })
-    await this.#store.recordPause({ worker: this.#worker, pacers: this.#pacers, origin, ms, at: now }).then(() => this.#unstoredOrigins.delete(origin), (problem: unknown) => {
+    await this.#store.recordPause({ worker: this.#worker, pacers: this.#pacers, origin, ms, at: now }).then(() => this.#unstoredOrigins.delete(origin), (thrown: unknown) => {
       this.#unstoredOrigins.add(origin)
-      this.#log.warn('could not store a pause of the source; only this process observes it', { origin, ms, code: classifyError(problem).code })
+      this.#log.warn('could not store a pause of the source; only this process observes it', { origin, ms, code: classifyError(thrown).code })
     })
   }
 
@@ -106,8 +106,8 @@ export class AccountPauses {
   async #findLongestPause(origin: string | null): Promise<{ origin: string; ms: number }> {
     const { now, pauses } = await this.#readStoredPauses()
     const stored = pauses.filter((pause) => this.#appliesToPacer(pause.pacer)).map((pause) => ({ origin: pause.origin, ms: pause.until - now }))
-    const own = [...this.#localPauses.keys()].map((paused) => ({ origin: paused, ms: this.#localPauseMs(paused) }))
-    return [...stored, ...own].filter((pause) => pause.origin === '' || pause.origin === origin)
+    const local = [...this.#localPauses.keys()].map((paused) => ({ origin: paused, ms: this.#localPauseMs(paused) }))
+    return [...stored, ...local].filter((pause) => pause.origin === '' || pause.origin === origin)
       .reduce((longest, pause) => (pause.ms > longest.ms ? pause : longest), { origin: '', ms: 0 })
   }
 

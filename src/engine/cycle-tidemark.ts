@@ -42,10 +42,10 @@ export class CycleTidemark {
   readonly current: string | null
   readonly #bound: TidemarkBound
 
-  private constructor(committed: string | null, candidate: string | null, shown: string | null, bound: TidemarkBound) {
+  private constructor(committed: string | null, candidate: string | null, current: string | null, bound: TidemarkBound) {
     this.#committed = committed
     this.candidate = candidate
-    this.current = shown
+    this.current = current
     this.#bound = bound
   }
 

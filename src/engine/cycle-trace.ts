@@ -65,11 +65,11 @@ export class CycleTrace {
   async traceRequest({ facts, span: parent }: PageTrace, input: string | URL, init: RequestInit, send: (init: RequestInit) => Promise<Response>): Promise<Response> {
     if (!this.#isEnabled) return send(init)
     const { clock } = this.#ports
-    const asked = buildRequestAttributes(input, init.method)
-    const span = this.#startSpan('fetch', { ...toPageAttributes(facts), ...asked }, parent)
+    const requestAttributes = buildRequestAttributes(input, init.method)
+    const span = this.#startSpan('fetch', { ...toPageAttributes(facts), ...requestAttributes }, parent)
     const startedAt = clock.now()
     const settle = (answer: Attributes, more: Attributes, error: string | null): void => {
-      this.#meter?.record('fetchDuration', computeElapsedSeconds(startedAt, clock.now()), { ...asked, ...answer })
+      this.#meter?.record('fetchDuration', computeElapsedSeconds(startedAt, clock.now()), { ...requestAttributes, ...answer })
       span.setAttributes({ ...answer, ...more })
       span.end(error)
     }

@@ -45,18 +45,18 @@ export class DriftDetector {
   }
 
   /** The text to record for a page; null if there is none, or if too much has been reported. */
-  formatMessages(words: readonly string[]): string | null {
-    if (words.length === 0 || this.#reportedPages >= REPORTED_PAGES_MAX) return null
-    return words.length <= MESSAGES_PER_PAGE_MAX ? words.join('; ') : `${words.slice(0, MESSAGES_PER_PAGE_MAX).join('; ')}; and ${words.length - MESSAGES_PER_PAGE_MAX} more`
+  formatMessages(messages: readonly string[]): string | null {
+    if (messages.length === 0 || this.#reportedPages >= REPORTED_PAGES_MAX) return null
+    return messages.length <= MESSAGES_PER_PAGE_MAX ? messages.join('; ') : `${messages.slice(0, MESSAGES_PER_PAGE_MAX).join('; ')}; and ${messages.length - MESSAGES_PER_PAGE_MAX} more`
   }
 
   /** Legal only after the commit: a page that is read again is inspected again. */
-  recordLanded(columns: ColumnsByDatabase, words: readonly string[], noted: readonly string[] = []): void {
+  recordLanded(columns: ColumnsByDatabase, messages: readonly string[], storeDrift: readonly string[] = []): void {
     this.#addKnownColumns(columns)
     for (const [database, seen] of Object.entries(columns)) this.#markSeen(database, seen)
-    if (words.length > 0 && ++this.#reportedPages <= REPORTED_PAGES_MAX) this.messages.push(...words.slice(0, MESSAGES_PER_PAGE_MAX))
+    if (messages.length > 0 && ++this.#reportedPages <= REPORTED_PAGES_MAX) this.messages.push(...messages.slice(0, MESSAGES_PER_PAGE_MAX))
     // The store reports each of them once.
-    this.messages.push(...noted.slice(0, MESSAGES_PER_PAGE_MAX))
+    this.messages.push(...storeDrift.slice(0, MESSAGES_PER_PAGE_MAX))
   }
 
   #hasBaseline(database: string): boolean {

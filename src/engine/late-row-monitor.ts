@@ -15,29 +15,29 @@ export class LateRowMonitor {
   #count = 0
   #oldest: string | null = null
 
-  private constructor(plan: SyncPlan, door: RetryingStore, reached: string) {
+  private constructor(plan: SyncPlan, retryingStore: RetryingStore, deltaTidemark: string) {
     this.#plan = plan
-    this.#store = door
-    this.#deltaTidemark = reached
+    this.#store = retryingStore
+    this.#deltaTidemark = deltaTidemark
   }
 
   /** Null unless the sync is the backfill of a delta with a tidemark. Call it before the first page. */
-  static async create(plan: SyncPlan, door: RetryingStore): Promise<LateRowMonitor | null> {
+  static async create(plan: SyncPlan, retryingStore: RetryingStore): Promise<LateRowMonitor | null> {
     if (plan.pair?.role !== 'backfill') return null
     const { worker, pair } = plan
-    const { tidemark } = await door.call((store) => store.readCheckpoint({ worker, sync: pair.delta }))
-    const reached = tidemark === null ? null : canonicalizeInstant(tidemark)
-    return reached === null ? null : new LateRowMonitor(plan, door, reached)
+    const { tidemark } = await retryingStore.call((store) => store.readCheckpoint({ worker, sync: pair.delta }))
+    const deltaTidemark = tidemark === null ? null : canonicalizeInstant(tidemark)
+    return deltaTidemark === null ? null : new LateRowMonitor(plan, retryingStore, deltaTidemark)
   }
 
   /** Call after each committed page: `after` is the head sequence before it. */
-  async inspectPage({ counts, headSequence: position }: Extract<CommitOutcome, { kind: 'landed' }>, after: number, landings: readonly Landing[]): Promise<void> {
+  async inspectPage({ counts, headSequence }: Extract<CommitOutcome, { kind: 'landed' }>, after: number, landings: readonly Landing[]): Promise<void> {
     if (counts.created + counts.updated === 0) return
     // These times are not times of a change, so they do not show lateness.
     if (landings.some((landing) => landing.type === 'upsert' && landing.asOf !== undefined)) return
     const { worker, sync } = this.#plan
     // The page is committed. A failure to measure lateness must not fail the cycle.
-    const entries = await this.#store.call((store) => store.changes({ after, limit: position - after })).catch(() => [])
+    const entries = await this.#store.call((store) => store.changes({ after, limit: headSequence - after })).catch(() => [])
     for (const entry of entries) {
       const { upstreamAt } = entry
       if (entry.worker !== worker || entry.sync !== sync || entry.action === 'deleted' || upstreamAt === null || upstreamAt >= this.#deltaTidemark) continue

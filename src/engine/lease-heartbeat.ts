@@ -25,25 +25,25 @@ export interface LeaseHeartbeat {
 }
 
 /** Renews the lease in the background, three times per TTL. */
-export function startLeaseHeartbeat({ store, clock, lease, ttlMs, requestedAt: askedAt, cycleAbort: stopping }: LeaseHeartbeatOptions): LeaseHeartbeat {
-  const ending = new AbortController()
-  let renewedAt = askedAt
-  const isOver = (): boolean => clock.now() - renewedAt >= ttlMs
-  const lose = (message: string): void => stopping.abort(new SyncError('LEASE_LOST', message))
+export function startLeaseHeartbeat({ store, clock, lease, ttlMs, requestedAt, cycleAbort }: LeaseHeartbeatOptions): LeaseHeartbeat {
+  const stopController = new AbortController()
+  let renewedAt = requestedAt
+  const isExpired = (): boolean => clock.now() - renewedAt >= ttlMs
+  const abortCycle = (message: string): void => cycleAbort.abort(new SyncError('LEASE_LOST', message))
   /** False if the lease is lost. */
   const renew = async (): Promise<boolean> => {
     const at = clock.now()
-    const kept = await store.renew(lease, { ttlMs, at }).catch(() => null)
-    if (kept === true) renewedAt = at
-    if (ending.signal.aborted) return false
-    if (kept === false) lose(`${lease.ref.sync}: another runner took over.`)
-    else if (kept === null && isOver()) lose(`${lease.ref.sync}: the lease could not be renewed in time.`)
-    return !stopping.signal.aborted
+    const renewed = await store.renew(lease, { ttlMs, at }).catch(() => null)
+    if (renewed === true) renewedAt = at
+    if (stopController.signal.aborted) return false
+    if (renewed === false) abortCycle(`${lease.ref.sync}: another runner took over.`)
+    else if (renewed === null && isExpired()) abortCycle(`${lease.ref.sync}: the lease could not be renewed in time.`)
+    return !cycleAbort.signal.aborted
   }
-  const keep = async (): Promise<void> => {
-    do await clock.sleep(ttlMs / 3, ending.signal)
+  const renewPeriodically = async (): Promise<void> => {
+    do await clock.sleep(ttlMs / 3, stopController.signal)
     while (await renew())
   }
-  keep().catch(() => {})
-  return { isExpired: isOver, renew, stop: () => ending.abort(new Error('the cycle is over')) }
+  renewPeriodically().catch(() => {})
+  return { isExpired, renew, stop: () => stopController.abort(new Error('the cycle is over')) }
 }

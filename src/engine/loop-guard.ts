@@ -46,46 +46,46 @@ export class LoopGuard {
   #state: LoopGuardState
   #isConfirmingStandstill = false
 
-  constructor(sync: string, emptyPagesMax: number, { state, guardState: guard }: Pick<Inflight, 'state' | 'guardState'>, lastError: LastError | null) {
+  constructor(sync: string, emptyPagesMax: number, { state, guardState: storedGuard }: Pick<Inflight, 'state' | 'guardState'>, lastError: LastError | null) {
     this.#sync = sync
     this.#emptyPagesMax = emptyPagesMax
     const start = state === null ? null : digest(state)
     if (start !== null) this.#visited.add(start)
     const failedAt = lastError !== null && LOOP_ERROR_CODES.includes(lastError.code) ? lastError.at : null
-    const kept = guard === null ? null : (JSON.parse(guard) as LoopGuardState)
-    this.#state = kept?.failedAt === failedAt ? kept : { failedAt, anchor: start, emptyPages: 0, standstill: null }
+    const resumed = storedGuard === null ? null : (JSON.parse(storedGuard) as LoopGuardState)
+    this.#state = resumed?.failedAt === failedAt ? resumed : { failedAt, anchor: start, emptyPages: 0, standstill: null }
   }
 
   /** Call before committing a page with `hasMore`. A page that is read again may be checked again. */
-  check({ state: asked, page: landed }: Pick<Inflight, 'state' | 'page'>, next: string, page: PageContent): LoopGuardStep {
+  check({ state: requestState, page: committedPages }: Pick<Inflight, 'state' | 'page'>, next: string, page: PageContent): LoopGuardStep {
     const { failedAt, anchor, emptyPages } = this.#state
     if (isEmpty(page) && emptyPages >= this.#emptyPagesMax) {
       throw new SyncError('EMPTY_PAGES', `${this.#sync}: ${emptyPages + 1} empty pages in a row, each with \`hasMore: true\`.`)
     }
-    const mark = digest(next)
-    if (next !== asked && (mark === anchor || this.#visited.has(mark))) {
+    const stateDigest = digest(next)
+    if (next !== requestState && (stateDigest === anchor || this.#visited.has(stateDigest))) {
       throw new SyncError('CURSOR_CYCLE', `${this.#sync}: the source returned a state that this cycle has already used.`)
     }
-    const kept = {
+    const guardState = {
       failedAt,
-      anchor: isPowerOfTwo(landed + 1) ? mark : anchor,
+      anchor: isPowerOfTwo(committedPages + 1) ? stateDigest : anchor,
       emptyPages: isEmpty(page) ? emptyPages + 1 : 0,
-      standstill: this.#checkStandstill(asked, next, page),
+      standstill: this.#checkStandstill(requestState, next, page),
     }
-    return { stateDigest: mark, guardState: kept }
+    return { stateDigest, guardState }
   }
 
   /** Call after the page is committed. */
-  advance({ stateDigest: mark, guardState: kept }: LoopGuardStep): void {
-    this.#state = kept
-    this.#isConfirmingStandstill = kept.standstill !== null
-    this.#visited.add(mark)
+  advance({ stateDigest, guardState }: LoopGuardStep): void {
+    this.#state = guardState
+    this.#isConfirmingStandstill = guardState.standstill !== null
+    this.#visited.add(stateDigest)
     if (this.#visited.size > VISITED_STATES_MAX) this.#visited.delete(this.#visited.values().next().value!)
   }
 
   /** Some sources advance behind an unchanged state; so request once more, and compare the content. */
-  #checkStandstill(asked: StateText, next: string, page: PageContent): LoopGuardState['standstill'] {
-    if (next !== asked) return null
+  #checkStandstill(requestState: StateText, next: string, page: PageContent): LoopGuardState['standstill'] {
+    if (next !== requestState) return null
     const content = digestContent(page)
     const runs = content === this.#state.standstill?.content ? this.#state.standstill.runs : 0
     if (runs >= (this.#isConfirmingStandstill ? 1 : STANDSTILL_RUNS_MAX)) throw new SyncError('CURSOR_STALLED', `${this.#sync}: two requests with the same state returned the same page.`)

@@ -14,11 +14,11 @@ export class Pacer implements Pacing {
   readonly #meter: Meter | undefined
   readonly #queues: ReadonlyMap<string, SlotQueue>
 
-  constructor({ clock, meter }: Pick<Ports, 'clock' | 'meter'>, signal: AbortSignal, plans: readonly PacerPlan[], take: SlotProvider) {
+  constructor({ clock, meter }: Pick<Ports, 'clock' | 'meter'>, signal: AbortSignal, plans: readonly PacerPlan[], takeSlots: SlotProvider) {
     this.#clock = clock
     this.#meter = meter
     this.#signal = signal
-    this.#queues = new Map(plans.map((plan) => [plan.name, new SlotQueue(clock, signal, plan, take)]))
+    this.#queues = new Map(plans.map((plan) => [plan.name, new SlotQueue(clock, signal, plan, takeSlots)]))
   }
 
   async wait(name?: string): Promise<void> {
@@ -26,9 +26,9 @@ export class Pacer implements Pacing {
       for (const pacer of this.#queues.keys()) await this.wait(pacer)
       return
     }
-    const line = this.#queues.get(name)
-    if (line === undefined) throw new SyncError('PACER_UNKNOWN', `This sync does not use a pacer named ${JSON.stringify(name)}.`)
-    const ms = (await line.nextSlot()) - this.#clock.now()
+    const queue = this.#queues.get(name)
+    if (queue === undefined) throw new SyncError('PACER_UNKNOWN', `This sync does not use a pacer named ${JSON.stringify(name)}.`)
+    const ms = (await queue.nextSlot()) - this.#clock.now()
     if (ms <= 0) return
     this.#meter?.record('waitDuration', ms / 1_000, { 'tidemark.reason': 'pacer' })
     await this.#clock.sleep(ms, this.#signal)
@@ -65,12 +65,12 @@ class SlotQueue {
   /** The last reserved slot, by the store's clock. */
   #lastTakenSlot: number | null = null
 
-  constructor(clock: Clock, signal: AbortSignal, plan: PacerPlan, take: SlotProvider) {
+  constructor(clock: Clock, signal: AbortSignal, plan: PacerPlan, takeSlots: SlotProvider) {
     this.#clock = clock
     this.#signal = signal
     this.#plan = plan
     this.#paceMs = Math.ceil(plan.intervalMs / plan.allowedRequests)
-    this.#takeSlots = take
+    this.#takeSlots = takeSlots
   }
 
   nextSlot(): number | Promise<number> {
@@ -94,9 +94,9 @@ class SlotQueue {
         this.#signal.throwIfAborted()
         const slots = await this.#takeBatch()
         for (const slot of slots) {
-          const first = this.#waiting.shift()
-          if (first === undefined) this.#spareSlots.push(slot)
-          else first.resolve((this.#lastUsedSlot = slot))
+          const waiter = this.#waiting.shift()
+          if (waiter === undefined) this.#spareSlots.push(slot)
+          else waiter.resolve((this.#lastUsedSlot = slot))
         }
         const aheadMs = slots.at(-1)! - this.#clock.now() - LOOKAHEAD_MS
         if (this.#waiting.length > 0 && aheadMs > 0) await this.#clock.sleep(aheadMs, this.#signal)
@@ -112,11 +112,11 @@ class SlotQueue {
   async #takeBatch(): Promise<number[]> {
     const wanted = Math.max(this.#waiting.length, Math.floor(this.#onTimeCount / REQUESTS_PER_SPARE_SLOT))
     const count = Math.max(1, Math.min(wanted, Math.floor(LOOKAHEAD_MS / this.#paceMs)))
-    const { now, firstSlotAt: first } = await this.#takeSlots({ pacer: this.#plan.name, count, paceMs: this.#paceMs, at: this.#clock.now() })
+    const { now, firstSlotAt } = await this.#takeSlots({ pacer: this.#plan.name, count, paceMs: this.#paceMs, at: this.#clock.now() })
     // Other processes reserved so many slots in between that ours come too rarely: smaller batches come sooner.
-    if (this.#lastTakenSlot !== null && first - this.#lastTakenSlot > 2 * LOOKAHEAD_MS) this.#onTimeCount = Math.floor(this.#onTimeCount / 2)
-    this.#lastTakenSlot = first + (count - 1) * this.#paceMs
-    const start = this.#clock.now() + (first - now)
+    if (this.#lastTakenSlot !== null && firstSlotAt - this.#lastTakenSlot > 2 * LOOKAHEAD_MS) this.#onTimeCount = Math.floor(this.#onTimeCount / 2)
+    this.#lastTakenSlot = firstSlotAt + (count - 1) * this.#paceMs
+    const start = this.#clock.now() + (firstSlotAt - now)
     return Array.from({ length: count }, (_, i) => start + i * this.#paceMs)
   }
 }

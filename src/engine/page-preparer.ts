@@ -46,8 +46,8 @@ export class PagePreparer {
   async prepare(changes: readonly Change[], tables: readonly TableShape[] = []): Promise<PreparedPage> {
     const landings: Array<Landing | null> = []
     const quarantined: QuarantinedRecord[] = []
-    const met = new RecordShapes()
-    const places = new Map<string, Map<string, number>>()
+    const recordShapes = new RecordShapes()
+    const indexesByDatabase = new Map<string, Map<string, number>>()
     let newest: string | null = null
     let lastCursor: string | null = null
 
@@ -63,28 +63,28 @@ export class PagePreparer {
         continue
       }
       if (change.type === 'upsert') {
-        const written = this.#findSerialized(change)
-        if (written === null) met.addRecord(database.name, change.record, this.#landedShapes)
-        else met.addColumns(database.name, written.shape.columns, this.#landedShapes)
+        const serialized = this.#findSerialized(change)
+        if (serialized === null) recordShapes.addRecord(database.name, change.record, this.#landedShapes)
+        else recordShapes.addColumns(database.name, serialized.shape.columns, this.#landedShapes)
         if (change.cursor !== undefined) lastCursor = change.cursor
         if (prepared.upstreamAt !== null && (newest === null || prepared.upstreamAt > newest)) newest = prepared.upstreamAt
       }
 
       // The same key twice on a page: the newer one wins, or the later one if the source's times do not order them.
-      let placeOf = places.get(database.name)
-      if (placeOf === undefined) places.set(database.name, (placeOf = new Map()))
-      const earlier = placeOf.get(prepared.key)
+      let indexByKey = indexesByDatabase.get(database.name)
+      if (indexByKey === undefined) indexesByDatabase.set(database.name, (indexByKey = new Map()))
+      const earlier = indexByKey.get(prepared.key)
       if (earlier !== undefined) {
-        const first = landings[earlier]!
-        if (first.upstreamAt !== null && prepared.upstreamAt !== null && first.upstreamAt > prepared.upstreamAt) continue
+        const first = landings[earlier]
+        if (first !== undefined && first !== null && first.upstreamAt !== null && prepared.upstreamAt !== null && first.upstreamAt > prepared.upstreamAt) continue
         landings[earlier] = null
       }
-      placeOf.set(prepared.key, landings.push(prepared) - 1)
+      indexByKey.set(prepared.key, landings.push(prepared) - 1)
       // A valid change of the same key replaces the quarantined one.
       const bad = quarantined.findIndex((item) => item.key === prepared.key && item.database === prepared.database)
       if (bad !== -1) quarantined.splice(bad, 1)
     }
-    const columns = met.columns()
+    const columns = recordShapes.columns()
     const shapes = this.#tableShapes.collectUncommitted(tables, columns)
     return { landings: landings.filter((landing) => landing !== null), quarantined, columns, shapes, newestUpstreamAt: newest, lastCursor }
   }
@@ -97,8 +97,8 @@ export class PagePreparer {
 
   /** A record that arrived serialized; only its text needs checking. */
   #findSerialized(change: Change): SerializedRecord | null {
-    const written = SerializedUpsert.getSerialized(change)
-    return written !== null && written.shape.columns.length <= this.#limits.recordMembersMax ? written : null
+    const serialized = SerializedUpsert.getSerialized(change)
+    return serialized !== null && serialized.shape.columns.length <= this.#limits.recordMembersMax ? serialized : null
   }
 
   #findDatabase(change: Change): DatabasePlan {
@@ -124,13 +124,13 @@ export class PagePreparer {
     }
     if (change.type === 'delete') return { type: 'delete', database: database.name, key, upstreamAt }
 
-    const written = this.#findSerialized(change)
-    const fault = written === null ? findRecordFault(change.record, this.#limits) : null
+    const serialized = this.#findSerialized(change)
+    const fault = serialized === null ? findRecordFault(change.record, this.#limits) : null
     if (fault !== null) return quarantine(change, database.name, key, fault.code, fault.message)
-    const text = written === null ? serializeRecord(change.record) : written.text
+    const text = serialized === null ? serializeRecord(change.record) : serialized.text
     if (text === null) return quarantine(change, database.name, key, 'RECORD_INVALID', 'the record cannot be serialized as a JSON object')
-    const unstorable = findTextFault(text)
-    if (unstorable !== null) return quarantine(change, database.name, key, 'TEXT_UNSTORABLE', unstorable)
+    const textFault = findTextFault(text)
+    if (textFault !== null) return quarantine(change, database.name, key, 'TEXT_UNSTORABLE', textFault)
     if (text.length > this.#limits.recordBytesMax / 3) {
       const bytes = Buffer.byteLength(text)
       if (bytes > this.#limits.recordBytesMax) {
@@ -151,9 +151,9 @@ function quarantine(change: Change, database: string, key: string | null, code: 
   // A record that only a schema rejects is kept whole, because another schema may accept it; its size is already
   // checked.
   const max = code === 'SCHEMA_MISMATCH' ? Number.POSITIVE_INFINITY : QUARANTINE_TEXT_MAX
-  const { type: _, database: __, ...told } = change
+  const { type: _, database: __, ...rest } = change
   // The record is stored as it is; the message may quote secrets, so it is masked.
-  return { database, key, code, message: maskSecrets(message), text: toStorableText(told, max) }
+  return { database, key, code, message: maskSecrets(message), text: toStorableText(rest, max) }
 }
 
 /** As much of the value as any database can store. */

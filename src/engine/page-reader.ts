@@ -61,35 +61,35 @@ export class PageReader {
   readonly #preparer: PagePreparer
 
   constructor(
-    plan: SyncPlan, options: CycleOptions, pacer: Pacer, pauses: AccountPauses, lease: LeaseHeartbeat, stopping: AbortSignal, tally: CycleCounters, trace: CycleTrace,
+    plan: SyncPlan, options: CycleOptions, pacer: Pacer, pauses: AccountPauses, lease: LeaseHeartbeat, cycleSignal: AbortSignal, counters: CycleCounters, trace: CycleTrace,
   ) {
     this.#plan = plan
     this.#options = options
     this.#pacer = pacer
     this.#pauses = pauses
     this.#lease = lease
-    this.#cycleSignal = stopping
-    this.#counters = tally
+    this.#cycleSignal = cycleSignal
+    this.#counters = counters
     this.#trace = trace
     this.#preparer = new PagePreparer(plan.sync, plan.databases, plan.limits)
   }
 
   read(request: PageRequest): PendingPage {
-    const discarding = new AbortController()
+    const discardController = new AbortController()
     const trace = this.#trace.startPage(request.cycle)
-    const signal = AbortSignal.any([this.#cycleSignal, discarding.signal])
-    const page = trace.span.within(() => this.#callWithRetries(trace, signal, async (context, asking) => {
+    const signal = AbortSignal.any([this.#cycleSignal, discardController.signal])
+    const page = trace.span.within(() => this.#callWithRetries(trace, signal, async (context, sourceCall) => {
       const { unordered } = request
-      const asked = unordered.length === 0 ? context : { ...context, unordered }
-      const returned = await this.#plan.execute(parseState(this.#plan.sync, request.state), asked)
-      return this.#checkAndPrepare(request, trace, unwrapResult(returned), asking.times)
+      const pageContext = unordered.length === 0 ? context : { ...context, unordered }
+      const returned = await this.#plan.execute(parseState(this.#plan.sync, request.state), pageContext)
+      return this.#checkAndPrepare(request, trace, unwrapResult(returned), sourceCall.times)
     }))
     page.catch((thrown: unknown) => this.#trace.endFailedPage(trace, thrown))
     return {
       page,
       discard: () => {
         this.#trace.endDroppedPage(trace, 'discarded')
-        discarding.abort(new SyncError('CANCELLED', 'The page is no longer needed.'))
+        discardController.abort(new SyncError('CANCELLED', 'The page is no longer needed.'))
       },
     }
   }
@@ -105,50 +105,50 @@ export class PageReader {
   }
 
   async #callWithRetries<T>(
-    trace: PageTrace, signal: AbortSignal, call: (context: SyncContext, asking: SourceCall) => Promise<T>,
+    trace: PageTrace, signal: AbortSignal, call: (context: SyncContext, sourceCall: SourceCall) => Promise<T>,
   ): Promise<T> {
     const { clock, random, meter } = this.#options.ports
     const { retriesMax, waitMaxMs } = this.#plan.limits
-    const asking: SourceCall = { trace, log: createChildLog(this.#options.ports.log, { cycle: trace.facts.id, page: trace.facts.page }), requestId: undefined, origin: null, times: null }
+    const sourceCall: SourceCall = { trace, log: createChildLog(this.#options.ports.log, { cycle: trace.facts.id, page: trace.facts.page }), requestId: undefined, origin: null, times: null }
     for (let attempt = 1; ; attempt++) {
       try {
-        asking.times = null
-        return await this.#callOnce(asking, signal, (context) => call(context, asking))
+        sourceCall.times = null
+        return await this.#callOnce(sourceCall, signal, (context) => call(context, sourceCall))
       } catch (thrown) {
         const error = classifyError(signal.aborted ? signal.reason : thrown)
         if (signal.aborted || !isRetryable(error)) throw error
-        await this.#pauses.recordError(asking.origin, error)
+        await this.#pauses.recordError(sourceCall.origin, error)
         const ms = pageDelayMs(error, attempt, random)
-        if (attempt > retriesMax) throw await this.#pauses.recordFinalFailure(asking.origin, error)
+        if (attempt > retriesMax) throw await this.#pauses.recordFinalFailure(sourceCall.origin, error)
         if (ms > waitMaxMs) throw withRetryTime(error, clock.now())
         this.#counters.addRetry(ms)
         meter?.record('errors', 1, { 'error.type': error.code, 'tidemark.fate': 'retried' })
         meter?.record('waitDuration', ms / 1_000, { 'tidemark.reason': 'source' })
-        asking.log.warn('page failed, retrying', { code: error.code, attempt, waitMs: ms, requestId: asking.requestId })
+        sourceCall.log.warn('page failed, retrying', { code: error.code, attempt, waitMs: ms, requestId: sourceCall.requestId })
         this.#options.onProgress?.({ kind: 'waiting', cycle: trace.facts.id, ms, code: error.code })
         await clock.sleep(ms, signal)
       }
     }
   }
 
-  async #callOnce<T>(asking: SourceCall, signal: AbortSignal, call: (context: SyncContext) => Promise<T>): Promise<T> {
+  async #callOnce<T>(sourceCall: SourceCall, signal: AbortSignal, call: (context: SyncContext) => Promise<T>): Promise<T> {
     if (this.#lease.isExpired()) await this.#lease.renew()
     signal.throwIfAborted()
     await this.#pauses.check(null, signal)
     const { sync, limits } = this.#plan
-    const timing = new AbortController()
-    const context = this.#createContext(asking, AbortSignal.any([signal, timing.signal]))
-    const late = rejectAfter(this.#options.ports.clock, limits.deadlineMs, signal, () => {
+    const timeoutController = new AbortController()
+    const context = this.#createContext(sourceCall, AbortSignal.any([signal, timeoutController.signal]))
+    const timeout = rejectAfter(this.#options.ports.clock, limits.deadlineMs, signal, () => {
       const error = new SyncError('SOURCE_TIMEOUT', `${sync}: \`execute\` took longer than ${limits.deadlineMs} ms.`)
-      timing.abort(error)
+      timeoutController.abort(error)
       return error
     })
     try {
       const answer = Promise.resolve().then(() => call(context))
       // A source that ignores the signal is abandoned; its late result is never used.
-      return await Promise.race([raceWithAbort(answer, signal), late.promise])
+      return await Promise.race([raceWithAbort(answer, signal), timeout.promise])
     } finally {
-      late.cancel()
+      timeout.cancel()
     }
   }
 
@@ -157,37 +157,37 @@ export class PageReader {
     return { request, trace, checked, prepared: await this.#preparer.prepare(checked.changes, checked.tables), times }
   }
 
-  #createContext(asking: SourceCall, signal: AbortSignal): SyncContext {
+  #createContext(sourceCall: SourceCall, signal: AbortSignal): SyncContext {
     const { ports, secrets } = this.#options
     return {
       clock: ports.clock,
       random: ports.random,
-      log: asking.log,
+      log: sourceCall.log,
       signal,
       secrets,
       pacer: this.#pacer,
-      cycle: asking.trace.facts,
-      fetch: (input, init = {}) => this.#fetch(asking, input, { ...init, signal: init.signal ? AbortSignal.any([signal, init.signal]) : signal }, signal),
+      cycle: sourceCall.trace.facts,
+      fetch: (input, init = {}) => this.#fetch(sourceCall, input, { ...init, signal: init.signal ? AbortSignal.any([signal, init.signal]) : signal }, signal),
     }
   }
 
-  async #fetch(asking: SourceCall, input: string | URL, init: RequestInit, signal: AbortSignal): Promise<Response> {
+  async #fetch(sourceCall: SourceCall, input: string | URL, init: RequestInit, signal: AbortSignal): Promise<Response> {
     await this.#pacer.wait()
     if (this.#lease.isExpired()) await this.#lease.renew()
-    const origin = asking.origin = parseOrigin(input)
+    const origin = sourceCall.origin = parseOrigin(input)
     await this.#pauses.check(origin, signal)
     signal.throwIfAborted()
     const { clock } = this.#options.ports
-    const askedAt = clock.now()
-    const response = await this.#trace.traceRequest(asking.trace, input, init, (sent) => this.#options.fetch(input, sent))
+    const requestedAt = clock.now()
+    const response = await this.#trace.traceRequest(sourceCall.trace, input, init, (sent) => this.#options.fetch(input, sent))
     await this.#pauses.recordResponse(origin, response)
-    asking.requestId = readRequestId(response)
-    const datedMs = Date.parse(response.headers.get('date') ?? '')
+    sourceCall.requestId = readRequestId(response)
+    const dateHeaderMs = Date.parse(response.headers.get('date') ?? '')
     // If the clock was set back meanwhile, the duration is unknown: at most the deadline of a page.
-    const tookMs = clock.now() >= askedAt ? clock.now() - askedAt : this.#plan.limits.deadlineMs
-    if (Number.isFinite(datedMs)) asking.times = earliestTimes(asking.times, { dateHeaderMs: datedMs, readSinceMs: datedMs - tookMs })
+    const elapsedMs = clock.now() >= requestedAt ? clock.now() - requestedAt : this.#plan.limits.deadlineMs
+    if (Number.isFinite(dateHeaderMs)) sourceCall.times = earliestTimes(sourceCall.times, { dateHeaderMs, readSinceMs: dateHeaderMs - elapsedMs })
     const { 'http.request.method': method, 'server.address': host } = buildRequestAttributes(input, init.method)
-    asking.log.debug('the source responded', { method, host, status: response.status, requestId: asking.requestId })
+    sourceCall.log.debug('the source responded', { method, host, status: response.status, requestId: sourceCall.requestId })
     return response
   }
 }

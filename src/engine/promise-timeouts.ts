@@ -15,10 +15,10 @@ export function raceWithAbort<T>(promise: Promise<T>, signal: AbortSignal): Prom
 
 /** Rejects after a delay, unless cancelled. */
 export function rejectAfter(clock: Clock, ms: number, signal: AbortSignal, reason: () => unknown): { promise: Promise<never>; cancel(): void } {
-  const cancelling = new AbortController()
-  const promise = clock.sleep(ms, AbortSignal.any([signal, cancelling.signal])).then((): never => {
+  const cancelController = new AbortController()
+  const promise = clock.sleep(ms, AbortSignal.any([signal, cancelController.signal])).then((): never => {
     throw reason()
   })
   promise.catch(() => {})
-  return { promise, cancel: () => cancelling.abort(new Error('in time')) }
+  return { promise, cancel: () => cancelController.abort(new Error('in time')) }
 }

@@ -33,7 +33,7 @@ export interface ReplayResult {
 
 export function countReplayOutcomes(replayed: readonly ReplayResult[]): Record<ReplayOutcome, number> {
   const counts = { landed: 0, refused: 0, superseded: 0, lost: 0 }
-  for (const { outcome: fate } of replayed) counts[fate]++
+  for (const { outcome } of replayed) counts[outcome]++
   return counts
 }
 
@@ -46,20 +46,20 @@ const REPLAY_MAX = 10_000
  * key since it was read.
  */
 export async function replayQuarantinedRecords(plan: SyncPlan, options: ReplayOptions): Promise<ReplayResult[]> {
-  const { store, ports, holder, isHolderGone: isDead, database, dryRun: dry = false } = options
+  const { store, ports, holder, isHolderGone, database, dryRun = false } = options
   const ref = { worker: plan.worker, sync: plan.sync }
-  const door = new RetryingStore(store, ports, new CycleCounters())
+  const retryingStore = new RetryingStore(store, ports, new CycleCounters())
   const entries = (await store.quarantineEntries({ ref, limit: REPLAY_MAX })).filter((entry) => database === undefined || entry.database === database)
   if (entries.length === 0) return []
-  if (dry) return new QuarantineReplay(plan, options, door, null, 0, await findLastListing(plan, store)).run(entries)
+  if (dryRun) return new QuarantineReplay(plan, options, retryingStore, null, 0, await findLastListing(plan, store)).run(entries)
   const request = { holder, ttlMs: plan.limits.leaseTtlMs, at: ports.clock.now() }
-  let taken = await door.call(() => store.acquire(ref, request))
-  if (taken.kind === 'held' && isDead?.(taken.holder) === true) taken = await door.call(() => store.acquire(ref, { ...request, evictHolder: (taken as { holder: string }).holder }))
-  if (taken.kind === 'held') throw new SyncError('LEASE_HELD', `${plan.sync} is being run by ${taken.holder}; nothing was replayed.`)
+  let result = await retryingStore.call(() => store.acquire(ref, request))
+  if (result.kind === 'held' && isHolderGone?.(result.holder) === true) result = await retryingStore.call(() => store.acquire(ref, { ...request, evictHolder: (result as { holder: string }).holder }))
+  if (result.kind === 'held') throw new SyncError('LEASE_HELD', `${plan.sync} is being run by ${result.holder}; nothing was replayed.`)
   try {
-    return await new QuarantineReplay(plan, options, door, taken.lease, taken.checkpoint.version, await findLastListing(plan, store)).run(entries)
+    return await new QuarantineReplay(plan, options, retryingStore, result.lease, result.checkpoint.version, await findLastListing(plan, store)).run(entries)
   } finally {
-    await store.release(taken.lease).catch(() => {})
+    await store.release(result.lease).catch(() => {})
   }
 }
 
@@ -74,10 +74,10 @@ class QuarantineReplay {
   readonly #preparer: PagePreparer
   readonly #results: ReplayResult[] = []
 
-  constructor(plan: SyncPlan, options: ReplayOptions, door: RetryingStore, lease: Lease | null, version: number, lastListing: number) {
+  constructor(plan: SyncPlan, options: ReplayOptions, retryingStore: RetryingStore, lease: Lease | null, version: number, lastListing: number) {
     this.#plan = plan
     this.#options = options
-    this.#retryingStore = door
+    this.#retryingStore = retryingStore
     this.#lease = lease
     this.#version = version
     this.#lastListing = lastListing
@@ -94,7 +94,7 @@ class QuarantineReplay {
   }
 
   async #replayPage(entries: readonly QuarantineEntry[]): Promise<void> {
-    const readFrom = await this.#options.store.sequenceBefore(entries[0]!.at)
+    const readAtSequence = await this.#options.store.sequenceBefore(entries[0]!.at)
     const known: ReplayItem[] = []
     const unknown: ReplayItem[] = []
     const superseded: number[] = []
@@ -110,20 +110,20 @@ class QuarantineReplay {
         } else (newest === undefined ? unknown : known).push({ entry, change })
       }
     }
-    await this.#land(known, superseded, readFrom)
+    await this.#land(known, superseded, readAtSequence)
     // Without a row there may be a tombstone at the log's sequence of that time, which may be newer than an entry at
     // the same sequence.
-    await this.#land(unknown, [], readFrom - 1)
+    await this.#land(unknown, [], readAtSequence - 1)
   }
 
-  async #land(told: readonly ReplayItem[], superseded: readonly number[], readFrom: number): Promise<void> {
-    if (told.length + superseded.length === 0) return
-    const prepared = await this.#preparer.prepare(told.map(({ change }) => change))
-    const entryOf = (item: { database: string; key: string | null }): QuarantineEntry => told.find(({ entry }) => entry.key === item.key && entry.database === item.database)!.entry
+  async #land(items: readonly ReplayItem[], superseded: readonly number[], readAtSequence: number): Promise<void> {
+    if (items.length + superseded.length === 0) return
+    const prepared = await this.#preparer.prepare(items.map(({ change }) => change))
+    const entryOf = (item: { database: string; key: string | null }): QuarantineEntry => items.find(({ entry }) => entry.key === item.key && entry.database === item.database)!.entry
     for (const item of prepared.quarantined) this.#report(entryOf(item), 'refused', item.message)
     const { late, refused } = this.#lease === null
       ? { late: [], refused: [] }
-      : await this.#commit(this.#lease, prepared, readFrom, (overlapping) => [...superseded, ...overlapping.map((landing) => entryOf(landing).id)])
+      : await this.#commit(this.#lease, prepared, readAtSequence, (overlapping) => [...superseded, ...overlapping.map((landing) => entryOf(landing).id)])
     for (const landing of prepared.landings) {
       const refusal = refused.find(({ database, key }) => database === landing.database && key === landing.key)
       if (late.includes(landing)) this.#report(entryOf(landing), 'superseded', 'another sync has written it since')
@@ -134,14 +134,14 @@ class QuarantineReplay {
 
   /** `late` records cannot be ordered against later writes of other syncs: they count as older. */
   async #commit(
-    lease: Lease, { landings, quarantined, columns }: PreparedPage, readFrom: number, supersededBy: (late: readonly Landing[]) => number[],
+    lease: Lease, { landings, quarantined, columns }: PreparedPage, readAtSequence: number, supersededBy: (late: readonly Landing[]) => number[],
   ): Promise<{ late: readonly Landing[]; refused: readonly QuarantinedRecord[] }> {
     const { ports, actor } = this.#options
     const late: Landing[] = []
     for (;;) {
       const rest = landings.filter((landing) => !late.includes(landing))
       const outcome = await this.#retryingStore.commit({
-        lease, version: this.#version, at: ports.clock.now(), owner: this.#plan.owner, landings: rest, quarantined, columns, readAtSequence: readFrom,
+        lease, version: this.#version, at: ports.clock.now(), owner: this.#plan.owner, landings: rest, quarantined, columns, readAtSequence,
         upstreamToleranceMs: this.#plan.upstreamToleranceMs, owners: buildCommitOwners(this.#plan), ...buildCommitSchemaModes(this.#plan),
         transition: { kind: 'replay', actor, reason: `${rest.length} replayed from quarantine`, superseded: supersededBy(late) },
       })
@@ -151,8 +151,8 @@ class QuarantineReplay {
     }
   }
 
-  #report(entry: QuarantineEntry, fate: ReplayOutcome, message: string): void {
-    this.#results.push({ entry, outcome: fate, message })
+  #report(entry: QuarantineEntry, outcome: ReplayOutcome, message: string): void {
+    this.#results.push({ entry, outcome, message })
   }
 }
 
@@ -183,8 +183,8 @@ async function findLastListing({ worker, sync, mode }: SyncPlan, store: Store): 
 function groupByPage(entries: readonly QuarantineEntry[]): QuarantineEntry[][] {
   const pages = new Map<string, QuarantineEntry[]>()
   for (const entry of entries.toSorted((a, b) => a.at - b.at || a.id - b.id)) {
-    const place = `${entry.at} ${entry.cycle} ${entry.page}`
-    pages.set(place, [...(pages.get(place) ?? []), entry])
+    const pageId = `${entry.at} ${entry.cycle} ${entry.page}`
+    pages.set(pageId, [...(pages.get(pageId) ?? []), entry])
   }
   return [...pages.values()]
 }
@@ -195,14 +195,14 @@ const LOSSY_CODES: ReadonlySet<string> = new Set(['RECORD_INVALID', 'TEXT_UNSTOR
 /** Null if the original change cannot be restored. */
 function restoreChange({ code, key, database, text }: QuarantineEntry): Change | null {
   if (key === null || LOSSY_CODES.has(code)) return null
-  let told: JsonValue
+  let stored: JsonValue
   try {
-    told = parseJson(text)
+    stored = parseJson(text)
   } catch {
     return null
   }
-  if (typeof told !== 'object' || told === null || Array.isArray(told)) return null
-  const { record, cursor, upstreamUpdatedAt } = told
+  if (typeof stored !== 'object' || stored === null || Array.isArray(stored)) return null
+  const { record, cursor, upstreamUpdatedAt } = stored
   if (typeof record !== 'object' || record === null || Array.isArray(record)) return null
   return {
     type: 'upsert', key, database, record: record as JsonObject,

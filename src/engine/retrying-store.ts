@@ -12,10 +12,10 @@ export class RetryingStore {
   readonly #ports: Ports
   readonly #counters: CycleCounters
 
-  constructor(store: Store, ports: Ports, tally: CycleCounters) {
+  constructor(store: Store, ports: Ports, counters: CycleCounters) {
     this.#store = store
     this.#ports = ports
-    this.#counters = tally
+    this.#counters = counters
   }
 
   /** Retries a bounded number of times; the page is not read again for it. */
@@ -41,31 +41,31 @@ export class RetryingStore {
    */
   async commit(commit: Commit): Promise<Exclude<CommitOutcome, { kind: 'fenced' | 'conflict' }>> {
     const { sync } = commit.lease.ref
-    let answerLost = false
+    let isResponseLost = false
     const outcome = await this.call(async (store) => {
       try {
         return await store.commit(commit)
       } catch (thrown) {
         const error = classifyError(thrown)
-        answerLost ||= error.code === 'COMMIT_UNKNOWN'
+        isResponseLost ||= error.code === 'COMMIT_UNKNOWN'
         // If the retry itself fails, the outcome of the first commit is still unknown.
-        if (answerLost && error.code !== 'STORE_BUSY') throw new SyncError('COMMIT_UNKNOWN', error.message, { cause: error })
+        if (isResponseLost && error.code !== 'STORE_BUSY') throw new SyncError('COMMIT_UNKNOWN', error.message, { cause: error })
         throw error
       }
     })
     if (outcome.kind === 'fenced') throw new SyncError('LEASE_LOST', `${sync}: another runner took over.`)
     if (outcome.kind !== 'conflict') return outcome
-    if (answerLost && hasLanded(outcome.checkpoint, commit)) {
-      const position = await this.call((store) => store.headSequence())
-      return { kind: 'landed', version: outcome.checkpoint.version, headSequence: position, counts: noCounts(), paused: outcome.checkpoint.paused }
+    if (isResponseLost && hasLanded(outcome.checkpoint, commit)) {
+      const headSequence = await this.call((store) => store.headSequence())
+      return { kind: 'landed', version: outcome.checkpoint.version, headSequence, counts: noCounts(), paused: outcome.checkpoint.paused }
     }
     throw new SyncError('VERSION_CONFLICT', `${sync}: the checkpoint is at version ${outcome.checkpoint.version}; this cycle expected version ${commit.version}.`)
   }
 }
 
-function hasLanded(checkpoint: Checkpoint, { transition: move, version }: Commit): boolean {
-  if (move.kind === 'continue') return checkpoint.inflight?.cycle === move.cycle && checkpoint.inflight.page === move.page
-  if (move.kind === 'complete') return checkpoint.version === version + 1 && checkpoint.committedBy === move.cycle
-  if (move.kind === 'set') return checkpoint.version === version + 1 && checkpoint.committedBy === null && checkpoint.committed === move.state
+function hasLanded(checkpoint: Checkpoint, { transition, version }: Commit): boolean {
+  if (transition.kind === 'continue') return checkpoint.inflight?.cycle === transition.cycle && checkpoint.inflight.page === transition.page
+  if (transition.kind === 'complete') return checkpoint.version === version + 1 && checkpoint.committedBy === transition.cycle
+  if (transition.kind === 'set') return checkpoint.version === version + 1 && checkpoint.committedBy === null && checkpoint.committed === transition.state
   return checkpoint.inflight === null && checkpoint.version === version
 }

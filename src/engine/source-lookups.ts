@@ -39,21 +39,21 @@ export class SourceLookups {
   /** Checks whether the source really has the listed versions of these keys. */
   async checkContested(cycle: CycleFacts, keys: readonly string[], landings: readonly Landing[]): Promise<ContestedLookupResult> {
     const database = this.database!
-    const shown = new Map(landings.filter((landing) => landing.database === database).map((landing) => [landing.key, landing]))
+    const listed = new Map(landings.filter((landing) => landing.database === database).map((landing) => [landing.key, landing]))
     const confirmed: string[] = []
     const refuted: string[] = []
     // If times are only bounds, any row of the page may differ, and the next cycle would know no more.
-    const asked = keys.filter((key, at) => at < CONTESTED_LOOKUPS_MAX || hasReadTime(shown.get(key)!))
-    for (const key of asked) {
+    const lookupKeys = keys.filter((key, at) => at < CONTESTED_LOOKUPS_MAX || hasReadTime(listed.get(key)!))
+    for (const key of lookupKeys) {
       const answer = await this.#lookUpLanding(cycle, key).catch((thrown: unknown) => {
         const error = classifyError(thrown)
         // The next cycle knows no more about a record whose time is only a bound, so this cycle cannot complete.
-        if (error.code === 'CANCELLED' || error.code === 'LEASE_LOST' || hasReadTime(shown.get(key)!)) throw error
+        if (error.code === 'CANCELLED' || error.code === 'LEASE_LOST' || hasReadTime(listed.get(key)!)) throw error
         this.#log.warn('a lookup failed; the next cycle decides the remaining rows', { code: error.code })
         return undefined
       })
       if (answer === undefined) break
-      const isConfirmed = agreesWithListing(shown.get(key)!, answer)
+      const isConfirmed = agreesWithListing(listed.get(key)!, answer)
       if (isConfirmed === true) confirmed.push(key)
       if (isConfirmed === false) refuted.push(key)
     }
@@ -88,11 +88,11 @@ export class SourceLookups {
 }
 
 /** Undefined if the lookup result has no time and another form than the listing, so that it proves neither. */
-function agreesWithListing(shown: Landing, answer: Landing | null): boolean | undefined {
-  if (answer === null || answer.type === 'delete' || shown.type === 'delete') return (answer?.type ?? 'delete') === shown.type
-  if (answer.hash === shown.hash) return true
-  if (hasReadTime(shown)) return false
-  return answer.upstreamAt === null ? undefined : answer.upstreamAt === shown.upstreamAt
+function agreesWithListing(listed: Landing, answer: Landing | null): boolean | undefined {
+  if (answer === null || answer.type === 'delete' || listed.type === 'delete') return (answer?.type ?? 'delete') === listed.type
+  if (answer.hash === listed.hash) return true
+  if (hasReadTime(listed)) return false
+  return answer.upstreamAt === null ? undefined : answer.upstreamAt === listed.upstreamAt
 }
 
 /** The time of the landing is not the time of the record's last change. */

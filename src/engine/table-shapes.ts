@@ -44,11 +44,11 @@ export class TableShapes {
 }
 
 /** Null if nothing is known. */
-function mergeShapes(database: string, declared: TableShape | undefined, told: TableShape | undefined, seen: ReadonlySet<string> = new Set()): CommitShape | null {
+function mergeShapes(database: string, declared: TableShape | undefined, fromSource: TableShape | undefined, seen: ReadonlySet<string> = new Set()): CommitShape | null {
   const columns = new Map<string, CommitShape['columns'][number]>()
-  for (const column of told?.columns ?? []) if (seen.has(column.name)) columns.set(column.name, { ...column, from: 'source' })
+  for (const column of fromSource?.columns ?? []) if (seen.has(column.name)) columns.set(column.name, { ...column, from: 'source' })
   for (const column of declared?.columns ?? []) columns.set(column.name, { ...column, from: 'schema' })
-  const key = declared?.key ?? (told?.key?.every((name) => seen.has(name)) === true ? told.key : [])
+  const key = declared?.key ?? (fromSource?.key?.every((name) => seen.has(name)) === true ? fromSource.key : [])
   return columns.size === 0 && key.length === 0 ? null : { database, columns: [...columns.values()], key }
 }
 

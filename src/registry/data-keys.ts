@@ -16,9 +16,9 @@ export class DataKeys {
   #known = new Map<string, DataKey>()
   #newest: DataKey | null = null
 
-  constructor(store: Store, ring: KeyRing, random: RandomBytes) {
+  constructor(store: Store, keyRing: KeyRing, random: RandomBytes) {
     this.#store = store
-    this.#keyRing = ring
+    this.#keyRing = keyRing
     this.#random = random
   }
 

@@ -21,7 +21,7 @@ export async function verifyAuditChain(store: Store, expect?: string): Promise<A
   let [previous, entries, after] = ['', 0, 0]
   let holdsExpected = expect === undefined ? null : expect === ''
   const refs = new Map<string, SyncRef>()
-  const verdict = async (brokenAt: AuditChainReport['brokenAt'], head: string): Promise<AuditChainReport> => {
+  const buildReport = async (brokenAt: AuditChainReport['brokenAt'], head: string): Promise<AuditChainReport> => {
     const states = await findStateFaults(store, refs)
     return { intact: brokenAt === null && holdsExpected !== false && states.length === 0, entries, head, brokenAt, holdsExpected, states }
   }
@@ -34,7 +34,7 @@ export async function verifyAuditChain(store: Store, expect?: string): Promise<A
       // not follow.
       if (entries === 0 && entry.hash === '') continue
       const link = hashLink(previous, serializeLink(entry))
-      if (link !== entry.hash) return await verdict({ id: entry.id, why: 'This entry or the one before it was changed.' }, previous)
+      if (link !== entry.hash) return await buildReport({ id: entry.id, why: 'This entry or the one before it was changed.' }, previous)
       if (link === expect) holdsExpected = true
       previous = link
       entries++
@@ -43,8 +43,8 @@ export async function verifyAuditChain(store: Store, expect?: string): Promise<A
     // Other processes may have added entries since the page was read, so this may not be the end yet.
     const now = await store.auditChain({ after, limit: 1 })
     if (now.entries.length > 0) continue
-    if (now.head !== previous || now.count !== entries) return await verdict({ id: after, why: `${now.count - entries} entries are missing after it.` }, previous)
-    return await verdict(null, previous)
+    if (now.head !== previous || now.count !== entries) return await buildReport({ id: after, why: `${now.count - entries} entries are missing after it.` }, previous)
+    return await buildReport(null, previous)
   }
 }
 
