@@ -99,9 +99,9 @@ function findStateFault(value: unknown, path: string, depth: number): string | n
 }
 
 function findFirstFault<T>(items: readonly T[], check: (item: T, index: number) => string | null): string | null {
-  // Iterates by index, because a hole in an array must be checked as undefined.
-  for (let index = 0; index < items.length; index++) {
-    const fault = check(items[index]!, index)
+  // `entries()` visits the holes of an array, which must be checked as undefined.
+  for (const [index, item] of items.entries()) {
+    const fault = check(item, index)
     if (fault !== null) return fault
   }
   return null

@@ -81,10 +81,10 @@ export function serializeRecord(record: JsonObject): string | null {
  */
 export function findTextFault(text: string): string | null {
   if (!text.includes('\\u')) return null
-  for (const [, backslashes, code] of text.matchAll(/(\\+)u([0-9a-f]{4})/gi)) {
-    if (backslashes!.length % 2 === 0) continue
+  for (const [, backslashes = '', code = ''] of text.matchAll(/(\\+)u([0-9a-f]{4})/gi)) {
+    if (backslashes.length % 2 === 0) continue
     if (code === '0000') return 'the record contains NUL'
-    if (/^d[89a-f]/i.test(code!)) return 'the record has a lone surrogate'
+    if (/^d[89a-f]/i.test(code)) return 'the record has a lone surrogate'
   }
   return null
 }

@@ -173,9 +173,9 @@ function toCountAttributes(counts: LandingCounts): Attributes {
 }
 
 function withHeaders(init: RequestInit, more: Readonly<Record<string, string>>): RequestInit {
-  const names = Object.keys(more)
-  if (names.length === 0) return init
+  const added = Object.entries(more)
+  if (added.length === 0) return init
   const headers = new Headers(init.headers)
-  for (const name of names) headers.set(name, more[name]!)
+  for (const [name, value] of added) headers.set(name, value)
   return { ...init, headers }
 }

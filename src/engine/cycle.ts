@@ -21,6 +21,7 @@ import { RetryingStore } from './retrying-store.ts'
 import { ABSENT_LOOKUPS_MAX, assertDeletesSupported, buildCommitDeletes, findConcurrentListings, buildCommitOwners, buildCommitSchemaModes, type SyncPlan } from './sync-plan.ts'
 import { noCounts, CycleCounters } from './cycle-counters.ts'
 import { CycleTidemark, isCoveredByBackfill, type PageTimes } from './cycle-tidemark.ts'
+import { required } from '../values/required.ts'
 
 /**
  * Runs one cycle: acquires the lease, loads the checkpoint, then executes, checks and commits page by page. While a
@@ -148,7 +149,7 @@ class Cycle {
       }
       oldPages = 0
       const { checked, prepared } = read
-      const step = checked.hasMore ? this.#guard.check(inflight, checked.state!, prepared) : null
+      const step = checked.hasMore ? this.#guard.check(inflight, required(checked.state, 'state of a page with more to come'), prepared) : null
       const budgetEnd = checked.hasMore ? this.#findExceededBudget() : null
       const next = checked.hasMore && budgetEnd === null ? this.#startRead(inflight, checked.state, 2) : null
 
@@ -176,7 +177,7 @@ class Cycle {
       if (!checked.hasMore) return 'complete'
       if (budgetEnd !== null) return budgetEnd
       if (outcome.paused) return 'paused'
-      reading = next!
+      reading = required(next, 'page read ahead')
     }
   }
 
@@ -203,6 +204,10 @@ class Cycle {
     this.#historySince = await this.#findHistoryStart(started.inflight)
     this.#assertHistoryRetained()
     return started.inflight
+  }
+
+  #requireInflight(): Inflight {
+    return required(this.#inflight, 'unfinished cycle')
   }
 
   /** Invariants 5 and 6: changes more recent than the source's lag may not be visible in its listing yet. */
@@ -407,7 +412,7 @@ class Cycle {
    * back is logged even though it is equal: the listing, which saw it in between, must be ordered before it.
    */
   async #orderAgainstListings({ request, checked: { isLog }, prepared: { landings } }: FetchedPage): Promise<Partial<Commit>> {
-    if (isLog && this.#plan.mode === 'replace') return { readAtSequence: this.#inflight!.startSequence, isHistoricalLog: true }
+    if (isLog && this.#plan.mode === 'replace') return { readAtSequence: this.#requireInflight().startSequence, isHistoricalLog: true }
     const listingStart = await this.#findLatestListingStart()
     if (listingStart === null) return {}
     // Without a time, only an entry made after this page was requested is newer than every page of the listing.
@@ -439,7 +444,7 @@ class Cycle {
     this.#counters.addPage(outcome.counts)
     this.#trace.endLandedPage(read.trace, checked.changes.length, outcome.counts)
     this.#headSequence = outcome.headSequence
-    if (transition.kind === 'continue') this.#tidemark = this.#tidemark.withPage(this.#inflight!.mode, toPageTimes(read))
+    if (transition.kind === 'continue') this.#tidemark = this.#tidemark.withPage(this.#requireInflight().mode, toPageTimes(read))
     else if (transition.kind === 'complete') this.#tidemark = this.#tidemark.complete(this.#tidemark.applyHold(transition.tidemark))
     this.#scope = this.#mergeScope(checked.scope)
     this.#endReason = checked.endReason
@@ -494,11 +499,11 @@ class Cycle {
     await store.release(this.#lease, { cycle: this.#inflight?.cycle ?? 0, stopReason, endedAt, ...totals, error, retryAt, isBlockedByPause }).catch((problem: unknown) => {
       this.#log.warn('could not release the lease', { code: classifyError(problem).code })
     })
-    const completeSince = this.#tidemark.completeSince ?? (stopReason === 'complete' ? this.#inflight!.startedAt : this.#checkpoint.lastSuccessAt)
+    const completeSince = this.#tidemark.completeSince ?? (stopReason === 'complete' ? this.#requireInflight().startedAt : this.#checkpoint.lastSuccessAt)
     return this.#trace.endCycle({
       ...this.#lease.ref, cycle: this.#inflight?.cycle ?? null, stopReason, endReason: stopReason === 'complete' ? this.#endReason : null, resumed: this.#resumed, ...totals, startedAt: this.#startedAt, endedAt,
       version: this.#checkpoint.version, headSequence: this.#headSequence, tidemark: this.#tidemark.current, drift: [...this.#driftDetector.messages],
-      error: error === null ? null : { ...error, advice: failure!.advice },
+      error: failure === null ? null : { code: failure.code, message: failure.message, advice: failure.advice },
       retryAt,
     }, completeSince)
   }

@@ -80,7 +80,9 @@ export class LoopGuard {
     this.#state = guardState
     this.#isConfirmingStandstill = guardState.standstill !== null
     this.#visited.add(stateDigest)
-    if (this.#visited.size > VISITED_STATES_MAX) this.#visited.delete(this.#visited.values().next().value!)
+    if (this.#visited.size <= VISITED_STATES_MAX) return
+    const [oldest] = this.#visited
+    if (oldest !== undefined) this.#visited.delete(oldest)
   }
 
   /** Some sources advance behind an unchanged state; so request once more, and compare the content. */

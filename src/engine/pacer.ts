@@ -98,7 +98,7 @@ class SlotQueue {
           if (waiter === undefined) this.#spareSlots.push(slot)
           else waiter.resolve((this.#lastUsedSlot = slot))
         }
-        const aheadMs = slots.at(-1)! - this.#clock.now() - LOOKAHEAD_MS
+        const aheadMs = Math.max(...slots) - this.#clock.now() - LOOKAHEAD_MS
         if (this.#waiting.length > 0 && aheadMs > 0) await this.#clock.sleep(aheadMs, this.#signal)
       }
     } catch (error) {

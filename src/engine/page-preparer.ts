@@ -11,6 +11,7 @@ import { findKeyFault, findRecordFault, findTextFault, serializeRecord } from '.
 import { RecordShapes } from './record-shapes.ts'
 import type { DatabasePlan, SyncLimits } from './sync-plan.ts'
 import { TableShapes } from './table-shapes.ts'
+import { required } from '../values/required.ts'
 
 /** A page ready to commit: every record serialized and hashed once, invalid ones quarantined with the reason. */
 export interface PreparedPage {
@@ -38,7 +39,7 @@ export class PagePreparer {
   constructor(sync: string, databases: readonly DatabasePlan[], limits: SyncLimits) {
     this.#sync = sync
     this.#databases = new Map(databases.map((database) => [database.name, database]))
-    this.#defaultDatabase = databases[0]!.name
+    this.#defaultDatabase = required(databases[0], 'database of the sync').name
     this.#limits = limits
     this.#tableShapes = new TableShapes(sync, databases)
   }

@@ -5,6 +5,7 @@ import { PagePreparer, type PreparedPage } from './page-preparer.ts'
 import { RetryingStore } from './retrying-store.ts'
 import { buildCommitOwners, buildCommitSchemaModes, type SyncPlan } from './sync-plan.ts'
 import { CycleCounters } from './cycle-counters.ts'
+import { required } from '../values/required.ts'
 
 export interface ReplayOptions {
   readonly store: Store
@@ -94,7 +95,7 @@ class QuarantineReplay {
   }
 
   async #replayPage(entries: readonly QuarantineEntry[]): Promise<void> {
-    const readAtSequence = await this.#options.store.sequenceBefore(entries[0]!.at)
+    const readAtSequence = await this.#options.store.sequenceBefore(required(entries[0], 'first entry of the page').at)
     const known: ReplayItem[] = []
     const unknown: ReplayItem[] = []
     const superseded: number[] = []
@@ -103,7 +104,7 @@ class QuarantineReplay {
       if (change === null) this.#report(entry, 'lost', 'too little of the record was stored; it lands when the source returns it again')
       else if (!this.#plan.databases.some(({ name }) => name === entry.database)) this.#report(entry, 'lost', 'the sync no longer writes to this database')
       else {
-        const newest = (await this.#options.store.history(entry.database, entry.key!)).at(-1)
+        const newest = (await this.#options.store.history(entry.database, change.key)).at(-1)
         if (entry.cycle < this.#lastListing || (newest !== undefined && isNewer(newest, entry, change))) {
           superseded.push(entry.id)
           this.#report(entry, 'superseded', 'a newer version was committed, or the record was deleted')
@@ -119,7 +120,7 @@ class QuarantineReplay {
   async #land(items: readonly ReplayItem[], superseded: readonly number[], readAtSequence: number): Promise<void> {
     if (items.length + superseded.length === 0) return
     const prepared = await this.#preparer.prepare(items.map(({ change }) => change))
-    const entryOf = (item: { database: string; key: string | null }): QuarantineEntry => items.find(({ entry }) => entry.key === item.key && entry.database === item.database)!.entry
+    const entryOf = (item: { database: string; key: string | null }): QuarantineEntry => required(items.find(({ entry }) => entry.key === item.key && entry.database === item.database), 'quarantine entry').entry
     for (const item of prepared.quarantined) this.#report(entryOf(item), 'refused', item.message)
     const { late, refused } = this.#lease === null
       ? { late: [], refused: [] }

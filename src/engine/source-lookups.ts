@@ -3,6 +3,7 @@ import { classifyError } from './classify-error.ts'
 import type { PageReader } from './page-reader.ts'
 import { PagePreparer } from './page-preparer.ts'
 import type { SyncPlan } from './sync-plan.ts'
+import { required } from '../values/required.ts'
 
 /** Contested keys of one page to look up; the next cycle decides the others. */
 const CONTESTED_LOOKUPS_MAX = 50
@@ -33,27 +34,27 @@ export class SourceLookups {
 
   /** The database that supports lookups; null if the source has no lookup. */
   get database(): string | null {
-    return this.#plan.lookup == null ? null : this.#plan.databases[0]!.name
+    return this.#plan.lookup == null ? null : required(this.#plan.databases[0], 'database of the sync').name
   }
 
   /** Checks whether the source really has the listed versions of these keys. */
   async checkContested(cycle: CycleFacts, keys: readonly string[], landings: readonly Landing[]): Promise<ContestedLookupResult> {
-    const database = this.database!
+    const database = required(this.database, 'lookup')
     const listed = new Map(landings.filter((landing) => landing.database === database).map((landing) => [landing.key, landing]))
     const confirmed: string[] = []
     const refuted: string[] = []
     // If times are only bounds, any row of the page may differ, and the next cycle would know no more.
-    const lookupKeys = keys.filter((key, at) => at < CONTESTED_LOOKUPS_MAX || hasReadTime(listed.get(key)!))
+    const lookupKeys = keys.filter((key, at) => at < CONTESTED_LOOKUPS_MAX || hasReadTime(listed.get(key)))
     for (const key of lookupKeys) {
       const answer = await this.#lookUpLanding(cycle, key).catch((thrown: unknown) => {
         const error = classifyError(thrown)
         // The next cycle knows no more about a record whose time is only a bound, so this cycle cannot complete.
-        if (error.code === 'CANCELLED' || error.code === 'LEASE_LOST' || hasReadTime(listed.get(key)!)) throw error
+        if (error.code === 'CANCELLED' || error.code === 'LEASE_LOST' || hasReadTime(listed.get(key))) throw error
         this.#log.warn('a lookup failed; the next cycle decides the remaining rows', { code: error.code })
         return undefined
       })
       if (answer === undefined) break
-      const isConfirmed = agreesWithListing(listed.get(key)!, answer)
+      const isConfirmed = agreesWithListing(required(listed.get(key), 'contested landing'), answer)
       if (isConfirmed === true) confirmed.push(key)
       if (isConfirmed === false) refuted.push(key)
     }
@@ -78,12 +79,12 @@ export class SourceLookups {
 
   /** Null if the source has no record with the key. */
   async #lookUpLanding(cycle: CycleFacts, key: string): Promise<Landing | null> {
-    const change = await this.#reader.callSource(cycle, (context) => this.#plan.lookup!(key, context))
+    const change = await this.#reader.callSource(cycle, (context) => required(this.#plan.lookup, 'lookup')(key, context))
     if (change === null || change === undefined) return null
     const { landings, quarantined } = await this.#preparer.prepare([change])
     // A record that cannot be stored still exists in the source.
-    if (quarantined.length > 0) return { type: 'upsert', database: this.database!, key, text: '', hash: '', cursor: null, upstreamAt: null }
-    return landings[0]!
+    if (quarantined.length > 0) return { type: 'upsert', database: required(this.database, 'lookup'), key, text: '', hash: '', cursor: null, upstreamAt: null }
+    return required(landings[0], 'landing of the lookup')
   }
 }
 
@@ -96,8 +97,8 @@ function agreesWithListing(listed: Landing, answer: Landing | null): boolean | u
 }
 
 /** The time of the landing is not the time of the record's last change. */
-function hasReadTime(landing: Landing): boolean {
-  return landing.type === 'upsert' && landing.asOf === 'read'
+function hasReadTime(landing: Landing | undefined): boolean {
+  return landing?.type === 'upsert' && landing.asOf === 'read'
 }
 
 function orderSampleFirst(keys: readonly string[]): string[] {

@@ -63,8 +63,9 @@ function toIso(ms: number): string {
 }
 
 function formatSpan(ms: number): string {
-  const [unit, unitMs] = UNITS.find(([, size]) => ms >= 2 * size) ?? UNITS.at(-1)!
+  const [unit, unitMs] = UNITS.find(([, size]) => ms >= 2 * size) ?? SMALLEST_UNIT
   return `${Math.floor(ms / unitMs)} ${unit}`
 }
 
-const UNITS: ReadonlyArray<readonly [string, number]> = [['days', 86_400_000], ['hours', 3_600_000], ['minutes', 60_000], ['seconds', 1_000]]
+const SMALLEST_UNIT = ['seconds', 1_000] as const
+const UNITS: ReadonlyArray<readonly [string, number]> = [['days', 86_400_000], ['hours', 3_600_000], ['minutes', 60_000]]

@@ -1,5 +1,6 @@
 import { SCALAR_TYPES, SyncError, type Column, type CommitShape, type ShapeColumn, type TableShape } from '../contract/index.ts'
 import type { DatabasePlan } from './sync-plan.ts'
+import { required } from '../values/required.ts'
 
 /** The shapes of a cycle's databases, declared or returned with pages. Tracks the ones that are committed. */
 export class TableShapes {
@@ -26,7 +27,7 @@ export class TableShapes {
       this.#seenMembers.set(database, names)
     }
     for (const table of tables) {
-      const name = table.database ?? this.#databases[0]!.name
+      const name = table.database ?? required(this.#databases[0], 'database of the sync').name
       if (!this.#databases.some((database) => database.name === name)) {
         throw new SyncError('DATABASE_UNKNOWN', `${this.#sync}: a page has columns of the database ${JSON.stringify(name)}, which this sync does not write to.`)
       }

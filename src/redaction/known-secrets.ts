@@ -33,7 +33,8 @@ export class KnownSecrets {
     const forms = extractSecretParts(value).filter((part) => part.length >= SECRET_LENGTH_MIN).flatMap(listEncodedForms)
     if (forms.length === 0) return
     this.#forms.set(value, forms)
-    if (this.#forms.size > SECRETS_MAX) this.#forms.delete(this.#forms.keys().next().value!)
+    const [oldest] = this.#forms.keys()
+    if (this.#forms.size > SECRETS_MAX && oldest !== undefined) this.#forms.delete(oldest)
     this.#orderedForms = null
   }
 
@@ -101,7 +102,7 @@ function extractSecretParts(value: string): string[] {
 
 function extractUrlSecrets(text: string): string[] {
   const password = /^[^/]*\/\/[^/?#]*?:([^/?#]*)@/.exec(text)?.[1]
-  const queries = [...text.matchAll(/[?&]([^=&#]+)=([^&#]+)/g)].filter(([, name, value]) => SECRET_NAME.test(name!) || isToken(value!)).map((match) => match[2]!)
+  const queries = [...text.matchAll(/[?&]([^=&#]+)=([^&#]+)/g)].flatMap(([, name = '', value = '']) => (SECRET_NAME.test(name) || isToken(value) ? [value] : []))
   const segments = text.replace(/[?#].*$/s, '').split('/').slice(3).filter(isToken)
   return [...(password === undefined ? [] : [password]), ...queries, ...segments].flatMap((part) => [part, decodeIfPossible(part)])
 }

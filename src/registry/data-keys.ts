@@ -2,6 +2,7 @@ import { SyncError, type Store } from '../contract/index.ts'
 import type { KeyRing } from './key-ring.ts'
 import { KEY_BYTES, seal, unseal, type RandomBytes } from './seal.ts'
 import { unsealText, parseSealedText, sealText } from './sealed-text.ts'
+import { required } from '../values/required.ts'
 
 export interface DataKey {
   readonly id: string
@@ -31,7 +32,7 @@ export class DataKeys {
   async getOrCreateCurrent(at: number): Promise<DataKey> {
     if (this.#newest === null) await this.load()
     if (this.#newest === null) await this.add('engine', at)
-    return this.#newest!
+    return required(this.#newest, 'newest data key')
   }
 
   async find(id: string): Promise<DataKey | undefined> {
@@ -65,7 +66,7 @@ export class DataKeys {
     let count = 0
     for (const { id, wrappedBy } of await this.#store.dataKeys()) {
       if (wrappedBy === current.id) continue
-      const { bytes } = (await this.find(id))!
+      const { bytes } = required(await this.find(id), `data key ${id}`)
       const wrapped = seal(current.bytes, bytes, buildDataKeyAad(this.#store.tenant, id), this.#random)
       if (await this.#store.putDataKey({ id, wrappedBy: current.id, wrapped }, { actor, at, replaces: wrappedBy })) count++
     }
@@ -84,8 +85,9 @@ export class DataKeys {
     const isUnfinished = newest.wrappedBy === this.#keyRing.current.id && (await this.#store.sealedTexts({ except: newest.id, limit: 1 })).length > 0
     if (!isUnfinished) await this.add(actor, at)
     await this.load()
-    const resealed = await this.#resealAll(this.#newest!, progress)
-    const old = (await this.#store.dataKeys()).map(({ id }) => id).filter((id) => id !== this.#newest!.id)
+    const current = required(this.#newest, 'newest data key')
+    const resealed = await this.#resealAll(current, progress)
+    const old = (await this.#store.dataKeys()).map(({ id }) => id).filter((id) => id !== current.id)
     const removed: string[] = []
     for (const id of old) if (await this.#store.removeDataKey(id, { actor, at })) removed.push(id)
     await this.load()
@@ -102,9 +104,9 @@ export class DataKeys {
         const parts = parseSealedText(text)
         const opener = parts === null ? undefined : await this.find(parts.keyId)
         const bytes = parts === null || opener === undefined ? null : unsealText(opener, this.#store.tenant, { worker, sync }, parts)
-        if (bytes === null) throw new SyncError('STATE_UNREADABLE', `The stored data of ${sync || 'the cursors'} (${column}) cannot be decrypted. Texts already encrypted with the new key stay; nothing else was changed.`)
+        if (parts === null || bytes === null) throw new SyncError('STATE_UNREADABLE', `The stored data of ${sync || 'the cursors'} (${column}) cannot be decrypted. Texts already encrypted with the new key stay; nothing else was changed.`)
         // A text that changed meanwhile was already written with the new key.
-        if (await this.#store.reseal(sealed, sealText(key, this.#store.tenant, { worker, sync }, bytes, parts!.purpose, this.#random))) resealed++
+        if (await this.#store.reseal(sealed, sealText(key, this.#store.tenant, { worker, sync }, bytes, parts.purpose, this.#random))) resealed++
       }
       progress(resealed)
     }

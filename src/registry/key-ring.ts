@@ -16,8 +16,9 @@ export class KeyRing {
   readonly keys: readonly MasterKey[]
 
   constructor(keys: readonly MasterKey[]) {
-    if (keys.length === 0) throw new SyncError('KEYS_MISSING', 'The key ring is empty.')
-    this.current = keys[0]!
+    const [current] = keys
+    if (current === undefined) throw new SyncError('KEYS_MISSING', 'The key ring is empty.')
+    this.current = current
     this.keys = keys
   }
 

@@ -4,6 +4,7 @@ import { DataKeys, type DataKey } from './data-keys.ts'
 import type { KeyRing } from './key-ring.ts'
 import type { RandomBytes } from './seal.ts'
 import { SEALED_FORMAT, unsealText, parseSealedText, sealText } from './sealed-text.ts'
+import { required } from '../values/required.ts'
 
 /** The number of concurrent key replacements to tolerate between reading a key and writing with it. */
 const KEY_ATTEMPTS_MAX = 32
@@ -17,7 +18,7 @@ export function sealStore(store: Store, keyRing: KeyRing, random: RandomBytes): 
   const context: SealContext = {
     store, keys, sealer: new StateSealer(store, keys, random), withNewestKey: (write) => withNewestKey(keys, write), sealTenantStore: (other) => sealStore(other, keyRing, random),
   }
-  const methods = Object.entries(SEAL_RULES).map(([method, rule]) => [method, rule === 'plain' ? forwardMethod(store, method) : rule(context)])
+  const methods = Object.entries(SEAL_RULES).map(([method, rule]) => [method, rule === 'plain' ? forwardMethod(store, method as MethodName<Store>) : rule(context)])
   return { ...(Object.fromEntries(methods) as Pick<Store, MethodName<Store>>), tenant: store.tenant, isReplica: store.isReplica === true, ...(store.supportsSoftDeletes === true && { supportsSoftDeletes: true as const }) }
 }
 
@@ -75,7 +76,7 @@ export const SEAL_RULES = {
       const secret = store.isReplica === true ? '' : await sealer.seal(TENANT_REF, candidate.secret, CURSOR_SECRET_PURPOSE, candidate.createdAt)
       return store.cursorSecrets({ ...candidate, secret })
     })
-    return Promise.all(secrets.map(async (known) => ({ ...known, secret: (await sealer.open(TENANT_REF, known.secret, [CURSOR_SECRET_PURPOSE]))! })))
+    return Promise.all(secrets.map(async (known) => ({ ...known, secret: required(await sealer.open(TENANT_REF, known.secret, [CURSOR_SECRET_PURPOSE]), 'cursor secret') })))
   },
   // Webhook secrets are sealed: a reader of a backup could otherwise sign messages.
   putWebhook: ({ store, keys, sealer, withNewestKey }) => async (settings, cursor, by) => {
@@ -156,8 +157,8 @@ export const SEAL_RULES = {
   advanceSchemaChange: 'plain',
 } satisfies SealRules<Store>
 
-function forwardMethod(store: Store, method: string): unknown {
-  return (...args: readonly unknown[]) => (store as unknown as Record<string, (...args: readonly unknown[]) => unknown>)[method]!(...args)
+function forwardMethod(store: Store, method: MethodName<Store>): unknown {
+  return (...args: readonly unknown[]): unknown => Reflect.apply(store[method], store, args)
 }
 
 /**
@@ -216,7 +217,7 @@ class StateSealer {
   }
 
   async seal(ref: SyncRef, text: string, purpose: SealPurpose, at: number): Promise<string> {
-    return this.#sealWith(await this.#keys.getOrCreateCurrent(at), ref, text, purpose)!
+    return sealText(await this.#keys.getOrCreateCurrent(at), this.#store.tenant, ref, text, purpose, this.#random)
   }
 
   #sealWith(key: DataKey, ref: SyncRef, text: string | null, purpose: SealPurpose): string | null {
@@ -262,7 +263,7 @@ class StateSealer {
   }
 
   async openWebhook(webhook: Webhook): Promise<Webhook> {
-    return { ...webhook, secrets: (await this.open(toWebhookRef(webhook.id), webhook.secrets, [WEBHOOK_SECRETS_PURPOSE]))! }
+    return { ...webhook, secrets: required(await this.open(toWebhookRef(webhook.id), webhook.secrets, [WEBHOOK_SECRETS_PURPOSE]), 'secrets of the webhook') }
   }
 
   async #openInflight(ref: SyncRef, inflight: Inflight, version: number): Promise<Inflight> {

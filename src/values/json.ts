@@ -62,6 +62,9 @@ function stringifyValue(value: JsonValue): string {
 /** Far below the stack limit; records are rejected much earlier. */
 const DEPTH_MAX = 1_000
 
+const NUMBER_CHARS: ReadonlySet<string | undefined> = new Set('+-.0123456789eE')
+const SPACE_CHARS: ReadonlySet<string | undefined> = new Set(' \n\r\t')
+
 /** Parses text that is known to be valid JSON. */
 class LosslessParser {
   #offset = 0
@@ -146,7 +149,7 @@ class LosslessParser {
 
   #number(): number | bigint {
     const start = this.#offset
-    while (this.#offset < this.#text.length && '+-.0123456789eE'.includes(this.#text[this.#offset]!)) this.#offset++
+    while (NUMBER_CHARS.has(this.#text[this.#offset])) this.#offset++
     const digits = this.#text.slice(start, this.#offset)
     const number = Number(digits)
     return !Number.isSafeInteger(number) && /^-?\d+$/.test(digits) ? BigInt(digits) : number
@@ -158,6 +161,6 @@ class LosslessParser {
   }
 
   #skipSpace(): void {
-    while (' \n\r\t'.includes(this.#text[this.#offset]!)) this.#offset++
+    while (SPACE_CHARS.has(this.#text[this.#offset])) this.#offset++
   }
 }

@@ -24,5 +24,5 @@ export class LinkedAbortController {
     this.#outer?.removeEventListener('abort', this.#abortFromOuter)
   }
 
-  readonly #abortFromOuter = (): void => this.#controller.abort(this.#outer!.reason)
+  readonly #abortFromOuter = (): void => this.#controller.abort(this.#outer?.reason)
 }

@@ -36,8 +36,10 @@ function inferColumnType(root: JsonSchema, schema: JsonSchema, mayBeList: boolea
     const choices = part['anyOf'] ?? part['oneOf']
     if (Array.isArray(choices)) {
       const given = choices.map(asObject).filter((choice) => choice['type'] !== 'null').map((choice) => inferColumnType(root, choice, mayBeList))
-      if (given.includes(null)) return null
-      for (const type of given) types.add(type!)
+      for (const type of given) {
+        if (type === null) return null
+        types.add(type)
+      }
     }
     for (const name of listTypeNames(part)) {
       const type = name === 'array' ? inferListType(root, part, mayBeList) : inferScalarType(name, part)
@@ -46,7 +48,8 @@ function inferColumnType(root: JsonSchema, schema: JsonSchema, mayBeList: boolea
     }
   }
   if (types.size === 2 && types.has('bigint') && types.has('double')) return 'double'
-  return types.size === 1 ? [...types][0]! : null
+  const [type, ...others] = types
+  return type === undefined || others.length > 0 ? null : type
 }
 
 /** The JSON Schema type names, without `null`; for an enumeration, the types of its values. */

@@ -14,8 +14,8 @@ export function parseStackFrames(error: unknown): StackFrame[] {
 export function parseFrame(line: string): StackFrame | null {
   const match = /^\s*(?:at (?:.* \()?)?(file:\/\/)?((?:\/|[A-Za-z]:[\\/]).*?):(\d+):(\d+)\)?\s*$/.exec(line)
   if (match === null) return null
-  const [, isUrl, path, at, column] = match
-  return { path: isUrl === undefined ? path! : decodeURIComponent(new URL(`file://${path!}`).pathname), line: at!, column: column! }
+  const [, urlScheme, path = '', lineNumber = '', column = ''] = match
+  return { path: urlScheme === undefined ? path : decodeURIComponent(new URL(`file://${path}`).pathname), line: lineNumber, column }
 }
 
 const PACKAGE_ROOT = decodeURIComponent(new URL('..', import.meta.url).pathname)
@@ -27,5 +27,5 @@ export function isOwnCode({ path }: StackFrame): boolean {
 /** The user's file and line that threw, as `file.ts:12`; null if the stack has none outside packages. */
 export function findThrowSite(error: unknown): string | null {
   const frame = parseStackFrames(error).find((frame) => !isOwnCode(frame) && !/[\\/]node_modules[\\/]/.test(frame.path))
-  return frame === undefined ? null : `${frame.path.split(/[\\/]/).at(-1)!}:${frame.line}`
+  return frame === undefined ? null : `${frame.path.replace(/^.*[\\/]/s, '')}:${frame.line}`
 }
