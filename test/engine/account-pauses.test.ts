@@ -153,7 +153,7 @@ describe('a pause that the source announced', () => {
       throw new SyncError('RATE_LIMITED', 'GET /things answered 429.')
     }
     const { error } = await scene.run(planOf({ execute, limits: { retriesMax: 4 } }), { fetch: vendor.fetch })
-    expect(error).toMatchObject({ code: 'RATE_LIMITED', message: expect.stringMatching(/did not say how long to wait; nothing is sent until \d{4}-/) })
+    expect(error).toMatchObject({ code: 'RATE_LIMITED', message: expect.stringMatching(/gave no wait time; nothing is sent until \d{4}-/) })
     const gaps = vendor.requests.map((at, n) => at - (vendor.requests[n - 1] ?? startedAt)).slice(1)
     expect(gaps).toEqual([1, 2, 4, 8].map((seconds) => seconds * SECOND))
     // Another sync of the account, in another process.

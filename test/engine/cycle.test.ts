@@ -441,5 +441,5 @@ test('a cycle whose lease cannot be released still returns its result', async ()
     store, ports: scene.ports, fetch, secrets: { get: (name) => name }, holder: 'process-1', trigger: 'test',
   }))
   expect(result.stopReason).toBe('complete')
-  expect(scene.logged).toEqual([expect.stringContaining('could not be released')])
+  expect(scene.logged).toEqual([expect.stringContaining('could not release the lease')])
 })

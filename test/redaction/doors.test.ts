@@ -113,7 +113,7 @@ test('XF16 an HTTP response, a tool result for an agent, and an unhandled reject
   const secret = fresh()
   registerSecret(secret)
   expect(new HttpError('INVALID_REQUEST', `what is ${secret}?`).body('r1')).toContain('what is [secret]?')
-  expect(await agentIsTold(`There is no ${secret}.`)).toBe('DATABASE_UNKNOWN: There is no [secret]. Declare it with `worker.database(name)` first.')
+  expect(await agentIsTold(`There is no ${secret}.`)).toBe('DATABASE_UNKNOWN: There is no [secret]. Declare the database with `worker.database(name)` first.')
   const heard = new Promise<string>((resolve) => {
     const guard = guardStrayRejections(resolve)
     onTestFinished(() => guard.remove())

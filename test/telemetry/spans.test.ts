@@ -165,7 +165,7 @@ test('log lines name their span, also without context propagation', async () => 
     log.info('outside')
     const page = watcher.spans('tidemark.page').at(-1)!
     expect(lines).toEqual([
-      expect.objectContaining({ message: 'the source answered', tenant: 'default', worker: 'shop', sync: 'things', cycle: 1, page: 1, method: 'GET', host: 'api.example.com', status: 200, requestId: 'req_1', trace_id: page.trace, span_id: page.id }),
+      expect.objectContaining({ message: 'the source responded', tenant: 'default', worker: 'shop', sync: 'things', cycle: 1, page: 1, method: 'GET', host: 'api.example.com', status: 200, requestId: 'req_1', trace_id: page.trace, span_id: page.id }),
       expect.objectContaining({ message: 'connector speaks', tenant: 'default', worker: 'shop', sync: 'things', cycle: 1, page: 1, ours: 1, trace_id: page.trace, span_id: page.id }),
       { time: expect.any(String), level: 'info', message: 'outside' },
     ])
