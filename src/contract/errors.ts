@@ -86,7 +86,7 @@ export const ERROR_CODES = {
   MANIFEST_INVALID: defineCode('fix', 'input', 'Correct the manifest at the line and column in the message. The format is described by docs/reference/manifest.schema.json, which editors can validate against.'),
   PACKAGE_UNFIT: defineCode('fix', 'environment', 'Install the required version of the package next to the worker file.'),
   SECRET_MISSING: defineCode('fix', 'environment', 'Set the secret in the environment or in `.env`.'),
-  ARGUMENT_INVALID: defineCode('fix', 'input', 'See `tidemark <command> --help`.'),
+  ARGUMENT_INVALID: defineCode('fix', 'input', 'See `tidemark <verb> --help`.'),
   QUERY_TOO_LONG: defineCode('fix', 'input', 'Narrow the query: conditions on `_key` use an index, all others scan every row.'),
   CONFIRMATION_NEEDED: defineCode('fix', 'input', 'Review the plan above and add --yes.'),
   STORE_URL_INVALID: defineCode('fix', 'input', 'Use sqlite:path/to/file.db, postgres://user@host/database, or the scheme of a registered store.'),

@@ -127,7 +127,7 @@ describe('a pause that the source announced', () => {
     const store = storeWith(scene.store, { recordPause: () => Promise.reject(new SyncError('STORE_UNAVAILABLE', 'away')) })
     expect(await scene.run(planOf({ execute: reading() }), { fetch: vendor.fetch, store })).toMatchObject({ stopReason: 'complete', waitedMs: 30 * SECOND })
     expect(vendor.intrusions).toEqual([])
-    expect(scene.logged.join()).toContain('could not be stored')
+    expect(scene.logged.join()).toContain('could not store a pause')
   })
 
   test('XD1 that the store could not save at first is stored at the end of the cycle, for every other process', async () => {

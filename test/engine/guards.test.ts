@@ -231,7 +231,7 @@ describe('state that would not survive the round trip', () => {
   test('XB10 too large a state is rejected, and the message has the size and never the value', async () => {
     const source = createScriptedSource({ changes: [upsert('a')], hasMore: true, nextState: CANARY.repeat(10_000) })
     const result = await scene.run(planOf(source))
-    expect(result).toMatchObject({ error: { code: 'STATE_TOO_LARGE', message: 'sync: the state has 140002 bytes; at most 65536 are kept.' } })
+    expect(result).toMatchObject({ error: { code: 'STATE_TOO_LARGE', message: 'sync: the state has 140002 bytes; at most 65536 are allowed.' } })
     expect(await scene.checkpoint()).toMatchObject({ committed: null, inflight: { page: 0, state: null } })
     expect(await scene.keys()).toEqual([])
     expect(JSON.stringify([result, await scene.checkpoint(), scene.logged])).not.toContain(CANARY)

@@ -156,9 +156,9 @@ describe('records', () => {
     ['of more than 5 MB', { list: Array.from({ length: 60_000 }, (_, n) => `${n}${'x'.repeat(90)}`) }, 'RECORD_TOO_LARGE', '5868900 bytes'],
     ['with one giant string', { text: 'x'.repeat(5_000_000) }, 'RECORD_TOO_LARGE', '5000011 bytes'],
     ['with a giant string of three bytes each', { text: '€'.repeat(1_700_000) }, 'RECORD_TOO_LARGE', '5100011 bytes'],
-    ['with 100,000 members', Object.fromEntries(Array.from({ length: 100_000 }, (_, n) => [`m${n}`, n])), 'RECORD_TOO_WIDE', 'more than 10000 members'],
-    ['with 100,000 members further down', { deep: [Object.fromEntries(Array.from({ length: 100_000 }, (_, n) => [`m${n}`, n]))] }, 'RECORD_TOO_WIDE', 'more than 10000 members'],
-    ['with 12,000 members in objects of two', { list: Array.from({ length: 6_000 }, (_, n) => ({ n, m: n })) }, 'RECORD_TOO_WIDE', 'more than 10000 members'],
+    ['with 100,000 fields', Object.fromEntries(Array.from({ length: 100_000 }, (_, n) => [`m${n}`, n])), 'RECORD_TOO_WIDE', 'more than 10000 fields'],
+    ['with 100,000 fields further down', { deep: [Object.fromEntries(Array.from({ length: 100_000 }, (_, n) => [`m${n}`, n]))] }, 'RECORD_TOO_WIDE', 'more than 10000 fields'],
+    ['with 12,000 fields in objects of two', { list: Array.from({ length: 6_000 }, (_, n) => ({ n, m: n })) }, 'RECORD_TOO_WIDE', 'more than 10000 fields'],
   ])('XD13 one %s is quarantined with its key and size', async (_, record, code, size) => {
     const entry = await quarantineOf(upsert('giant', record))
     expect(entry).toMatchObject({ key: 'giant', code, message: expect.stringContaining(size) })

@@ -17,7 +17,7 @@ test('a store that is a class instance can be sealed as well', async () => {
   const harness = await openHarness()
   class Wrapped {
     readonly tenant = 'default'
-    async position(): Promise<number> {
+    async headSequence(): Promise<number> {
       return await harness.store.headSequence()
     }
   }
