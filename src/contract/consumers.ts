@@ -1,20 +1,22 @@
-/** How far somebody who reads the feed says that it has come. */
+/** The progress that a reader of the feed has reported. */
 export interface Consumer {
-  /** The name of the key that told it, which stays when the key is rotated. Nobody else's consumers can be touched. */
+  /**
+   * The name of the API key that reported it, which survives key rotation. A key can change only its own consumers.
+   */
   readonly owner: string
   readonly name: string
-  /** `changes`, or the database whose list it reads. */
+  /** `changes`, or the name of the database that it lists. */
   readonly resource: string
-  /** What it hears of; null for all. */
+  /** The databases it reads; null for all. */
   readonly databases: readonly string[] | null
-  /** Everything up to here is done. */
+  /** Everything up to this sequence is processed. */
   readonly sequence: number
-  /** As it was given; null when it was a time, or the start. */
+  /** The cursor as it was sent; null if the consumer sent a time, or the start. */
   readonly cursor: string | null
   /** By the consumer's own clock. */
   readonly checkpointAt: number
   readonly reportedAt: number
-  /** JSON text of its own; null without. */
+  /** JSON text supplied by the consumer; null without. */
   readonly metadata: string | null
 }
 

@@ -1,5 +1,6 @@
 /**
- * What a delete does to the row in its table. `hard`: the row is removed. `soft`: the row stays with the values of its last version,
- * and `_deleted_at` says when it was deleted. The feed, the history and the tombstone are the same in both.
+ * The effect of a delete on the row in its table. `hard`: the row is removed. `soft`: the row keeps the values of its
+ * last version, and `_deleted_at` holds the time of the delete. The feed, the history and the tombstone are the same in
+ * both modes.
  */
 export type DeleteMode = 'hard' | 'soft'

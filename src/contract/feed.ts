@@ -1,16 +1,16 @@
 import type { LogEntry } from './store.ts'
 
-/** What the feed asks of a store: entries above a place, and where the feed stands, all seen at one moment. */
+/** A read of the feed: entries above a sequence, and the head of the log, in one consistent snapshot. */
 export interface FeedQuery {
   readonly after: number
-  /** None at all for 0: only where the feed stands. */
+  /** 0 returns no entries, only the head of the log. */
   readonly limit: number
   readonly databases?: readonly string[]
-  /** Only entries that a row stands on now: the rows in the order of their last change. */
+  /** Returns only the current version of each row, in the order of their last change. */
   readonly liveOnly?: boolean
-  /** How many sequences to look through for entries that are wanted; without a filter every entry is. */
+  /** The number of sequences to scan for matching entries; without a filter every entry matches. */
   readonly scanMax: number
-  /** The entries end once their records have this many bytes together. One entry is always given. */
+  /** The page ends once its records reach this many bytes. It always holds at least one entry. */
   readonly bytesMax?: number
 }
 
@@ -18,56 +18,59 @@ export interface FeedPage {
   /** The newest sequence. */
   readonly headSequence: number
   readonly headCommittedAt: number
-  /** Up to here the log was compacted: what no row stands on is gone, tombstones above all. */
+  /** The log is compacted up to this sequence: superseded entries and tombstones below it are deleted. */
   readonly floor: number
   readonly floorCommittedAt: number
   /**
-   * When the entry `after` was committed; null when it is gone, or never was. A store that was set back and went on gives
-   * another time to the same sequence, and so tells a place of its former self.
+   * When the entry `after` was committed; null if it is compacted away or never existed. A store that was restored from
+   * a backup assigns another time to the same sequence, which exposes a cursor from before the restore.
    */
   readonly afterCommittedAt: number | null
   readonly entries: readonly FeedEntry[]
-  /** Everything wanted up to here is in `entries`, or was before `after`. */
+  /** Every matching entry up to this sequence is in `entries`, or is not above `after`. */
   readonly scannedSequence: number
-  /** When the entry `scanned` was committed; 0 when it is gone, or never was. */
+  /** When the entry `scannedSequence` was committed; 0 if it is compacted away or never existed. */
   readonly scannedCommittedAt: number
 }
 
 export type FeedEntry = Pick<LogEntry, 'sequence' | 'database' | 'key' | 'action' | 'text' | 'committedAt'>
 
 export interface CompactRequest {
-  /** Now, in ms: databases that keep their history longer than the log drop what ended so many days before. Absent: they drop nothing. */
+  /**
+   * The current time, in ms. Databases with a history longer than the log drop versions that ended before their
+   * retention. If absent, they drop nothing.
+   */
   readonly at?: number
-  /** Only what was committed, and cycles that ended, before this time, in ms. */
+  /** Only entries committed, and cycles ended, before this time, in ms. */
   readonly before: number
-  /** How many sequences to look through, and cycles to forget, at most, so that writers need not wait for long. */
+  /** The maximum number of sequences to scan and of cycles to delete, so that writers do not wait long. */
   readonly scanMax: number
 }
 
 export interface CompactResult {
   readonly floor: number
-  /** Entries of the log. */
+  /** Deleted log entries. */
   readonly removedEntries: number
-  /** Records of cycles. */
+  /** Deleted cycle records. */
   readonly removedCycles: number
-  /** There is more to do before the same time. */
+  /** More remains to be compacted before the same time. */
   readonly hasMore: boolean
 }
 
-/** Seals the cursors of one tenant. */
+/** Encrypts the cursors of one tenant. */
 export interface CursorSecret {
   readonly secret: string
   readonly createdAt: number
 }
 
 export interface CursorSecretCandidate extends CursorSecret {
-  /** Taken when there is none, or when the newest is older than this. */
+  /** The candidate is stored if there is no secret, or if the newest is older than this. */
   readonly rotateAfterMs: number
-  /** An old one is kept this long after its successor came. */
+  /** An old secret is kept for this long after its replacement. */
   readonly retainMs: number
 }
 
-/** A key of the served side. Only a hash of its secret is kept. */
+/** An API key. Only the hash of its secret is stored. */
 export interface ApiKey {
   readonly id: string
   readonly tenant: string
@@ -75,9 +78,9 @@ export interface ApiKey {
   /** SHA-256 of the secret, in hex. */
   readonly hash: string
   readonly scopes: readonly string[]
-  /** Requests a minute. */
+  /** Requests per minute. */
   readonly rateLimit: number
   readonly createdAt: number
-  /** Not valid from here on; null when nobody has ended it. */
+  /** The key is invalid from this time on; null if it is not revoked. */
   readonly endsAt: number | null
 }

@@ -8,81 +8,90 @@ export type Change =
       type: 'upsert'
       key: string
       record: JsonObject
-      /** Where in the source's order this record stands; kept in the log's envelope. */
+      /** The position of this record in the source's order; stored in the envelope of the log entry. */
       cursor?: string
-      /** The source's own time of this fact, RFC 3339. It decides when two syncs disagree (invariant 6). */
+      /** The source's own time of this version, RFC 3339. It decides when two syncs disagree (invariant 6). */
       upstreamUpdatedAt?: string
-      /** Another declared database than the sync's own. */
+      /** A declared database other than the sync's own. */
       database?: string
       asOf?: AsOf
     }
   | { type: 'delete'; key: string; upstreamUpdatedAt?: string; database?: string }
 
 /**
- * Set where `upstreamUpdatedAt` is not the time of the record's last change:
+ * Set if `upstreamUpdatedAt` is not the time of the record's last change:
  *
  *   event  The record as it was at that time, from a log of changes. It may have changed since.
  *   read   The record as it was when the page was read. It is not older than that time.
  *
  * Such a time orders the changes of one sync. It does not order them against a row that another sync wrote: an `event`
- * may be older than any such row, a `read` than one that was committed after the page was asked for. The page is then
- * read again, with those keys in `SyncContext.unordered`.
+ * may be older than any such row, a `read` older than one that was committed after the page was requested. The page is
+ * then read again, with those keys in `SyncContext.unordered`.
  */
 export type AsOf = 'event' | 'read'
 
-/** What one call of a source returns. */
+/** The result of one call of a source. */
 export interface Page<State = unknown> {
   changes: Change[]
   hasMore: boolean
-  /** Needed when `hasMore`. On the last page it is kept in incremental mode and ignored in replace mode. */
+  /** Required with `hasMore: true`. On the last page it is stored in incremental mode and ignored in replace mode. */
   nextState?: State | undefined
   /**
-   * Who is asking and what may be seen, in any form that changes when the answer to "all of it" changes (account,
-   * granted scopes, filter). A replace cycle whose scope differs from the last one sweeps nothing until confirmed.
+   * Identifies the visible data set, in any form that changes when a full listing would change (account, granted
+   * scopes, filter). A replace cycle whose scope differs from the last one sweeps nothing until confirmed.
    */
   scope?: string
   /**
-   * A stretch of a log: what it tells was so once, and what stands further on in the log may say otherwise. In replace mode a
-   * row that another sync has written since the cycle began is therefore newer, whenever the page was asked for.
+   * The page is a section of a log: its changes may be superseded further on in the log. In replace mode a row that
+   * another sync has written since the cycle began is therefore newer, regardless of when the page was requested.
    */
   isLog?: boolean
-  /** On the last page: why the source ends the cycle here, in a word of its own such as `reached_since`. Kept in the cycle's record. */
+  /**
+   * On the last page: the source's own reason for ending the cycle, such as `reached_since`. Stored in the cycle's
+   * record.
+   */
   endReason?: string
   /**
-   * RFC 3339, in the source's time: every change of the source up to this time, deletions included, has been returned once
-   * this page and the pages before it are committed (invariant 12). Set it on every page that can say so, the last one at
-   * least. Without it the engine derives an earlier time when the cycle completes; null claims nothing, and neither does
-   * the engine. In replace mode only the last page's counts.
+   * RFC 3339, in the source's time: every change of the source up to this time, deletions included, has been returned
+   * once this page and the pages before it are committed (invariant 12). Set it on every page for which it is known, at
+   * least on the last one. If absent, the engine derives an earlier time when the cycle completes; null makes no claim,
+   * and the engine derives none. In replace mode only the value of the last page counts.
    */
   tidemark?: string | null | undefined
   /**
-   * Types of the records' members as the source's metadata tells them, by database. They count where no schema is declared.
-   * Set it on every page where they are at hand: metadata is read at most once per cycle for it.
+   * Types of the record fields from the source's metadata, by database. They apply if no schema is declared. Set it on
+   * every page where they are available: the engine reads metadata at most once per cycle for it.
    */
   tables?: readonly TableShape[] | undefined
-  /** How many records follow this page, where the source counts them: only to say how long it will take. */
+  /** The number of records after this page, if the source counts them. Used only to estimate the remaining time. */
   left?: number
 }
 
-/** `state` is undefined on the very first call, and at the start of every replace cycle. */
+/** `state` is undefined on the first call, and at the start of every replace cycle. */
 export interface Execute<State = unknown> {
   (state: State | undefined, context: SyncContext): Promise<Page<State>>
   /**
-   * How long the source keeps changes and deletions, in ms. After a longer absence the delta may have missed some, so the
-   * engine does not ask it: it fails with HISTORY_LOST and, in a pair, orders the backfill. Unlimited when absent.
+   * How long the source keeps changes and deletions, in ms. After a longer gap the delta may have missed some, so the
+   * engine does not call it: the cycle fails with HISTORY_LOST and, in a pair, requests the backfill. Unlimited if
+   * absent.
    */
   readonly retentionMs?: number
-  /** Without a state it begins at the end of the changes, so that nothing before the first cycle is read. */
+  /**
+   * Without a state the source starts at the end of its changes, so it returns nothing from before the first cycle.
+   */
   readonly startsAtEnd?: boolean
 }
 
-/** What the source has under a key now, as a change; null when it has nothing there. Asked only when somebody misses a row. */
+/**
+ * Reads the current record of a key, as a change; null if the source has none. Called only for a row that a listing
+ * omitted.
+ */
 export type Lookup = (key: string, context: SyncContext) => Promise<Change | null>
 
 export type Mode = 'replace' | 'incremental'
 
 export interface SyncContext {
-  /** Paced by the sync's pacer, bounded in size and time, aborted with the cycle. */
+  /** Rate-limited by the sync's pacer, bounded in size and time, aborted with the cycle. */
   readonly fetch: (input: string | URL, init?: RequestInit) => Promise<Response>
   readonly clock: Clock
   readonly random: Random
@@ -93,8 +102,8 @@ export interface SyncContext {
   readonly secrets: Secrets
   readonly cycle: CycleFacts
   /**
-   * Keys of this page that could not be ordered against the rows of another sync when it was read before. Return them
-   * as they are now (`asOf: 'read'`), on this page or a later one.
+   * Keys of this page that could not be ordered against rows of another sync on an earlier read. Return their current
+   * records (`asOf: 'read'`), on this page or a later one.
    */
   readonly unordered?: readonly string[]
 }
@@ -105,14 +114,14 @@ export interface Pacing {
 }
 
 export interface Secrets {
-  /** Throws SECRET_MISSING, with the name and where to set it, when there is none. */
+  /** Throws SECRET_MISSING with the name and how to set it. */
   get(name: string): string
 }
 
 export interface CycleFacts {
   readonly id: number
   readonly mode: Mode
-  /** When the cycle began, also when it was resumed since: the place to pin a consistency horizon. */
+  /** When the cycle began, unchanged when it is resumed. Use it to pin a consistency horizon. */
   readonly startedAt: number
   /** 1 for the first page. */
   readonly page: number

@@ -1,13 +1,13 @@
 import type { Meter, Tracer } from './telemetry.ts'
 
 /**
- * Everything the engine needs from outside. Time, chance and logging reach it only through these, so that a run under a
- * virtual clock is a pure function of its seed and a crash is a promise that never settles.
+ * The external dependencies of the engine. Time, randomness and logging reach it only through these, so that a run
+ * under a virtual clock is a pure function of its seed, and a crash is a promise that never settles.
  */
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number
-  /** Rejects with the signal's reason when it is aborted while asleep. */
+  /** Rejects with the signal's reason if it is aborted during the sleep. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>
 }
 
@@ -18,7 +18,7 @@ export interface Random {
 
 export type LogFields = Record<string, string | number | boolean | null | undefined>
 
-/** Fields are named one by one and are never state, cursors, records or secrets. */
+/** Fields are named explicitly and never contain state, cursors, records or secrets. */
 export interface Log {
   debug(message: string, fields?: LogFields): void
   info(message: string, fields?: LogFields): void
@@ -30,7 +30,7 @@ export interface Ports {
   readonly clock: Clock
   readonly random: Random
   readonly log: Log
-  /** Absent where nobody watches, and then it costs nothing. */
+  /** Absent if telemetry is off; it then has no cost. */
   readonly tracer?: Tracer | undefined
   readonly meter?: Meter | undefined
 }

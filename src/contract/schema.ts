@@ -1,25 +1,25 @@
 import type { DeleteMode } from './delete-mode.ts'
 
-/** What happens to a record that its database's columns do not fit; see docs/guides/tables.md. */
+/** The handling of a record that does not fit the columns of its database; see docs/guides/tables.md. */
 export type SchemaMode = 'evolve' | 'freeze' | 'quarantine'
 
 /**
- * A member of the records of a database that its table does not show as it is. Noted once, and open until a schema change
- * of the member ends it.
- * - `conflict`: a value that its column cannot hold.
- * - `frozen`: a new member of a database whose columns are frozen.
- * - `taken`: a column that is not Tidemark's has the member's name; the member's column has another one.
+ * A field of the records of a database that its table does not show as it is. Recorded once, and open until a schema
+ * change of the field resolves it.
+ *   - `conflict`: a value that its column cannot hold.
+ *   - `frozen`: a new field of a database whose columns are frozen.
+ *   - `taken`: a column that does not belong to Tidemark has the field's name; the field's column has another name.
  */
 export interface SchemaDrift {
   readonly database: string
   readonly member: string
   readonly kind: 'conflict' | 'frozen' | 'taken'
-  /** The column that the member has, and its type; null for none. */
+  /** The field's column and its type; null if it has none. */
   readonly column: string | null
   readonly type: string | null
-  /** The type that the value has on its own. */
+  /** The inferred type of the value. */
   readonly found: string
-  /** Of the first record that was met. */
+  /** The first record that showed the drift. */
   readonly sequence: number
   readonly at: number
 }
@@ -29,68 +29,71 @@ export interface SchemaInfo {
   readonly database: string
   readonly table: string
   readonly history: string
-  /** Rows of the table, also deleted ones that it keeps; of a store that keeps statistics, by them. */
+  /** Rows of the table, including deleted rows that it keeps. An estimate in stores that keep statistics. */
   readonly rows: number
-  /** Where the table has `_deleted_at`: how rows are deleted now, and how many deleted ones it has. */
+  /** Set if the table has `_deleted_at`: the current delete mode, and the number of deleted rows in the table. */
   readonly deletes?: DeleteMode
   readonly deletedRows?: number
   readonly isRowsExact: boolean
   readonly versions: number
   readonly columns: readonly SchemaColumn[]
-  /** What waits in `_extra`, by member. Of at most `waitingScanned` rows that have any. */
+  /** Values in `_extra` by field, from at most `waitingScanned` rows that have any. */
   readonly waiting: readonly ExtraMember[]
   readonly waitingScanned: number
   readonly isWaitingExact: boolean
-  /** Columns and indexes that are not Tidemark's. */
+  /** Columns and indexes that do not belong to Tidemark. */
   readonly ownColumns: readonly string[]
   readonly ownIndexes: readonly string[]
   readonly drift: readonly SchemaDrift[]
-  /** The change that is under way. */
+  /** The change in progress. */
   readonly change: SchemaChangeState | null
-  /** By the type of a column, its name in the store's SQL. */
+  /** Column type → its name in the store's SQL. */
   readonly types: Readonly<Record<string, string>>
   /**
-   * The locks of a change, in words for its plan: for each batch of rows, and for adding and swapping columns. Null when the
-   * store cannot change columns.
+   * The locks that a change takes, as text for its plan: per batch of rows, and for adding and swapping columns. Null
+   * if the store cannot change columns.
    */
   readonly locks: { readonly batch: string; readonly swap: string } | null
 }
 
 export interface SchemaColumn {
   readonly member: string
-  /** Null while the member has no column. */
+  /** Null while the field has no column. */
   readonly column: string | null
   readonly type: string
   readonly sqlType: string | null
-  /** Where the type comes from: the `values` of the first records, the declared `schema`, the `source`, or a `change` of the columns. */
+  /**
+   * The origin of the type: the `values` of the first records, the declared `schema`, the `source`, or a schema
+   * `change`.
+   */
   readonly origin: string
-  /** The type that is declared for the member now, where the column has another one. */
+  /** The type now declared for the field, if the column has another one. */
   readonly wanted: string | null
-  /** Kept in `_extra` by a schema change. */
+  /** A schema change keeps the field in `_extra`. */
   readonly isHeld: boolean
-  /** Objects of the user that depend on the column. A change of its type, or its end, keeps some and loses others. */
+  /** User objects that depend on the column. Changing its type, or dropping it, keeps some and drops others. */
   readonly dependents: ReadonlyArray<{ readonly name: string; readonly isKept: boolean }>
 }
 
 export interface ExtraMember {
   readonly member: string
   readonly rows: number
-  /** The types of the values that wait, and how many have each. */
+  /** Value type → number of values. */
   readonly types: Readonly<Record<string, number>>
-  /** Values that the column cannot hold. The others only need `_extra` for the way they are written. */
+  /** Values that the column cannot hold. The others are in `_extra` only to preserve their exact notation. */
   readonly misfits: number
-  /** The type of a column that would hold them; null when nothing has to change. */
+  /** The column type that would hold them; null if no change is needed. */
   readonly proposal: string | null
 }
 
-/** What becomes of one member. */
+/** A change of the column of one field. */
 export interface ColumnChange {
   readonly member: string
-  /** Give it a column of this type: in place of the one it has, or a first one for what waits in `_extra`. */
+  /** Creates a column of this type: it replaces the current one, or is the first one for values in `_extra`. */
   readonly type?: string
   /** The column's new name. */
   readonly column?: string
-  /** Take the column away; its values move to `_extra`. */
+  /** Drops the column; its values move to `_extra`. */
   readonly drop?: true
 }
 
@@ -99,7 +102,7 @@ export interface SchemaChangeRequest {
   readonly actor: string
   readonly reason: string
   readonly at: number
-  /** Also when objects that depend on a column are lost. */
+  /** Proceed even if objects that depend on a column are dropped. */
   readonly allowDependentLoss?: boolean
 }
 
@@ -109,7 +112,7 @@ export type SchemaPhase = 'add' | 'rows' | 'history' | 'indexes' | 'swap'
 export interface SchemaChangeState {
   readonly changes: readonly ColumnChange[]
   readonly phase: SchemaPhase
-  /** How many rows and versions have been looked at, and how many were rewritten. */
+  /** Rows and versions scanned, and the number of them that were rewritten. */
   readonly scanned: number
   readonly rewritten: number
   readonly actor: string
@@ -119,8 +122,7 @@ export interface SchemaChangeState {
 
 export interface SchemaStepResult {
   readonly change: SchemaChangeState
-  /** Nothing is left to do. */
   readonly isDone: boolean
-  /** Somebody holds the table: nothing was changed, and the step has to be tried again. */
+  /** Another transaction locks the table: nothing was changed, and the step has to be retried. */
   readonly isLocked: boolean
 }

@@ -1,64 +1,69 @@
 import type { Store } from './store.ts'
 
-/** A kind of store: found by the scheme of its URL. `registerStore` of tidemark/store adds one. */
+/** A type of store, selected by the scheme of its URL. `registerStore` of tidemark/store adds one. */
 export interface StoreDriver {
   /** In lower case, without the colon. */
   readonly schemes: readonly string[]
-  /** Reads the URL and opens nothing. Throws STORE_URL_INVALID. A relative file belongs to `folder`. */
+  /**
+   * Parses the URL without opening anything. Throws STORE_URL_INVALID. A relative path is resolved against `folder`.
+   */
   locate(url: string, folder: string): StoreLocation
 }
 
-/** A store that may not be there yet. */
+/** The location of a store that may not exist yet. */
 export interface StoreLocation {
   /** The name of the database product, for messages. */
   readonly product: string
-  /** Where the rows are kept. Beside a file the key that seals states is kept too; a server needs one from outside. */
+  /**
+   * Where the rows are stored. For a file, the key that encrypts states is stored next to it; a server needs a key from
+   * outside.
+   */
   readonly storage: { readonly kind: 'memory' } | { readonly kind: 'file'; readonly path: string } | { readonly kind: 'server' }
-  /** For people: without a password, and relative to `folder` where that is shorter. */
+  /** For display: without a password, and relative to `folder` if that is shorter. */
   describe(folder: string): string
-  /** Makes the tables on first use, and migrates those of an older version. */
+  /** Creates the tables on first use, and migrates the tables of an older version. */
   open(options: StoreOpenOptions): Promise<Store>
   /**
-   * Looks without leaving a trace: the tenant if anything was kept for it, else null; with `orAny`, some tenant that is there.
+   * Looks up a tenant without writing anything: the tenant if it has data, else null; with `orAny`, any tenant that has
+   * data.
    */
   findTenant(tenant: string, options?: { readonly orAny?: boolean }): Promise<string | null>
-  /** One statement of the user's own, on a connection that cannot write. */
+  /** Runs one user-supplied statement on a read-only connection. */
   select(sql: string, options: SelectOptions): Promise<SelectResult>
   readonly syntax: QuerySyntax
 }
 
 export interface StoreOpenOptions {
   readonly tenant: string
-  /** Called now and then while a store of an older version is migrated, which can take minutes. */
+  /** Called periodically while a store of an older version is migrated, which can take minutes. */
   readonly onMigration?: (progress: { readonly moved: number; readonly total: number }) => void
 }
 
 export interface SelectOptions {
-  /** 0 for all. */
+  /** 0 for no limit. */
   readonly limit: number
   readonly tenant: string
-  /** How long it may take; see QuerySyntax.deadlineCheck. */
+  /** The time limit of the statement; see QuerySyntax.deadlineCondition. */
   readonly deadlineMs?: number
-  /** In ms: the tenant's tables appear as they were then. */
+  /** In ms: reads the tenant's tables as of this time. */
   readonly asOf?: number | undefined
 }
 
-/** A cell is a number, a bigint, a text, a boolean, null or parsed JSON. */
+/** A cell is a number, a bigint, a string, a boolean, null or parsed JSON. */
 export interface SelectResult {
   readonly columns: readonly string[]
   readonly rows: readonly (readonly unknown[])[]
-  /** There are more than were asked for. */
+  /** More rows exist than the limit. */
   readonly truncated: boolean
 }
 
-/** How the database writes what the query tools put together. Names are quoted with double quotes everywhere. */
+/** The SQL dialect for the query tools. Identifiers are quoted with double quotes in every store. */
 export interface QuerySyntax {
-  /** The table of a database, by the name that `databases` tells. */
+  /** The table of a database, by the name that `databases` returns. */
   tableReference(table: string): string
-  /** A text literal. */
   textLiteral(value: string): string
-  /** Whether the text of a column contains a text; both are given as SQL. */
+  /** A condition that is true if the text of a column contains a text; both arguments are SQL. */
   contains(column: string, text: string): string
-  /** A condition to put into every statement where the database cannot end one by itself. */
+  /** A condition to add to every statement, for a database that cannot cancel a statement itself. */
   readonly deadlineCondition: string | null
 }

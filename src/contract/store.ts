@@ -21,11 +21,11 @@ import type { SchemaStore } from './store/schemas.ts'
 import type { CommitShape } from './table-shape.ts'
 
 /**
- * What a store promises. Bound to one tenant: no method takes a tenant, so none can take a wrong one (invariant 10).
- * `describeStore` in tidemark/testing is the same promise as a test suite.
+ * The contract of a store. A store is bound to one tenant: no method takes a tenant, so none can take a wrong one
+ * (invariant 10). `describeStore` in tidemark/testing is the same contract as a test suite.
  *
- * Every `at` is the caller's clock in milliseconds. A store with a clock of its own (PostgreSQL) judges leases by that
- * one; no promise depends on either, only on epochs.
+ * Every `at` is the caller's clock in milliseconds. A store with its own clock (PostgreSQL) uses that clock for leases.
+ * No guarantee depends on either clock, only on epochs.
  */
 export interface Store extends
   Kernel, LeaseStore, SequenceStore, SyncDirectory, TenantDirectory, AuditLog, DataKeyStore, PacingStore,
@@ -33,19 +33,19 @@ export interface Store extends
 
 export interface SyncStatusQuery {
   readonly at: number
-  /** Cycles to tell of each, newest first. */
+  /** Cycles to return per sync, newest first. */
   readonly recent: number
-  /** Only this one. */
+  /** Return only this sync. */
   readonly ref?: SyncRef
-  /** A mark from an earlier answer of this store: those that have not moved since may be left out. */
+  /** A change token from an earlier result of this store: syncs unchanged since then may be omitted. */
   readonly changedSince?: string
 }
 
 export interface SyncStatusList {
-  /** By the clock that judges leases: the store's own, or else the `at` of the question. */
+  /** The clock that leases are compared with: the store's own, or else the `at` of the query. */
   readonly now: number
   readonly changeToken: string
-  /** Those that never ran nor were signalled are missing. */
+  /** Syncs that never ran and were never signalled are absent. */
   readonly syncs: readonly SyncStatusRow[]
 }
 
@@ -55,15 +55,17 @@ export interface SyncStatusRow extends SyncRef {
 }
 
 export interface Listener {
-  /** Whose news to tell. */
+  /** The tenants to report changes of. */
   readonly tenants: readonly string[]
   onChange(tenant: string): void
-  /** Whether news arrive. Said when it changes; what happened before it became true may have gone unheard. */
-  onConnected(is: boolean): void
+  /**
+   * Reports whether notifications arrive, each time that changes. Changes before it became true may have been missed.
+   */
+  onConnected(connected: boolean): void
 }
 
 export interface Subscription {
-  /** Whose news to tell from now on, too. */
+  /** Adds a tenant to report changes of. */
   addTenant(tenant: string): void
   close(): Promise<void>
 }
@@ -72,11 +74,16 @@ export interface AcquireRequest {
   readonly holder: string
   readonly ttlMs: number
   readonly at: number
-  /** A holder known to be dead: its lease need not run out first. Were it alive after all, its epoch is old. */
+  /**
+   * A holder known to have exited: its lease is taken before it expires. If it still runs, its old epoch fences it off.
+   */
   readonly evictHolder?: string
-  /** An operator sets the state anew: a row that contradicts the audit log is brought to its version, without a state. */
+  /**
+   * An operator resets the state: a row that contradicts the audit log is set to the audit log's version, without a
+   * state.
+   */
   readonly forRepair?: boolean
-  /** Nobody asked for it by hand: of a tenant that was erased since, and that nobody has brought back, it throws TENANT_ERASED. */
+  /** The run was not requested by a person: it throws TENANT_ERASED if the tenant was erased and not revived. */
   readonly automatic?: boolean
 }
 
@@ -95,13 +102,13 @@ export interface LeaseHeld {
 export interface EraseResult {
   readonly kind: 'erased'
   readonly syncs: number
-  /** Entries of the log, and of every other table, that are gone. */
+  /** Deleted entries of the log and of every other table. */
   readonly entries: number
-  /** Where bytes of it may still be until they are written over; null when nowhere in this database. */
+  /** Where deleted bytes may remain until they are overwritten; null if nowhere in this database. */
   readonly remains: string | null
 }
 
-/** Somebody works on the tenant. Nothing was erased. */
+/** A lease of the tenant is held. Nothing was erased. */
 export interface TenantBusy extends LeaseHeld {
   readonly ref: SyncRef
 }
@@ -110,9 +117,9 @@ export interface BeginRequest {
   readonly at: number
   readonly mode: Mode
   readonly trigger: string
-  /** Give the unfinished cycle up and start over from `committed`. */
+  /** Discard the unfinished cycle and start over from `committed`. */
   readonly fresh: boolean
-  /** The databases the sync writes; each gets its view at once, also while it is empty. */
+  /** The databases the sync writes. Each gets its view at once, even while it is empty. */
   readonly databases: readonly string[]
 }
 
@@ -121,7 +128,7 @@ export interface BeginResult {
   readonly resumed: boolean
   /** The tenant's newest sequence. */
   readonly headSequence: number
-  /** By database, the members that landed records have had so far. */
+  /** By database, the fields of all records committed so far. */
   readonly columns: Readonly<Record<string, readonly Column[]>>
 }
 
@@ -129,70 +136,78 @@ export interface BeginResult {
 
 export interface Commit {
   readonly lease: Lease
-  /** The registry version this commit builds on; another one there means conflict. */
+  /** The registry version this commit is based on; any other version is a conflict. */
   readonly version: number
   readonly at: number
   readonly transition: StateTransition
   /**
-   * Whose rows these become: the name under which a sync owns rows for its sweep. Syncs that maintain one database
-   * together (a backfill and its delta) share it.
+   * The name under which a sync owns rows for its sweep. Syncs that maintain one database together (a backfill and its
+   * delta) share it.
    */
   readonly owner: string
-  /** Another owner, by database: a delta that feeds several keeps each together with the backfill of that one. */
+  /** Overrides `owner` by database: a delta that feeds several databases shares each with the backfill of that one. */
   readonly owners?: Readonly<Record<string, string>>
   /** At most one per database and key. */
   readonly landings: readonly Landing[]
   readonly quarantined: readonly QuarantinedRecord[]
-  /** Top-level members seen in the landings' records, by database; the store adds what is new to its view. */
+  /** Top-level fields of the records in this commit, by database; the store adds new ones to its view. */
   readonly columns: Readonly<Record<string, readonly Column[]>>
-  /** Types and keys that are declared, or known from the source: on the first page of a cycle and where they change. */
+  /**
+   * Declared types and keys, or those known from the source: on the first page of a cycle and whenever they change.
+   */
   readonly shapes?: readonly CommitShape[]
-  /** Days by database for which replaced versions and deletions are kept at least, however short the log is; null for as long as the log. */
+  /**
+   * The minimum retention of replaced versions and deletions by database, in days, regardless of the log's retention;
+   * null for the log's retention.
+   */
   readonly historyDays?: Readonly<Record<string, number | null>>
-  /** By database, what a delete does to its row from this commit on; as before where it is not given. See Kernel.supportsSoftDeletes. */
+  /** The delete mode by database from this commit on; unchanged if absent. See Kernel.supportsSoftDeletes. */
   readonly deletes?: Readonly<Record<string, DeleteMode>>
   /**
-   * The tenant's sequence known before this page was asked for. A row another sync wrote later than that was written
-   * while the page was being read, so the two cannot be ordered by reading time.
+   * The tenant's head sequence before this page was requested. A row that another sync wrote later was written while
+   * the page was being read, so the two cannot be ordered by reading time.
    */
   readonly readAtSequence: number
-  /** A log read again (Page.isLog): `readAtSequence` is where the cycle began, and what was written later is not to be ordered but newer. */
+  /**
+   * A log that is read again (Page.isLog): `readAtSequence` is the start of the cycle, and rows written later are
+   * newer.
+   */
   readonly isHistoricalLog?: boolean
   /**
-   * A listing that writes the same databases runs beside this sync, and began at this sequence. What changes nothing is put
-   * on record too, or the listing would take what it read before for the newer: with times, where only the time moves on
-   * or two times are equal; without, unless this sync has written it since.
+   * The start sequence of a listing that runs concurrently and writes the same databases. Changes without effect are
+   * logged too, or the listing would treat its earlier read as newer: with times, if only the time advances or two
+   * times are equal; without, unless this sync has already written the row since.
    */
   readonly forceLogSince?: number
-  /** Two source times this close count as equal (a source whose clock may step back). */
+  /** Two source times this close count as equal, for a source whose clock may step back. */
   readonly upstreamToleranceMs: number
-  /** Set for every page of a replace cycle: how its contested landings are resolved. */
+  /** Set for every page of a replace cycle: the rules for its contested landings. */
   readonly listing?: ListingContext
-  /** How the records differ from those before, in words: put on record with them. */
+  /** A description of how the records differ from earlier ones; logged with them. */
   readonly drift?: string
-  /** By database, where not `evolve`. */
+  /** The schema mode by database, if not `evolve`. */
   readonly schemaModes?: Readonly<Record<string, SchemaMode>>
 }
 
 /**
- * A landing of a replace cycle is contested when it contradicts a stored version that has a later source time but was
- * committed before the page was asked for. Either the page comes from a copy that lags, or the source's time went back.
- * The lookup decides; without its answer, the landing wins when an earlier cycle contested the same version too.
+ * A landing of a replace cycle is contested if it contradicts a stored version that has a later source time but was
+ * committed before the page was requested. Either the page comes from a lagging replica, or the source's time went
+ * back. The lookup decides; without its answer, the landing wins if an earlier cycle contested the same version too.
  */
 export interface ListingContext {
   /**
-   * Versions up to this sequence were committed at least the source's lag before the cycle began. A later one may not
-   * show in the cycle's pages yet, so a second sighting does not decide against it.
+   * Versions up to this sequence were committed at least the source's lag before the cycle began. A later version may
+   * not be visible in the cycle's pages yet, so a second sighting does not decide against it.
    */
   readonly settledSequence: number
-  /** The database whose contested keys the source can be asked for. If there are any, the outcome is `contested`. */
+  /** The database whose contested keys can be looked up. If there are any, the outcome is `contested`. */
   readonly lookupDatabase?: string
-  /** What the source's lookup said of contested keys of its database. */
+  /** The lookup results for contested keys of its database. */
   readonly lookupAnswers?: { readonly database: string; readonly confirmed: readonly string[]; readonly refuted: readonly string[] }
 }
 
 export type StateTransition =
-  /** A page inside the cycle. `page` must be one more than what `inflight` says. */
+  /** A page inside the cycle. `page` must be one more than the page of `inflight`. */
   | {
       readonly kind: 'continue'
       readonly cycle: number
@@ -202,7 +217,10 @@ export type StateTransition =
       readonly scope: string | null
       readonly guardState: string | null
     }
-  /** The last page: `committed` moves, `inflight` is cleared, the sweep runs, and the cycle is on record as complete even if nobody lives to release it. */
+  /**
+   * The last page: `committed` changes, `inflight` is cleared, the sweep runs, and the cycle is recorded as complete
+   * even if the process exits before it releases the lease.
+   */
   | {
       readonly kind: 'complete'
       readonly cycle: number
@@ -214,7 +232,9 @@ export type StateTransition =
       /** See Page.endReason. */
       readonly endReason?: string | null
     }
-  /** The last page of a cycle that must not count: its rows land, `inflight` is cleared, `committed` stays. */
+  /**
+   * The last page of a cycle that must not count: its rows are committed, `inflight` is cleared, `committed` stays.
+   */
   | { readonly kind: 'abandon'; readonly cycle: number; readonly page: number; readonly reason: string }
   /** Stores another state: an anchor, or an operator's choice. `inflight`, failures and the tidemark are cleared. */
   | {
@@ -222,31 +242,37 @@ export type StateTransition =
       readonly state: StateText
       readonly actor: string
       readonly reason: string
-      /** Everything up to this time is in the copy; see Checkpoint.completeSince. Unchanged when absent. */
+      /** The copy contains everything up to this time; see Checkpoint.completeSince. Unchanged if absent. */
       readonly completeSince?: number
-      /** Orders a backfill in the same transaction: `sync`, of the same worker, gets Checkpoint.backfillNeeded. */
+      /** Requests a backfill in the same transaction: `sync`, of the same worker, gets Checkpoint.backfillNeeded. */
       readonly backfillRequest?: { readonly sync: string; readonly reason: string }
     }
   /**
-   * Records out of quarantine, as of `readAtSequence`: those that pass now land and leave it, those that do not stay with the new
-   * reason and their old time, and `superseded` entries leave it unlanded. The checkpoint and an unfinished cycle stay.
+   * Replays quarantined records, as of `readAtSequence`: records that now pass are committed and removed from
+   * quarantine, others stay with the new reason and their original time, and `superseded` entries are removed without a
+   * commit. The checkpoint and an unfinished cycle do not change.
    */
   | { readonly kind: 'replay'; readonly actor: string; readonly reason: string; readonly superseded: readonly number[] }
 
 export interface Sweep {
-  /** Refuse to delete more than this share of the rows the sync owned in one database when the cycle began. */
+  /**
+   * The delete limit: refuse to delete more than this share of the rows that the sync owned in one database at the
+   * start of the cycle.
+   */
   readonly maxShare: number
-  /** Allow a sweep that deletes every one of them. */
+  /** Allow a sweep that deletes all of them. */
   readonly allowEmpty: boolean
-  /** Keep rows with a later sequence: they are younger than the source's lag (invariant 5). */
+  /** Keep rows with a later sequence: they are more recent than the source's lag (invariant 5). */
   readonly settledSequence?: number
-  /** Do not delete rows of this database yet: the outcome `absent` reports up to `limit` of them, evenly spaced by key. */
+  /**
+   * Do not delete rows of this database yet: the outcome `absent` returns up to `limit` of their keys, evenly spaced.
+   */
   readonly confirmAbsent?: { readonly database: string; readonly limit: number }
-  /** Who lifted the limit for this cycle: then the sweep is an entry of the audit log. */
+  /** The actor that lifted the delete limit for this cycle. The sweep is then recorded in the audit log. */
   readonly allowedBy?: string
 }
 
-/** A change ready to be landed: checked, serialised and hashed once, the same for every store. */
+/** A change ready to commit: checked, serialized and hashed once, identical for every store. */
 export type Landing =
   | {
       readonly type: 'upsert'
@@ -254,10 +280,10 @@ export type Landing =
       readonly key: string
       /** The record as JSON text. */
       readonly text: string
-      /** Of `text`; equal hashes mean equal content. */
+      /** The hash of `text`; equal hashes mean equal content. */
       readonly hash: string
       readonly cursor: string | null
-      /** Canonical: UTC, six decimals, compares as text. */
+      /** Canonical: UTC, six decimals, comparable as text. */
       readonly upstreamAt: string | null
       readonly asOf?: AsOf
     }
@@ -268,7 +294,7 @@ export type ColumnKind = 'bigint' | 'boolean' | 'integer' | 'json' | 'number' | 
 
 export interface Column {
   readonly name: string
-  /** Every kind seen so far, sorted; empty when only nulls were. */
+  /** Every kind seen so far, sorted; empty if only nulls were seen. */
   readonly kinds: readonly ColumnKind[]
 }
 
@@ -278,41 +304,48 @@ export type CommitOutcome =
       readonly version: number
       readonly headSequence: number
       readonly counts: LandingCounts
-      /** Somebody paused the sync: let this page be the last for now. */
+      /** The sync is paused: stop after this page. */
       readonly paused: boolean
-      /** What the tables do not show of these records and did not note before, in words: it is on record, and open. */
+      /** New drift of these records, as text. It is recorded, and open. */
       readonly drift?: readonly string[]
-      /** Records that the columns of their database refuse: they went to quarantine. */
+      /** Records that do not fit the columns of their database. They were quarantined. */
       readonly refused?: readonly QuarantinedRecord[]
     }
-  /** A newer lease exists. Nothing was written. */
+  /** Invariant 3: a lease with a newer epoch exists, and this commit is fenced off. Nothing was written. */
   | { readonly kind: 'fenced' }
-  /** The registry is not where the commit expects it. Nothing was written. */
+  /** The registry does not have the expected version or page. Nothing was written. */
   | { readonly kind: 'conflict'; readonly checkpoint: Checkpoint }
-  /** Another sync wrote these rows while the page was read, and the source's times do not tell which is newer. Nothing was written; read again. */
+  /**
+   * Another sync wrote these rows while the page was read, and the source's times do not order the two. Nothing was
+   * written; read the page again.
+   */
   | { readonly kind: 'overlap'; readonly keys: readonly string[] }
-  /** Landings of the database that `listing.asks` names are contested. Nothing was written; commit again with the answers. */
+  /** Landings of `listing.lookupDatabase` are contested. Nothing was written; commit again with the lookup answers. */
   | { readonly kind: 'contested'; readonly keys: readonly string[] }
-  /** The sweep would delete `count` rows of the database that `sweep.asks` names. Nothing was written; commit again without `asks`. */
+  /**
+   * The sweep would delete `count` rows of the database in `sweep.confirmAbsent`. Nothing was written; commit again
+   * without `confirmAbsent`.
+   */
   | { readonly kind: 'absent'; readonly keys: readonly string[]; readonly count: number }
-  /** The sweep would delete too much. Nothing was written. */
-  | { readonly kind: 'massDeleteBlocked'; readonly database: string; readonly owned: number; readonly toDelete: number }
+  /** The sweep exceeds the delete limit. Nothing was written. */
+  | { readonly kind: 'braked'; readonly database: string; readonly owned: number; readonly toDelete: number }
 
 export interface LandingCounts {
   created: number
   updated: number
   deleted: number
-  /** Rows the sweep deleted; not in `deleted`. */
+  /** Rows deleted by the sweep; not included in `deleted`. */
   swept: number
   unchanged: number
-  /** Older than what is there: ignored (invariant 6). */
+  /** Older than the stored version: ignored (invariant 6). */
   stale: number
-  /** Deletes of keys that were not there. */
+  /** Deletes of keys that do not exist. */
   missing: number
   quarantined: number
 }
 
-// ── what can be read back ────────────────────────────────────────────────────────────────────────────────────────────
+// ── read model
+// ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 export type ChangeAction = 'created' | 'updated' | 'deleted'
 
@@ -323,7 +356,7 @@ export interface LogEntry {
   readonly action: ChangeAction
   /** JSON text; null for a delete. */
   readonly text: string | null
-  /** Our commit time, strictly increasing from commit to commit. */
+  /** The store's commit time, strictly increasing from commit to commit. */
   readonly committedAt: number
   readonly worker: string
   readonly sync: string
@@ -350,13 +383,16 @@ export interface Row {
 
 export interface DatabaseInfo {
   readonly name: string
-  /** The table people can select from, and the one with the versions it replaced. PostgreSQL names them with their schema, quoted. */
+  /**
+   * The table that users can query, and the table of its replaced versions. PostgreSQL names them with their schema,
+   * quoted.
+   */
   readonly table: string
   readonly history: string
   readonly columns: readonly Column[]
   /** Live rows. */
   readonly rows: number
-  /** The table may also have rows that are deleted: live are those whose `_deleted_at` is null. */
+  /** The table may contain deleted rows: rows are live if `_deleted_at` is null. */
   readonly hasDeleted?: true
 }
 
@@ -367,10 +403,10 @@ export type StopReason =
   | 'cancelled'
   | 'paused'
   | 'error'
-  /** The sweep was refused and the cycle given up. */
+  /** The sweep was refused and the cycle abandoned. */
   | 'blocked'
   | 'lease_lost'
-  /** The outcome of the last commit could not be found out. */
+  /** The outcome of the last commit could not be determined. */
   | 'unknown'
 
 export interface CycleReport {
@@ -379,13 +415,13 @@ export interface CycleReport {
   readonly endedAt: number
   readonly pages: number
   readonly counts: LandingCounts
-  /** Tries repeated inside the cycle, and the time spent waiting for them. */
+  /** Retries inside the cycle, and the time spent waiting for them. */
   readonly retries: number
   readonly waitedMs: number
   readonly error: { readonly code: ErrorCode; readonly message: string } | null
-  /** Earliest next try; null when it may run on schedule. */
+  /** The earliest time of the next attempt; null if it may run on schedule. */
   readonly retryAt: number | null
-  /** A pause of the account kept the cycle from asking: the failure before it, if there was one, is not counted again. */
+  /** A pause of the account prevented the request: an earlier failure is not counted again. */
   readonly isBlockedByPause?: boolean
 }
 
@@ -395,10 +431,10 @@ export interface CycleRecord extends SyncRef {
   readonly trigger: string
   readonly startedAt: number
   readonly startSequence: number
-  /** Null while it runs, or when its process died. */
+  /** Null while the cycle runs, or if its process crashed. */
   readonly endedAt: number | null
   readonly stopReason: StopReason | null
-  /** Of a complete cycle: why the source ended it; see Page.endReason. */
+  /** For a complete cycle, the source's reason for ending it; see Page.endReason. */
   readonly endReason: string | null
   readonly pages: number
   readonly counts: LandingCounts

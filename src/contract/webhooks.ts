@@ -1,61 +1,61 @@
 import type { ChangeAction } from './store.ts'
 
-/** Where changes are sent to. */
+/** An outbound webhook: the URL that changes are sent to. */
 export interface WebhookSettings {
   readonly id: string
   readonly url: string
-  /** Null for all, also those that are yet to come. */
+  /** Null for all, including databases created later. */
   readonly databases: readonly string[] | null
   readonly actions: readonly ChangeAction[] | null
-  /** What is otherwise refused: `http`, `private` addresses, another `port`. */
+  /** Lifted restrictions: `http`, `private` addresses, another `port`. */
   readonly allow: readonly WebhookAllowance[]
   /** JSON text; see webhooks/secrets.ts. */
   readonly secrets: string
   readonly createdAt: number
 }
 
-/** What of it can be changed later; what is absent stays. */
+/** The settings that can be changed later; absent ones stay. */
 export type WebhookEdit = Partial<Pick<WebhookSettings, 'url' | 'databases' | 'actions' | 'allow'>>
 
 export type WebhookAllowance = 'http' | 'private' | 'port'
 
-/** A place in the log, and the floor under it when it was taken; see FeedPage. */
+/** A sequence in the log, and the compaction floor when it was read; see FeedPage. */
 export interface WebhookCursor {
-  /** Everything up to here was delivered, or waits as a delivery of its own. */
+  /** Everything up to this sequence was delivered, or is a pending delivery. */
   readonly sequence: number
   readonly floor: number
 }
 
 export interface WebhookProgress extends WebhookCursor {
-  /** Different deliveries that failed since one got through. */
+  /** Distinct deliveries that failed since the last success. */
   readonly failureStreak: number
-  /** Nothing is sent before this. */
+  /** Nothing is sent before this time. */
   readonly retryAt: number | null
   readonly succeededAt: number | null
   readonly failedAt: number | null
-  /** Of the last try; null when no answer came. */
+  /** The status of the last attempt; null if there was no response. */
   readonly lastStatus: number | null
   readonly lastAnswer: string | null
-  /** Why nothing is sent any more; null while it is. */
+  /** Why the webhook is disabled; null while it is enabled. */
   readonly disabledReason: string | null
 }
 
 export interface Webhook extends WebhookSettings, WebhookProgress {
   readonly waiting: number
   readonly dead: number
-  /** When the first of those that wait is to be tried; null when none waits. */
+  /** When the next pending delivery is due; null if none is pending. */
   readonly dueAt: number | null
-  /** Who delivers; null when nobody does. */
+  /** The holder of the delivery claim; null if there is none. */
   readonly heldBy: string | null
 }
 
-/** The right to deliver to one webhook. A newer epoch makes it worthless. */
+/** The right to deliver to one webhook. A claim with a newer epoch fences it off. */
 export interface WebhookClaim {
   readonly id: string
   readonly epoch: number
 }
 
-/** A change that could not be delivered yet. It brings its own body: the log may be compacted meanwhile. */
+/** A change that could not be delivered yet. It stores its own body, because the log may be compacted meanwhile. */
 export interface Delivery {
   readonly sequence: number
   readonly messageId: string
@@ -63,42 +63,42 @@ export interface Delivery {
   readonly key: string
   readonly body: string
   readonly attempts: number
-  /** When the first was made; null before. */
+  /** The time of the first attempt; null before it. */
   readonly firstAt: number | null
   readonly nextAt: number
-  /** Given up; somebody has to ask for it to be tried again. */
+  /** The delivery has failed permanently, and is retried only on request. */
   readonly dead: boolean
   readonly lastStatus: number | null
   readonly lastAnswer: string | null
 }
 
-/** What a round of delivering came to; all of it or nothing. */
+/** The result of one delivery round; written atomically. */
 export interface DeliveryReport {
   readonly progress: WebhookProgress
-  /** Sequences of deliveries that waited and got through. */
+  /** Sequences of pending deliveries that succeeded. */
   readonly delivered: readonly number[]
-  /** New ones, and those that were tried in vain once more. */
+  /** New failures, and pending deliveries that failed again. */
   readonly undelivered: readonly Delivery[]
 }
 
-/** A message somebody sent to us. */
+/** A message that a vendor sent to an inbound webhook. */
 export interface InboundMessage {
-  /** Which webhook of which worker. */
+  /** The webhook and its worker. */
   readonly source: string
   readonly id: string
 }
 
 export interface InboundClaim {
   readonly at: number
-  /** What is needed to do something about it later: kept until it is done. */
+  /** The data needed to process the message later; stored until it is done. */
   readonly payload?: string
-  /** How long whoever claimed it before is given to settle. */
+  /** How long an earlier claim stays valid. */
   readonly claimTtlMs: number
-  /** Messages of this source settled before this are forgotten. */
+  /** Messages of this source settled before this time are deleted. */
   readonly purgeBefore: number
 }
 
-/** A message that was kept and is not done yet. */
+/** A stored message that is not processed yet. */
 export interface PendingInboundMessage {
   readonly id: string
   readonly payload: string

@@ -6,57 +6,57 @@ import type { RetryingStore } from './retrying-store.ts'
 import type { SyncPlan } from './sync-plan.ts'
 
 /**
- * Before a backfill reads its first page, its delta must know where to start: were the place taken later, what changed in
- * between would be in neither. A delta that already stands somewhere stays there. An anchor that is undefined means that
- * the delta reads from the source's beginning.
+ * Stores the start of the delta before the backfill reads its first page. If the anchor were taken later, changes in
+ * between would be in neither. A delta that already has a state keeps it. An undefined anchor means that the delta
+ * reads from the beginning of the source.
  */
-export async function ensureAnchor(plan: SyncPlan, options: CycleOptions, reader: PageReader, door: RetryingStore, cycle: CycleFacts): Promise<void> {
+export async function ensureAnchor(plan: SyncPlan, options: CycleOptions, reader: PageReader, retryingStore: RetryingStore, cycle: CycleFacts): Promise<void> {
   if (plan.pair?.role !== 'backfill' || plan.pair.anchor === null) return
   const { delta, anchor } = plan.pair
   const ref = { worker: plan.worker, sync: delta }
-  if (!(await lacksState(ref, door))) return
+  if (!(await lacksState(ref, retryingStore))) return
   const { clock } = options.ports
   const completeSince = clock.now()
-  const place = await reader.callSource(cycle, anchor)
-  if (place === undefined) return
-  const state = serializeState(delta, place, plan.limits.stateBytesMax)
+  const anchorState = await reader.callSource(cycle, anchor)
+  if (anchorState === undefined) return
+  const state = serializeState(delta, anchorState, plan.limits.stateBytesMax)
 
   for (let attempt = 1; ; attempt++) {
-    const taken = await door.call((store) => store.acquire(ref, { holder: options.holder, ttlMs: plan.limits.leaseTtlMs, at: clock.now() }))
-    if (taken.kind === 'acquired') {
-      const { lease, checkpoint } = taken
+    const result = await retryingStore.call((store) => store.acquire(ref, { holder: options.holder, ttlMs: plan.limits.leaseTtlMs, at: clock.now() }))
+    if (result.kind === 'acquired') {
+      const { lease, checkpoint } = result
       try {
         if (hasState(checkpoint)) return
-        await door.commit({
+        await retryingStore.commit({
           lease, version: checkpoint.version, at: clock.now(), owner: plan.owner, landings: [], quarantined: [], columns: {}, readAtSequence: 0,
           upstreamToleranceMs: 0, transition: { kind: 'set', state, actor: 'engine', reason: `anchor taken before ${plan.sync} began`, completeSince },
         })
         return
       } finally {
-        await door.call((store: Store) => store.release(lease))
+        await retryingStore.call((store) => store.release(lease))
       }
     }
-    // The delta is at work, perhaps on its own first place; only when it has one may the backfill begin.
-    if (!(await lacksState(ref, door))) return
-    if (attempt >= ATTEMPTS_MAX) throw new SyncError('LEASE_HELD', `${plan.sync} cannot begin: ${delta} is being run by ${taken.holder} and has no position yet.`)
+    // The delta is running and may be storing its own first state; the backfill may begin only once it has one.
+    if (!(await lacksState(ref, retryingStore))) return
+    if (attempt >= ATTEMPTS_MAX) throw new SyncError('LEASE_HELD', `${plan.sync} cannot start: ${delta} is being run by ${result.holder} and has no state yet.`)
     await clock.sleep(WAIT_MS)
   }
 }
 
 /**
- * The source no longer has the changes since the delta's state. One transaction gives the state up and orders the backfill,
- * which takes a new anchor before it begins. Returns the error that says so.
+ * Handles the loss of the changes since the delta's state. One transaction clears the state and requests the backfill,
+ * which takes a new anchor before it begins. Returns the error to report.
  */
-export async function requestBackfill(plan: SyncPlan, options: CycleOptions, door: RetryingStore, { lease, version, error: lost }: HistoryLoss): Promise<SyncError> {
+export async function requestBackfill(plan: SyncPlan, options: CycleOptions, retryingStore: RetryingStore, { lease, version, error: lost }: HistoryLoss): Promise<SyncError> {
   if (plan.pair?.role !== 'delta') {
-    return new SyncError(lost.code, `${lost.message} ${plan.sync} has no backfill that could read it again: declare it with \`worker.track\`.`, { cause: lost })
+    return new SyncError(lost.code, `${lost.message} ${plan.sync} has no backfill to read everything again: declare it with \`worker.track\`.`, { cause: lost })
   }
   const { backfill } = plan.pair
-  await door.commit({
+  await retryingStore.commit({
     lease, version, at: options.ports.clock.now(), owner: plan.owner, landings: [], quarantined: [], columns: {}, readAtSequence: 0, upstreamToleranceMs: 0,
-    transition: { kind: 'set', state: null, actor: 'engine', reason: `history lost; ${backfill} was ordered`, backfillRequest: { sync: backfill, reason: lost.message } },
+    transition: { kind: 'set', state: null, actor: 'engine', reason: `history lost; ${backfill} was requested`, backfillRequest: { sync: backfill, reason: lost.message } },
   })
-  return new SyncError('HISTORY_LOST', `${lost.message} ${backfill} was ordered and reads everything again.`, { cause: lost })
+  return new SyncError('HISTORY_LOST', `${lost.message} ${backfill} was requested and reads everything again.`, { cause: lost })
 }
 
 export interface HistoryLoss {
@@ -68,11 +68,11 @@ export interface HistoryLoss {
 const ATTEMPTS_MAX = 60
 const WAIT_MS = 1_000
 
-async function lacksState(ref: SyncRef, door: RetryingStore): Promise<boolean> {
-  return !hasState(await door.call((store) => store.readCheckpoint(ref)))
+async function lacksState(ref: SyncRef, retryingStore: RetryingStore): Promise<boolean> {
+  return !hasState(await retryingStore.call((store) => store.readCheckpoint(ref)))
 }
 
-/** A cycle that has begun and landed nothing yet has no place either: left so, it would find one when the backfill is over. */
+/** A cycle that has begun but committed nothing has no state either: it would take one only after the backfill. */
 function hasState({ committed, inflight }: Pick<Checkpoint, 'committed' | 'inflight'>): boolean {
   return committed !== null || (inflight !== null && inflight.state !== null)
 }

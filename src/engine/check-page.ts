@@ -2,18 +2,18 @@ import { SyncError, type Change, type JsonValue, type Page, type StateText, type
 import { canonicalizeInstant } from '../values/instant.ts'
 import { findShapeFault } from './table-shapes.ts'
 
-/** A page whose shape is sound; its records are looked at later, one by one. */
+/** A page with a valid structure; its records are checked later, one by one. */
 export interface CheckedPage {
   readonly changes: readonly Change[]
   readonly hasMore: boolean
-  /** Null when the page gave no state. */
+  /** Null if the page has no state. */
   readonly state: StateText
   readonly scope: string | null
   readonly endReason: string | null
   readonly isLog: boolean
   /** Canonical; see Page.tidemark. */
   readonly tidemark: string | null | undefined
-  /** Null when the source does not count. */
+  /** Null if the source does not count. */
   readonly left: number | null
   readonly tables: readonly TableShape[]
 }
@@ -24,14 +24,14 @@ export function checkPage(sync: string, page: Page, stateBytesMax: number): Chec
   if (typeof page.hasMore !== 'boolean') throw pageInvalidError(sync, `returned a page whose \`hasMore\` is ${describeType(page.hasMore)} instead of true or false`)
   if (page.scope !== undefined && typeof page.scope !== 'string') throw pageInvalidError(sync, `returned a page whose \`scope\` is ${describeType(page.scope)} instead of a string`)
   if (page.endReason !== undefined && !(typeof page.endReason === 'string' && END_REASON_PATTERN.test(page.endReason))) {
-    throw pageInvalidError(sync, 'returned a page whose `endReason` is not a word of small letters, digits and `_`')
+    throw pageInvalidError(sync, 'returned a page whose `endReason` is not a word of lower-case letters, digits and `_`')
   }
-  if (page.left !== undefined && !(Number.isSafeInteger(page.left) && page.left >= 0)) throw pageInvalidError(sync, `returned a page whose \`left\` is no whole number from 0 up`)
+  if (page.left !== undefined && !(Number.isSafeInteger(page.left) && page.left >= 0)) throw pageInvalidError(sync, `returned a page whose \`left\` is not an integer of at least 0`)
   const shapeFault = page.tables === undefined ? null : findShapeFault(page.tables)
   if (shapeFault !== null) throw pageInvalidError(sync, `returned a page whose \`tables\` ${shapeFault}`)
   const tidemark = page.tidemark === undefined || page.tidemark === null ? page.tidemark : parseTidemark(sync, page.tidemark)
   if (page.hasMore && page.nextState === undefined) {
-    throw new SyncError('STATE_MISSING', `${sync}: the page says \`hasMore: true\` but has no \`nextState\` to ask the next one with.`)
+    throw new SyncError('STATE_MISSING', `${sync}: the page has \`hasMore: true\` but no \`nextState\` for the next page.`)
   }
   const state = page.nextState === undefined ? null : serializeState(sync, page.nextState, stateBytesMax)
   return {
@@ -42,36 +42,39 @@ export function checkPage(sync: string, page: Page, stateBytesMax: number): Chec
 
 function parseTidemark(sync: string, tidemark: unknown): string {
   const instant = typeof tidemark === 'string' ? canonicalizeInstant(tidemark) : null
-  if (instant === null) throw pageInvalidError(sync, 'returned a page whose `tidemark` is not an RFC 3339 instant with a zone')
+  if (instant === null) throw pageInvalidError(sync, 'returned a page whose `tidemark` is not an RFC 3339 time with a zone')
   return instant
 }
 
-/** State as JSON text, or the reason why it would not come back as it is. The message names the place, never the value. */
+/**
+ * Serializes state as JSON text, or throws if it would not survive the round trip. The message names the path, never
+ * the value.
+ */
 export function serializeState(sync: string, state: unknown, bytesMax: number): string {
   const fault = findStateFault(state, 'nextState', 0)
   if (fault !== null) throw new SyncError('STATE_INVALID', `${sync}: ${fault}.`)
   const text = JSON.stringify(state)
   const bytes = Buffer.byteLength(text)
-  if (bytes > bytesMax) throw new SyncError('STATE_TOO_LARGE', `${sync}: the state has ${bytes} bytes; at most ${bytesMax} are kept.`)
+  if (bytes > bytesMax) throw new SyncError('STATE_TOO_LARGE', `${sync}: the state has ${bytes} bytes; at most ${bytesMax} are allowed.`)
   return text
 }
 
-/** What cannot be read is never taken for "no state": that would start over, or skip ahead, without anybody asking for it. */
+/** Unreadable state is an error, never "no state": that would silently start over or skip ahead. */
 export function parseState(sync: string, state: StateText): JsonValue | undefined {
   if (state === null) return undefined
   try {
     return JSON.parse(state) as JsonValue
   } catch (error) {
-    throw new SyncError('STATE_UNREADABLE', `${sync}: the stored state is not what was written; it has ${state.length} characters that are no JSON.`, { cause: new Error((error as Error).name) })
+    throw new SyncError('STATE_UNREADABLE', `${sync}: the stored state is not valid JSON (${state.length} characters).`, { cause: new Error((error as Error).name) })
   }
 }
 
 const STATE_DEPTH_MAX = 64
 
-/** It is shown wherever cycles are, so nothing else may hide in it. */
+/** Restricted because it is shown wherever cycles are listed, so no data may leak through it. */
 const END_REASON_PATTERN = /^[a-z][a-z0-9_]{0,31}$/
 
-/** What a developer calls a field. Another name may be part of the value: a map's key, an address, a token. */
+/** A name that a developer would choose. Any other name may be data: a map key, an address, a token. */
 const FIELD_NAME_PATTERN = /^[A-Za-z_$]{1,32}$/
 
 function findStateFault(value: unknown, path: string, depth: number): string | null {
@@ -96,9 +99,9 @@ function findStateFault(value: unknown, path: string, depth: number): string | n
 }
 
 function findFirstFault<T>(items: readonly T[], check: (item: T, index: number) => string | null): string | null {
-  // By index: a hole in an array must be met as the undefined that it is.
-  for (let index = 0; index < items.length; index++) {
-    const fault = check(items[index]!, index)
+  // `entries()` visits the holes of an array, which must be checked as undefined.
+  for (const [index, item] of items.entries()) {
+    const fault = check(item, index)
     if (fault !== null) return fault
   }
   return null

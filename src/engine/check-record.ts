@@ -3,7 +3,7 @@ import { stringifyJson } from '../values/json.ts'
 import { describeType } from './check-page.ts'
 import type { SyncLimits } from './sync-plan.ts'
 
-/** What keeps a record from landing in every database alike. A message names the fault, never the value. */
+/** Checks that make a record storable in every database alike. Messages name the fault, never the value. */
 
 const KEY_BYTES_MAX = 1_024
 
@@ -22,7 +22,7 @@ export interface RecordFault {
 }
 
 export function findRecordFault(record: unknown, limits: SyncLimits): RecordFault | null {
-  // A source that met something unreadable where a record should be says so in its own words.
+  // A source represents an unreadable record by an Error with its own message.
   if (record instanceof Error) return { code: 'RECORD_INVALID', message: record.message.toWellFormed().replaceAll('\0', '\u2400') }
   if (typeof record !== 'object' || record === null || Array.isArray(record)) return { code: 'RECORD_INVALID', message: `the record is ${describeType(record)}, not an object` }
   return findValueFault(record, 1, limits, { members: 0 })
@@ -57,7 +57,7 @@ function findObjectFault(value: object, depth: number, limits: SyncLimits, sum: 
   }
   const names = Object.keys(value)
   sum.members += names.length
-  if (sum.members > limits.recordMembersMax) return { code: 'RECORD_TOO_WIDE', message: `the record has more than ${limits.recordMembersMax} members` }
+  if (sum.members > limits.recordMembersMax) return { code: 'RECORD_TOO_WIDE', message: `the record has more than ${limits.recordMembersMax} fields` }
   for (const name of names) {
     const fault = findValueFault((value as Record<string, unknown>)[name], depth + 1, limits, sum)
     if (fault !== null) return fault
@@ -65,7 +65,7 @@ function findObjectFault(value: object, depth: number, limits: SyncLimits, sum: 
   return null
 }
 
-/** Null when a `toJSON` inside throws, or makes something else than an object of it. */
+/** Null if a `toJSON` inside throws, or if the result is not an object. */
 export function serializeRecord(record: JsonObject): string | null {
   try {
     const text = stringifyJson(record) as string | undefined
@@ -76,15 +76,15 @@ export function serializeRecord(record: JsonObject): string | null {
 }
 
 /**
- * NUL and lone surrogates are where databases differ: one cuts the text, one refuses it, one replaces it. In JSON text
- * both can only stand as \u escapes, and those are rare, so one search clears nearly every record.
+ * Databases differ on NUL and lone surrogates: one truncates the text, one rejects it, one replaces it. In JSON text
+ * both appear only as \u escapes, which are rare, so one search clears nearly every record.
  */
 export function findTextFault(text: string): string | null {
   if (!text.includes('\\u')) return null
-  for (const [, backslashes, code] of text.matchAll(/(\\+)u([0-9a-f]{4})/gi)) {
-    if (backslashes!.length % 2 === 0) continue
+  for (const [, backslashes = '', code = ''] of text.matchAll(/(\\+)u([0-9a-f]{4})/gi)) {
+    if (backslashes.length % 2 === 0) continue
     if (code === '0000') return 'the record contains NUL'
-    if (/^d[89a-f]/i.test(code!)) return 'the record has a lone surrogate'
+    if (/^d[89a-f]/i.test(code)) return 'the record has a lone surrogate'
   }
   return null
 }

@@ -3,8 +3,8 @@ import { maskSecrets } from '../redaction/known-secrets.ts'
 import { findThrowSite } from '../values/stack-frames.ts'
 
 /**
- * Whatever a connector threw, as an error with a code the engine can act on. Recognised by structure, never by text. What it
- * says may quote a credential, as vendors do that refuse one; from here on it does not (invariant 10).
+ * Converts anything a connector threw to an error with a code that the engine can act on. Recognized by structure,
+ * never by text. Invariant 10: secrets in the message, which vendors may quote, are masked from here on.
  */
 export function classifyError(thrown: unknown): SyncError {
   if (isSyncError(thrown)) {

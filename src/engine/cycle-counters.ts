@@ -1,6 +1,6 @@
 import type { LandingCounts } from '../contract/index.ts'
 
-/** What a run adds up. */
+/** Totals of one run. */
 export class CycleCounters {
   pages = 0
   retries = 0

@@ -4,23 +4,23 @@ import type { PauseStore } from './account-pauses.ts'
 export interface CycleOptions {
   readonly store: Store
   readonly ports: Ports
-  /** The bare way out; the engine adds the pacer and the cycle's signal. */
+  /** The raw transport; the engine adds the pacer and the cycle's signal. */
   readonly fetch: (input: string | URL, init?: RequestInit) => Promise<Response>
   readonly secrets: Secrets
-  /** Where the pauses of the account are kept; the store unless given. */
+  /** The store of account pauses; defaults to `store`. */
   readonly pauses?: PauseStore
-  /** Who is running: shown to others as the holder of the sync. Different for every process, and for every cycle inside one. */
+  /** The name of the lease holder, shown to others. Unique for every process, and for every cycle inside one. */
   readonly holder: string
-  /** Why it runs: manual, schedule, trigger, library … */
+  /** manual, schedule, trigger, library … */
   readonly trigger: string
   readonly signal?: AbortSignal
-  /** Whether a holder is known to have died, so that its lease need not run out first. */
+  /** Returns true if a holder is known to have exited, so that its lease can be taken before it expires. */
   readonly isHolderGone?: (holder: string) => boolean
-  /** Give up the unfinished cycle, if there is one. */
+  /** Discard the unfinished cycle, if there is one. */
   readonly fresh?: boolean
-  /** Confirms a sweep that the brake or a changed scope stopped. */
+  /** Confirms a sweep that the delete limit or a changed scope blocked. */
   readonly allowDeletes?: boolean
-  /** Who asked for this run, for the audit log; the trigger when absent. */
+  /** The actor for the audit log; defaults to the trigger. */
   readonly actor?: string
   readonly onProgress?: (progress: CycleProgress) => void
 }
@@ -30,12 +30,12 @@ export type CycleProgress =
   | { readonly kind: 'landed'; readonly cycle: number; readonly page: number; readonly counts: LandingCounts; readonly tidemark: string | null; readonly headSequence: number; readonly left?: number }
   | { readonly kind: 'waiting'; readonly cycle: number; readonly ms: number; readonly code: ErrorCode }
 
-/** Sums of this run; the cycle's record in the store also counts what was landed before a crash. */
+/** Totals of this run; the cycle's record in the store also counts pages committed before a crash. */
 export interface CycleResult extends SyncRef {
   readonly cycle: number | null
-  /** `held`: somebody else is at work on it, and nothing was asked of the source. */
+  /** `held`: another runner holds the lease, and the source was not called. */
   readonly stopReason: StopReason | 'held'
-  /** Of a complete cycle: why the source ended it; see Page.endReason. */
+  /** For a complete cycle, the source's reason for ending it; see Page.endReason. */
   readonly endReason: string | null
   readonly resumed: boolean
   readonly pages: number
@@ -47,10 +47,10 @@ export interface CycleResult extends SyncRef {
   readonly version: number
   readonly headSequence: number
   readonly tidemark: string | null
-  /** How the records differ from those before, in words such as `new orders.note (string)`. */
+  /** Differences from earlier records, such as `new orders.note (string)`. */
   readonly drift: readonly string[]
   readonly error: { readonly code: ErrorCode; readonly message: string; readonly advice: string } | null
   readonly retryAt: number | null
-  /** Where it can be seen, when somebody watches. */
+  /** The trace of the cycle, if a tracer is configured. */
   readonly trace?: SpanIds
 }

@@ -1,55 +1,55 @@
 import type { Checkpoint, Inflight, Mode } from '../contract/index.ts'
 import { canonicalizeInstant, instantToMs, msToInstant } from '../values/instant.ts'
 
-/** The times a page shows. */
+/** The times in a page. */
 export interface PageTimes {
   /** Page.tidemark, canonical. */
   readonly stated: string | null | undefined
-  /** Of its upserts. A deletion is often read from another list, which may be ahead of the changes. */
+  /** The newest time of the upserts. Deletions are excluded: they often come from another list, which may be ahead. */
   readonly newest: string | null
   readonly lastCursor: string | null
 }
 
 export interface CycleStart {
   readonly mode: Mode
-  /** By the clock of the runner that began the cycle, which may be ahead of the source's. */
+  /** By the clock of the runner that began the cycle, which may be ahead of the source's clock. */
   readonly startedAtMs: number
 }
 
-/** Limits of the tidemark, kept with every page: another runner may complete the cycle, by another clock. */
+/** Bounds of the tidemark, stored with every page: another runner, with another clock, may complete the cycle. */
 interface TidemarkBound {
-  /** The earliest time of the source at which one of the answers so far was true; null while no answer had a time. */
+  /** The earliest source time at which one of the responses was current; null while no response had a time. */
   readonly readSinceMs: number | null
-  /** A page contested rows that nobody could decide about: the stored versions stay, and the tidemark too. */
+  /** A page contested rows that could not be resolved: the stored versions and the tidemark stay. */
   readonly isHeld: boolean
 }
 
 /**
  * The tidemark of one cycle (invariant 12: no row of the source with a time at or before it is missing or older).
  *
- *   incremental   what the source states moves it page by page. Unstated, it moves when the cycle completes: to the newest
- *                 time among the upserts, and not beyond the cycle's start.
- *   replace       moves only when the cycle completes, and not beyond its start: a listing in any order can show a record
- *                 of this minute on its first page, and one that is an hour behind on its last.
+ *   incremental   the source's stated tidemark advances it page by page. If none is stated, it advances when the cycle
+ *                 completes: to the newest time among the upserts, and not beyond the cycle's start.
+ *   replace       advances only when the cycle completes, and not beyond its start: a listing in any order can return
+ *                 a record of this minute on its first page, and one that is an hour behind on its last.
  *
- * The start is that of the source's clock, as its answers tell it, where that is earlier than the runner's.
+ * The start is taken from the source's clock, as seen in its responses, if that is earlier than the runner's.
  */
 export class CycleTidemark {
   readonly #committed: string | null
-  /** What the cycle leads to if it completes; stored with the cycle under way. */
+  /** The tidemark if the cycle completes; stored with the unfinished cycle. */
   readonly candidate: string | null
-  /** What is true now. */
+  /** The tidemark that holds now. */
   readonly current: string | null
   readonly #bound: TidemarkBound
 
-  private constructor(committed: string | null, candidate: string | null, shown: string | null, bound: TidemarkBound) {
+  private constructor(committed: string | null, candidate: string | null, current: string | null, bound: TidemarkBound) {
     this.#committed = committed
     this.candidate = candidate
-    this.current = shown
+    this.current = current
     this.#bound = bound
   }
 
-  /** In milliseconds; null while there is none, or it is a cursor. */
+  /** In milliseconds; null if there is no tidemark, or if it is a cursor. */
   get completeSince(): number | null {
     return this.#committed === null || !isInstant(this.#committed) ? null : instantToMs(this.#committed)
   }
@@ -58,25 +58,25 @@ export class CycleTidemark {
     return new CycleTidemark(committed, inflight?.tidemark ?? null, committed, parseBound(inflight?.guardState ?? null))
   }
 
-  /** `guard` with what the next runner has to know; see Inflight.guard. */
+  /** Adds the bounds to the guard state for the next runner; see Inflight.guardState. */
   serializeWith(guard: object): string {
     return JSON.stringify({ ...guard, tidemark: this.#bound })
   }
 
-  /** An answer was true at this time of the source, and perhaps no longer. */
+  /** Records that a response was current at this source time, and possibly not later. */
   withReadTime(ms: number | null): CycleTidemark {
     const { readSinceMs, isHeld } = this.#bound
     if (ms === null || (readSinceMs !== null && readSinceMs <= ms)) return this
     return new CycleTidemark(this.#committed, this.candidate, this.current, { readSinceMs: ms, isHeld })
   }
 
-  /** Whether all answers so far, or before the first one the last complete cycle, are known to be later than this time. */
+  /** True if all responses so far, or else the last complete cycle, are known to be later than this time. */
   isReadAfter(ms: number): boolean {
     const since = this.#bound.readSinceMs ?? this.completeSince
     return since !== null && ms < since
   }
 
-  /** What was complete before is all that the cycle can claim. */
+  /** The cycle cannot claim more than the committed tidemark. */
   hold(): CycleTidemark {
     return new CycleTidemark(this.#committed, this.candidate, this.current, { ...this.#bound, isHeld: true })
   }
@@ -92,12 +92,12 @@ export class CycleTidemark {
     )
   }
 
-  /** After the last page. A tidemark that the source states is taken as it is, also where an earlier claim went further. */
+  /** After the last page. A tidemark stated by the source is used as it is, even if an earlier one was later. */
   computeFinal({ mode, startedAtMs }: CycleStart, page: PageTimes): string | null {
     if (page.stated === null) return null
     const sinceMs = Math.min(startedAtMs, this.#bound.readSinceMs ?? Infinity)
     const since = secondBefore(sinceMs)
-    // A listing states its lag behind the runner's clock, which may be ahead.
+    // A listing states its lag relative to the runner's clock, which may be ahead.
     const aheadMs = startedAtMs - sinceMs
     const listed = page.stated === undefined ? since : earlier(msToInstant(instantToMs(page.stated) - aheadMs), since)
     if (mode !== 'incremental') return this.applyHold(listed)
@@ -106,7 +106,7 @@ export class CycleTidemark {
     return later(this.#committed, candidate === null || !isInstant(candidate) ? candidate : earlier(candidate, since))
   }
 
-  /** Not beyond what was complete before, where it is held. */
+  /** Limits the tidemark to the committed one while it is held. */
   applyHold(tidemark: string | null): string | null {
     if (!this.#bound.isHeld) return tidemark
     return tidemark === null || this.#committed === null ? null : earlier(this.#committed, tidemark)
@@ -124,8 +124,8 @@ function parseBound(guard: string | null): TidemarkBound {
 }
 
 /**
- * Whether the delta of a pair can claim to be complete: only the backfill brings what lies before the delta's first
- * position. A delta without a tidemark has just been given a position, so a backfill that is ordered, under way or
+ * Returns whether the delta of a pair can claim completeness: only the backfill brings records from before the delta's
+ * first state. A delta without a tidemark has just received its state, so a backfill that is requested, running or
  * failing has to complete first.
  */
 export function isCoveredByBackfill(delta: Pick<Checkpoint, 'tidemark'>, backfill: Checkpoint): boolean {
@@ -133,12 +133,12 @@ export function isCoveredByBackfill(delta: Pick<Checkpoint, 'tidemark'>, backfil
   return delta.tidemark !== null || (backfill.triggeredAt === null && backfill.inflight === null && backfill.failures === 0)
 }
 
-/** A source may stamp in whole seconds: what it changes later in this one has a time before now. */
+/** A source may use whole seconds: a change later in the current second then has a time before now. */
 function secondBefore(ms: number): string {
   return msToInstant(Math.floor(ms / 1_000) * 1_000 - 1)
 }
 
-/** Canonical instants compare as text; of cursors the latest counts. */
+/** Canonical times compare as text; for cursors the last one wins. */
 function later(a: string | null, b: string | null): string | null {
   if (a === null || b === null) return b ?? a
   return a > b && isInstant(a) && isInstant(b) ? a : b

@@ -11,24 +11,25 @@ export interface CycleTraceOptions {
   readonly trigger: string
 }
 
-/** A page as it is seen from outside. */
+/** The trace of one page. */
 export interface PageTrace {
   readonly facts: CycleFacts
   readonly span: Span
 }
 
 /**
- * What one cycle shows of itself: its spans and its figures. It decides nothing, and where nobody watches it does next to nothing.
+ * The telemetry of one cycle: its spans and metrics. It makes no decisions, and costs almost nothing without a tracer
+ * and a meter.
  *
  *   cycle ─┬─ page 1 ─┬─ fetch …
  *          │          └─ commit
- *          └─ page 2 …                asked for while page 1 commits
+ *          └─ page 2 …                requested while page 1 commits
  */
 export class CycleTrace {
   readonly #ports: Ports
   readonly #syncAttributes: Attributes
   readonly #span: Span
-  /** Begun, and not at an end yet. */
+  /** Pages that have started and not ended. */
   readonly #openPages = new Set<PageTrace>()
 
   constructor({ plan, ports, tenant, trigger }: CycleTraceOptions) {
@@ -37,12 +38,12 @@ export class CycleTrace {
     this.#span = this.#startSpan('cycle', { 'tidemark.mode': plan.mode, 'tidemark.trigger': trigger }, null)
   }
 
-  /** All of the cycle happens inside. */
+  /** Runs the whole cycle inside its span. */
   async traceCycle(run: () => Promise<CycleResult>): Promise<CycleResult> {
     try {
       return await this.#span.within(run)
     } catch (thrown) {
-      // It could not even begin; of what did, the result tells.
+      // The cycle could not start; otherwise its result carries the error.
       const { code } = classifyError(thrown)
       this.#meter?.record('errors', 1, { 'error.type': code, 'tidemark.fate': 'failed' })
       this.#span.end(code)
@@ -56,7 +57,7 @@ export class CycleTrace {
     return page
   }
 
-  /** For what is asked of the source beside its pages. */
+  /** For calls to the source other than pages. */
   forCycle(facts: CycleFacts): PageTrace {
     return { facts, span: this.#span }
   }
@@ -64,11 +65,11 @@ export class CycleTrace {
   async traceRequest({ facts, span: parent }: PageTrace, input: string | URL, init: RequestInit, send: (init: RequestInit) => Promise<Response>): Promise<Response> {
     if (!this.#isEnabled) return send(init)
     const { clock } = this.#ports
-    const asked = buildRequestAttributes(input, init.method)
-    const span = this.#startSpan('fetch', { ...toPageAttributes(facts), ...asked }, parent)
+    const requestAttributes = buildRequestAttributes(input, init.method)
+    const span = this.#startSpan('fetch', { ...toPageAttributes(facts), ...requestAttributes }, parent)
     const startedAt = clock.now()
     const settle = (answer: Attributes, more: Attributes, error: string | null): void => {
-      this.#meter?.record('fetchDuration', computeElapsedSeconds(startedAt, clock.now()), { ...asked, ...answer })
+      this.#meter?.record('fetchDuration', computeElapsedSeconds(startedAt, clock.now()), { ...requestAttributes, ...answer })
       span.setAttributes({ ...answer, ...more })
       span.end(error)
     }
@@ -112,24 +113,24 @@ export class CycleTrace {
     this.#endPage(page, { 'tidemark.outcome': 'landed', 'tidemark.changes': changes, ...toCountAttributes(counts) })
   }
 
-  /** Read in vain: it is read again, or nobody wants it any more. */
+  /** The page was not used: it is read again, or no longer needed. */
   endDroppedPage(page: PageTrace, outcome: 'overlap' | 'discarded'): void {
     this.#endPage(page, { 'tidemark.outcome': outcome })
   }
 
   endFailedPage(page: PageTrace, thrown: unknown): void {
     const { code } = classifyError(thrown)
-    // Whoever was stopped has not failed.
+    // A cancelled page has not failed.
     if (code === 'CANCELLED') this.endDroppedPage(page, 'discarded')
     else this.#endPage(page, { 'tidemark.outcome': 'failed' }, code)
   }
 
-  /** `completeSince`: how old the copy is; null when there is none to speak of. */
+  /** `completeSince`: the time up to which the copy is complete; null if unknown. */
   endCycle(result: CycleResult, completeSince: number | null): CycleResult {
     for (const page of this.#openPages) this.endDroppedPage(page, 'discarded')
     const { stopReason, cycle, resumed, pages, retries, waitedMs, counts, startedAt, endedAt, error } = result
     const reason = { 'tidemark.stop_reason': stopReason }
-    // That somebody else is at it, or has paused it, is no failure.
+    // A held lease or a pause is not a failure.
     const code = stopReason === 'held' || stopReason === 'paused' ? null : (error?.code ?? null)
     this.#meter?.record('cycles', 1, { ...this.#syncLabels, ...reason })
     this.#meter?.record('cycleDuration', computeElapsedSeconds(startedAt, endedAt), reason)
@@ -173,9 +174,9 @@ function toCountAttributes(counts: LandingCounts): Attributes {
 }
 
 function withHeaders(init: RequestInit, more: Readonly<Record<string, string>>): RequestInit {
-  const names = Object.keys(more)
-  if (names.length === 0) return init
+  const added = Object.entries(more)
+  if (added.length === 0) return init
   const headers = new Headers(init.headers)
-  for (const name of names) headers.set(name, more[name]!)
+  for (const [name, value] of added) headers.set(name, value)
   return { ...init, headers }
 }

@@ -21,10 +21,11 @@ import { RetryingStore } from './retrying-store.ts'
 import { ABSENT_LOOKUPS_MAX, assertDeletesSupported, buildCommitDeletes, findConcurrentListings, buildCommitOwners, buildCommitSchemaModes, type SyncPlan } from './sync-plan.ts'
 import { noCounts, CycleCounters } from './cycle-counters.ts'
 import { CycleTidemark, isCoveredByBackfill, type PageTimes } from './cycle-tidemark.ts'
+import { required } from '../values/required.ts'
 
 /**
- * One cycle: take the lease, read where it stands, then page by page: execute, check, commit. While a page commits, the
- * next is already being read; a failed commit throws it away.
+ * Runs one cycle: acquires the lease, loads the checkpoint, then executes, checks and commits page by page. While a
+ * page commits, the next one is already being read; a failed commit discards it.
  */
 export async function runCycle(plan: SyncPlan, options: CycleOptions): Promise<CycleResult> {
   const { ports, store: { tenant }, trigger } = options
@@ -34,17 +35,17 @@ export async function runCycle(plan: SyncPlan, options: CycleOptions): Promise<C
 
 async function acquireAndRun(plan: SyncPlan, options: CycleOptions, trace: CycleTrace): Promise<CycleResult> {
   const startedAt = options.ports.clock.now()
-  const tally = new CycleCounters()
-  const door = new RetryingStore(options.store, options.ports, tally)
-  const taken = await acquireLease(plan, options, door)
-  if (taken.kind === 'held') {
-    return trace.endCycle(buildSkippedResult(plan, 'held', startedAt, options, new SyncError('LEASE_HELD', `${plan.sync} is being run by ${taken.holder}.`)), null)
+  const counters = new CycleCounters()
+  const retryingStore = new RetryingStore(options.store, options.ports, counters)
+  const result = await acquireLease(plan, options, retryingStore)
+  if (result.kind === 'held') {
+    return trace.endCycle(buildSkippedResult(plan, 'held', startedAt, options, new SyncError('LEASE_HELD', `${plan.sync} is being run by ${result.holder}.`)), null)
   }
-  if (taken.checkpoint.paused) {
-    await options.store.release(taken.lease)
+  if (result.checkpoint.paused) {
+    await options.store.release(result.lease)
     return trace.endCycle(buildSkippedResult(plan, 'paused', startedAt, options, new SyncError('PAUSED', `${plan.sync} is paused.`)), null)
   }
-  return new Cycle(plan, options, door, tally, trace, taken.lease, taken.checkpoint, startedAt).run()
+  return new Cycle(plan, options, retryingStore, counters, trace, result.lease, result.checkpoint, startedAt).run()
 }
 
 class Cycle {
@@ -56,7 +57,7 @@ class Cycle {
   readonly #counters: CycleCounters
   readonly #retryingStore: RetryingStore
   readonly #trace: CycleTrace
-  /** Says whose cycle and, once it has begun, which. */
+  /** Names the sync and, once it has begun, the cycle. */
   #log: Log
   #checkpoint: Checkpoint
   #inflight: Inflight | null = null
@@ -76,7 +77,7 @@ class Cycle {
   #scope: string | null
   #endReason: string | null = null
 
-  constructor(plan: SyncPlan, options: CycleOptions, door: RetryingStore, tally: CycleCounters, trace: CycleTrace, lease: Lease, checkpoint: Checkpoint, startedAt: number) {
+  constructor(plan: SyncPlan, options: CycleOptions, retryingStore: RetryingStore, counters: CycleCounters, trace: CycleTrace, lease: Lease, checkpoint: Checkpoint, startedAt: number) {
     this.#plan = plan
     this.#options = options
     this.#lease = lease
@@ -84,8 +85,8 @@ class Cycle {
     this.#startedAt = startedAt
     this.#tidemark = CycleTidemark.create(checkpoint.tidemark, null)
     this.#scope = plan.scope
-    this.#retryingStore = door
-    this.#counters = tally
+    this.#retryingStore = retryingStore
+    this.#counters = counters
     this.#trace = trace
     this.#log = options.ports.log
   }
@@ -95,7 +96,7 @@ class Cycle {
     const stop = (): void => this.#abortController.abort(new SyncError('CANCELLED', `${this.#plan.sync} was stopped.`))
     if (signal?.aborted === true) stop()
     signal?.addEventListener('abort', stop, { once: true })
-    const keeping = startLeaseHeartbeat({ store, clock: ports.clock, lease: this.#lease, ttlMs: this.#plan.limits.leaseTtlMs, requestedAt: this.#startedAt, cycleAbort: this.#abortController })
+    const heartbeat = startLeaseHeartbeat({ store, clock: ports.clock, lease: this.#lease, ttlMs: this.#plan.limits.leaseTtlMs, requestedAt: this.#startedAt, cycleAbort: this.#abortController })
     const pauseStore = this.#options.pauses ?? store
     const pauses = new AccountPauses(this.#plan, ports, {
       recordPause: (request) => this.#retryingStore.call(() => pauseStore.recordPause(request)), pauses: (query) => this.#retryingStore.call(() => pauseStore.pauses(query)),
@@ -105,7 +106,7 @@ class Cycle {
     try {
       const { pacers, worker } = this.#plan
       const pacer = new Pacer(ports, this.#abortController.signal, pacers, (request) => this.#retryingStore.call(() => store.takeSlots({ worker, ...request })))
-      this.#reader = new PageReader(this.#plan, this.#options, pacer, pauses, keeping, this.#abortController.signal, this.#counters, this.#trace)
+      this.#reader = new PageReader(this.#plan, this.#options, pacer, pauses, heartbeat, this.#abortController.signal, this.#counters, this.#trace)
       this.#lookups = new SourceLookups(this.#plan, this.#reader, this.#log)
       assertDeletesSupported(this.#plan, store)
       const inflight = await this.#beginCycle(this.#options.fresh === true || this.#isOutdated())
@@ -117,7 +118,7 @@ class Cycle {
       stopReason = toStopReason(error)
       if (this.#isHistoryLost(error)) error = await this.#requestBackfill(error)
     } finally {
-      keeping.stop()
+      heartbeat.stop()
       signal?.removeEventListener('abort', stop)
       this.#abortController.abort(new SyncError('CANCELLED', 'The cycle is over.'))
     }
@@ -125,7 +126,7 @@ class Cycle {
     return this.#finish(stopReason, error)
   }
 
-  /** The loop. It ends by the source's word, a budget, a pause, or an error. */
+  /** The page loop. It ends when the source has no more pages, or by a limit, a pause or an error. */
   async #readPages(inflight: Inflight): Promise<StopReason> {
     let reading = this.#startRead(inflight, inflight.state, 1)
     let overlaps = 0
@@ -135,12 +136,12 @@ class Cycle {
       const read = await reading.page.catch((error: unknown) => this.#restartOrThrow(error, inflight))
       this.#assertHistoryRetained()
       if (read === null) {
-        // The state of the first page is the committed one: it is asked with once more.
+        // The first page uses the committed state, so the same request is repeated.
         if (inflight.page > 0) inflight = await this.#beginCycle(true)
         reading = this.#startRead(inflight, inflight.state, 1)
         continue
       }
-      // A wrong clock is believed in the end.
+      // After OLD_PAGES_MAX attempts the page is accepted: the clock is probably wrong.
       if (this.#isOlderThanPreviousPages(read) && oldPages++ < OLD_PAGES_MAX) {
         this.#trace.endDroppedPage(read.trace, 'discarded')
         reading = this.#startRead(inflight, inflight.state, 1, unordered)
@@ -148,14 +149,14 @@ class Cycle {
       }
       oldPages = 0
       const { checked, prepared } = read
-      const passed = checked.hasMore ? this.#guard.check(inflight, checked.state!, prepared) : null
+      const step = checked.hasMore ? this.#guard.check(inflight, required(checked.state, 'state of a page with more to come'), prepared) : null
       const budgetEnd = checked.hasMore ? this.#findExceededBudget() : null
       const next = checked.hasMore && budgetEnd === null ? this.#startRead(inflight, checked.state, 2) : null
 
       const drift = checked.hasMore ? this.#driftDetector.detect(prepared.columns) : await this.#describeFinalDrift(prepared)
-      // Should it fail, the end of the cycle also ends the page read ahead.
-      const move = passed === null ? this.#buildFinalTransition(inflight, read, await this.#computeFinalTidemark(inflight, read)) : this.#buildPageTransition(inflight, read, passed)
-      const outcome = await this.#commit(read, move, drift)
+      // If this fails, the end of the cycle also aborts the prefetched page.
+      const transition = step === null ? this.#buildFinalTransition(inflight, read, await this.#computeFinalTidemark(inflight, read)) : this.#buildPageTransition(inflight, read, step)
+      const outcome = await this.#commit(read, transition, drift)
       if (outcome.kind !== 'landed') {
         next?.discard()
         if (outcome.kind !== 'overlap') return this.#abandonCycle(inflight, read, outcome)
@@ -168,56 +169,60 @@ class Cycle {
       }
       overlaps = 0
       unordered = []
-      if (passed !== null) this.#guard.advance(passed)
+      if (step !== null) this.#guard.advance(step)
       this.#inflight = inflight = { ...inflight, page: inflight.page + 1, state: checked.state }
       const before = this.#headSequence
-      this.#recordLanding(read, outcome, move, drift)
+      this.#recordLanding(read, outcome, transition, drift)
       await this.#lateRows?.inspectPage(outcome, before, prepared.landings)
       if (!checked.hasMore) return 'complete'
       if (budgetEnd !== null) return budgetEnd
       if (outcome.paused) return 'paused'
-      reading = next!
+      reading = required(next, 'page read ahead')
     }
   }
 
   async #beginCycle(fresh: boolean): Promise<Inflight> {
     const { ports, trigger, onProgress } = this.#options
     const { mode, databases, limits, sync } = this.#plan
-    const begun = await this.#retryingStore.call((store) => store.beginCycle(this.#lease, {
+    const started = await this.#retryingStore.call((store) => store.beginCycle(this.#lease, {
       at: ports.clock.now(), mode, trigger, fresh, databases: databases.map((database) => database.name),
     }))
-    if (begun === null) throw new SyncError('LEASE_LOST', `${sync}: another runner took over.`)
-    this.#inflight = begun.inflight
-    this.#log = createChildLog(ports.log, { cycle: begun.inflight.cycle })
-    this.#resumed = begun.resumed
-    this.#headSequence = begun.headSequence
-    // What the pages before an interruption told counts as if there had been none.
-    this.#scope = begun.inflight.scope ?? this.#plan.scope
-    this.#tidemark = CycleTidemark.create(this.#checkpoint.tidemark, begun.inflight)
-    this.#driftDetector = new DriftDetector(begun.columns)
-    this.#guard = new LoopGuard(sync, limits.emptyPagesMax, begun.inflight, this.#checkpoint.lastError)
-    this.#settledSequence = begun.inflight.startSequence
-    if (this.#plan.mode === 'replace' && this.#plan.lagMs) await this.#loadSettledSequence(begun.inflight, this.#plan.lagMs)
-    onProgress?.({ kind: 'begun', cycle: begun.inflight.cycle, resumed: begun.resumed, page: begun.inflight.page })
-    if (begun.inflight.page === 0) await ensureAnchor(this.#plan, this.#options, this.#reader, this.#retryingStore, toCycleFacts(begun.inflight, 1))
-    this.#historySince = await this.#findHistoryStart(begun.inflight)
+    if (started === null) throw new SyncError('LEASE_LOST', `${sync}: another runner took over.`)
+    this.#inflight = started.inflight
+    this.#log = createChildLog(ports.log, { cycle: started.inflight.cycle })
+    this.#resumed = started.resumed
+    this.#headSequence = started.headSequence
+    // A resumed cycle keeps the scope and tidemark of the pages before the interruption.
+    this.#scope = started.inflight.scope ?? this.#plan.scope
+    this.#tidemark = CycleTidemark.create(this.#checkpoint.tidemark, started.inflight)
+    this.#driftDetector = new DriftDetector(started.columns)
+    this.#guard = new LoopGuard(sync, limits.emptyPagesMax, started.inflight, this.#checkpoint.lastError)
+    this.#settledSequence = started.inflight.startSequence
+    if (this.#plan.mode === 'replace' && this.#plan.lagMs) await this.#loadSettledSequence(started.inflight, this.#plan.lagMs)
+    onProgress?.({ kind: 'begun', cycle: started.inflight.cycle, resumed: started.resumed, page: started.inflight.page })
+    if (started.inflight.page === 0) await ensureAnchor(this.#plan, this.#options, this.#reader, this.#retryingStore, toCycleFacts(started.inflight, 1))
+    this.#historySince = await this.#findHistoryStart(started.inflight)
     this.#assertHistoryRetained()
-    return begun.inflight
+    return started.inflight
   }
 
-  /** Invariants 5 and 6: what is younger than the source's lag may not show in its listing yet. */
+  #requireInflight(): Inflight {
+    return required(this.#inflight, 'unfinished cycle')
+  }
+
+  /** Invariants 5 and 6: changes more recent than the source's lag may not be visible in its listing yet. */
   async #loadSettledSequence({ startedAt, startSequence }: Inflight, lagMs: number): Promise<void> {
     const sequence = await this.#retryingStore.call((store) => store.sequenceBefore(startedAt - lagMs))
     this.#settledSequence = Math.min(startSequence, sequence)
   }
 
-  /** The unfinished cycle of a backfill that was ordered since: it began before the new anchor. */
+  /** The unfinished cycle of a backfill that was requested again since: it began before the new anchor. */
   #isOutdated(): boolean {
     const { inflight, backfillNeeded } = this.#checkpoint
     return inflight !== null && backfillNeeded?.cycle === inflight.cycle
   }
 
-  /** Infinity where nothing can be lost: the source has no limit, or the cycle has no state to go on from. */
+  /** Infinity if nothing can be lost: the source has no limit, or the cycle has no state to continue from. */
   async #findHistoryStart(inflight: Inflight): Promise<number> {
     const { worker, pair } = this.#plan
     if (getRetentionMs(this.#plan) === null || inflight.state === null) return Infinity
@@ -225,12 +230,12 @@ class Cycle {
     return findHistoryStart(this.#checkpoint, inflight, backfill)
   }
 
-  /** Before the first page, and before a page that has been read is committed. */
+  /** Called before the first page, and before a page that has been read is committed. */
   #assertHistoryRetained(): void {
     assertHistoryRetained(this.#plan, this.#historySince, this.#options.ports.clock.now())
   }
 
-  /** `ahead` is 1 for the page after the last landed one. */
+  /** `ahead` is 1 for the page after the last committed one. */
   #startRead(inflight: Inflight, state: StateText, ahead: 1 | 2, unordered: readonly string[] = []): PendingPage {
     return this.#reader.read({
       state,
@@ -240,17 +245,19 @@ class Cycle {
     })
   }
 
-  /** Null when the source rejected a state: the committed one is tried instead, or once more. Once, or it might never end. */
+  /**
+   * Returns null if the source rejected a state: the committed one is used instead. Only once, or it might never end.
+   */
   #restartOrThrow(error: unknown, inflight: Inflight): null {
     if (classifyError(error).code !== 'CURSOR_REJECTED' || inflight.state === null || this.#restarted) throw error
     this.#restarted = true
-    this.#log.warn('the source rejected the state; starting over from the committed one')
+    this.#log.warn('the source rejected the state; restarting from the committed state')
     return null
   }
 
   /**
-   * Also when the source refuses a state again after the cycle began anew from the committed one: what changed since cannot
-   * be asked for any more, at its first page or at the first page of a later stream.
+   * True also if the source rejects a state again after the cycle restarted from the committed one: the changes since
+   * then can no longer be read, at the first page or at the first page of a later stream.
    */
   #isHistoryLost({ code }: SyncError): boolean {
     if (this.#plan.mode !== 'incremental') return false
@@ -264,22 +271,22 @@ class Cycle {
     return null
   }
 
-  #buildPageTransition({ cycle, page, mode }: Inflight, read: FetchedPage, passed: LoopGuardStep): CycleTransition {
+  #buildPageTransition({ cycle, page, mode }: Inflight, read: FetchedPage, step: LoopGuardStep): CycleTransition {
     const { state, scope } = read.checked
     const tidemark = this.#applyReadTime(read).withPage(mode, toPageTimes(read))
     return {
       kind: 'continue', cycle, page: page + 1, state, tidemark: tidemark.candidate, scope: this.#mergeScope(scope),
-      guardState: tidemark.serializeWith(passed.guardState),
+      guardState: tidemark.serializeWith(step.guardState),
     }
   }
 
-  #buildFinalTransition({ cycle, page, state: asked }: Inflight, { checked }: FetchedPage, tidemark: string | null): CycleTransition {
+  #buildFinalTransition({ cycle, page, state: requestState }: Inflight, { checked }: FetchedPage, tidemark: string | null): CycleTransition {
     const scope = this.#mergeScope(checked.scope)
     const replace = this.#plan.mode === 'replace'
     return {
       kind: 'complete', cycle, page: page + 1,
-      // Replace: state is only for paging. Incremental without a new state: what this page was asked with still holds.
-      state: replace ? null : (checked.state ?? asked),
+      // Replace: state is only for paging. Incremental without a new state: the state of this request is still valid.
+      state: replace ? null : (checked.state ?? requestState),
       tidemark,
       scope,
       sweep: replace ? this.#buildSweep(scope) : null,
@@ -300,7 +307,7 @@ class Cycle {
     return (this.#tidemark = this.#tidemark.withReadTime(times?.readSinceMs ?? null))
   }
 
-  /** Invariant 6: a page of a listing that is older than those before it comes from a cache, or a clock is wrong. */
+  /** Invariant 6: a listing page older than the pages before it comes from a cache, or a clock is wrong. */
   #isOlderThanPreviousPages({ times }: FetchedPage): boolean {
     return this.#plan.mode === 'replace' && times !== null && this.#tidemark.isReadAfter(times.dateHeaderMs)
   }
@@ -310,7 +317,7 @@ class Cycle {
     const { allowDeletes, actor, trigger } = this.#options
     if (allowDeletes === true) return { maxShare: 1, allowEmpty: true, settledSequence, allowedBy: actor ?? trigger }
     const { maxShare, allowEmpty, lookupsMax = ABSENT_LOOKUPS_MAX } = this.#plan.sweep
-    // Somebody else may be asking, or for something else: then what is missing is not known to be gone.
+    // With another account or filter, a missing row is not known to be deleted.
     const limits = this.#isScopeChanged(scope) ? { maxShare: 0, allowEmpty: false } : { maxShare, allowEmpty }
     const { database } = this.#lookups
     return { ...limits, settledSequence, ...(database !== null && lookupsMax > 0 && { confirmAbsent: { database, limit: lookupsMax } }) }
@@ -325,28 +332,34 @@ class Cycle {
     return this.#plan.scope === null ? seen : `${this.#plan.scope} ${seen}`
   }
 
-  /** With what is gone from a listing that ends with this page. That is told once, and not with every listing. */
+  /**
+   * Includes fields that are gone from a listing that ends with this page. Those are reported once, not with every
+   * listing.
+   */
   async #describeFinalDrift({ columns }: FetchedPage['prepared']): Promise<string[]> {
-    const words = this.#driftDetector.detect(columns)
-    const gone = this.#plan.mode === 'replace' && !this.#resumed ? this.#driftDetector.detectRemoved(columns) : []
-    if (gone.length === 0) return words
+    const messages = this.#driftDetector.detect(columns)
+    const removed = this.#plan.mode === 'replace' && !this.#resumed ? this.#driftDetector.detectRemoved(columns) : []
+    if (removed.length === 0) return messages
     const audit = await this.#retryingStore.call((store) => store.audit(this.#lease.ref, { limit: AUDIT_LOOKBACK_MAX }))
-    const told = audit.filter(({ action }) => action === 'drift').flatMap(({ reason }) => reason.split('; '))
-    return [...words, ...gone.filter((word) => !told.includes(word))]
+    const reported = audit.filter(({ action }) => action === 'drift').flatMap(({ reason }) => reason.split('; '))
+    return [...messages, ...removed.filter((message) => !reported.includes(message))]
   }
 
-  /** Commits a page. Where the listing alone does not decide, the source's lookup is asked and the page is sent again. */
-  async #commit(read: FetchedPage, move: StateTransition, drift: readonly string[] = []): Promise<PageOutcome> {
+  /**
+   * Commits a page. If the listing alone does not decide, the source's lookup is called and the page is committed
+   * again.
+   */
+  async #commit(read: FetchedPage, transition: StateTransition, drift: readonly string[] = []): Promise<PageOutcome> {
     const { request, trace, checked, prepared } = read
-    let commit = this.#buildCommit(read, move, drift)
+    let commit = this.#buildCommit(read, transition, drift)
     if (checked.isLog || prepared.landings.length > 0) commit = { ...commit, ...(await this.#orderAgainstListings(read)) }
     for (;;) {
       const outcome = await this.#trace.traceCommit(trace, () => this.#retryingStore.commit(commit))
       if (outcome.kind === 'contested') {
         const answers = await this.#lookups.checkContested(request.cycle, outcome.keys, prepared.landings)
         const isDecided = answers.confirmed.length + answers.refuted.length === outcome.keys.length
-        const moved = isDecided ? commit.transition : this.#holdTidemark(commit.transition)
-        commit = { ...commit, transition: moved, listing: { settledSequence: this.#settledSequence, lookupAnswers: answers } }
+        const next = isDecided ? commit.transition : this.#holdTidemark(commit.transition)
+        commit = { ...commit, transition: next, listing: { settledSequence: this.#settledSequence, lookupAnswers: answers } }
       } else if (outcome.kind === 'absent') {
         const key = await this.#lookups.findPresent(request.cycle, outcome.keys)
         if (key !== null) return { kind: 'incomplete', key, absent: outcome.count }
@@ -355,21 +368,23 @@ class Cycle {
     }
   }
 
-  /** Invariant 12: the copy keeps versions that the listing contradicts, so the cycle does not move the tidemark. */
-  #holdTidemark(move: StateTransition): StateTransition {
+  /**
+   * Invariant 12: the copy keeps versions that the listing contradicts, so the cycle does not advance the tidemark.
+   */
+  #holdTidemark(transition: StateTransition): StateTransition {
     this.#tidemark = this.#tidemark.hold()
-    if (move.kind === 'complete') return { ...move, tidemark: this.#tidemark.applyHold(move.tidemark) }
-    if (move.kind !== 'continue' || move.guardState === null) return move
-    return { ...move, guardState: this.#tidemark.serializeWith(JSON.parse(move.guardState) as object) }
+    if (transition.kind === 'complete') return { ...transition, tidemark: this.#tidemark.applyHold(transition.tidemark) }
+    if (transition.kind !== 'continue' || transition.guardState === null) return transition
+    return { ...transition, guardState: this.#tidemark.serializeWith(JSON.parse(transition.guardState) as object) }
   }
 
-  #buildCommit({ request, checked, prepared }: FetchedPage, move: StateTransition, drift: readonly string[]): Commit {
+  #buildCommit({ request, checked, prepared }: FetchedPage, transition: StateTransition, drift: readonly string[]): Commit {
     const text = this.#driftDetector.formatMessages(drift)
     return {
       lease: this.#lease,
       version: this.#checkpoint.version,
       at: this.#options.ports.clock.now(),
-      transition: move,
+      transition,
       owner: this.#plan.owner,
       owners: buildCommitOwners(this.#plan),
       landings: prepared.landings,
@@ -386,60 +401,66 @@ class Cycle {
     }
   }
 
-  /** A lookup says nothing of what a log told once: only its second reading decides. */
+  /** A lookup cannot confirm an entry of a log: only a second read of the log decides. */
   #buildListingContext({ isLog }: CheckedPage): ListingContext {
     const { database } = this.#lookups
     return { settledSequence: this.#settledSequence, ...(!isLog && database !== null && { lookupDatabase: database }) }
   }
 
   /**
-   * A listing's page may be older than what this sync reads meanwhile. Where that is nothing new, because something changed
-   * and changed back, it is put on record all the same: the listing, which saw it in between, must know that it is older.
+   * A listing's page may be older than the records that this sync reads concurrently. A record that changed and changed
+   * back is logged even though it is equal: the listing, which saw it in between, must be ordered before it.
    */
   async #orderAgainstListings({ request, checked: { isLog }, prepared: { landings } }: FetchedPage): Promise<Partial<Commit>> {
-    if (isLog && this.#plan.mode === 'replace') return { readAtSequence: this.#inflight!.startSequence, isHistoricalLog: true }
-    const began = await this.#findLatestListingStart()
-    if (began === null) return {}
-    // Without a time, only an entry made since this page was asked for is newer than every page the listing has asked for.
+    if (isLog && this.#plan.mode === 'replace') return { readAtSequence: this.#requireInflight().startSequence, isHistoricalLog: true }
+    const listingStart = await this.#findLatestListingStart()
+    if (listingStart === null) return {}
+    // Without a time, only an entry made after this page was requested is newer than every page of the listing.
     const isTimeless = !isLog && landings.some(({ upstreamAt }) => upstreamAt === null)
-    return { forceLogSince: isTimeless ? Math.max(began, request.readAtSequence) : began }
+    return { forceLogSince: isTimeless ? Math.max(listingStart, request.readAtSequence) : listingStart }
   }
 
-  /** Where the latest listing under way began. Asked after the page was read: one that begins now reads later than the page. */
+  /**
+   * The start of the latest running listing. Queried after the page was read: a listing that begins now reads later
+   * than the page.
+   */
   async #findLatestListingStart(): Promise<number | null> {
-    let began: number | null = null
+    let listingStart: number | null = null
     for (const sync of findConcurrentListings(this.#plan)) {
       const { inflight } = await this.#retryingStore.call((store) => store.readCheckpoint({ worker: this.#plan.worker, sync }))
-      if (inflight !== null) began = Math.max(began ?? 0, inflight.startSequence)
+      if (inflight !== null) listingStart = Math.max(listingStart ?? 0, inflight.startSequence)
     }
-    return began
+    return listingStart
   }
 
-  #recordLanding(read: FetchedPage, outcome: Extract<CommitOutcome, { kind: 'landed' }>, move: CycleTransition, drift: readonly string[] = []): void {
+  #recordLanding(read: FetchedPage, outcome: Extract<CommitOutcome, { kind: 'landed' }>, transition: CycleTransition, drift: readonly string[] = []): void {
     const { checked, prepared } = read
     const text = this.#driftDetector.formatMessages(drift)
-    if (text !== null) this.#log.warn('the records are not as they were before; they have landed', { drift: text })
-    if (outcome.drift !== undefined) this.#log.warn('the columns do not show all of the records; they have landed', { drift: outcome.drift.join('; ') })
+    if (text !== null) this.#log.warn('records differ from earlier ones; they were committed', { drift: text })
+    if (outcome.drift !== undefined) this.#log.warn('some values do not fit their columns; the records were committed', { drift: outcome.drift.join('; ') })
     for (const { database, key, code, message } of outcome.refused ?? []) this.#log.warn('a record does not fit its columns and was quarantined', { database, key, code, message })
     this.#driftDetector.recordLanded(prepared.columns, drift, outcome.drift)
     this.#reader.recordLanded(read)
     this.#counters.addPage(outcome.counts)
     this.#trace.endLandedPage(read.trace, checked.changes.length, outcome.counts)
     this.#headSequence = outcome.headSequence
-    if (move.kind === 'continue') this.#tidemark = this.#tidemark.withPage(this.#inflight!.mode, toPageTimes(read))
-    else if (move.kind === 'complete') this.#tidemark = this.#tidemark.complete(this.#tidemark.applyHold(move.tidemark))
+    if (transition.kind === 'continue') this.#tidemark = this.#tidemark.withPage(this.#requireInflight().mode, toPageTimes(read))
+    else if (transition.kind === 'complete') this.#tidemark = this.#tidemark.complete(this.#tidemark.applyHold(transition.tidemark))
     this.#scope = this.#mergeScope(checked.scope)
     this.#endReason = checked.endReason
     this.#checkpoint = { ...this.#checkpoint, version: outcome.version }
-    this.#options.onProgress?.({ kind: 'landed', cycle: move.cycle, page: move.page, counts: { ...this.#counters.counts }, tidemark: this.#tidemark.current, headSequence: outcome.headSequence, ...(checked.left !== null && { left: checked.left }) })
+    this.#options.onProgress?.({ kind: 'landed', cycle: transition.cycle, page: transition.page, counts: { ...this.#counters.counts }, tidemark: this.#tidemark.current, headSequence: outcome.headSequence, ...(checked.left !== null && { left: checked.left }) })
   }
 
-  /** The sweep was refused: land what was read and forget the cycle, so that the next one lists everything anew. */
+  /**
+   * The sweep was refused: commits the rows of the page and discards the cycle, so that the next one lists everything
+   * again.
+   */
   async #abandonCycle({ cycle, page }: Inflight, read: FetchedPage, refusal: SweepRefusal): Promise<never> {
     const error = this.#toRefusalError(read, refusal)
-    const move: CycleTransition = { kind: 'abandon', cycle, page: page + 1, reason: error.message }
-    const outcome = await this.#commit(read, move)
-    if (outcome.kind === 'landed') this.#recordLanding(read, outcome, move)
+    const transition: CycleTransition = { kind: 'abandon', cycle, page: page + 1, reason: error.message }
+    const outcome = await this.#commit(read, transition)
+    if (outcome.kind === 'landed') this.#recordLanding(read, outcome, transition)
     throw error
   }
 
@@ -447,19 +468,19 @@ class Cycle {
     const { sync } = this.#plan
     if (refusal.kind === 'incomplete') {
       const { key, absent } = refusal
-      return new SyncError('LISTING_INCOMPLETE', `${sync}: the source did not list ${absent} rows that were there before, but still has ${JSON.stringify(key)}; none were deleted.`)
+      return new SyncError('LISTING_INCOMPLETE', `${sync}: the source did not list ${absent} rows that it listed before, but still has ${JSON.stringify(key)}; none were deleted.`)
     }
-    const { database, owned, toDelete: doomed } = refusal
+    const { database, owned, toDelete } = refusal
     return new SyncError(
       this.#isScopeChanged(this.#mergeScope(checked.scope)) ? 'SCOPE_CHANGED' : 'MASS_DELETE',
-      `${sync}: the source no longer lists ${doomed} of the ${owned} rows of ${database}; none were deleted.`,
+      `${sync}: the source no longer lists ${toDelete} of the ${owned} rows of ${database}; none were deleted.`,
     )
   }
 
   async #requestBackfill(lost: SyncError): Promise<SyncError> {
     return requestBackfill(this.#plan, this.#options, this.#retryingStore, { lease: this.#lease, version: this.#checkpoint.version, error: lost }).catch((problem: unknown) => {
-      // The state stays, so the next cycle comes here again.
-      this.#log.warn('the backfill could not be ordered', { code: classifyError(problem).code })
+      // The state stays, so the next cycle detects the loss again.
+      this.#log.warn('could not request the backfill', { code: classifyError(problem).code })
       return lost
     })
   }
@@ -469,55 +490,55 @@ class Cycle {
     const endedAt = ports.clock.now()
     const failure = thrown === null || thrown.code === 'CANCELLED' ? null : thrown
     const error = failure === null ? null : { code: failure.code, message: failure.message }
-    const isHeldBack = failure instanceof PauseError
-    // The end of a pause is known; a backoff on top would only let the copy age.
-    const delayMs = failure === null ? 0 : isHeldBack ? waitHintMs(failure) : cycleDelayMs(failure, this.#checkpoint.failures + 1, ports.random)
+    const isBlockedByPause = failure instanceof PauseError
+    // The end of a pause is known; an additional backoff would only delay the copy.
+    const delayMs = failure === null ? 0 : isBlockedByPause ? waitHintMs(failure) : cycleDelayMs(failure, this.#checkpoint.failures + 1, ports.random)
     const retryAt = failure === null ? null : endedAt + delayMs
     const totals = this.#counters.totals()
-    // What matters has landed; a lease that cannot be given back runs out by itself.
-    await store.release(this.#lease, { cycle: this.#inflight?.cycle ?? 0, stopReason, endedAt, ...totals, error, retryAt, isBlockedByPause: isHeldBack }).catch((problem: unknown) => {
-      this.#log.warn('the lease could not be released', { code: classifyError(problem).code })
+    // All pages are committed; a lease that cannot be released expires.
+    await store.release(this.#lease, { cycle: this.#inflight?.cycle ?? 0, stopReason, endedAt, ...totals, error, retryAt, isBlockedByPause }).catch((problem: unknown) => {
+      this.#log.warn('could not release the lease', { code: classifyError(problem).code })
     })
-    const completeSince = this.#tidemark.completeSince ?? (stopReason === 'complete' ? this.#inflight!.startedAt : this.#checkpoint.lastSuccessAt)
+    const completeSince = this.#tidemark.completeSince ?? (stopReason === 'complete' ? this.#requireInflight().startedAt : this.#checkpoint.lastSuccessAt)
     return this.#trace.endCycle({
       ...this.#lease.ref, cycle: this.#inflight?.cycle ?? null, stopReason, endReason: stopReason === 'complete' ? this.#endReason : null, resumed: this.#resumed, ...totals, startedAt: this.#startedAt, endedAt,
       version: this.#checkpoint.version, headSequence: this.#headSequence, tidemark: this.#tidemark.current, drift: [...this.#driftDetector.messages],
-      error: error === null ? null : { ...error, advice: failure!.advice },
+      error: failure === null ? null : { code: failure.code, message: failure.message, advice: failure.advice },
       retryAt,
     }, completeSince)
   }
 }
 
-/** A move that carries a page. */
+/** A transition that commits a page. */
 type CycleTransition = Extract<StateTransition, { readonly cycle: number }>
 
 type SweepRefusal = Extract<CommitOutcome, { kind: 'massDeleteBlocked' }> | { readonly kind: 'incomplete'; readonly key: string; readonly absent: number }
 type PageOutcome = Extract<CommitOutcome, { kind: 'landed' | 'overlap' }> | SweepRefusal
 
-/** The absences are confirmed: the sweep may delete. */
-function withoutAbsenceCheck(move: StateTransition): StateTransition {
-  if (move.kind !== 'complete' || move.sweep === null) return move
-  const { confirmAbsent: _, ...sweep } = move.sweep
-  return { ...move, sweep }
+/** The absences are confirmed, so the sweep may delete. */
+function withoutAbsenceCheck(transition: StateTransition): StateTransition {
+  if (transition.kind !== 'complete' || transition.sweep === null) return transition
+  const { confirmAbsent: _, ...sweep } = transition.sweep
+  return { ...transition, sweep }
 }
 
 const OVERLAPS_MAX = 20
 
-/** So often a page is asked for again that is dated before the pages before it. */
+/** Attempts for a page that is dated before the pages before it. */
 const OLD_PAGES_MAX = 3
 
-/** How far back it is looked whether something was told before. */
+/** Audit log entries to search for drift that was already reported. */
 const AUDIT_LOOKBACK_MAX = 1_000
 
-/** Triggers that no person is behind. */
+/** Triggers without a person behind them. */
 const AUTOMATIC_TRIGGERS: readonly string[] = ['schedule', 'webhook']
 
-async function acquireLease(plan: SyncPlan, { ports, holder, isHolderGone: isDead, trigger }: CycleOptions, door: RetryingStore): ReturnType<CycleOptions['store']['acquire']> {
+async function acquireLease(plan: SyncPlan, { ports, holder, isHolderGone, trigger }: CycleOptions, retryingStore: RetryingStore): ReturnType<CycleOptions['store']['acquire']> {
   const ref: SyncRef = { worker: plan.worker, sync: plan.sync }
   const request = { holder, ttlMs: plan.limits.leaseTtlMs, at: ports.clock.now(), automatic: AUTOMATIC_TRIGGERS.includes(trigger) }
-  const first = await door.call((store) => store.acquire(ref, request))
-  // Our own name there means that an answer was lost: no two cycles bear the same.
-  if (first.kind === 'held' && (first.holder === holder || isDead?.(first.holder) === true)) return door.call((store) => store.acquire(ref, { ...request, evictHolder: first.holder }))
+  const first = await retryingStore.call((store) => store.acquire(ref, request))
+  // Our own name means that a response was lost: holder names are unique per cycle.
+  if (first.kind === 'held' && (first.holder === holder || isHolderGone?.(first.holder) === true)) return retryingStore.call((store) => store.acquire(ref, { ...request, evictHolder: first.holder }))
   return first
 }
 

@@ -2,14 +2,18 @@ import type { Column, ColumnKind } from '../contract/index.ts'
 
 type ColumnsByDatabase = Readonly<Record<string, readonly Column[]>>
 
-/** Of so many pages of a run the drift is put on record, and of each so much: records whose members are keys of a map drift for ever. */
+/**
+ * Drift is recorded for this many pages of a run, and this many messages of each: records whose fields are map keys
+ * drift forever.
+ */
 const REPORTED_PAGES_MAX = 5
 const MESSAGES_PER_PAGE_MAX = 10
 const NAME_LENGTH_MAX = 64
 
 /**
- * How the records of a cycle differ from all that landed before it: members that are new, that are gone, or that are of another
- * kind. It is told, and they land. An integer that becomes a larger or a broken number is no other kind.
+ * Detects how the records of a cycle differ from all committed before it: fields that are new, gone, or of another
+ * kind. The drift is reported, and the records are committed. An integer that becomes a larger number or a fraction
+ * keeps its kind.
  */
 export class DriftDetector {
   readonly #baseline: ColumnsByDatabase
@@ -17,7 +21,7 @@ export class DriftDetector {
   readonly #seenMembers = new Set<string>()
   readonly #seenDatabases = new Set<string>()
   #reportedPages = 0
-  /** All that was told in this run. */
+  /** All drift reported in this run. */
   readonly messages: string[] = []
 
   constructor(before: ColumnsByDatabase) {
@@ -25,12 +29,14 @@ export class DriftDetector {
     this.#addKnownColumns(before)
   }
 
-  /** What a page brings that is not as before, in words. A database without records has no before. */
+  /** The drift of a page, as text. A database without records has no baseline. */
   detect(columns: ColumnsByDatabase): string[] {
     return Object.entries(columns).flatMap(([database, seen]) => (this.#hasBaseline(database) ? seen.flatMap((column) => this.#describeColumn(database, column)) : []))
   }
 
-  /** Of a listing that was read from its beginning: what no record has any more. `columns` are those of its last page. */
+  /**
+   * For a listing read from its beginning: fields that no record has any more. `columns` are those of its last page.
+   */
   detectRemoved(columns: ColumnsByDatabase): string[] {
     for (const [database, seen] of Object.entries(columns)) this.#markSeen(database, seen)
     return Object.entries(this.#baseline).filter(([database]) => this.#seenDatabases.has(database)).flatMap(([database, known]) => (
@@ -38,19 +44,19 @@ export class DriftDetector {
     ))
   }
 
-  /** The words of a page as they are put on record; null when there is nothing to tell, or too much has been told. */
-  formatMessages(words: readonly string[]): string | null {
-    if (words.length === 0 || this.#reportedPages >= REPORTED_PAGES_MAX) return null
-    return words.length <= MESSAGES_PER_PAGE_MAX ? words.join('; ') : `${words.slice(0, MESSAGES_PER_PAGE_MAX).join('; ')}; and ${words.length - MESSAGES_PER_PAGE_MAX} more`
+  /** The text to record for a page; null if there is none, or if too much has been reported. */
+  formatMessages(messages: readonly string[]): string | null {
+    if (messages.length === 0 || this.#reportedPages >= REPORTED_PAGES_MAX) return null
+    return messages.length <= MESSAGES_PER_PAGE_MAX ? messages.join('; ') : `${messages.slice(0, MESSAGES_PER_PAGE_MAX).join('; ')}; and ${messages.length - MESSAGES_PER_PAGE_MAX} more`
   }
 
-  /** Only now: a page that is read again is looked at again. */
-  recordLanded(columns: ColumnsByDatabase, words: readonly string[], noted: readonly string[] = []): void {
+  /** Legal only after the commit: a page that is read again is inspected again. */
+  recordLanded(columns: ColumnsByDatabase, messages: readonly string[], storeDrift: readonly string[] = []): void {
     this.#addKnownColumns(columns)
     for (const [database, seen] of Object.entries(columns)) this.#markSeen(database, seen)
-    if (words.length > 0 && ++this.#reportedPages <= REPORTED_PAGES_MAX) this.messages.push(...words.slice(0, MESSAGES_PER_PAGE_MAX))
-    // The store notes each once.
-    this.messages.push(...noted.slice(0, MESSAGES_PER_PAGE_MAX))
+    if (messages.length > 0 && ++this.#reportedPages <= REPORTED_PAGES_MAX) this.messages.push(...messages.slice(0, MESSAGES_PER_PAGE_MAX))
+    // The store reports each of them once.
+    this.messages.push(...storeDrift.slice(0, MESSAGES_PER_PAGE_MAX))
   }
 
   #hasBaseline(database: string): boolean {
@@ -60,7 +66,7 @@ export class DriftDetector {
   #describeColumn(database: string, { name, kinds }: Column): string[] {
     const before = this.#knownFamilies.get(toMemberId(database, name))
     if (before === undefined) return [`new ${formatMember(database, name)} (${kinds.join(', ') || 'null'})`]
-    // Only nulls so far say nothing.
+    // Only nulls so far determine no kind.
     const other = before === 0 ? [] : kinds.filter((kind) => (before & getKindFamily(kind)) === 0)
     return other.length === 0 ? [] : [`${formatMember(database, name)} is ${other.join(', ')} now`]
   }

@@ -4,9 +4,9 @@ import type { RetryingStore } from './retrying-store.ts'
 import type { SyncPlan } from './sync-plan.ts'
 
 /**
- * What a delta has passed without telling: rows that its backfill finds, of a time that the delta had already reached when the
- * backfill asked for them. They showed later than the delta waits, or their time was set back. The backfill has brought them;
- * what is left is to say by how much the delta's window is too small.
+ * Detects rows that a delta has missed: rows that its backfill finds with a time that the delta had already passed when
+ * the backfill requested them. They became visible later than the delta's window, or their time was set back. The
+ * backfill has committed them; the report shows by how much the window is too small.
  */
 export class LateRowMonitor {
   readonly #plan: SyncPlan
@@ -15,29 +15,29 @@ export class LateRowMonitor {
   #count = 0
   #oldest: string | null = null
 
-  private constructor(plan: SyncPlan, door: RetryingStore, reached: string) {
+  private constructor(plan: SyncPlan, retryingStore: RetryingStore, deltaTidemark: string) {
     this.#plan = plan
-    this.#store = door
-    this.#deltaTidemark = reached
+    this.#store = retryingStore
+    this.#deltaTidemark = deltaTidemark
   }
 
-  /** Null for a sync that is not the backfill of a delta that has reached a time. Ask before the first page. */
-  static async create(plan: SyncPlan, door: RetryingStore): Promise<LateRowMonitor | null> {
+  /** Null unless the sync is the backfill of a delta with a tidemark. Call it before the first page. */
+  static async create(plan: SyncPlan, retryingStore: RetryingStore): Promise<LateRowMonitor | null> {
     if (plan.pair?.role !== 'backfill') return null
     const { worker, pair } = plan
-    const { tidemark } = await door.call((store) => store.readCheckpoint({ worker, sync: pair.delta }))
-    const reached = tidemark === null ? null : canonicalizeInstant(tidemark)
-    return reached === null ? null : new LateRowMonitor(plan, door, reached)
+    const { tidemark } = await retryingStore.call((store) => store.readCheckpoint({ worker, sync: pair.delta }))
+    const deltaTidemark = tidemark === null ? null : canonicalizeInstant(tidemark)
+    return deltaTidemark === null ? null : new LateRowMonitor(plan, retryingStore, deltaTidemark)
   }
 
-  /** After each page that landed: `after` is the sequence before it. */
-  async inspectPage({ counts, headSequence: position }: Extract<CommitOutcome, { kind: 'landed' }>, after: number, landings: readonly Landing[]): Promise<void> {
+  /** Call after each committed page: `after` is the head sequence before it. */
+  async inspectPage({ counts, headSequence }: Extract<CommitOutcome, { kind: 'landed' }>, after: number, landings: readonly Landing[]): Promise<void> {
     if (counts.created + counts.updated === 0) return
-    // Their times are no times of a change, so they say nothing about lateness.
+    // These times are not times of a change, so they do not show lateness.
     if (landings.some((landing) => landing.type === 'upsert' && landing.asOf !== undefined)) return
     const { worker, sync } = this.#plan
-    // The page has landed. Not to know how late its rows were is no reason to fail the cycle.
-    const entries = await this.#store.call((store) => store.changes({ after, limit: position - after })).catch(() => [])
+    // The page is committed. A failure to measure lateness must not fail the cycle.
+    const entries = await this.#store.call((store) => store.changes({ after, limit: headSequence - after })).catch(() => [])
     for (const entry of entries) {
       const { upstreamAt } = entry
       if (entry.worker !== worker || entry.sync !== sync || entry.action === 'deleted' || upstreamAt === null || upstreamAt >= this.#deltaTidemark) continue
@@ -46,10 +46,10 @@ export class LateRowMonitor {
     }
   }
 
-  /** Once the cycle is complete. */
+  /** Call once the cycle is complete. */
   report(log: Log, nowMs: number): void {
     if (this.#oldest === null) return
     const { pair } = this.#plan
-    log.warn('late_beyond_window: the backfill found rows that the delta had passed', { delta: pair?.role === 'backfill' ? pair.delta : null, rows: this.#count, lagMs: nowMs - instantToMs(this.#oldest) })
+    log.warn('late_beyond_window: the backfill found rows that the delta had missed', { delta: pair?.role === 'backfill' ? pair.delta : null, rows: this.#count, lagMs: nowMs - instantToMs(this.#oldest) })
   }
 }

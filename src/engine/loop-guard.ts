@@ -4,35 +4,41 @@ import type { PreparedPage } from './page-preparer.ts'
 
 type PageContent = Pick<PreparedPage, 'landings' | 'quarantined'>
 
-/** How many positions of one run are remembered. A longer way round is found by the anchor. */
+/** States remembered per run. The anchor detects a longer loop. */
 const VISITED_STATES_MAX = 10_000
 
-/** In so many runs the page after a standstill may be the same: a source that goes on behind its position begins there again with each. */
+/**
+ * Number of runs in which the page after a standstill may be the same: a source that advances behind an unchanged state
+ * starts there again with each run.
+ */
 const STANDSTILL_RUNS_MAX = 3
 
 const LOOP_ERROR_CODES: readonly ErrorCode[] = ['EMPTY_PAGES', 'CURSOR_STALLED', 'CURSOR_CYCLE']
 
-/** What is kept with every page, so that a cycle in many runs is judged as one: a few bytes, however long it is. */
+/** Stored with every page, so that a cycle over many runs is checked as one. A few bytes, regardless of its length. */
 interface LoopGuardState {
-  /** When the cycle failed here, if it did. Each failure begins all of this anew: a source that was mended may have to pass the same positions. */
+  /**
+   * When the cycle last failed here. Each failure resets the guard: a fixed source may have to pass the same states
+   * again.
+   */
   readonly failedAt: number | null
   /**
-   * The position after the last page whose number is a power of two. Whoever goes in circles of n pages passes it again
-   * as soon as that number is n or more and lies on the circle.
+   * The state after the last page whose number is a power of two. A loop of n pages passes it again as soon as that
+   * number is at least n and lies on the loop.
    */
   readonly anchor: string | null
   readonly emptyPages: number
-  /** The content of a page that left the position as it was, and in how many runs in a row it came. */
+  /** The content of a page that left the state unchanged, and the number of consecutive runs that returned it. */
   readonly standstill: { readonly content: string; readonly runs: number } | null
 }
 
-/** A page that may land, and what is known then. */
+/** The result for a page that may be committed. */
 export interface LoopGuardStep {
   readonly stateDigest: string
   readonly guardState: LoopGuardState
 }
 
-/** Invariant 9: a cycle that goes in circles, stands still or never gets anywhere fails instead, in however many runs. */
+/** Invariant 9: a cycle that loops, stalls or makes no progress fails, over any number of runs. */
 export class LoopGuard {
   readonly #sync: string
   readonly #emptyPagesMax: number
@@ -40,49 +46,51 @@ export class LoopGuard {
   #state: LoopGuardState
   #isConfirmingStandstill = false
 
-  constructor(sync: string, emptyPagesMax: number, { state, guardState: guard }: Pick<Inflight, 'state' | 'guardState'>, lastError: LastError | null) {
+  constructor(sync: string, emptyPagesMax: number, { state, guardState: storedGuard }: Pick<Inflight, 'state' | 'guardState'>, lastError: LastError | null) {
     this.#sync = sync
     this.#emptyPagesMax = emptyPagesMax
     const start = state === null ? null : digest(state)
     if (start !== null) this.#visited.add(start)
     const failedAt = lastError !== null && LOOP_ERROR_CODES.includes(lastError.code) ? lastError.at : null
-    const kept = guard === null ? null : (JSON.parse(guard) as LoopGuardState)
-    this.#state = kept?.failedAt === failedAt ? kept : { failedAt, anchor: start, emptyPages: 0, standstill: null }
+    const resumed = storedGuard === null ? null : (JSON.parse(storedGuard) as LoopGuardState)
+    this.#state = resumed?.failedAt === failedAt ? resumed : { failedAt, anchor: start, emptyPages: 0, standstill: null }
   }
 
-  /** Before a page that says there is more is landed. A page read again for other reasons may be checked again. */
-  check({ state: asked, page: landed }: Pick<Inflight, 'state' | 'page'>, next: string, page: PageContent): LoopGuardStep {
+  /** Call before committing a page with `hasMore`. A page that is read again may be checked again. */
+  check({ state: requestState, page: committedPages }: Pick<Inflight, 'state' | 'page'>, next: string, page: PageContent): LoopGuardStep {
     const { failedAt, anchor, emptyPages } = this.#state
     if (isEmpty(page) && emptyPages >= this.#emptyPagesMax) {
-      throw new SyncError('EMPTY_PAGES', `${this.#sync}: ${emptyPages + 1} empty pages in a row, each saying that more would come.`)
+      throw new SyncError('EMPTY_PAGES', `${this.#sync}: ${emptyPages + 1} empty pages in a row, each with \`hasMore: true\`.`)
     }
-    const mark = digest(next)
-    if (next !== asked && (mark === anchor || this.#visited.has(mark))) {
-      throw new SyncError('CURSOR_CYCLE', `${this.#sync}: the state came back to one that this cycle has already asked with.`)
+    const stateDigest = digest(next)
+    if (next !== requestState && (stateDigest === anchor || this.#visited.has(stateDigest))) {
+      throw new SyncError('CURSOR_CYCLE', `${this.#sync}: the source returned a state that this cycle has already used.`)
     }
-    const kept = {
+    const guardState = {
       failedAt,
-      anchor: isPowerOfTwo(landed + 1) ? mark : anchor,
+      anchor: isPowerOfTwo(committedPages + 1) ? stateDigest : anchor,
       emptyPages: isEmpty(page) ? emptyPages + 1 : 0,
-      standstill: this.#checkStandstill(asked, next, page),
+      standstill: this.#checkStandstill(requestState, next, page),
     }
-    return { stateDigest: mark, guardState: kept }
+    return { stateDigest, guardState }
   }
 
-  /** After it has landed. */
-  advance({ stateDigest: mark, guardState: kept }: LoopGuardStep): void {
-    this.#state = kept
-    this.#isConfirmingStandstill = kept.standstill !== null
-    this.#visited.add(mark)
-    if (this.#visited.size > VISITED_STATES_MAX) this.#visited.delete(this.#visited.values().next().value!)
+  /** Call after the page is committed. */
+  advance({ stateDigest, guardState }: LoopGuardStep): void {
+    this.#state = guardState
+    this.#isConfirmingStandstill = guardState.standstill !== null
+    this.#visited.add(stateDigest)
+    if (this.#visited.size <= VISITED_STATES_MAX) return
+    const [oldest] = this.#visited
+    if (oldest !== undefined) this.#visited.delete(oldest)
   }
 
-  /** Some sources advance behind an unchanged position; so ask once more, and believe the content. */
-  #checkStandstill(asked: StateText, next: string, page: PageContent): LoopGuardState['standstill'] {
-    if (next !== asked) return null
+  /** Some sources advance behind an unchanged state; so request once more, and compare the content. */
+  #checkStandstill(requestState: StateText, next: string, page: PageContent): LoopGuardState['standstill'] {
+    if (next !== requestState) return null
     const content = digestContent(page)
     const runs = content === this.#state.standstill?.content ? this.#state.standstill.runs : 0
-    if (runs >= (this.#isConfirmingStandstill ? 1 : STANDSTILL_RUNS_MAX)) throw new SyncError('CURSOR_STALLED', `${this.#sync}: asked twice with the same state and got the same page twice.`)
+    if (runs >= (this.#isConfirmingStandstill ? 1 : STANDSTILL_RUNS_MAX)) throw new SyncError('CURSOR_STALLED', `${this.#sync}: two requests with the same state returned the same page.`)
     return { content, runs: runs + 1 }
   }
 }
@@ -95,7 +103,7 @@ function digest(text: string): string {
   return hash('sha1', text, 'base64')
 }
 
-/** What could not be landed was there all the same. */
+/** Quarantined records count as content. */
 function isEmpty({ landings, quarantined }: PageContent): boolean {
   return landings.length === 0 && quarantined.length === 0
 }

@@ -1,21 +1,24 @@
 import { SyncError, type Clock, type Meter, type Pacing, type Ports, type SlotRequest, type SlotGrant } from '../contract/index.ts'
 import type { PacerPlan } from './sync-plan.ts'
 
-/** Where slots come from: the store, which all who share a budget ask, or whoever stands in for it. */
+/** The provider of slots: the store, which is shared by all users of a rate limit, or a substitute. */
 export type SlotProvider = (request: Omit<SlotRequest, 'worker'>) => Promise<SlotGrant>
 
-/** Every request waits for a slot of its own. Slots are evenly spaced, whoever takes them, so that no window holds more of them than are allowed. */
+/**
+ * Every request waits for its own slot. Slots are evenly spaced across all processes, so that no window holds more of
+ * them than allowed.
+ */
 export class Pacer implements Pacing {
   readonly #clock: Clock
   readonly #signal: AbortSignal
   readonly #meter: Meter | undefined
   readonly #queues: ReadonlyMap<string, SlotQueue>
 
-  constructor({ clock, meter }: Pick<Ports, 'clock' | 'meter'>, signal: AbortSignal, plans: readonly PacerPlan[], take: SlotProvider) {
+  constructor({ clock, meter }: Pick<Ports, 'clock' | 'meter'>, signal: AbortSignal, plans: readonly PacerPlan[], takeSlots: SlotProvider) {
     this.#clock = clock
     this.#meter = meter
     this.#signal = signal
-    this.#queues = new Map(plans.map((plan) => [plan.name, new SlotQueue(clock, signal, plan, take)]))
+    this.#queues = new Map(plans.map((plan) => [plan.name, new SlotQueue(clock, signal, plan, takeSlots)]))
   }
 
   async wait(name?: string): Promise<void> {
@@ -23,21 +26,26 @@ export class Pacer implements Pacing {
       for (const pacer of this.#queues.keys()) await this.wait(pacer)
       return
     }
-    const line = this.#queues.get(name)
-    if (line === undefined) throw new SyncError('PACER_UNKNOWN', `This sync does not use a pacer named ${JSON.stringify(name)}.`)
-    const ms = (await line.nextSlot()) - this.#clock.now()
+    const queue = this.#queues.get(name)
+    if (queue === undefined) throw new SyncError('PACER_UNKNOWN', `This sync does not use a pacer named ${JSON.stringify(name)}.`)
+    const ms = (await queue.nextSlot()) - this.#clock.now()
     if (ms <= 0) return
     this.#meter?.record('waitDuration', ms / 1_000, { 'tidemark.reason': 'pacer' })
     await this.#clock.sleep(ms, this.#signal)
   }
 }
 
-/** Slots are taken no further ahead than this, or one by one: so much at the most is lost with a process that dies, and waited for by others. */
+/**
+ * Slots are reserved at most this far ahead, or one by one. This bounds the slots that a crashed process wastes and
+ * that others wait for.
+ */
 const LOOKAHEAD_MS = 1_000
-/** One that is taken before it is asked for comes after so many that were wanted: a cycle that ends leaves few behind. */
+/** One spare slot is reserved per this many requested ones, so that a cycle that ends leaves few unused. */
 const REQUESTS_PER_SPARE_SLOT = 8
 
-/** Those who wait for one pacer, in their order. Where requests wait for slots and not for the source, slots are taken many at a time. */
+/**
+ * Waiters of one pacer, in order. If requests wait for slots and not for the source, slots are reserved in batches.
+ */
 class SlotQueue {
   readonly #clock: Clock
   readonly #signal: AbortSignal
@@ -45,22 +53,24 @@ class SlotQueue {
   readonly #paceMs: number
   readonly #takeSlots: SlotProvider
   readonly #waiting: Array<{ resolve(slot: number): void; reject(error: unknown): void }> = []
-  /** Ours and not used yet. A slot that has passed is gone: used later, it would stand too close to the next. */
+  /** Reserved and unused slots. A slot in the past is dropped: used late, it would be too close to the next. */
   #spareSlots: number[] = []
   #isRequesting = false
   #requestedAt = -Infinity
-  /** The last one given to a request, and how many in a row came for theirs before it would have passed. */
+  /**
+   * The last slot given to a request, and the number of consecutive requests that arrived before their slot had passed.
+   */
   #lastUsedSlot = -Infinity
   #onTimeCount = 0
-  /** The last one taken, by the store's clock. */
+  /** The last reserved slot, by the store's clock. */
   #lastTakenSlot: number | null = null
 
-  constructor(clock: Clock, signal: AbortSignal, plan: PacerPlan, take: SlotProvider) {
+  constructor(clock: Clock, signal: AbortSignal, plan: PacerPlan, takeSlots: SlotProvider) {
     this.#clock = clock
     this.#signal = signal
     this.#plan = plan
     this.#paceMs = Math.ceil(plan.intervalMs / plan.allowedRequests)
-    this.#takeSlots = take
+    this.#takeSlots = takeSlots
   }
 
   nextSlot(): number | Promise<number> {
@@ -84,11 +94,11 @@ class SlotQueue {
         this.#signal.throwIfAborted()
         const slots = await this.#takeBatch()
         for (const slot of slots) {
-          const first = this.#waiting.shift()
-          if (first === undefined) this.#spareSlots.push(slot)
-          else first.resolve((this.#lastUsedSlot = slot))
+          const waiter = this.#waiting.shift()
+          if (waiter === undefined) this.#spareSlots.push(slot)
+          else waiter.resolve((this.#lastUsedSlot = slot))
         }
-        const aheadMs = slots.at(-1)! - this.#clock.now() - LOOKAHEAD_MS
+        const aheadMs = Math.max(...slots) - this.#clock.now() - LOOKAHEAD_MS
         if (this.#waiting.length > 0 && aheadMs > 0) await this.#clock.sleep(aheadMs, this.#signal)
       }
     } catch (error) {
@@ -98,15 +108,15 @@ class SlotQueue {
     }
   }
 
-  /** By our own clock, counted from when the answer came: so never early, whatever the store's clock says. */
+  /** In the local clock, relative to when the response arrived: never early, regardless of the store's clock. */
   async #takeBatch(): Promise<number[]> {
     const wanted = Math.max(this.#waiting.length, Math.floor(this.#onTimeCount / REQUESTS_PER_SPARE_SLOT))
     const count = Math.max(1, Math.min(wanted, Math.floor(LOOKAHEAD_MS / this.#paceMs)))
-    const { now, firstSlotAt: first } = await this.#takeSlots({ pacer: this.#plan.name, count, paceMs: this.#paceMs, at: this.#clock.now() })
-    // Others took so many in between that our turns come too seldom: smaller ones come sooner.
-    if (this.#lastTakenSlot !== null && first - this.#lastTakenSlot > 2 * LOOKAHEAD_MS) this.#onTimeCount = Math.floor(this.#onTimeCount / 2)
-    this.#lastTakenSlot = first + (count - 1) * this.#paceMs
-    const start = this.#clock.now() + (first - now)
+    const { now, firstSlotAt } = await this.#takeSlots({ pacer: this.#plan.name, count, paceMs: this.#paceMs, at: this.#clock.now() })
+    // Other processes reserved so many slots in between that ours come too rarely: smaller batches come sooner.
+    if (this.#lastTakenSlot !== null && firstSlotAt - this.#lastTakenSlot > 2 * LOOKAHEAD_MS) this.#onTimeCount = Math.floor(this.#onTimeCount / 2)
+    this.#lastTakenSlot = firstSlotAt + (count - 1) * this.#paceMs
+    const start = this.#clock.now() + (firstSlotAt - now)
     return Array.from({ length: count }, (_, i) => start + i * this.#paceMs)
   }
 }

@@ -11,20 +11,23 @@ import { findKeyFault, findRecordFault, findTextFault, serializeRecord } from '.
 import { RecordShapes } from './record-shapes.ts'
 import type { DatabasePlan, SyncLimits } from './sync-plan.ts'
 import { TableShapes } from './table-shapes.ts'
+import { required } from '../values/required.ts'
 
-/** A page ready for the door: every record serialised and hashed once, what cannot be landed set apart with the reason. */
+/** A page ready to commit: every record serialized and hashed once, invalid ones quarantined with the reason. */
 export interface PreparedPage {
   readonly landings: Landing[]
   readonly quarantined: QuarantinedRecord[]
   readonly columns: Record<string, Column[]>
-  /** Those that are not committed yet. */
+  /** Shapes that are not committed yet. */
   readonly shapes: CommitShape[]
   /** The newest source time among the upserts on this page. */
   readonly newestUpstreamAt: string | null
   readonly lastCursor: string | null
 }
 
-/** Prepares the pages of one cycle; remembers the members that have landed, so that a page reports only new ones. */
+/**
+ * Prepares the pages of one cycle. Remembers the fields of committed records, so that a page reports only new ones.
+ */
 export class PagePreparer {
   readonly #sync: string
   readonly #databases: ReadonlyMap<string, DatabasePlan>
@@ -36,7 +39,7 @@ export class PagePreparer {
   constructor(sync: string, databases: readonly DatabasePlan[], limits: SyncLimits) {
     this.#sync = sync
     this.#databases = new Map(databases.map((database) => [database.name, database]))
-    this.#defaultDatabase = databases[0]!.name
+    this.#defaultDatabase = required(databases[0], 'database of the sync').name
     this.#limits = limits
     this.#tableShapes = new TableShapes(sync, databases)
   }
@@ -44,8 +47,8 @@ export class PagePreparer {
   async prepare(changes: readonly Change[], tables: readonly TableShape[] = []): Promise<PreparedPage> {
     const landings: Array<Landing | null> = []
     const quarantined: QuarantinedRecord[] = []
-    const met = new RecordShapes()
-    const places = new Map<string, Map<string, number>>()
+    const recordShapes = new RecordShapes()
+    const indexesByDatabase = new Map<string, Map<string, number>>()
     let newest: string | null = null
     let lastCursor: string | null = null
 
@@ -61,42 +64,42 @@ export class PagePreparer {
         continue
       }
       if (change.type === 'upsert') {
-        const written = this.#findSerialized(change)
-        if (written === null) met.addRecord(database.name, change.record, this.#landedShapes)
-        else met.addColumns(database.name, written.shape.columns, this.#landedShapes)
+        const serialized = this.#findSerialized(change)
+        if (serialized === null) recordShapes.addRecord(database.name, change.record, this.#landedShapes)
+        else recordShapes.addColumns(database.name, serialized.shape.columns, this.#landedShapes)
         if (change.cursor !== undefined) lastCursor = change.cursor
         if (prepared.upstreamAt !== null && (newest === null || prepared.upstreamAt > newest)) newest = prepared.upstreamAt
       }
 
-      // The same key twice on a page: the newer wins, or the later when the source's times do not tell.
-      let placeOf = places.get(database.name)
-      if (placeOf === undefined) places.set(database.name, (placeOf = new Map()))
-      const earlier = placeOf.get(prepared.key)
+      // The same key twice on a page: the newer one wins, or the later one if the source's times do not order them.
+      let indexByKey = indexesByDatabase.get(database.name)
+      if (indexByKey === undefined) indexesByDatabase.set(database.name, (indexByKey = new Map()))
+      const earlier = indexByKey.get(prepared.key)
       if (earlier !== undefined) {
-        const first = landings[earlier]!
-        if (first.upstreamAt !== null && prepared.upstreamAt !== null && first.upstreamAt > prepared.upstreamAt) continue
+        const first = landings[earlier]
+        if (first !== undefined && first !== null && first.upstreamAt !== null && prepared.upstreamAt !== null && first.upstreamAt > prepared.upstreamAt) continue
         landings[earlier] = null
       }
-      placeOf.set(prepared.key, landings.push(prepared) - 1)
-      // Told again, and well this time.
+      indexByKey.set(prepared.key, landings.push(prepared) - 1)
+      // A valid change of the same key replaces the quarantined one.
       const bad = quarantined.findIndex((item) => item.key === prepared.key && item.database === prepared.database)
       if (bad !== -1) quarantined.splice(bad, 1)
     }
-    const columns = met.columns()
+    const columns = recordShapes.columns()
     const shapes = this.#tableShapes.collectUncommitted(tables, columns)
     return { landings: landings.filter((landing) => landing !== null), quarantined, columns, shapes, newestUpstreamAt: newest, lastCursor }
   }
 
-  /** Only now: a page that is read again reports its members again. */
+  /** Legal only after the commit: a page that is read again reports its fields again. */
   recordLanded({ columns, shapes }: PreparedPage): void {
     this.#landedShapes.merge(columns)
     this.#tableShapes.markCommitted(shapes)
   }
 
-  /** What came written, and of which nothing but its text can be at fault. */
+  /** A record that arrived serialized; only its text needs checking. */
   #findSerialized(change: Change): SerializedRecord | null {
-    const written = SerializedUpsert.getSerialized(change)
-    return written !== null && written.shape.columns.length <= this.#limits.recordMembersMax ? written : null
+    const serialized = SerializedUpsert.getSerialized(change)
+    return serialized !== null && serialized.shape.columns.length <= this.#limits.recordMembersMax ? serialized : null
   }
 
   #findDatabase(change: Change): DatabasePlan {
@@ -118,21 +121,21 @@ export class PagePreparer {
     let upstreamAt: string | null = null
     if (change.upstreamUpdatedAt !== undefined && change.upstreamUpdatedAt !== null) {
       upstreamAt = typeof change.upstreamUpdatedAt === 'string' ? canonicalizeInstant(change.upstreamUpdatedAt) : null
-      if (upstreamAt === null) return quarantine(change, database.name, key, 'TIMESTAMP_INVALID', '`upstreamUpdatedAt` is not an RFC 3339 instant with a zone')
+      if (upstreamAt === null) return quarantine(change, database.name, key, 'TIMESTAMP_INVALID', '`upstreamUpdatedAt` is not an RFC 3339 time with a zone')
     }
     if (change.type === 'delete') return { type: 'delete', database: database.name, key, upstreamAt }
 
-    const written = this.#findSerialized(change)
-    const fault = written === null ? findRecordFault(change.record, this.#limits) : null
+    const serialized = this.#findSerialized(change)
+    const fault = serialized === null ? findRecordFault(change.record, this.#limits) : null
     if (fault !== null) return quarantine(change, database.name, key, fault.code, fault.message)
-    const text = written === null ? serializeRecord(change.record) : written.text
-    if (text === null) return quarantine(change, database.name, key, 'RECORD_INVALID', 'the record cannot be written as a JSON object')
-    const unstorable = findTextFault(text)
-    if (unstorable !== null) return quarantine(change, database.name, key, 'TEXT_UNSTORABLE', unstorable)
+    const text = serialized === null ? serializeRecord(change.record) : serialized.text
+    if (text === null) return quarantine(change, database.name, key, 'RECORD_INVALID', 'the record cannot be serialized as a JSON object')
+    const textFault = findTextFault(text)
+    if (textFault !== null) return quarantine(change, database.name, key, 'TEXT_UNSTORABLE', textFault)
     if (text.length > this.#limits.recordBytesMax / 3) {
       const bytes = Buffer.byteLength(text)
       if (bytes > this.#limits.recordBytesMax) {
-        return quarantine(change, database.name, key, 'RECORD_TOO_LARGE', `the record has ${bytes} bytes; at most ${this.#limits.recordBytesMax} are landed`)
+        return quarantine(change, database.name, key, 'RECORD_TOO_LARGE', `the record has ${bytes} bytes; at most ${this.#limits.recordBytesMax} are allowed`)
       }
     }
     const cursor = typeof change.cursor === 'string' ? change.cursor : null
@@ -140,26 +143,27 @@ export class PagePreparer {
   }
 }
 
-/** 96 bits in base64: kept with every row, and compared only with the hash of the same key. */
+/** 96 bits in base64: stored with every row, and compared only with the hash of the same key. */
 const HASH_LENGTH = 16
 
 const QUARANTINE_TEXT_MAX = 65_536
 
 function quarantine(change: Change, database: string, key: string | null, code: ErrorCode, message: string): QuarantinedRecord {
-  // What only a schema refuses is kept whole, because another schema may take it; nothing else is bounded by then.
+  // A record that only a schema rejects is kept whole, because another schema may accept it; its size is already
+  // checked.
   const max = code === 'SCHEMA_MISMATCH' ? Number.POSITIVE_INFINITY : QUARANTINE_TEXT_MAX
-  const { type: _, database: __, ...told } = change
-  // The record is what it is; what is said of it may quote more than that.
-  return { database, key, code, message: maskSecrets(message), text: toStorableText(told, max) }
+  const { type: _, database: __, ...rest } = change
+  // The record is stored as it is; the message may quote secrets, so it is masked.
+  return { database, key, code, message: maskSecrets(message), text: toStorableText(rest, max) }
 }
 
-/** As much of it as any database can keep. */
+/** As much of the value as any database can store. */
 function toStorableText(value: object, max: number): string {
   let text: string
   try {
     text = stringifyJson(value as JsonObject)
   } catch {
-    text = '(cannot be written as JSON)'
+    text = '(cannot be serialized as JSON)'
   }
   return text.slice(0, max).toWellFormed().replaceAll('\0', '\u2400')
 }

@@ -16,7 +16,7 @@ import { raceWithAbort, rejectAfter } from './promise-timeouts.ts'
 
 export interface PageRequest {
   readonly state: StateText
-  /** The tenant's sequence known now: whatever another sync lands from here on may be newer than what is read. */
+  /** The tenant's head sequence now: changes that another sync commits later may be newer than this page. */
   readonly readAtSequence: number
   readonly cycle: CycleFacts
   /** See SyncContext.unordered. */
@@ -31,21 +31,24 @@ export interface FetchedPage {
   readonly times: ResponseTimes | null
 }
 
-/** What the `Date` headers of a page's answers say, in the source's time. */
+/** The times in the `Date` headers of a page's responses, in the source's clock. */
 export interface ResponseTimes {
-  /** The earliest of them. */
+  /** The earliest `Date` header. */
   readonly dateHeaderMs: number
-  /** The earliest time at which one of the answers was true: when it was sent for, or put into a cache. */
+  /** The earliest time at which one of the responses was current: when it was requested, or cached. */
   readonly readSinceMs: number
 }
 
-/** A page under way. Its failure waits for whoever takes the page; discarding it aborts what it is doing. */
+/** A page being read. Its failure is thrown to the caller that awaits the page; discarding it aborts the read. */
 export interface PendingPage {
   readonly page: Promise<FetchedPage>
   discard(): void
 }
 
-/** Asks the source for pages: paced, in time, again after a passing failure, and never trusting what comes back. */
+/**
+ * Reads pages from the source: paced, with a deadline, with retries for transient failures, and with validation of
+ * every result.
+ */
 export class PageReader {
   readonly #plan: SyncPlan
   readonly #options: CycleOptions
@@ -58,42 +61,42 @@ export class PageReader {
   readonly #preparer: PagePreparer
 
   constructor(
-    plan: SyncPlan, options: CycleOptions, pacer: Pacer, pauses: AccountPauses, lease: LeaseHeartbeat, stopping: AbortSignal, tally: CycleCounters, trace: CycleTrace,
+    plan: SyncPlan, options: CycleOptions, pacer: Pacer, pauses: AccountPauses, lease: LeaseHeartbeat, cycleSignal: AbortSignal, counters: CycleCounters, trace: CycleTrace,
   ) {
     this.#plan = plan
     this.#options = options
     this.#pacer = pacer
     this.#pauses = pauses
     this.#lease = lease
-    this.#cycleSignal = stopping
-    this.#counters = tally
+    this.#cycleSignal = cycleSignal
+    this.#counters = counters
     this.#trace = trace
     this.#preparer = new PagePreparer(plan.sync, plan.databases, plan.limits)
   }
 
   read(request: PageRequest): PendingPage {
-    const discarding = new AbortController()
+    const discardController = new AbortController()
     const trace = this.#trace.startPage(request.cycle)
-    const signal = AbortSignal.any([this.#cycleSignal, discarding.signal])
-    const page = trace.span.within(() => this.#callWithRetries(trace, signal, async (context, asking) => {
+    const signal = AbortSignal.any([this.#cycleSignal, discardController.signal])
+    const page = trace.span.within(() => this.#callWithRetries(trace, signal, async (context, sourceCall) => {
       const { unordered } = request
-      const asked = unordered.length === 0 ? context : { ...context, unordered }
-      const returned = await this.#plan.execute(parseState(this.#plan.sync, request.state), asked)
-      return this.#checkAndPrepare(request, trace, unwrapResult(returned), asking.times)
+      const pageContext = unordered.length === 0 ? context : { ...context, unordered }
+      const returned = await this.#plan.execute(parseState(this.#plan.sync, request.state), pageContext)
+      return this.#checkAndPrepare(request, trace, unwrapResult(returned), sourceCall.times)
     }))
     page.catch((thrown: unknown) => this.#trace.endFailedPage(trace, thrown))
     return {
       page,
       discard: () => {
         this.#trace.endDroppedPage(trace, 'discarded')
-        discarding.abort(new SyncError('CANCELLED', 'The page is no longer wanted.'))
+        discardController.abort(new SyncError('CANCELLED', 'The page is no longer needed.'))
       },
     }
   }
 
-  /** Anything else of the source, with the same patience. */
+  /** Any other call to the source, with the same retries. */
   callSource<T>(cycle: CycleFacts, call: (context: SyncContext) => Promise<T>): Promise<T> {
-    // A source is asked with the context alone: more arguments would be taken for it by what wraps a source.
+    // Only the context is passed: a wrapper around a source could misread additional arguments.
     return this.#callWithRetries(this.#trace.forCycle(cycle), this.#cycleSignal, (context) => call(context))
   }
 
@@ -102,50 +105,50 @@ export class PageReader {
   }
 
   async #callWithRetries<T>(
-    trace: PageTrace, signal: AbortSignal, call: (context: SyncContext, asking: SourceCall) => Promise<T>,
+    trace: PageTrace, signal: AbortSignal, call: (context: SyncContext, sourceCall: SourceCall) => Promise<T>,
   ): Promise<T> {
     const { clock, random, meter } = this.#options.ports
     const { retriesMax, waitMaxMs } = this.#plan.limits
-    const asking: SourceCall = { trace, log: createChildLog(this.#options.ports.log, { cycle: trace.facts.id, page: trace.facts.page }), requestId: undefined, origin: null, times: null }
+    const sourceCall: SourceCall = { trace, log: createChildLog(this.#options.ports.log, { cycle: trace.facts.id, page: trace.facts.page }), requestId: undefined, origin: null, times: null }
     for (let attempt = 1; ; attempt++) {
       try {
-        asking.times = null
-        return await this.#callOnce(asking, signal, (context) => call(context, asking))
+        sourceCall.times = null
+        return await this.#callOnce(sourceCall, signal, (context) => call(context, sourceCall))
       } catch (thrown) {
         const error = classifyError(signal.aborted ? signal.reason : thrown)
         if (signal.aborted || !isRetryable(error)) throw error
-        await this.#pauses.recordError(asking.origin, error)
+        await this.#pauses.recordError(sourceCall.origin, error)
         const ms = pageDelayMs(error, attempt, random)
-        if (attempt > retriesMax) throw await this.#pauses.recordFinalFailure(asking.origin, error)
+        if (attempt > retriesMax) throw await this.#pauses.recordFinalFailure(sourceCall.origin, error)
         if (ms > waitMaxMs) throw withRetryTime(error, clock.now())
         this.#counters.addRetry(ms)
         meter?.record('errors', 1, { 'error.type': error.code, 'tidemark.fate': 'retried' })
         meter?.record('waitDuration', ms / 1_000, { 'tidemark.reason': 'source' })
-        asking.log.warn('page failed, trying again', { code: error.code, attempt, waitMs: ms, requestId: asking.requestId })
+        sourceCall.log.warn('page failed, retrying', { code: error.code, attempt, waitMs: ms, requestId: sourceCall.requestId })
         this.#options.onProgress?.({ kind: 'waiting', cycle: trace.facts.id, ms, code: error.code })
         await clock.sleep(ms, signal)
       }
     }
   }
 
-  async #callOnce<T>(asking: SourceCall, signal: AbortSignal, call: (context: SyncContext) => Promise<T>): Promise<T> {
+  async #callOnce<T>(sourceCall: SourceCall, signal: AbortSignal, call: (context: SyncContext) => Promise<T>): Promise<T> {
     if (this.#lease.isExpired()) await this.#lease.renew()
     signal.throwIfAborted()
     await this.#pauses.check(null, signal)
     const { sync, limits } = this.#plan
-    const timing = new AbortController()
-    const context = this.#createContext(asking, AbortSignal.any([signal, timing.signal]))
-    const late = rejectAfter(this.#options.ports.clock, limits.deadlineMs, signal, () => {
+    const timeoutController = new AbortController()
+    const context = this.#createContext(sourceCall, AbortSignal.any([signal, timeoutController.signal]))
+    const timeout = rejectAfter(this.#options.ports.clock, limits.deadlineMs, signal, () => {
       const error = new SyncError('SOURCE_TIMEOUT', `${sync}: \`execute\` took longer than ${limits.deadlineMs} ms.`)
-      timing.abort(error)
+      timeoutController.abort(error)
       return error
     })
     try {
       const answer = Promise.resolve().then(() => call(context))
-      // A source that ignores the signal is left behind; whatever it still answers is never looked at.
-      return await Promise.race([raceWithAbort(answer, signal), late.promise])
+      // A source that ignores the signal is abandoned; its late result is never used.
+      return await Promise.race([raceWithAbort(answer, signal), timeout.promise])
     } finally {
-      late.cancel()
+      timeout.cancel()
     }
   }
 
@@ -154,50 +157,50 @@ export class PageReader {
     return { request, trace, checked, prepared: await this.#preparer.prepare(checked.changes, checked.tables), times }
   }
 
-  #createContext(asking: SourceCall, signal: AbortSignal): SyncContext {
+  #createContext(sourceCall: SourceCall, signal: AbortSignal): SyncContext {
     const { ports, secrets } = this.#options
     return {
       clock: ports.clock,
       random: ports.random,
-      log: asking.log,
+      log: sourceCall.log,
       signal,
       secrets,
       pacer: this.#pacer,
-      cycle: asking.trace.facts,
-      fetch: (input, init = {}) => this.#fetch(asking, input, { ...init, signal: init.signal ? AbortSignal.any([signal, init.signal]) : signal }, signal),
+      cycle: sourceCall.trace.facts,
+      fetch: (input, init = {}) => this.#fetch(sourceCall, input, { ...init, signal: init.signal ? AbortSignal.any([signal, init.signal]) : signal }, signal),
     }
   }
 
-  async #fetch(asking: SourceCall, input: string | URL, init: RequestInit, signal: AbortSignal): Promise<Response> {
+  async #fetch(sourceCall: SourceCall, input: string | URL, init: RequestInit, signal: AbortSignal): Promise<Response> {
     await this.#pacer.wait()
     if (this.#lease.isExpired()) await this.#lease.renew()
-    const origin = asking.origin = parseOrigin(input)
+    const origin = sourceCall.origin = parseOrigin(input)
     await this.#pauses.check(origin, signal)
     signal.throwIfAborted()
     const { clock } = this.#options.ports
-    const askedAt = clock.now()
-    const response = await this.#trace.traceRequest(asking.trace, input, init, (sent) => this.#options.fetch(input, sent))
+    const requestedAt = clock.now()
+    const response = await this.#trace.traceRequest(sourceCall.trace, input, init, (sent) => this.#options.fetch(input, sent))
     await this.#pauses.recordResponse(origin, response)
-    asking.requestId = readRequestId(response)
-    const datedMs = Date.parse(response.headers.get('date') ?? '')
-    // A clock that was set back meanwhile does not tell how long it took: not longer than a page may take.
-    const tookMs = clock.now() >= askedAt ? clock.now() - askedAt : this.#plan.limits.deadlineMs
-    if (Number.isFinite(datedMs)) asking.times = earliestTimes(asking.times, { dateHeaderMs: datedMs, readSinceMs: datedMs - tookMs })
+    sourceCall.requestId = readRequestId(response)
+    const dateHeaderMs = Date.parse(response.headers.get('date') ?? '')
+    // If the clock was set back meanwhile, the duration is unknown: at most the deadline of a page.
+    const elapsedMs = clock.now() >= requestedAt ? clock.now() - requestedAt : this.#plan.limits.deadlineMs
+    if (Number.isFinite(dateHeaderMs)) sourceCall.times = earliestTimes(sourceCall.times, { dateHeaderMs, readSinceMs: dateHeaderMs - elapsedMs })
     const { 'http.request.method': method, 'server.address': host } = buildRequestAttributes(input, init.method)
-    asking.log.debug('the source answered', { method, host, status: response.status, requestId: asking.requestId })
+    sourceCall.log.debug('the source responded', { method, host, status: response.status, requestId: sourceCall.requestId })
     return response
   }
 }
 
-/** What is under way, for those who watch. */
+/** State of one call to the source, for logs and traces. */
 interface SourceCall {
   readonly trace: PageTrace
   readonly log: Log
-  /** What the vendor calls the request that it answered last. */
+  /** The vendor's id of the last request. */
   requestId: string | undefined
-  /** The origin that was asked last; null before the first request. */
+  /** The origin of the last request; null before the first. */
   origin: string | null
-  /** Of this attempt. */
+  /** The times of this attempt. */
   times: ResponseTimes | null
 }
 
@@ -206,7 +209,7 @@ function earliestTimes(a: ResponseTimes | null, b: ResponseTimes): ResponseTimes
   return { dateHeaderMs: Math.min(a.dateHeaderMs, b.dateHeaderMs), readSinceMs: Math.min(a.readSinceMs, b.readSinceMs) }
 }
 
-/** A connector may also return its failure instead of throwing it. */
+/** A connector may return an error instead of throwing it. */
 function unwrapResult(returned: Page | { error: unknown }): Page {
   if (typeof returned === 'object' && returned !== null && !('changes' in returned) && 'error' in returned) throw returned.error
   return returned as Page

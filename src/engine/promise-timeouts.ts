@@ -1,6 +1,6 @@
 import type { Clock } from '../contract/index.ts'
 
-/** The promise, or the signal's reason when it is aborted first. */
+/** Resolves with the promise, or rejects with the signal's reason if it is aborted first. */
 export function raceWithAbort<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   if (signal.aborted) {
     promise.catch(() => {})
@@ -13,12 +13,12 @@ export function raceWithAbort<T>(promise: Promise<T>, signal: AbortSignal): Prom
   })
 }
 
-/** Rejects after a while, unless cancelled. */
+/** Rejects after a delay, unless cancelled. */
 export function rejectAfter(clock: Clock, ms: number, signal: AbortSignal, reason: () => unknown): { promise: Promise<never>; cancel(): void } {
-  const cancelling = new AbortController()
-  const promise = clock.sleep(ms, AbortSignal.any([signal, cancelling.signal])).then((): never => {
+  const cancelController = new AbortController()
+  const promise = clock.sleep(ms, AbortSignal.any([signal, cancelController.signal])).then((): never => {
     throw reason()
   })
   promise.catch(() => {})
-  return { promise, cancel: () => cancelling.abort(new Error('in time')) }
+  return { promise, cancel: () => cancelController.abort(new Error('in time')) }
 }

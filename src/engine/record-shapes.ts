@@ -1,11 +1,11 @@
 import type { Column, ColumnKind, JsonObject } from '../contract/index.ts'
 
-/** Which members records have and the kinds met of each, as bits of KINDS, by database. */
+/** The fields of records and the kinds of each, as bits of KINDS, by database. */
 export class RecordShapes {
   readonly #shapes: KindBitsByDatabase = new Map()
   readonly #addedColumnLists = new Map<string, Set<readonly Column[]>>()
 
-  /** Adds the members of a record that `known` does not have with these kinds. */
+  /** Adds the fields of a record that `known` does not have with these kinds. */
   addRecord(database: string, record: JsonObject, known: RecordShapes): void {
     const landed = getOrCreateShape(known.#shapes, database)
     for (const name of Object.keys(record)) {
@@ -14,7 +14,7 @@ export class RecordShapes {
     }
   }
 
-  /** The same of a record whose members are told. Records that are alike bring one and the same list. */
+  /** The same for a record with known columns. Records of the same shape share one list. */
   addColumns(database: string, columns: readonly Column[], known: RecordShapes): void {
     let noted = this.#addedColumnLists.get(database)
     if (noted === undefined) this.#addedColumnLists.set(database, (noted = new Set()))
@@ -73,7 +73,7 @@ function toKindBit(value: unknown): number {
       return value < INT64_MAX && value >= -INT64_MAX ? 1 << 2 : 1 << 0
     default:
       if (value === null) return 0
-      // A Date is written as text.
+      // A Date is serialized as text.
       return typeof (value as { toJSON?: unknown }).toJSON === 'function' ? 1 << 5 : 1 << 3
   }
 }

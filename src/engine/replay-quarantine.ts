@@ -5,6 +5,7 @@ import { PagePreparer, type PreparedPage } from './page-preparer.ts'
 import { RetryingStore } from './retrying-store.ts'
 import { buildCommitOwners, buildCommitSchemaModes, type SyncPlan } from './sync-plan.ts'
 import { CycleCounters } from './cycle-counters.ts'
+import { required } from '../values/required.ts'
 
 export interface ReplayOptions {
   readonly store: Store
@@ -12,50 +13,54 @@ export interface ReplayOptions {
   readonly holder: string
   readonly isHolderGone?: (holder: string) => boolean
   readonly actor: string
-  /** Only records of this one. */
+  /** Replay only records of this database. */
   readonly database?: string | undefined
-  /** Only looks what would become of them. */
+  /** Report the outcomes without writing. */
   readonly dryRun?: boolean
 }
 
-/** landed: it passes now. refused: it still does not. superseded: something newer is there. lost: not enough of it was kept to be told again. */
+/**
+ * landed: it passes now. refused: it still fails. superseded: a newer version exists. lost: too little of it was stored
+ * to replay it.
+ */
 export type ReplayOutcome = 'landed' | 'refused' | 'superseded' | 'lost'
 
 export interface ReplayResult {
   readonly entry: QuarantineEntry
   readonly outcome: ReplayOutcome
-  /** The reason as it is now; of what was lost or superseded, what keeps it from landing. */
+  /** The current reason of a refusal; for a lost or superseded record, why it was not committed. */
   readonly message: string
 }
 
 export function countReplayOutcomes(replayed: readonly ReplayResult[]): Record<ReplayOutcome, number> {
   const counts = { landed: 0, refused: 0, superseded: 0, lost: 0 }
-  for (const { outcome: fate } of replayed) counts[fate]++
+  for (const { outcome } of replayed) counts[outcome]++
   return counts
 }
 
-/** More are left for another time. */
+/** More records are left for another replay. */
 const REPLAY_MAX = 10_000
 
 /**
- * Puts the records that were set apart through the same checks and the same door again, page by page as they were read. Nothing
- * newer is overwritten: a record without a time of its source lands only where nobody wrote since it was read (invariant 6).
+ * Replays quarantined records through the same checks and the same write path, page by page as they were read.
+ * Invariant 6: nothing newer is overwritten, so a record without a source time is committed only if no sync wrote its
+ * key since it was read.
  */
 export async function replayQuarantinedRecords(plan: SyncPlan, options: ReplayOptions): Promise<ReplayResult[]> {
-  const { store, ports, holder, isHolderGone: isDead, database, dryRun: dry = false } = options
+  const { store, ports, holder, isHolderGone, database, dryRun = false } = options
   const ref = { worker: plan.worker, sync: plan.sync }
-  const door = new RetryingStore(store, ports, new CycleCounters())
+  const retryingStore = new RetryingStore(store, ports, new CycleCounters())
   const entries = (await store.quarantineEntries({ ref, limit: REPLAY_MAX })).filter((entry) => database === undefined || entry.database === database)
   if (entries.length === 0) return []
-  if (dry) return new QuarantineReplay(plan, options, door, null, 0, await findLastListing(plan, store)).run(entries)
+  if (dryRun) return new QuarantineReplay(plan, options, retryingStore, null, 0, await findLastListing(plan, store)).run(entries)
   const request = { holder, ttlMs: plan.limits.leaseTtlMs, at: ports.clock.now() }
-  let taken = await door.call(() => store.acquire(ref, request))
-  if (taken.kind === 'held' && isDead?.(taken.holder) === true) taken = await door.call(() => store.acquire(ref, { ...request, evictHolder: (taken as { holder: string }).holder }))
-  if (taken.kind === 'held') throw new SyncError('LEASE_HELD', `${plan.sync} is being run by ${taken.holder}; nothing was replayed.`)
+  let result = await retryingStore.call(() => store.acquire(ref, request))
+  if (result.kind === 'held' && isHolderGone?.(result.holder) === true) result = await retryingStore.call(() => store.acquire(ref, { ...request, evictHolder: (result as { holder: string }).holder }))
+  if (result.kind === 'held') throw new SyncError('LEASE_HELD', `${plan.sync} is being run by ${result.holder}; nothing was replayed.`)
   try {
-    return await new QuarantineReplay(plan, options, door, taken.lease, taken.checkpoint.version, await findLastListing(plan, store)).run(entries)
+    return await new QuarantineReplay(plan, options, retryingStore, result.lease, result.checkpoint.version, await findLastListing(plan, store)).run(entries)
   } finally {
-    await store.release(taken.lease).catch(() => {})
+    await store.release(result.lease).catch(() => {})
   }
 }
 
@@ -63,17 +68,17 @@ class QuarantineReplay {
   readonly #plan: SyncPlan
   readonly #options: ReplayOptions
   readonly #retryingStore: RetryingStore
-  /** Null when it only looks. */
+  /** Null in a dry run. */
   readonly #lease: Lease | null
   readonly #version: number
   readonly #lastListing: number
   readonly #preparer: PagePreparer
   readonly #results: ReplayResult[] = []
 
-  constructor(plan: SyncPlan, options: ReplayOptions, door: RetryingStore, lease: Lease | null, version: number, lastListing: number) {
+  constructor(plan: SyncPlan, options: ReplayOptions, retryingStore: RetryingStore, lease: Lease | null, version: number, lastListing: number) {
     this.#plan = plan
     this.#options = options
-    this.#retryingStore = door
+    this.#retryingStore = retryingStore
     this.#lease = lease
     this.#version = version
     this.#lastListing = lastListing
@@ -90,64 +95,65 @@ class QuarantineReplay {
   }
 
   async #replayPage(entries: readonly QuarantineEntry[]): Promise<void> {
-    const readFrom = await this.#options.store.sequenceBefore(entries[0]!.at)
+    const readAtSequence = await this.#options.store.sequenceBefore(required(entries[0], 'first entry of the page').at)
     const known: ReplayItem[] = []
     const unknown: ReplayItem[] = []
     const superseded: number[] = []
     for (const entry of entries) {
       const change = restoreChange(entry)
-      if (change === null) this.#report(entry, 'lost', 'not enough of it was kept; it comes again when the source tells it again')
+      if (change === null) this.#report(entry, 'lost', 'too little of the record was stored; it lands when the source returns it again')
       else if (!this.#plan.databases.some(({ name }) => name === entry.database)) this.#report(entry, 'lost', 'the sync no longer writes to this database')
       else {
-        const newest = (await this.#options.store.history(entry.database, entry.key!)).at(-1)
+        const newest = (await this.#options.store.history(entry.database, change.key)).at(-1)
         if (entry.cycle < this.#lastListing || (newest !== undefined && isNewer(newest, entry, change))) {
           superseded.push(entry.id)
-          this.#report(entry, 'superseded', 'something newer has landed, or it is gone')
+          this.#report(entry, 'superseded', 'a newer version was committed, or the record was deleted')
         } else (newest === undefined ? unknown : known).push({ entry, change })
       }
     }
-    await this.#land(known, superseded, readFrom)
-    // Without a row there may be the mark of a deletion, laid at the place that the log had then: at this very one it may be newer.
-    await this.#land(unknown, [], readFrom - 1)
+    await this.#land(known, superseded, readAtSequence)
+    // Without a row there may be a tombstone at the log's sequence of that time, which may be newer than an entry at
+    // the same sequence.
+    await this.#land(unknown, [], readAtSequence - 1)
   }
 
-  async #land(told: readonly ReplayItem[], superseded: readonly number[], readFrom: number): Promise<void> {
-    if (told.length + superseded.length === 0) return
-    const prepared = await this.#preparer.prepare(told.map(({ change }) => change))
-    const entryOf = (item: { database: string; key: string | null }): QuarantineEntry => told.find(({ entry }) => entry.key === item.key && entry.database === item.database)!.entry
+  async #land(items: readonly ReplayItem[], superseded: readonly number[], readAtSequence: number): Promise<void> {
+    if (items.length + superseded.length === 0) return
+    const prepared = await this.#preparer.prepare(items.map(({ change }) => change))
+    const entryOf = (item: { database: string; key: string | null }): QuarantineEntry => required(items.find(({ entry }) => entry.key === item.key && entry.database === item.database), 'quarantine entry').entry
     for (const item of prepared.quarantined) this.#report(entryOf(item), 'refused', item.message)
     const { late, refused } = this.#lease === null
       ? { late: [], refused: [] }
-      : await this.#commit(this.#lease, prepared, readFrom, (overlapping) => [...superseded, ...overlapping.map((landing) => entryOf(landing).id)])
+      : await this.#commit(this.#lease, prepared, readAtSequence, (overlapping) => [...superseded, ...overlapping.map((landing) => entryOf(landing).id)])
     for (const landing of prepared.landings) {
       const refusal = refused.find(({ database, key }) => database === landing.database && key === landing.key)
-      if (late.includes(landing)) this.#report(entryOf(landing), 'superseded', 'another sync wrote it since')
+      if (late.includes(landing)) this.#report(entryOf(landing), 'superseded', 'another sync has written it since')
       else if (refusal !== undefined) this.#report(entryOf(landing), 'refused', refusal.message)
       else this.#report(entryOf(landing), 'landed', '')
     }
   }
 
-  /** `late` are those that cannot be ordered against what others wrote since: they are taken for older. */
+  /** `late` records cannot be ordered against later writes of other syncs: they count as older. */
   async #commit(
-    lease: Lease, { landings, quarantined, columns }: PreparedPage, readFrom: number, supersededBy: (late: readonly Landing[]) => number[],
+    lease: Lease, { landings, quarantined, columns }: PreparedPage, readAtSequence: number, supersededBy: (late: readonly Landing[]) => number[],
   ): Promise<{ late: readonly Landing[]; refused: readonly QuarantinedRecord[] }> {
     const { ports, actor } = this.#options
     const late: Landing[] = []
     for (;;) {
       const rest = landings.filter((landing) => !late.includes(landing))
       const outcome = await this.#retryingStore.commit({
-        lease, version: this.#version, at: ports.clock.now(), owner: this.#plan.owner, landings: rest, quarantined, columns, readAtSequence: readFrom,
+        lease, version: this.#version, at: ports.clock.now(), owner: this.#plan.owner, landings: rest, quarantined, columns, readAtSequence,
         upstreamToleranceMs: this.#plan.upstreamToleranceMs, owners: buildCommitOwners(this.#plan), ...buildCommitSchemaModes(this.#plan),
-        transition: { kind: 'replay', actor, reason: `${rest.length} out of quarantine`, superseded: supersededBy(late) },
+        transition: { kind: 'replay', actor, reason: `${rest.length} replayed from quarantine`, superseded: supersededBy(late) },
       })
       if (outcome.kind === 'landed') return { late, refused: outcome.refused ?? [] }
-      if (outcome.kind !== 'overlap') throw new SyncError('INTERNAL', `A replay was answered ${outcome.kind}.`)
+      if (outcome.kind !== 'overlap') throw new SyncError('INTERNAL', `A replay had the unexpected outcome ${outcome.kind}.`)
       late.push(...rest.filter(({ key }) => outcome.keys.includes(key)))
     }
   }
 
-  #report(entry: QuarantineEntry, fate: ReplayOutcome, message: string): void {
-    this.#results.push({ entry, outcome: fate, message })
+  #report(entry: QuarantineEntry, outcome: ReplayOutcome, message: string): void {
+    this.#results.push({ entry, outcome, message })
   }
 }
 
@@ -157,8 +163,9 @@ interface ReplayItem {
 }
 
 /**
- * Whether what the log holds is newer than what was set apart. A sync that lands a key takes it out of its own quarantine: of its own
- * entries only a sweep's can be. Of what others wrote a deletion wins, and of two facts without times the one that was read later.
+ * Returns whether the log entry is newer than the quarantined record. A sync that commits a key removes it from its own
+ * quarantine, so of its own entries only a sweep's can be newer. Among entries of others a deletion wins, and of two
+ * versions without times the one that was read later.
  */
 function isNewer(newest: LogEntry, entry: QuarantineEntry, change: Change): boolean {
   if (newest.worker === entry.worker && newest.sync === entry.sync) return newest.action === 'deleted' && newest.cycle > entry.cycle
@@ -167,36 +174,36 @@ function isNewer(newest: LogEntry, entry: QuarantineEntry, change: Change): bool
   return newest.action === 'deleted' || newest.upstreamAt === null || time === null
 }
 
-/** What a listing since then did not list again is not there any more. */
+/** The last complete listing. A record that a later listing did not contain is deleted in the source. */
 async function findLastListing({ worker, sync, mode }: SyncPlan, store: Store): Promise<number> {
   if (mode !== 'replace') return 0
   return (await store.cycles({ worker, sync }, { limit: 100 })).find(({ stopReason }) => stopReason === 'complete')?.cycle ?? 0
 }
 
-/** As they were read, the oldest first: what is on one page was read at one moment. */
+/** Groups entries by the page they were read on, oldest first: a page was read at one time. */
 function groupByPage(entries: readonly QuarantineEntry[]): QuarantineEntry[][] {
   const pages = new Map<string, QuarantineEntry[]>()
   for (const entry of entries.toSorted((a, b) => a.at - b.at || a.id - b.id)) {
-    const place = `${entry.at} ${entry.cycle} ${entry.page}`
-    pages.set(place, [...(pages.get(place) ?? []), entry])
+    const pageId = `${entry.at} ${entry.cycle} ${entry.page}`
+    pages.set(pageId, [...(pages.get(pageId) ?? []), entry])
   }
   return [...pages.values()]
 }
 
-/** In these the text says less than the record did. */
+/** With these codes the stored text is incomplete. */
 const LOSSY_CODES: ReadonlySet<string> = new Set(['RECORD_INVALID', 'TEXT_UNSTORABLE', 'KEY_INVALID'])
 
-/** Null when it cannot be told again as it was. */
+/** Null if the original change cannot be restored. */
 function restoreChange({ code, key, database, text }: QuarantineEntry): Change | null {
   if (key === null || LOSSY_CODES.has(code)) return null
-  let told: JsonValue
+  let stored: JsonValue
   try {
-    told = parseJson(text)
+    stored = parseJson(text)
   } catch {
     return null
   }
-  if (typeof told !== 'object' || told === null || Array.isArray(told)) return null
-  const { record, cursor, upstreamUpdatedAt } = told
+  if (typeof stored !== 'object' || stored === null || Array.isArray(stored)) return null
+  const { record, cursor, upstreamUpdatedAt } = stored
   if (typeof record !== 'object' || record === null || Array.isArray(record)) return null
   return {
     type: 'upsert', key, database, record: record as JsonObject,

@@ -2,7 +2,7 @@ import { SyncError, type BackfillRequest, type Checkpoint, type Inflight, type C
 import type { SyncPlan } from './sync-plan.ts'
 
 /**
- * The time since which a delta needs every change and deletion from its source. A complete backfill moves it forward as a
+ * The time since which a delta needs every change and deletion from its source. A complete backfill advances it as a
  * complete cycle of the delta does: both leave the copy as the source was when they began.
  */
 export function findHistoryStart(delta: Checkpoint, { startedAt }: Inflight, backfill: Checkpoint | null): number {
@@ -10,14 +10,14 @@ export function findHistoryStart(delta: Checkpoint, { startedAt }: Inflight, bac
   return Math.max(own, backfill?.completeSince ?? own)
 }
 
-/** As declared with the sync, else with its `execute`. Null for no limit: a replace cycle reads everything anyway. */
+/** As declared for the sync, else for its `execute`. Null for no limit: a replace cycle reads everything anyway. */
 export function getRetentionMs({ mode, retentionMs, execute }: SyncPlan): number | null {
   return mode === 'incremental' ? retentionMs ?? execute.retentionMs ?? null : null
 }
 
 /**
- * Fails when the source may have forgotten what the delta still has to read (XC32). Without the check a deletion that the
- * source no longer lists would be missed, and the cycle would complete all the same.
+ * Throws if the source may have dropped changes that the delta still has to read (XC32). Without the check the cycle
+ * would miss deletions that the source no longer lists, and still complete.
  */
 export function assertHistoryRetained(plan: SyncPlan, sinceMs: number, nowMs: number): void {
   const retentionMs = getRetentionMs(plan)
@@ -25,19 +25,19 @@ export function assertHistoryRetained(plan: SyncPlan, sinceMs: number, nowMs: nu
   throw new SyncError('HISTORY_LOST', `${plan.sync} was last complete ${formatSpan(nowMs - sinceMs)} ago, and ${describeRetention(retentionMs)}`)
 }
 
-/** A delta as a status sees it: of a pair, or a sync of its own. */
+/** The checkpoints of a delta, of a pair or a standalone sync. */
 export interface DeltaFacts {
   readonly sync: string
   readonly retentionMs: number
   readonly delta: CheckpointSummary
-  /** Null for a sync of its own. */
+  /** Null for a standalone sync. */
   readonly backfill: CheckpointSummary | null
 }
 
 /**
- * The same before the delta runs: every status says that a backfill is needed as soon as the source has forgotten what the
- * delta would have to read. Null while nothing is lost, and while a cycle is under way that began after the loss and was
- * not refused: it reads from the beginning.
+ * The same check before the delta runs, so that the status reports a needed backfill as soon as the source has dropped
+ * changes. Null while nothing is lost, and while a cycle is running that began after the loss and was not rejected: it
+ * reads from the beginning.
  */
 export function detectHistoryLoss({ sync, retentionMs, delta, backfill }: DeltaFacts, nowMs: number): BackfillRequest | null {
   const { completeSince, inflight, failures } = delta
@@ -46,7 +46,7 @@ export function detectHistoryLoss({ sync, retentionMs, delta, backfill }: DeltaF
   if (!isBeyondRetention(retentionMs, sinceMs, nowMs)) return null
   const lostAt = sinceMs + retentionMs
   if (inflight !== null && inflight.startedAt > lostAt && failures === 0) return null
-  // In words that stay the same while time passes.
+  // The text does not depend on the current time.
   return { since: lostAt, cycle: null, reason: `${sync} was last complete at ${toIso(sinceMs)}, and ${describeRetention(retentionMs)}` }
 }
 
@@ -55,7 +55,7 @@ function isBeyondRetention(retentionMs: number | null, sinceMs: number, nowMs: n
 }
 
 function describeRetention(retentionMs: number): string {
-  return `its source keeps changes and deletions for ${formatSpan(retentionMs)} only.`
+  return `its source keeps changes and deletions for only ${formatSpan(retentionMs)}.`
 }
 
 function toIso(ms: number): string {
@@ -63,8 +63,9 @@ function toIso(ms: number): string {
 }
 
 function formatSpan(ms: number): string {
-  const [unit, unitMs] = UNITS.find(([, size]) => ms >= 2 * size) ?? UNITS.at(-1)!
+  const [unit, unitMs] = UNITS.find(([, size]) => ms >= 2 * size) ?? SMALLEST_UNIT
   return `${Math.floor(ms / unitMs)} ${unit}`
 }
 
-const UNITS: ReadonlyArray<readonly [string, number]> = [['days', 86_400_000], ['hours', 3_600_000], ['minutes', 60_000], ['seconds', 1_000]]
+const SMALLEST_UNIT = ['seconds', 1_000] as const
+const UNITS: ReadonlyArray<readonly [string, number]> = [['days', 86_400_000], ['hours', 3_600_000], ['minutes', 60_000]]

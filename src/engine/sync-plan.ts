@@ -1,77 +1,83 @@
 import { SyncError, type Commit, type DeleteMode, type Execute, type JsonObject, type Lookup, type Mode, type SchemaMode, type Store, type SyncContext, type TableShape } from '../contract/index.ts'
 
-/** A sync as the engine runs it: everything declared has become a value, nothing is looked up by name any more. */
+/** A sync as the engine runs it: all options are resolved to values. */
 export interface SyncPlan {
   readonly worker: string
   readonly sync: string
   readonly mode: Mode
-  /** The first is where a change without `database` goes. */
+  /** The first one receives changes without `database`. */
   readonly databases: readonly DatabasePlan[]
   /** The name under which this sync owns rows; see Commit.owner. */
   readonly owner: string
   readonly execute: Execute<any>
-  /** Of its first database; null where the source cannot be asked for one record. */
+  /** Looks up a record of the first database; null if the source cannot return single records. */
   readonly lookup?: Lookup | null
   readonly pacers: readonly PacerPlan[]
   readonly limits: SyncLimits
   readonly sweep: SweepPlan
-  /** How long a change may take to show in everything the source answers; 0 unless given. */
+  /** The time until a change is visible in every response of the source; 0 if absent. */
   readonly lagMs?: number
-  /** Declared scope; joined with Page.scope. */
+  /** The declared scope; joined with Page.scope. */
   readonly scope: string | null
   readonly upstreamToleranceMs: number
   /** How long the source keeps changes and deletions; see Execute.retentionMs. Null for no limit. */
   readonly retentionMs?: number | null
-  /** The other half of a pair over one database. */
+  /** The other sync of a pair over one database. */
   readonly pair?: PairPlan
-  /** Replace syncs of the worker that write one of its databases; the other half of a pair when absent. See Commit.restateSince. */
+  /**
+   * Replace syncs of the worker that write one of its databases; the other sync of a pair if absent. See
+   * Commit.forceLogSince.
+   */
   readonly listings?: readonly string[]
 }
 
 export interface SweepPlan {
   readonly maxShare: number
   readonly allowEmpty: boolean
-  /** Absent rows that the source is asked for before a sweep; 0 for none. */
+  /** Absent rows to look up before a sweep; 0 for none. */
   readonly lookupsMax?: number
 }
 
 export type PairPlan =
-  /** `anchor` says where the change feed stands now; it is kept as the delta's state before the backfill reads its first page. */
+  /**
+   * `anchor` returns the current end of the change feed. It is stored as the delta's state before the backfill reads
+   * its first page.
+   */
   | { readonly role: 'backfill'; readonly delta: string; readonly anchor: ((context: SyncContext) => Promise<unknown>) | null }
   | { readonly role: 'delta'; readonly backfill: string }
 
 export interface DatabasePlan {
   readonly name: string
-  /** Under which name this sync owns rows here, when not its own; see Commit.owners. */
+  /** The name under which this sync owns rows here, if not its own; see Commit.owners. */
   readonly owner?: string
-  /** See Commit.historyDays; null for as long as the log. */
+  /** See Commit.historyDays; null for the retention of the log. */
   readonly historyDays?: number | null
-  /** What a delete does to its row; `hard` when absent. */
+  /** The delete mode; `hard` if absent. */
   readonly deletes?: DeleteMode
-  /** Null when the record fits, else what does not. Absent without a schema. */
+  /** Returns null if the record is valid, else the reason. Absent without a schema. */
   readonly validate?: (record: JsonObject) => string | null | Promise<string | null>
-  /** The types of the columns as they are declared. */
+  /** The declared column types. */
   readonly shape?: TableShape
-  /** What happens to a record that its columns do not fit; `evolve` when absent. */
+  /** The handling of a record that does not fit its columns; `evolve` if absent. */
   readonly schemaChanges?: SchemaMode
 }
 
-/** What a commit says of them; nothing when every database evolves. */
+/** The schema modes for a commit; empty if every database evolves. */
 export function buildCommitSchemaModes({ databases }: SyncPlan): Pick<Commit, 'schemaModes'> {
   const modes = databases.flatMap(({ name, schemaChanges }) => (schemaChanges === undefined || schemaChanges === 'evolve' ? [] : [[name, schemaChanges] as const]))
   return modes.length === 0 ? {} : { schemaModes: Object.fromEntries(modes) }
 }
 
-/** What a commit says of how rows are deleted: of every database, since a setting that is gone means the default again. */
+/** The delete modes for a commit. Every database is included, because a removed setting means the default again. */
 export function buildCommitDeletes({ databases }: SyncPlan): Pick<Commit, 'deletes'> {
   return { deletes: Object.fromEntries(databases.map(({ name, deletes = 'hard' }) => [name, deletes])) }
 }
 
-/** A store that cannot keep deleted rows would remove them, and say nothing. */
+/** A store without support for deleted rows would remove them silently. */
 export function assertDeletesSupported({ databases, sync }: SyncPlan, store: Pick<Store, 'supportsSoftDeletes'>): void {
   const soft = databases.find(({ deletes }) => deletes === 'soft')
   if (soft === undefined || store.supportsSoftDeletes === true) return
-  throw new SyncError('STORE_UNSUPPORTED', `${sync}: database "${soft.name}" has \`deletes: 'soft'\`, and this store does not keep deleted rows. Use \`deletes: 'hard'\`, or another store.`)
+  throw new SyncError('STORE_UNSUPPORTED', `${sync}: database "${soft.name}" has \`deletes: 'soft'\`, but this store does not keep deleted rows. Use \`deletes: 'hard'\`, or another store.`)
 }
 
 export interface PacerPlan {
@@ -85,9 +91,9 @@ export interface SyncLimits {
   /** 0 for no limit. */
   readonly minutesMax: number
   readonly emptyPagesMax: number
-  /** For one call of `execute`. */
+  /** The deadline of one call of `execute`. */
   readonly deadlineMs: number
-  /** Tries of one page after the first, and the longest single wait worth staying for. */
+  /** Retries of one page, and the longest single wait inside the cycle. */
   readonly retriesMax: number
   readonly waitMaxMs: number
   readonly leaseTtlMs: number
@@ -111,7 +117,7 @@ export const DEFAULT_LIMITS: SyncLimits = {
   recordMembersMax: 10_000,
 }
 
-/** Where more rows are absent, so many of them stand for all. */
+/** The sample size if more rows are absent. */
 export const ABSENT_LOOKUPS_MAX = 200
 
 /** The name that `track` gives to the backfill of a delta. */
@@ -125,7 +131,7 @@ export function toDeltaName(backfill: string): string {
 
 export const DEFAULT_SWEEP = { maxShare: 0.5, allowEmpty: false } as const
 
-/** The listings whose pages may be older than what this sync reads meanwhile. */
+/** Listings whose pages may be older than the records that this sync reads concurrently. */
 export function findConcurrentListings({ mode, listings, pair }: SyncPlan): readonly string[] {
   if (mode === 'replace') return []
   return listings ?? (pair?.role === 'delta' ? [pair.backfill] : [])

@@ -1,12 +1,13 @@
 import { SCALAR_TYPES, SyncError, type Column, type CommitShape, type ShapeColumn, type TableShape } from '../contract/index.ts'
 import type { DatabasePlan } from './sync-plan.ts'
+import { required } from '../values/required.ts'
 
-/** The shapes of a cycle's databases: what is declared, and what the pages tell. Remembers what was committed of them. */
+/** The shapes of a cycle's databases, declared or returned with pages. Tracks the ones that are committed. */
 export class TableShapes {
   readonly #sync: string
   readonly #databases: readonly DatabasePlan[]
   readonly #sourceShapes = new Map<string, TableShape>()
-  /** The members that records have had. */
+  /** The fields seen in records. */
   readonly #seenMembers = new Map<string, Set<string>>()
   readonly #committed = new Map<string, string>()
 
@@ -16,8 +17,8 @@ export class TableShapes {
   }
 
   /**
-   * The shapes that are not committed yet, with those that a page tells. Metadata counts only for members that records have: a
-   * program between the source and the copy may have renamed them, or left them out.
+   * The shapes that are not committed yet, including those of the page. Metadata counts only for fields that records
+   * have: a transformation between the source and the copy may have renamed or removed them.
    */
   collectUncommitted(tables: readonly TableShape[], columns: Readonly<Record<string, readonly Column[]>>): CommitShape[] {
     for (const [database, seen] of Object.entries(columns)) {
@@ -26,9 +27,9 @@ export class TableShapes {
       this.#seenMembers.set(database, names)
     }
     for (const table of tables) {
-      const name = table.database ?? this.#databases[0]!.name
+      const name = table.database ?? required(this.#databases[0], 'database of the sync').name
       if (!this.#databases.some((database) => database.name === name)) {
-        throw new SyncError('DATABASE_UNKNOWN', `${this.#sync}: a page tells the columns of the database ${JSON.stringify(name)}, which this sync does not write to.`)
+        throw new SyncError('DATABASE_UNKNOWN', `${this.#sync}: a page has columns of the database ${JSON.stringify(name)}, which this sync does not write to.`)
       }
       this.#sourceShapes.set(name, table)
     }
@@ -43,22 +44,22 @@ export class TableShapes {
   }
 }
 
-/** Null where nothing is known. */
-function mergeShapes(database: string, declared: TableShape | undefined, told: TableShape | undefined, seen: ReadonlySet<string> = new Set()): CommitShape | null {
+/** Null if nothing is known. */
+function mergeShapes(database: string, declared: TableShape | undefined, fromSource: TableShape | undefined, seen: ReadonlySet<string> = new Set()): CommitShape | null {
   const columns = new Map<string, CommitShape['columns'][number]>()
-  for (const column of told?.columns ?? []) if (seen.has(column.name)) columns.set(column.name, { ...column, from: 'source' })
+  for (const column of fromSource?.columns ?? []) if (seen.has(column.name)) columns.set(column.name, { ...column, from: 'source' })
   for (const column of declared?.columns ?? []) columns.set(column.name, { ...column, from: 'schema' })
-  const key = declared?.key ?? (told?.key?.every((name) => seen.has(name)) === true ? told.key : [])
+  const key = declared?.key ?? (fromSource?.key?.every((name) => seen.has(name)) === true ? fromSource.key : [])
   return columns.size === 0 && key.length === 0 ? null : { database, columns: [...columns.values()], key }
 }
 
-/** What is wrong with the `tables` of a page; null when nothing is. */
+/** Returns the fault in the `tables` of a page, or null. */
 export function findShapeFault(tables: unknown): string | null {
   if (!Array.isArray(tables)) return 'is not an array'
   for (const table of tables as unknown[]) {
     const { database, columns, key } = (table ?? {}) as Partial<Record<keyof TableShape, unknown>>
     if (database !== undefined && typeof database !== 'string') return 'has a `database` that is not a string'
-    if (!Array.isArray(columns) || !columns.every(isColumn)) return 'has `columns` that are not all a `name` and a `type` of column'
+    if (!Array.isArray(columns) || !columns.every(isColumn)) return 'has `columns` that lack a `name` or a column `type`'
     if (key !== undefined && !(Array.isArray(key) && key.every((name) => typeof name === 'string'))) return 'has a `key` that is not an array of names'
   }
   return null

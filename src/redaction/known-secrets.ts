@@ -1,29 +1,31 @@
-/** What stands in the place of a secret. */
+/** The replacement for a masked secret. */
 export const MASK = '[secret]'
 
 /**
- * Five characters and less are not masked: such a value stands by chance in many a word, so masking it would ruin messages and
- * show, by what is missing, what it is. Nothing so short keeps anybody out.
+ * Values of five characters or less are not masked: they occur by chance in ordinary words, so masking would ruin
+ * messages and reveal the value by its absence. A secret that short protects nothing.
  */
 const SECRET_LENGTH_MIN = 6
 
-/** Tokens are renewed for as long as a process lives; of those that are long gone the oldest are forgotten. */
+/** Tokens are renewed for the lifetime of a process; beyond this number the least recently used are dropped. */
 const SECRETS_MAX = 1_000
 
 /**
- * The values that this process was given or got as secrets, and whatever is written without them. Exact values and the forms
- * they take on their way, and no patterns: what is masked is a secret, and every secret known is masked.
+ * The secrets known to this process, and the masking of text. It matches exact values and their encoded forms, not
+ * patterns: everything masked is a secret, and every known secret is masked.
  */
 export class KnownSecrets {
-  /** Every value with the forms it takes. */
+  /** Every value with its encoded forms. */
   readonly #forms = new Map<string, readonly string[]>()
-  /** All forms, the longest first, so that a secret inside another leaves nothing of it; null when one was added. */
+  /**
+   * All forms, longest first, so that masking a secret inside another leaves no part of it; null after an addition.
+   */
   #orderedForms: readonly string[] | null = null
 
   register(value: string): void {
     const known = this.#forms.get(value)
     if (known !== undefined) {
-      // Used again: the last to be forgotten.
+      // Moves the value to the end, so that the least recently used is dropped first.
       this.#forms.delete(value)
       this.#forms.set(value, known)
       return
@@ -31,7 +33,8 @@ export class KnownSecrets {
     const forms = extractSecretParts(value).filter((part) => part.length >= SECRET_LENGTH_MIN).flatMap(listEncodedForms)
     if (forms.length === 0) return
     this.#forms.set(value, forms)
-    if (this.#forms.size > SECRETS_MAX) this.#forms.delete(this.#forms.keys().next().value!)
+    const [oldest] = this.#forms.keys()
+    if (this.#forms.size > SECRETS_MAX && oldest !== undefined) this.#forms.delete(oldest)
     this.#orderedForms = null
   }
 
@@ -44,29 +47,31 @@ export class KnownSecrets {
   }
 }
 
-/** One for the process, also where a worker file is given a copy of this module of its own: by name, and not by module. */
+/** One instance per process, keyed by a global symbol: a worker file may load its own copy of this module. */
 const GLOBAL_KEY = Symbol.for('tidemark.known-secrets')
 const globalScope = globalThis as { [GLOBAL_KEY]?: KnownSecrets }
 const knownSecrets = (globalScope[GLOBAL_KEY] ??= new KnownSecrets())
 
-/** Never shown from now on. */
+/** Masks the value from now on. */
 export function registerSecret(value: string): void {
   knownSecrets.register(value)
 }
 
-/** Before it is shortened: half a secret is not recognised. */
+/** Call before truncating: a partial secret is not recognized. */
 export function maskSecrets(text: string): string {
   return knownSecrets.mask(text)
 }
 
-/** Of everything a program is given in its environment: what is a secret by its name or by its looks. */
+/** Registers environment variables that are secrets by name or by form. */
 export function registerEnvironmentSecrets(environment: Readonly<Record<string, string | undefined>>): void {
   for (const [name, value] of Object.entries(environment)) {
     if (value !== undefined && (SECRET_NAME.test(name) || looksSecret(value)) && !NON_SECRET_NAME.test(name)) registerSecret(value)
   }
 }
 
-/** A value that was asked for as a secret. What its name calls a user or a place is none, and may well be a common word. */
+/**
+ * Registers a value that was requested as a secret. A user name or a location is not one, and may be a common word.
+ */
 export function registerNamedSecret(name: string, value: string): void {
   if (!NON_SECRET_NAME.test(name)) registerSecret(value)
 }
@@ -74,7 +79,7 @@ export function registerNamedSecret(name: string, value: string): void {
 const SECRET_NAME = /key|token|secret|pass(?!ive)|pwd|credential|auth|private|signature|dsn|cookie|session|bearer|pat$/i
 const NON_SECRET_NAME = /^(?:old)?pwd$|(?:^|_)(?:user(?:name)?|login|hosts?|hostname|brokers?|servers?|port|address|region|bucket|database|db|schema|file|folder|dir|path|home|domain|locale|tz|env|environment|level|mode|sock|socket|type|name|(?:tenant|account|base|org|project|site|workspace)(?:_id)?)$/i
 
-/** A URL that lets somebody in, or a long word of letters and digits. */
+/** A URL with credentials, or a long word of letters and digits. */
 function looksSecret(value: string): boolean {
   return /^[a-z][a-z0-9+.-]*:\/\/[^/]*:[^/]*@/i.test(value) || isToken(value)
 }
@@ -83,7 +88,10 @@ function isToken(text: string): boolean {
   return /^[\w.~+/=-]{16,}$/.test(text) && /\d/.test(text) && /[a-z]/i.test(text) && !/^[./~]/.test(text)
 }
 
-/** Of an address only what lets in, for addresses are what messages are about; of a header also what comes after the scheme; of many lines each. */
+/**
+ * For a URL only its credentials, because messages are about URLs; for a header also the part after the scheme; for
+ * multi-line text each line.
+ */
 function extractSecretParts(value: string): string[] {
   const text = value.trim()
   const address = /^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? extractUrlSecrets(text) : null
@@ -94,7 +102,7 @@ function extractSecretParts(value: string): string[] {
 
 function extractUrlSecrets(text: string): string[] {
   const password = /^[^/]*\/\/[^/?#]*?:([^/?#]*)@/.exec(text)?.[1]
-  const queries = [...text.matchAll(/[?&]([^=&#]+)=([^&#]+)/g)].filter(([, name, value]) => SECRET_NAME.test(name!) || isToken(value!)).map((match) => match[2]!)
+  const queries = [...text.matchAll(/[?&]([^=&#]+)=([^&#]+)/g)].flatMap(([, name = '', value = '']) => (SECRET_NAME.test(name) || isToken(value) ? [value] : []))
   const segments = text.replace(/[?#].*$/s, '').split('/').slice(3).filter(isToken)
   return [...(password === undefined ? [] : [password]), ...queries, ...segments].flatMap((part) => [part, decodeIfPossible(part)])
 }
@@ -107,7 +115,7 @@ function decodeIfPossible(text: string): string {
   }
 }
 
-/** As it is, in an address, in a form, in JSON, and in base64, alone or with something before it. */
+/** The plain value, URL-encoded, form-encoded, in JSON, and in base64, alone or with a prefix. */
 function listEncodedForms(value: string): string[] {
   const url = encodeURIComponent(value)
   const form = new URLSearchParams({ '': value }).toString().slice(1)
@@ -116,7 +124,10 @@ function listEncodedForms(value: string): string[] {
   return [...new Set(encoded)]
 }
 
-/** Three ways, for what stands before it moves its bits; without the characters at either end that its neighbours decide. */
+/**
+ * Three alignments, because a prefix shifts the bits; without the characters at either end that depend on the
+ * neighbours.
+ */
 function listBase64Forms(value: string): string[] {
   const bytes = Buffer.from(value)
   const texts = [0, 1, 2].map((before) => {

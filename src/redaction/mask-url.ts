@@ -1,6 +1,6 @@
 /**
- * A URL as it may be shown. By pattern and not by parsing, because it is the URLs that do not parse that get shown in
- * errors; everything up to the last @ goes, since a password may contain one.
+ * Masks the credentials of a URL for display. Uses patterns instead of parsing, because errors show URLs that do not
+ * parse. Removes everything up to the last @, because a password may contain one.
  */
 export function maskUrl(url: string): string {
   return url

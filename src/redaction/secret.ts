@@ -1,6 +1,6 @@
 import { MASK, registerSecret } from './known-secrets.ts'
 
-/** A value that shows itself only when asked: not in a template, in JSON, in a log line, nor as the cause of an error. */
+/** A value that is masked in templates, JSON, log lines and error causes, and readable only by `reveal`. */
 export class Secret {
   readonly #value: string
 
@@ -9,7 +9,7 @@ export class Secret {
     registerSecret(value)
   }
 
-  /** Only for what goes over the wire. */
+  /** Use only for sending the value over the network. */
   reveal(): string {
     return this.#value
   }

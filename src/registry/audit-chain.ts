@@ -7,12 +7,12 @@ export interface AuditChainFields extends AuditEntry {
   readonly epoch: number
 }
 
-/** What an entry adds to the chain: every field of it, in one text. */
+/** The text that an entry adds to the hash chain: all its fields. */
 export function serializeLink({ worker, sync, epoch, version, at, actor, action, reason, cycle, state }: AuditChainFields): string {
   return JSON.stringify([worker, sync, epoch, version, at, actor, action, reason, cycle, state])
 }
 
-/** The hash of an entry covers the one before it, so that none can be changed, left out, added or moved unnoticed. */
+/** The hash of an entry covers the previous one, so that changing, removing, adding or moving an entry is detected. */
 export function hashLink(previous: string, text: string): string {
   return hash('sha256', previous + text, 'hex')
 }

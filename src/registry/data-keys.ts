@@ -2,13 +2,14 @@ import { SyncError, type Store } from '../contract/index.ts'
 import type { KeyRing } from './key-ring.ts'
 import { KEY_BYTES, seal, unseal, type RandomBytes } from './seal.ts'
 import { unsealText, parseSealedText, sealText } from './sealed-text.ts'
+import { required } from '../values/required.ts'
 
 export interface DataKey {
   readonly id: string
   readonly bytes: Buffer
 }
 
-/** The keys that seal one tenant's states. They live in the store, wrapped; unwrapped they are only ever in memory. */
+/** The keys that encrypt one tenant's states. They are stored wrapped; the unwrapped keys exist only in memory. */
 export class DataKeys {
   readonly #store: Store
   readonly #keyRing: KeyRing
@@ -16,22 +17,22 @@ export class DataKeys {
   #known = new Map<string, DataKey>()
   #newest: DataKey | null = null
 
-  constructor(store: Store, ring: KeyRing, random: RandomBytes) {
+  constructor(store: Store, keyRing: KeyRing, random: RandomBytes) {
     this.#store = store
-    this.#keyRing = ring
+    this.#keyRing = keyRing
     this.#random = random
   }
 
-  /** Null until one was asked for. */
+  /** Null until a key is loaded. */
   get newest(): DataKey | null {
     return this.#newest
   }
 
-  /** The newest; the first is made when it is needed, and not before. */
+  /** The newest key; the first key is created on first use. */
   async getOrCreateCurrent(at: number): Promise<DataKey> {
     if (this.#newest === null) await this.load()
     if (this.#newest === null) await this.add('engine', at)
-    return this.#newest!
+    return required(this.#newest, 'newest data key')
   }
 
   async find(id: string): Promise<DataKey | undefined> {
@@ -39,7 +40,7 @@ export class DataKeys {
     return this.#known.get(id)
   }
 
-  /** Seals from now on, in every process that hears of it; what the others sealed stays readable. */
+  /** Adds a key that encrypts from now on, in every process that loads it; texts of older keys stay readable. */
   async add(actor: string, at: number): Promise<void> {
     const id = `d${this.#random(4).toString('hex')}`
     await this.#assertKeyRingMatches()
@@ -48,21 +49,24 @@ export class DataKeys {
     await this.load()
   }
 
-  /** A ring that opens nothing in the store is not the store's: a key wrapped by it would hide that the right one is missing. */
+  /**
+   * A key ring that opens nothing in the store belongs to another store: a key wrapped by it would hide that the right
+   * one is missing.
+   */
   async #assertKeyRingMatches(): Promise<void> {
     const wrapping = await this.#store.wrappingKeys()
     if (wrapping.length === 0 || wrapping.some((id) => this.#keyRing.find(id) !== undefined)) return
     const have = this.#keyRing.keys.map((key) => key.id).join(', ')
-    throw new SyncError('KEYS_MISSING', `The states in this store are sealed with ${wrapping.join(', ')}; this process has ${have}. Nothing was changed.`)
+    throw new SyncError('KEYS_MISSING', `The states in this store are encrypted with ${wrapping.join(', ')}; this process has ${have}. Nothing was changed.`)
   }
 
-  /** Wraps what another key wraps with the ring's current one, one at a time: to be stopped and begun again at will. */
+  /** Rewraps the data keys with the ring's current key, one at a time. Idempotent: it can be stopped and restarted. */
   async rewrap(actor: string, at: number): Promise<number> {
     const { current } = this.#keyRing
     let count = 0
     for (const { id, wrappedBy } of await this.#store.dataKeys()) {
       if (wrappedBy === current.id) continue
-      const { bytes } = (await this.find(id))!
+      const { bytes } = required(await this.find(id), `data key ${id}`)
       const wrapped = seal(current.bytes, bytes, buildDataKeyAad(this.#store.tenant, id), this.#random)
       if (await this.#store.putDataKey({ id, wrappedBy: current.id, wrapped }, { actor, at, replaces: wrappedBy })) count++
     }
@@ -70,9 +74,9 @@ export class DataKeys {
   }
 
   /**
-   * Puts a new data key in the place of the others and seals anew what is at rest, while everything goes on: the store takes
-   * no text of an older key any more. A run that was cut off is continued by the next, with the key it had made. Keys that
-   * seal nothing any more are deleted; those that the audit log needs stay, wrapped by the ring's current key.
+   * Replaces the data keys with a new one and re-encrypts stored texts while syncs continue: the store then refuses
+   * texts of an older key. An interrupted rotation is continued by the next, with the key it created. Unused keys are
+   * deleted; keys that the audit log needs stay, wrapped by the ring's current key.
    */
   async rotate(actor: string, at: number, progress: (resealed: number) => void = () => {}): Promise<{ resealed: number; removed: readonly string[]; kept: readonly string[] }> {
     const stored = await this.#store.dataKeys()
@@ -81,8 +85,9 @@ export class DataKeys {
     const isUnfinished = newest.wrappedBy === this.#keyRing.current.id && (await this.#store.sealedTexts({ except: newest.id, limit: 1 })).length > 0
     if (!isUnfinished) await this.add(actor, at)
     await this.load()
-    const resealed = await this.#resealAll(this.#newest!, progress)
-    const old = (await this.#store.dataKeys()).map(({ id }) => id).filter((id) => id !== this.#newest!.id)
+    const current = required(this.#newest, 'newest data key')
+    const resealed = await this.#resealAll(current, progress)
+    const old = (await this.#store.dataKeys()).map(({ id }) => id).filter((id) => id !== current.id)
     const removed: string[] = []
     for (const id of old) if (await this.#store.removeDataKey(id, { actor, at })) removed.push(id)
     await this.load()
@@ -99,15 +104,15 @@ export class DataKeys {
         const parts = parseSealedText(text)
         const opener = parts === null ? undefined : await this.find(parts.keyId)
         const bytes = parts === null || opener === undefined ? null : unsealText(opener, this.#store.tenant, { worker, sync }, parts)
-        if (bytes === null) throw new SyncError('STATE_UNREADABLE', `What is stored of ${sync || 'the cursors'} (${column}) cannot be opened. What was sealed anew before it stays so; nothing else was changed.`)
-        // What changed meanwhile was sealed with the new key by whoever changed it.
-        if (await this.#store.reseal(sealed, sealText(key, this.#store.tenant, { worker, sync }, bytes, parts!.purpose, this.#random))) resealed++
+        if (parts === null || bytes === null) throw new SyncError('STATE_UNREADABLE', `The stored data of ${sync || 'the cursors'} (${column}) cannot be decrypted. Texts already encrypted with the new key stay; nothing else was changed.`)
+        // A text that changed meanwhile was already written with the new key.
+        if (await this.#store.reseal(sealed, sealText(key, this.#store.tenant, { worker, sync }, bytes, parts.purpose, this.#random))) resealed++
       }
       progress(resealed)
     }
   }
 
-  /** What the store has now: another process may have added some, or erased the tenant and all of them. */
+  /** Reloads the keys from the store: another process may have added some, or erased the tenant with all of them. */
   async load(): Promise<void> {
     const wrapped = await this.#store.dataKeys()
     const known = wrapped.map((key) => this.#known.get(key.id) ?? this.#unwrap(key.id, key.wrappedBy, key.wrapped))
@@ -119,10 +124,10 @@ export class DataKeys {
     const master = this.#keyRing.find(wrappedBy)
     if (master === undefined) {
       const have = this.#keyRing.keys.map((key) => key.id).join(', ')
-      throw new SyncError('STATE_UNREADABLE', `The states of tenant ${this.#store.tenant} are sealed with key ${wrappedBy}; this process has ${have}. Nothing was changed.`)
+      throw new SyncError('STATE_UNREADABLE', `The states of tenant ${this.#store.tenant} are encrypted with key ${wrappedBy}; this process has ${have}. Nothing was changed.`)
     }
     const bytes = unseal(master.bytes, wrapped, buildDataKeyAad(this.#store.tenant, id))
-    if (bytes === null) throw new SyncError('STATE_UNREADABLE', `Data key ${id} of tenant ${this.#store.tenant} was tampered with: key ${wrappedBy} does not open it. Nothing was changed.`)
+    if (bytes === null) throw new SyncError('STATE_UNREADABLE', `Data key ${id} of tenant ${this.#store.tenant} was tampered with: key ${wrappedBy} does not decrypt it. Nothing was changed.`)
     return { id, bytes }
   }
 }

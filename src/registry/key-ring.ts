@@ -5,19 +5,20 @@ import { KEY_BYTES, type RandomBytes } from './seal.ts'
 
 /** A key that is never in the store: it wraps the tenants' data keys. */
 export interface MasterKey {
-  /** From the key itself, so that the same key has the same name everywhere. */
+  /** Derived from the key itself, so that the same key has the same id everywhere. */
   readonly id: string
   readonly bytes: Buffer
 }
 
-/** The first wraps; the others only unwrap what they wrapped before. */
+/** The first key wraps; the others only unwrap. */
 export class KeyRing {
   readonly current: MasterKey
   readonly keys: readonly MasterKey[]
 
   constructor(keys: readonly MasterKey[]) {
-    if (keys.length === 0) throw new SyncError('KEYS_MISSING', 'The key ring is empty.')
-    this.current = keys[0]!
+    const [current] = keys
+    if (current === undefined) throw new SyncError('KEYS_MISSING', 'The key ring is empty.')
+    this.current = current
     this.keys = keys
   }
 
@@ -26,12 +27,12 @@ export class KeyRing {
   }
 }
 
-/** Keys in base64, newest first, with commas or white space between them; a line that begins with # is a remark. */
+/** Parses keys in base64, newest first, separated by commas or white space; lines that begin with # are comments. */
 export function parseKeyRing(text: string, from: string): KeyRing {
   const words = text.split('\n').filter((line) => !line.trimStart().startsWith('#')).join('\n').split(/[\s,]+/).filter((word) => word !== '')
   const keys = words.map((word, at): MasterKey => {
     const bytes = Buffer.from(word, 'base64')
-    // Never the text itself: it may be a key with a slip in it.
+    // The message never includes the text: it may be a key with a typo.
     if (!/^[\w+/-]+={0,2}$/.test(word) || bytes.length !== KEY_BYTES) throw new SyncError('KEYS_MISSING', `Key ${at + 1} in ${from} is not ${KEY_BYTES} bytes in base64.`)
     registerSecret(word)
     return toMasterKey(bytes)

@@ -4,21 +4,21 @@ import { DataKeys, type DataKey } from './data-keys.ts'
 import type { KeyRing } from './key-ring.ts'
 import type { RandomBytes } from './seal.ts'
 import { SEALED_FORMAT, unsealText, parseSealedText, sealText } from './sealed-text.ts'
+import { required } from '../values/required.ts'
 
-/** As many processes may replace the key between reading it and writing with it. */
+/** The number of concurrent key replacements to tolerate between reading a key and writing with it. */
 const KEY_ATTEMPTS_MAX = 32
 
 /**
- * A store whose states are sealed before they reach it: in its tables, its log files and its backups they cannot be read,
- * moved to another sync, nor put back to an older version without it being noticed. What the source's records hold is not
- * sealed; people want to query it.
+ * A store that encrypts states before they are written: in tables, log files and backups they cannot be read, moved to
+ * another sync, or rolled back unnoticed. Records are not encrypted, so that users can query them.
  */
-export function sealStore(store: Store, ring: KeyRing, random: RandomBytes): Store {
-  const keys = new DataKeys(store, ring, random)
-  const sealing: SealContext = {
-    store, keys, sealer: new StateSealer(store, keys, random), withNewestKey: (write) => withNewestKey(keys, write), sealTenantStore: (other) => sealStore(other, ring, random),
+export function sealStore(store: Store, keyRing: KeyRing, random: RandomBytes): Store {
+  const keys = new DataKeys(store, keyRing, random)
+  const context: SealContext = {
+    store, keys, sealer: new StateSealer(store, keys, random), withNewestKey: (write) => withNewestKey(keys, write), sealTenantStore: (other) => sealStore(other, keyRing, random),
   }
-  const methods = Object.entries(SEAL_RULES).map(([method, rule]) => [method, rule === 'plain' ? forwardMethod(store, method) : rule(sealing)])
+  const methods = Object.entries(SEAL_RULES).map(([method, rule]) => [method, rule === 'plain' ? forwardMethod(store, method as MethodName<Store>) : rule(context)])
   return { ...(Object.fromEntries(methods) as Pick<Store, MethodName<Store>>), tenant: store.tenant, isReplica: store.isReplica === true, ...(store.supportsSoftDeletes === true && { supportsSoftDeletes: true as const }) }
 }
 
@@ -33,71 +33,73 @@ export interface SealContext {
 type MethodName<S> = { [M in keyof S]-?: S[M] extends (...args: never[]) => unknown ? M : never }[keyof S]
 
 /**
- * For every method of a store: `plain` when neither its arguments nor its answers carry a state or a secret, else how it is
- * sealed. A method that is added to the contract does not compile until it has its rule here.
+ * For every method of a store: `plain` if neither arguments nor results contain a state or a secret, else how it is
+ * sealed. A method added to the contract does not compile until it has a rule here.
  */
-export type SealRules<S> = { readonly [M in MethodName<S>]: 'plain' | ((sealing: SealContext) => S[M]) }
+export type SealRules<S> = { readonly [M in MethodName<S>]: 'plain' | ((context: SealContext) => S[M]) }
 
 export const SEAL_RULES = {
-  forTenant: ({ store, sealTenantStore: sealOther }) => (tenant) => sealOther(store.forTenant(tenant)),
-  acquire: ({ store, keys, sealer: states }) => async (ref, request) => {
-    const taken = await store.acquire(ref, request)
-    if (taken.kind === 'held') return taken
+  forTenant: ({ store, sealTenantStore }) => (tenant) => sealTenantStore(store.forTenant(tenant)),
+  acquire: ({ store, keys, sealer }) => async (ref, request) => {
+    const result = await store.acquire(ref, request)
+    if (result.kind === 'held') return result
     try {
-      // What never ran may belong to a tenant that was erased since: what is sealed with keys that are gone never opens again.
-      if (taken.checkpoint.version === 0 && taken.checkpoint.inflight === null) await keys.load()
-      return { ...taken, checkpoint: await states.openCheckpoint(ref, taken.checkpoint, request.forRepair) }
+      // A sync that never ran may belong to a tenant that was erased since: texts sealed with its deleted keys can
+      // never be opened.
+      if (result.checkpoint.version === 0 && result.checkpoint.inflight === null) await keys.load()
+      return { ...result, checkpoint: await sealer.openCheckpoint(ref, result.checkpoint, request.forRepair) }
     } catch (error) {
-      await store.release(taken.lease)
+      await store.release(result.lease)
       throw error
     }
   },
-  beginCycle: ({ store, sealer: states }) => async (lease, request) => {
-    const begun = await store.beginCycle(lease, request)
-    return begun === null ? null : states.openBeginResult(lease, begun)
+  beginCycle: ({ store, sealer }) => async (lease, request) => {
+    const started = await store.beginCycle(lease, request)
+    return started === null ? null : sealer.openBeginResult(lease, started)
   },
-  // Nothing is waited for once the key is known: the next page, already being read, would be prepared before this one is sent off.
-  commit: ({ store, keys, sealer: states, withNewestKey }) => async (commit) => {
-    const send = async (): Promise<CommitOutcome> => store.commit(states.sealCommit(commit, keys.newest ?? (await keys.getOrCreateCurrent(commit.at))))
-    return states.openOutcome(commit.lease.ref, await withNewestKey(send))
+  // No await once the key is known: otherwise the next page, already being read, would be prepared before this one is
+  // sent.
+  commit: ({ store, keys, sealer, withNewestKey }) => async (commit) => {
+    const send = async (): Promise<CommitOutcome> => store.commit(sealer.sealCommit(commit, keys.newest ?? (await keys.getOrCreateCurrent(commit.at))))
+    return sealer.openOutcome(commit.lease.ref, await withNewestKey(send))
   },
-  readCheckpoint: ({ store, sealer: states }) => async (ref, options) => states.openCheckpoint(ref, await store.readCheckpoint(ref, options), options?.forRepair),
-  listSyncStatus: ({ store, sealer: states }) => async (query) => {
+  readCheckpoint: ({ store, sealer }) => async (ref, options) => sealer.openCheckpoint(ref, await store.readCheckpoint(ref, options), options?.forRepair),
+  listSyncStatus: ({ store, sealer }) => async (query) => {
     const { syncs, ...rest } = await store.listSyncStatus(query)
-    return { ...rest, syncs: await Promise.all(syncs.map((standing) => states.openSyncStatus(standing))) }
+    return { ...rest, syncs: await Promise.all(syncs.map((row) => sealer.openSyncStatus(row))) }
   },
-  // Whoever could read these in a backup could make cursors of their own.
-  cursorSecrets: ({ store, keys, sealer: states, withNewestKey }) => async (offer) => {
+  // Cursor secrets are sealed: a reader of a backup could otherwise forge cursors.
+  cursorSecrets: ({ store, keys, sealer, withNewestKey }) => async (candidate) => {
     await keys.load()
     const secrets = await withNewestKey(async () => {
-      // A replica takes no offer, and has perhaps no key yet to seal one with.
-      const secret = store.isReplica === true ? '' : await states.seal(TENANT_REF, offer.secret, CURSOR_SECRET_PURPOSE, offer.createdAt)
-      return store.cursorSecrets({ ...offer, secret })
+      // A replica stores no candidate, and may have no key yet to seal one with.
+      const secret = store.isReplica === true ? '' : await sealer.seal(TENANT_REF, candidate.secret, CURSOR_SECRET_PURPOSE, candidate.createdAt)
+      return store.cursorSecrets({ ...candidate, secret })
     })
-    return Promise.all(secrets.map(async (known) => ({ ...known, secret: (await states.open(TENANT_REF, known.secret, [CURSOR_SECRET_PURPOSE]))! })))
+    return Promise.all(secrets.map(async (known) => ({ ...known, secret: required(await sealer.open(TENANT_REF, known.secret, [CURSOR_SECRET_PURPOSE]), 'cursor secret') })))
   },
-  // Whoever could read these could sign in our name.
-  putWebhook: ({ store, keys, sealer: states, withNewestKey }) => async (settings, place, by) => {
+  // Webhook secrets are sealed: a reader of a backup could otherwise sign messages.
+  putWebhook: ({ store, keys, sealer, withNewestKey }) => async (settings, cursor, by) => {
     await keys.load()
-    await withNewestKey(async () => store.putWebhook({ ...settings, secrets: await states.seal(toWebhookRef(settings.id), settings.secrets, WEBHOOK_SECRETS_PURPOSE, settings.createdAt) }, place, by))
+    await withNewestKey(async () => store.putWebhook({ ...settings, secrets: await sealer.seal(toWebhookRef(settings.id), settings.secrets, WEBHOOK_SECRETS_PURPOSE, settings.createdAt) }, cursor, by))
   },
-  rotateWebhook: ({ store, keys, sealer: states, withNewestKey }) => async (id, secrets, by) => {
+  rotateWebhook: ({ store, keys, sealer, withNewestKey }) => async (id, secrets, by) => {
     await keys.load()
     const stored = (await store.webhooks()).find((webhook) => webhook.id === id)
-    if (stored === undefined || (await states.openWebhook(stored)).secrets !== by.replaces) return false
-    return withNewestKey(async () => store.rotateWebhook(id, await states.seal(toWebhookRef(id), secrets, WEBHOOK_SECRETS_PURPOSE, by.at), { ...by, replaces: stored.secrets }))
+    if (stored === undefined || (await sealer.openWebhook(stored)).secrets !== by.replaces) return false
+    return withNewestKey(async () => store.rotateWebhook(id, await sealer.seal(toWebhookRef(id), secrets, WEBHOOK_SECRETS_PURPOSE, by.at), { ...by, replaces: stored.secrets }))
   },
-  webhookSecrets: ({ store, sealer: states }) => async (claim) => states.open(toWebhookRef(claim.id), await store.webhookSecrets(claim), [WEBHOOK_SECRETS_PURPOSE]),
-  webhooks: ({ store, sealer: states }) => async () => Promise.all((await store.webhooks()).map((webhook) => states.openWebhook(webhook))),
-  claimWebhook: ({ store, sealer: states }) => async (id, request) => {
+  webhookSecrets: ({ store, sealer }) => async (claim) => sealer.open(toWebhookRef(claim.id), await store.webhookSecrets(claim), [WEBHOOK_SECRETS_PURPOSE]),
+  webhooks: ({ store, sealer }) => async () => Promise.all((await store.webhooks()).map((webhook) => sealer.openWebhook(webhook))),
+  claimWebhook: ({ store, sealer }) => async (id, request) => {
     const claim = await store.claimWebhook(id, request)
-    return claim === null ? null : { ...claim, webhook: await states.openWebhook(claim.webhook) }
+    return claim === null ? null : { ...claim, webhook: await sealer.openWebhook(claim.webhook) }
   },
-  audit: ({ store, sealer: states }) => async (ref, options) => {
+  audit: ({ store, sealer }) => async (ref, options) => {
     const entries = await store.audit(ref, options)
-    return Promise.all(entries.map(async (entry) => ({ ...entry, state: await states.open(ref, entry.state, [committedPurpose(entry.version)]) })))
+    return Promise.all(entries.map(async (entry) => ({ ...entry, state: await sealer.open(ref, entry.state, [committedPurpose(entry.version)]) })))
   },
-  // Texts of these are sealed, wrapped or chained already, and are carried unopened.
+  // These texts are already sealed, wrapped or chained, and pass through unopened.
   auditChain: 'plain',
   sealedTexts: 'plain',
   reseal: 'plain',
@@ -105,7 +107,7 @@ export const SEAL_RULES = {
   dataKeys: 'plain',
   putDataKey: 'plain',
   removeDataKey: 'plain',
-  // The source's records, names, times and counts.
+  // Records, names, times and counts.
   close: 'plain',
   eraseTenant: 'plain',
   renew: 'plain',
@@ -155,11 +157,14 @@ export const SEAL_RULES = {
   advanceSchemaChange: 'plain',
 } satisfies SealRules<Store>
 
-function forwardMethod(store: Store, method: string): unknown {
-  return (...args: readonly unknown[]) => (store as unknown as Record<string, (...args: readonly unknown[]) => unknown>)[method]!(...args)
+function forwardMethod(store: Store, method: MethodName<Store>): unknown {
+  return (...args: readonly unknown[]): unknown => Reflect.apply(store[method], store, args)
 }
 
-/** Again when another process has replaced the data key since it was read. Processes that open a new store all make a first one. */
+/**
+ * Retries if another process has replaced the data key since it was read. Processes that open a new store concurrently
+ * all create a first one.
+ */
 async function withNewestKey<T>(keys: DataKeys, write: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -171,7 +176,7 @@ async function withNewestKey<T>(keys: DataKeys, write: () => Promise<T>): Promis
   }
 }
 
-/** Where a sealed text belongs. It is proven when it is opened, so that none can take another's place. */
+/** The purpose of a sealed text within its sync. It is authenticated, so that one text cannot replace another. */
 type SealPurpose = string
 
 const committedPurpose = (version: number): SealPurpose => `c${version}`
@@ -180,10 +185,10 @@ const SCOPE_PURPOSE: SealPurpose = 's'
 const TIDEMARK_PURPOSE: SealPurpose = 't'
 const GUARD_PURPOSE: SealPurpose = 'g'
 const CURSOR_SECRET_PURPOSE: SealPurpose = 'cursors'
-/** What belongs to no sync. */
+/** The ref of texts that belong to no sync. */
 const TENANT_REF: SyncRef = { worker: '', sync: '' }
 const WEBHOOK_SECRETS_PURPOSE: SealPurpose = 'webhook'
-/** No worker has an empty name. */
+/** The ref of a webhook; no worker has an empty name. */
 const toWebhookRef = (id: string): SyncRef => ({ worker: '', sync: id })
 
 class StateSealer {
@@ -198,28 +203,28 @@ class StateSealer {
   }
 
   sealCommit(commit: Commit, key: DataKey): Commit {
-    const { transition: move, version, lease: { ref } } = commit
-    if (move.kind === 'abandon' || move.kind === 'replay') return commit
-    const place = move.kind === 'continue' ? inflightPurpose(move.cycle, move.page) : committedPurpose(version + 1)
-    const state = this.#sealWith(key, ref, move.state, place)
-    if (move.kind === 'set') return { ...commit, transition: { ...move, state } }
-    // Also a time: for many sources it is the very cursor of their state.
-    const tidemark = this.#sealWith(key, ref, move.tidemark, TIDEMARK_PURPOSE)
-    const scope = this.#sealWith(key, ref, move.scope, SCOPE_PURPOSE)
-    if (move.kind === 'complete') return { ...commit, transition: { ...move, state, tidemark, scope } }
-    // Few states are so hard to guess that a digest would not tell them.
-    return { ...commit, transition: { ...move, state, tidemark, scope, guardState: this.#sealWith(key, ref, move.guardState, GUARD_PURPOSE) } }
+    const { transition, version, lease: { ref } } = commit
+    if (transition.kind === 'abandon' || transition.kind === 'replay') return commit
+    const purpose = transition.kind === 'continue' ? inflightPurpose(transition.cycle, transition.page) : committedPurpose(version + 1)
+    const state = this.#sealWith(key, ref, transition.state, purpose)
+    if (transition.kind === 'set') return { ...commit, transition: { ...transition, state } }
+    // A tidemark that is a time is sealed too: for many sources it is the cursor in their state.
+    const tidemark = this.#sealWith(key, ref, transition.tidemark, TIDEMARK_PURPOSE)
+    const scope = this.#sealWith(key, ref, transition.scope, SCOPE_PURPOSE)
+    if (transition.kind === 'complete') return { ...commit, transition: { ...transition, state, tidemark, scope } }
+    // Most states are guessable, so even a digest would reveal them.
+    return { ...commit, transition: { ...transition, state, tidemark, scope, guardState: this.#sealWith(key, ref, transition.guardState, GUARD_PURPOSE) } }
   }
 
-  async seal(ref: SyncRef, text: string, place: SealPurpose, at: number): Promise<string> {
-    return this.#sealWith(await this.#keys.getOrCreateCurrent(at), ref, text, place)!
+  async seal(ref: SyncRef, text: string, purpose: SealPurpose, at: number): Promise<string> {
+    return sealText(await this.#keys.getOrCreateCurrent(at), this.#store.tenant, ref, text, purpose, this.#random)
   }
 
-  #sealWith(key: DataKey, ref: SyncRef, text: string | null, place: SealPurpose): string | null {
-    return text === null ? null : sealText(key, this.#store.tenant, ref, text, place, this.#random)
+  #sealWith(key: DataKey, ref: SyncRef, text: string | null, purpose: SealPurpose): string | null {
+    return text === null ? null : sealText(key, this.#store.tenant, ref, text, purpose, this.#random)
   }
 
-  /** `forRepair`: a state that cannot be opened is left out, because it is about to be replaced. */
+  /** `forRepair`: a state that cannot be opened is omitted, because it is about to be replaced. */
   async openCheckpoint(ref: SyncRef, checkpoint: Checkpoint, forRepair = false): Promise<Checkpoint> {
     try {
       return await this.#openCheckpointFields(ref, checkpoint)
@@ -240,17 +245,17 @@ class StateSealer {
     }
   }
 
-  /** Of an outline only the tidemark is sealed. */
-  async openSyncStatus(standing: SyncStatusRow): Promise<SyncStatusRow> {
-    const { checkpoint } = standing
-    const tidemark = await this.#openTidemark(standing, checkpoint.tidemark)
-    return tidemark === checkpoint.tidemark ? standing : { ...standing, checkpoint: { ...checkpoint, tidemark } }
+  /** Only the tidemark of a status row is sealed. */
+  async openSyncStatus(row: SyncStatusRow): Promise<SyncStatusRow> {
+    const { checkpoint } = row
+    const tidemark = await this.#openTidemark(row, checkpoint.tidemark)
+    return tidemark === checkpoint.tidemark ? row : { ...row, checkpoint: { ...checkpoint, tidemark } }
   }
 
-  async openBeginResult({ ref }: Lease, begun: BeginResult): Promise<BeginResult> {
-    // Before its first page a cycle stands on what was committed, sealed for the version that it has.
-    const version = begun.inflight.page === 0 && begun.inflight.state !== null ? (await this.#store.readCheckpoint(ref)).version : 0
-    return { ...begun, inflight: await this.#openInflight(ref, begun.inflight, version) }
+  async openBeginResult({ ref }: Lease, started: BeginResult): Promise<BeginResult> {
+    // Before its first page a cycle uses the committed state, sealed for the committed version.
+    const version = started.inflight.page === 0 && started.inflight.state !== null ? (await this.#store.readCheckpoint(ref)).version : 0
+    return { ...started, inflight: await this.#openInflight(ref, started.inflight, version) }
   }
 
   async openOutcome(ref: SyncRef, outcome: CommitOutcome): Promise<CommitOutcome> {
@@ -258,35 +263,35 @@ class StateSealer {
   }
 
   async openWebhook(webhook: Webhook): Promise<Webhook> {
-    return { ...webhook, secrets: (await this.open(toWebhookRef(webhook.id), webhook.secrets, [WEBHOOK_SECRETS_PURPOSE]))! }
+    return { ...webhook, secrets: required(await this.open(toWebhookRef(webhook.id), webhook.secrets, [WEBHOOK_SECRETS_PURPOSE]), 'secrets of the webhook') }
   }
 
   async #openInflight(ref: SyncRef, inflight: Inflight, version: number): Promise<Inflight> {
-    const { cycle, page, state, scope, tidemark, guardState: guard } = inflight
-    const places = page === 0 ? [committedPurpose(version)] : [inflightPurpose(cycle, page)]
+    const { cycle, page, state, scope, tidemark, guardState } = inflight
+    const purposes = page === 0 ? [committedPurpose(version)] : [inflightPurpose(cycle, page)]
     return {
       ...inflight,
-      state: await this.open(ref, state, places),
+      state: await this.open(ref, state, purposes),
       scope: await this.open(ref, scope, [SCOPE_PURPOSE]),
       tidemark: await this.#openTidemark(ref, tidemark),
-      guardState: await this.open(ref, guard, [GUARD_PURPOSE]),
+      guardState: await this.open(ref, guardState, [GUARD_PURPOSE]),
     }
   }
 
-  /** Times were not sealed before, and stay as they are until they move. */
+  /** Older versions did not seal times; those stay plain until they change. */
   async #openTidemark(ref: SyncRef, tidemark: string | null): Promise<string | null> {
     return tidemark === null || canonicalizeInstant(tidemark) !== null ? tidemark : this.open(ref, tidemark, [TIDEMARK_PURPOSE])
   }
 
-  async open(ref: SyncRef, text: StateText, places: readonly SealPurpose[]): Promise<StateText> {
+  async open(ref: SyncRef, text: StateText, purposes: readonly SealPurpose[]): Promise<StateText> {
     if (text === null) return null
     const parts = parseSealedText(text)
     const fail = (what: string): SyncError => new SyncError('STATE_UNREADABLE', `The stored state of ${ref.sync} (worker ${ref.worker}) ${what}. Nothing was changed.`)
-    if (parts === null) throw fail('is not sealed: something other than tidemark wrote it')
-    if (parts.format !== SEALED_FORMAT) throw fail(`is sealed in format ${parts.format}, which this tidemark does not know`)
-    if (!places.includes(parts.purpose)) throw fail('belongs to another moment: it was put back or moved')
+    if (parts === null) throw fail('is not encrypted: it was not written by Tidemark')
+    if (parts.format !== SEALED_FORMAT) throw fail(`is encrypted in format ${parts.format}, which this version of Tidemark does not support`)
+    if (!purposes.includes(parts.purpose)) throw fail('belongs to another version or page: it was rolled back or moved')
     const key = await this.#keys.find(parts.keyId)
-    if (key === undefined) throw fail(`is sealed with data key ${parts.keyId}, which is not in the store`)
+    if (key === undefined) throw fail(`is encrypted with data key ${parts.keyId}, which is not in the store`)
     const bytes = unsealText(key, this.#store.tenant, ref, parts)
     if (bytes === null) throw fail('was changed, or belongs to another sync')
     return bytes.toString()

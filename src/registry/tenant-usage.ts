@@ -1,17 +1,17 @@
 import type { Store } from '../contract/index.ts'
 
-/** How much of a tenant there is. */
+/** The size of a tenant. */
 export interface TenantUsage {
   readonly tenant: string
   readonly syncs: number
   readonly databases: number
   readonly rows: number
-  /** How many changes it has seen; the log may have forgotten some. */
+  /** The number of changes so far; the log may be compacted. */
   readonly changes: number
   readonly wrappedBy: readonly string[]
 }
 
-/** Nothing of it has to be opened: also of a tenant whose key is lost. */
+/** Needs no decryption, so it works for a tenant whose key is lost. */
 export async function readTenantUsage(store: Store): Promise<TenantUsage> {
   const databases = await store.databases()
   return {

@@ -1,6 +1,6 @@
 import type { Attributes } from '../contract/index.ts'
 
-/** What may be told of a request: whom it asks and how. Never its path or query, which name records and carry keys. */
+/** The exportable attributes of a request: host and method. Never its path or query, which contain keys. */
 export function buildRequestAttributes(input: string | URL, method = 'GET'): Attributes {
   const known = HTTP_METHODS.has(method.toUpperCase()) ? method.toUpperCase() : '_OTHER'
   if (!URL.canParse(String(input))) return { 'http.request.method': known }
@@ -8,7 +8,7 @@ export function buildRequestAttributes(input: string | URL, method = 'GET'): Att
   return { 'http.request.method': known, 'server.address': hostname, 'server.port': port === '' ? DEFAULT_PORTS[protocol] : Number(port) }
 }
 
-/** What the vendor calls the request, so that its support can find it. Only what looks like an id: anything else may be anything. */
+/** The vendor's id of the request, for its support. Only values in the form of an id are accepted. */
 export function readRequestId({ headers }: Pick<Response, 'headers'>): string | undefined {
   for (const name of REQUEST_ID_HEADERS) {
     const id = headers.get(name)
@@ -17,7 +17,7 @@ export function readRequestId({ headers }: Pick<Response, 'headers'>): string | 
   return undefined
 }
 
-/** Of clocks that may have been set back meanwhile. */
+/** Never negative, because clocks may be set back meanwhile. */
 export function computeElapsedSeconds(startMs: number, endMs: number): number {
   return Math.max(0, endMs - startMs) / 1_000
 }

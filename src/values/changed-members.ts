@@ -1,7 +1,7 @@
 import type { JsonObject, LogEntry } from '../contract/index.ts'
 import { parseJson, stringifyJson } from './json.ts'
 
-/** The names of the members that differ from the entry before; all of them for the first. */
+/** The names of the fields that differ from the previous entry; all fields for the first. */
 export function listChangedMembers(before: LogEntry | undefined, entry: LogEntry): string[] {
   const [old, now] = [parseMembers(before), parseMembers(entry)]
   const names = new Set([...Object.keys(old), ...Object.keys(now)])

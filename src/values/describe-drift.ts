@@ -7,7 +7,7 @@ export function describeDrift({ database, member, kind, column, type, found }: S
     case 'frozen':
       return `${database}.${truncateMember(member)} is new (${found}) and the columns are frozen; it is kept in _extra`
     case 'taken':
-      return `${database}.${truncateMember(member)}: the table has a column of that name already; the member is in the column ${truncateMember(column ?? '')}`
+      return `${database}.${truncateMember(member)}: the table already has another column of that name; the field is in the column ${truncateMember(column ?? '')}`
   }
 }
 

@@ -1,13 +1,16 @@
 /**
- * Instants as text. A source's time is compared with microsecond precision, which Date does not have; the canonical form
- * (UTC, six decimals) has a fixed width, so that comparing texts by their bytes compares instants, in SQL as well.
+ * Times as text. Source times are compared with microsecond precision, which Date does not have. The canonical form
+ * (UTC, six decimals) has a fixed width, so that comparing texts by bytes compares times, in SQL as well.
  */
 const RFC3339 = /^(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(?:([Zz])|([+-])(\d\d):?(\d\d))$/
 
-/** The usual form, told from the rest without taking it apart; days that not every month has go the long way. */
+/** The most common form, recognized without parsing; days 29 to 31 take the slow path. */
 const COMMON_UTC_FORM = /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?Z$/
 
-/** Null when the text is not an instant: no zone, a date that does not exist, `infinity`. Digits past the sixth are cut, never rounded up. */
+/**
+ * Null if the text is not a time: no zone, a date that does not exist, `infinity`. Digits past the sixth are truncated,
+ * never rounded up.
+ */
 export function canonicalizeInstant(text: string): string | null {
   if (COMMON_UTC_FORM.test(text)) return `${text.slice(0, 19)}.${text.slice(20, -1).slice(0, 6).padEnd(6, '0')}Z`
   const match = RFC3339.exec(text)
@@ -17,7 +20,7 @@ export function canonicalizeInstant(text: string): string | null {
   if (Number(hour) > 23 || Number(minute) > 59 || (Number(second) > 59 && !leap)) return null
   if (Number(offsetHour) > 23 || Number(offsetMinute) > 59 || Number(month) < 1 || Number(month) > 12) return null
   if (Number(day) < 1 || Number(day) > daysInMonth(Number(year), Number(month))) return null
-  // A leap second is the last microsecond of its minute: later than :59, earlier than the next minute.
+  // A leap second maps to the last microsecond of its minute: later than :59, earlier than the next minute.
   const micros = leap ? '999999' : fraction.slice(0, 6).padEnd(6, '0')
   const seconds = leap ? '59' : second
   if (zulu !== undefined) return `${year}-${month}-${day}T${hour}:${minute}:${seconds}.${micros}Z`
@@ -27,17 +30,16 @@ export function canonicalizeInstant(text: string): string | null {
   return utc.length === 24 ? `${utc.slice(0, 19)}.${micros}Z` : null
 }
 
-/** Of a canonical instant; the microseconds below are cut. */
+/** Converts a canonical time; microseconds are truncated. */
 export function instantToMs(canonical: string): number {
   return Date.parse(`${canonical.slice(0, 23)}Z`)
 }
 
-/** The canonical form of a number of milliseconds. */
 export function msToInstant(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 23)}000Z`
 }
 
-/** Negative, zero or positive; instants closer than the tolerance are equal. */
+/** Negative, zero or positive; times within the tolerance are equal. */
 export function compareInstants(a: string, b: string, toleranceMs: number): number {
   if (toleranceMs > 0 && Math.abs(instantToMs(a) - instantToMs(b)) <= toleranceMs) return 0
   return a < b ? -1 : a > b ? 1 : 0

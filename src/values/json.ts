@@ -1,21 +1,24 @@
 import { SyncError, type JsonObject, type JsonValue } from '../contract/index.ts'
 
-/** Sixteen digits in a row may be an integer that a double cannot hold: only then is the slower parse worth its time. */
+/** Sixteen digits in a row may be an integer that a double cannot hold. Only then is the slower parser used. */
 const LONG_DIGITS = /\d{16}/
 
 export interface ParseJsonOptions {
-  /** Told of every member name that occurs twice in one object; the last one wins. Costs the slower parse. */
+  /** Called for every field name that occurs twice in one object; the last one wins. Uses the slower parser. */
   onDuplicate?: (name: string) => void
 }
 
-/** Like JSON.parse, but integers beyond 2^53 become bigint instead of a neighbour, and `__proto__` is a member like any other. */
+/** Like JSON.parse, but integers beyond 2^53 become bigint without loss, and `__proto__` is an ordinary field. */
 export function parseJson(text: string, options: ParseJsonOptions = {}): JsonValue {
   if (options.onDuplicate === undefined && !LONG_DIGITS.test(text)) return JSON.parse(text) as JsonValue
-  JSON.parse(text) // Refuses what is not JSON, with the message people know; the parser below may then trust its input.
+  JSON.parse(text) // Rejects invalid JSON with the standard message; the parser below may then trust its input.
   return new LosslessParser(text, options.onDuplicate ?? (() => {})).parse()
 }
 
-/** Like JSON.stringify, and bigint is written as the integer it is. Throws for cycles and for nesting too deep for the stack. */
+/**
+ * Like JSON.stringify, but writes bigint as an integer. Throws for circular references and for nesting too deep for the
+ * stack.
+ */
 export function stringifyJson(value: JsonValue): string {
   try {
     return JSON.stringify(value)
@@ -25,7 +28,7 @@ export function stringifyJson(value: JsonValue): string {
   }
 }
 
-/** Equal as JSON: the order of members does not matter, everything else does. */
+/** Equal as JSON: the order of fields does not matter, everything else does. */
 export function equalsJson(a: string, b: string): boolean {
   return a === b || equalsValue(parseJson(a), parseJson(b))
 }
@@ -56,10 +59,13 @@ function stringifyValue(value: JsonValue): string {
   return `{${members.join(',')}}`
 }
 
-/** Far below what the stack holds; records are refused long before. */
+/** Far below the stack limit; records are rejected much earlier. */
 const DEPTH_MAX = 1_000
 
-/** Reads text that is known to be JSON. */
+const NUMBER_CHARS: ReadonlySet<string | undefined> = new Set('+-.0123456789eE')
+const SPACE_CHARS: ReadonlySet<string | undefined> = new Set(' \n\r\t')
+
+/** Parses text that is known to be valid JSON. */
 class LosslessParser {
   #offset = 0
   #depth = 0
@@ -99,7 +105,7 @@ class LosslessParser {
       if (Object.hasOwn(object, name)) this.#onDuplicate(name)
       this.#skipSpace()
       this.#offset++ // :
-      // Not an assignment: `object.__proto__ = …` would set the prototype instead of the member.
+      // Not an assignment: `object.__proto__ = …` would set the prototype instead of the field.
       Object.defineProperty(object, name, { value: this.parse(), writable: true, enumerable: true, configurable: true })
     } while (this.#consumeComma())
     return object
@@ -143,7 +149,7 @@ class LosslessParser {
 
   #number(): number | bigint {
     const start = this.#offset
-    while (this.#offset < this.#text.length && '+-.0123456789eE'.includes(this.#text[this.#offset]!)) this.#offset++
+    while (NUMBER_CHARS.has(this.#text[this.#offset])) this.#offset++
     const digits = this.#text.slice(start, this.#offset)
     const number = Number(digits)
     return !Number.isSafeInteger(number) && /^-?\d+$/.test(digits) ? BigInt(digits) : number
@@ -155,6 +161,6 @@ class LosslessParser {
   }
 
   #skipSpace(): void {
-    while (' \n\r\t'.includes(this.#text[this.#offset]!)) this.#offset++
+    while (SPACE_CHARS.has(this.#text[this.#offset])) this.#offset++
   }
 }

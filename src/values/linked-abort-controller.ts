@@ -1,6 +1,6 @@
 /**
- * A signal of one's own that also follows another, until that is let go. Not `AbortSignal.any`, which in many versions of
- * Node leaves something behind at a signal that lives on, for every request, message and turn.
+ * An abort controller that also follows another signal until it is unlinked. Replaces `AbortSignal.any`, which in many
+ * versions of Node leaks memory on a long-lived signal for every request, message and turn.
  */
 export class LinkedAbortController {
   readonly #controller = new AbortController()
@@ -24,5 +24,5 @@ export class LinkedAbortController {
     this.#outer?.removeEventListener('abort', this.#abortFromOuter)
   }
 
-  readonly #abortFromOuter = (): void => this.#controller.abort(this.#outer!.reason)
+  readonly #abortFromOuter = (): void => this.#controller.abort(this.#outer?.reason)
 }

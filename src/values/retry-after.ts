@@ -1,26 +1,29 @@
-/** Longer than this nobody means it: ten years is a mistake, not a wish. */
+/** A longer wait is a mistake of the server. */
 const WAIT_MAX_MS = 24 * 60 * 60_000
 
-/** A header is a few dozen characters; whatever is longer is not looked at. */
+/** Headers are a few dozen characters long; longer values are ignored. */
 const HEADER_CHARS_MAX = 256
 
 /**
- * How long an answer that is a rate limit asks to stay away: the longest of all its headers that say something.
- * Undefined when none does, or none that makes sense; the caller's own backoff decides then.
+ * The wait that a rate limit response requests: the longest of all its headers. Undefined if there is no valid one; the
+ * caller's own backoff then decides.
  */
 export function rateLimitWaitMs(headers: Headers, nowMs: number, waitMaxMs: number = WAIT_MAX_MS): number | undefined {
   const until = createWaitUntil(headers, nowMs)
   return findLongestWait([...readRetryAfterWaits(headers, until), ...readResetWaits(headers, until), ...readStructuredWaits(headers)], waitMaxMs)
 }
 
-/** The same for every other failure: a budget that renews itself in an hour is no reason to wait an hour for a server that is down. */
+/**
+ * The same for every other failure: a quota that renews in an hour is no reason to wait an hour for a server that is
+ * down.
+ */
 export function retryAfterMs(headers: Headers, nowMs: number, waitMaxMs: number = WAIT_MAX_MS): number | undefined {
   return findLongestWait(readRetryAfterWaits(headers, createWaitUntil(headers, nowMs)), waitMaxMs)
 }
 
 /**
- * The pause that an answer announces for its account, by its status and headers alone: a rate limit, or a server that says
- * when it will be back. Undefined when the answer announces none.
+ * The pause that a response announces for its account, by its status and headers alone: a rate limit, or a server that
+ * gives a retry time. Undefined if the response announces none.
  */
 export function announcedPauseMs(status: number, headers: Headers, nowMs: number): number | undefined {
   const isLimit = status === 429 || (status === 403 && (headers.has('retry-after') || isBudgetExhausted(headers)))
@@ -28,17 +31,17 @@ export function announcedPauseMs(status: number, headers: Headers, nowMs: number
   return ms === undefined || ms <= 0 ? undefined : ms
 }
 
-/** How long to wait for a moment that the body of an answer names. */
+/** The wait until a time given in the body of a response. */
 export function waitUntilMs(at: number, headers: Headers, nowMs: number): number {
   return createWaitUntil(headers, nowMs)(at)
 }
 
-/** The server's own time; null when it does not say. It may lower a horizon and never raises one. */
+/** The server's own time; null without a header. It may lower a horizon, but never raises one. */
 export function readServerTime(headers: Headers): number | null {
   return parseHttpDate(readHeader(headers, 'date') ?? '')
 }
 
-/** Whether the headers themselves say that a budget is used up. */
+/** Returns whether the headers report an exhausted quota. */
 export function isBudgetExhausted(headers: Headers): boolean {
   return REMAINING_HEADERS.some((name) => parseNumber(readHeader(headers, name)) === 0) || [...parseRateLimitHeader(headers)].some(({ remaining }) => remaining === 0)
 }
@@ -49,7 +52,7 @@ function findLongestWait(waits: readonly number[], waitMaxMs: number): number | 
 
 const REMAINING_HEADERS = ['x-ratelimit-remaining', 'x-rate-limit-remaining', 'ratelimit-remaining']
 
-/** Each with the header that says what is left of the same budget: while something is, its reset is no reason to wait. */
+/** Each reset header with the header for the remaining quota: while some remains, the reset is no reason to wait. */
 const RESET_HEADERS = [
   ['x-ratelimit-reset', 'x-ratelimit-remaining'],
   ['x-rate-limit-reset', 'x-rate-limit-remaining'],
@@ -57,18 +60,18 @@ const RESET_HEADERS = [
   ['x-ratelimit-reset-after', 'x-ratelimit-remaining'],
 ] as const
 
-/** Until a moment that the answer names, in ms. Never less than `PAST_WAIT_MS`: a pause was announced. */
+/** The wait until a time in the response, in ms. Never less than `ELAPSED_PAUSE_MS`, because a pause was announced. */
 type WaitUntil = (at: number) => number
 
 /** A pause that ends in the past by every clock is still a request to slow down. */
 const ELAPSED_PAUSE_MS = 1_000
 
-/** A Date header that differs by more is a cache's, a proxy's or a broken clock's, and is not used. */
+/** A Date header with a larger difference comes from a cache, a proxy or a broken clock, and is ignored. */
 const SKEW_MAX_MS = 10 * 60_000
 
 /**
- * A moment in an answer belongs to the server's clock, which the Date header tells if it is near ours. Within the allowed
- * skew the longer of both waits is taken, because nobody knows which clock is right and an early request breaks the pause.
+ * A time in a response is relative to the server's clock, which the Date header shows if it is close to ours. Within
+ * the allowed skew the longer wait is used: either clock may be wrong, and an early request violates the pause.
  */
 function createWaitUntil(headers: Headers, nowMs: number): WaitUntil {
   const serverNowMs = readServerTime(headers) ?? nowMs
@@ -76,7 +79,7 @@ function createWaitUntil(headers: Headers, nowMs: number): WaitUntil {
   return (at) => {
     const [ours, theirs] = [at - nowMs, at - serverNowMs]
     if (isPlausible) return Math.max(ours, theirs, ELAPSED_PAUSE_MS)
-    // Behind our clock, the moment can only belong to a server whose clock is as far behind as its Date header.
+    // A time before our clock can only come from a server whose clock is as far behind as its Date header.
     return Math.max(ours > 0 ? ours : theirs, ELAPSED_PAUSE_MS)
   }
 }
@@ -98,7 +101,7 @@ function readResetWaits(headers: Headers, until: WaitUntil): number[] {
   })
 }
 
-/** Told apart by magnitude: a moment in milliseconds, a moment in seconds, or a span of seconds. */
+/** Distinguished by magnitude: a time in milliseconds, a time in seconds, or a number of seconds. */
 function resetWaitMs(value: number, until: WaitUntil): number {
   if (value >= 1e11) return until(value)
   return value >= 1e9 ? until(value * 1_000) : value * 1_000
@@ -125,7 +128,7 @@ function parseNumber(text: string | null | undefined): number | null {
   return text !== null && text !== undefined && /^-?\d{1,20}(?:\.\d{1,20})?$/.test(text.trim()) ? Number(text) : null
 }
 
-/** Date.parse takes almost anything for a date, so the form is checked first. */
+/** Date.parse accepts almost any text, so the form is checked first. */
 function parseHttpDate(text: string): number | null {
   if (!/^[A-Z][a-z]{2,8},? [\w :-]{10,40}$/.test(text)) return null
   const at = Date.parse(text.endsWith('GMT') || text.endsWith('UTC') ? text : `${text} GMT`)

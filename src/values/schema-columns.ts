@@ -2,7 +2,7 @@ import type { ColumnType, ScalarType, ShapeColumn } from '../contract/index.ts'
 
 type JsonSchema = Readonly<Record<string, unknown>>
 
-/** The columns of records that fit a JSON Schema. A member of which it does not say one type is left out. */
+/** The columns of records that match a JSON Schema. A field without a single type is omitted. */
 export function deriveSchemaColumns(schema: JsonSchema): ShapeColumn[] {
   const parts = flattenSchema(schema, schema)
   const required = new Set(parts.flatMap((part) => (Array.isArray(part['required']) ? part['required'] : [])))
@@ -13,7 +13,7 @@ export function deriveSchemaColumns(schema: JsonSchema): ShapeColumn[] {
   })
 }
 
-/** `$ref` followed and `allOf` taken apart. Deeper than this it goes round in a circle. */
+/** Follows `$ref` and flattens `allOf`. A deeper schema is circular. */
 function flattenSchema(root: JsonSchema, schema: JsonSchema, depth = 0): JsonSchema[] {
   if (depth > 10) return []
   const target = typeof schema['$ref'] === 'string' ? resolveReference(root, schema['$ref']) : null
@@ -21,7 +21,7 @@ function flattenSchema(root: JsonSchema, schema: JsonSchema, depth = 0): JsonSch
   return [schema, ...[...(target === null ? [] : [target]), ...all].flatMap((part) => flattenSchema(root, asObject(part), depth + 1))]
 }
 
-/** `#/$defs/name` and the like. */
+/** Resolves `#/$defs/name` and similar references. */
 function resolveReference(root: JsonSchema, reference: string): JsonSchema | null {
   if (!reference.startsWith('#')) return null
   let found: unknown = root
@@ -29,15 +29,17 @@ function resolveReference(root: JsonSchema, reference: string): JsonSchema | nul
   return typeof found === 'object' && found !== null ? (found as JsonSchema) : null
 }
 
-/** Null when the schema allows values of several types, or does not say of which. */
+/** Null if the schema allows several types, or does not specify one. */
 function inferColumnType(root: JsonSchema, schema: JsonSchema, mayBeList: boolean): ColumnType | null {
   const types = new Set<ColumnType>()
   for (const part of flattenSchema(root, schema)) {
     const choices = part['anyOf'] ?? part['oneOf']
     if (Array.isArray(choices)) {
       const given = choices.map(asObject).filter((choice) => choice['type'] !== 'null').map((choice) => inferColumnType(root, choice, mayBeList))
-      if (given.includes(null)) return null
-      for (const type of given) types.add(type!)
+      for (const type of given) {
+        if (type === null) return null
+        types.add(type)
+      }
     }
     for (const name of listTypeNames(part)) {
       const type = name === 'array' ? inferListType(root, part, mayBeList) : inferScalarType(name, part)
@@ -46,10 +48,11 @@ function inferColumnType(root: JsonSchema, schema: JsonSchema, mayBeList: boolea
     }
   }
   if (types.size === 2 && types.has('bigint') && types.has('double')) return 'double'
-  return types.size === 1 ? [...types][0]! : null
+  const [type, ...others] = types
+  return type === undefined || others.length > 0 ? null : type
 }
 
-/** JSON Schema's names of the types, without `null`; those of the values where there is only a list of them. */
+/** The JSON Schema type names, without `null`; for an enumeration, the types of its values. */
 function listTypeNames(schema: JsonSchema): string[] {
   const { type, enum: listed, const: only } = schema as { type?: unknown; enum?: unknown; const?: unknown }
   if (type !== undefined) return [type].flat().filter((name) => name !== 'null') as string[]
@@ -63,7 +66,7 @@ const DECIMAL_FORMATS: ReadonlySet<unknown> = new Set(['decimal', 'decimal128'])
 
 const TEXT_FORMATS: ReadonlyMap<unknown, ScalarType> = new Map([
   ['date-time', 'timestamp'], ['date', 'date'], ['uuid', 'uuid'], ['decimal', 'decimal'], ['decimal128', 'decimal'], ['singer.decimal', 'decimal'], ['byte', 'bytes'],
-  // Of the OpenAPI format registry. `time` has an offset, which no column gives back.
+  // From the OpenAPI format registry. `time` has an offset, which no column preserves.
   ['date-time-local', 'datetime'], ['time-local', 'time'],
 ])
 
@@ -84,7 +87,7 @@ function inferScalarType(name: string, { format, contentEncoding }: JsonSchema):
   }
 }
 
-/** A list of values of one type that is not nested has an array of its own; other lists are JSON. */
+/** A flat list of values of one type becomes an array column; other lists are JSON. */
 function inferListType(root: JsonSchema, schema: JsonSchema, mayBeList: boolean): ColumnType {
   const items = schema['items']
   const type = mayBeList && typeof items === 'object' && !Array.isArray(items) && schema['prefixItems'] === undefined ? inferColumnType(root, asObject(items), false) : null

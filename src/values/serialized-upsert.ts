@@ -2,24 +2,24 @@ import type { Change, Column, JsonObject } from '../contract/index.ts'
 
 type Upsert = Extract<Change, { type: 'upsert' }>
 
-/** What records that are written alike have in common. None of their members is an object or a list. */
+/** The common shape of serialized records. None of their fields is an object or an array. */
 export interface SerializedShape {
-  /** The members and the kind of each. */
+  /** The fields and the kind of each. */
   readonly columns: readonly Column[]
-  /** The record that a text was written of. */
+  /** Parses the text of a record. */
   readonly parse: (text: string) => JsonObject
 }
 
-/** A record as the text it lands as. */
+/** A record as the text that is stored. */
 export interface SerializedRecord {
   readonly text: string
   readonly shape: SerializedShape
 }
 
 /**
- * An upsert whose record nobody had to make: a source had its text at hand. To whoever looks it is a change like any other, also
- * when it is copied or its record replaced; but from the first look on, the record counts and not the text, for it may have
- * been changed.
+ * An upsert from a source that already has the serialized text, so that no record object is built. It behaves like any
+ * other change, also when it is copied or its record replaced. After the first read of `record` the object counts and
+ * not the text, because it may have been modified.
  */
 export class SerializedUpsert implements Upsert {
   readonly type = 'upsert'
@@ -28,7 +28,7 @@ export class SerializedUpsert implements Upsert {
   declare cursor?: string
   declare upstreamUpdatedAt?: string
   declare database?: string
-  /** The text, until somebody looks; from then on the record. */
+  /** The text until `record` is first read; the record after that. */
   #content: string | JsonObject
   readonly #shape: SerializedShape
 
@@ -39,12 +39,12 @@ export class SerializedUpsert implements Upsert {
     Object.defineProperty(this, 'record', SerializedUpsert.#RECORD)
   }
 
-  /** The text of a record that nobody has looked at. */
+  /** The text of a record that has not been read as an object; null otherwise. */
   static getSerialized(change: Change): SerializedRecord | null {
     return #content in change && typeof change.#content === 'string' ? { text: change.#content, shape: change.#shape } : null
   }
 
-  /** A member of the change itself: what copies it member by member copies the record too. */
+  /** An own property, so that copying the change by its fields copies the record too. */
   static readonly #RECORD: PropertyDescriptor & ThisType<SerializedUpsert> = {
     enumerable: true,
     configurable: true,

@@ -11,7 +11,7 @@ afterEach(() => scene.close())
 const API = 'https://api.example.com'
 const budget = { name: 'api', allowedRequests: 1_000, intervalMs: 1_000 }
 
-/** A vendor that refuses when it is told to, and notes every request that comes inside a pause it has announced. */
+/** A vendor that refuses on demand, and records every request that arrives during a pause it has announced. */
 class Vendor {
   readonly requests: number[] = []
   readonly intrusions: string[] = []
@@ -22,7 +22,7 @@ class Vendor {
 
   readonly fetch = (input: string | URL): Promise<Response> => this.#answer(new URL(input).origin, scene.clock.now())
 
-  /** Each request takes a while to arrive. One that was under way when the pause was announced is nobody's fault. */
+  /** Each request takes a while to arrive. A request already in flight when the pause was announced does not count. */
   readonly slowFetch = async (input: string | URL): Promise<Response> => {
     const sentAt = scene.clock.now()
     await scene.clock.sleep(50)
@@ -54,7 +54,7 @@ const reading = (origin = API) => async (_: unknown, context: SyncContext): Prom
 }
 
 describe('a pause that the source announced', () => {
-  test('XD1 is kept by the next run: nothing is sent, and the error names the end', async () => {
+  test('XD1 also applies to the next run: nothing is sent, and the error names the end', async () => {
     const vendor = new Vendor()
     const plan = planOf({ execute: reading() })
     vendor.refuse({ 'retry-after': '600' }, 600 * SECOND)
@@ -71,7 +71,7 @@ describe('a pause that the source announced', () => {
     expect(vendor.intrusions).toEqual([])
   })
 
-  test('XD1 is waited for when it is short', async () => {
+  test('XD1 is waited for if it is short', async () => {
     const vendor = new Vendor()
     vendor.refuse({ 'retry-after': '600' }, 600 * SECOND)
     await scene.run(planOf({ execute: reading() }), { fetch: vendor.fetch })
@@ -87,7 +87,7 @@ describe('a pause that the source announced', () => {
     ['a sync with a pacer, of one without', [], [budget], 0],
     ['a sync without a pacer, of another', [], [], 0],
     ['not by a sync of another pacer', [budget], [{ ...budget, name: 'other' }], 1],
-  ])('XD1 is kept by %s', async (_, pacers, siblings, requests) => {
+  ])('XD1 applies to %s', async (_, pacers, siblings, requests) => {
     const vendor = new Vendor()
     vendor.refuse({ 'retry-after': '600' }, 600 * SECOND)
     await scene.run(planOf({ execute: reading(), pacers }), { fetch: vendor.fetch })
@@ -95,7 +95,7 @@ describe('a pause that the source announced', () => {
     expect(vendor.requests.length).toBe(1 + requests)
   })
 
-  test('XD1 is of one origin, one worker and one tenant', async () => {
+  test('XD1 applies to one origin, one worker and one tenant', async () => {
     const vendor = new Vendor()
     vendor.refuse({ 'retry-after': '600' }, 600 * SECOND)
     await scene.run(planOf({ execute: reading() }), { fetch: vendor.fetch })
@@ -104,7 +104,7 @@ describe('a pause that the source announced', () => {
     expect(await scene.run(planOf({ execute: reading() }), { fetch: vendor.fetch, store: scene.store.forTenant('acme') })).toMatchObject({ stopReason: 'complete' })
   })
 
-  test('XD1 holds for a connector that swallows the refusal and asks again at once', async () => {
+  test('XD1 applies to a connector that swallows the refusal and retries at once', async () => {
     const vendor = new Vendor()
     vendor.refuse({ 'retry-after': '600' }, 600 * SECOND)
     const stubborn = async (_: unknown, context: SyncContext): Promise<Page> => {
@@ -114,23 +114,23 @@ describe('a pause that the source announced', () => {
     expect(vendor.requests.length).toBe(1)
   })
 
-  test('XD1 that only a client library knows of holds for every sync of the account', async () => {
+  test('XD1 that only a client library detects applies to every sync of the account', async () => {
     let calls = 0
     const client = async (): Promise<Page> => (calls++, Promise.reject(Object.assign(new Error('slow down'), { name: 'RateLimitError', retryAfter: 600 })))
     for (const sync of ['one', 'two', 'one']) expect((await scene.run(planOf({ sync, execute: client }))).error).toMatchObject({ code: 'RATE_LIMITED', message: expect.stringContaining('until') })
     expect(calls).toBe(1)
   })
 
-  test('XD1 holds for this process also when the store cannot keep it', async () => {
+  test('XD1 applies to this process even if the store cannot save it', async () => {
     const vendor = new Vendor()
     vendor.refuse({ 'retry-after': '30' }, 30 * SECOND)
     const store = storeWith(scene.store, { recordPause: () => Promise.reject(new SyncError('STORE_UNAVAILABLE', 'away')) })
     expect(await scene.run(planOf({ execute: reading() }), { fetch: vendor.fetch, store })).toMatchObject({ stopReason: 'complete', waitedMs: 30 * SECOND })
     expect(vendor.intrusions).toEqual([])
-    expect(scene.logged.join()).toContain('could not be stored')
+    expect(scene.logged.join()).toContain('could not store a pause')
   })
 
-  test('XD1 that the store could not keep at first is stored at the end of the cycle, for every other process', async () => {
+  test('XD1 that the store could not save at first is stored at the end of the cycle, for every other process', async () => {
     const vendor = new Vendor()
     vendor.refuse({ 'retry-after': '600' }, 600 * SECOND)
     let failing = 3
@@ -144,7 +144,7 @@ describe('a pause that the source announced', () => {
     expect(await scene.run(planOf({ execute: reading() }), { fetch: vendor.fetch })).toMatchObject({ stopReason: 'complete' })
   })
 
-  test('XD1 a source that refuses and does not say for how long is asked ever more slowly, a bounded number of times, then by nobody for a minute', async () => {
+  test('XD1 a source that refuses without a wait time is retried with growing delays, a bounded number of times, then paused for a minute for all processes', async () => {
     const vendor = new Vendor()
     vendor.next = () => ({ response: new Response('', { status: 429 }), pauseMs: 0 })
     const startedAt = scene.clock.now()
@@ -153,10 +153,10 @@ describe('a pause that the source announced', () => {
       throw new SyncError('RATE_LIMITED', 'GET /things answered 429.')
     }
     const { error } = await scene.run(planOf({ execute, limits: { retriesMax: 4 } }), { fetch: vendor.fetch })
-    expect(error).toMatchObject({ code: 'RATE_LIMITED', message: expect.stringMatching(/did not say how long to wait; nothing is sent until \d{4}-/) })
+    expect(error).toMatchObject({ code: 'RATE_LIMITED', message: expect.stringMatching(/gave no wait time; nothing is sent until \d{4}-/) })
     const gaps = vendor.requests.map((at, n) => at - (vendor.requests[n - 1] ?? startedAt)).slice(1)
     expect(gaps).toEqual([1, 2, 4, 8].map((seconds) => seconds * SECOND))
-    // Another sync of the account, in a process of its own.
+    // Another sync of the account, in another process.
     const other = await scene.run(planOf({ sync: 'other', execute, limits: { waitMaxMs: SECOND } }), { fetch: vendor.fetch })
     expect(other.error).toMatchObject({ code: 'RATE_LIMITED', message: expect.stringContaining('Nothing was sent') })
     expect(vendor.requests.length).toBe(5)
@@ -165,7 +165,7 @@ describe('a pause that the source announced', () => {
     expect(await scene.run(planOf({ execute: reading() }), { fetch: vendor.fetch })).toMatchObject({ stopReason: 'complete' })
   })
 
-  test('XD1 of a server that is down and says when it will be back is kept too', async () => {
+  test('XD1 of a server that is down and gives a retry time also applies', async () => {
     const vendor = new Vendor()
     vendor.refuse({ 'retry-after': '600' }, 600 * SECOND, 503)
     for (const _ of [1, 2]) await scene.run(planOf({ execute: async (__, { fetch }) => (await fetch(`${API}/x`), { changes: [], hasMore: false }) }), { fetch: vendor.fetch })
@@ -173,7 +173,7 @@ describe('a pause that the source announced', () => {
   })
 })
 
-describe('the pauses that one process keeps', () => {
+describe('the pauses of one process', () => {
   const signal = new AbortController().signal
   const away = (): Promise<never> => Promise.reject(new SyncError('STORE_UNAVAILABLE', 'away'))
   const refusal = (seconds: number): Response => new Response('', { status: 429, headers: { 'retry-after': String(seconds) } })
@@ -191,21 +191,21 @@ describe('the pauses that one process keeps', () => {
     return error?.retryAfterMs ?? 0
   }
 
-  test('XD1 a shorter announcement does not end a longer pause, also where the store keeps none', async () => {
+  test('XD1 a shorter announcement does not end a longer pause, even without a store', async () => {
     const pauses = pausesWith({ recordPause: away })
     await pauses.recordResponse(API, refusal(600))
     await pauses.recordResponse(API, refusal(1))
     expect(await waitMs(pauses)).toBe(600 * SECOND)
   })
 
-  test('XD1 a clock that is set back does not make a pause longer than it was announced', async () => {
+  test('XD1 a clock that is set back does not extend a pause beyond its announced length', async () => {
     const pauses = pausesWith({ recordPause: away })
     await pauses.recordResponse(API, refusal(600))
     now -= HOUR
     expect(await waitMs(pauses)).toBe(600 * SECOND)
   })
 
-  test('XD1 a store that fails once is asked again by the next request', async () => {
+  test('XD1 a store that fails once is read again by the next request', async () => {
     let reads = 0
     const pauses = pausesWith({ pauses: async ({ at }) => (reads++ === 0 ? away() : { now: at, pauses: [] }) })
     await expect(pauses.check(API, signal)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
@@ -216,7 +216,7 @@ describe('the pauses that one process keeps', () => {
     await expect(pausesWith({ recordPause: away }).recordResponse(API, refusal(600))).resolves.toBeUndefined()
   })
 
-  test('XD1 a pause ends when it was announced to end, also where the store keeps none', async () => {
+  test('XD1 a pause ends at its announced time, even without a store', async () => {
     const pauses = pausesWith({ recordPause: away })
     await pauses.recordResponse(API, refusal(600))
     now += 599 * SECOND
@@ -225,7 +225,7 @@ describe('the pauses that one process keeps', () => {
     expect(await waitMs(pauses)).toBe(0)
   })
 
-  test('XD1 a store that stays away is asked a bounded number of times at the end, and not for a pause that is over', async () => {
+  test('XD1 a store that stays unavailable is retried a bounded number of times at the end, and not for an expired pause', async () => {
     let calls = 0
     const pauses = pausesWith({ recordPause: () => (calls++, away()) })
     await pauses.recordResponse(API, refusal(600))
@@ -237,13 +237,13 @@ describe('the pauses that one process keeps', () => {
     expect(calls).toBe(0)
   })
 
-  test('XD1 a pause is asked for by the name of the worker', async () => {
+  test('XD1 a pause is read by the name of the worker', async () => {
     const asked: string[] = []
     await waitMs(pausesWith({ pauses: async ({ worker, at }) => (asked.push(worker), { now: at, pauses: [] }) }))
     expect(asked).toEqual([WORKER])
   })
 
-  test('XD1 a sync that was held back does not extend the pause to the other pacers of its worker', async () => {
+  test('XD1 a blocked sync does not extend the pause to the other pacers of its worker', async () => {
     const vendor = new Vendor()
     vendor.refuse({ 'retry-after': '600' }, 600 * SECOND)
     await scene.run(planOf({ execute: reading(), pacers: [budget] }), { fetch: vendor.fetch })
@@ -253,7 +253,7 @@ describe('the pauses that one process keeps', () => {
   })
 })
 
-test.each(Array.from({ length: 20 }, (_, seed) => seed))('XD1 no request comes inside an announced pause, across syncs and restarts (seed %i)', async (seed) => {
+test.each(Array.from({ length: 20 }, (_, seed) => seed))('XD1 no request is sent during an announced pause, across syncs and restarts (seed %i)', async (seed) => {
   const random = new RandomStream(seed, 'pauses')
   const vendor = new Vendor()
   const pacers = random.pick([[], [budget], [budget, { ...budget, name: 'search' }]])
@@ -264,7 +264,7 @@ test.each(Array.from({ length: 20 }, (_, seed) => seed))('XD1 no request comes i
     vendor.next = () => {
       vendor.next = null
       const now = scene.clock.now()
-      // A moment is told in whole seconds.
+      // These headers have a resolution of whole seconds.
       const end = form === 'date' || form === 'reset' ? Math.ceil(now / SECOND + seconds) * SECOND : now + seconds * SECOND
       const date: Record<string, string> = skewMs === null ? {} : { date: new Date(now + skewMs).toUTCString() }
       const headers = {

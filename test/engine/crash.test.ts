@@ -4,8 +4,8 @@ import type { SyncPlan } from '../../src/engine/sync-plan.ts'
 import { planOf, ref, remove, EngineFixture, upsert } from './engine-fixture.ts'
 
 /**
- * A crash is a promise that never settles: no `catch` tidies up and no `finally` runs, as when the power goes. A process
- * is every call it makes on the source and the store, each with a place before it takes effect and one after.
+ * A crash is a promise that never settles: no `catch` and no `finally` runs, as in a power failure. A process is every
+ * call it makes on the source and the store, each with one crash point before it takes effect and one after.
  */
 class Process {
   places = 0
@@ -48,7 +48,7 @@ const backfill = planOf({
 const changed = [[upsert('a', { v: 2 }), remove('b')], [upsert('g', { v: 2 })], [upsert('c', { v: 2 }), remove('h')]]
 const delta = planOf({ execute: (async (state = 0) => ({ changes: changed[state % 3]!, hasMore: state % 3 < 2, nextState: state + 1 })) as Execute<number> })
 
-/** Rows of an earlier life: some change, some vanish, some stay. */
+/** Rows of an earlier cycle: some change, some disappear, some stay. */
 async function before(plan: SyncPlan): Promise<EngineFixture> {
   const scene = await EngineFixture.open()
   const earlier = ['a', 'b', 'c', 'h', ...(plan.mode === 'replace' ? ['gone'] : [])]
@@ -62,7 +62,7 @@ interface Seen {
   readonly places: number
 }
 
-/** Runs until a process lives to the end; gives everything that anybody can see afterwards. */
+/** Restarts until a process completes; returns everything that is visible afterwards. */
 async function survive(plan: SyncPlan, crashes: readonly number[]): Promise<Seen> {
   const scene = await before(plan)
   for (let run = 0; ; run++) {
@@ -82,19 +82,21 @@ async function survive(plan: SyncPlan, crashes: readonly number[]): Promise<Seen
   }
 }
 
-/** acquire, begin, three pages asked for and committed, release; two places each, the last commit at 14 and 15. */
+/**
+ * acquire, begin, three pages requested and committed, release; two crash points each, the last commit at 14 and 15.
+ */
 const PLACES = 20
 const COMPLETED = 15
 
 describe.each([['a replace cycle', backfill], ['an incremental cycle', delta]])('%s', (_, plan) => {
-  test('XA1 XA2 XA5 XA9 invariant 1: after a crash at any place, rows, feed, state and audit are those of a run without one', async () => {
+  test('XA1 XA2 XA5 XA9 invariant 1: after a crash at any point, rows, feed, state and audit equal those of a run without one', async () => {
     const whole = await survive(plan, [])
     expect(whole.places).toBe(PLACES)
     expect(whole.landed.feed.length).toBeGreaterThan(7)
     for (let place = 0; place < PLACES; place++) {
       const { landed, registry } = await survive(plan, [place])
       expect(landed, `place ${place}`).toEqual(whole.landed)
-      // Once the last page is committed nothing is left to resume: the next run is a cycle of its own, and repeats nothing.
+      // Once the last page is committed nothing is left to resume: the next run is a new cycle, and repeats nothing.
       if (place < COMPLETED) expect(registry, `place ${place}`).toEqual(whole.registry)
     }
   })

@@ -16,7 +16,7 @@ const END: Page = { changes: [], hasMore: false }
 const more = (key: string, nextState: unknown): Page => ({ changes: [upsert(key)], hasMore: true, nextState })
 const last = (key: string, nextState?: unknown): Page => ({ changes: [upsert(key)], hasMore: false, nextState })
 
-describe('the chain of states', () => {
+describe('the sequence of states', () => {
   test('N1 N2 N3 N4 the first call gets undefined, each next one exactly the state before it, and hasMore: false ends the cycle', async () => {
     const source = createScriptedSource(more('a', { at: 1, seen: ['a'] }), more('b', { at: 2, seen: [] }), last('c', { at: 3 }))
     const result = await scene.run(planOf(source))
@@ -34,7 +34,7 @@ describe('the chain of states', () => {
     expect(await scene.checkpoint()).toMatchObject({ version: 2, committed: '3' })
   })
 
-  test('N7 a last page without a state keeps what it was asked with', async () => {
+  test('N7 a last page without a state keeps the state it was requested with', async () => {
     const source = createScriptedSource(more('a', { at: 1 }), END, END)
     await scene.run(planOf(source))
     expect((await scene.checkpoint()).committed).toBe('{"at":1}')
@@ -42,7 +42,7 @@ describe('the chain of states', () => {
     expect(source.asked.at(-1)).toEqual({ at: 1 })
   })
 
-  test('S22 the last page may say why it is the last: the word is in the result and in the record, and nothing but a word is taken', async () => {
+  test('S22 the last page may give an end reason: it is in the result and in the record, and must be a single word', async () => {
     const source = createScriptedSource({ ...more('a', 1), endReason: 'not_yet' }, { ...last('b', 2), endReason: 'reached_since' }, last('c', 3), { ...last('d', 4), endReason: 'the token is 7f3a' })
     expect(await scene.run(planOf({ ...source, limits: { pagesMax: 1 } }))).toMatchObject({ stopReason: 'max_pages', endReason: null })
     expect(await scene.run(planOf(source))).toMatchObject({ stopReason: 'complete', endReason: 'reached_since' })
@@ -51,7 +51,7 @@ describe('the chain of states', () => {
     expect((await scene.store.cycles(null)).map(({ endReason }) => endReason)).toEqual([null, null, 'reached_since'])
   })
 
-  test('N2 a cycle that never gave a state leaves none', async () => {
+  test('N2 a cycle that never returned a state stores none', async () => {
     const source = createScriptedSource(END, END)
     await scene.run(planOf(source))
     await scene.run(planOf(source))
@@ -59,7 +59,7 @@ describe('the chain of states', () => {
     expect(await scene.checkpoint()).toMatchObject({ version: 2, committed: null })
   })
 
-  test('N11 F20 a replace cycle forgets its state: the next one starts with undefined', async () => {
+  test('N11 F20 a replace cycle discards its state: the next one starts with undefined', async () => {
     const source = createScriptedSource(more('a', 'page 2'), last('b', 'page 3'), last('a'))
     const plan = planOf({ ...source, mode: 'replace' })
     await scene.run(plan)
@@ -93,7 +93,7 @@ describe('the chain of states', () => {
     expect(Object.keys((source.asked[1] ?? {}) as object)).toEqual(Object.keys((state ?? {}) as object))
   })
 
-  test('N6 state outlives the process: a new one on the same file goes on', async () => {
+  test('N6 state survives the process: a new one on the same file continues', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'tidemark-engine-'))
     try {
       const source = createScriptedSource(last('a', { at: 1 }), last('b', { at: 2 }))
@@ -108,7 +108,7 @@ describe('the chain of states', () => {
     }
   })
 
-  test('the source is told which cycle and page it answers for, and when the cycle began', async () => {
+  test('the source receives the cycle, the page and the start time of the cycle', async () => {
     const source = createScriptedSource(more('a', 1), new SyncError('AUTH_REJECTED', 'no'), last('b'))
     const startedAt = scene.clock.now()
     await scene.run(planOf(source))
@@ -132,7 +132,7 @@ describe('two checkpoints', () => {
     expect(await scene.keys()).toEqual(['a', 'b', 'c'])
   })
 
-  test('F1 the next run resumes after the last landed page, and the cycle completes once', async () => {
+  test('F1 the next run resumes after the last committed page, and the cycle completes once', async () => {
     const source = createScriptedSource(more('a', 1), more('b', 2), new SyncError('AUTH_REJECTED', 'no'), last('c', 3))
     const first = await scene.run(planOf(source))
     const second = await scene.run(planOf(source))
@@ -142,7 +142,7 @@ describe('two checkpoints', () => {
     expect(await scene.store.cycles(ref())).toMatchObject([{ cycle: first.cycle, pages: 3, counts: counts({ created: 3 }), stopReason: 'complete', error: null }])
   })
 
-  test('`fresh` gives the unfinished cycle up and starts from committed', async () => {
+  test('`fresh` discards the unfinished cycle and starts from committed', async () => {
     const source = createScriptedSource(last('a', 10), more('b', 11), new SyncError('AUTH_REJECTED', 'no'), last('c', 12))
     await scene.run(planOf(source))
     await scene.run(planOf(source))
@@ -151,7 +151,7 @@ describe('two checkpoints', () => {
     expect(result).toMatchObject({ resumed: false, stopReason: 'complete', version: 2 })
   })
 
-  test('a cycle of the other mode does not take the unfinished one up', async () => {
+  test('a cycle of the other mode does not resume the unfinished one', async () => {
     const source = createScriptedSource(more('a', 1), new SyncError('AUTH_REJECTED', 'no'), last('b'))
     await scene.run(planOf(source))
     await scene.run(planOf({ ...source, mode: 'replace' }))
@@ -179,7 +179,7 @@ test('without times the tidemark is the last cursor', async () => {
 })
 
 describe('a record the cursor has passed', () => {
-  /** Rows appear in the source some time after the time they carry. */
+  /** Rows become visible in the source some time after their timestamp. */
   const written = [
     { id: 'a', at: 1_000, visible: 1_000 },
     { id: 'late', at: 4_000, visible: 12_000 },
@@ -202,11 +202,11 @@ describe('a record the cursor has passed', () => {
     return scene.keys()
   }
 
-  test('N9 T7 is lost for good: nothing reads behind the cursor', async () => {
+  test('N9 T7 is lost permanently: nothing reads behind the cursor', async () => {
     expect(await readAt(0)).toEqual(['a', 'b', 'c'])
   })
 
-  test('N9 T7 is not lost when the cursor stays behind what may still appear', async () => {
+  test('N9 T7 is not lost if the cursor stays behind rows that may still appear', async () => {
     expect(await readAt(10_000)).toEqual(['a', 'b', 'c', 'late'])
   })
 
@@ -234,7 +234,7 @@ describe('a record the cursor has passed', () => {
 })
 
 describe('reading ahead', () => {
-  /** Says when each thing begins and ends; a commit takes a second. */
+  /** Records when each call begins and ends; a commit takes a second. */
   const slowly = (events: string[], failAt = 0) => storeWith(scene.store, {
     async commit(commit) {
       const page = 'page' in commit.transition ? commit.transition.page : 0
@@ -255,7 +255,7 @@ describe('reading ahead', () => {
     },
   })
 
-  test('the next page is asked for while this one commits, and never more than one ahead', async () => {
+  test('the next page is requested while this one commits, and never more than one ahead', async () => {
     const events: string[] = []
     await scene.run(noting(events, 3), { store: slowly(events) })
     const order = events.filter((event) => !event.startsWith('drop'))
@@ -265,7 +265,7 @@ describe('reading ahead', () => {
     expect(order.filter((event) => event.startsWith('landed'))).toEqual(['landed 1', 'landed 2', 'landed 3'])
   })
 
-  test('a commit that fails throws the page read ahead away, and nothing of either is kept', async () => {
+  test('a failed commit discards the page read ahead, and nothing of either is stored', async () => {
     const events: string[] = []
     const result = await scene.run(noting(events, 3), { store: slowly(events, 2) })
     expect(result).toMatchObject({ stopReason: 'error', pages: 1, error: { code: 'STORE_FULL' } })
@@ -276,7 +276,7 @@ describe('reading ahead', () => {
     expect((await scene.checkpoint()).inflight).toMatchObject({ page: 1, state: '2' })
   })
 
-  test('a page read ahead that fails does not undo the page that commits', async () => {
+  test('a failed page read ahead does not undo the page that commits', async () => {
     const source = createScriptedSource(more('a', 1), new SyncError('AUTH_REJECTED', 'no'))
     const result = await scene.run(planOf(source), { store: slowly([]) })
     expect(result).toMatchObject({ pages: 1, error: { code: 'AUTH_REJECTED' } })
@@ -284,8 +284,8 @@ describe('reading ahead', () => {
   })
 })
 
-describe('the end before the end', () => {
-  test('a page budget is an interruption: no error, and the next run goes on', async () => {
+describe('a cycle that ends early', () => {
+  test('a page limit is an interruption: no error, and the next run continues', async () => {
     const plan = planOf({ execute: listing(['a'], ['b'], ['c'], ['d'], ['e']), limits: { pagesMax: 2 } })
     expect(await scene.run(plan)).toMatchObject({ stopReason: 'max_pages', pages: 2, error: null, retryAt: null })
     expect(await scene.checkpoint()).toMatchObject({ version: 0, committed: null, inflight: { page: 2, state: '2' }, failures: 0 })
@@ -294,13 +294,13 @@ describe('the end before the end', () => {
     expect(await scene.keys()).toEqual(['a', 'b', 'c', 'd', 'e'])
   })
 
-  test('the page at which the budget ends is the last that is asked for', async () => {
+  test('the page that reaches the limit is the last one requested', async () => {
     const source = createScriptedSource(more('a', 1), more('b', 2))
     await scene.run(planOf({ ...source, limits: { pagesMax: 2 } }))
     expect(source.asked).toHaveLength(2)
   })
 
-  test('a time budget is an interruption too', async () => {
+  test('a time limit is an interruption too', async () => {
     const list = listing(['a'], ['b'], ['c'])
     const plan = planOf({
       limits: { minutesMax: 1 },
@@ -314,7 +314,7 @@ describe('the end before the end', () => {
     expect(await scene.run(plan)).toMatchObject({ stopReason: 'complete', pages: 1 })
   })
 
-  test('a pause lets the page finish, keeps inflight, and asks no further; a resume goes on', async () => {
+  test('a pause lets the page finish, keeps inflight, and requests no more; a resume continues', async () => {
     const source = createScriptedSource(more('a', 1), async () => {
       await scene.store.signalSync(ref(), { kind: 'pause', actor: 'somebody', at: scene.clock.now() })
       return more('b', 2)
@@ -337,7 +337,7 @@ describe('the end before the end', () => {
     expect(await scene.keys()).toEqual(['a', 'b', 'c'])
   })
 
-  test('a stop while the source works: the page is dropped, what has landed stays, the lease is free', async () => {
+  test('a stop while the source runs: the page is dropped, committed pages stay, the lease is released', async () => {
     const stopping = new AbortController()
     const source = createScriptedSource(more('a', 1), async (_, { clock, signal }) => {
       await clock.sleep(SECOND)
@@ -349,7 +349,7 @@ describe('the end before the end', () => {
     expect(await scene.checkpoint()).toMatchObject({ inflight: { page: 1, state: '1' }, heldBy: null, failures: 0 })
   })
 
-  test('XD9 a stop while the source works and does not listen ends the cycle at once', async () => {
+  test('XD9 a stop ends the cycle at once even if the source ignores the signal', async () => {
     const stopping = new AbortController()
     const start = scene.clock.now()
     const source = createScriptedSource(() => {
@@ -369,7 +369,7 @@ describe('the end before the end', () => {
     expect(scene.clock.now() - start).toBe(SECOND)
   })
 
-  test('a stop before the start asks nothing of the source', async () => {
+  test('a stop before the start sends no request to the source', async () => {
     const source = createScriptedSource(END)
     expect(await scene.run(planOf(source), { signal: AbortSignal.abort() })).toMatchObject({ stopReason: 'cancelled' })
     expect(source.asked).toHaveLength(0)
@@ -387,7 +387,7 @@ describe('the end before the end', () => {
   })
 })
 
-describe('a position the source no longer takes', () => {
+describe('a state the source no longer accepts', () => {
   const rejected = new SyncError('CURSOR_REJECTED', 'expired')
 
   test('XC16 inside a cycle: it starts over once, from committed', async () => {
@@ -412,18 +412,18 @@ describe('a position the source no longer takes', () => {
     expect(await scene.checkpoint()).toMatchObject({ committed: '10', version: 1 })
   })
 
-  test('XC16 the committed position itself: it fails, and never starts from nothing or from now', async () => {
+  test('XC16 the committed state itself: it fails, and never restarts from nothing or from now', async () => {
     const source = createScriptedSource(last('a', 10), rejected, rejected)
     await scene.run(planOf(source))
     const { error } = await scene.run(planOf(source))
     expect(error).toMatchObject({ code: 'CURSOR_REJECTED', message: expect.stringContaining('declare it with `worker.track`') })
-    // Asked twice: one odd answer is not worth a backfill.
+    // Requested twice: a single odd response is not worth a backfill.
     expect(source.asked).toEqual([undefined, 10, 10])
     expect((await scene.checkpoint()).committed).toBe('10')
   })
 })
 
-test('progress is told: begun, each landed page with the sums so far, and waits', async () => {
+test('progress is reported: begun, each committed page with the totals so far, and waits', async () => {
   const told: CycleProgress[] = []
   const source = createScriptedSource(more('a', 1), new SyncError('SOURCE_UNAVAILABLE', 'down'), last('b'))
   await scene.run(planOf(source), { onProgress: (progress) => told.push(progress) })
@@ -435,11 +435,11 @@ test('progress is told: begun, each landed page with the sums so far, and waits'
   ])
 })
 
-test('the last word of a cycle whose lease cannot be given back is still its result', async () => {
+test('a cycle whose lease cannot be released still returns its result', async () => {
   const store = storeWith(scene.store, { release: () => Promise.reject(new SyncError('STORE_UNAVAILABLE', 'gone')) })
   const result = await scene.clock.drive(runCycle(planOf(createScriptedSource(last('a', 1))), {
     store, ports: scene.ports, fetch, secrets: { get: (name) => name }, holder: 'process-1', trigger: 'test',
   }))
   expect(result.stopReason).toBe('complete')
-  expect(scene.logged).toEqual([expect.stringContaining('could not be released')])
+  expect(scene.logged).toEqual([expect.stringContaining('could not release the lease')])
 })

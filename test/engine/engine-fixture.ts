@@ -12,11 +12,11 @@ export const SECOND = 1_000
 export const MINUTE = 60_000
 export const HOUR = 60 * MINUTE
 
-/** One store in memory, one clock, and as many cycles on them as a test wants. */
+/** One in-memory store, one clock, and any number of cycles on them. */
 export class EngineFixture {
   readonly clock = new FakeClock()
   readonly store: Store
-  /** Everything anybody logged, as text. */
+  /** All log output, as text. */
   readonly logged: string[] = []
   readonly ports: Ports
 
@@ -30,12 +30,12 @@ export class EngineFixture {
     return new EngineFixture(await openSqliteStore({ file: ':memory:' }))
   }
 
-  /** Runs a cycle to its end, letting as much time pass as it asks for. */
+  /** Runs a cycle to its end, advancing the clock as needed. */
   run(plan: SyncPlan, options: Partial<CycleOptions> = {}): Promise<CycleResult> {
     return this.clock.drive(this.start(plan, options))
   }
 
-  /** Only starts it; for a cycle inside a cycle, or beside another. */
+  /** Only starts a cycle; for a cycle inside or beside another. */
   start(plan: SyncPlan, options: Partial<CycleOptions> = {}): Promise<CycleResult> {
     return runCycle(plan, {
       store: this.store, ports: this.ports, fetch: noFetch, secrets: { get: (name) => name }, holder: 'process-1', trigger: 'test', ...options,
@@ -71,7 +71,7 @@ export function ref(sync = 'sync'): SyncRef {
 
 type PlanOptions = Partial<Omit<SyncPlan, 'limits'>> & { execute: Execute<any>; limits?: Partial<SyncLimits> }
 
-/** An incremental sync of one database, unless said otherwise. */
+/** An incremental sync of one database by default. */
 export function planOf({ limits, ...options }: PlanOptions): SyncPlan {
   const sync = options.sync ?? 'sync'
   return {
@@ -82,7 +82,7 @@ export function planOf({ limits, ...options }: PlanOptions): SyncPlan {
 
 type Answer = Page | Error | ((state: any, context: SyncContext) => Page | Promise<Page>)
 
-/** A source that answers call by call, and notes what it was asked with. */
+/** A source that returns one answer per call, and records the states it was called with. */
 export function createScriptedSource(...answers: Answer[]): { execute: Execute; asked: unknown[]; contexts: SyncContext[] } {
   const asked: unknown[] = []
   const contexts: SyncContext[] = []
@@ -99,7 +99,7 @@ export function createScriptedSource(...answers: Answer[]): { execute: Execute; 
   }
 }
 
-/** Always everything, in pages of the given keys; the records say what they are. */
+/** Always returns everything, in pages of the given keys; each record contains its key. */
 export function listing(...pages: string[][]): Execute<number> {
   return async (state = 0) => ({ changes: pages[state]!.map((key) => upsert(key)), hasMore: state + 1 < pages.length, nextState: state + 1 })
 }
@@ -117,12 +117,12 @@ export function counts(some: Partial<LandingCounts>): LandingCounts {
   return { created: 0, updated: 0, deleted: 0, swept: 0, unchanged: 0, stale: 0, missing: 0, quarantined: 0, ...some }
 }
 
-/** The store with some of its calls done otherwise. */
+/** The store with some of its methods replaced. */
 export function storeWith(store: Store, changed: Partial<Store>): Store {
   return { ...store, ...changed }
 }
 
-/** Jitter in the middle, so that waits are the round numbers they are declared as. */
+/** The middle of the jitter, so that waits equal the declared values. */
 export const HALF: Random = { next: () => 0.5 }
 
 const noFetch = (): Promise<Response> => Promise.reject(new Error('no network here'))

@@ -1,6 +1,6 @@
 import type { Clock } from '../../src/contract/index.ts'
 
-/** Time that passes only when it is told to, or driven: from one moment that somebody wants to be woken at to the next. */
+/** A clock that advances only on request, from one wake-up time to the next. */
 export class FakeClock implements Clock {
   readonly #timers = new Set<{ at: number; wake: () => void }>()
   #elapsed = 0
@@ -14,12 +14,12 @@ export class FakeClock implements Clock {
     return this.#wall + this.#elapsed
   }
 
-  /** How many are asleep. */
+  /** The number of pending sleeps. */
   get sleepers(): number {
     return this.#timers.size
   }
 
-  /** Somebody sets the clock; whoever sleeps does not notice. */
+  /** Sets the clock without waking sleepers. */
   step(ms: number): void {
     this.#wall += ms
   }
@@ -43,7 +43,7 @@ export class FakeClock implements Clock {
     })
   }
 
-  /** Lets time pass until the promise settles. */
+  /** Advances time until the promise settles. */
   async drive<T>(promise: Promise<T>): Promise<T> {
     let settled = false
     promise.then(() => (settled = true), () => (settled = true))
@@ -55,7 +55,7 @@ export class FakeClock implements Clock {
     }
   }
 
-  /** What is due on the way happens in order, each with everything that follows from it. */
+  /** Wakes sleepers on the way in order, each with all its follow-up work. */
   async advance(ms: number): Promise<void> {
     const end = this.#elapsed + ms
     for (;;) {
@@ -65,7 +65,7 @@ export class FakeClock implements Clock {
     this.#elapsed = end
   }
 
-  /** A little at a time until it is so. */
+  /** Advances in small steps until the condition holds. */
   async until(condition: () => boolean, stepMs = 100, limitMs = 3_600_000): Promise<void> {
     for (let passed = 0; !condition(); passed += stepMs) {
       if (passed > limitMs) throw new Error(`it did not come true in ${limitMs} ms`)
@@ -73,7 +73,7 @@ export class FakeClock implements Clock {
     }
   }
 
-  /** False when nobody wants to be woken by then. */
+  /** False if no sleeper is due by then. */
   #wakeNext(by: number): boolean {
     let next: { at: number; wake: () => void } | null = null
     for (const timer of this.#timers) if (timer.at <= by && (next === null || timer.at < next.at)) next = timer
@@ -85,7 +85,7 @@ export class FakeClock implements Clock {
   }
 }
 
-/** Everything that needs no time has happened: a store in memory answers within microtasks. */
+/** Waits until all work that needs no time is done: an in-memory store responds within microtasks. */
 function everythingReady(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }

@@ -18,8 +18,8 @@ interface Event {
 }
 
 /**
- * A vendor with a list and a log of changes that keeps 30 days. It refuses a cursor that is older, or, as a quieter vendor
- * would, leaves out what it has forgotten and says nothing.
+ * A vendor with a list and a change log of 30 days. It rejects an older cursor or, in silent mode, omits the changes it
+ * has dropped.
  */
 class Vendor {
   readonly #now: () => number
@@ -108,7 +108,7 @@ async function statusOf(worker: Worker): Promise<Record<string, SyncStatus>> {
   return Object.fromEntries(statuses.map((status) => [status.sync, status]))
 }
 
-/** The scheduler in small: whatever is due runs, for as long as something is, and an oracle looks after every cycle. */
+/** A minimal scheduler: runs everything that is due, and checks the oracle after every cycle. */
 async function runDue(worker: Worker, store: Store = scene.store): Promise<void> {
   for (let round = 0; round < 20; round++) {
     const { now, syncs } = await readKnownSyncs(scene.store, listDeclaredSyncs(worker), scene.clock.now())
@@ -124,7 +124,7 @@ async function runDue(worker: Worker, store: Store = scene.store): Promise<void>
   throw new Error('it does not come to rest')
 }
 
-/** The oracle: in a sync that is called HEALTHY, every row that has not changed since its last complete cycle is as the vendor has it. */
+/** The oracle: in a HEALTHY sync, every row that has not changed since its last complete cycle equals the vendor's. */
 async function judge(worker: Worker): Promise<void> {
   const { health } = (await statusOf(worker)).shop!
   if (health !== 'HEALTHY') return
@@ -134,12 +134,12 @@ async function judge(worker: Worker): Promise<void> {
   expect(settled(await scene.rows()), 'HEALTHY').toEqual(settled(vendor.truth()))
 }
 
-describe.each(['cursor', 'nothing'] as const)('a vendor that forgets and refuses %s', (refuses) => {
+describe.each(['cursor', 'nothing'] as const)('a vendor that drops changes and rejects %s', (refuses) => {
   beforeEach(() => {
     vendor.refuses = refuses
   })
 
-  test('XC32 XC16 changes and deletions of an absence longer than the retention: the backfill is ordered, runs, and repairs', async () => {
+  test('XC32 XC16 changes and deletions during a gap longer than the retention: the backfill is requested, runs, and repairs', async () => {
     const worker = vendor.worker()
     await runDue(worker)
     expect((await statusOf(worker)).shop!.health).toBe('HEALTHY')
@@ -158,7 +158,7 @@ describe.each(['cursor', 'nothing'] as const)('a vendor that forgets and refuses
     expect((await statusOf(worker)).shop).toMatchObject({ health: 'HEALTHY', backfillNeeded: null })
   })
 
-  test('XC32 a cycle that was interrupted and is resumed beyond the retention is not completed as if nothing were missing', async () => {
+  test('XC32 an interrupted cycle that is resumed beyond the retention is not completed as if nothing were missing', async () => {
     const worker = vendor.worker()
     await runDue(worker)
     for (const key of ['g', 'h', 'i', 'j', 'k']) vendor.put(key, 1)
@@ -174,13 +174,13 @@ describe.each(['cursor', 'nothing'] as const)('a vendor that forgets and refuses
     expect(await scene.rows()).toEqual(vendor.truth())
   })
 
-  test('XC32 a backfill that was under way when the history was lost does not count; the next one does', async () => {
+  test('XC32 a backfill that was running when the history was lost does not count; the next one does', async () => {
     const worker = vendor.worker()
     await runDue(worker)
     const plan = worker.plan('shop-backfill')
     expect((await scene.run({ ...plan, limits: { ...plan.limits, pagesMax: 1 } })).stopReason).toBe('max_pages')
     scene.clock.step(31 * DAY)
-    // Behind the first page of the unfinished backfill, and forgotten by the log.
+    // Behind the first page of the unfinished backfill, and dropped from the log.
     vendor.put('a', 99)
     scene.clock.step(31 * DAY)
     vendor.put('z', 1)
@@ -192,7 +192,7 @@ describe.each(['cursor', 'nothing'] as const)('a vendor that forgets and refuses
   })
 })
 
-test('XC32 as soon as the source has forgotten what the delta has to read, and before anything runs, both halves need a backfill', async () => {
+test('XC32 as soon as the source has dropped changes that the delta needs, and before anything runs, both syncs need a backfill', async () => {
   const worker = vendor.worker()
   await runDue(worker)
   scene.clock.step(29 * DAY)
@@ -205,13 +205,13 @@ test('XC32 as soon as the source has forgotten what the delta has to read, and b
   expect(before['shop-backfill']!.backfillNeeded).toEqual(before.shop!.backfillNeeded)
   scene.clock.step(40 * DAY)
   expect((await statusOf(worker)).shop!.backfillNeeded).toEqual(before.shop!.backfillNeeded)
-  // A complete backfill ends it, as it ends an order.
+  // A complete backfill clears it, as it clears a request.
   await scene.run(worker.plan('shop-backfill'))
   expect((await statusOf(worker)).shop).toMatchObject({ health: 'HEALTHY', backfillNeeded: null })
   expect(await scene.run(worker.plan('shop'))).toMatchObject({ stopReason: 'complete' })
 })
 
-test('XC32 the same for a sync of its own, until it was reset and reads from the beginning', async () => {
+test('XC32 the same for a standalone sync, until it is reset and reads from the beginning', async () => {
   const worker = vendor.worker({ paired: false })
   expect((await statusOf(worker)).shop).toMatchObject({ health: 'INITIALIZING', backfillNeeded: null })
   await scene.run(worker.plan('shop'))
@@ -229,7 +229,7 @@ test('XC32 the same for a sync of its own, until it was reset and reads from the
   expect((await statusOf(worker)).shop).toMatchObject({ health: 'HEALTHY', backfillNeeded: null })
 })
 
-test('XC16 XC32 a source that declares nothing and refuses the committed state, also behind a page of another stream', async () => {
+test('XC16 XC32 a source that declares nothing and rejects the committed state, also behind a page of another stream', async () => {
   vendor.refuses = 'cursor'
   const worker = vendor.worker({ declared: false })
   await runDue(worker)
@@ -237,7 +237,7 @@ test('XC16 XC32 a source that declares nothing and refuses the committed state, 
   scene.clock.step(31 * DAY)
   vendor.put('f', 6)
   const plan = worker.plan('shop')
-  // As with several streams in one cycle: the first answers, the state of the second is refused.
+  // As with several streams in one cycle: the first responds, the state of the second is rejected.
   let isFirst = true
   const behind: typeof plan.execute = async (state, context) => {
     isFirst = context.cycle.page === 1
@@ -250,7 +250,7 @@ test('XC16 XC32 a source that declares nothing and refuses the committed state, 
   expect((await statusOf(worker)).shop!.health).toBe('HEALTHY')
 })
 
-test('XC32 within the retention nothing is ordered, and a regular backfill counts as a complete cycle of the delta', async () => {
+test('XC32 within the retention no backfill is requested, and a regular backfill counts as a complete cycle of the delta', async () => {
   const worker = vendor.worker()
   await runDue(worker)
   scene.clock.step(29 * DAY)
@@ -262,7 +262,7 @@ test('XC32 within the retention nothing is ordered, and a regular backfill count
   expect(await scene.rows()).toEqual(vendor.truth())
 })
 
-test('XC32 a page that arrives after the retention is not committed: a process may be stopped for a month', async () => {
+test('XC32 a page that arrives after the retention is not committed: a process may be suspended for a month', async () => {
   const worker = vendor.worker()
   await runDue(worker)
   vendor.drop('a')
@@ -276,7 +276,7 @@ test('XC32 a page that arrives after the retention is not committed: a process m
   expect(await scene.rows()).toEqual(vendor.truth())
 })
 
-test('XC34 what changes while the ordered backfill reads is not lost: its anchor comes first', async () => {
+test('XC34 changes during the requested backfill are not lost: its anchor comes first', async () => {
   const worker = vendor.worker()
   await runDue(worker)
   scene.clock.step(31 * DAY)
@@ -297,7 +297,7 @@ test('XC34 what changes while the ordered backfill reads is not lost: its anchor
   expect(await scene.rows()).toEqual(vendor.truth())
 })
 
-test('XC32 a sync without a backfill is never HEALTHY after lost history, and its error says what to do', async () => {
+test('XC32 a sync without a backfill is never HEALTHY after lost history, and its error names the remedy', async () => {
   const worker = vendor.worker({ paired: false })
   await scene.run(worker.plan('shop'))
   vendor.drop('a')
@@ -310,7 +310,7 @@ test('XC32 a sync without a backfill is never HEALTHY after lost history, and it
   }
 })
 
-test('XC32 a pair is INITIALIZING until its first backfill is complete, which a scheduler runs by itself', async () => {
+test('XC32 a pair is INITIALIZING until its first backfill, which a scheduler starts, is complete', async () => {
   const worker = vendor.worker()
   await scene.run(worker.plan('shop'))
   const before = await statusOf(worker)
@@ -322,7 +322,7 @@ test('XC32 a pair is INITIALIZING until its first backfill is complete, which a 
   expect((await statusOf(worker)).shop!.health).toBe('INITIALIZING')
 })
 
-/** Every call of the store from the loss on, in a run that is not disturbed. */
+/** Counts the store calls from the loss on, in an undisturbed run. */
 async function callsAfterTheLoss(dieAt: number): Promise<{ calls: number; died: boolean }> {
   const worker = vendor.worker()
   await runDue(worker)
@@ -330,14 +330,14 @@ async function callsAfterTheLoss(dieAt: number): Promise<{ calls: number; died: 
   scene.clock.step(31 * DAY)
   vendor.put('f', 6)
   const counter = { calls: 0 }
-  // Before the call, as a process that is killed would: what follows never reaches the store.
+  // Before the call, like a killed process: later calls never reach the store.
   const store = dying(scene.store, counter, dieAt)
   let died = false
   await runDue(worker, store).catch(() => (died = true))
   return { calls: counter.calls, died: died || counter.calls >= dieAt }
 }
 
-test('XC32 killed before any call of the store between the loss and the end of the backfill, the pair is repaired by the next process', async () => {
+test('XC32 killed before any store call between the loss and the end of the backfill, the pair is repaired by the next process', async () => {
   const { calls } = await callsAfterTheLoss(Infinity)
   expect(calls).toBeGreaterThan(10)
   expect(await scene.rows()).toEqual(vendor.truth())
@@ -348,7 +348,7 @@ test('XC32 killed before any call of the store between the loss and the end of t
     for (const [at, key] of ['a', 'b', 'c', 'd', 'e'].entries()) vendor.put(key, at)
     expect((await callsAfterTheLoss(dieAt)).died, `call ${dieAt}`).toBe(true)
     await judge(vendor.worker())
-    // Its lease runs out.
+    // The lease expires.
     scene.clock.step(5 * MINUTE)
     await runDue(vendor.worker())
     expect(await scene.rows(), `killed before call ${dieAt}`).toEqual(vendor.truth())

@@ -34,7 +34,7 @@ test('XB1 a lease that another runner has taken over stops the cycle at the next
   expect(renewals()).toBe(1)
 })
 
-test('XB1 a lease that the store cannot renew is over after its time, and not before', async () => {
+test('XB1 a lease that the store cannot renew expires after its TTL, and not before', async () => {
   const { clock, lease, signal } = keep(() => Promise.reject(new Error('the store is away')))
   await clock.advance(TTL_MS - 1)
   expect([lease.isExpired(), signal.aborted]).toEqual([false, false])
@@ -43,7 +43,7 @@ test('XB1 a lease that the store cannot renew is over after its time, and not be
   expect(signal.reason).toMatchObject({ code: 'LEASE_LOST' })
 })
 
-test('XB1 a lease is renewed three times in its life, until the cycle ends', async () => {
+test('XB1 a lease is renewed three times per TTL, until the cycle ends', async () => {
   const { clock, lease, signal, renewals } = keep(async () => true)
   await clock.advance(10 * TTL_MS)
   expect(renewals()).toBe(30)
@@ -53,7 +53,7 @@ test('XB1 a lease is renewed three times in its life, until the cycle ends', asy
   expect([renewals(), signal.aborted]).toEqual([30, false])
 })
 
-test('XB1 the life of a renewed lease is counted from when the renewal was asked for', async () => {
+test('XB1 the TTL of a renewed lease starts when the renewal was requested', async () => {
   let answers = true
   const { clock, lease } = keep(async () => answers || Promise.reject(new Error('the store is away')))
   await clock.advance(TTL_MS / 3)

@@ -13,7 +13,7 @@ async function land(changes: unknown[], database: Partial<DatabasePlan> = {}): R
   return scene.run(planOf({ ...createScriptedSource({ changes: changes as Change[], hasMore: false }), databases: [{ name: DATABASE, ...database }] }))
 }
 
-/** Lands the change between two good ones, which must land whatever becomes of it. */
+/** Commits the change between two valid ones, which must be committed in any case. */
 async function quarantineOf(change: unknown): Promise<QuarantineEntry> {
   const result = await land([upsert('before'), change, upsert('after')])
   expect(result).toMatchObject({ stopReason: 'complete', error: null, counts: counts({ created: 2, quarantined: 1 }) })
@@ -37,13 +37,13 @@ describe('changes', () => {
     expect((await scene.feed()).map(({ action, key }) => `${action} ${key}`)).toEqual(['created a', 'created b', 'updated a', 'deleted b'])
   })
 
-  test('XC1 invariant 4: the same page again changes nothing and makes no entry', async () => {
+  test('XC1 invariant 4: the same page again changes nothing and adds no log entry', async () => {
     await land([upsert('a'), upsert('b')])
     expect(await land([upsert('a'), upsert('b')])).toMatchObject({ counts: counts({ unchanged: 2 }) })
     expect(await scene.feed()).toHaveLength(2)
   })
 
-  test('a delete of a key that is not there is counted and makes no entry', async () => {
+  test('a delete of an unknown key is counted and adds no log entry', async () => {
     expect(await land([remove('ghost'), upsert('a')])).toMatchObject({ stopReason: 'complete', counts: counts({ missing: 1, created: 1 }) })
     expect(await scene.feed()).toHaveLength(1)
   })
@@ -55,7 +55,7 @@ describe('changes', () => {
     expect([await scene.rows(), await scene.rows('parts')]).toEqual([{ a: { of: 'a' } }, { a: { of: 'parts' } }])
   })
 
-  test('XD15 of one key twice on a page the newer wins, whatever its place, and the feed has one entry', async () => {
+  test('XD15 if a key is twice on a page the newer one wins, in any order, and the feed has one entry', async () => {
     await land([
       upsert('a', { n: 'new' }, { at: '2026-01-02T00:00:00Z' }), upsert('a', { n: 'old' }, { at: '2026-01-01T00:00:00Z' }),
       upsert('b', { n: 'old' }, { at: '2026-01-01T00:00:00Z' }), upsert('b', { n: 'new' }, { at: '2026-01-02T00:00:00Z' }),
@@ -64,20 +64,20 @@ describe('changes', () => {
     expect(await scene.feed()).toHaveLength(2)
   })
 
-  test('XD15 with equal times or none, the later place wins', async () => {
+  test('XD15 with equal times or none, the later one wins', async () => {
     const at = '2026-01-01T00:00:00Z'
     await land([upsert('a', { n: 1 }, { at }), upsert('a', { n: 2 }, { at }), upsert('b', { n: 1 }), upsert('b', { n: 2 }), upsert('c', { n: 1 }, { at }), upsert('c', { n: 2 })])
     expect(await scene.rows()).toEqual({ a: { n: 2 }, b: { n: 2 }, c: { n: 2 } })
     expect((await scene.feed()).map(({ key }) => key)).toEqual(['a', 'b', 'c'])
   })
 
-  test('XD15 an upsert and a delete of one key on a page: the later stands', async () => {
+  test('XD15 an upsert and a delete of one key on a page: the later one wins', async () => {
     await land([upsert('kept')])
     expect(await land([remove('kept'), upsert('kept', { n: 2 }), upsert('gone'), remove('gone')])).toMatchObject({ counts: counts({ updated: 1, missing: 1 }) })
     expect(await scene.keys()).toEqual(['kept'])
   })
 
-  test('the envelope keeps the cursor and the source’s own time', async () => {
+  test('the envelope has the cursor and the source’s own time', async () => {
     await land([upsert('a', {}, { cursor: '00042', at: '2026-01-01T02:00:00.1234567+02:00' })])
     expect((await scene.feed())[0]).toMatchObject({ cursor: '00042', upstreamAt: '2026-01-01T00:00:00.123456Z', page: 1, cycle: 1, sync: 'sync' })
   })
@@ -87,13 +87,13 @@ describe('keys', () => {
   test.each<[string, unknown]>([
     ['undefined', undefined], ['null', null], ['empty', ''], ['a number', 1], ['an object', {}], ['an array', ['a']], ['a boolean', true], ['a bigint', 1n],
     ['text with NUL', 'a\0b'], ['half a surrogate pair', 'a\ud800'], ['longer than 1024 bytes', 'é'.repeat(513)],
-  ])('XD16 a key that is %s goes to quarantine and is never made into text', async (_, key) => {
+  ])('XD16 a key that is %s is quarantined and never converted to text', async (_, key) => {
     const entry = await quarantineOf({ type: 'upsert', key, record: { a: 1 } })
     expect(entry).toMatchObject({ code: 'KEY_INVALID', key: null, database: DATABASE, sync: 'sync', page: 1 })
     expect(entry.text).toContain('{"a":1}')
   })
 
-  test('XD16 a key that is missing goes to quarantine, of a delete too', async () => {
+  test('XD16 a missing key is quarantined, for a delete too', async () => {
     expect(await quarantineOf({ type: 'delete' })).toMatchObject({ code: 'KEY_INVALID', message: 'the key is undefined, not a string' })
   })
 
@@ -102,24 +102,24 @@ describe('keys', () => {
     expect(await scene.keys()).toEqual(['é'.repeat(512)])
   })
 
-  test('XD18 the number 1 is no key, and the text "1" is not "1.0", "01" or "+1"', async () => {
+  test('XD18 the number 1 is not a valid key, and the text "1" is not "1.0", "01" or "+1"', async () => {
     expect(await quarantineOf({ type: 'upsert', key: 1, record: {} })).toMatchObject({ code: 'KEY_INVALID', message: 'the key is a number, not a string' })
     await land(['1', '1.0', '01', '+1', ' 1'].map((key) => upsert(key)))
     expect(await scene.rows()).toMatchObject({ '1': { of: '1' }, '1.0': { of: '1.0' }, '01': { of: '01' }, '+1': { of: '+1' }, ' 1': { of: ' 1' } })
   })
 
-  test('XD20 lone surrogates are no keys, so that two of them cannot become one', async () => {
+  test('XD20 lone surrogates are not valid keys, so that two of them cannot become one', async () => {
     expect(await land([upsert('\ud800'), upsert('\udc00'), upsert('\ud83c\udf0a')])).toMatchObject({ counts: counts({ created: 1, quarantined: 2 }) })
     expect(await scene.keys()).toEqual(['\u{1f30a}'])
   })
 
-  test('XD21 keys that look alike are different: composed and not, upper and lower, full-width, zero-width', async () => {
+  test('XD21 keys that look alike are different: composed and decomposed, upper and lower case, full-width, zero-width', async () => {
     const alike = ['é', 'e\u0301', 'É', 'ｅ́', 'e', 'E', 'е', 'e\u200b', 'ß', 'ss', 'ı', 'i']
     await land(alike.map((key) => upsert(key)))
     expect(Object.keys(await scene.rows()).toSorted()).toEqual(alike.toSorted())
   })
 
-  test('XD22 names of every object are keys and members like any other, and no prototype changes', async () => {
+  test('XD22 names of Object.prototype are ordinary keys and fields, and no prototype changes', async () => {
     const names = ['__proto__', 'constructor', 'prototype', 'toString', 'hasOwnProperty', 'valueOf']
     const before = Object.getOwnPropertyNames(Object.prototype)
     const record = parseJson(`{${names.map((name) => `${JSON.stringify(name)}:{"polluted":"${name}"}`).join()}}`) as JsonObject
@@ -131,7 +131,7 @@ describe('keys', () => {
     expect(({} as { polluted?: unknown }).polluted).toBeUndefined()
   })
 
-  test('XD25 keys and members that read like SQL are text', async () => {
+  test('XD25 keys and fields that look like SQL are text', async () => {
     const nasty = `x'); drop table tidemark_rows; --"`
     await land([upsert(nasty, { [nasty]: nasty })])
     expect(await scene.rows()).toEqual({ [nasty]: { [nasty]: nasty } })
@@ -139,14 +139,14 @@ describe('keys', () => {
 })
 
 describe('records', () => {
-  test('XD12 one nested 200,000 deep goes to quarantine, and the one at the limit lands', async () => {
+  test('XD12 a record nested 200,000 deep is quarantined, and one at the limit lands', async () => {
     const entry = await quarantineOf(upsert('deep', nested(200_000)))
     expect(entry).toMatchObject({ key: 'deep', code: 'RECORD_TOO_DEEP' })
     expect(await land([upsert('64', nested(64)), upsert('65', nested(65))])).toMatchObject({ counts: counts({ created: 1, quarantined: 1 }) })
     expect(await textOf('64')).toContain('{"n":{"n":')
   })
 
-  test('XD12 one that contains itself goes to quarantine', async () => {
+  test('XD12 a circular record is quarantined', async () => {
     const record: JsonObject = {}
     record['self'] = record
     expect(await quarantineOf(upsert('loop', record))).toMatchObject({ key: 'loop', code: 'RECORD_TOO_DEEP' })
@@ -156,16 +156,16 @@ describe('records', () => {
     ['of more than 5 MB', { list: Array.from({ length: 60_000 }, (_, n) => `${n}${'x'.repeat(90)}`) }, 'RECORD_TOO_LARGE', '5868900 bytes'],
     ['with one giant string', { text: 'x'.repeat(5_000_000) }, 'RECORD_TOO_LARGE', '5000011 bytes'],
     ['with a giant string of three bytes each', { text: '€'.repeat(1_700_000) }, 'RECORD_TOO_LARGE', '5100011 bytes'],
-    ['with 100,000 members', Object.fromEntries(Array.from({ length: 100_000 }, (_, n) => [`m${n}`, n])), 'RECORD_TOO_WIDE', 'more than 10000 members'],
-    ['with 100,000 members further down', { deep: [Object.fromEntries(Array.from({ length: 100_000 }, (_, n) => [`m${n}`, n]))] }, 'RECORD_TOO_WIDE', 'more than 10000 members'],
-    ['with 12,000 members in objects of two', { list: Array.from({ length: 6_000 }, (_, n) => ({ n, m: n })) }, 'RECORD_TOO_WIDE', 'more than 10000 members'],
-  ])('XD13 one %s goes to quarantine with its key and size', async (_, record, code, size) => {
+    ['with 100,000 fields', Object.fromEntries(Array.from({ length: 100_000 }, (_, n) => [`m${n}`, n])), 'RECORD_TOO_WIDE', 'more than 10000 fields'],
+    ['with 100,000 fields further down', { deep: [Object.fromEntries(Array.from({ length: 100_000 }, (_, n) => [`m${n}`, n]))] }, 'RECORD_TOO_WIDE', 'more than 10000 fields'],
+    ['with 12,000 fields in objects of two', { list: Array.from({ length: 6_000 }, (_, n) => ({ n, m: n })) }, 'RECORD_TOO_WIDE', 'more than 10000 fields'],
+  ])('XD13 one %s is quarantined with its key and size', async (_, record, code, size) => {
     const entry = await quarantineOf(upsert('giant', record))
     expect(entry).toMatchObject({ key: 'giant', code, message: expect.stringContaining(size) })
     expect(entry.text.length).toBeLessThanOrEqual(65_536)
   })
 
-  test('XD13 XD20 what is kept of a giant record is cut, and never in the middle of a character', async () => {
+  test('XD13 XD20 the stored text of a giant record is truncated, and never in the middle of a character', async () => {
     const kept: string[] = []
     const store = storeWith(scene.store, {
       commit(commit) {
@@ -179,7 +179,7 @@ describe('records', () => {
     expect(kept.every((text) => text.isWellFormed())).toBe(true)
   })
 
-  test('XD14 a member that occurs twice is told, and the last one is landed', async () => {
+  test('XD14 a duplicate field is reported, and the last one is committed', async () => {
     const twice: string[] = []
     const record = parseJson('{"a":1,"b":{"c":1,"c":2},"a":3}', { onDuplicate: (name) => twice.push(name) }) as JsonObject
     expect(twice).toEqual(['c', 'a'])
@@ -187,7 +187,7 @@ describe('records', () => {
     expect(await textOf('k')).toBe('{"a":3,"b":{"c":2}}')
   })
 
-  test('XD17 integers beyond 2^53 come back digit by digit, and neighbours stay two', async () => {
+  test('XD17 integers beyond 2^53 keep every digit, and neighbours stay distinct', async () => {
     const text = '{"id":9007199254740993,"big":-123456789012345678901234567890,"list":[18446744073709551615],"safe":9007199254740991}'
     await land([upsert('a', parseJson(text) as JsonObject)])
     expect(await textOf('a')).toBe(text)
@@ -199,7 +199,7 @@ describe('records', () => {
 
   test.each<[string, JsonObject]>([
     ['in a value', { text: 'a\0b' }], ['in a member’s name', { 'a\0b': 1 }], ['far down', { list: [{ text: '\0' }] }], ['beside a backslash', { text: '\\\0' }],
-  ])('XD19 NUL %s goes to quarantine, on every store alike', async (_, record) => {
+  ])('XD19 NUL %s is quarantined, on every store alike', async (_, record) => {
     const entry = await quarantineOf(upsert('nul', record))
     expect(entry).toMatchObject({ key: 'nul', code: 'TEXT_UNSTORABLE', message: 'the record contains NUL' })
     expect(entry.text).not.toContain('\0')
@@ -207,13 +207,13 @@ describe('records', () => {
 
   test.each<[string, JsonObject]>([
     ['first half', { text: 'a\ud83c' }], ['second half', { text: '\udf0aa' }], ['halves the wrong way round', { text: '\udf0a\ud83c' }], ['half in a name', { '\ud800': 1 }],
-  ])('XD20 the %s of a surrogate pair goes to quarantine', async (_, record) => {
+  ])('XD20 the %s of a surrogate pair is quarantined', async (_, record) => {
     const entry = await quarantineOf(upsert('half', record))
     expect(entry).toMatchObject({ key: 'half', code: 'TEXT_UNSTORABLE', message: 'the record has a lone surrogate' })
     expect(entry.text.isWellFormed()).toBe(true)
   })
 
-  test('XD19 XD20 text that only spells an escape out lands', async () => {
+  test('XD19 XD20 text that only looks like an escape lands', async () => {
     const record = { a: '\\u0000', b: '\\\\ud800', c: '\u{1f30a}', d: '\u0001\u2028' }
     await land([upsert('a', record)])
     expect(await scene.rows()).toEqual({ a: record })
@@ -222,15 +222,15 @@ describe('records', () => {
   test.each<[string, unknown]>([
     ['NaN', { n: Number.NaN }], ['Infinity', { n: [Number.POSITIVE_INFINITY] }], ['a function', { f: () => 1 }], ['a symbol', { s: Symbol('s') }],
     ['an invalid Date', { d: new Date(Number.NaN) }], ['a Map', { m: new Map() }], ['a Set', { s: new Set() }], ['bytes', { b: new Uint8Array(2) }],
-  ])('a record with %s inside goes to quarantine', async (_, record) => {
+  ])('a record with %s inside is quarantined', async (_, record) => {
     expect(await quarantineOf({ type: 'upsert', key: 'odd', record })).toMatchObject({ key: 'odd', code: 'RECORD_INVALID' })
   })
 
-  test('RX7 an error in place of a record goes to quarantine in its own words', async () => {
+  test('RX7 an error in place of a record is quarantined with its own message', async () => {
     expect(await quarantineOf({ type: 'upsert', key: 'odd', record: new Error('a.csv ends\0early') })).toMatchObject({ key: 'odd', code: 'RECORD_INVALID', message: 'a.csv ends\u2400early' })
   })
 
-  test('a record that is an array is told to be one', async () => {
+  test('the message for a record that is an array says so', async () => {
     expect(await quarantineOf({ type: 'upsert', key: 'odd', record: [] })).toMatchObject({ code: 'RECORD_INVALID', message: 'the record is an array, not an object' })
   })
 
@@ -239,11 +239,11 @@ describe('records', () => {
     ['an object that writes itself as text', { toJSON: () => 'text' }], ['an object that writes itself as nothing', { toJSON: () => undefined }],
     ['an object that refuses to be written', { toJSON: () => { throw new Error('no') } }],
     ['an object with a part that refuses to be written', { part: { toJSON: () => 1n } }],
-  ])('a record that is %s goes to quarantine', async (_, record) => {
+  ])('a record that is %s is quarantined', async (_, record) => {
     expect(await quarantineOf({ type: 'upsert', key: 'odd', record })).toMatchObject({ key: 'odd', code: 'RECORD_INVALID' })
   })
 
-  test('a Date is landed as its text, undefined members are absent, and an empty record is a record', async () => {
+  test('a Date is stored as its text, undefined fields are absent, and an empty record is a record', async () => {
     await land([upsert('a', { at: new Date(0), none: undefined, list: [undefined] } as never), upsert('b', {})])
     expect(await scene.rows()).toEqual({ a: { at: '1970-01-01T00:00:00.000Z', list: [null] }, b: {} })
   })
@@ -264,19 +264,19 @@ describe('quarantine', () => {
     ])
   })
 
-  test('a key that lands later has left it, and so has one that is deleted', async () => {
+  test('a key that is committed or deleted later is removed from it', async () => {
     await land([upsert('a', { n: Number.NaN }), upsert('b', { n: Number.NaN }), upsert('c', { n: Number.NaN })])
     await land([upsert('a', { n: 1 }), remove('b')])
     expect((await scene.store.quarantineEntries()).map(({ key }) => key)).toEqual(['c'])
   })
 
-  test('the row that was there before stays as it was', async () => {
+  test('the existing row stays unchanged', async () => {
     await land([upsert('a', { n: 1 })])
     await land([upsert('a', { n: Number.NaN })])
     expect(await scene.rows()).toEqual({ a: { n: 1 } })
   })
 
-  test('a record in it does not move the tidemark', async () => {
+  test('a quarantined record does not advance the tidemark', async () => {
     await land([upsert('a', {}, { at: '2026-01-01T00:00:00Z' }), upsert('b', { n: Number.NaN }, { at: '2027-01-01T00:00:00Z' })])
     expect((await scene.checkpoint()).tidemark).toBe('2026-01-01T00:00:00.000000Z')
   })
@@ -285,17 +285,17 @@ describe('quarantine', () => {
 describe('schemas and drift', () => {
   const validate = (record: JsonObject): string | null => (typeof record['n'] === 'number' ? null : '`n` is not a number')
 
-  test('XD24 with a schema, what does not fit goes to quarantine with what is wrong, and the rest lands', async () => {
+  test('XD24 with a schema, an invalid record is quarantined with the reason, and the rest lands', async () => {
     expect(await land([upsert('a', { n: 1 }), upsert('b', { n: '1' }), remove('c')], { validate })).toMatchObject({ counts: counts({ created: 1, quarantined: 1, missing: 1 }) })
     expect(await scene.store.quarantineEntries()).toMatchObject([{ key: 'b', code: 'SCHEMA_MISMATCH', message: '`n` is not a number' }])
   })
 
-  test('XD24 a schema may take its time', async () => {
+  test('XD24 a schema may be asynchronous', async () => {
     await land([upsert('a', { n: 1 }), upsert('b', {})], { validate: async (record) => { await scene.clock.sleep(10); return validate(record) } })
     expect(await scene.keys()).toEqual(['a'])
   })
 
-  test('XD24 without a schema nothing is refused: new, missing and retyped members land, and the columns say so', async () => {
+  test('XD24 without a schema nothing is refused: new, missing and retyped fields land, and the columns show it', async () => {
     await land([upsert('a', { id: 1, name: 'x', at: null })])
     expect(await land([upsert('a', { id: '1', extra: { deep: true } }), upsert('b', { id: 2.5, name: false })])).toMatchObject({ counts: counts({ updated: 1, created: 1 }) })
     expect((await scene.store.databases())[0]).toMatchObject({
@@ -307,12 +307,12 @@ describe('schemas and drift', () => {
     expect(await scene.rows()).toEqual({ a: { id: '1', extra: { deep: true } }, b: { id: 2.5, name: false } })
   })
 
-  test('XD24 a member first met on a later page becomes a column', async () => {
+  test('XD24 a field first seen on a later page becomes a column', async () => {
     await scene.run(planOf(createScriptedSource({ changes: [upsert('a', { one: 1 })], hasMore: true, nextState: 1 }, { changes: [upsert('b', { one: 1, two: 2 })], hasMore: false })))
     expect((await scene.store.databases())[0]!.columns.map(({ name }) => name)).toEqual(['one', 'two'])
   })
 
-  test('a member is told to the store once in a cycle, and again when it is of another kind', async () => {
+  test('a field is reported to the store once in a cycle, and again with another kind', async () => {
     const told: unknown[] = []
     const store = storeWith(scene.store, {
       commit(commit) {
@@ -320,7 +320,7 @@ describe('schemas and drift', () => {
         return scene.store.commit(commit)
       },
     })
-    // One page is read ahead, so a member is known from the page after the next.
+    // One page is read ahead, so a field is known from the page after the next.
     const page = (at: number, record: JsonObject) => ({ changes: [upsert(`${at}`, record)], hasMore: at < 5, nextState: at })
     await scene.run(planOf(createScriptedSource(page(1, { n: 1 }), page(2, { n: 1 }), page(3, { n: 2 }), page(4, { n: 'two', m: null }), page(5, { n: 3 }))), { store })
     expect(told).toEqual([['n: integer'], ['n: integer'], undefined, ['n: integer or string', 'm: '], undefined])

@@ -12,27 +12,27 @@ const fact = (key: string, version: string, minute?: number): Change => upsert(k
 const by = (sync: string, ...pages: Array<Page | (() => Promise<Page>)>): SyncPlan => planOf({ ...createScriptedSource(...pages), sync })
 const page = (...changes: Change[]): Page => ({ changes, hasMore: false })
 
-describe('invariant 6: whoever comes later with something older is not believed', () => {
-  test('N9 XB14 a stale page of the backfill does not overwrite the delta, in whatever order they land', async () => {
+describe('invariant 6: an older version never overwrites a newer one', () => {
+  test('N9 XB14 a stale page of the backfill does not overwrite the delta, in any order', async () => {
     await scene.run(by('delta', page(fact('a', 'new', 5))))
     expect(await scene.run(by('backfill', page(fact('a', 'old', 1), fact('b', 'only', 1))))).toMatchObject({ counts: counts({ stale: 1, created: 1 }) })
     await scene.run(by('delta', page(fact('b', 'newer', 2))))
     expect(await scene.rows()).toEqual({ a: { version: 'new' }, b: { version: 'newer' } })
   })
 
-  test('XE7 what the delta deleted is not brought back by an older page', async () => {
+  test('XE7 an older page does not restore a row that the delta deleted', async () => {
     await scene.run(by('delta', page(fact('a', '1', 1))))
     await scene.run(by('delta', page(remove('a', T(5)))))
     expect(await scene.run(by('backfill', page(fact('a', 'stale', 3))))).toMatchObject({ counts: counts({ stale: 1 }) })
     expect(await scene.keys()).toEqual([])
   })
 
-  test('XE7 a delete that comes before its create keeps the create out', async () => {
+  test('XE7 a delete that arrives before its create keeps the create out', async () => {
     expect(await scene.run(by('deletes', page(remove('a', T(5)))))).toMatchObject({ counts: counts({ missing: 1 }) })
     expect(await scene.run(by('delta', page(fact('a', 'stale', 3))))).toMatchObject({ counts: counts({ stale: 1 }) })
   })
 
-  test('XE8 XE10 a key created again after its delete lives, and the late delete of its former life does not kill it', async () => {
+  test('XE8 XE10 a key created again after its delete stays, and a late delete of the earlier record does not remove it', async () => {
     await scene.run(by('delta', page(fact('a', '1', 1))))
     await scene.run(by('delta', page(remove('a', T(2)))))
     expect(await scene.run(by('delta', page(fact('a', '2', 3))))).toMatchObject({ counts: counts({ created: 1 }) })
@@ -40,13 +40,13 @@ describe('invariant 6: whoever comes later with something older is not believed'
     expect(await scene.rows()).toEqual({ a: { version: '2' } })
   })
 
-  test('times that differ by a microsecond, and in different zones, are told apart', async () => {
+  test('times that differ by a microsecond, and in different zones, are distinguished', async () => {
     await scene.run(by('one', page(upsert('a', { version: 'later' }, { at: '2026-01-01T00:00:00.000002Z' }))))
     await scene.run(by('two', page(upsert('a', { version: 'earlier' }, { at: '2026-01-01T02:00:00.000001+02:00' }))))
     expect(await scene.rows()).toEqual({ a: { version: 'later' } })
   })
 
-  test('XC24 a source whose clock stepped back within the tolerance is believed; beyond it, not', async () => {
+  test('XC24 a source whose clock stepped back within the tolerance is accepted; beyond it, not', async () => {
     const tolerant = (...changes: Change[]): SyncPlan => ({ ...by('delta', page(...changes)), upstreamToleranceMs: 2 * 60_000 })
     await scene.run(tolerant(fact('a', 'first', 10), fact('b', 'first', 10)))
     expect(await scene.run(tolerant(fact('a', 'second', 8), fact('b', 'second', 7)))).toMatchObject({ counts: counts({ updated: 1, stale: 1 }) })
@@ -60,7 +60,7 @@ describe('invariant 6: whoever comes later with something older is not believed'
 })
 
 describe('two reads that overlap', () => {
-  /** The backfill reads; before its page lands, the delta lands a page that it read meanwhile. */
+  /** The backfill reads; before its page is committed, the delta commits a page that it read meanwhile. */
   const overlapping = (first: Page, meanwhile: Page, ...later: Array<Page | (() => Page)>) => {
     const source = createScriptedSource(async () => {
       await scene.start(by('delta', meanwhile))
@@ -69,7 +69,7 @@ describe('two reads that overlap', () => {
     return { ...source, plan: planOf({ ...source, sync: 'backfill' }) }
   }
 
-  test('XB14 without times the page is read again, and the newer content stands', async () => {
+  test('XB14 without times the page is read again, and the newer content wins', async () => {
     const source = overlapping(page(fact('a', 'old')), page(fact('a', 'new')), page(fact('a', 'new')))
     expect(await scene.run(source.plan)).toMatchObject({ stopReason: 'complete', pages: 1, counts: counts({ unchanged: 1 }) })
     expect(source.asked).toEqual([undefined, undefined])
@@ -90,7 +90,7 @@ describe('two reads that overlap', () => {
     expect(await scene.rows()).toEqual({ a: { version: 'new' }, b: { version: 'new' } })
   })
 
-  test('XB14 the page read ahead is thrown away with it, and the order of pages is kept', async () => {
+  test('XB14 the page read ahead is discarded with it, and the order of pages is kept', async () => {
     const more = (nextState: number, ...changes: Change[]): Page => ({ changes, hasMore: true, nextState })
     const source = overlapping(more(1, fact('a', 'old')), page(fact('a', 'new')), page(fact('b', 'read ahead')), () => {
       expect(source.contexts[1]!.signal.aborted).toBe(true)
@@ -101,13 +101,13 @@ describe('two reads that overlap', () => {
     expect(await scene.rows()).toEqual({ a: { version: 'new' }, b: { version: 'read again' } })
   })
 
-  test('XB14 XD24 a member first met on the page that was read twice is a column all the same', async () => {
+  test('XB14 XD24 a field first seen on the page that was read twice still becomes a column', async () => {
     const source = overlapping(page(upsert('a', { version: 'old', fresh: 1 })), page(fact('a', 'new')), page(upsert('a', { version: 'new', fresh: 1 })))
     await scene.run(source.plan)
     expect((await scene.store.databases())[0]!.columns.map(({ name }) => name).toSorted()).toEqual(['fresh', 'version'])
   })
 
-  test('XB14 two that never stop overlapping fail the cycle instead of reading for ever', async () => {
+  test('XB14 two syncs that never stop overlapping fail the cycle instead of reading forever', async () => {
     let reads = 0
     const plan = planOf({
       sync: 'backfill',
@@ -121,7 +121,7 @@ describe('two reads that overlap', () => {
     expect(await scene.rows()).toEqual({ a: { version: 'of the delta 21' } })
   })
 
-  test('XB14 a row landed before the page was asked for does not overlap: the later read wins', async () => {
+  test('XB14 a row committed before the page was requested does not overlap: the later read wins', async () => {
     await scene.run(by('delta', page(fact('a', 'before'))))
     expect(await scene.run(by('backfill', page(fact('a', 'after'))))).toMatchObject({ counts: counts({ updated: 1 }) })
   })

@@ -10,7 +10,7 @@ afterEach(() => scene.close())
 
 const pacer = (plan: Partial<PacerPlan> = {}): PacerPlan => ({ name: 'api', allowedRequests: 10, intervalMs: 10 * SECOND, ...plan })
 
-/** Runs one page that calls `body`; gives what the page was told, and the seconds since `from` at which each call came through. */
+/** Runs one page that calls `body`; returns the seconds since `from` at which each request was sent. */
 async function paced(pacers: PacerPlan[], body: (context: SyncContext, note: () => void) => Promise<unknown>, from = scene.clock.now()): Promise<number[]> {
   const seconds: number[] = []
   const note = (): void => void seconds.push((scene.clock.now() - from) / SECOND)
@@ -26,15 +26,15 @@ async function paced(pacers: PacerPlan[], body: (context: SyncContext, note: () 
 }
 
 interface Sharing {
-  /** Since the start, of all requests in their order, and by sync. */
+  /** Seconds since the start, of all requests in order, and by sync. */
   readonly seconds: number[]
   readonly bySync: ReadonlyMap<string, number[]>
-  /** How often slots were taken, and how many. */
+  /** The number of reservations, and of reserved slots. */
   readonly takes: number
   readonly slots: number
 }
 
-/** So many cycles of different syncs, side by side in different processes, on one budget. */
+/** Concurrent cycles of different syncs, in different processes, on one rate limit. */
 async function sharing(syncs: number, plan: PacerPlan, body: (context: SyncContext) => Promise<unknown>): Promise<Sharing> {
   const name = `budget-${scene.clock.now()}`
   const start = scene.clock.now()
@@ -62,15 +62,15 @@ const times = async (n: number, body: () => Promise<unknown>): Promise<void> => 
 }
 
 describe('a pacer', () => {
-  test('NX1 every fetch waits for its slot, evenly spaced, without being asked to', async () => {
+  test('NX1 every fetch automatically waits for its slot, evenly spaced', async () => {
     expect(await paced([pacer()], ({ fetch }) => times(4, () => fetch('https://example.com')))).toEqual([0, 1, 2, 3])
   })
 
-  test('NX1 requests made at once are spaced all the same', async () => {
+  test('NX1 concurrent requests are spaced too', async () => {
     expect(await paced([pacer()], ({ fetch }) => Promise.all([1, 2, 3].map(() => fetch('https://example.com'))))).toEqual([0, 1, 2])
   })
 
-  test('NX1 slots that were taken in advance and have passed are not used', async () => {
+  test('NX1 slots that were reserved in advance and have passed are not used', async () => {
     const hurried = pacer({ allowedRequests: 100, intervalMs: 10 * SECOND })
     for (let before = 20; before <= 60; before += 5) {
       const seconds = await paced([{ ...hurried, name: `api-${before}` }], async ({ fetch, clock }) => {
@@ -83,7 +83,7 @@ describe('a pacer', () => {
     }
   })
 
-  test('NX1 a request after a rest does not wait, and the rest is not saved up for a burst', async () => {
+  test('NX1 a request after an idle time does not wait, and idle time does not allow a burst', async () => {
     const seconds = await paced([pacer()], async ({ fetch, clock }) => {
       await fetch('https://example.com')
       await clock.sleep(60 * SECOND)
@@ -92,18 +92,18 @@ describe('a pacer', () => {
     expect(seconds).toEqual([0, 60, 61, 62])
   })
 
-  test('a source that makes requests of its own can wait by hand', async () => {
+  test('a source with its own client can wait explicitly', async () => {
     expect(await paced([pacer()], ({ pacer }, note) => times(3, () => pacer.wait().then(note)))).toEqual([0, 1, 2])
     expect(await paced([pacer({ name: 'other' })], ({ pacer }, note) => times(2, () => pacer.wait('other').then(note)))).toEqual([0, 1])
   })
 
-  test('NX1 syncs that share a budget never ask closer to each other than it allows, and leave nothing of it unused', async () => {
+  test('NX1 syncs that share a rate limit never exceed it together, and use all of it', async () => {
     const { seconds, slots } = await sharing(3, pacer(), ({ fetch }) => times(6, () => fetch('https://example.com')))
     expect(seconds).toEqual(Array.from({ length: 18 }, (_, i) => i))
     expect(slots).toBe(18)
   })
 
-  test('NX1 where syncs wait for slots, slots are taken many at a time; a crowd takes few, so that nobody waits for long', async () => {
+  test('NX1 syncs that wait for slots reserve them in batches; many syncs use small batches, so that none waits for long', async () => {
     const quick = pacer({ allowedRequests: 1_000, intervalMs: 10 * SECOND })
     const alone = await sharing(1, quick, ({ fetch }) => times(2_000, () => fetch('https://example.com')))
     expect(alone.seconds.at(-1)).toBe(1_999 / 100)
@@ -111,13 +111,13 @@ describe('a pacer', () => {
     const crowd = await sharing(40, quick, ({ fetch }) => times(100, () => fetch('https://example.com')))
     expect(isSpaced(crowd.seconds, 0.01)).toBe(true)
     expect(crowd.takes).toBeLessThan(4_000 / 2)
-    // By turns: when half is through, nobody has had much more than another.
+    // Fair: at half time no sync has had many more slots than another.
     const half = [...crowd.bySync.values()].map((own) => own.filter((second) => second < crowd.seconds.at(-1)! / 2).length)
     expect(Math.max(...half) - Math.min(...half)).toBeLessThan(30)
     expect(Math.max(...[...crowd.bySync.values()].flatMap((own) => own.slice(1).map((second, i) => second - own[i]!)))).toBeLessThan(8)
   })
 
-  test('NX1 a source slower than its budget takes a slot for every request and none to spare', async () => {
+  test('NX1 a source slower than its rate limit reserves one slot per request and no spare ones', async () => {
     const quick = pacer({ allowedRequests: 1_000, intervalMs: 10 * SECOND })
     const { takes, slots } = await sharing(3, quick, ({ fetch, clock }) => times(50, async () => {
       await fetch('https://example.com')
@@ -126,7 +126,7 @@ describe('a pacer', () => {
     expect([takes, slots]).toEqual([150, 150])
   })
 
-  test('NX1 what a cycle leaves unused is little', async () => {
+  test('NX1 a cycle leaves few slots unused', async () => {
     const quick = pacer({ allowedRequests: 1_000, intervalMs: 10 * SECOND })
     for (const count of [1, 5, 40, 500]) {
       const { slots } = await sharing(1, quick, ({ fetch }) => times(count, () => fetch('https://example.com')))
@@ -134,24 +134,24 @@ describe('a pacer', () => {
     }
   })
 
-  test('with two pacers, each request keeps to both', async () => {
+  test('with two pacers, each request waits for both', async () => {
     const slow = pacer({ name: 'slow', allowedRequests: 1, intervalMs: 5 * SECOND })
     expect(await paced([pacer(), slow], ({ fetch }) => times(3, () => fetch('https://example.com')))).toEqual([0, 5, 10])
   })
 
-  test('a budget that does not divide is rounded to the safe side', async () => {
+  test('an interval that does not divide evenly is rounded up', async () => {
     const seconds = await paced([pacer({ allowedRequests: 3, intervalMs: SECOND })], ({ fetch }) => times(4, () => fetch('https://example.com')))
     expect(seconds.at(-1)).toBeGreaterThanOrEqual(1)
   })
 
-  test('NX1 where it stands is kept, and the next run goes on from there', async () => {
+  test('NX1 the last slot is stored, and the next run continues after it', async () => {
     const start = scene.clock.now()
     await paced([pacer()], ({ fetch }) => times(3, () => fetch('https://example.com')))
     expect(await scene.store.lastSlotTimes(WORKER)).toEqual({ api: start + 2 * SECOND })
     expect(await paced([pacer()], ({ fetch }) => fetch('https://example.com'), start)).toEqual([3])
   })
 
-  test('XC26 a clock set back between two runs does not hold the next one up', async () => {
+  test('XC26 a clock set back between two runs does not delay the next one', async () => {
     await paced([pacer()], ({ fetch }) => fetch('https://example.com'))
     scene.clock.step(-HOUR)
     const [first, second] = await paced([pacer()], ({ fetch }) => times(2, () => fetch('https://example.com')))
@@ -159,7 +159,7 @@ describe('a pacer', () => {
     expect(second! - first!).toBe(1)
   })
 
-  test('XC26 a clock set back within a run does not hold it up either', async () => {
+  test('XC26 a clock set back within a run does not delay it either', async () => {
     const start = scene.clock.now()
     await paced([pacer()], async ({ fetch, clock }) => {
       await times(2, () => fetch('https://example.com'))
@@ -171,7 +171,7 @@ describe('a pacer', () => {
     expect(scene.clock.now()).toBeLessThan(start)
   })
 
-  test('XC26 a clock set forward causes no storm', async () => {
+  test('XC26 a clock set forward causes no burst', async () => {
     const seconds = await paced([pacer()], async ({ fetch }) => {
       await fetch('https://example.com')
       scene.clock.step(HOUR)
@@ -180,7 +180,7 @@ describe('a pacer', () => {
     expect(seconds).toEqual([0, 3_600, 3_601, 3_602])
   })
 
-  test('that the sync does not use is an error which names it', async () => {
+  test('that the sync does not use is an error with its name', async () => {
     const result = await scene.run(planOf({ pacers: [pacer()], execute: (_, { pacer }) => pacer.wait('apy').then(() => ({ changes: [], hasMore: false })) }))
     expect(result.error).toMatchObject({ code: 'PACER_UNKNOWN', message: expect.stringContaining('"apy"') })
   })
@@ -194,17 +194,17 @@ describe('a pacer', () => {
     await expect(waiting).rejects.toMatchObject({ code: 'CANCELLED' })
   })
 
-  test('NX1 a cycle that fails, or dies, before a page lands has used its slots all the same', async () => {
+  test('NX1 a cycle that fails or crashes before a commit has still used its slots', async () => {
     const start = scene.clock.now()
     await scene.run(planOf({ pacers: [pacer()], execute: (_, { pacer }) => pacer.wait().then(() => Promise.reject(new SyncError('AUTH_REJECTED', 'no'))) }))
     expect(await scene.store.lastSlotTimes(WORKER)).toEqual({ api: start })
   })
 
-  test('a sync without pacers waits for nothing', async () => {
+  test('a sync without pacers does not wait', async () => {
     expect(await paced([], ({ fetch }) => times(3, () => fetch('https://example.com')))).toEqual([0, 0, 0])
   })
 
-  test('requests that wait fail when the store cannot tell, and those after them ask again', async () => {
+  test('waiting requests fail if the store fails, and later requests try again', async () => {
     let down = true
     const pacing = new Pacer(scene.ports, new AbortController().signal, [pacer()], async (request) => {
       if (down) throw new SyncError('STORE_UNAVAILABLE', 'gone')
@@ -216,7 +216,7 @@ describe('a pacer', () => {
   })
 })
 
-test('a fetch is aborted with the page, also when the source gave a signal of its own', async () => {
+test('a fetch is aborted with the page, also if the source passed its own signal', async () => {
   const signals: AbortSignal[] = []
   const own = new AbortController()
   await scene.run(planOf({

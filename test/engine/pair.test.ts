@@ -4,13 +4,13 @@ import { SyncError, type Page } from '../../src/contract/index.ts'
 import type { SyncPlan } from '../../src/engine/sync-plan.ts'
 import { remove, EngineFixture, upsert, WORKER } from './engine-fixture.ts'
 
-/** A source with a list and a log of changes; both show what is true when they are asked. */
+/** A source with a list and a change log; both return the current records. */
 class Shop {
   readonly items = new Map<string, number>()
   readonly log: { key: string; value: number | null }[] = []
-  /** Events before this place are no longer kept. */
+  /** Events before this sequence are dropped. */
   kept = 0
-  /** Called before a list page is answered: the moment to change something. */
+  /** Called before a list page is returned, so that a test can change something. */
   onPage: (page: number) => void = () => {}
   asked: string[] = []
 
@@ -67,10 +67,10 @@ describe('a tracked pair', () => {
   })
   afterEach(() => scene.close())
 
-  test('N35 N36 XC34 the anchor is taken and kept before the first backfill page, and the delta starts there', async () => {
+  test('N35 N36 XC34 the anchor is taken and stored before the first backfill page, and the delta starts there', async () => {
     const { backfill, delta } = shop.plans()
     shop.onPage = (page) => {
-      if (page === 2) shop.put('a', 100) // behind the backfill's back
+      if (page === 2) shop.put('a', 100) // behind the backfill
     }
     expect((await scene.run(backfill)).stopReason).toBe('complete')
     expect(shop.asked.slice(0, 2)).toEqual(['anchor', 'page'])
@@ -81,7 +81,7 @@ describe('a tracked pair', () => {
     expect(await scene.store.audit({ worker: WORKER, sync: 'shop' })).toMatchObject([{ action: 'complete' }, { action: 'set', actor: 'engine', reason: 'anchor taken before shop-backfill began' }])
   })
 
-  test('N79 a delta that already stands somewhere keeps its place', async () => {
+  test('N79 a delta that already has a state keeps it', async () => {
     const { backfill, delta } = shop.plans()
     await scene.run(delta)
     shop.put('f', 6)
@@ -92,7 +92,7 @@ describe('a tracked pair', () => {
     expect(await scene.rows()).toEqual(shop.truth())
   })
 
-  test('N79 a delta that has begun and landed nothing stands nowhere: it is given the anchor, and misses nothing that changes meanwhile', async () => {
+  test('N79 a delta that has begun and committed nothing has no state: it receives the anchor, and misses no change in between', async () => {
     const { backfill, delta } = shop.plans()
     const fails: SyncPlan['execute'] = async () => {
       throw new SyncError('SOURCE_FORBIDDEN', 'not yet')
@@ -108,7 +108,7 @@ describe('a tracked pair', () => {
     expect(await scene.rows()).toEqual(shop.truth())
   })
 
-  test('N78 a backfill that dies after its anchor keeps it: the second try takes no later one', async () => {
+  test('N78 a backfill that crashes after its anchor keeps it: the second attempt takes no later one', async () => {
     const { backfill, delta } = shop.plans()
     shop.onPage = (page) => {
       if (page === 2) throw new Error('dead')
@@ -122,14 +122,14 @@ describe('a tracked pair', () => {
     expect(await scene.rows()).toEqual(shop.truth())
   })
 
-  test('XE6 XB14 NX14 a delta in the middle of the backfill: its rows survive the sweep, its deletes stay, its news are not overwritten', async () => {
+  test('XE6 XB14 NX14 a delta during the backfill: its rows survive the sweep, its deletes stay, its updates are not overwritten', async () => {
     const { backfill, delta } = shop.plans()
     await scene.run(delta)
     let during: Promise<unknown> = Promise.resolve()
     shop.onPage = (page) => {
       if (page !== 2) return
-      shop.put('aa', 50) // where the backfill has been
-      shop.drop('e') // where it will be
+      shop.put('aa', 50) // already passed by the backfill
+      shop.drop('e') // not yet reached by it
       shop.put('b', 51)
       during = scene.start(delta, { holder: 'process-2' })
     }
@@ -138,7 +138,7 @@ describe('a tracked pair', () => {
     expect(await scene.rows()).toEqual(shop.truth())
   })
 
-  test('XB14 a backfill that reads a log again does not overwrite what the delta has landed since it began, whenever it asks', async () => {
+  test('XB14 a backfill that reads a log again does not overwrite rows that the delta has committed since it began', async () => {
     const worker = new Worker({ name: WORKER })
     let during: Promise<unknown> = Promise.resolve()
     const handle = worker.track<{ at: number }, { at: number }>('shop', {
@@ -146,7 +146,7 @@ describe('a tracked pair', () => {
       source: {
         anchor: async () => ({ at: 0 }),
         backfill: async (state = { at: 0 }) => {
-          // The delta is done with before the page that tells the old value is asked for.
+          // The delta completes before the page with the old value is requested.
           if (state.at === 1) await (during = scene.start(worker.plan(handle.delta), { holder: 'process-2' }))
           const told = [[upsert('a', { value: 1 })], [upsert('b', { value: 1 })], [upsert('b', { value: 2 })]][state.at]!
           return { changes: told, hasMore: state.at < 2, nextState: { at: state.at + 1 }, isLog: true }
@@ -159,7 +159,7 @@ describe('a tracked pair', () => {
     expect(await scene.rows()).toEqual({ a: { value: 9 }, b: { value: 9 } })
   })
 
-  test('XB14 what changed back while a backfill page was on its way stays as it is, although the delta finds nothing new in it', async () => {
+  test('XB14 a record that changed back while a backfill page was in flight stays, although the delta finds no difference', async () => {
     const { delta } = shop.plans()
     shop.put('f', 5)
     await scene.run(shop.plans().backfill)
@@ -183,7 +183,7 @@ describe('a tracked pair', () => {
     expect(await scene.rows()).toEqual(shop.truth())
   })
 
-  test('XB14 what was put on record once is put there again when it changes back after a later page was asked for', async () => {
+  test('XB14 a record that was logged once is logged again if it changes back after a later page was requested', async () => {
     const { delta } = shop.plans()
     await scene.run(shop.plans().backfill)
     await scene.run(delta)
@@ -197,7 +197,7 @@ describe('a tracked pair', () => {
       const page = state?.page ?? 1
       if (page === 1) await again()
       if (page < 3) return { changes: page === 1 ? others : [], hasMore: true, nextState: { page: page + 1 } }
-      // Asked for after the entry that the delta made of `a`.
+      // Requested after the log entry that the delta added for `a`.
       if (asked++ > 0) return { changes: [upsert('a', { value: shop.items.get('a')! })], hasMore: false }
       shop.put('a', 7)
       await again()
@@ -208,7 +208,7 @@ describe('a tracked pair', () => {
     expect(await scene.rows()).toEqual(shop.truth())
   })
 
-  test('invariant 12 XB14: of two versions with one time, the listing does not put back the older, also where the syncs are declared apart', async () => {
+  test('invariant 12 XB14: of two versions with one time, the listing does not restore the older, also if the syncs are declared separately', async () => {
     const worker = new Worker({ name: WORKER })
     const database = worker.database('things')
     const [before, second] = ['2026-02-28T23:59:58Z', '2026-02-28T23:59:59Z']
@@ -232,7 +232,7 @@ describe('a tracked pair', () => {
     expect(asked).toBe(2)
   })
 
-  test('F7 what the delta created and the source then dropped without a word falls to the backfill', async () => {
+  test('F7 a row that the delta created and the source dropped silently is deleted by the backfill', async () => {
     const { backfill, delta } = shop.plans()
     await scene.run(backfill)
     shop.put('f', 6)
@@ -242,7 +242,7 @@ describe('a tracked pair', () => {
     expect(await scene.rows()).toEqual(shop.truth())
   })
 
-  test('XC32 lost history: the delta gives its place up on record, asks for the backfill, and the pair is whole again', async () => {
+  test('XC32 lost history: the delta clears its state with an audit entry, requests the backfill, and the pair is complete again', async () => {
     const { backfill, delta } = shop.plans()
     await scene.run(backfill)
     await scene.run(delta)
@@ -262,7 +262,7 @@ describe('a tracked pair', () => {
     expect(await scene.rows()).toEqual(shop.truth())
   })
 
-  test('D5 a feed without a place yet leaves the delta undefined', async () => {
+  test('D5 a feed without a cursor yet leaves the delta undefined', async () => {
     const worker = new Worker({ name: WORKER })
     worker.database('things')
     worker.track('shop', { database: 'things', source: { anchor: async () => undefined, backfill: async () => ({ changes: [upsert('a')], hasMore: false }), delta: async () => ({ changes: [], hasMore: false }) } })
@@ -270,7 +270,7 @@ describe('a tracked pair', () => {
     expect((await scene.checkpoint('shop')).committed).toBeNull()
   })
 
-  test('a declaration that fails reserves neither half', () => {
+  test('a declaration that fails reserves neither name', () => {
     const worker = new Worker({ name: WORKER })
     worker.database('things')
     const source = { backfill: async () => ({ changes: [], hasMore: false }), delta: async () => ({ changes: [], hasMore: false }) }

@@ -6,8 +6,8 @@ import { keysetOf, Table } from '../strategies/table.ts'
 import { setState, stateOn } from '../strategies/run-strategy.ts'
 import { HOUR, MINUTE, EngineFixture, SECOND, WORKER } from './engine-fixture.ts'
 
-/** A delta that waits fifteen seconds, and the backfill that is to find what it cannot see. */
-describe('a backfill on schedule', () => {
+/** A delta with a window of fifteen seconds, and the backfill that finds the rows it missed. */
+describe('a scheduled backfill', () => {
   let scene: EngineFixture
   let table: Table
   let worker: Worker
@@ -33,7 +33,7 @@ describe('a backfill on schedule', () => {
   }
   const told = (): string[] => scene.logged.filter((line) => line.includes('late_beyond_window'))
 
-  test('XC6 brings a row that showed later than the delta waits, and tells by how much', async () => {
+  test('XC6 brings a row that appeared later than the delta waits, and reports by how much', async () => {
     table.put('late', { lateMs: HOUR })
     scene.clock.step(MINUTE)
     table.put('after')
@@ -50,14 +50,14 @@ describe('a backfill on schedule', () => {
     expect(lagMs).toBe(2 * HOUR + 11 * MINUTE)
   })
 
-  test('XC6 as a control: what the delta has not come to yet is not late, and a delta that has reached nothing has passed nothing', async () => {
+  test('XC6 control: rows ahead of the delta are not late, and a delta without a tidemark has missed nothing', async () => {
     table.put('young')
     await follow('backfill', SECOND)
     expect(await scene.rows()).toEqual(table.truth())
     expect(told()).toEqual([])
   })
 
-  test('XC17 XC19 finds a row whose time lies before the place of the delta: set back, or passed with a place of another account', async () => {
+  test('XC17 XC19 finds a row whose time is before the cursor of the delta: set back, or passed with a cursor of another account', async () => {
     await follow('delta')
     table.put('imported', { at: '2020-01-01T00:00:00Z' })
     await follow('delta')
@@ -67,7 +67,7 @@ describe('a backfill on schedule', () => {
     expect(told()).toHaveLength(1)
   })
 
-  test('XC17 a place of another account, ahead of everything here, does not take the frontier beyond the horizon', async () => {
+  test('XC17 a cursor of another account, ahead of everything here, does not move the frontier beyond the horizon', async () => {
     await setState(scene, { cursorTimestamp: new Date(scene.clock.now() + 30 * 24 * HOUR).toISOString(), cursorId: 'zzz' })
     table.put('skipped', { at: new Date(scene.clock.now() - HOUR).toISOString() })
     await follow('delta')
@@ -81,7 +81,7 @@ describe('a backfill on schedule', () => {
     expect(await scene.rows()).toEqual(table.truth())
   })
 
-  test('XC17 where the source says who is asking, the answer of another account sweeps nothing', async () => {
+  test('XC17 if the source reports the account, a listing of another account sweeps nothing', async () => {
     const as = (scope: string): SyncPlan => ({ ...plans.backfill, execute: async (state, context) => ({ ...(await keysetOf(table)(state, context)), scope }) })
     await scene.run(as('account a'))
     table.remove('old')
@@ -89,7 +89,7 @@ describe('a backfill on schedule', () => {
     expect(await scene.keys()).toContain('old')
   })
 
-  test('XC6 runs as often as the pair is told to, and by hand when it is not', () => {
+  test('XC6 runs on the schedule of the pair, and manually without one', () => {
     const scheduleOf = (from: Worker, sync: string): unknown => from.manifest.syncs.find(({ name }) => name === sync)!.schedule
     expect(scheduleOf(worker, 'sync-backfill')).toEqual(parseSchedule('1d', 'test'))
     expect(scheduleOf(worker, 'sync')).toEqual(parseSchedule('5m', 'test'))

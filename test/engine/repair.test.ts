@@ -12,12 +12,12 @@ const T = (minute: number): string => `2026-01-01T00:${String(minute).padStart(2
 const FUTURE = '2040-01-01T00:00:00Z'
 const page = (...changes: Change[]): Page => ({ changes, hasMore: false })
 
-/** A source that lists what it has in pages of two, and can be asked for one record. */
+/** A source that lists its records in pages of two, and supports lookups. */
 class Shelf {
   readonly items = new Map<string, { record: JsonObject; at?: string }>()
-  /** Left out of the listing. */
+  /** Omitted from the listing. */
   readonly hidden = new Set<string>()
-  /** What a copy that lags still shows in the listing. */
+  /** Versions that a lagging replica still returns in the listing. */
   readonly lagging = new Map<string, { record: JsonObject; at?: string }>()
   looked: string[] = []
 
@@ -47,7 +47,7 @@ class Shelf {
 const backfillOf = (shelf: Shelf, more: Partial<SyncPlan> = {}): SyncPlan => planOf({ sync: 'backfill', mode: 'replace', owner: 'pair', execute: shelf.execute, ...more } as Parameters<typeof planOf>[0])
 const deltaOf = (...changes: Change[]): SyncPlan => planOf({ sync: 'delta', owner: 'pair', execute: async () => page(...changes) })
 
-describe('invariant 13: a backfill repairs what a clock spoiled', () => {
+describe('invariant 13: a backfill repairs the damage of a wrong clock', () => {
   test.each([
     ['the source’s clock stepped back', [upsert('a', { v: 1 }, { at: T(10) })]],
     ['a stamp was wrong once', [upsert('a', { v: 1 }, { at: FUTURE })]],
@@ -63,7 +63,7 @@ describe('invariant 13: a backfill repairs what a clock spoiled', () => {
     expect(await scene.rows()).toEqual(shelf.truth())
   })
 
-  test('a source with a lookup is asked, and one backfill is enough', async () => {
+  test('with a lookup, one backfill is enough', async () => {
     const shelf = new Shelf()
     shelf.put('a', { v: 2 }, T(9))
     shelf.put('b', { v: 1 }, T(1))
@@ -73,7 +73,7 @@ describe('invariant 13: a backfill repairs what a clock spoiled', () => {
     expect(await scene.rows()).toEqual(shelf.truth())
   })
 
-  test('invariant 6: pages of a copy that lags overwrite nothing, with a lookup or without, however often they are read', async () => {
+  test('invariant 6: pages of a lagging replica overwrite nothing, with a lookup or without, however often they are read', async () => {
     for (const lookup of [undefined, new Shelf().lookup]) {
       const shelf = new Shelf()
       shelf.put('a', { v: 2 }, T(10))
@@ -101,7 +101,7 @@ describe('invariant 13: a backfill repairs what a clock spoiled', () => {
     expect(await scene.run(backfillOf(shelf, { lookup }))).toMatchObject({ stopReason: 'complete', counts: counts({ updated: 1 }) })
   })
 
-  test('invariant 12: a listing whose contests are not decided does not move the tidemark, on whatever page they were', async () => {
+  test('invariant 12: a listing with unresolved contests does not advance the tidemark, on any page', async () => {
     const shelf = new Shelf()
     for (const key of ['a', 'b', 'c']) shelf.put(key, { v: 1 }, T(1))
     const { tidemark } = await scene.run(backfillOf(shelf))
@@ -109,7 +109,7 @@ describe('invariant 13: a backfill repairs what a clock spoiled', () => {
     shelf.put('a', { v: 3 }, T(9))
     const lookup: Lookup = async () => { throw new SyncError('SOURCE_FORBIDDEN', 'not for you') }
     await scene.clock.advance(60 * SECOND)
-    // A page to each run: what the first one could not decide is known to the last.
+    // One page per run: the last run knows the contests that the first could not resolve.
     const plan = backfillOf(shelf, { lookup, limits: { ...planOf(shelf).limits, pagesMax: 1 } })
     expect(await scene.run(plan)).toMatchObject({ stopReason: 'max_pages', counts: { stale: 1 } })
     expect(await scene.run(plan)).toMatchObject({ stopReason: 'complete', tidemark })
@@ -120,7 +120,7 @@ describe('invariant 13: a backfill repairs what a clock spoiled', () => {
     expect(await scene.rows()).toEqual(shelf.truth())
   })
 
-  test('invariant 13: where times are only bounds, a listing whose contests are not decided is not complete', async () => {
+  test('invariant 13: if times are only bounds, a listing with unresolved contests is not complete', async () => {
     const shown = (v: number): Change => ({ ...upsert('a', { v }, { at: T(1) }), asOf: 'read' }) as Change
     await scene.run(deltaOf(upsert('a', { v: 1 }, { at: T(10) })))
     const lookup: Lookup = async () => { throw new SyncError('SOURCE_FORBIDDEN', 'not for you') }
@@ -129,14 +129,14 @@ describe('invariant 13: a backfill repairs what a clock spoiled', () => {
     expect(await scene.run({ ...plan, lookup: async () => shown(2) })).toMatchObject({ stopReason: 'complete', counts: counts({ updated: 1 }) })
   })
 
-  describe('the answer of a lookup', () => {
+  describe('the result of a lookup', () => {
     const stored = (): Promise<unknown> => scene.run(deltaOf(upsert('a', { v: 1 }, { at: T(10) })))
     const answering = (...answers: Array<Change | null>): Lookup & { asked: string[] } => {
       const asked: string[] = []
       return Object.assign(async (key: string) => answers[asked.push(key) - 1] ?? null, { asked })
     }
 
-    test('that there is nothing confirms a deletion that the listing shows', async () => {
+    test('without a record confirms a deletion in the listing', async () => {
       await stored()
       const plan = backfillOf(new Shelf(), { lookup: answering(null), execute: async () => page(remove('a', T(9))) })
       expect(await scene.run(plan)).toMatchObject({ stopReason: 'complete', counts: counts({ deleted: 1 }) })
@@ -149,7 +149,7 @@ describe('invariant 13: a backfill repairs what a clock spoiled', () => {
       expect(await scene.run(plan)).toMatchObject({ counts: counts({ updated: 1 }) })
     })
 
-    test('with another time refutes the listing, and the next one does not win by having shown it twice', async () => {
+    test('with another time refutes the listing, and the next one does not win by a second sighting', async () => {
       await stored()
       const answer = upsert('a', { v: 1, more: true }, { at: T(10) })
       const plan = backfillOf(new Shelf(), { lookup: answering(answer, answer), execute: async () => page(upsert('a', { v: 2 }, { at: T(9) })) })
@@ -164,7 +164,7 @@ describe('invariant 13: a backfill repairs what a clock spoiled', () => {
       expect(await scene.run(plan)).toMatchObject({ counts: counts({ updated: 1 }) })
     })
 
-    test('is asked for at most 50 contested keys of a page; the next listing decides about the others', async () => {
+    test('is requested for at most 50 contested keys of a page; the next listing decides the others', async () => {
       const keys = Array.from({ length: 60 }, (_, n) => `k${String(n).padStart(2, '0')}`)
       const shown = (v: number, at: string): Change[] => keys.map((key) => upsert(key, { v }, { at }))
       await scene.run(deltaOf(...shown(1, T(10))))
@@ -175,7 +175,7 @@ describe('invariant 13: a backfill repairs what a clock spoiled', () => {
     })
   })
 
-  test('a delta that lands while the source is asked is the newer one', async () => {
+  test('a delta that commits during the lookup is the newer one', async () => {
     const shelf = new Shelf()
     shelf.put('a', { v: 2 }, T(9))
     await scene.run(deltaOf(upsert('a', { v: 1 }, { at: T(10) })))
@@ -187,7 +187,7 @@ describe('invariant 13: a backfill repairs what a clock spoiled', () => {
     expect(await scene.rows()).toEqual({ a: { v: 3 } })
   })
 
-  test('a log that is read again is confirmed by its second reading, and never by a lookup', async () => {
+  test('a log that is read again is confirmed by its second read, and never by a lookup', async () => {
     const shelf = new Shelf()
     await scene.run(deltaOf(upsert('a', { v: 9 }, { at: FUTURE }), upsert('b', { v: 2 }, { at: T(2) })))
     const log = [upsert('a', { v: 1 }, { at: T(1) }), upsert('b', { v: 1 }, { at: T(1) }), upsert('a', { v: 2 }, { at: T(2) }), upsert('b', { v: 2 }, { at: T(2) })]
@@ -205,7 +205,7 @@ describe('invariant 13: after two undisturbed complete backfills the copy equals
   const time = fc.constantFrom(undefined, T(1), T(2), T(3), T(30), FUTURE)
   const change = fc.record({ key: fc.constantFrom(...KEYS), v: fc.nat(3), at: time, isDelete: fc.boolean() }).map(({ key, v, at, isDelete }): Change =>
     isDelete ? remove(key, at) : upsert(key, { v }, at === undefined ? {} : { at }))
-  /** Who wrote before: the pair’s delta, a sync of another owner, or the backfill itself. */
+  /** The earlier writer: the pair’s delta, a sync of another owner, or the backfill itself. */
   const history = fc.array(fc.record({ by: fc.constantFrom('delta', 'stranger', 'backfill'), changes: fc.uniqueArray(change, { selector: ({ key }) => key, maxLength: 4 }) }), { maxLength: 6 })
   const source = fc.uniqueArray(fc.record({ key: fc.constantFrom(...KEYS), v: fc.nat(3), at: time }), { selector: ({ key }) => key, minLength: 1 })
 
@@ -219,7 +219,7 @@ describe('invariant 13: after two undisturbed complete backfills the copy equals
         }
         const shelf = new Shelf()
         for (const { key, v, at } of listed) shelf.put(key, { v }, at)
-        // Rows of another owner are not swept. What the source does not list belongs to the pair.
+        // Rows of another owner are not swept. Unlisted rows belong to the pair.
         const strangers = new Set(before.filter(({ by }) => by === 'stranger').flatMap(({ changes }) => changes.map(({ key }) => key)))
         await world.clock.advance(lagMs + SECOND)
         const plan = backfillOf(shelf, { lagMs, ...(hasLookup && { lookup: shelf.lookup }) })
@@ -237,14 +237,14 @@ describe('invariant 13: after two undisturbed complete backfills the copy equals
   })
 })
 
-describe('invariant 5: what is younger than the source’s lag stays', () => {
+describe('invariant 5: rows more recent than the source’s lag stay', () => {
   const shelf = (): Shelf => {
     const made = new Shelf()
     for (const key of ['a', 'b', 'c', 'd']) made.put(key, { of: key })
     return made
   }
 
-  test('a row that the delta landed shortly before a lagging listing began is not swept, and a deleted one is swept by the next', async () => {
+  test('a row that the delta committed shortly before a lagging listing began is not swept, and a deleted one is swept by the next', async () => {
     const source = shelf()
     const plan = backfillOf(source, { lagMs: 30 * SECOND })
     await scene.run(plan)
@@ -257,7 +257,7 @@ describe('invariant 5: what is younger than the source’s lag stays', () => {
     expect(await scene.run(plan)).toMatchObject({ counts: { swept: 1 } })
   })
 
-  test('the lag is counted from the cycle’s start, also when the cycle is resumed much later', async () => {
+  test('the lag is counted from the cycle’s start, even if the cycle is resumed much later', async () => {
     const source = shelf()
     await scene.run(backfillOf(source, { lagMs: 30 * SECOND }))
     await scene.clock.advance(60 * SECOND)
@@ -270,7 +270,7 @@ describe('invariant 5: what is younger than the source’s lag stays', () => {
   })
 })
 
-describe('invariant 5: absences are confirmed where the source can be asked', () => {
+describe('invariant 5: absences are confirmed if the source supports lookups', () => {
   const KEYS = Array.from({ length: 100 }, (_, n) => `k${String(n).padStart(2, '0')}`)
   let shelf: Shelf
   let plan: SyncPlan
@@ -281,7 +281,7 @@ describe('invariant 5: absences are confirmed where the source can be asked', ()
     await scene.run(plan)
   })
 
-  test('a listing that leaves out 49 % of the rows deletes nothing, and the cycle fails', async () => {
+  test('a listing that omits 49 % of the rows deletes nothing, and the cycle fails', async () => {
     for (const key of KEYS.slice(20, 69)) shelf.hidden.add(key)
     expect(await scene.run(plan)).toMatchObject({ stopReason: 'blocked', counts: { swept: 0 }, error: { code: 'LISTING_INCOMPLETE', message: expect.stringContaining('49 rows') } })
     expect(shelf.looked).toHaveLength(1)
@@ -290,34 +290,34 @@ describe('invariant 5: absences are confirmed where the source can be asked', ()
     expect(await scene.run(plan)).toMatchObject({ stopReason: 'complete', counts: { swept: 0 } })
   })
 
-  test('one row that was left out among many that are really gone is found', async () => {
+  test('one omitted row among many that are really deleted is found', async () => {
     for (const key of KEYS.slice(0, 40)) shelf.items.delete(key)
     shelf.hidden.add('k77')
     expect(await scene.run(plan)).toMatchObject({ error: { code: 'LISTING_INCOMPLETE', message: expect.stringContaining('"k77"') } })
     expect(await scene.keys()).toEqual(KEYS)
   })
 
-  test('rows that are really gone are deleted by the same cycle', async () => {
+  test('rows that are really deleted are swept by the same cycle', async () => {
     for (const key of KEYS.slice(0, 30)) shelf.items.delete(key)
     expect(await scene.run(plan)).toMatchObject({ stopReason: 'complete', counts: { swept: 30 } })
     expect(shelf.looked).toHaveLength(30)
     expect(await scene.keys()).toEqual(KEYS.slice(30))
   })
 
-  test('a row whose record could not be stored is still there', async () => {
+  test('a row whose record could not be stored still exists', async () => {
     shelf.hidden.add('k05')
     const lookup: Lookup = async (key) => upsert(key, { of: '\ud800' })
     expect(await scene.run({ ...plan, lookup })).toMatchObject({ stopReason: 'blocked', error: { code: 'LISTING_INCOMPLETE' } })
     expect(await scene.keys()).toEqual(KEYS)
   })
 
-  test('beyond the limit of lookups, as many stand for all', async () => {
+  test('beyond the limit of lookups, a sample is checked', async () => {
     for (const key of KEYS.slice(0, 30)) shelf.items.delete(key)
     expect(await scene.run({ ...plan, sweep: { ...plan.sweep, lookupsMax: 7 } })).toMatchObject({ stopReason: 'complete', counts: { swept: 30 } })
     expect(shelf.looked).toHaveLength(7)
   })
 
-  test('a limit of 0, or an operator’s word, asks for none', async () => {
+  test('a limit of 0, or an operator’s confirmation, skips the lookups', async () => {
     for (const key of KEYS.slice(0, 20)) shelf.items.delete(key)
     expect(await scene.run({ ...plan, sweep: { ...plan.sweep, lookupsMax: 0 } })).toMatchObject({ counts: { swept: 20 } })
     for (const key of KEYS.slice(20, 90)) shelf.items.delete(key)
@@ -325,7 +325,7 @@ describe('invariant 5: absences are confirmed where the source can be asked', ()
     expect(shelf.looked).toEqual([])
   })
 
-  test('a lookup that fails deletes nothing; the cycle goes on when it works', async () => {
+  test('a lookup that fails deletes nothing; the cycle continues when it works', async () => {
     shelf.items.delete('k00')
     const failing = { ...plan, lookup: async () => { throw new SyncError('SOURCE_FORBIDDEN', 'not for you') } }
     expect(await scene.run(failing)).toMatchObject({ stopReason: 'error', error: { code: 'SOURCE_FORBIDDEN', message: expect.stringContaining('nothing was deleted') } })

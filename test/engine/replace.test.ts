@@ -21,13 +21,13 @@ describe('the sweep', () => {
     expect((await scene.feed()).slice(-2)).toMatchObject([{ action: 'deleted', key: 'd', page: 3 }, { action: 'deleted', key: 'e', page: 3 }])
   })
 
-  test('an incremental cycle deletes nothing that it did not return', async () => {
+  test('an incremental cycle does not delete rows that it did not return', async () => {
     await scene.run(planOf(createScriptedSource(full(['a', 'b']))))
     await scene.run(planOf(createScriptedSource(full(['a']))))
     expect(await scene.keys()).toEqual(['a', 'b'])
   })
 
-  test.each([1, 2, 3, 4])('N12 XE1 a cycle that fails on page %i of 5 deletes nothing; the next run takes it up and removes exactly what vanished', async (failing) => {
+  test.each([1, 2, 3, 4])('N12 XE1 a cycle that fails on page %i of 5 deletes nothing; the next run resumes it and removes exactly the missing rows', async (failing) => {
     await scene.run(replace(listing(['a'], ['b'], ['c'], ['d'], ['e'], ['gone'])))
     const list = listing(['a'], ['b'], ['c'], ['d'], ['e'])
     const broken = await scene.run(replace(async (state, context) => {
@@ -40,14 +40,14 @@ describe('the sweep', () => {
     expect(await scene.keys()).toEqual(['a', 'b', 'c', 'd', 'e'])
   })
 
-  test('XE2 what a cycle that was given up had seen does not count for the next', async () => {
+  test('XE2 rows seen by a discarded cycle do not count for the next', async () => {
     await scene.run(replace(listing(['a', 'b', 'c'], ['d'])))
     await scene.run(replace(createScriptedSource(full(['a'], { hasMore: true, nextState: 1 }), new SyncError('AUTH_REJECTED', 'no')).execute))
     await scene.run(replace(createScriptedSource(full(['b', 'c', 'd'])).execute), { fresh: true })
     expect(await scene.keys()).toEqual(['b', 'c', 'd'])
   })
 
-  test('a record in quarantine is still listed: its row is not swept', async () => {
+  test('a quarantined record counts as listed: its row is not swept', async () => {
     await scene.run(replace(listing(['a', 'b', 'c'])))
     const result = await scene.run(replace(createScriptedSource({ changes: [upsert('a'), upsert('b', { n: Number.NaN })], hasMore: false }).execute))
     expect(result.counts).toEqual(counts({ unchanged: 1, quarantined: 1, swept: 1 }))
@@ -62,10 +62,10 @@ describe('the sweep', () => {
   })
 })
 
-describe('the brake: invariant 11', () => {
+describe('the delete limit: invariant 11', () => {
   beforeEach(() => scene.run(replace(listing(KEYS))))
 
-  test('XE3 an empty answer deletes nothing, is told, and the cycle does not count', async () => {
+  test('XE3 an empty listing deletes nothing, is reported, and the cycle does not count', async () => {
     const result = await scene.run(replace(createScriptedSource(full([])).execute))
     expect(result).toMatchObject({ stopReason: 'blocked', version: 1, error: { code: 'MASS_DELETE', message: expect.stringContaining('10 of the 10') } })
     expect(await scene.keys()).toEqual(KEYS)
@@ -73,23 +73,23 @@ describe('the brake: invariant 11', () => {
     expect((await scene.store.audit(ref()))[0]).toMatchObject({ action: 'abandon', reason: expect.stringContaining('10 of the 10') })
   })
 
-  test('XE4 more than half missing deletes nothing, and what was listed has landed', async () => {
+  test('XE4 more than half missing deletes nothing, and the listed rows are committed', async () => {
     const result = await scene.run(replace(createScriptedSource(full([...KEYS.slice(0, 4), 'new'])).execute))
     expect(result).toMatchObject({ stopReason: 'blocked', counts: counts({ created: 1, unchanged: 4 }), error: { code: 'MASS_DELETE' } })
     expect(await scene.keys()).toEqual([...KEYS, 'new'])
   })
 
-  test('XE4 exactly the allowed share may go', async () => {
+  test('XE4 exactly the allowed share may be deleted', async () => {
     expect(await scene.run(replace(createScriptedSource(full(KEYS.slice(0, 5))).execute))).toMatchObject({ stopReason: 'complete', counts: { swept: 5 } })
   })
 
-  test('XE4 the share is the sync’s own to set', async () => {
+  test('XE4 the share is configurable per sync', async () => {
     const strict = { sweep: { maxShare: 0.1, allowEmpty: false } }
     expect(await scene.run(replace(createScriptedSource(full(KEYS.slice(0, 8))).execute, strict))).toMatchObject({ stopReason: 'blocked' })
     expect(await scene.run(replace(createScriptedSource(full(KEYS.slice(0, 9))).execute, strict))).toMatchObject({ stopReason: 'complete', counts: { swept: 1 } })
   })
 
-  test('XE5 a source that is really empty is not stuck: confirmed once, everything goes', async () => {
+  test('XE5 a source that is really empty is not stuck: confirmed once, everything is deleted', async () => {
     const empty = replace(async () => full([]))
     expect(await scene.run(empty)).toMatchObject({ stopReason: 'blocked' })
     expect(await scene.run(empty)).toMatchObject({ stopReason: 'blocked' })
@@ -98,11 +98,11 @@ describe('the brake: invariant 11', () => {
     expect(await scene.checkpoint()).toMatchObject({ failures: 0, lastError: null })
   })
 
-  test('XE5 a sync may say beforehand that its source can be empty', async () => {
+  test('XE5 a sync may declare that its source can be empty', async () => {
     expect(await scene.run(replace(async () => full([]), { sweep: { maxShare: 0.5, allowEmpty: true } }))).toMatchObject({ stopReason: 'complete', counts: { swept: 10 } })
   })
 
-  test('a braked cycle of many pages starts over with its first page', async () => {
+  test('a blocked cycle of many pages starts over with its first page', async () => {
     const source = createScriptedSource(full(['k0'], { hasMore: true, nextState: 2 }), full(['k1']), full(KEYS))
     await scene.run(replace(source.execute))
     expect(await scene.run(replace(source.execute))).toMatchObject({ stopReason: 'complete', resumed: false })
@@ -110,11 +110,11 @@ describe('the brake: invariant 11', () => {
   })
 })
 
-describe('the scope: who asks, and what may be seen', () => {
+describe('the scope: the account and the visible data', () => {
   const seen = (scope: string, keys: string[]) => replace(async () => full(keys, { scope }))
   beforeEach(() => scene.run(seen('admin', KEYS)))
 
-  test('XE11 other permissions delete not a single row until somebody says so', async () => {
+  test('XE11 changed permissions delete no row until confirmed', async () => {
     const hidden = seen('intern', KEYS.slice(1))
     expect(await scene.run(hidden)).toMatchObject({ stopReason: 'blocked', error: { code: 'SCOPE_CHANGED', message: expect.stringContaining('1 of the 10') } })
     expect(await scene.run(hidden)).toMatchObject({ stopReason: 'blocked' })
@@ -123,30 +123,30 @@ describe('the scope: who asks, and what may be seen', () => {
     expect(await scene.run(seen('intern', KEYS.slice(2)))).toMatchObject({ stopReason: 'complete', counts: { swept: 1 } })
   })
 
-  test('XE11 the same permissions delete as ever', async () => {
+  test('XE11 unchanged permissions delete as before', async () => {
     expect(await scene.run(seen('admin', KEYS.slice(1)))).toMatchObject({ stopReason: 'complete', counts: { swept: 1 } })
   })
 
-  test('XE11 a scope that changes in the middle of a cycle is the changed one', async () => {
+  test('XE11 a scope that changes in the middle of a cycle counts as changed', async () => {
     const source = createScriptedSource(full(KEYS.slice(0, 5), { scope: 'admin', hasMore: true, nextState: 1 }), full(KEYS.slice(5, 9), { scope: 'intern' }))
     expect(await scene.run(replace(source.execute))).toMatchObject({ stopReason: 'blocked', error: { code: 'SCOPE_CHANGED' } })
   })
 
-  test('XE11 a scope told on the first page holds for the pages after it', async () => {
+  test('XE11 a scope on the first page applies to the pages after it', async () => {
     const source = createScriptedSource(full(KEYS.slice(0, 5), { scope: 'admin', hasMore: true, nextState: 1 }), full(KEYS.slice(5, 9)))
     expect(await scene.run(replace(source.execute))).toMatchObject({ stopReason: 'complete', counts: { swept: 1 } })
   })
 
-  test('XE11 a source that no longer says its scope is not trusted to be the same', async () => {
+  test('XE11 a source that no longer returns its scope is not assumed to be the same', async () => {
     expect(await scene.run(replace(async () => full(KEYS.slice(1))))).toMatchObject({ error: { code: 'SCOPE_CHANGED' } })
   })
 
-  test('XE11 another scope that still lists everything is no reason to stop, and becomes the known one', async () => {
+  test('XE11 another scope that still lists everything is accepted, and becomes the known one', async () => {
     expect(await scene.run(seen('owner', [...KEYS, 'more']))).toMatchObject({ stopReason: 'complete' })
     expect((await scene.checkpoint()).scope).toBe('owner')
   })
 
-  test('XE12 a filter changed in the declaration asks before it deletes', async () => {
+  test('XE12 a filter changed in the declaration needs confirmation before it deletes', async () => {
     const filtered = (scope: string, keys: string[]) => replace(async () => full(keys, { scope: 'admin' }), { scope })
     expect(await scene.run(filtered('country = NO', KEYS.slice(1)))).toMatchObject({ error: { code: 'SCOPE_CHANGED' } })
     expect(await scene.run(filtered('country = NO', KEYS.slice(1)), { allowDeletes: true })).toMatchObject({ counts: { swept: 1 } })
@@ -164,7 +164,7 @@ describe('two syncs of one database', () => {
     return worker
   }
 
-  test('N14 N15 N16 both write it, and each keeps a state of its own', async () => {
+  test('N14 N15 N16 both write it, and each has its own state', async () => {
     const backfill = createScriptedSource(full(['a'], { hasMore: true, nextState: 'page 2' }), full(['b']))
     const delta = createScriptedSource(full(['c'], { nextState: { since: 1 } }), full(['d'], { nextState: { since: 2 } }))
     const worker = declare({ backfill: backfill.execute, delta: delta.execute })
@@ -176,7 +176,7 @@ describe('two syncs of one database', () => {
     expect([(await scene.checkpoint('backfill')).committed, (await scene.checkpoint('delta')).committed]).toEqual([null, '{"since":2}'])
   })
 
-  test('N16 F7 what the delta had landed and the source dropped falls to the backfill', async () => {
+  test('N16 F7 rows of the delta that the source dropped are deleted by the backfill', async () => {
     const worker = declare({ backfill: async () => full(['a', 'b', 'c']), delta: async () => full(['old']) })
     await scene.run(worker.plan('backfill'))
     await scene.run(worker.plan('delta'))
@@ -184,7 +184,7 @@ describe('two syncs of one database', () => {
     expect(await scene.keys()).toEqual(['a', 'b', 'c'])
   })
 
-  test('XE6 F7 invariant 5: what the delta lands while the backfill pages is not swept', async () => {
+  test('XE6 F7 invariant 5: rows that the delta commits during the backfill are not swept', async () => {
     const worker: Worker = declare({
       backfill: createScriptedSource(full(['a', 'b', 'c', 'e', 'gone']), full(['a', 'b'], { hasMore: true, nextState: 1 }), async () => {
         await scene.start(worker.plan('delta'))
@@ -198,7 +198,7 @@ describe('two syncs of one database', () => {
     expect(await scene.keys()).toEqual(['a', 'b', 'born behind the sweep', 'c', 'e'])
   })
 
-  test('F7 two replace syncs sweep only what is theirs, and a row both list lives until neither does', async () => {
+  test('F7 two replace syncs sweep only their own rows, and a row both list stays until neither does', async () => {
     const east = (...keys: string[]) => replace(listing(keys), { sync: 'east', owner: 'east' })
     const west = (...keys: string[]) => replace(listing(keys), { sync: 'west', owner: 'west' })
     await scene.run(east('e1', 'e2', 'both'))
@@ -213,7 +213,7 @@ describe('two syncs of one database', () => {
 })
 
 describe('invariant 6: a page of a listing that is dated before the pages before it', () => {
-  /** Answers of a source whose clock is right, except for the pages that are in a cache since then. */
+  /** Responses of a source with a correct clock, except for pages that were cached earlier. */
   const dated = (...pages: Array<{ page: Page; cachedMs?: number }>) => {
     let asked = 0
     const fetch = async (): Promise<Response> => {
@@ -229,7 +229,7 @@ describe('invariant 6: a page of a listing that is dated before the pages before
   const first: Page = { changes: [upsert('a')], hasMore: true, nextState: 1 }
   const second = (v: number): Page => ({ changes: [upsert('b', { v })], hasMore: false })
 
-  test('is asked for again, and takes nothing back', async () => {
+  test('is requested again, and reverts nothing', async () => {
     const fresh = dated({ page: first }, { page: second(2) })
     await scene.run(fresh.plan, { fetch: fresh.fetch })
     await scene.clock.advance(MINUTE)
@@ -249,7 +249,7 @@ describe('invariant 6: a page of a listing that is dated before the pages before
     expect(source.asked()).toBe(3)
   })
 
-  test('is believed in the end, because the clock may be wrong; the tidemark says how old it is', async () => {
+  test('is accepted in the end, because the clock may be wrong; the tidemark shows its age', async () => {
     await scene.clock.advance(2 * HOUR)
     const old = { page: second(1), cachedMs: HOUR }
     const source = dated({ page: first }, old, old, old, old)

@@ -10,7 +10,7 @@ beforeEach(async () => {
 })
 afterEach(() => scene.close())
 
-/** A schema that takes names of so many letters at most. */
+/** A schema that accepts names up to this length. */
 let lettersMax = 3
 const short = (record: JsonObject): string | null => (String(record['name']).length > lettersMax ? 'name is too long' : null)
 const plan = (sync: string, changes: Change[], more: Partial<SyncPlan> = {}): SyncPlan => ({
@@ -26,12 +26,12 @@ const again = async (of: SyncPlan, options: Partial<ReplayOptions> = {}): Promis
   return Object.fromEntries(replayed.map(({ entry, outcome: fate }) => [entry.key ?? '', fate]))
 }
 
-describe('what was set apart', () => {
+describe('quarantined records', () => {
   beforeEach(() => {
     lettersMax = 3
   })
 
-  test('XD24 lands when it passes now, exactly as it was; what does not stays, with its time and the new reason', async () => {
+  test('XD24 land if they pass now, unchanged; others stay, with their time and the new reason', async () => {
     const delta = plan('delta', [upsert('a', { name: 'Anna', n: 9007199254740993n }, { cursor: '7' }), upsert('b', { name: 'Bartholomew' }), upsert('ok', { name: 'Eva' })])
     await run(delta)
     const before = await scene.store.quarantineEntries()
@@ -62,7 +62,7 @@ describe('what was set apart', () => {
     expect(await scene.store.quarantineEntries()).toEqual([])
   })
 
-  test('invariant 6 a deletion since then wins: of another sync, of a key never seen, and of a sweep', async () => {
+  test('invariant 6 a later deletion wins: of another sync, of a key never seen, and of a sweep', async () => {
     const delta = plan('delta', [upsert('deleted', { name: 'delta' }), upsert('buried', { name: 'delta' }), upsert('timed', { name: 'delta' }, { at: '2026-01-02T00:00:00Z' })])
     await run(plan('backfill', [upsert('deleted', { name: 'B' }), upsert('timed', { name: 'B' })]))
     await run(delta)
@@ -82,7 +82,7 @@ describe('what was set apart', () => {
     expect(await scene.store.quarantineEntries()).toEqual([])
   })
 
-  test('invariant 3 not while the sync is at work; and what was not kept whole is not made up', async () => {
+  test('invariant 3 not while the sync runs; and a truncated record is not invented', async () => {
     const delta = plan('delta', [upsert('a', { name: 'Anna' }), upsert('nan', { name: Number.NaN }), { type: 'upsert', key: '', record: {} }])
     await run(delta)
     lettersMax = 10

@@ -10,11 +10,11 @@ const END: Page = { changes: [], hasMore: false }
 const more = (key: string, nextState: unknown): Page => ({ changes: [upsert(key)], hasMore: true, nextState })
 const last = (key: string, nextState?: unknown): Page => ({ changes: [upsert(key)], hasMore: false, nextState })
 const failing = (reason: unknown) => () => Promise.reject(reason as Error)
-/** As a connector that carries a copy of the package of its own, or none, would throw it. */
+/** As thrown by a connector that bundles its own copy of the package, or none. */
 const rateLimit = (retryAfter: unknown): Error => Object.assign(new Error('slow down'), { name: 'RateLimitError', retryAfter })
 
 describe('a page that fails', () => {
-  test('XD3 is tried again with growing waits, and the cycle goes on at the same page', async () => {
+  test('XD3 is retried with growing waits, and the cycle continues at the same page', async () => {
     const down = new SyncError('SOURCE_UNAVAILABLE', 'down')
     const source = createScriptedSource(more('a', 1), down, down, down, last('b', 2))
     const waits: number[] = []
@@ -25,7 +25,7 @@ describe('a page that fails', () => {
     expect((await scene.store.cycles(ref()))[0]).toMatchObject({ retries: 3, waitedMs: 7 * SECOND })
   })
 
-  test('XD3 so often and no more; then the state stands at the last full page', async () => {
+  test('XD3 a bounded number of times; then the state is that of the last full page', async () => {
     const source = createScriptedSource(more('a', 1), ...Array.from({ length: 3 }, () => new SyncError('SOURCE_UNAVAILABLE', 'down')))
     const result = await scene.run(planOf({ ...source, limits: { retriesMax: 2 } }))
     expect(result).toMatchObject({ stopReason: 'error', pages: 1, retries: 2, error: { code: 'SOURCE_UNAVAILABLE' } })
@@ -33,13 +33,13 @@ describe('a page that fails', () => {
     expect((await scene.checkpoint()).inflight).toMatchObject({ page: 1, state: '1' })
   })
 
-  test('XD3 each page has tries of its own', async () => {
+  test('XD3 each page has its own attempts', async () => {
     const down = new SyncError('SOURCE_UNAVAILABLE', 'down')
     const source = createScriptedSource(down, more('a', 1), down, more('b', 2), down, last('c'))
     expect(await scene.run(planOf({ ...source, limits: { retriesMax: 1 } }))).toMatchObject({ stopReason: 'complete', retries: 3 })
   })
 
-  test('F11 the wait is what the server asks or the backoff, whichever is longer', async () => {
+  test('F11 the wait is the server’s or the backoff, whichever is longer', async () => {
     const limited = (ms: number) => new SyncError('RATE_LIMITED', 'slow down', { retryAfterMs: ms })
     const source = createScriptedSource(limited(20 * SECOND), limited(100), limited(100), last('a'))
     const waits: number[] = []
@@ -47,7 +47,7 @@ describe('a page that fails', () => {
     expect(waits).toEqual([20 * SECOND, 2 * SECOND, 4 * SECOND])
   })
 
-  test('F11 the wait is jittered, so that many do not come back at once', async () => {
+  test('F11 the wait has jitter, so that many clients do not return at once', async () => {
     const waits: number[] = []
     for (const chance of [0, 0.999]) {
       const source = createScriptedSource(new SyncError('SOURCE_UNAVAILABLE', 'down'), last('a'))
@@ -60,11 +60,11 @@ describe('a page that fails', () => {
 
   const remedies = Object.entries(ERROR_CODES).map(([code, { remedy }]) => [code as ErrorCode, remedy] as const)
     .filter(([code]) => !['CURSOR_REJECTED', 'CANCELLED'].includes(code))
-  test.each(remedies.filter(([, remedy]) => remedy === 'retry' || remedy === 'wait'))('%s is worth another try', async (code) => {
+  test.each(remedies.filter(([, remedy]) => remedy === 'retry' || remedy === 'wait'))('%s is retried', async (code) => {
     const source = createScriptedSource(new SyncError(code, 'once'), last('a'))
     expect(await scene.run(planOf(source))).toMatchObject({ stopReason: 'complete', retries: 1 })
   })
-  test.each(remedies.filter(([, remedy]) => remedy !== 'retry' && remedy !== 'wait'))('%s, whose remedy is %s, is not asked again', async (code) => {
+  test.each(remedies.filter(([, remedy]) => remedy !== 'retry' && remedy !== 'wait'))('%s, whose remedy is %s, is not retried', async (code) => {
     const source = createScriptedSource(new SyncError(code, 'once'), last('a'))
     expect(await scene.run(planOf(source))).toMatchObject({ pages: 0, retries: 0, error: { code, advice: ERROR_CODES[code].advice } })
     expect(source.asked).toHaveLength(1)
@@ -83,29 +83,29 @@ describe('a page that fails', () => {
     ['a failed fetch', new TypeError('fetch failed', { cause: { code: 'ENOTFOUND' } }), 'SOURCE_UNAVAILABLE'],
     ['a timeout of the network', new TypeError('fetch failed', { cause: { code: 'UND_ERR_HEADERS_TIMEOUT' } }), 'SOURCE_TIMEOUT'],
     ['a timeout of a signal', AbortSignal.timeout(0).reason ?? new DOMException('late', 'TimeoutError'), 'SOURCE_TIMEOUT'],
-  ])('F10 thrown or returned, %s is recognised by its structure', async (_, thrown, code) => {
+  ])('F10 thrown or returned, %s is recognized by its structure', async (_, thrown, code) => {
     const limits = { retriesMax: 0 }
     expect((await scene.run(planOf({ execute: failing(thrown), limits }))).error?.code).toBe(code)
     expect((await scene.run(planOf({ execute: async () => ({ error: thrown }) as never, limits }))).error?.code).toBe(code)
   })
 })
 
-describe('what a server asks to wait', () => {
+describe('the wait that a server requests', () => {
   test.each<[unknown, number]>([
     [7, 7 * SECOND], ['7', 7 * SECOND], [0.5, SECOND], [0, SECOND], [-5, SECOND], [Number.NaN, SECOND], [Number.POSITIVE_INFINITY, SECOND],
     ['soon', SECOND], [undefined, SECOND], [null, SECOND], [{}, SECOND],
-  ])('XD1 a RateLimitError with retryAfter %s waits %i ms: garbage means the usual backoff', async (retryAfter, ms) => {
+  ])('XD1 a RateLimitError with retryAfter %s waits %i ms: an invalid value means the usual backoff', async (retryAfter, ms) => {
     const source = createScriptedSource(failing(rateLimit(retryAfter)), last('a'))
     expect(await scene.run(planOf(source))).toMatchObject({ stopReason: 'complete', waitedMs: ms })
   })
 
-  test('XD1 ten years are a day', async () => {
+  test('XD1 ten years are capped to a day', async () => {
     const start = scene.clock.now()
     const result = await scene.run(planOf(createScriptedSource(failing(rateLimit(10 * 365 * 86_400)))))
     expect(result).toMatchObject({ stopReason: 'error', error: { code: 'RATE_LIMITED' }, retryAt: start + 24 * HOUR })
   })
 
-  test('a wait too long to stay for ends the cycle at once, and says when to come back', async () => {
+  test('a wait that is too long ends the cycle at once, and sets the time of the next attempt', async () => {
     const source = createScriptedSource(more('a', 1), failing(rateLimit(600)), last('b'))
     const start = scene.clock.now()
     const result = await scene.run(planOf({ ...source, limits: { waitMaxMs: MINUTE } }))
@@ -113,7 +113,7 @@ describe('what a server asks to wait', () => {
     expect(await scene.checkpoint()).toMatchObject({ retryAt: start + 10 * MINUTE, inflight: { page: 1 }, heldBy: null })
   })
 
-  test('F11 S36 between cycles the wait grows with the failures in a row, counted from the last error, and a success forgives', async () => {
+  test('F11 S36 between cycles the wait grows with consecutive failures, counted from the last error, and a success resets it', async () => {
     const plan = planOf({ execute: failing(new SyncError('AUTH_REJECTED', 'no')) })
     const waits: number[] = []
     for (let failure = 0; failure < 6; failure++) {
@@ -140,8 +140,8 @@ describe('what a server asks to wait', () => {
   })
 })
 
-describe('a source that does not come back', () => {
-  test('XD9 XC2 the cycle ends at the deadline, and what comes late is never looked at', async () => {
+describe('a source that never responds', () => {
+  test('XD9 XC2 the cycle ends at the deadline, and a late response is never used', async () => {
     let answer!: (page: Page) => void
     const source = createScriptedSource(more('a', 1), () => new Promise<Page>((resolve) => (answer = resolve)))
     const start = scene.clock.now()
@@ -156,7 +156,7 @@ describe('a source that does not come back', () => {
     expect((await scene.checkpoint()).committed).toBe('2')
   })
 
-  test('XC2 a late answer does not stand in for the one asked again', async () => {
+  test('XC2 a late response does not replace the retried one', async () => {
     let late!: (page: Page) => void
     const source = createScriptedSource(() => new Promise<Page>((resolve) => (late = resolve)), async (_, { clock }) => {
       expect(source.contexts[0]!.signal.reason).toMatchObject({ code: 'SOURCE_TIMEOUT' })
@@ -169,7 +169,7 @@ describe('a source that does not come back', () => {
     expect(await scene.keys()).toEqual(['in time'])
   })
 
-  test('a schema that does not come back is held to the deadline too', async () => {
+  test('a schema that never resolves is subject to the deadline too', async () => {
     const databases = [{ name: 'things', validate: () => new Promise<null>(() => {}) }]
     const result = await scene.run(planOf({ ...createScriptedSource(last('a')), databases, limits: { deadlineMs: 30 * SECOND, retriesMax: 0 } }))
     expect(result).toMatchObject({ stopReason: 'error', error: { code: 'SOURCE_TIMEOUT' } })
@@ -192,7 +192,7 @@ describe('a source that does not come back', () => {
   })
 })
 
-/** Each call of the method first meets the next of these; null lets it through. */
+/** Each call of the method first fails with the next of these; null lets it through. */
 function meeting<M extends 'commit' | 'beginCycle' | 'acquire' | 'renew' | 'takeSlots'>(method: M, ...faults: Array<((call: () => Promise<unknown>) => Promise<unknown>) | null>): Store {
   return storeWith(scene.store, {
     [method]: (...args: unknown[]) => {
@@ -212,7 +212,7 @@ const answerLost = async (call: () => Promise<unknown>): Promise<never> => {
 }
 
 describe('a store that is busy', () => {
-  test.each(['acquire', 'beginCycle', 'takeSlots', 'commit'] as const)('XB8 at %s is asked again, and the page is not', async (method) => {
+  test.each(['acquire', 'beginCycle', 'takeSlots', 'commit'] as const)('XB8 at %s is retried, and the page is not', async (method) => {
     const source = createScriptedSource(more('a', 1), last('b', 2))
     const paced = async (state: unknown, context: SyncContext): Promise<Page> => (await context.pacer.wait(), source.execute(state as never, context) as Promise<Page>)
     const result = await scene.run(planOf({ execute: paced, pacers: [{ name: 'api', allowedRequests: 1, intervalMs: 1 }] }), { store: meeting(method, busy, busy, busy) })
@@ -221,7 +221,7 @@ describe('a store that is busy', () => {
     expect(source.asked).toHaveLength(2)
   })
 
-  test('XB8 for ever fails the cycle after a bounded number of tries', async () => {
+  test('XB8 permanently fails the cycle after a bounded number of attempts', async () => {
     const source = createScriptedSource(last('a', 1))
     let tries = 0
     const store = storeWith(scene.store, { commit: () => (tries++, busy()) })
@@ -230,7 +230,7 @@ describe('a store that is busy', () => {
     expect(source.asked).toHaveLength(1)
   })
 
-  test('XB6 XB7 full, read-only or gone is not asked again: nothing lands, and reading still works', async () => {
+  test('XB6 XB7 full, read-only or unavailable is not retried: nothing is committed, and reading still works', async () => {
     for (const code of ['STORE_FULL', 'STORE_READONLY', 'STORE_UNAVAILABLE'] as const) {
       const result = await scene.run(planOf(createScriptedSource(last('a', 1))), { store: meeting('commit', failing(new SyncError(code, 'no'))) })
       expect(result).toMatchObject({ stopReason: 'error', retries: 0, error: { code } })
@@ -240,8 +240,8 @@ describe('a store that is busy', () => {
   })
 })
 
-describe('a commit whose answer is lost', () => {
-  test('XB4 that had landed is found to have landed, and is not landed twice', async () => {
+describe('a commit whose response is lost', () => {
+  test('XB4 that was committed is detected, and is not committed twice', async () => {
     const source = createScriptedSource(more('a', 1), more('b', 2), last('c', 3))
     const result = await scene.run(planOf(source), { store: meeting('commit', answerLost, null, answerLost) })
     expect(result).toMatchObject({ stopReason: 'complete', pages: 3, version: 1 })
@@ -250,18 +250,18 @@ describe('a commit whose answer is lost', () => {
     expect((await scene.feed()).map(({ key }) => key)).toEqual(['a', 'b', 'c'])
   })
 
-  test('XB4 that had landed as the last page is complete', async () => {
+  test('XB4 that was committed as the last page is complete', async () => {
     const result = await scene.run(planOf(createScriptedSource(last('a', 1))), { store: meeting('commit', answerLost) })
     expect(result).toMatchObject({ stopReason: 'complete', version: 1, headSequence: 1 })
     expect((await scene.store.audit(ref())).map(({ action }) => action)).toEqual(['complete'])
   })
 
-  test('XB4 that had not landed is landed', async () => {
+  test('XB4 that was not committed is committed', async () => {
     const result = await scene.run(planOf(createScriptedSource(more('a', 1), last('b', 2))), { store: meeting('commit', lost, lost, null) })
     expect(result).toMatchObject({ stopReason: 'complete', version: 1, counts: counts({ created: 2 }) })
   })
 
-  test('XB5 and never found ends the run as unknown; the next one reads where it stands', async () => {
+  test('XB5 and never resolved ends the run as unknown; the next one reads the checkpoint', async () => {
     const source = createScriptedSource(more('a', 1), last('b', 2), last('b', 2))
     const result = await scene.run(planOf(source), { store: meeting('commit', answerLost, ...Array(10).fill(lost)) })
     expect(result).toMatchObject({ stopReason: 'unknown', version: 0, error: { code: 'COMMIT_UNKNOWN' } })
@@ -271,18 +271,18 @@ describe('a commit whose answer is lost', () => {
     expect((await scene.feed()).map(({ key }) => key)).toEqual(['a', 'b'])
   })
 
-  test('XB4 by a store that is then gone for a while is looked up when it is back', async () => {
+  test('XB4 by a store that is then unavailable for a while is resolved when it returns', async () => {
     const result = await scene.run(planOf(createScriptedSource(last('a', 1))), { store: meeting('commit', answerLost, gone, gone) })
     expect(result).toMatchObject({ stopReason: 'complete', version: 1 })
   })
 
-  test('XB5 by a store that stays gone is unknown too, and not a plain failure', async () => {
+  test('XB5 by a store that stays unavailable is unknown too, and not a plain failure', async () => {
     const result = await scene.run(planOf(createScriptedSource(last('a', 1))), { store: meeting('commit', answerLost, ...Array(10).fill(gone)) })
     expect(result).toMatchObject({ stopReason: 'unknown', version: 0, error: { code: 'COMMIT_UNKNOWN' } })
     expect(await scene.checkpoint()).toMatchObject({ version: 1, committed: '1' })
   })
 
-  test('XB4 is not taken for landed when somebody else moved the checkpoint', async () => {
+  test('XB4 is not taken for committed if another writer changed the checkpoint', async () => {
     const store = meeting('commit', async () => {
       const { lease, version } = await holding()
       await scene.store.commit({
@@ -297,7 +297,7 @@ describe('a commit whose answer is lost', () => {
   })
 })
 
-/** The lease of the cycle that is running, as an operator's hand would use it. */
+/** The lease of the running cycle, as an operator would use it. */
 async function holding(): Promise<{ lease: { ref: ReturnType<typeof ref>; holder: string; epoch: number }; version: number }> {
   return { lease: { ref: ref(), holder: 'process-1', epoch: 1 }, version: (await scene.checkpoint()).version }
 }
@@ -308,7 +308,7 @@ describe('two runners', () => {
     expect(taken.kind).toBe('acquired')
   }
 
-  test('XB1 the second is told who holds it, and asks nothing of the source', async () => {
+  test('XB1 the second runner learns the holder, and sends no request to the source', async () => {
     const second = createScriptedSource(END)
     const first = createScriptedSource(async () => {
       expect(await scene.start(planOf(second), { holder: 'process-2' })).toMatchObject({
@@ -330,14 +330,14 @@ describe('two runners', () => {
     expect(source.asked).toHaveLength(1)
   })
 
-  test('a holder known to be dead is not waited for, and one that is not is', async () => {
+  test('the lease of a holder known to have exited is taken at once, any other is waited for', async () => {
     await takeOver()
     const source = createScriptedSource(END)
     expect(await scene.run(planOf(source), { isHolderGone: (holder) => holder !== 'process-2' })).toMatchObject({ stopReason: 'held' })
     expect(await scene.run(planOf(source), { isHolderGone: (holder) => holder === 'process-2' })).toMatchObject({ stopReason: 'complete' })
   })
 
-  test('a cycle that takes long keeps its lease', async () => {
+  test('a long cycle keeps its lease', async () => {
     const source = createScriptedSource(async (_, { clock }) => {
       await clock.sleep(10 * MINUTE)
       expect(await scene.start(planOf(createScriptedSource(END)), { holder: 'process-2' })).toMatchObject({ stopReason: 'held' })
@@ -346,7 +346,7 @@ describe('two runners', () => {
     expect(await scene.run(planOf({ ...source, limits: { deadlineMs: HOUR, leaseTtlMs: MINUTE } }))).toMatchObject({ stopReason: 'complete' })
   })
 
-  test('XA11 invariant 3: one that slept past its lease lands nothing after the takeover', async () => {
+  test('XA11 invariant 3: a runner that slept past its lease commits nothing after the takeover', async () => {
     const source = createScriptedSource(more('a', 1), async () => {
       await takeOver()
       return last('zombie', 99)
@@ -356,7 +356,7 @@ describe('two runners', () => {
     expect(await scene.checkpoint()).toMatchObject({ version: 0, inflight: { page: 1, state: '1' }, heldBy: 'process-2', failures: 0 })
   })
 
-  test('XA11 one that was frozen past its lease asks the source nothing more: neither for a page nor within one', async () => {
+  test('XA11 a runner suspended past its lease sends no more requests: neither for a page nor within one', async () => {
     const fetched: string[] = []
     const fetch = async (url: string | URL): Promise<Response> => {
       fetched.push(String(url))
@@ -383,7 +383,7 @@ describe('two runners', () => {
     expect(fetched).toEqual(['http://source/1'])
   })
 
-  test('XA11 one that was frozen past its lease, and whom nobody took over from, goes on', async () => {
+  test('XA11 a runner suspended past its lease without a takeover continues', async () => {
     const source = createScriptedSource(async () => {
       scene.clock.step(2 * MINUTE)
       return more('a', 1)
@@ -391,7 +391,7 @@ describe('two runners', () => {
     expect(await scene.run(planOf(source))).toMatchObject({ stopReason: 'complete', pages: 2 })
   })
 
-  test('XA11 one that is taken over before it begins does not begin', async () => {
+  test('XA11 a runner that is taken over before it begins does not begin', async () => {
     const store = meeting('beginCycle', async (call) => {
       await takeOver()
       return call()
@@ -401,7 +401,7 @@ describe('two runners', () => {
     expect(source.asked).toHaveLength(0)
   })
 
-  test('XB15 a lease that was taken over stops the page in flight, which is not landed', async () => {
+  test('XB15 a lost lease stops the page in flight, which is not committed', async () => {
     const source = createScriptedSource(async (_, { clock, signal }) => {
       await takeOver()
       await clock.sleep(30 * MINUTE, signal)
@@ -414,7 +414,7 @@ describe('two runners', () => {
     expect(await scene.keys()).toEqual([])
   })
 
-  test('XB15 a lease that cannot be renewed in its time stops the page in flight', async () => {
+  test('XB15 a lease that cannot be renewed in time stops the page in flight', async () => {
     const source = createScriptedSource(async (_, { clock, signal }) => {
       await clock.sleep(30 * MINUTE, signal)
       return last('a')
@@ -426,7 +426,7 @@ describe('two runners', () => {
     expect(await scene.keys()).toEqual([])
   })
 
-  test('XB15 one renewal that fails is no reason to stop', async () => {
+  test('XB15 one failed renewal is no reason to stop', async () => {
     const source = createScriptedSource(async (_, { clock, signal }) => {
       await clock.sleep(5 * MINUTE, signal)
       return last('a')
@@ -434,7 +434,7 @@ describe('two runners', () => {
     expect(await scene.run(planOf({ ...source, limits: { deadlineMs: HOUR } }), { store: meeting('renew', gone, null, gone, gone) })).toMatchObject({ stopReason: 'complete' })
   })
 
-  test('XB3 invariant 2: a checkpoint that moved meanwhile stops the run; nothing is overwritten, and it is not tried again', async () => {
+  test('XB3 invariant 2: a checkpoint that changed meanwhile stops the run; nothing is overwritten, and it is not retried', async () => {
     const source = createScriptedSource(async () => {
       const { lease, version } = await holding()
       await scene.store.commit({
@@ -450,7 +450,7 @@ describe('two runners', () => {
     expect(await scene.store.audit(ref(), { limit: 10 })).toMatchObject([{ action: 'conflict', version: 1, actor: 'engine', state: null }, { action: 'set', version: 1, actor: 'somebody' }])
   })
 
-  test('XB2 safety does not depend on clocks: a runner whose clock is an hour behind cannot land after a takeover', async () => {
+  test('XB2 safety does not depend on clocks: a runner whose clock is an hour behind cannot commit after a takeover', async () => {
     const behind = { ...scene.ports, clock: { now: () => scene.clock.now() - HOUR, sleep: scene.clock.sleep.bind(scene.clock) } }
     const source = createScriptedSource(more('a', 1), async () => {
       const taken = await scene.store.acquire(ref(), { holder: 'process-2', ttlMs: MINUTE, at: scene.clock.now() })

@@ -20,11 +20,11 @@ async function change(member: string, type: string): Promise<void> {
   while (!(await scene.store.advanceSchemaChange(DATABASE, { at: scene.clock.now(), rowsMax: 10 }))!.isDone);
 }
 
-describe('records that their columns do not fit', () => {
-  test('are told of once: in the result of the cycle that brought the first, and in none after it', async () => {
+describe('records that do not fit their columns', () => {
+  test('are reported once: in the result of the cycle that brought the first, and in none after it', async () => {
     await scene.run(plan('evolve', upsert('a', { at: '2026-01-01' })))
     scene.clock.step(MINUTE)
-    // Both are texts, so nothing but the column differs.
+    // Both are strings, so only the column differs.
     const first = await scene.run(plan('evolve', upsert('b', { at: 'soon' })))
     expect(first.drift).toEqual([`${DATABASE}.at: a value of type text does not fit the column of type date; it is kept in _extra`])
     scene.clock.step(MINUTE)
@@ -32,7 +32,7 @@ describe('records that their columns do not fit', () => {
     expect(await scene.rows()).toMatchObject({ b: { at: 'soon' }, c: { at: 'later' } })
   })
 
-  test('go to quarantine where the database says so, are refused again while nothing has changed, and land once there is room', async () => {
+  test('are quarantined if the database is configured so, are refused again while nothing has changed, and land once the column fits', async () => {
     await scene.run(plan('quarantine', upsert('a', { age: 1 })))
     scene.clock.step(MINUTE)
     const strict = plan('quarantine', upsert('b', { age: 'old' }, { cursor: '7', at: '2026-01-02T00:00:00Z' }))
@@ -51,7 +51,7 @@ describe('records that their columns do not fit', () => {
     expect(await scene.store.quarantineEntries()).toEqual([])
   })
 
-  test('a worker says it for each database, and not anything else', () => {
+  test('a worker configures it per database, and rejects other values', () => {
     const worker = new Worker({ name: 'w' })
     const database = worker.database('people', { schemaChanges: 'freeze' })
     worker.sync('list', { database, mode: 'replace', execute: createScriptedSource({ changes: [], hasMore: false, nextState: 1 }).execute })

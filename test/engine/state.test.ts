@@ -8,7 +8,7 @@ beforeEach(async () => {
 })
 afterEach(() => scene.close())
 
-test('XB12 a stored state that cannot be read stops the sync: it is never taken for no state, and nobody is asked', async () => {
+test('XB12 a stored state that cannot be read stops the sync: it is never taken for no state, and the source is not called', async () => {
   const first = createScriptedSource({ changes: [upsert('a')], hasMore: false, nextState: { at: 1 } })
   await scene.run(planOf({ execute: first.execute }))
   const spoiled = storeWith(scene.store, {
@@ -25,7 +25,7 @@ test('XB12 a stored state that cannot be read stops the sync: it is never taken 
   expect(await scene.checkpoint()).toMatchObject({ version: 1, committed: '{"at":1}' })
 })
 
-test('XA4 there is nothing between rows and state to crash in: one call carries both, and a refused call leaves neither', async () => {
+test('XA4 there is no gap between rows and state to crash in: one call commits both, and a refused call commits neither', async () => {
   const calls: string[] = []
   const watched = storeWith(scene.store, {
     commit: async (commit) => {
@@ -40,7 +40,7 @@ test('XA4 there is nothing between rows and state to crash in: one call carries 
   expect((await scene.checkpoint()).committed).toBeNull()
 })
 
-test('XE11 a scope told on the first page alone is not forgotten when the cycle is interrupted after it', async () => {
+test('XE11 a scope on the first page alone survives an interruption of the cycle', async () => {
   const source = createScriptedSource(
     { changes: [upsert('a'), upsert('b')], hasMore: true, nextState: 1, scope: 'account 1' },
     new Error('away'),
@@ -52,7 +52,7 @@ test('XE11 a scope told on the first page alone is not forgotten when the cycle 
   expect((await scene.checkpoint()).scope).toBe('account 1')
 })
 
-test('a lost answer to acquire does not lock a cycle out of its own lease', async () => {
+test('a lost response to acquire does not lock a cycle out of its own lease', async () => {
   let lost = 0
   const forgetful = storeWith(scene.store, {
     acquire: async (ref, request) => {
@@ -65,7 +65,7 @@ test('a lost answer to acquire does not lock a cycle out of its own lease', asyn
   expect((await scene.run(planOf({ execute }), { store: forgetful })).stopReason).toBe('complete')
 })
 
-test('a record that is bad, and told again well on the same page, is landed and not in quarantine', async () => {
+test('an invalid record followed by a valid one of the same key on the page is committed and not quarantined', async () => {
   const { execute } = createScriptedSource({ changes: [upsert('a', { n: Number.NaN }), upsert('a', { n: 1 }), upsert('b', { n: Number.NaN })], hasMore: false })
   expect((await scene.run(planOf({ execute }))).counts).toMatchObject({ created: 1, quarantined: 1 })
   expect((await scene.store.quarantineEntries()).map(({ key }) => key)).toEqual(['b'])

@@ -28,18 +28,18 @@ describe('invariant 12: after every commit, no row with a time up to the tidemar
 const MUTANTS: readonly { name: string; kind: WorldKind; file: string; find: string; replace: string }[] = [
   {
     name: 'the time of a deletion moves the tidemark', kind: 'turns', file: 'engine/page-preparer.ts',
-    find: "if (change.type === 'upsert') {\n        const written", replace: "if (prepared.upstreamAt !== null && (newest === null || prepared.upstreamAt > newest)) newest = prepared.upstreamAt\n      if (change.type === 'upsert') {\n        const written",
+    find: "if (change.type === 'upsert') {\n        const serialized", replace: "if (prepared.upstreamAt !== null && (newest === null || prepared.upstreamAt > newest)) newest = prepared.upstreamAt\n      if (change.type === 'upsert') {\n        const serialized",
   },
   { name: 'the latest of the streams instead of the earliest', kind: 'flipFlop', file: 'strategies/kit/earliest-tidemark.ts', find: 'instant < earliest', replace: 'instant > earliest' },
   { name: 'the same, within one cycle', kind: 'streams', file: 'strategies/kit/earliest-tidemark.ts', find: 'instant < earliest', replace: 'instant > earliest' },
   {
     name: 'a page of a listing moves the tidemark', kind: 'listing', file: 'engine/cycle-tidemark.ts',
-    find: "if (mode === 'replace') return this", replace: "if (mode === 'replace') return new CycleTidemark(this.#committed, null, later(this.shown, newest), this.#bound)",
+    find: "if (mode === 'replace') return this", replace: "if (mode === 'replace') return new CycleTidemark(this.#committed, null, later(this.current, newest), this.#bound)",
   },
   { name: 'a listing is complete up to its newest row', kind: 'listing', file: 'engine/cycle-tidemark.ts', find: 'page.stated === undefined ? since :', replace: 'page.stated === undefined ? (page.newest ?? since) :' },
   { name: 'a derived tidemark goes beyond the start of the cycle', kind: 'unordered', file: 'engine/cycle-tidemark.ts', find: 'earlier(candidate, since)', replace: 'candidate' },
-  { name: 'a derived tidemark moves before the cycle is complete', kind: 'unordered', file: 'engine/cycle-tidemark.ts', find: 'stated === null || stated === undefined ? this.shown :', replace: 'stated === undefined ? later(this.shown, newest) : stated === null ? this.shown :' },
-  { name: 'a cursor is taken for the end of its moment', kind: 'keyset', file: 'strategies/keyset.ts', find: 'justBefore(canonicalInstant(last.timestamp)!)', replace: 'canonicalInstant(last.timestamp)!' },
+  { name: 'a derived tidemark moves before the cycle is complete', kind: 'unordered', file: 'engine/cycle-tidemark.ts', find: 'stated === null || stated === undefined ? this.current :', replace: 'stated === undefined ? later(this.current, newest) : stated === null ? this.current :' },
+  { name: 'a cursor is taken for the end of its moment', kind: 'keyset', file: 'strategies/keyset.ts', find: 'subtractMicrosecond(canonicalizeInstant(last.timestamp)!)', replace: 'canonicalizeInstant(last.timestamp)!' },
 ]
 
 test.each(MUTANTS)('a planted bug is found: $name', async ({ kind, file, find, replace }) => {

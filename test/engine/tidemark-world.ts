@@ -6,23 +6,23 @@ import { canonicalizeInstant } from '../../src/values/instant.ts'
 import { Table, type TableRow } from '../strategies/table.ts'
 import { planOf, EngineFixture, storeWith } from './engine-fixture.ts'
 
-/** The code under test: as it is, or with a bug planted. */
+/** The code under test: unchanged, or with a planted bug. */
 export type Code = Pick<typeof engine, 'runCycle'> & Pick<typeof strategies, 'flipFlop' | 'keyset' | 'streams'>
 
 /**
  * keyset     changes alone
- * streams    changes and deletions in one cycle, each stating its tidemark
- * flipFlop   the same by turns
- * turns      by turns as somebody writes it by hand, without a tidemark
- * listing    all rows by id, in replace mode
- * unordered  all rows by id, in incremental mode
+ *   streams    changes and deletions in one cycle, each stating its tidemark
+ *   flipFlop   the same, alternating
+ *   turns      alternating by hand-written code, without a tidemark
+ *   listing    all rows by id, in replace mode
+ *   unordered  all rows by id, in incremental mode
  */
 export type WorldKind = 'keyset' | 'streams' | 'flipFlop' | 'turns' | 'listing' | 'unordered'
 
 const LAG_MS = 15_000
 const CYCLES = 25
 
-/** Invariant 12 after every commit of one world; null when it held. */
+/** Checks invariant 12 after every commit of one world; null if it held. */
 export async function runWorld(kind: WorldKind, seed: number, code: Code): Promise<string | null> {
   const scene = await EngineFixture.open()
   try {
@@ -79,14 +79,14 @@ class World {
     return this.#broken
   }
 
-  /** A few writes, some of them of one moment and some that show late, and time passes. */
+  /** A few writes, some with equal times and some that become visible late, and time passes. */
   #goOn(): void {
     for (let n = this.#chance.pick([0, 0, 1, 4]); n > 0; n--) this.#write()
     this.#scene.clock.step(this.#chance.pick([0, 50, 4_000]))
   }
 
   #write(): void {
-    // An unordered reading promises what it could see when it began.
+    // An unordered read covers only what was visible when it began.
     const lateMs = this.#kind === 'listing' || this.#kind === 'unordered' ? 0 : this.#chance.pick([0, 0, LAG_MS - 1_000])
     const id = this.#live.length > 0 && this.#chance.chance(0.6) ? this.#chance.pick(this.#live) : `r${String(this.#made++).padStart(4, '0')}`
     if (!this.#live.includes(id)) this.#live.push(id)

@@ -12,11 +12,11 @@ afterEach(() => scene.close())
 
 const T = (minute: number): string => `2026-02-01T00:${String(minute).padStart(2, '0')}:00.000000Z`
 const page = (changes: Page['changes'], more: Partial<Page> = {}): Page => ({ changes, hasMore: false, nextState: 1, ...more })
-/** All of the seconds before the cycle began: a source may stamp in whole ones. */
+/** The last second before the cycle began: a source may use whole seconds. */
 const started = ({ startedAt }: CycleResult): string => new Date(Math.floor(startedAt / 1_000) * 1_000 - 1).toISOString().replace('Z', '000Z')
 
-describe('invariant 12: what a source states', () => {
-  test('is the tidemark, and moves page by page', async () => {
+describe('invariant 12: a tidemark stated by the source', () => {
+  test('is the tidemark, and advances page by page', async () => {
     const source = createScriptedSource(page([upsert('a', {}, { at: T(9) })], { hasMore: true, tidemark: T(3) }), page([], { tidemark: '2026-02-01T01:05:00+01:00' }))
     const shown: unknown[] = []
     const onProgress = (progress: CycleProgress): void => void (progress.kind === 'landed' && shown.push(progress.tidemark))
@@ -38,7 +38,7 @@ describe('invariant 12: what a source states', () => {
     expect(shown).toEqual([T(30), T(31)])
   })
 
-  test('may be that nothing can be said: then the engine claims nothing either', async () => {
+  test('may be null: then the engine makes no claim either', async () => {
     const source = createScriptedSource(page([], { tidemark: T(30) }), page([upsert('a', {}, { at: T(40) })], { tidemark: null }))
     await scene.run(planOf(source))
     expect((await scene.run(planOf(source))).tidemark).toBeNull()
@@ -46,18 +46,18 @@ describe('invariant 12: what a source states', () => {
     expect(await scene.run(list)).toMatchObject({ stopReason: 'complete', tidemark: null })
   })
 
-  test.each([['a local time', '2026-02-01T00:00:00'], ['a number', 1_770_000_000_000], ['no date', 'yesterday']])('must be an instant: %s is refused', async (_, tidemark) => {
+  test.each([['a local time', '2026-02-01T00:00:00'], ['a number', 1_770_000_000_000], ['no date', 'yesterday']])('must be a time: %s is refused', async (_, tidemark) => {
     const result = await scene.run(planOf({ ...createScriptedSource(page([], { tidemark: tidemark as string })), limits: { retriesMax: 0 } }))
     expect(result.error).toMatchObject({ code: 'PAGE_INVALID', message: expect.stringContaining('`tidemark`') as string })
   })
 })
 
-describe('invariant 12: where a source states nothing', () => {
-  test('nothing moves before the cycle completes', async () => {
+describe('invariant 12: a source that states no tidemark', () => {
+  test('it does not advance before the cycle completes', async () => {
     const source = createScriptedSource(page([upsert('a', {}, { at: T(9) })], { hasMore: true }), new SyncError('AUTH_REJECTED', 'no'), page([]))
     expect((await scene.run(planOf(source))).tidemark).toBeNull()
     expect((await scene.checkpoint()).tidemark).toBeNull()
-    // The times of the pages before the interruption count all the same.
+    // The times of the pages before the interruption still count.
     expect((await scene.run(planOf(source))).tidemark).toBe(T(9))
   })
 
@@ -66,7 +66,7 @@ describe('invariant 12: where a source states nothing', () => {
     expect(result.tidemark).toBe(started(result))
   })
 
-  test('the times of deletions do not move it: they come from another list', async () => {
+  test('the times of deletions do not advance it: they come from another list', async () => {
     const source = createScriptedSource(page([upsert('a', {}, { at: T(1) })]), page([remove('b', T(40))]))
     await scene.run(planOf(source))
     expect((await scene.run(planOf(source))).tidemark).toBe(T(1))
@@ -80,7 +80,7 @@ describe('invariant 12: where a source states nothing', () => {
 })
 
 describe('invariant 12: a replace cycle', () => {
-  test('moves nothing before it completes, whatever times its pages show', async () => {
+  test('does not advance before it completes, whatever times its pages have', async () => {
     const source = createScriptedSource(
       page([upsert('a', {}, { at: T(1) })]),
       page([upsert('a', {}, { at: T(50) })], { hasMore: true, tidemark: T(50) }),
@@ -94,11 +94,11 @@ describe('invariant 12: a replace cycle', () => {
     const { tidemark, inflight } = await scene.checkpoint()
     expect([tidemark, inflight?.tidemark]).toEqual([started(first), null])
     await scene.clock.drive(scene.clock.sleep(10 * MINUTE))
-    // Resumed: complete as of when it began, not as of when it was taken up again.
+    // Resumed: complete as of when it began, not as of when it was resumed.
     expect((await scene.run(planOf({ ...source, mode: 'replace' }))).tidemark).toBe('2026-03-01T00:09:59.999000Z')
   })
 
-  test('is complete up to what its last page states, and never beyond its start', async () => {
+  test('is complete up to the tidemark of its last page, and never beyond its start', async () => {
     const source = createScriptedSource(page([upsert('a')], { tidemark: T(10) }), page([upsert('a')], { tidemark: '2027-01-01T00:00:00Z' }))
     expect((await scene.run(planOf({ ...source, mode: 'replace' }))).tidemark).toBe(T(10))
     const second = await scene.run(planOf({ ...source, mode: 'replace' }))
@@ -106,9 +106,9 @@ describe('invariant 12: a replace cycle', () => {
   })
 })
 
-describe('invariant 12: a cycle that a runner with a right clock takes over from one whose clock is ahead', () => {
+describe('invariant 12: a cycle that a runner with a correct clock takes over from one whose clock is ahead', () => {
   const AHEAD = 5 * MINUTE
-  /** The source's clock is right; so is the runner's once the step is undone. */
+  /** The source's clock is correct; so is the runner's once the step is undone. */
   const fetch = async (): Promise<Response> => new Response('', { headers: { date: new Date(scene.clock.now() - aheadMs).toUTCString() } })
   let aheadMs = 0
   const asking = (...answers: Array<Page | Error>) => {
@@ -142,14 +142,14 @@ describe('invariant 12: a cycle that a runner with a right clock takes over from
     expect(result).toMatchObject({ stopReason: 'complete', resumed: true, tidemark: '2026-03-01T00:01:59.999000Z' })
   })
 
-  test('a listing that states its lag behind the clock of its first runner is corrected too', async () => {
+  test('a listing that states its lag relative to the clock of its first runner is corrected too', async () => {
     const stated = '2026-03-01T00:04:50Z'
     const result = await takenOver('replace', page([upsert('a')], { hasMore: true }), new SyncError('AUTH_REJECTED', 'no'), page([upsert('b')], { nextState: 2, tidemark: stated }))
     expect(result).toMatchObject({ stopReason: 'complete', tidemark: '2026-02-28T23:59:50.000000Z' })
   })
 })
 
-test('invariant 12: an answer of a clock that was set back meanwhile took as long as a page may take', async () => {
+test('invariant 12: if the clock was set back meanwhile, a response counts as taking the maximum time of a page', async () => {
   const date = new Date(scene.clock.now()).toUTCString()
   const fetch = async (): Promise<Response> => {
     scene.clock.step(-MINUTE)
@@ -175,7 +175,7 @@ describe('invariant 12: the delta of a pair', () => {
     expect((await scene.checkpoint('delta')).tidemark).toBe(T(11))
   })
 
-  test('has none after its state was set, until a backfill that was ordered has completed', async () => {
+  test('has none after its state was set, until a requested backfill has completed', async () => {
     const list = createScriptedSource(page([upsert('a')]), page([upsert('a')]))
     await scene.run(backfill(list))
     const plan = delta(page([], { tidemark: T(9) }), page([], { tidemark: T(10) }))
@@ -185,7 +185,7 @@ describe('invariant 12: the delta of a pair', () => {
     expect((await scene.run(plan)).tidemark).toBe(T(10))
   })
 
-  test('has none after it lost its history, until the backfill that this orders has completed', async () => {
+  test('has none after it lost its history, until the backfill that this requests has completed', async () => {
     const list = createScriptedSource(page([upsert('a')]), page([upsert('a')]))
     await scene.run(backfill(list))
     const source = createScriptedSource(page([], { tidemark: T(9) }), new SyncError('HISTORY_LOST', 'gone'), page([], { tidemark: T(20) }), page([], { tidemark: T(21) }))
@@ -197,7 +197,7 @@ describe('invariant 12: the delta of a pair', () => {
     expect((await scene.run(plan)).tidemark).toBe(T(21))
   })
 
-  test('has none while the first backfill after it was given a position is under way', async () => {
+  test('has none while the first backfill after it received a state is running', async () => {
     const list = createScriptedSource(page([upsert('a')]), page([upsert('a')], { hasMore: true }), page([upsert('a')], { nextState: 2 }))
     await scene.run(backfill(list))
     const { limits } = planOf(list)
@@ -208,7 +208,7 @@ describe('invariant 12: the delta of a pair', () => {
     expect((await scene.run(plan)).tidemark).toBe(T(10))
   })
 
-  test('keeps its tidemark while a later backfill is under way', async () => {
+  test('keeps its tidemark while a later backfill is running', async () => {
     const list = createScriptedSource(page([upsert('a')]), page([upsert('a')], { hasMore: true }), new SyncError('AUTH_REJECTED', 'no'))
     const plan = delta(page([], { tidemark: T(9) }), page([], { tidemark: T(10) }))
     await scene.run(backfill(list))

@@ -18,18 +18,18 @@ function preparer(limits: Partial<SyncLimits> = {}, validate?: (record: JsonObje
   return new PagePreparer('s', [{ name: 'a', ...(validate !== undefined && { validate }) }, { name: 'b' }] as never, { ...DEFAULT_LIMITS, ...limits })
 }
 
-describe('records that come written', () => {
-  test('are prepared as the records they are, in every database they go to', async () => {
+describe('records that arrive serialized', () => {
+  test('are prepared like ordinary records, in every database they go to', async () => {
     const changes = [written('1', 1), written('2', 2), written('1', 3, COLUMNS, 'b'), written('', 4), written('3', 5, [{ name: 'id', kinds: ['string'] }, { name: 'n', kinds: ['number'] }, { name: 'gone', kinds: [] }])]
     const prepared = await preparer().prepare(changes)
-    // The last one is told to have another kind of number than its record has: it is the list that counts.
+    // The last one declares another kind of number than its record has: the declared list counts.
     expect(prepared.columns).toEqual({ a: [{ name: 'id', kinds: ['string'] }, { name: 'n', kinds: ['integer', 'number'] }, { name: 'gone', kinds: [] }], b: COLUMNS })
     expect(changes.slice(0, 3).every((change) => SerializedUpsert.getSerialized(change) !== null)).toBe(true)
     expect({ ...prepared, columns: {} }).toEqual({ ...(await preparer().prepare(changes.map(plain))), columns: {} })
     expect(prepared.quarantined).toMatchObject([{ code: 'KEY_INVALID' }])
   })
 
-  test('a page reports the kinds that have not landed', async () => {
+  test('a page reports the kinds that are not committed yet', async () => {
     const pages = preparer()
     const first = await pages.prepare([written('1', 1)])
     expect((await pages.prepare([written('2', 1)])).columns).toEqual(first.columns)

@@ -104,7 +104,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'a commit whose answer was lost is taken for landed',
-    patches: [{ file: 'engine/retrying-store.js', find: "answerLost ||= error.code === 'COMMIT_UNKNOWN';", replace: "if (error.code === 'COMMIT_UNKNOWN') return { kind: 'landed', version: commit.version, headSequence: 0, counts: noCounts(), paused: false };" }],
+    patches: [{ file: 'engine/retrying-store.js', find: "isResponseLost ||= error.code === 'COMMIT_UNKNOWN';", replace: "if (error.code === 'COMMIT_UNKNOWN') return { kind: 'landed', version: commit.version, headSequence: 0, counts: noCounts(), paused: false };" }],
     worlds: ['replace', 'delta'], overrides: { rates: { 'applied-late': 0.1, 'applied-unknown': 0.1 } }, seeds: 60, foundBy: 14,
   },
   // ── the registry ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -24,8 +24,8 @@ export const ENGINE_BUGS: readonly PlantedBug[] = [
       " || error instanceof PauseError) return\n    const ms",
       ') return\n    const ms',
     ],
-    ['pauses of the process itself are forgotten', '[...stored, ...own]', '[...stored]'],
-    ['pauses of other processes are not read', '[...stored, ...own]', '[...own]'],
+    ['pauses of the process itself are forgotten', '[...stored, ...local]', '[...stored]'],
+    ['pauses of other processes are not read', '[...stored, ...local]', '[...local]'],
     [
       'the shortest pause is kept instead of the longest',
       'pause.ms > longest.ms ? pause : longest',
@@ -42,8 +42,8 @@ export const ENGINE_BUGS: readonly PlantedBug[] = [
     ['a long pause is slept through', 'ms > INLINE_WAIT_MAX_MS', 'ms > 500_000_000'],
     [
       'a failure to store the pause fails the page',
-      'classifyError(problem).code })',
-      'classifyError(problem).code }); throw problem',
+      'classifyError(thrown).code })',
+      'classifyError(thrown).code }); throw thrown',
     ],
     ['a pause that the store could not take is not stored later', 'this.#unstoredOrigins.add(origin)', ''],
     ['a store that stays away is asked for ever', ' && attempt <= FLUSH_ATTEMPTS_MAX', ''],
@@ -57,12 +57,12 @@ export const ENGINE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/engine/source-lookups.ts', LOOKUPS, [
     [
       'a lookup that finds nothing refutes a shown deletion',
-      "(answer?.type ?? 'delete') === shown.type",
-      "answer?.type === shown.type",
+      "(answer?.type ?? 'delete') === listed.type",
+      "answer?.type === listed.type",
     ],
     ['an answer without a time decides', 'answer.upstreamAt === null ? undefined : ', ''],
-    ['an answer of another version confirms', 'answer.upstreamAt === shown.upstreamAt', 'true'],
-    ['contested keys are asked for without a bound', 'at < CONTESTED_LOOKUPS_MAX || hasReadTime(shown.get(key)!)', 'true'],
+    ['an answer of another version confirms', 'answer.upstreamAt === listed.upstreamAt', 'true'],
+    ['contested keys are asked for without a bound', 'at < CONTESTED_LOOKUPS_MAX || hasReadTime(listed.get(key))', 'true'],
     [
       'a failed lookup refutes the row',
       'if (answer === undefined) break',
@@ -115,17 +115,17 @@ export const ENGINE_BUGS: readonly PlantedBug[] = [
     ],
     [
       'the state of a listing is committed',
-      'state: replace ? null : (checked.state ?? asked)',
-      'state: checked.state ?? asked',
+      'state: replace ? null : (checked.state ?? requestState)',
+      'state: checked.state ?? requestState',
     ],
-    ['a last page without a state loses the position', '(checked.state ?? asked)', 'checked.state'],
+    ['a last page without a state loses the previous one', '(checked.state ?? requestState)', 'checked.state'],
     [
       'rows younger than the lag are swept',
       'this.#settledSequence = Math.min(startSequence, sequence)',
       'this.#settledSequence = startSequence',
       ['test/engine/repair.test.ts'],
     ],
-    ['a paused sync runs', 'if (taken.checkpoint.paused) {', 'if (taken.checkpoint.paused && plan.sync === null) {'],
+    ['a paused sync runs', 'if (result.checkpoint.paused) {', 'if (result.checkpoint.paused && plan.sync === null) {'],
     [
       'a rejected cursor restarts the cycle without end',
       ' || this.#restarted) throw error',
@@ -133,8 +133,8 @@ export const ENGINE_BUGS: readonly PlantedBug[] = [
       ['test/engine/retries.test.ts', 'test/engine/guards.test.ts', 'test/engine/cycle.test.ts'],
     ],
     [
-      'deltas of a pair are not restated during a backfill',
-      'return { forceLogSince: isTimeless ? Math.max(began, request.readAtSequence) : began }',
+      'deltas of a pair are not logged during a backfill',
+      'return { forceLogSince: isTimeless ? Math.max(listingStart, request.readAtSequence) : listingStart }',
       'return {}',
       ['test/engine/pair.test.ts'],
     ],
@@ -147,7 +147,7 @@ export const ENGINE_BUGS: readonly PlantedBug[] = [
     ],
   ]),
   ...inFile('src/engine/lease-heartbeat.ts', ['test/engine/keep-lease.test.ts'], [
-    ['a lost lease does not stop the cycle', 'if (kept === false) lose(', 'if (kept === false && ttlMs < 0) lose('],
+    ['a lost lease does not stop the cycle', 'if (renewed === false) abortCycle(', 'if (renewed === false && ttlMs < 0) abortCycle('],
     ['a lease that could not be renewed is never over', 'clock.now() - renewedAt >= ttlMs', 'false'],
   ]),
   ...inFile('src/engine/loop-guard.ts', ['test/engine/guards.test.ts'], [

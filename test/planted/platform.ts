@@ -112,15 +112,15 @@ export const PLATFORM_BUGS: readonly PlantedBug[] = [
   ]),
   ...inFile('src/registry/sealed-store.ts', SEALED, [
     [
-      'a state of another moment is opened',
-      `if (!places.includes(parts.purpose)) throw fail('belongs to another moment: it was put back or moved')
+      'a state of another version is opened',
+      `if (!purposes.includes(parts.purpose)) throw fail('belongs to another version or page: it was rolled back or moved')
 `,
       '',
     ],
     [
       'cursor secrets are stored in plain text',
-      "store.isReplica === true ? '' : await states.seal(TENANT_REF, offer.secret, CURSOR_SECRET_PURPOSE, offer.createdAt)",
-      'offer.secret',
+      "store.isReplica === true ? '' : await sealer.seal(TENANT_REF, candidate.secret, CURSOR_SECRET_PURPOSE, candidate.createdAt)",
+      'candidate.secret',
     ],
     [
       'the guard of a cycle is stored in plain text',
@@ -150,8 +150,8 @@ export const PLATFORM_BUGS: readonly PlantedBug[] = [
   ]),
   ...inFile('src/registry/seal.ts', SEALED, [
     [
-      'a sealed text is not bound to its place',
-      'decipher.setAAD(Buffer.from(place))',
+      'a sealed text is not bound to its context',
+      'decipher.setAAD(Buffer.from(aad))',
       "decipher.setAAD(Buffer.from(''))",
     ],
     ['a shortened tag is accepted', "bytes.toString('base64url') !== sealed", 'false'],

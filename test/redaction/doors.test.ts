@@ -25,22 +25,22 @@ import { parseActiveSecrets, serializeSecrets } from '../../src/webhooks/secrets
 import { createSender } from '../../src/webhooks/send.ts'
 import { contextOf, json, serve } from '../sources/kit/loopback.ts'
 
-/** Each test has one of its own, and none is known before it says so. */
+/** Each test has its own secret, unknown until registered. */
 function fresh(): string {
   return `canary-${randomBytes(6).toString('hex')}`
 }
 
 // ── how a value becomes known ──
 
-test('XF16 known are: what is looked up, what a program is given, and every value that was made a secret', () => {
-  // Not one that would be known by its looks.
+test('XF16 known are: looked-up secrets, the environment of a program, and every value wrapped in a Secret', () => {
+  // Not one that is recognized by its form.
   const [looked, given, made] = [fresh().replaceAll(/\d/g, 'x'), fresh(), fresh()]
   createSecrets({ ODD: looked, GIVEN_TOKEN: given }).get('ODD')
   new Secret(`Bearer ${made}`)
   for (const value of [looked, given, made]) expect(maskSecrets(`it is ${value}.`)).toBe('it is [secret].')
 })
 
-test('XF16 known are: what .env holds and a manifest puts into its config, the keys of the registry, and the secrets of webhooks', async () => {
+test('XF16 known are: the values of .env that a manifest puts into its config, the keys of the registry, and the secrets of webhooks', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'tidemark-redaction-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   const [inFile, inManifest, hook] = [fresh(), 'correct horse battery', fresh()]
@@ -57,16 +57,16 @@ test('XF16 known are: what .env holds and a manifest puts into its config, the k
   expect(maskSecrets(hook)).toBe('[secret]')
 })
 
-test('XF16 known are: the tokens that a renewal brought, also the one that is never sent as a header', async () => {
+test('XF16 known are: renewed tokens, also the one that is never sent as a header', async () => {
   const [access, refresh] = [fresh(), fresh()]
   const url = await serve((_, response) => json(response, { access_token: access, refresh_token: refresh }))
   await refreshToken({ tokenUrl: `${url}/token`, clientId: new Secret('id'), refreshToken: new Secret('seed') }).credentials(contextOf({}))
   expect(maskSecrets(`${access} ${refresh}`)).toBe('[secret] [secret]')
 })
 
-// ── the doors that words leave by ──
+// ── outputs that are masked ──
 
-test('XF16 an error of a connector, of whatever kind, and what is thrown that is no error', () => {
+test('XF16 any error of a connector, and thrown values that are not errors', () => {
   const secret = fresh()
   registerSecret(secret)
   const kinds = [
@@ -83,7 +83,7 @@ test('XF16 an error of a connector, of whatever kind, and what is thrown that is
   expect(classifyError(plain)).toBe(plain)
 })
 
-test('XF16 a line of the log, its fields and their names, also where the text is shortened in the middle of a secret', () => {
+test('XF16 a log line, its fields and their names, even if the text is truncated in the middle of a secret', () => {
   const secret = fresh()
   registerSecret(secret)
   const lines: string[] = []
@@ -93,7 +93,7 @@ test('XF16 a line of the log, its fields and their names, also where the text is
   expect(lines.join('')).not.toContain(secret.slice(0, 9))
 })
 
-test('XF16 the record of a cycle, of what was set aside, and of an operator’s hand', async () => {
+test('XF16 the record of a cycle, of a quarantined record, and of an operator’s action', async () => {
   const secret = fresh()
   const store = await openSqliteStore({ file: ':memory:' })
   onTestFinished(() => store.close())
@@ -109,11 +109,11 @@ test('XF16 the record of a cycle, of what was set aside, and of an operator’s 
   expect(told).not.toContain(secret)
 })
 
-test('XF16 an answer over HTTP, a tool’s answer to an agent, and a promise that nobody waited for', async () => {
+test('XF16 an HTTP response, a tool result for an agent, and an unhandled rejection', async () => {
   const secret = fresh()
   registerSecret(secret)
   expect(new HttpError('INVALID_REQUEST', `what is ${secret}?`).body('r1')).toContain('what is [secret]?')
-  expect(await agentIsTold(`There is no ${secret}.`)).toBe('DATABASE_UNKNOWN: There is no [secret]. Declare it with `worker.database(name)` first.')
+  expect(await agentIsTold(`There is no ${secret}.`)).toBe('DATABASE_UNKNOWN: There is no [secret]. Declare the database with `worker.database(name)` first.')
   const heard = new Promise<string>((resolve) => {
     const guard = guardStrayRejections(resolve)
     onTestFinished(() => guard.remove())
@@ -122,7 +122,7 @@ test('XF16 an answer over HTTP, a tool’s answer to an agent, and a promise tha
   expect(await heard).toBe('Error: stray [secret]')
 })
 
-test('XF16 what the receiver of a webhook answers, also where the answer is cut', async () => {
+test('XF16 the response of a webhook receiver, even if it is truncated', async () => {
   const secret = fresh()
   registerSecret(secret)
   const url = await serve((request, response) => void response.writeHead(500).end(request.url === '/long' ? `${'x '.repeat(120)}${secret}` : `you sent ${secret}`))
@@ -138,7 +138,7 @@ async function everything(store: Store): Promise<unknown> {
   return [await store.cycles(null), await store.quarantineEntries(), await Promise.all(syncs.map((ref) => store.audit(ref))), await Promise.all(syncs.map((ref) => store.readCheckpoint(ref)))]
 }
 
-/** What an agent reads when the store fails with these words. */
+/** The text that an agent receives when the store fails with this message. */
 async function agentIsTold(words: string): Promise<string> {
   const { serveMcp } = await import('../../src/mcp/serve-mcp.ts')
   const [stdin, stdout] = [new PassThrough(), new PassThrough()]

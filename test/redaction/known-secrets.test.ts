@@ -8,7 +8,7 @@ function knowing(...values: readonly string[]): KnownSecrets {
   return known
 }
 
-test('XF16 a secret is masked as it is and in the forms it takes on its way', () => {
+test('XF16 a secret is masked as it is and in its encoded forms', () => {
   const secret = 'p"ss/w+rd é\\9%'
   const known = knowing(secret)
   const json = JSON.stringify({ token: secret })
@@ -23,7 +23,7 @@ test('XF16 a secret is masked as it is and in the forms it takes on its way', ()
   }
 })
 
-test('XF16 whatever is put before and after a secret before it is written in base64: less than four of its bytes are left', () => {
+test('XF16 with any text before and after a secret in base64: less than four of its bytes remain', () => {
   fc.assert(fc.property(fc.uint8Array({ minLength: 12, maxLength: 40 }), fc.uint8Array({ maxLength: 7 }), fc.uint8Array({ maxLength: 7 }), fc.boolean(), (bytes, before, after, urlSafe) => {
     const secret = Buffer.from(bytes).toString('hex')
     const text = Buffer.concat([before, Buffer.from(secret), after]).toString(urlSafe ? 'base64url' : 'base64')
@@ -32,28 +32,28 @@ test('XF16 whatever is put before and after a secret before it is written in bas
   }))
 })
 
-test('a text without a secret is left as it is, whatever it is', () => {
+test('a text without a secret is left unchanged', () => {
   const known = knowing(['sk', 'live', '4eC39HqLyjWDarjtT1zdp7dc'].join('_'))
   fc.assert(fc.property(fc.string(), (text) => known.mask(text) === text))
 })
 
-test('five characters and less are not masked: they stand in words by chance', () => {
+test('values of five characters or less are not masked: they occur in words by chance', () => {
   expect(knowing('admin', 'a', '').mask('the administrator of a database')).toBe('the administrator of a database')
   expect(knowing('admin1').mask('admin1')).toBe('[secret]')
 })
 
-test('a secret that holds another leaves nothing of it, whichever was known first', () => {
+test('a secret that contains another leaves no part of it, in any order of registration', () => {
   for (const order of [['abcdef', 'abcdefghij'], ['abcdefghij', 'abcdef']]) expect(knowing(...order).mask('abcdefghij abcdef')).toBe('[secret] [secret]')
 })
 
-test('of an address only what lets in is a secret, for the rest is what a message is about', () => {
+test('only the credentials of a URL are secret, because messages are about the rest', () => {
   const known = knowing('postgres://anna:hunter%2F22@db.example:5432/sales', 'https://rpc.example/v3/0123456789abcdef0123/eth?api_key=qwertz-1', 'https://api.example/v1')
   expect(known.mask('db.example: password hunter/22 (hunter%2F22) refused')).toBe('db.example: password [secret] ([secret]) refused')
   expect(known.mask('GET https://rpc.example/v3/0123456789abcdef0123/eth?api_key=qwertz-1')).toBe('GET https://rpc.example/v3/[secret]/eth?api_key=[secret]')
   expect(known.mask('https://api.example/v1 answered 404')).toBe('https://api.example/v1 answered 404')
 })
 
-test('of a header also what comes after the scheme, and of a key in many lines each', () => {
+test('the part of a header after the scheme, and each line of a multi-line key, are secret', () => {
   const lines = [['-----BEGIN', 'PRIVATE', 'KEY-----'].join(' '), 'MIIEvQIBADANBgkqhkiG9w0BAQEFAASC', 'BKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj', '-----END PRIVATE KEY-----']
   const known = knowing('Bearer abc.def.ghi', lines.join('\n'))
   expect(known.mask('token abc.def.ghi expired')).toBe('token [secret] expired')
@@ -61,7 +61,7 @@ test('of a header also what comes after the scheme, and of a key in many lines e
   expect(known.mask(JSON.stringify(lines.join('\n')))).toBe('"[secret]"')
 })
 
-test('of the environment what is a secret by its name or by its looks, and not what messages are made of', () => {
+test('environment variables are secret by name or by form, but ordinary words are not', () => {
   registerEnvironmentSecrets({
     SHOP_PASSWORD: 'correct-horse', THING: '9f86d081884c7d65', STORE: 'postgres://u:battery-staple@h/d', UNSET: undefined,
     HOME: '/home/anna-of-the-hill', LANG: 'de_DE.UTF-8', AUTH_USER: 'anna-of-the-hill', API_URL: 'https://api.example/v1', SHELL: '/bin/bash', PWD: '/srv/shop-of-anna', OLDPWD: '/srv/old-shop',
@@ -71,13 +71,13 @@ test('of the environment what is a secret by its name or by its looks, and not w
   expect(maskSecrets(plain)).toBe(plain)
 })
 
-test('what was looked up as a secret is one, unless its name calls it something else', () => {
+test('a value looked up as a secret is one, unless its name says otherwise', () => {
   registerNamedSecret('WHATEVER', 'sunflower')
   registerNamedSecret('KAFKA_USERNAME', 'lighthouse')
   expect(maskSecrets('sunflower lighthouse')).toBe('[secret] lighthouse')
 })
 
-test('of a thousand tokens the ones that were used last are known', () => {
+test('of a thousand tokens the most recently used are known', () => {
   const known = knowing('the-first-one', 'another-one')
   for (let n = 0; n < 998; n++) known.register(`token-number-${n}-`)
   known.register('the-first-one')

@@ -2,7 +2,7 @@ import { format, inspect } from 'node:util'
 import { expect, test } from 'vitest'
 import { Secret } from '../../src/redaction/secret.ts'
 
-test('Z17: a secret shows itself only when asked', () => {
+test('Z17: a secret is readable only by reveal', () => {
   const secret = new Secret('hunter2')
   const template = (value: unknown): string => `-${value as string}`
   const holder = { secret, list: [secret], map: new Map([['key', secret]]) }

@@ -15,8 +15,8 @@ const NEW = new KeyRing([fresh])
 const OFFER = { secret: 'cursor-secret', createdAt: 1, rotateAfterMs: 1_000, retainMs: 1_000 }
 
 export function describeDataKeys(name: string, open: () => Promise<OpenedStore>): void {
-  describe(`data keys replaced on ${name}`, () => {
-    test('Z4 everything at rest is sealed anew under a new data key, while another process works on with the old one', async () => {
+  describe(`data key rotation on ${name}`, () => {
+    test('Z4 all stored texts are sealed again under a new data key, while another process works with the old one', async () => {
       const { store, keys } = await openFilled(open)
       const running = sealStore(store, OLD, randomBytes)
       const busy = await SyncDriver.acquire(running, { sync: 'busy' })
@@ -28,19 +28,19 @@ export function describeDataKeys(name: string, open: () => Promise<OpenedStore>)
       const newest = (await store.dataKeys()).at(-1)!
       expect(newest).toMatchObject({ wrappedBy: fresh.id })
       expect(await store.sealedTexts({ except: newest.id, limit: 10 })).toEqual([])
-      // With the new master key alone everything opens, the history included.
+      // With the new master key alone everything opens, including the history.
       const after = sealStore(store, NEW, randomBytes)
       expect(await after.readCheckpoint({ worker: 'crm', sync: 'delta' })).toMatchObject({ committed: '"committed"', inflight: { state: '"page"' } })
       expect((await after.webhooks())[0]!.secrets).toBe('webhook-secret')
       expect(await after.cursorSecrets({ ...OFFER, secret: 'other' })).toMatchObject([{ secret: 'cursor-secret' }])
       expect((await after.audit({ worker: 'crm', sync: 'delta' }))[0]).toMatchObject({ state: '"committed"' })
       expect(await verifyAuditChain(after)).toMatchObject({ intact: true, states: [] })
-      // A later state does not open with the master key that leaked, nor with the data key it wrapped.
+      // A later state does not open with the leaked master key, nor with the data key it wrapped.
       await (await SyncDriver.acquire(after, { sync: 'delta' })).set('"later"')
       await expect(sealStore(store, OLD, randomBytes).readCheckpoint({ worker: 'crm', sync: 'delta' })).rejects.toMatchObject({ code: 'STATE_UNREADABLE' })
     })
 
-    test('Z4 a process that has the old data key in memory writes nothing with it any more, and goes on', async () => {
+    test('Z4 a process with the old data key in memory writes nothing with it any more, and continues', async () => {
       const { store, keys } = await openFilled(open)
       const running = sealStore(store, BOTH, randomBytes)
       const busy = await SyncDriver.acquire(running, { sync: 'busy' })
@@ -52,7 +52,7 @@ export function describeDataKeys(name: string, open: () => Promise<OpenedStore>)
       expect(await running.rotateWebhook('wh', 'rotated', { actor: 'ana', at: 6, replaces: secrets })).toBe(true)
       expect(await store.sealedTexts({ except: newest.id, limit: 10 })).toEqual([])
       expect(await running.readCheckpoint(busy.ref)).toMatchObject({ committed: '"after"' })
-      // Replaced after the last read of a cycle, the old key is noticed by the write alone.
+      // If the key is replaced after the last read of a cycle, only the write detects it.
       await busy.begin()
       await keys(BOTH).rotate('ana', 7)
       await busy.complete([upsert('x', { n: 3 })], { state: '"during"' })
@@ -73,7 +73,7 @@ export function describeDataKeys(name: string, open: () => Promise<OpenedStore>)
       await expect(new DataKeys(other, OLD, randomBytes).load()).rejects.toMatchObject({ code: 'STATE_UNREADABLE' })
     })
 
-    test('Z4 a replacement cut off before any of its calls, or after it, is ended by the next, with one new key', async () => {
+    test('Z4 a rotation interrupted before or after any of its calls is completed by the next, with one new key', async () => {
       for (let cut = 1; ; cut++) {
         const { store, keys } = await openFilled(open)
         let calls = 0
@@ -94,7 +94,7 @@ export function describeDataKeys(name: string, open: () => Promise<OpenedStore>)
       }
     })
 
-    test('a data key that nothing uses is deleted and audited, and the order of those that follow holds', async () => {
+    test('an unused data key is deleted and audited, and the order of the later ones stays', async () => {
       const { store, keys } = await openEmpty(open)
       const sealed = sealStore(store, OLD, randomBytes)
       await sealed.cursorSecrets(OFFER)
@@ -109,7 +109,7 @@ export function describeDataKeys(name: string, open: () => Promise<OpenedStore>)
       expect(await verifyAuditChain(store)).toMatchObject({ intact: true })
     })
 
-    test('a ring that opens no key of the store makes none for a new tenant', async () => {
+    test('a key ring that opens no key of the store creates none for a new tenant', async () => {
       const { store } = await openFilled(open)
       const foreign = new KeyRing([generateMasterKey(randomBytes)])
       const newcomer = sealStore(store.forTenant('newcomer'), foreign, randomBytes)
@@ -133,7 +133,7 @@ async function openEmpty(open: () => Promise<OpenedStore>): Promise<Filled> {
   return { store, keys: (ring) => new DataKeys(store, ring, randomBytes) }
 }
 
-/** One of everything that is sealed, under the old ring. */
+/** One of every kind of sealed text, under the old key ring. */
 async function openFilled(open: () => Promise<OpenedStore>): Promise<Filled> {
   const filled = await openEmpty(open)
   const sealed = sealStore(filled.store, OLD, randomBytes)

@@ -18,7 +18,7 @@ const RECORDS: readonly JsonObject[] = [
   { id: 'b', Name: '', 'odd name': 'x', at: '2026-01-01T00:00:00Z' },
 ]
 
-/** Two pages, each with a cursor of its own. */
+/** Two pages, each with its own cursor. */
 async function execute(state: { n: number } | undefined): Promise<Page<{ n: number }>> {
   const n = state?.n ?? 0
   const record = RECORDS[n]
@@ -37,14 +37,14 @@ const worker = (): Worker => {
   return made
 }
 
-/** What a log holds, but for when. */
+/** The content of a log, without times. */
 async function told(of: Store): Promise<object[]> {
   const entries = await of.changes({ after: 0, limit: 100 })
   return entries.map((entry) => ({ ...entry, committedAt: 0, cycle: 0 }))
 }
 
-describe('what the document asks of a run', () => {
-  test('R14 every record that is read goes to the log, with its stream, key and cursor; what is read again unchanged does not', async () => {
+describe('the requirements of the specification on a run', () => {
+  test('R14 every record that is read is logged, with its stream, key and cursor; an unchanged record is not logged again', async () => {
     await runCycle(worker(), 'orders', { store })
     expect((await told(store))).toMatchObject(RECORDS.map((record, n) => ({ worker: 'shop', sync: 'orders', key: record['id'], cursor: `c${n}`, action: 'created', page: n + 1 })))
     const driver = await SyncDriver.acquire(store, { worker: 'shop', sync: 'orders' })
@@ -54,7 +54,7 @@ describe('what the document asks of a run', () => {
     expect(await told(store)).toHaveLength(2)
   })
 
-  test('R52 a record lands as it came: no member is renamed, mapped, flattened or cast, and a manifest has no place to ask for it', async () => {
+  test('R52 a record lands unchanged: no field is renamed, mapped, flattened or cast, and a manifest has no option for it', async () => {
     await runCycle(worker(), 'orders', { store })
     expect((await store.row('orders', 'a'))!.text).toBe('{"id":"a","Name":"Ünal","nested":{"deep":[1,{"n":9007199254740993}]},"gone":null,"price":1.5,"on":true}')
     const schema = readFileSync(join(import.meta.dirname, '../../docs/reference/manifest.schema.json'), 'utf8')
@@ -62,7 +62,7 @@ describe('what the document asks of a run', () => {
     expect(schema).not.toMatch(/"(?:transform|mapping|rename|silver|gold|flatten)\w*"/i)
   })
 
-  test('R18 the same worker does the same in a program of its own, under the runner of schedules and from the command line: one log, one state, one version', async () => {
+  test('R18 the same worker behaves the same in a program, under the scheduler and from the command line: one log, one state, one version', async () => {
     await runCycle(worker(), 'orders', { store })
     const [log, checkpoint] = [await told(store), await store.readCheckpoint({ worker: 'shop', sync: 'orders' })]
 
@@ -91,7 +91,7 @@ describe('what the document asks of a run', () => {
     await file.close()
   })
 
-  test('Z7 sealing cannot be left out for speed: it costs one state and not one record, however many land', async () => {
+  test('Z7 sealing is cheap enough to be mandatory: it costs one state and not one record, however many land', async () => {
     let drawn = 0
     const sealed = sealStore(store, new KeyRing([generateMasterKey(randomBytes)]), (bytes) => {
       drawn++

@@ -10,7 +10,7 @@ import { SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
 
 export interface OpenedStore {
   readonly store: Store
-  /** As somebody who may write to the tables; `tables.` stands for the store's own prefix. */
+  /** Runs SQL as a user who may write to the tables; `tables.` is replaced by the store's own prefix. */
   sql(text: string): Promise<Array<Record<string, unknown>>>
   close(): Promise<void>
 }
@@ -21,14 +21,14 @@ const INFLIGHT_COLUMNS = ['cycle', 'mode', 'page', 'state', 'started_at', 'scope
 const ROLLED_BACK = { code: 'STATE_ROLLED_BACK' }
 
 interface RollbackFixture extends OpenedStore {
-  /** Some columns of the sync's row, as they are now. */
+  /** Current values of some columns of the sync's row. */
   copy(columns: readonly string[]): Promise<Record<string, unknown>>
   paste(copied: Record<string, unknown>): Promise<void>
   /** Sealed, with one key ring for all. */
   readonly sealed: Store
 }
 
-/** Each leaves the registry as it never was at this moment, with every seal valid and the lease held. */
+/** Each leaves the registry in a state that never existed, with every seal valid and the lease held. */
 const TAMPERINGS: ReadonlyArray<[string, (scene: RollbackFixture) => Promise<SyncDriver>]> = [
   ['the state of an older version is put back with its version and its seal', async (scene) => {
     const { driver, old } = await twoVersions(scene)
@@ -86,22 +86,22 @@ const TAMPERINGS: ReadonlyArray<[string, (scene: RollbackFixture) => Promise<Syn
 ]
 
 export function describeRolledBack(name: string, open: () => Promise<OpenedStore>): void {
-  describe(`states put back behind the audit log on ${name}`, () => {
+  describe(`states rolled back behind the audit log on ${name}`, () => {
     for (const [what, tamper] of TAMPERINGS) {
-      test(`Z2 R43 ${what}: every read that would use it and the verification say so, and a reset repairs it`, async () => {
+      test(`Z2 R43 ${what}: every read that would use it and the verification report it, and a reset repairs it`, async () => {
         const scene = await openRollbackFixture(open)
         const tampered = await tamper(scene)
         const { sealed } = scene
         await expect(sealed.readCheckpoint(REF)).rejects.toMatchObject(ROLLED_BACK)
         const begin = { at: systemClock.now(), mode: 'incremental', trigger: 'test', fresh: false, databases: ['things'] } as const
-        // A lease is gone with its row.
+        // The lease is deleted with its row.
         if (what === 'the row is deleted') expect(await sealed.beginCycle(tampered.lease, begin)).toBeNull()
         else await expect(sealed.beginCycle(tampered.lease, begin)).rejects.toMatchObject(ROLLED_BACK)
         await tampered.release()
         const request = { holder: 'another', ttlMs: 60_000, at: systemClock.now() }
         await expect(sealed.acquire(REF, request)).rejects.toMatchObject(ROLLED_BACK)
         expect(await verifyAuditChain(sealed)).toMatchObject({ intact: false, brokenAt: null, states: [{ ...REF, why: expect.stringContaining('delta') }] })
-        // An operator's reset is audited, goes on behind the newest version, and leaves everything as it should be.
+        // An operator's reset is audited, continues after the newest version, and leaves everything consistent.
         const { version } = await sealed.readCheckpoint(REF, { forRepair: true })
         const mover = { clock: systemClock, actor: 'ana', holder: 'ana', isDead: () => false }
         const moved = await applyStateTransition(sealed, REF, { state: null, reason: 'put back in SQL', owner: 'crm/delta', version }, mover)
@@ -114,14 +114,14 @@ export function describeRolledBack(name: string, open: () => Promise<OpenedStore
       })
     }
 
-    test('Z2 a row put back while a lease is held is refused when the cycle begins', async () => {
+    test('Z2 a row rolled back while a lease is held is refused when the cycle begins', async () => {
       const scene = await openRollbackFixture(open)
       const { driver, old } = await twoVersions(scene)
       await scene.paste(old)
       await expect(driver.begin()).rejects.toMatchObject(ROLLED_BACK)
     })
 
-    test('resets, given-up cycles, resumed cycles and erasures contradict nothing', async () => {
+    test('resets, discarded cycles, resumed cycles and erasures contradict nothing', async () => {
       const scene = await openRollbackFixture(open)
       const { sealed } = scene
       const { driver } = await twoVersions(scene)
@@ -143,7 +143,7 @@ export function describeRolledBack(name: string, open: () => Promise<OpenedStore
       expect(await verifyAuditChain(sealed)).toMatchObject({ intact: true, states: [] })
     })
 
-    test('Z22 no statement takes an entry out of the audit log, nor replaces one', async () => {
+    test('Z22 no SQL statement removes or replaces an entry of the audit log', async () => {
       const scene = await openRollbackFixture(open)
       await twoVersions(scene)
       const statements = [

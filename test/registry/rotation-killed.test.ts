@@ -15,7 +15,9 @@ const BOTH = new KeyRing([next, old])
 
 class Death extends Error {}
 
-/** A rotation's own view of the store: its n-th call dies, before it reached the store or before its answer came back. */
+/**
+ * A rotation's view of the store: its n-th call crashes, before it reaches the store or before its response returns.
+ */
 class Mortal {
   calls = 0
   readonly #diesAt: number
@@ -44,7 +46,7 @@ async function rotate(raw: Store, tenants: readonly string[], mortal = new Morta
   return count
 }
 
-/** A tenant with eight data keys under the old ring, a sealed state, and somebody who works on it. */
+/** A tenant with eight data keys under the old key ring, a sealed state, and an active sync. */
 async function fill(raw: Store, tenant: string): Promise<SyncDriver> {
   const store = raw.forTenant(tenant)
   for (let n = 0; n < KEYS_EACH; n++) await new DataKeys(store, new KeyRing([old, next]), randomBytes).add('ana', n)
@@ -53,14 +55,15 @@ async function fill(raw: Store, tenant: string): Promise<SyncDriver> {
   return driver
 }
 
-test('Z4 a rotation killed at every step it has, before and after the store took it: all stays readable, the others go on, and the next rotation ends it with every key wrapped anew once', async () => {
+test('Z4 a rotation killed at every step, before and after the store applied it: all stays readable, the others continue, and the next rotation completes it with every key rewrapped once', async () => {
   const raw = await openSqliteStore({ file: ':memory:' })
   onTestFinished(() => raw.close())
   const whole = new Mortal()
   for (const tenant of TENANTS) await fill(raw, tenant)
   expect(await rotate(raw, TENANTS, whole)).toBe(TENANTS.length * KEYS_EACH)
   const deaths = Array.from({ length: whole.calls }, (_, at) => [false, true].map((isLate) => [at + 1, isLate] as const)).flat()
-  // A list and a look at the keys of each tenant, and a call for each key: 80, and twenty real kills in test/cli/keys.test.ts.
+  // One list and one read of the keys per tenant, and one call per key: 80, and twenty real kills in
+  // test/cli/keys.test.ts.
   expect(deaths).toHaveLength(2 * TENANTS.length * (KEYS_EACH + 2))
   for (const [at, isLate] of deaths) {
     const where = `${isLate ? 'after' : 'before'} call ${at}`
@@ -69,7 +72,7 @@ test('Z4 a rotation killed at every step it has, before and after the store took
     const read = (ring: KeyRing): Promise<(string | null)[]> => Promise.all(tenants.map(async (tenant, n) => (await sealStore(raw.forTenant(tenant), ring, randomBytes).readCheckpoint(drivers[n]!.ref)).committed))
     await expect(rotate(raw, tenants, new Mortal(at, isLate)), where).rejects.toBeInstanceOf(Death)
     expect(await read(BOTH), where).toEqual(tenants.map(() => '"before"'))
-    // Whoever runs with the old ring alone has its data key in memory.
+    // A process with only the old key ring has its data key in memory.
     for (const driver of drivers) await driver.set('"after"')
     await rotate(raw, tenants)
     expect(await read(new KeyRing([next])), where).toEqual(tenants.map(() => '"after"'))

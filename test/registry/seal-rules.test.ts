@@ -8,12 +8,12 @@ interface GrownStore extends Store {
   savedState(): Promise<StateText>
 }
 
-// @ts-expect-error A method without a rule: `savedState` has to say how it is sealed before this compiles.
+// @ts-expect-error A method without a rule: `savedState` must declare how it is sealed before this compiles.
 SEAL_RULES satisfies SealRules<GrownStore>
 
 ;({ ...SEAL_RULES, savedState: ({ sealer: states }) => async () => states.open({ worker: '', sync: '' }, null, []) }) satisfies SealRules<GrownStore>
 
-test('invariant 10: a method that has no rule is not reachable through a sealed store', async () => {
+test('invariant 10: a method without a rule is not reachable through a sealed store', async () => {
   const store = await openSqliteStore({ file: ':memory:' })
   const grown: GrownStore = { ...store, savedState: async () => 'a state that is not sealed' }
   const sealed = sealStore(grown, new KeyRing([{ id: 'k', bytes: Buffer.alloc(32, 1) }]), (bytes) => Buffer.alloc(bytes, 7))

@@ -18,7 +18,7 @@ describe('a seal', () => {
   const key = randomBytes(32)
   const sealed = seal(key, 'the state', 'here', randomBytes)
 
-  test('R43 Z1 opens to the same text, and never looks the same twice', () => {
+  test('R43 Z1 opens to the same text, and never has the same ciphertext twice', () => {
     expect(unseal(key, sealed, 'here')!.toString()).toBe('the state')
     expect(seal(key, 'the state', 'here', randomBytes)).not.toBe(sealed)
   })
@@ -32,12 +32,12 @@ describe('a seal', () => {
     }
   })
 
-  test.each([4, 8, 12, 15])('Z1 a tag cut to %i bytes is refused', (length) => {
+  test.each([4, 8, 12, 15])('Z1 a tag truncated to %i bytes is refused', (length) => {
     const bytes = Buffer.from(sealed, 'base64url')
     expect(unseal(key, bytes.subarray(0, bytes.length - 16 + length).toString('base64url'), 'here')).toBeNull()
   })
 
-  test('Z1 Z2 another key, another place, noise behind it and nothing at all are refused', () => {
+  test('Z1 Z2 another key, another context, appended noise and an empty text are refused', () => {
     expect(unseal(randomBytes(32), sealed, 'here')).toBeNull()
     expect(unseal(key, sealed, 'there')).toBeNull()
     expect(unseal(key, `${sealed}=`, 'here')).toBeNull()
@@ -46,14 +46,14 @@ describe('a seal', () => {
 })
 
 describe('a key ring', () => {
-  test('is read from keys in base64, the first of which is current; remarks are left out', () => {
+  test('is parsed from keys in base64, the first of which is current; comments are ignored', () => {
     const [one, two] = [generateMasterKey(randomBytes), generateMasterKey(randomBytes)]
     const ring = parseKeyRing(`# ours\n${encodeMasterKey(one)}, ${encodeMasterKey(two)}\n`, 'a file')
     expect(ring.current.id).toBe(one.id)
     expect(ring.keys.map(({ id }) => id)).toEqual([one.id, two.id])
   })
 
-  test.each(['', '# nothing', 'short', `${'A'.repeat(43)}!`])('refuses %j without repeating it', (text) => {
+  test.each(['', '# nothing', 'short', `${'A'.repeat(43)}!`])('rejects %j without repeating it', (text) => {
     const error = (() => {
       try {
         return parseKeyRing(text, 'TIDEMARK_KEY')
@@ -97,20 +97,20 @@ describe('a sealed store', () => {
 
   const filesHold = (text: string): string[] => readdirSync(folder).filter((file) => readFileSync(join(folder, file)).includes(text))
 
-  test('R43 R45 Z6 leaves nothing of a state, of a cursor or of a scope in any file: not in the registry, the audit, nor the log beside it', async () => {
+  test('R43 R45 Z6 leaves no part of a state, a cursor or a scope in any file: not in the registry, the audit log, nor the write-ahead log', async () => {
     const driver = await landed()
     await driver.begin()
     await driver.send(await driver.draft({ kind: 'continue', cycle: driver.inflight!.cycle, page: 1, state: `"${CANARY}"`, tidemark: `${CANARY}-mark`, scope: `${CANARY}-scope`, guardState: `${CANARY}-guard` }, [upsert('a', { n: 1 })]))
     expect(filesHold(CANARY)).toEqual([])
     expect(await store.readCheckpoint(driver.ref)).toMatchObject({ committed: `{"secret":"${CANARY}-delta"}`, inflight: { state: `"${CANARY}"`, tidemark: `${CANARY}-mark`, scope: `${CANARY}-scope`, guardState: `${CANARY}-guard` } })
     expect((await store.audit(driver.ref))[0]!.state).toContain(CANARY)
-    // The same without the seal would be found: the search is able to find.
+    // Control: without the seal the same search finds the text.
     const bare = await SyncDriver.acquire(raw, { sync: 'bare' })
     await bare.set(`"${CANARY}"`)
     expect(filesHold(CANARY)).not.toEqual([])
   })
 
-  test('R43 R45 a tidemark that is a time is a cursor too: it is in no file as it is, and is shown as before', async () => {
+  test('R43 R45 a tidemark that is a time is a cursor too: it is in no file in plain text, and is shown as before', async () => {
     const time = '2031-07-09T05:04:03.210987Z'
     const driver = await landed()
     await driver.begin()
@@ -121,12 +121,12 @@ describe('a sealed store', () => {
     expect(filesHold('2031-07-09')).toEqual([])
     expect(await store.readCheckpoint(driver.ref)).toMatchObject({ tidemark: time })
     expect((await store.listSyncStatus({ at: 1, recent: 0 })).syncs).toMatchObject([{ checkpoint: { tidemark: time } }])
-    // A time that an earlier release stored as it is can still be read.
+    // A time that an earlier release stored in plain text can still be read.
     sql('update tidemark_registry set tidemark = ?', time)
     expect(await store.readCheckpoint(driver.ref)).toMatchObject({ tidemark: time })
   })
 
-  test('a page is handed on at once when the key is known: the page read ahead would otherwise be prepared first, and nothing be done at the same time', async () => {
+  test('a page is passed on at once if the key is known: otherwise the page read ahead would be prepared first, without concurrency', async () => {
     let arrived = 0
     raw.commit = ((commit: typeof raw.commit) => (...args: Parameters<typeof raw.commit>) => (arrived++, commit.apply(raw, args)))(raw.commit)
     store = sealStore(raw, new KeyRing([first]), randomBytes)
@@ -139,7 +139,7 @@ describe('a sealed store', () => {
     expect(await answer).toMatchObject({ kind: 'landed' })
   })
 
-  test('Z6 the secrets of webhooks are not in any file as they are, and those of one do not serve another', async () => {
+  test('Z6 the secrets of webhooks are in no file in plain text, and those of one webhook do not work for another', async () => {
     const settings = { id: 'a', url: 'https://example.com', databases: null, actions: null, allow: [], secrets: CANARY, createdAt: 1_000 }
     await store.putWebhook(settings, { sequence: 0, floor: 0 })
     expect((await store.webhooks())[0]!.secrets).toBe(CANARY)
@@ -148,7 +148,7 @@ describe('a sealed store', () => {
     await expect(store.claimWebhook('b', { holder: 'h', ttlMs: 1, at: 1 })).rejects.toMatchObject({ code: 'STATE_UNREADABLE' })
   })
 
-  test('Z6 the secrets that cursors are made with are not in any file as they are', async () => {
+  test('Z6 the secrets of cursors are in no file in plain text', async () => {
     const offer = { secret: CANARY, createdAt: 1_000, rotateAfterMs: 10, retainMs: 100 }
     expect(await store.cursorSecrets(offer)).toEqual([{ secret: CANARY, createdAt: 1_000 }])
     expect(filesHold(CANARY)).toEqual([])
@@ -166,7 +166,7 @@ describe('a sealed store', () => {
     await expect(store.readCheckpoint(one.ref)).resolves.toMatchObject({ version: 1 })
   })
 
-  test('Z2 an older state put back under the newest version is refused, whatever version its text names', async () => {
+  test('Z2 an older state restored under the newest version is refused, whatever version its text names', async () => {
     const driver = await landed()
     const old = (await raw.readCheckpoint(driver.ref)).committed!
     await driver.set('"newer"')
@@ -179,7 +179,7 @@ describe('a sealed store', () => {
     expect((await store.readCheckpoint(driver.ref)).committed).toBe('"newer"')
   })
 
-  test('Z2 a cycle that has just begun opens what was committed, and refuses what was committed before that', async () => {
+  test('Z2 a cycle that has just begun opens the committed state, and refuses an earlier one', async () => {
     const driver = await landed()
     const old = (await raw.readCheckpoint(driver.ref)).committed!
     await driver.set('"newer"')
@@ -188,7 +188,7 @@ describe('a sealed store', () => {
     await expect(store.beginCycle(driver.lease, { at: 0, mode: 'incremental', trigger: 'x', fresh: false, databases: [] })).rejects.toMatchObject({ code: 'STATE_UNREADABLE' })
   })
 
-  test('Z5 without the key nothing can be begun or changed, the lease is free again, and with the key all is as it was', async () => {
+  test('Z5 without the key nothing can be started or changed, the lease is free again, and with the key all is as before', async () => {
     const driver = await landed()
     const stranger = sealStore(raw, new KeyRing([second]), randomBytes)
     await driver.release()
@@ -199,7 +199,7 @@ describe('a sealed store', () => {
     expect((await store.readCheckpoint(driver.ref)).committed).toContain(CANARY)
   })
 
-  test('Z3 the key that wraps is nowhere in the files, and neither is the data key', async () => {
+  test('Z3 neither the wrapping key nor the data key is in any file', async () => {
     await landed()
     const [wrapped] = await raw.dataKeys()
     const dataKey = unseal(first.bytes, wrapped!.wrapped, JSON.stringify(['tidemark data key', 1, raw.tenant, wrapped!.id]))!
@@ -216,7 +216,7 @@ describe('a sealed store', () => {
     const keys = new DataKeys(raw, both, randomBytes)
     expect(await keys.rewrap('ana', 5)).toBe(1)
     expect(await keys.rewrap('ana', 6)).toBe(0)
-    // A process that was there before goes on with what it has in memory.
+    // A process from before continues with the key in memory.
     await driver.set('"while rotating"')
     const renewed = sealStore(raw, new KeyRing([second]), randomBytes)
     expect((await renewed.readCheckpoint(driver.ref)).committed).toBe('"while rotating"')
@@ -224,7 +224,7 @@ describe('a sealed store', () => {
     expect((await raw.auditChain({ after: 0, limit: 10 })).entries.map(({ action }) => action)).toEqual(['new-key', 'set', 'rewrap-key', 'set'])
   })
 
-  test('Z4 a new data key seals from then on; what the old one sealed stays readable, also for a process that did not know the new one', async () => {
+  test('Z4 a new data key seals from then on; texts of the old key stay readable, also for a process that did not know the new one', async () => {
     const driver = await landed()
     const other = sealStore(raw, new KeyRing([first]), randomBytes)
     await other.readCheckpoint(driver.ref)
@@ -253,18 +253,18 @@ describe('a sealed store', () => {
     ['a state', () => landed(), async (stranger) => (await stranger.readCheckpoint({ worker: 'crm', sync: 'delta' })).committed],
     ['a secret of cursors', () => store.cursorSecrets(offer), async (stranger) => (await stranger.cursorSecrets(offer))[0]!.secret],
     ['a secret of webhooks', () => store.putWebhook({ id: 'a', url: 'https://example.com', databases: null, actions: null, allow: [], secrets: CANARY, createdAt: 1_000 }, { sequence: 0, floor: 0 }), async (stranger) => (await stranger.webhooks())[0]!.secrets],
-  ])('Z14 after a tenant was erased by another process, %s is not sealed with the keys that went with it', async (_, write, read) => {
+  ])('Z14 after a tenant was erased by another process, %s is not sealed with the erased keys', async (_, write, read) => {
     await (await landed()).release()
     expect(await raw.eraseTenant({ actor: 'ana', at: 5 })).toMatchObject({ kind: 'erased' })
-    // The process that knew the old key works on: what it seals opens in a process that never knew it.
+    // The process that knew the old key continues: its texts open in a process that never knew it.
     await write()
     expect(await read(sealStore(raw, new KeyRing([first]), randomBytes))).toContain(CANARY)
   })
 
-  test('Z14 erased, nothing of the tenant is in any file: no record, key, state, name of a sync, address or actor', async () => {
+  test('Z14 after erasure nothing of the tenant is in any file: no record, key, state, name of a sync, address or actor', async () => {
     const acme = store.forTenant('acme')
     const driver = await SyncDriver.acquire(acme, { worker: `${CANARY}-worker`, sync: `${CANARY}-sync` })
-    // More than a page, and often: what was written over and freed before counts as well.
+    // More than a page, and repeatedly: overwritten and freed pages count as well.
     for (let n = 0; n < 20; n++) {
       await driver.begin({ databases: [`${CANARY}-things`] })
       await driver.complete([upsert(`${CANARY}-key`, { text: `${CANARY}-${'x'.repeat(20_000)}`, n }, { cursor: `${CANARY}-cursor`, database: `${CANARY}-things` })], {
@@ -284,7 +284,7 @@ describe('a sealed store', () => {
     expect((await store.readCheckpoint(survivor.ref)).committed).toContain(CANARY)
   })
 
-  test('Z14 a file that another process reads is erased as well, and it is said what remains to be done', async () => {
+  test('Z14 a file that another process reads is erased as well, and the remaining steps are reported', async () => {
     const acme = store.forTenant('acme')
     const driver = await SyncDriver.acquire(acme)
     await driver.cycle([upsert('a', { text: CANARY })])
@@ -306,7 +306,7 @@ describe('a sealed store', () => {
     ['deleted in the middle', 'delete from tidemark_audit where audit_id = 2', 3],
     ['deleted at the end', 'delete from tidemark_audit where audit_id = (select max(audit_id) from tidemark_audit)', 3],
     ['swapped', 'update tidemark_audit set audit_id = case audit_id when 2 then 99 else audit_id end', 3],
-  ])('R51 Z22 an entry of the audit that was %s is found', async (_, statement, at) => {
+  ])('R51 Z22 an audit entry that was %s is detected', async (_, statement, at) => {
     const driver = await landed()
     await driver.set('"2"')
     await driver.set('"3"')

@@ -5,7 +5,7 @@ import { sealStore } from '../../src/registry/sealed-store.ts'
 import { describeStore } from '../../src/testing/describe-store.ts'
 import { openHarness } from '../stores/sqlite-harness.ts'
 
-/** A store behind the seal keeps every promise of a store. */
+/** A sealed store keeps the whole contract of a store. */
 describeStore('sealed sqlite', async () => {
   const harness = await openHarness()
   const ring = new KeyRing([generateMasterKey(randomBytes)])
@@ -13,11 +13,11 @@ describeStore('sealed sqlite', async () => {
   return { ...harness, supports, store: sealStore(harness.store, ring, randomBytes), reopen: async () => sealStore(await harness.reopen(), ring, randomBytes) }
 }, { runner: { describe, test } })
 
-test('a store that is an instance of a class is sealed as well', async () => {
+test('a store that is a class instance can be sealed as well', async () => {
   const harness = await openHarness()
   class Wrapped {
     readonly tenant = 'default'
-    async position(): Promise<number> {
+    async headSequence(): Promise<number> {
       return await harness.store.headSequence()
     }
   }

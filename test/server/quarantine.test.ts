@@ -23,5 +23,5 @@ test('what passes now is landed over HTTP, by whoever may write, and not while t
   expect(await replay(await addKey(stand.store, ['sync:write'], { name: 'console' }))).toMatchObject({ status: 200, body: { data: { landed: 1, refused: 1, superseded: 0, lost: 1 } } })
   expect((await stand.store.row('things', 'a'))!.text).toBe('{"n":1}')
   expect((await stand.get('/api/quarantine', { key: null })).body['data']).toMatchObject([{ key: 'c' }, { key: 'b', message: 'n: must be integer' }])
-  expect((await stand.get('/api/syncs/crm/delta/audit', { key: null })).body['data'][0]).toMatchObject({ action: 'replay', actor: 'api:console', reason: '1 out of quarantine' })
+  expect((await stand.get('/api/syncs/crm/delta/audit', { key: null })).body['data'][0]).toMatchObject({ action: 'replay', actor: 'api:console', reason: '1 replayed from quarantine' })
 })

@@ -7,9 +7,9 @@ const page = join(import.meta.dirname, '../../docs/reference/errors.md')
 
 const INTRO = `# Error codes
 
-Every error has a code that stays for ever, a remedy that the engine acts on, and advice for you.
-The remedies: **retry** and **wait** are tried again by themselves, **reauth** stops until the credentials are renewed,
-**restart** needs the position to be given up, **fix** needs something of yours changed, **bug** is a defect of a connector or of tidemark.
+Every error has a code that never changes, a remedy that the engine acts on, and advice for you.
+The remedies: **retry** and **wait** are retried automatically, **reauth** stops until the credentials are renewed,
+**restart** needs the stored state to be discarded, **fix** needs a change on your side, **bug** is a defect of a connector or of Tidemark.
 The exit code of a command follows: 1 failed, 2 your input, 3 your environment, 130 interrupted.
 
 | code | remedy | exit | what to do |
@@ -19,12 +19,12 @@ The exit code of a command follows: 1 failed, 2 your input, 3 your environment, 
 const EXITS = { failed: 1, input: 2, environment: 3, interrupted: 130 }
 
 test('docs/reference/errors.md and the table of codes are the same (TIDEMARK_UPDATE=1 writes the page)', () => {
-  const rows = Object.entries(ERROR_CODES).map(([code, { remedy, category: blame, advice }]) => `| \`${code}\` | ${remedy} | ${EXITS[blame]} | ${advice.replaceAll('|', '\\|')} |`)
+  const rows = Object.entries(ERROR_CODES).map(([code, { remedy, category, advice }]) => `| \`${code}\` | ${remedy} | ${EXITS[category]} | ${advice.replaceAll('|', '\\|')} |`)
   const expected = `${INTRO}${rows.join('\n')}\n`
   if (process.env.TIDEMARK_UPDATE === '1') writeFileSync(page, expected)
   expect(readFileSync(page, 'utf8')).toBe(expected)
 })
 
-test('every advice is a sentence that says what to do', () => {
+test('every advice is a complete sentence', () => {
   for (const [code, { advice }] of Object.entries(ERROR_CODES)) expect(advice, code).toMatch(/^[A-Z`].{15,}\.$/)
 })

@@ -12,7 +12,7 @@ import { TelemetryRecorder } from './telemetry-recorder.ts'
 
 const MANY = 5_000
 
-/** As many syncs, tenants, hosts and statuses as nobody has. */
+/** More syncs, tenants, hosts and statuses than any real installation has. */
 function noteMany(meter: Meter): void {
   for (let n = 0; n < MANY; n++) {
     const labels: Attributes = {
@@ -23,7 +23,7 @@ function noteMany(meter: Meter): void {
   }
 }
 
-test(`${MANY} syncs, tenants and hosts make a bounded number of series for OpenTelemetry: the rest is one, and nothing is lost from the sum`, async () => {
+test(`${MANY} syncs, tenants and hosts make a bounded number of series for OpenTelemetry: the rest is one series, and the sum is complete`, async () => {
   const watcher = new TelemetryRecorder()
   noteMany((await openTelemetry())!.meter)
   const cycles = await watcher.points('tidemark.cycles')
@@ -34,7 +34,7 @@ test(`${MANY} syncs, tenants and hosts make a bounded number of series for OpenT
   for (const { name } of Object.values(METRICS)) expect([name, JSON.stringify(await watcher.points(name)).includes('tenant')]).toEqual([name, false])
 })
 
-test('AX10 the same at /metrics: also with as many syncs declared, keys that ask and addresses that are asked', async () => {
+test('AX10 the same at /metrics: also with as many declared syncs, API keys and requested addresses', async () => {
   const metrics = new Metrics()
   noteMany(metrics)
   const worker = new Worker({ name: 'shop' })
@@ -55,14 +55,14 @@ test('AX10 the same at /metrics: also with as many syncs declared, keys that ask
   expect(text).not.toMatch(/tenant|key-\d|database-\d|host-2\d\.|wh_/)
 })
 
-test('of the syncs beyond the limit the worst is told', async () => {
+test('of the syncs beyond the limit the worst is reported', async () => {
   const stand = await ServerFixture.open(openHarness)
   const now = Date.now()
   for (let n = 0; n < LABEL_VALUES_MAX.syncs + 3; n++) {
     const ref = { worker: 'crm', sync: `s${String(n).padStart(3, '0')}` }
     const taken = await stand.store.acquire(ref, { holder: `h${n}`, ttlMs: 60_000, at: now })
     if (taken.kind === 'held') throw new Error('held')
-    // The last but one has failed, the last is still at work.
+    // The last but one has failed, the last is still running.
     if (n === LABEL_VALUES_MAX.syncs + 2) break
     const { inflight } = (await stand.store.beginCycle(taken.lease, { at: now, mode: 'incremental', trigger: 'test', fresh: false, databases: ['things'] }))!
     const error = n === LABEL_VALUES_MAX.syncs + 1 ? { code: 'SOURCE_TIMEOUT' as const, message: 'no' } : null
@@ -72,7 +72,7 @@ test('of the syncs beyond the limit the worst is told', async () => {
   expect(series).toEqual(expect.arrayContaining(['tidemark_sync_failures{worker="crm",sync="s000"} 0', 'tidemark_sync_failures{worker="other",sync="other"} 1', 'tidemark_sync_running{worker="other",sync="other"} 1']))
 })
 
-test('a backfill has no lag of its own, however long ago it was: what came after it is told by its delta', async () => {
+test('a backfill has no lag of its own, however old it is: its delta reports later changes', async () => {
   const worker = new Worker({ name: 'shop' })
   const page = async () => ({ changes: [], hasMore: false })
   worker.track('orders', { database: worker.database('orders'), source: { backfill: page, delta: page, anchor: async () => ({}) } })
@@ -83,7 +83,7 @@ test('a backfill has no lag of its own, however long ago it was: what came after
   expect(told.toSorted()).toEqual(['countries', 'orders'])
 })
 
-test('Z8 another tenant learns nothing: not the names of syncs, not what the process did', async () => {
+test('Z8 another tenant learns nothing: neither names of syncs nor activity of the process', async () => {
   const metrics = new Metrics()
   metrics.record('cycles', 1, { 'tidemark.worker': 'heron', 'tidemark.sync': 'heron', 'tidemark.stop_reason': 'complete' })
   const stand = await ServerFixture.open(openHarness, { metrics, runnerCapacity: () => ({ places: 77, running: 0, waiting: 0 }) })

@@ -13,7 +13,7 @@ import { createSender } from '../../src/webhooks/send.ts'
 import { Receiver } from '../webhooks/receiver.ts'
 import { TelemetryRecorder } from './telemetry-recorder.ts'
 
-/** Each of its own, so that a find tells what leaked. */
+/** A different value each, so that a match identifies the leak. */
 const CANARIES = {
   query: 'canary-query-1', path: 'canary-path-2', header: 'canary-header-3', body: 'canary-body-4', answer: 'canary-answer-5', answerHeader: 'canary-said-6', state: 'canary-state-7', cursor: 'canary-cursor-8',
   key: 'canary-key-9', record: 'canary-record-10', thrown: 'canary-thrown-11', cause: 'canary-cause-12', webhookPath: 'canary-hook-13', webhookQuery: 'canary-hook-14', scope: 'canary-scope-15', host: 'canary-host-17', echoed: 'canary-echoed-18', method: 'CANARY-METHOD-16',
@@ -29,7 +29,7 @@ async function openScene() {
   return { watcher, lines, telemetry, log, store }
 }
 
-test('XF16 invariant 10: canaries in addresses, headers, states, records, keys, cursors and the words of errors: no span, figure or line of a log lets one out', async () => {
+test('XF16 invariant 10: canaries in addresses, headers, states, records, keys, cursors and error messages: no span, metric or log line contains one', async () => {
   const { watcher, lines, telemetry, log, store } = await openScene()
   const run = (name: string, execute: InlineSync['execute'], fetch = answering(200)): ReturnType<typeof runCycle> =>
     runCycle({ worker: 'office', sync: { name, database: 'people', mode: 'incremental', execute, limits: { retriesMax: 1 } }, store, log, fetch, clock: hasty })
@@ -46,7 +46,7 @@ test('XF16 invariant 10: canaries in addresses, headers, states, records, keys, 
   for (const thrown of [new Error(CANARIES.thrown), new SyncError('SOURCE_UNAVAILABLE', `it said ${CANARIES.thrown}`, { cause: new Error(CANARIES.cause) }), Object.assign(new Error(CANARIES.thrown), { code: CANARIES.cause, name: CANARIES.cause, stack: CANARIES.cause }), CANARIES.thrown]) {
     await run('failing', async () => Promise.reject(thrown as Error))
   }
-  // A key that is known as one: where a host or an id is made of it, that is masked.
+  // A registered secret: a host or an id that contains it is masked.
   registerSecret(CANARIES.host)
   registerSecret(CANARIES.echoed)
   await run('known', async (_state, { fetch }) => {
@@ -68,13 +68,13 @@ test('XF16 invariant 10: canaries in addresses, headers, states, records, keys, 
     expect([name, 'spans and figures', excerpt(await watcher.exported(), canary)]).toEqual([name, 'spans and figures', null])
     expect([name, 'log', excerpt(lines.join(''), canary)]).toEqual([name, 'log', null])
   }
-  // The search is able to find, and there was something to look at.
+  // Control: the search finds values, and there was output to search.
   for (const found of ['api.example.com', '[secret].example.com', 'id-[secret]']) expect([found, excerpt(await watcher.exported(), found) === null]).toEqual([found, false])
   expect(new Set(watcher.spans().map(({ name }) => name))).toEqual(new Set(['tidemark.cycle', 'tidemark.page', 'tidemark.commit', 'tidemark.delivery', 'GET', 'POST', '_OTHER']))
   expect(lines.length).toBeGreaterThan(5)
 })
 
-test('a delivery is a trace of its own: whom it went to, which try, and what came of it', async () => {
+test('a delivery is a separate trace with its webhook, attempt and outcome', async () => {
   const { watcher, lines, telemetry, log, store } = await openScene()
   await runCycle({ worker: 'office', sync: { name: 'people', database: 'people', mode: 'incremental', execute: async () => ({ changes: [{ type: 'upsert', key: 'k', record: {} }], hasMore: false, nextState: 1 }) }, store, log })
   const receiver = await faltering('')
@@ -87,7 +87,7 @@ test('a delivery is a trace of its own: whom it went to, which try, and what cam
     .toEqual([[null, 'client', true, 1, 'failed', 503, '503', messageId], [null, 'client', false, 2, 'delivered', 200, undefined, messageId]])
   expect([...new Set(deliveries.flatMap(({ attributes }) => Object.keys(attributes)))].toSorted()).toEqual([...SPANS.delivery.attributes].toSorted())
   expect((await watcher.points('tidemark.delivery.duration')).map(({ labels, count }) => [labels['tidemark.outcome'], count])).toEqual([['failed', 1], ['delivered', 1]])
-  // Receivers are not told the trace either.
+  // Receivers do not get the trace context either.
   expect(receiver.received.map(({ headers }) => headers['traceparent'])).toEqual([undefined, undefined])
   expect(lines.map((line) => JSON.parse(line) as Record<string, unknown>).filter(({ message }) => String(message).startsWith('a message'))).toEqual([
     expect.objectContaining({ level: 'info', message: 'a message was not delivered', tenant: 'default', webhook: 'wh_1', requestId: messageId, attempt: 1, status: 503, trace_id: deliveries[0]!.trace, span_id: deliveries[0]!.id }),
@@ -96,7 +96,7 @@ test('a delivery is a trace of its own: whom it went to, which try, and what cam
   expect(watcher.open).toBe(0)
 })
 
-/** Until two tries are over; what waits is tried at once. */
+/** Until two attempts are over; pending deliveries are tried at once. */
 async function deliverAll(store: Store, log: ReturnType<typeof createLog>, { tracer, meter }: NonNullable<Awaited<ReturnType<typeof openTelemetry>>>, watcher: TelemetryRecorder): Promise<void> {
   let shiftMs = 0
   const clock = { now: () => Date.now() + shiftMs, sleep: (ms: number, signal?: AbortSignal) => systemClock.sleep(Math.min(ms, 20), signal) }
@@ -104,21 +104,21 @@ async function deliverAll(store: Store, log: ReturnType<typeof createLog>, { tra
   const deliverer = new Deliverer({ store, ports: { clock, random: systemRandom, log, tracer, meter }, send, holder: 'test', pollMs: 20 })
   deliverer.start()
   await expect.poll(() => watcher.spans('tidemark.delivery').length).toBe(1)
-  // The second try is due.
+  // The second attempt is due.
   shiftMs = 60_000
   await expect.poll(() => watcher.spans('tidemark.delivery').length).toBe(2)
   await deliverer.stop({ graceMs: 1_000 })
   await send.close()
 }
 
-/** Takes a message at the second try. */
+/** Accepts a message at the second attempt. */
 async function faltering(words: string): Promise<Receiver> {
   const receiver = await Receiver.open((_message, response) => void response.writeHead(receiver.received.length === 1 ? 503 : 200).end(words))
   return receiver
 }
 
 function answering(status: number): () => Promise<Response> {
-  // What should be an id and is none stays where it is.
+  // An invalid request id is not exported.
   return async () => new Response(status === 200 ? '{}' : CANARIES.answer, { status, headers: { 'x-request-id': `Bearer ${CANARIES.answerHeader}`, 'x-said': CANARIES.answerHeader } })
 }
 

@@ -10,14 +10,14 @@ import { Service, type LogLine } from './service.ts'
 
 const GUIDE = 'docs/guides/observability.md'
 
-test('RX9 docs/guides/observability.md: what it registers sees the spans and figures of `tidemark start`, and every line says whose it is and where it belongs', async () => {
+test('RX9 docs/guides/observability.md: its setup receives the spans and metrics of `tidemark start`, and every log line names its sync and its trace', async () => {
   const [script] = blocksOf(GUIDE).filter(({ language }) => language === 'js')
   const [file] = /(?<=\/\/ )\S+\.mjs/.exec(script!.text)!
   const service = await Service.start({ files: { [file]: script!.text }, env: { NODE_OPTIONS: `--import ./${file}` } })
   await fetch(`${service.url}/agents/v1/people`)
   const { lines, stderr } = await service.stop()
 
-  // What was held back when it ended has been sent too: the exporter waits longer than all of it takes.
+  // Buffered output was sent at the end too: the exporter waits longer than the whole test takes.
   const seen = (name: string): number => stderr.split(`name: '${name}'`).length - 1
   for (const [name, least] of [['tidemark.cycle', 2], ['tidemark.page', 3], ['tidemark.commit', 2], ['GET', 6], ['tidemark.delivery', 2]] as const) expect([name, seen(name) >= least]).toEqual([name, true])
   for (const { name } of Object.values(METRICS)) expect(stderr).toContain(`name: '${name}'`)
@@ -31,13 +31,13 @@ test('RX9 docs/guides/observability.md: what it registers sees the spans and fig
   expect(said('page landed', 'good')).toEqual([expect.objectContaining({ ...good, page: 1 }), expect.objectContaining({ ...good, page: 2 })])
   expect(said('cycle ended', 'good')).toEqual([expect.objectContaining({ ...good, stopReason: 'complete', pages: 2 })])
   expect(said('the connector speaks')).toEqual([expect.objectContaining({ ...good, page: 1 }), expect.objectContaining({ ...good, page: 2 })])
-  expect(said('the source answered', 'good')).toEqual([1, 2].map((page) => expect.objectContaining({ ...good, page, method: 'GET', host: '127.0.0.1', status: 200, requestId: 'office-1' }) as LogLine))
-  expect(said('page failed, trying again').slice(0, 1)).toEqual([expect.objectContaining({ ...refused, page: 1, requestId: 'office-1', code: 'SOURCE_UNAVAILABLE' })])
+  expect(said('the source responded', 'good')).toEqual([1, 2].map((page) => expect.objectContaining({ ...good, page, method: 'GET', host: '127.0.0.1', status: 200, requestId: 'office-1' }) as LogLine))
+  expect(said('page failed, retrying').slice(0, 1)).toEqual([expect.objectContaining({ ...refused, page: 1, requestId: 'office-1', code: 'SOURCE_UNAVAILABLE' })])
   expect(said('waiting').slice(0, 1)).toEqual([expect.objectContaining(refused)])
   expect(said('cycle failed').slice(0, 1)).toEqual([expect.objectContaining({ ...refused, code: 'SOURCE_UNAVAILABLE' })])
   expect(said('a message was not delivered').slice(0, 1)).toEqual([expect.objectContaining({ tenant: 'default', webhook: expect.any(String), requestId: expect.stringMatching(/^msg_/), attempt: 1, status: 503, ...ids })])
   expect(said('answered').at(-1)).toMatchObject({ requestId: expect.any(String), method: 'GET', route: '/agents/v1/:database', status: 401, ms: expect.any(Number) })
-  // All of one cycle is one trace, and another is another.
+  // One cycle is one trace, and another cycle is another trace.
   expect(new Set(lines.filter((line) => line['sync'] === 'good').map((line) => line['trace_id'])).size).toBe(1)
   expect(said('cycle ended', 'good')[0]!['trace_id']).not.toBe(said('cycle failed')[0]!['trace_id'])
 
@@ -45,7 +45,7 @@ test('RX9 docs/guides/observability.md: what it registers sees the spans and fig
   for (const field of ['tenant', 'worker', 'sync', 'cycle', 'page', 'requestId', 'trace_id', 'span_id', 'webhook', 'attempt', 'route', 'host', 'status', 'code']) expect([field, documented.has(field)]).toEqual([field, true])
 })
 
-test('/metrics of a service tells all that the reference promises, each figure once', async () => {
+test('/metrics of a service exposes everything in the reference, each metric once', async () => {
   const service = await Service.start()
   const text = await service.metrics()
   const types = [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name, type]) => [name!, type!] as const)
@@ -64,12 +64,12 @@ test('/metrics of a service tells all that the reference promises, each figure o
   for (const { where, expr, legend } of [...dashboardQueries(), ...alertQueries()]) {
     expect([where, exposed.faultsOf(expr, legend)]).toEqual([where, []])
   }
-  // The search is able to find.
+  // Control: the search finds faults.
   expect(exposed.faultsOf('sum by (sync) (rate(tidemark_cycles_total{stopreason="error"}[5m])) + tidemark_nothing', '{{worker}}')).toEqual(['no label stopreason', 'no figure tidemark_nothing', 'the legend has no worker'])
   await service.stop()
 })
 
-test('the dashboard is what Grafana imports: a schema, a variable for the data source that all panels use, and no two panels in one place', () => {
+test('the dashboard is importable by Grafana: a schema, a variable for the data source that all panels use, and no overlapping panels', () => {
   const dashboard = readDashboard()
   expect(dashboard).toMatchObject({ id: null, uid: 'tidemark', title: 'Tidemark', schemaVersion: expect.any(Number), templating: { list: [{ name: 'datasource', type: 'datasource', query: 'prometheus' }] } })
   expect(dashboard.panels.length).toBeGreaterThan(20)
@@ -89,12 +89,12 @@ test('the dashboard is what Grafana imports: a schema, a variable for the data s
   }
 })
 
-test('the guide names every alert that there is, and no other', () => {
+test('the guide names exactly the existing alerts', () => {
   const page = readFileSync(join(ROOT, GUIDE), 'utf8')
   expect([...new Set([...page.matchAll(/`(Tidemark[A-Z]\w+)`/g)].map((match) => match[1]!))].toSorted()).toEqual(alertQueries().map(({ where }) => where).toSorted())
 })
 
-/** What is exposed, and what a query asks for that is not. */
+/** The exposed metrics, and the parts of a query that are not exposed. */
 class Exposed {
   readonly #labels = new Map<string, Map<string, Set<string>>>()
 
@@ -117,7 +117,7 @@ class Exposed {
       for (const label of labels?.keys() ?? []) known.add(label)
       for (const [, label, operator, value] of selector.matchAll(/(\w+)\s*(=~|=)\s*"([^"]*)"/g)) {
         if (labels !== undefined && !labels.has(label!)) faults.push(`no label ${label}`)
-        // What is counted may not have happened; what is looked up tells every value it has.
+        // A counter may not have occurred; a gauge exposes all its values.
         else if (operator === '=' && GAUGED.test(name!) && !labels!.get(label!)!.has(value!)) faults.push(`${label} is never ${value}`)
       }
     }

@@ -6,7 +6,7 @@ import { ROOT } from '../cli/package.ts'
 import { Project, Running } from '../cli/project.ts'
 import { Receiver } from '../webhooks/receiver.ts'
 
-/** Lands two pages, with a record that cannot be landed; is refused, again and again; and is paced. */
+/** Commits two pages with an invalid record, is refused repeatedly, and is paced. */
 const WORKER = `
 import { SyncError, Worker } from 'tidemark'
 const worker = new Worker({ name: 'office' })
@@ -29,7 +29,7 @@ export interface LogLine extends Record<string, unknown> {
   readonly message: string
 }
 
-/** A real `tidemark start` to which everything has happened that a dashboard shows. */
+/** A real `tidemark start` that has produced everything a dashboard shows. */
 export class Service {
   readonly project: Project
   readonly running: Running
@@ -41,7 +41,7 @@ export class Service {
     this.url = url
   }
 
-  /** `files` are written beside the worker, where the packages of this one can be imported. */
+  /** `files` are written beside the worker, where the packages of this repository can be imported. */
   static async start({ files = {}, env = {} }: { files?: Record<string, string>; env?: Record<string, string> } = {}): Promise<Service> {
     const project = new Project()
     project.write('worker.mjs', WORKER)
@@ -55,14 +55,14 @@ export class Service {
   }
 
   async metrics(): Promise<string> {
-    // The first answer is in the second.
+    // The second response includes the first request.
     for (const path of ['/metrics', '/agents/v1/people']) await (await fetch(this.url + path)).text()
     const answer = await fetch(`${this.url}/metrics`)
     expect(answer.status).toBe(200)
     return await answer.text()
   }
 
-  /** Everything it said, once it has ended in order. */
+  /** All output, after a graceful shutdown. */
   async stop(): Promise<{ lines: LogLine[]; stderr: string }> {
     this.running.process.kill('SIGTERM')
     const { code, stderr } = await this.running.ended

@@ -17,9 +17,9 @@ const twoPages: InlineSync['execute'] = async (state, { fetch }) => {
   return { changes: [upsert(`k${page}`)], hasMore: page < 2, nextState: page + 1 }
 }
 
-test('nothing is set up: nobody watches, and a cycle is as ever; also when what was set up is gone', async () => {
+test('without setup a cycle runs as usual; also after the setup was removed', async () => {
   for (const was of [false, true]) {
-    // As after the end of a program's own telemetry: the package is there, and leads nowhere.
+    // As after the shutdown of a program's own telemetry: the package is there, without a provider.
     if (was) trace.setGlobalTracerProvider(trace.getTracerProvider())
     if (was) trace.disable()
     expect((await openTelemetry()) === null).toBe(!was)
@@ -29,7 +29,7 @@ test('nothing is set up: nobody watches, and a cycle is as ever; also when what 
   }
 })
 
-test.each([true, false])('a cycle is a tree: pages inside the cycle, requests and commits inside their page, also of the page that was asked for ahead (contexts carried along: %s)', async (carries) => {
+test.each([true, false])('a cycle is a tree: pages inside the cycle, requests and commits inside their page, also for the page read ahead (context propagation: %s)', async (carries) => {
   const watcher = new TelemetryRecorder({ carries })
   const result = await run(await memory(), twoPages, { fetch: ok })
   expect(result).toMatchObject({ stopReason: 'complete', pages: 2 })
@@ -46,7 +46,7 @@ test.each([true, false])('a cycle is a tree: pages inside the cycle, requests an
     expect(watcher.spans(name).map(({ parent, attributes }) => [parent, attributes['tidemark.page']])).toEqual(pages.map(({ id }, at) => [id, at + 1]))
   }
   expect(watcher.spans('GET')[0]).toMatchObject({ kind: 'client', attributes: { 'http.request.method': 'GET', 'server.address': 'api.example.com', 'server.port': 443, 'http.response.status_code': 200, 'tidemark.request_id': 'req_1' } })
-  // Page 2 was asked for before page 1 had landed, and belongs to itself all the same.
+  // Page 2 was requested before page 1 was committed, and still has its own span.
   expect(watcher.spans('GET')[1]!.startedAt).toBeLessThanOrEqual(pages[0]!.endedAt)
   expect(new Set(watcher.spans().map((span) => span.trace)).size).toBe(1)
   expect(watcher.open).toBe(0)
@@ -62,7 +62,7 @@ test('a cycle inside a span of the program is part of its trace', async () => {
   expect(watcher.spans('tidemark.cycle')[0]!.parent).toBe(watcher.spans('nightly')[0]!.id)
 })
 
-test('what fails says so by its code: a request, a page that is asked for again, a cycle', async () => {
+test('failures carry their code: a request, a retried page, a cycle', async () => {
   const watcher = new TelemetryRecorder()
   let asked = 0
   const result = await run(await memory(), async (_state, { fetch }) => {
@@ -81,7 +81,7 @@ test('what fails says so by its code: a request, a page that is asked for again,
   expect(await watcher.points('tidemark.wait.duration')).toMatchObject([{ labels: { 'tidemark.reason': 'source' }, count: 2 }])
 })
 
-test('no span stays open: a commit that fails, a page read ahead that nobody wants, a sync that another holds', async () => {
+test('no span stays open: a failed commit, a discarded page read ahead, a held sync', async () => {
   const watcher = new TelemetryRecorder()
   const store = await memory()
   // Before the next page has been read, and after.
@@ -104,7 +104,7 @@ test('no span stays open: a commit that fails, a page read ahead that nobody wan
   expect((await watcher.points('tidemark.cycles')).map(({ labels, value }) => [labels['tidemark.stop_reason'], value])).toEqual([['error', 2], ['held', 1]])
 })
 
-test('a page whose rows another sync wrote meanwhile is read again, in a span of its own', async () => {
+test('a page whose rows another sync wrote meanwhile is read again, in a new span', async () => {
   const watcher = new TelemetryRecorder()
   const store = await memory()
   let reads = 0
@@ -117,7 +117,7 @@ test('a page whose rows another sync wrote meanwhile is read again, in a span of
   expect(watcher.open).toBe(0)
 })
 
-test('spans carry what the table names, all of it, and nothing else', async () => {
+test('spans have exactly the attributes of the table', async () => {
   const watcher = new TelemetryRecorder()
   const store = await memory()
   await run(store, twoPages, { fetch: async () => new Response('', { status: 404, headers: { 'request-id': 'r' } }) })
@@ -128,10 +128,10 @@ test('spans carry what the table names, all of it, and nothing else', async () =
   }
 })
 
-test('vendors are not told the trace, and instruments of the client do not show a request twice; unless they are to be told', async () => {
+test('vendors do not get the trace context, and instrumentation of the client does not show a request twice; unless propagation is enabled', async () => {
   const watcher = new TelemetryRecorder()
   const sent: Headers[] = []
-  /** As an instrument of undici does: a span of its own, and whatever carries it on. */
+  /** Like an instrumentation of undici: its own span, with propagated headers. */
   const instrumented = async (_input: string | URL, init: RequestInit = {}): Promise<Response> => {
     const headers = new Headers(init.headers)
     const span = trace.getTracer('undici').startSpan('auto')
@@ -151,7 +151,7 @@ test('vendors are not told the trace, and instruments of the client do not show 
   expect(watcher.spans('auto')).toEqual([])
 })
 
-test('lines of a log say which span they belong to, also where contexts are not carried along', async () => {
+test('log lines name their span, also without context propagation', async () => {
   for (const carries of [true, false]) {
     const watcher = new TelemetryRecorder({ carries })
     const lines: Record<string, unknown>[] = []
@@ -165,7 +165,7 @@ test('lines of a log say which span they belong to, also where contexts are not 
     log.info('outside')
     const page = watcher.spans('tidemark.page').at(-1)!
     expect(lines).toEqual([
-      expect.objectContaining({ message: 'the source answered', tenant: 'default', worker: 'shop', sync: 'things', cycle: 1, page: 1, method: 'GET', host: 'api.example.com', status: 200, requestId: 'req_1', trace_id: page.trace, span_id: page.id }),
+      expect.objectContaining({ message: 'the source responded', tenant: 'default', worker: 'shop', sync: 'things', cycle: 1, page: 1, method: 'GET', host: 'api.example.com', status: 200, requestId: 'req_1', trace_id: page.trace, span_id: page.id }),
       expect.objectContaining({ message: 'connector speaks', tenant: 'default', worker: 'shop', sync: 'things', cycle: 1, page: 1, ours: 1, trace_id: page.trace, span_id: page.id }),
       { time: expect.any(String), level: 'info', message: 'outside' },
     ])
@@ -173,7 +173,7 @@ test('lines of a log say which span they belong to, also where contexts are not 
   }
 })
 
-test('figures of a cycle: pages, records by what became of them, durations, lag, the slots of a pacer', async () => {
+test('metrics of a cycle: pages, records by outcome, durations, lag, the slots of a pacer', async () => {
   const watcher = new TelemetryRecorder()
   const store = await memory()
   const sync = { worker: 'shop', sync: 'things' }
@@ -192,7 +192,7 @@ test('figures of a cycle: pages, records by what became of them, durations, lag,
   expect(await watcher.points('tidemark.cycle.duration')).toMatchObject([{ labels: { 'tidemark.stop_reason': 'complete' }, count: 1 }])
   expect(await watcher.points('tidemark.cycle.lag')).toMatchObject([{ labels: of, count: 1 }])
 
-  // A copy that is not renewed gets older, and every cycle that fails says by how much.
+  // A copy that is not renewed ages, and every failed cycle reports its age.
   const { startedAt } = (await store.cycles(null))[0]!
   await run(store, async () => Promise.reject(new SyncError('SOURCE_INVALID', 'no')), { clock: { ...hasty, now: () => startedAt + 3_600_000 } })
   const [lag] = await watcher.points('tidemark.cycle.lag')
@@ -200,7 +200,7 @@ test('figures of a cycle: pages, records by what became of them, durations, lag,
   expect(lag!.value).toBeGreaterThan(3_500)
 })
 
-/** Waits for nothing. */
+/** A clock without waits. */
 const hasty = { now: () => Date.now(), sleep: async (ms: number, signal?: AbortSignal) => (ms > 30_000 ? new Promise<void>((_resolve, reject) => signal?.addEventListener('abort', () => reject(signal.reason as Error))) : undefined) }
 
 async function memory(): Promise<Store> {

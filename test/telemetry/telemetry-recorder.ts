@@ -19,12 +19,12 @@ export interface SeenSpan {
 
 export interface SeenPoint {
   readonly labels: Record<string, unknown>
-  /** Of a histogram, the sum. */
+  /** For a histogram, the sum. */
   readonly value: number
   readonly count: number
 }
 
-/** A program's own OpenTelemetry, as it would set it up, whose exporters keep everything; gone with the test. */
+/** A program's own OpenTelemetry setup whose exporters keep everything; removed with the test. */
 export class TelemetryRecorder {
   readonly #spans = new InMemorySpanExporter()
   readonly #metrics = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE)
@@ -32,7 +32,7 @@ export class TelemetryRecorder {
   /** Spans that were started and not ended. */
   open = 0
 
-  /** `carries`: whether contexts are carried along by what OpenTelemetry calls a context manager. */
+  /** `carries`: whether a context manager propagates contexts. */
   constructor({ carries = true }: { carries?: boolean } = {}) {
     const counting: SpanProcessor = { onStart: () => void this.open++, onEnd: () => void this.open--, forceFlush: async () => {}, shutdown: async () => {} }
     const tracers = new BasicTracerProvider({ spanProcessors: [counting, new SimpleSpanProcessor(this.#spans)] })
@@ -59,7 +59,7 @@ export class TelemetryRecorder {
       : metric.dataPoints.map(({ attributes, value }) => ({ labels: attributes, value: value as number, count: 1 })))
   }
 
-  /** Everything that left the program, as text. */
+  /** All exported data, as text. */
   async exported(): Promise<string> {
     const spans = this.#spans.getFinishedSpans().map(({ name, attributes, events, links, status, resource }) => ({ name, attributes, events, links, status, resource: resource.attributes }))
     return JSON.stringify([spans, await this.#newest()])
@@ -81,7 +81,7 @@ function seen(span: ReadableSpan): SeenSpan {
   }
 }
 
-/** What `@opentelemetry/context-async-hooks` does. */
+/** Equivalent of `@opentelemetry/context-async-hooks`. */
 class AsyncContextManager implements ContextManager {
   readonly #storage = new AsyncLocalStorage<Context>()
   active(): Context {

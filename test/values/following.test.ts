@@ -2,7 +2,7 @@ import { getEventListeners } from 'node:events'
 import { expect, test } from 'vitest'
 import { LinkedAbortController } from '../../src/values/linked-abort-controller.ts'
 
-test('a signal that follows another hears of it, has a word of its own, and leaves nothing behind', () => {
+test('a linked signal follows another, can be aborted on its own, and leaves no listener behind', () => {
   const outer = new AbortController()
   const [first, second] = [new LinkedAbortController(outer.signal), new LinkedAbortController(outer.signal)]
   second.abort('enough')

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { canonicalizeInstant, compareInstants, instantToMs } from '../../src/values/instant.ts'
 
-describe('a canonical instant', () => {
+describe('a canonical time', () => {
   test.each([
     ['2026-01-31T12:00:00Z', '2026-01-31T12:00:00.000000Z'],
     ['2026-01-31t12:00:00z', '2026-01-31T12:00:00.000000Z'],
@@ -24,7 +24,7 @@ describe('a canonical instant', () => {
     ['2026-01-31T12:00:00.999999999Z', '2026-01-31T12:00:00.999999Z'],
     ['2026-01-31T12:00:00.9999999+00:00', '2026-01-31T12:00:00.999999Z'],
     ['2026-12-31T23:59:59.9999999-00:00', '2026-12-31T23:59:59.999999Z'],
-  ])('XC21 digits past the microsecond are cut, never rounded up: %s', (text, canonical) => {
+  ])('XC21 digits past the microsecond are truncated, never rounded up: %s', (text, canonical) => {
     expect(canonicalizeInstant(text)).toBe(canonical)
   })
 
@@ -33,19 +33,19 @@ describe('a canonical instant', () => {
       expect(canonicalizeInstant(text)).toBeNull()
     })
 
-  test('XC22 both readings of an ambiguous hour are told apart by their offsets', () => {
+  test('XC22 both readings of an ambiguous hour are distinguished by their offsets', () => {
     expect(canonicalizeInstant('2026-10-25T02:30:00+02:00')).toBe('2026-10-25T00:30:00.000000Z')
     expect(canonicalizeInstant('2026-10-25T02:30:00+01:00')).toBe('2026-10-25T01:30:00.000000Z')
   })
 
-  test('XC23 a leap second lies after the second before it and before the minute after it', () => {
+  test('XC23 a leap second is after the second before it and before the minute after it', () => {
     const [before, leap, after] = ['2016-12-31T23:59:59.999998Z', '2016-12-31T23:59:60Z', '2017-01-01T00:00:00Z'].map((text) => canonicalizeInstant(text)!)
     expect(leap).toBe('2016-12-31T23:59:59.999999Z')
     expect(before! < leap! && leap! < after!).toBe(true)
     expect(canonicalizeInstant('2017-01-01T01:59:60.5+02:00')).toBe('2016-12-31T23:59:59.999999Z')
   })
 
-  test('XC23 the years 0001 and 9999 are years like any other, and what an offset carries beyond them is refused', () => {
+  test('XC23 the years 0001 and 9999 are valid, and an offset that carries beyond them is refused', () => {
     expect(canonicalizeInstant('0001-01-01T00:00:00Z')).toBe('0001-01-01T00:00:00.000000Z')
     expect(canonicalizeInstant('0001-01-01T00:00:00+00:00')).toBe('0001-01-01T00:00:00.000000Z')
     expect(canonicalizeInstant('9999-12-31T23:59:59.999999Z')).toBe('9999-12-31T23:59:59.999999Z')
@@ -60,7 +60,7 @@ describe('a canonical instant', () => {
     '2026-01-01T24:00:00Z', '2026-01-01T00:60:00Z', '2026-01-01T00:00:61Z', '2026-01-01T00:00:00+24:00', '2026-01-01T00:00:00+00:60',
     '2026-01-01T00:00:00.Z', '2026-01-01T00:00:00.1234567890Z', '2026-1-1T00:00:00Z', ' 2026-01-01T00:00:00Z', '2026-01-01T00:00:00Z ', '2026-01-01T00:00:00Z\n',
     '２026-01-01T00:00:00Z', '2026-01-01T00:00:00ZZ', '2026-01-01T00:00Z',
-  ])('XC23 %j is none', (text) => {
+  ])('XC23 %j is invalid', (text) => {
     expect(canonicalizeInstant(text)).toBeNull()
   })
 
@@ -73,10 +73,10 @@ describe('a canonical instant', () => {
   const textOf = ({ ms, micros, nanos }: { ms: number; micros: number; nanos: number }): string =>
     `${new Date(ms).toISOString().slice(0, 23)}${String(micros).padStart(3, '0')}${String(nanos).padStart(3, '0')}`
 
-  test('XC21 is the same by the short way and by the long one', () => {
+  test('XC21 is the same on the fast path and on the slow one', () => {
     fc.assert(fc.property(when, fc.integer({ min: 0, max: 9 }), (instant, digits) => {
       const text = digits === 0 ? textOf(instant).slice(0, 19) : textOf(instant).slice(0, 20 + digits)
-      // A small z, a space and an offset of nothing go the long way.
+      // A lower-case z, a space and a zero offset take the slow path.
       const short = canonicalizeInstant(`${text}Z`)
       expect(short).not.toBeNull()
       expect(short).toBe(canonicalizeInstant(`${text}z`))
@@ -85,7 +85,7 @@ describe('a canonical instant', () => {
     }))
   })
 
-  test('is the same whatever the offset it is written with, is its own canonical form, and names the same millisecond', () => {
+  test('is the same for every offset, is its own canonical form, and has the same millisecond', () => {
     fc.assert(fc.property(when, fc.integer({ min: -23 * 60 - 59, max: 23 * 60 + 59 }), (instant, offset) => {
       const canonical = canonicalizeInstant(`${textOf(instant)}Z`)!
       const local = textOf({ ...instant, ms: instant.ms + offset * 60_000 })
@@ -97,7 +97,7 @@ describe('a canonical instant', () => {
     }))
   })
 
-  test('compares as text the way instants compare', () => {
+  test('compares as text in time order', () => {
     fc.assert(fc.property(when, when, (a, b) => {
       const [first, second] = [canonicalizeInstant(`${textOf(a)}Z`)!, canonicalizeInstant(`${textOf(b)}Z`)!]
       const order = Math.sign(a.ms - b.ms) || Math.sign(a.micros - b.micros)
@@ -106,7 +106,7 @@ describe('a canonical instant', () => {
     }))
   })
 
-  test('never comes of text that is no instant, and never throws', () => {
+  test('is never returned for invalid text, and parsing never throws', () => {
     fc.assert(fc.property(fc.oneof(fc.string(), fc.stringMatching(/^[0-9TZ:.+ -]{0,35}$/)), (text) => {
       const canonical = canonicalizeInstant(text)
       if (canonical !== null) expect(canonical).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/)
@@ -117,7 +117,7 @@ describe('a canonical instant', () => {
 describe('comparing instants', () => {
   const at = (seconds: string): string => canonicalizeInstant(`2026-01-01T00:00:${seconds}Z`)!
 
-  test('XC24 within the tolerance they are equal, on its edge too, and beyond it not', () => {
+  test('XC24 times within the tolerance are equal, including its edge, and beyond it not', () => {
     expect(compareInstants(at('10'), at('08'), 2_000)).toBe(0)
     expect(compareInstants(at('08'), at('10'), 2_000)).toBe(0)
     expect(compareInstants(at('10'), at('07.999'), 2_000)).toBe(1)

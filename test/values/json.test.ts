@@ -6,7 +6,7 @@ import { parseJson, equalsJson, stringifyJson } from '../../src/values/json.ts'
 
 const SAFE = BigInt(Number.MAX_SAFE_INTEGER)
 
-/** Any JSON value as the engine carries it: an integer that a double cannot hold is a bigint. */
+/** Any JSON value inside the engine: an integer that a double cannot hold is a bigint. */
 const leaf = fc.oneof(
   fc.constant(null), fc.boolean(), fc.string({ unit: 'binary' }),
   fc.double({ noNaN: true, noDefaultInfinity: true }).filter((number) => !Object.is(number, -0) && !(Number.isInteger(number) && !Number.isSafeInteger(number))),
@@ -20,7 +20,7 @@ const { json } = fc.letrec<{ json: JsonValue; array: JsonValue[]; object: JsonVa
 }))
 
 describe('JSON', () => {
-  test('XD17 Z41 any value comes back as it was written', () => {
+  test('XD17 Z41 any value survives the round trip', () => {
     fc.assert(fc.property(json, (value) => {
       const back = parseJson(stringifyJson(value))
       expect(isDeepStrictEqual(back, value)).toBe(true)
@@ -28,7 +28,7 @@ describe('JSON', () => {
     }))
   })
 
-  test('is read alike by the short way and by the careful one', () => {
+  test('is parsed alike by the fast and the lossless parser', () => {
     fc.assert(fc.property(json, fc.constantFrom(undefined, 1, '\t'), (value, space) => {
       const text = stringifyJson(value)
       const careful = parseJson(text, { onDuplicate: () => {} })
@@ -39,7 +39,7 @@ describe('JSON', () => {
     }))
   })
 
-  test('is refused exactly where JSON.parse refuses it, with the same words', () => {
+  test('is rejected exactly where JSON.parse rejects it, with the same message', () => {
     fc.assert(fc.property(fc.oneof(fc.string(), json.map((value) => stringifyJson(value).slice(1)), fc.stringMatching(/^[[\]{}",:0-9.eE+\-truefalsn \\]{0,20}$/)), (text) => {
       const outcome = (parse: (text: string) => unknown): string => {
         try {
@@ -62,7 +62,7 @@ describe('JSON', () => {
     expect(parseJson(text)).toStrictEqual(value)
   })
 
-  test('XD22 a member named __proto__ is a member, on either way, and sets no prototype', () => {
+  test('XD22 a field named __proto__ is an ordinary field in both parsers, and sets no prototype', () => {
     for (const text of ['{"__proto__":{"a":1}}', '{"__proto__":{"a":1234567890123456789}}']) {
       const value = parseJson(text) as object
       expect(Object.keys(value)).toEqual(['__proto__'])
@@ -72,25 +72,25 @@ describe('JSON', () => {
     }
   })
 
-  test('XD14 each member that occurs again is told, at every depth, and the last one stands', () => {
+  test('XD14 each duplicate field is reported, at every depth, and the last one wins', () => {
     const twice: string[] = []
     const value = parseJson('{"a":1,"a":2,"b":[{"c":1,"c":{"d":1,"d":2}}],"a":3,"__proto__":1,"__proto__":2}', { onDuplicate: (name) => twice.push(name) })
     expect(twice).toEqual(['a', 'c', 'd', 'a', '__proto__'])
     expect(stringifyJson(value)).toBe('{"a":3,"b":[{"c":{"d":2}}],"__proto__":2}')
   })
 
-  test('XD14 names that are equal only once unescaped are the same name, and equal names in two objects are not', () => {
+  test('XD14 names that are equal after unescaping are the same name, and equal names in two objects are not duplicates', () => {
     const twice: string[] = []
     parseJson('{"a":{"x":1},"b":{"x":1},"\\u0061":2}', { onDuplicate: (name) => twice.push(name) })
     expect(twice).toEqual(['a'])
   })
 
-  test('a bigint beside what JSON leaves out is written like JSON writes it', () => {
+  test('a bigint beside values that JSON omits is written like JSON writes it', () => {
     const value = { big: 2n ** 64n, none: undefined, list: [undefined, 1n], at: new Date(0), fraction: 0.5, text: '\u2028"' }
     expect(stringifyJson(value as never)).toBe('{"big":18446744073709551616,"list":[null,1],"at":"1970-01-01T00:00:00.000Z","fraction":0.5,"text":"\u2028\\""}')
   })
 
-  test('what contains itself is refused, with a bigint inside too', () => {
+  test('circular values are rejected, with a bigint inside too', () => {
     const loop: Record<string, unknown> = {}
     loop['self'] = loop
     expect(() => stringifyJson(loop as JsonValue)).toThrow()
@@ -105,7 +105,7 @@ describe('sameJson', () => {
     return Object.fromEntries(Object.entries(value).toReversed().map(([name, member]) => [name, shuffled(member!)]))
   }
 
-  test('does not mind the order of members, at any depth', () => {
+  test('ignores the order of fields, at any depth', () => {
     fc.assert(fc.property(json, (value) => {
       expect(equalsJson(stringifyJson(value), stringifyJson(shuffled(value)))).toBe(true)
     }))
@@ -127,7 +127,7 @@ describe('sameJson', () => {
     expect(equalsJson(b, a)).toBe(same)
   })
 
-  /** With members in one order, as a list that is no other value's. */
+  /** With fields in a canonical order, as an unambiguous list. */
   function inOrder(value: JsonValue): JsonValue {
     if (Array.isArray(value)) return ['array', ...value.map(inOrder)]
     if (typeof value !== 'object' || value === null) return value

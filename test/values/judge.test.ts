@@ -3,23 +3,23 @@ import type { Landing } from '../../src/contract/index.ts'
 import { resolveLanding, type RowStatus, type StoredRow, type Resolution } from '../../src/stores/kit/resolve-landing.ts'
 import { exceedsDeleteLimit } from '../../src/stores/kit/plan-landing.ts'
 
-/** How the landing's time stands to the row's. `near`: different, and within the tolerance. */
+/** The landing's time relative to the row's. `near`: different, and within the tolerance. */
 type Order = 'newer' | 'equal' | 'near' | 'older' | 'landing without time' | 'row without time' | 'both without time'
-/** How the landing's read stands to the row's write: by the same sync, after it, or while it happened. */
+/** The landing's read relative to the row's write: by the same sync, after it, or during it. */
 type Read = 'own' | 'after' | 'during'
 type What = 'same content' | 'other content' | 'delete'
 type Cells = Readonly<Record<Order, readonly [own: Resolution, after: Resolution, during: Resolution]>>
 
 const all = (verdict: Resolution): readonly [Resolution, Resolution, Resolution] => [verdict, verdict, verdict]
-/** Times do not tell, so the order of reading must; and when it cannot either, nobody guesses. */
+/** Times do not decide, so the order of reading must; if it cannot either, the result is an overlap. */
 const byRead = (verdict: Resolution): readonly [Resolution, Resolution, Resolution] => [verdict, verdict, 'overlap']
 
-/** A sweep has no time of its own: only a reading after it can bring a row back. */
+/** A sweep has no time of its own: only a later read can restore a row. */
 const listedAgain: Cells = {
   newer: byRead('create'), equal: byRead('create'), near: byRead('create'), older: all('stale'),
   'landing without time': byRead('create'), 'row without time': byRead('create'), 'both without time': byRead('create'),
 }
-/** A fact as old as the one that was deleted is that fact told again. */
+/** A version as old as the deleted one is that version again. */
 const toldAgain: Cells = { ...listedAgain, newer: all('create'), equal: all('stale') }
 
 const TABLE: Readonly<Record<RowStatus, Readonly<Record<What, Cells>>>> = {
@@ -69,7 +69,7 @@ function landingOf(what: What, upstreamAt: string | null): Landing {
   return { type: 'upsert', database: 'd', key: 'k', text: '{}', hash: what === 'same content' ? 'h' : 'other', cursor: null, upstreamAt }
 }
 
-describe('invariant 6: what becomes of a landing', () => {
+describe('invariant 6: the resolution of a landing', () => {
   const cells = (Object.keys(TABLE) as RowStatus[]).flatMap((status) => (Object.keys(TABLE[status]) as What[]).flatMap((what) =>
     (Object.keys(TIMES) as Order[]).flatMap((order) => (Object.keys(READS) as Read[]).map((read, column) =>
       ({ status, what, order, read, verdict: TABLE[status][what][order][column]! })))))
@@ -79,7 +79,7 @@ describe('invariant 6: what becomes of a landing', () => {
     const row: StoredRow = { sequence: 7, status, hash: status === 'live' ? 'h' : null, upstreamAt: rowAt, writer: 1, owner: 1, contestedBy: null }
     const judged = (isListing: boolean): Resolution => resolveLanding(landingOf(what, landingAt), row, { ...READS[read], upstreamToleranceMs: 5_000, isListing })
     expect(judged(false)).toBe(verdict)
-    // A listing asked for after the row was committed is the later read: it is not refused for its time alone.
+    // A listing requested after the row was committed is the later read: it is not refused for its time alone.
     expect(judged(true)).toBe(verdict === 'stale' && read === 'after' ? 'contest' : verdict)
   })
 
@@ -93,18 +93,19 @@ describe('invariant 6: what becomes of a landing', () => {
       const landing = landingOf('other content', landingAt) as Extract<Landing, { type: 'upsert' }>
       return resolveLanding({ ...landing, asOf }, row, { ...READS[read], upstreamToleranceMs: 5_000, isListing: false })
     }
-    // An event of a log may be older than any row of another sync, and a read than one that was committed meanwhile.
+    // An event of a log may be older than any row of another sync, and a read older than one that was committed
+    // meanwhile.
     const isUnordered = read === 'during' || (asOf === 'event' && read === 'after')
     if (isUnordered) expect([on('live'), on('swept')]).toEqual(['overlap', 'overlap'])
     // A read that began after the row was committed is later than the row.
     else if (asOf === 'read') expect([on('live'), on('swept')]).toEqual(['update', 'create'])
     // The events of one sync are ordered by their times.
     else expect([on('live'), on('swept')]).toEqual([order === 'older' ? 'stale' : 'update', 'create'])
-    // A deletion is final: neither is asked for again.
+    // A deletion is final: neither is requested again.
     if (order === 'older' || order === 'equal') expect(on('deleted')).toBe('stale')
   })
 
-  test('a key never seen is created, or buried so that an older fact stays out', () => {
+  test('an unknown key is created, or gets a tombstone so that an older version stays out', () => {
     for (const [landingAt] of Object.values(TIMES)) {
       for (const read of Object.values(READS)) {
         expect(resolveLanding(landingOf('other content', landingAt), undefined, { ...read, upstreamToleranceMs: 0, isListing: true })).toBe('create')
@@ -114,13 +115,13 @@ describe('invariant 6: what becomes of a landing', () => {
   })
 })
 
-describe('invariant 11: the brake', () => {
+describe('invariant 11: the delete limit', () => {
   const half = { maxShare: 0.5, allowEmpty: false }
   test.each<[number, number, { maxShare: number; allowEmpty: boolean }, boolean]>([
     [10, 0, half, false], [0, 0, half, false], [10, 5, half, false], [10, 6, half, true], [10, 10, half, true], [1, 1, half, true], [3, 2, half, true], [3, 1, half, false],
     [10, 10, { maxShare: 1, allowEmpty: false }, true], [10, 9, { maxShare: 1, allowEmpty: false }, false], [10, 10, { maxShare: 0, allowEmpty: true }, false],
     [10, 6, { maxShare: 0.5, allowEmpty: true }, true], [10, 1, { maxShare: 0, allowEmpty: false }, true], [10, 10, { maxShare: 1, allowEmpty: true }, false],
-  ])('XE3 XE4 of %i rows %i are gone, with %j: braked %s', (existed, doomed, sweep, braked) => {
+  ])('XE3 XE4 of %i rows %i are missing, with %j: blocked %s', (existed, doomed, sweep, braked) => {
     expect(exceedsDeleteLimit(sweep, existed, doomed)).toBe(braked)
   })
 })

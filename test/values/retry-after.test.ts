@@ -46,7 +46,7 @@ describe('Retry-After', () => {
     ['a Date header a year behind', -365 * DAY, 20_000],
     ['a Date header two minutes ahead', 2 * MINUTE, 20_000],
     ['a Date header two minutes behind', -2 * MINUTE, 2 * MINUTE + 20_000],
-  ])('XD1: with %s a date 20 seconds from now is never reached early', (_, skewMs, expected) => {
+  ])('XD1: with %s a date 20 seconds from now is never undercut', (_, skewMs, expected) => {
     for (const [name, value] of [['retry-after', at(20_000)], ['x-ratelimit-reset', String((NOW + 20_000) / 1_000)]] as const) {
       expect(wait({ [name]: value, ...(skewMs !== null && { date: at(skewMs) }) })).toBe(expected)
     }
@@ -61,12 +61,12 @@ describe('Retry-After', () => {
     expect(wait({ 'retry-after': at(400 * DAY), date: at(HOUR) })).toBe(DAY)
   })
 
-  test('counts milliseconds where a server says so', () => {
+  test('reads milliseconds from retry-after-ms', () => {
     expect(wait({ 'retry-after-ms': '250' })).toBe(250)
     expect(wait({ 'retry-after-ms': '250', 'retry-after': '1' })).toBe(1_000)
   })
 
-  test('XD1: a cap of one’s own', () => {
+  test('XD1: a custom cap', () => {
     expect(rateLimitWaitMs(new Headers({ 'retry-after': '3600' }), NOW, 30_000)).toBe(30_000)
   })
 })
@@ -92,40 +92,40 @@ describe('resets', () => {
     expect(wait({ 'retry-after': '60', 'x-ratelimit-reset': '20' })).toBe(60_000)
   })
 
-  test('NX2: a budget with something left in it is not waited for', () => {
+  test('NX2: a quota with requests left is not waited for', () => {
     expect(wait({ 'retry-after': '60', 'x-ratelimit-remaining': '4000', 'x-ratelimit-reset': String(NOW / 1_000 + 3_000) })).toBe(60_000)
     expect(wait({ 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': String(NOW / 1_000 + 3_000) })).toBe(3_000_000)
     expect(wait({ ratelimit: '"burst";r=3;t=5, "daily";r=0;t=40' })).toBe(40_000)
   })
 
-  test('a server that is down is not waited for until a budget renews itself', () => {
+  test('a server that is down is not waited for until a quota renews', () => {
     const headers = new Headers({ 'x-ratelimit-reset': '3000', 'retry-after': '4' })
     expect([retryAfterMs(headers, NOW), rateLimitWaitMs(headers, NOW)]).toEqual([4_000, 3_000_000])
   })
 
-  test('says whether a budget is used up', () => {
+  test('reports whether a quota is exhausted', () => {
     expect(isBudgetExhausted(new Headers({ 'x-ratelimit-remaining': '0' }))).toBe(true)
     expect(isBudgetExhausted(new Headers({ ratelimit: '"a";r=0;t=1' }))).toBe(true)
     for (const headers of [{}, { 'x-ratelimit-remaining': '1' }, { 'x-ratelimit-remaining': '' }, { ratelimit: ';;==,' }]) expect(isBudgetExhausted(new Headers(headers as Record<string, string>))).toBe(false)
   })
 
-  test('XD27: a header made to be slow to read is not read', () => {
+  test('XD27: a header designed to be slow to parse is ignored', () => {
     for (const value of ['1'.repeat(100_000), `Sun, ${' '.repeat(100_000)}x`, ',;='.repeat(40_000), `${'-'.repeat(100_000)}GMT`]) {
       for (const name of ['retry-after', 'x-ratelimit-reset', 'ratelimit', 'date']) expect(wait({ [name]: value })).toBe(undefined)
     }
   })
 })
 
-test('XD28: the server’s time is read as it is, or not at all', () => {
+test('XD28: the server’s time is read exactly, or not at all', () => {
   expect(readServerTime(new Headers({ date: 'Sun, 01 Mar 2026 12:00:00 GMT' }))).toBe(NOW)
   expect(readServerTime(new Headers({ date: 'Sun, 01 Mar 2026 09:00:00 GMT' }))).toBe(NOW - 3 * 3_600_000)
   for (const date of ['12', 'now', '2026-03-01', '']) expect(readServerTime(new Headers({ date }))).toBe(null)
   expect(readServerTime(new Headers())).toBe(null)
 })
 
-test('XD1: a rate limit and a server that says when it will be back announce a pause, and nothing else does', () => {
+test('XD1: a rate limit and a server that gives a retry time announce a pause, and nothing else does', () => {
   const announced = (status: number, headers: Record<string, string>): number | undefined => announcedPauseMs(status, new Headers(headers), NOW)
-  // A refusal that only says when some budget renews is no limit.
+  // A refusal that only has a quota reset time is not a rate limit.
   expect(announced(403, { 'x-ratelimit-reset': '90' })).toBeUndefined()
   expect(announced(429, { 'retry-after': '600' })).toBe(600_000)
   expect(announced(429, { 'x-ratelimit-reset': '90' })).toBe(90_000)

@@ -12,8 +12,8 @@ const shape: SerializedShape = {
 }
 const upsert = (): SerializedUpsert => new SerializedUpsert('k', { text: '{"n":1}', shape })
 
-describe('an upsert that came written', () => {
-  test('is its text until somebody looks, and its record from then on', () => {
+describe('a serialized upsert', () => {
+  test('is its text until the record is read, and its record from then on', () => {
     const change = upsert()
     reads = 0
     expect(SerializedUpsert.getSerialized(change)).toEqual({ text: '{"n":1}', shape })
@@ -23,7 +23,7 @@ describe('an upsert that came written', () => {
     expect([change.record, reads]).toEqual([{ n: 2 }, 1])
   })
 
-  test('is a change like any other to whoever copies it', () => {
+  test('can be copied like any other change', () => {
     const plain = { type: 'upsert', key: 'k', record: { n: 1 } }
     expect(upsert()).toEqual(plain)
     const change: Change = upsert()
@@ -35,14 +35,14 @@ describe('an upsert that came written', () => {
     expect(Object.keys(upsert())).toContain('record')
   })
 
-  test('a record that is put in its place counts', () => {
+  test('a replaced record counts', () => {
     const change = upsert()
     change.record = { n: 3 }
     expect(SerializedUpsert.getSerialized(change)).toBeNull()
     expect(change).toEqual({ type: 'upsert', key: 'k', record: { n: 3 } })
   })
 
-  test('what is none has no text', () => {
+  test('any other change has no text', () => {
     expect(SerializedUpsert.getSerialized({ type: 'upsert', key: 'k', record: {} })).toBeNull()
     expect(SerializedUpsert.getSerialized({ type: 'delete', key: 'k' })).toBeNull()
   })

@@ -2,12 +2,12 @@ import type { ApiKey } from '../feed.ts'
 
 /** The keys of API consumers. */
 export interface ApiKeyStore {
-  /** By its id alone, of whichever tenant: a caller says who it is before anybody knows whose data it may see. */
+  /** Looks up a key by id, of any tenant: authentication happens before the tenant of the caller is known. */
   apiKey(id: string): Promise<ApiKey | null>
-  /** This tenant's, oldest first. */
+  /** The keys of this tenant, oldest first. */
   apiKeys(): Promise<ApiKey[]>
-  /** Belongs to this tenant, whatever it says. Audited; `by` defaults to `program`. */
+  /** Adds a key to this tenant. Audited; `by` defaults to `program`. */
   addApiKey(key: Omit<ApiKey, 'tenant'>, by?: string): Promise<void>
-  /** Audited. False when this tenant has no such key, or it ends earlier. */
+  /** Audited. False if this tenant has no such key, or if the key ends earlier. */
   revokeApiKey(id: string, endsAt: number, by: { actor: string; at: number; reason?: string }): Promise<boolean>
 }

@@ -1,29 +1,45 @@
 import type { SyncRef } from '../checkpoint.ts'
 
-/** The wrapped keys that seal states and secrets, and the texts they sealed. */
+/** The wrapped keys that encrypt states and secrets, and the ciphertexts sealed with them. */
 export interface DataKeyStore {
-  /** The ids of the keys that wrap a data key of any tenant, sorted: beside `tenants`, the only look beyond its own. */
+  /**
+   * The ids of the keys that wrap a data key of any tenant, sorted. Besides `tenants`, the only query across tenants.
+   */
   wrappingKeys(): Promise<string[]>
-  /** The tenant's data keys, wrapped, oldest first. The newest seals; the others still open what they sealed. */
+  /**
+   * The tenant's data keys, wrapped, oldest first. The newest key encrypts; the others still decrypt what they sealed.
+   */
   dataKeys(): Promise<WrappedKey[]>
-  /** False when a key of that id is there already, or is no longer wrapped by the one named in `replaces`. Audited. */
+  /** False if a key with that id exists, or if it is no longer wrapped by the key in `replaces`. Audited. */
   putDataKey(key: WrappedKey, by: { actor: string; at: number; replaces?: string }): Promise<boolean>
-  /** Sealed texts at rest that another data key than `except` sealed. Those of the audit log are not among them: it is never rewritten. */
+  /**
+   * Sealed texts that were sealed with a data key other than `except`. The audit log is not included: it is never
+   * rewritten.
+   */
   sealedTexts(query: { except: string; limit: number }): Promise<SealedText[]>
-  /** Replaces one with the same text under the newest key; false when it is no longer what was read. */
+  /**
+   * Compare-and-swap: replaces a sealed text with the same text under the newest key; false if it has changed since it
+   * was read.
+   */
   reseal(text: SealedText, sealed: string): Promise<boolean>
-  /** Audited. False while anything, the audit log included, is sealed with it, for the newest, and for one that is not there. */
+  /**
+   * Audited. False while any text, including the audit log, is sealed with the key, for the newest key, and for an
+   * unknown key.
+   */
   removeDataKey(id: string, by: { actor: string; at: number }): Promise<boolean>
 }
 
-/** A sealed text and where it is: a column of a sync, the secrets of the webhook `sync`, or the cursor secret of the time `column`. */
+/**
+ * A sealed text and its location: a column of a sync, the secrets of the webhook `sync`, or the cursor secret created
+ * at `column`.
+ */
 export interface SealedText extends SyncRef {
   readonly table: 'registry' | 'webhooks' | 'cursor_secrets'
   readonly column: string
   readonly text: string
 }
 
-/** A key for a tenant's states, itself encrypted with a key that is not in the store. */
+/** A key for a tenant's states, encrypted with a key that is not in the store. */
 export interface WrappedKey {
   readonly id: string
   /** The id of the key that wraps it. */

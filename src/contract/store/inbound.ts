@@ -1,11 +1,14 @@
 import type { InboundClaim, InboundMessage, PendingInboundMessage } from '../webhooks.ts'
 
-/** Messages that vendors sent, each processed once. */
+/** Inbound messages from vendors, each processed exactly once. */
 export interface InboundStore {
-  /** Takes a message before anything is done about it: `new` for one alone, for all others it is `busy` or `done`. Of an erased tenant it throws TENANT_ERASED. */
+  /**
+   * Claims a message before it is processed: exactly one caller gets `new`, all others `busy` or `done`. Throws
+   * TENANT_ERASED for an erased tenant.
+   */
   claimInbound(message: InboundMessage, claim: InboundClaim): Promise<'new' | 'busy' | 'done'>
-  /** Of one source, those that nobody has claimed since a time. */
+  /** Messages of one source without a claim since a time. */
   pendingInbound(query: { source: string; before: number; limit: number }): Promise<PendingInboundMessage[]>
-  /** Done, or to be sent again: then it is as if it had never come. */
+  /** Marks a message as done, or releases it so that it can be sent again. */
   settleInbound(message: InboundMessage, settled: { done: boolean; at: number }): Promise<void>
 }

@@ -4,22 +4,22 @@ import type { LeaseAcquired, AcquireRequest, BeginRequest, BeginResult, CycleRep
 /** Leases, cycles and checkpoints. */
 export interface LeaseStore {
   /**
-   * Takes the sync if nobody holds it, or its holder's time is over. The epoch grows with every acquire. Throws
-   * STATE_ROLLED_BACK as `read` does, and so does `begin`.
+   * Acquires the lease of a sync if it is free or expired. The epoch increases with every acquire. Throws
+   * STATE_ROLLED_BACK as `readCheckpoint` does, and so does `beginCycle`.
    */
   acquire(ref: SyncRef, request: AcquireRequest): Promise<LeaseAcquired | LeaseHeld>
-  /** False when the lease is no longer ours. */
+  /** False if the lease is no longer ours. */
   renew(lease: Lease, request: { ttlMs: number; at: number }): Promise<boolean>
   /**
-   * Ends the lease and, with a report, closes the cycle's record: pages and counts were added up by the commits, so that
-   * a crash loses none; retries and waiting are added here. Does nothing for a stale lease.
+   * Ends the lease and, with a report, closes the cycle's record. The commits have already added pages and counts, so
+   * that a crash loses none; retries and waits are added here. Does nothing for a lease with an old epoch.
    */
   release(lease: Lease, report?: CycleReport): Promise<void>
-  /** Starts a cycle, or takes up the unfinished one. Legal only with a valid lease; null when it is not. */
+  /** Starts a cycle, or resumes the unfinished one. Legal only with a valid lease; returns null without one. */
   beginCycle(lease: Lease, request: BeginRequest): Promise<BeginResult | null>
   /**
-   * Of a sync that never ran: version 0 and nothing else. Throws STATE_ROLLED_BACK when the row contradicts the audit log or
-   * the record of cycles; with `forRepair` it is then shown at the version of the audit log, and without a state.
+   * For a sync that never ran: version 0 and nothing else. Throws STATE_ROLLED_BACK if the row contradicts the audit
+   * log or the cycle records; with `forRepair` it returns the audit log's version instead, without a state.
    */
   readCheckpoint(ref: SyncRef, options?: { forRepair?: boolean }): Promise<Checkpoint>
 }

@@ -1,15 +1,15 @@
 /** Slots of shared rate limits, and the pauses that sources announced. */
 export interface PacingStore {
   /**
-   * Gives the next slots of a pacer to the caller alone, evenly spaced after the last one given to anybody, and none in the
-   * past. What is never used is lost.
+   * Reserves the next slots of a pacer for the caller, evenly spaced after the last slot reserved by any process, and
+   * never in the past. Unused slots are lost.
    */
   takeSlots(request: SlotRequest): Promise<SlotGrant>
-  /** Where each pacer of a worker stands: pacer → ms of the last slot given. */
+  /** The last reserved slot of each pacer of a worker: pacer → ms. */
   lastSlotTimes(worker: string): Promise<Record<string, number>>
-  /** Keeps a pause that a source has announced. Of two pauses of the same account the one that ends later stays. */
+  /** Stores a pause that a source has announced. If the account has two pauses, the later end wins. */
   recordPause(request: PauseRequest): Promise<void>
-  /** The pauses of a worker's accounts that are not over. */
+  /** The pauses of a worker's accounts that have not ended. */
   pauses(query: { worker: string; at: number }): Promise<PauseList>
 }
 
@@ -21,18 +21,18 @@ export interface SlotRequest {
   readonly at: number
 }
 
-/** By the clock that says `now`: the store's own, or else the `at` of the request. */
+/** Times are relative to `now`: the store's own clock, or else the `at` of the request. */
 export interface SlotGrant {
   readonly now: number
   readonly firstSlotAt: number
 }
 
-/** A source asked not to be asked for a while. */
+/** A source asked for no requests for a while. */
 export interface PauseRequest {
   readonly worker: string
-  /** The pacers that the refused request was paced by; empty for a sync without one. */
+  /** The pacers of the refused request; empty for a sync without one. */
   readonly pacers: readonly string[]
-  /** The origin of the refused request; empty when it is not known, and then every origin is meant. */
+  /** The origin of the refused request; empty if it is unknown, which applies to every origin. */
   readonly origin: string
   readonly ms: number
   readonly at: number
@@ -45,7 +45,7 @@ export interface Pause {
   readonly until: number
 }
 
-/** By the clock that says `now`: the store's own, or else the `at` of the query. */
+/** Times are relative to `now`: the store's own clock, or else the `at` of the query. */
 export interface PauseList {
   readonly now: number
   readonly pauses: readonly Pause[]

@@ -8,11 +8,11 @@ export interface QuarantineStore {
 
 export interface QuarantinedRecord {
   readonly database: string
-  /** Null when there is no usable one. */
+  /** Null if there is no usable key. */
   readonly key: string | null
   readonly code: ErrorCode
   readonly message: string
-  /** As much of the record as can be kept, as text without NUL and lone surrogates. */
+  /** As much of the record as can be stored, as text without NUL and lone surrogates. */
   readonly text: string
 }
 

@@ -5,9 +5,9 @@ import type { CycleRecord } from '../store.ts'
 export interface SyncDirectory {
   /** Every sync this tenant has ever run, by worker and name. */
   syncs(): Promise<SyncRef[]>
-  /** Pausing and asking for a run; neither touches state. */
+  /** Pauses or resumes a sync, or requests a run; none of them changes state. */
   signalSync(ref: SyncRef, signal: SyncSignal): Promise<void>
-  /** Newest first; without a ref, of every sync. */
+  /** Newest first; without a ref, the cycles of every sync. */
   cycles(ref: SyncRef | null, options?: { limit?: number }): Promise<CycleRecord[]>
 }
 

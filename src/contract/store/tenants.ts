@@ -1,7 +1,7 @@
 /** The tenants of a database, and the databases of a tenant. */
 export interface TenantDirectory {
-  /** The names of all that this database knows, sorted: the one look beyond its own. */
+  /** The names of all tenants in this database, sorted. A query across tenants. */
   tenants(): Promise<string[]>
-  /** Their names alone, in order: what a request can afford to ask. */
+  /** The names only, sorted: cheap enough for every request. */
   databaseNames(): Promise<string[]>
 }

@@ -248,7 +248,7 @@ export function describeSchemaChanges(name: string, open: () => Promise<SchemaHa
       await driver.cycle([upsert('a', { age: 1 })])
       await harness.sql(`alter table ${harness.table} add column late text default 'mine'`)
       const { drift } = await driver.cycle([upsert('a', { age: 2, late: 'theirs' })])
-      expect(drift).toEqual([`${DATABASE}.late: the table has a column of that name already; the member is in the column late_2`])
+      expect(drift).toEqual([`${DATABASE}.late: the table already has another column of that name; the field is in the column late_2`])
       expect((await driver.cycle([upsert('a', { age: 3, late: 'again' })])).drift).toBeUndefined()
       expect(await harness.sql(`select late, late_2 from ${harness.table}`)).toEqual([{ late: 'mine', late_2: 'again' }])
     })
