@@ -3,23 +3,24 @@ import { link, mkdir, open, readdir, readFile, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { SyncError } from '../contract/index.ts'
 import { seal, unseal } from '../registry/seal.ts'
+import { required } from '../values/required.ts'
 import type { StoredTokens, Tokens, TokenStore } from '../sources/kit/token-store.ts'
 
 export interface FileTokensOptions {
-  /** Made when it is missing, for its owner alone. */
+  /** Created if missing, readable by its owner only. */
   readonly folder: string
   /**
-   * What the tokens are encrypted with; the variable TIDEMARK_KEY unless given, and without it a key made in the folder. Several with
-   * commas between them: the first seals, the others still open what they sealed.
+   * The encryption key. The default is the environment variable TIDEMARK_KEY, then a key generated in the folder. Several keys are
+   * separated by commas: the first encrypts, all of them decrypt.
    */
   readonly key?: string
 }
 
 /**
- * Tokens in files, for processes of one machine: `refreshToken({ …, tokens: fileTokens({ folder: '.tidemark/tokens' }) })`.
+ * Stores tokens in files, for processes on one machine: `refreshToken({ …, tokens: fileTokens({ folder: '.tidemark/tokens' }) })`.
  *
- * Each write is a file of its own, named for its version and linked into place when it is whole and on disk. Two who write the
- * same version cannot both succeed, no lock is left behind by whoever dies, and half a file is never read.
+ * Each write creates a new file, named by its version and linked when it is complete and on disk. Two writers of the same version
+ * cannot both succeed, a crashed process leaves no lock behind, and a partial file is never read.
  */
 export function fileTokens({ folder, key }: FileTokensOptions): (account: string) => TokenStore {
   let cipher: Promise<TokenCipher> | undefined
@@ -33,7 +34,7 @@ class FileTokenStore implements TokenStore {
   readonly #cipher: () => Promise<TokenCipher>
 
   constructor(folder: string, account: string, cipher: () => Promise<TokenCipher>) {
-    if (!/^[\w-]{1,128}$/.test(account)) throw new SyncError('SYNC_INVALID', 'The name of an account is letters and digits.')
+    if (!/^[\w-]{1,128}$/.test(account)) throw new SyncError('SYNC_INVALID', 'The account name is invalid. Use up to 128 letters, digits, - and _.')
     this.#folder = folder
     this.#account = account
     this.#cipher = cipher
@@ -49,7 +50,7 @@ class FileTokenStore implements TokenStore {
           const file = this.#filePath(version)
           return { ...unsealTokens(cipher, await readFile(file, 'utf8'), this.#associatedData(version), file), version }
         } catch (error) {
-          // Replaced while it was looked for.
+          // Another process replaced the file after it was listed.
           if (getErrorCode(error) !== 'ENOENT') throw error
         }
       }
@@ -67,16 +68,16 @@ class FileTokenStore implements TokenStore {
         await writeDurably(draft, sealTokens(cipher, tokens, this.#associatedData(version)))
         await link(draft, this.#filePath(version))
       } catch (error) {
-        // Somebody else has written this version; or has gone on from it, and cleared the draft away.
+        // Another process wrote this version (EEXIST), or wrote later versions and deleted the draft (ENOENT).
         if (getErrorCode(error) === 'EEXIST' || getErrorCode(error) === 'ENOENT') return false
         throw error
       } finally {
         await rm(draft, { force: true })
       }
       await fsyncFolder(this.#folder)
-      // The version before the newest always stays, so an old name is free again only when two newer ones are there. Whether this one
-      // came before them cannot be told then; who hears "no" reads again, and finds what followed from it.
-      const newest = (await this.#listVersions()).at(-1)!
+      // The version before the newest is always kept, so a lower name is free only if two newer versions exist. Then the order of this
+      // write is unknown: it returns false, and the caller reads the newest version.
+      const newest = (await this.#listVersions()).at(-1) ?? version
       if (newest > version + 1) return false
       await this.#deleteVersionsBelow(version - 1)
       return true
@@ -88,7 +89,7 @@ class FileTokenStore implements TokenStore {
     return names.flatMap((name) => (name.startsWith(`${this.#account}.`) && /^\d+$/.test(name.slice(this.#account.length + 1)) ? [Number(name.slice(this.#account.length + 1))] : [])).toSorted((a, b) => a - b)
   }
 
-  /** Versions below, and drafts of them that somebody died over. */
+  /** Deletes older versions, and their drafts from crashed processes. */
   async #deleteVersionsBelow(below: number): Promise<void> {
     for (const name of await readdir(this.#folder)) {
       const version = name.startsWith(`${this.#account}.`) ? Number(name.slice(this.#account.length + 1).split('.')[0]) : Number.NaN
@@ -100,7 +101,7 @@ class FileTokenStore implements TokenStore {
     return join(this.#folder, `${this.#account}.${version}`)
   }
 
-  /** Sealed in with the tokens: a file that is copied over another is not taken for it. */
+  /** Authenticated with the tokens, so that a file copied over another is rejected. */
   #associatedData(version: number): string {
     return `${this.#account}.${version}`
   }
@@ -110,27 +111,27 @@ class FileTokenStore implements TokenStore {
       return await act()
     } catch (error) {
       if (error instanceof SyncError) throw error
-      throw new SyncError('STORE_UNAVAILABLE', `The tokens in ${this.#folder} cannot be read or written (${getErrorCode(error) ?? 'unknown error'}).`, { cause: error })
+      throw new SyncError('STORE_UNAVAILABLE', `The tokens in ${this.#folder} cannot be read or written (${getErrorCode(error) ?? 'unknown error'}). Check the permissions of the folder.`, { cause: error })
     }
   }
 }
 
 interface TokenCipher {
-  /** The first seals; all of them open. */
+  /** The first encrypts; all of them decrypt. */
   readonly keys: readonly Buffer[]
 }
 
-/** Not in the tokens' own files: who has one of those alone has nothing. */
+/** A separate file, so that a token file alone cannot be decrypted. */
 const KEY_FILE = 'key'
 
 async function loadCipher(folder: string, given: string | undefined): Promise<TokenCipher> {
   await mkdir(folder, { recursive: true, mode: 0o700 })
-  // Set to nothing is not set.
+  // An empty variable counts as unset.
   const secret = given || (await readOrCreateKey(join(folder, KEY_FILE)))
-  return { keys: secret.split(/[\s,]+/).filter((word) => word !== '').map((word) => scryptSync(word, 'tidemark tokens', 32)) }
+  return { keys: secret.split(/[\s,]+/).filter((key) => key !== '').map((key) => scryptSync(key, 'tidemark tokens', 32)) }
 }
 
-/** Whoever comes first makes it; all others read it. */
+/** The first process creates the key; all others read it. */
 async function readOrCreateKey(file: string): Promise<string> {
   const draft = `${file}.${randomBytes(6).toString('hex')}`
   try {
@@ -145,16 +146,16 @@ async function readOrCreateKey(file: string): Promise<string> {
   return readFile(file, 'utf8')
 }
 
-function sealTokens({ keys }: TokenCipher, tokens: Tokens, place: string): string {
-  return seal(keys[0]!, JSON.stringify(tokens), place, randomBytes)
+function sealTokens({ keys }: TokenCipher, tokens: Tokens, associatedData: string): string {
+  return seal(required(keys[0], 'The key for the tokens'), JSON.stringify(tokens), associatedData, randomBytes)
 }
 
-function unsealTokens({ keys }: TokenCipher, text: string, place: string, file: string): Tokens {
+function unsealTokens({ keys }: TokenCipher, text: string, associatedData: string, file: string): Tokens {
   for (const key of keys) {
-    const bytes = unseal(key, text, place)
+    const bytes = unseal(key, text, associatedData)
     if (bytes !== null) return JSON.parse(bytes.toString()) as Tokens
   }
-  throw new SyncError('STATE_UNREADABLE', `The tokens in ${file} were written with another key, or are damaged.`)
+  throw new SyncError('STATE_UNREADABLE', `The tokens in ${file} were written with another key, or are damaged. Restore the key, or delete the file and authorize again.`)
 }
 
 async function writeDurably(file: string, text: string): Promise<void> {

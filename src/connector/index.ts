@@ -1,4 +1,4 @@
-/** What a connector is written with beside `tidemark` itself: asking over HTTP, saying who asks, keeping tokens. */
+/** Tools for connector authors: HTTP requests, authentication and token storage. */
 export { anonymous, apiKey, basic, bearer } from '../sources/kit/auth.ts'
 export type { Auth, Credentials, SecretSource } from '../sources/kit/auth.ts'
 export { createHttpClient } from '../sources/kit/http-client.ts'

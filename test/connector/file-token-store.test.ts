@@ -18,7 +18,7 @@ afterEach(() => rmSync(join(folder, '..'), { recursive: true, force: true }))
 const stored = (): string[] => readdirSync(folder).toSorted()
 
 describe('tokens in files', () => {
-  test('are written by compare-and-swap and found again by whoever has the key', async () => {
+  test('are written by compare-and-swap and read with the key', async () => {
     const tokens = fileTokens({ folder, key: 'k' })('a')
     expect(await tokens.read()).toBeNull()
     expect(await tokens.write(0, TOKENS)).toBe(true)
@@ -29,7 +29,7 @@ describe('tokens in files', () => {
     expect(await fileTokens({ folder, key: 'k' })('b').read()).toBeNull()
   })
 
-  test('are for their owner alone, encrypted, and bound to their account and version', async () => {
+  test('are readable by their owner only, encrypted, and bound to their account and version', async () => {
     const open = fileTokens({ folder, key: 'k' })
     await open('a').write(0, TOKENS)
     await open('a').write(1, TOKENS)
@@ -45,14 +45,14 @@ describe('tokens in files', () => {
     await expect(open('a').read()).rejects.toMatchObject({ code: 'STATE_UNREADABLE' })
   })
 
-  test('another key reads nothing and damages nothing', async () => {
+  test('another key reads nothing and changes nothing', async () => {
     await fileTokens({ folder, key: 'k' })('a').write(0, TOKENS)
     const before = readFileSync(join(folder, 'a.1'))
     await expect(fileTokens({ folder, key: 'other' })('a').read()).rejects.toMatchObject({ code: 'STATE_UNREADABLE', message: expect.stringContaining(join(folder, 'a.1')) })
     expect(readFileSync(join(folder, 'a.1'))).toEqual(before)
   })
 
-  test('without a key one is made, for its owner alone, and found the next time', async () => {
+  test('without a key one is generated for its owner only and reused', async () => {
     vi.stubEnv('TIDEMARK_KEY', '')
     onTestFinished(() => void vi.unstubAllEnvs())
     const open = fileTokens({ folder, key: '' })
@@ -61,7 +61,7 @@ describe('tokens in files', () => {
     expect(await fileTokens({ folder, key: '' })('a').read()).toMatchObject({ accessToken: 'access-abc' })
   })
 
-  test('a key is followed by another: the first of several seals, and the others open what they sealed', async () => {
+  test('keys rotate: the first of several encrypts, and the others still decrypt', async () => {
     await fileTokens({ folder, key: 'old' })('a').write(0, TOKENS)
     const both = fileTokens({ folder, key: 'new,old' })('a')
     expect(await both.read()).toMatchObject({ version: 1, accessToken: 'access-abc' })
@@ -70,7 +70,7 @@ describe('tokens in files', () => {
     await expect(fileTokens({ folder, key: 'old' })('a').read()).rejects.toMatchObject({ code: 'STATE_UNREADABLE' })
   })
 
-  test('the newest and the one before it are kept, and drafts that somebody died over are cleared away', async () => {
+  test('the two newest versions are kept, and drafts of crashed processes are deleted', async () => {
     const tokens = fileTokens({ folder, key: 'k' })('a')
     await tokens.write(0, TOKENS)
     writeFileSync(join(folder, 'a.2.0badcafe'), 'half')
@@ -79,10 +79,10 @@ describe('tokens in files', () => {
     expect(stored()).toEqual(['a.5', 'a.6'])
   })
 
-  test('a folder that cannot be used says so, without the tokens', async () => {
+  test('an unusable folder is an error without the tokens', async () => {
     writeFileSync(folder, 'a file')
     await expect(fileTokens({ folder, key: 'k' })('a').write(0, TOKENS)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', message: expect.not.stringContaining('abc') })
-    expect(() => fileTokens({ folder, key: 'k' })('../a')).toThrow('letters and digits')
+    expect(() => fileTokens({ folder, key: 'k' })('../a')).toThrow('account name is invalid')
   })
 })
 
@@ -96,16 +96,16 @@ describe('tokens in files, between processes', () => {
   const run = (job: Record<string, unknown>): ChildProcess => fork(join(import.meta.dirname, 'write-tokens.mjs'), [JSON.stringify({ dist: build.dist, folder, ...job })], { stdio: 'inherit' })
   const ended = (child: ChildProcess): Promise<number | NodeJS.Signals> => new Promise((resolve) => child.once('exit', (code, signal) => resolve(code ?? signal!)))
 
-  test('NX9: four that write at once lose no write', async () => {
+  test('NX9: four concurrent writers lose no write', async () => {
     const codes = await Promise.all(Array.from({ length: 4 }, () => ended(run({ writes: 25 }))))
     expect(codes).toEqual([0, 0, 0, 0])
-    // One more where a writer was too slow to see that its write had counted, and wrote again.
+    // One more if a slow writer could not see that its write succeeded, and wrote again.
     const { version, ...stored } = (await fileTokens({ folder, key: 'k' })('a').read())!
     expect(version).toBeGreaterThanOrEqual(100)
     expect(stored).toEqual({ ...TOKENS, accessToken: String(version) })
   })
 
-  test.each([['before', 1], ['after', 2]] as const)('NX9: one that is killed %s its file is in place leaves version %i, and nobody waits for it', async (when, version) => {
+  test.each([['before', 1], ['after', 2]] as const)('NX9: a writer killed %s its file is linked leaves version %i and blocks no other writer', async (when, version) => {
     await fileTokens({ folder, key: 'k' })('a').write(0, { ...TOKENS, accessToken: '1' })
     expect(await ended(run({ writes: 1, die: when }))).toBe('SIGKILL')
     const tokens = fileTokens({ folder, key: 'k' })('a')
@@ -113,7 +113,7 @@ describe('tokens in files, between processes', () => {
     expect(await tokens.write(version, TOKENS)).toBe(true)
   })
 
-  test('one that slept through several versions does not write over them', async () => {
+  test('a writer that paused for several versions does not overwrite them', async () => {
     const tokens = fileTokens({ folder, key: 'k' })('a')
     for (const others of [1, 2, 3, 4, 5]) {
       const before = (await tokens.read())?.version ?? 0

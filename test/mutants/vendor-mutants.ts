@@ -45,7 +45,7 @@ export const VENDOR_MUTANTS: readonly VendorMutant[] = [
     name: 'D4 Stripe: events are applied as they come, the newest first, and without their time',
     patches: [
       { file: EVENTS, find: 'changes: safe.flatMap(', replace: 'changes: safe.toReversed().flatMap(' },
-      { file: 'sources/stripe/event-scan.js', find: 'upstreamUpdatedAt: formatOrderedTime(created, stage), asOf', replace: 'upstreamUpdatedAt: undefined, asOf: undefined' },
+      { file: 'sources/stripe/event-scan.js', find: 'upstreamUpdatedAt: formatOrderedTime(created, kind), asOf', replace: 'upstreamUpdatedAt: undefined, asOf: undefined' },
     ],
     vendors: ['stripe'], kinds: ['delta', 'pair'], overrides: { pageSize: 8, records: 4, operations: 25, gapMs: 3_000 }, seeds: 40, foundBy: 1,
   },

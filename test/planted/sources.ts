@@ -157,7 +157,7 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
       'Math.floor((boundaryMs - overlapMs) / 1_000) - 1',
       'Math.ceil(boundaryMs / 1_000) + 1',
     ],
-    ['the counter of the key is not asked', 'if (waitMs > 0) await context.clock.sleep(waitMs, context.signal)', ''],
+    ['the call counter is ignored', 'if (waitMs > 0) await context.clock.sleep(waitMs, context.signal)', ''],
   ]),
   ...inFile('src/sources/kit/http-client.ts', ['test/sources/kit/http-client.test.ts'], [
     [
@@ -167,8 +167,8 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
     ],
     [
       'the shorter wait counts',
-      'Math.max(askedMs ?? 0, Math.min(judgedMs, retryAfterMaxMs))',
-      'Math.min(askedMs ?? 0, Math.min(judgedMs, retryAfterMaxMs))',
+      'Math.max(headerWaitMs ?? 0, Math.min(bodyWaitMs, retryAfterMaxMs))',
+      'Math.min(headerWaitMs ?? 0, Math.min(bodyWaitMs, retryAfterMaxMs))',
     ],
     [
       'a link is shown in an error',
@@ -204,7 +204,7 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
   ]),
   ...inFile('src/sources/kit/read-body.ts', ['test/sources/kit/bounded-body.test.ts'], [
     ['brackets in strings count as depth', 'if (byte === QUOTE) at = this.#skipString(bytes, at)\n      else if', 'if'],
-    ['the deadline of a body is not kept', 'Promise.race([reader.read(), late.promise])', 'reader.read()'],
+    ['the deadline of a body is not kept', 'Promise.race([reader.read(), deadline.promise])', 'reader.read()'],
   ]),
   ...inFile('src/sources/kit/postgres/decode-values.ts', ['test/sources/sql/postgres.pg.test.ts'], [
     ['large integers lose digits', 'Number.isSafeInteger(number) ? number : BigInt(text)', 'number'],
@@ -240,8 +240,8 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/sources/stripe/event-scan.ts', ['test/sources/stripe.test.ts', 'test/sources/stripe-order.test.ts'], [
     [
       'changes of one second land in any order',
-      "const isTied = (stage === 'changed' && ",
-      "const isTied = (stage === 'deleted' && ",
+      "const isTied = (kind === 'changed' && ",
+      "const isTied = (kind === 'deleted' && ",
     ],
     ['an event stamped before its object was made lands as it is', ' || isBeforeCreation(event)', ''],
   ]),
@@ -267,7 +267,7 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
     ['the tidemark goes beyond the listing', 'tidemark: formatIso(untilMs) }', 'tidemark: formatIso(untilMs + 3_600_000) }'],
   ]),
   ...inFile('src/sources/salesforce/source.ts', ['test/sources/salesforce.test.ts'], [
-    ['deleted rows are not read', "by('SystemModstamp', 'queryAll')", "by('SystemModstamp', 'query')"],
+    ['deleted rows are not read', "readBy('SystemModstamp', 'queryAll')", "readBy('SystemModstamp', 'query')"],
     [
       'rows that share the last stamp are skipped',
       "(${stamp} > ${time} OR (${stamp} = ${time} AND Id > '${requireValidId(after.id)}'))",
@@ -328,7 +328,7 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
   ]),
   ...inFile('src/sources/github-stars/overlapping-pages.ts', ['test/sources/github-stars.test.ts'], [
     ['pages do not overlap', 'Math.floor((position - 1) / perPage) + 1', 'Math.floor(position / perPage) + 1'],
-    ['a lost join is not noticed', '(stars.length > 0 && stars[0]!.starredAt > place.starredAt)', 'true'],
+    ['a page without overlap is accepted', 'first !== undefined && first.starredAt > cursor.starredAt', 'true'],
   ]),
   ...inFile('src/sources/evm/reorg-repair.ts', ['test/sources/evm/reorg.test.ts'], [
     [
@@ -338,7 +338,7 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
     ],
     [
       'a key that came back is deleted',
-      'const missing = suspects.keys.filter((key) => !alive.has(key))',
+      'const missing = suspects.keys.filter((key) => !present.has(key))',
       'const missing = suspects.keys',
     ],
     ['the search goes on after the common block', 'from: toBlockCursor(block + 1)', 'from: toBlockCursor(block + 2)'],
@@ -371,9 +371,9 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
   ], [
     ['a page out of order is accepted', 'if (instant < previous) throw', "if (instant === '') throw"],
     [
-      'a full page of one moment is skipped',
-      'if (!hasMoved && placed.length >= size && safe.length === placed.length) {',
-      'if (!hasMoved && placed.length < 0) {',
+      'a full page of one timestamp is skipped',
+      'if (!hasMoved && ordered.length >= pageSize && safe.length === ordered.length) {',
+      'if (!hasMoved && ordered.length < 0) {',
     ],
   ]),
   ...inFile('src/sources/rest/time-window.ts', ['test/sources/rest/following.test.ts'], [

@@ -15,7 +15,7 @@ afterEach(() => stage.close())
 
 const fill = (count: number): string[] => Array.from({ length: count }, (_, n) => vendor.create('Tasks', { Name: `t${n}` }))
 
-test('N73 N74: all of it each time by its offset, and what is gone is swept', async () => {
+test('N73 N74: every cycle reads the complete list by offset and sweeps deleted records', async () => {
   const ids = fill(250)
   expect(await stage.backfill()).toMatchObject({ stopReason: 'complete', counts: { created: 250 } })
   const asked = stage.asked()
@@ -28,7 +28,7 @@ test('N73 N74: all of it each time by its offset, and what is gone is swept', as
   expect(await stage.state()).toBeNull()
 })
 
-test('T7: the last page of another reading does not end a list, and no row is swept', async () => {
+test('T7: the last page of another listing does not end a list, and no row is swept', async () => {
   const { execute, mode } = airtable({ baseId: 'appX', token: 'AIRTABLE_TOKEN' }).table('Tasks')
   stage.list({ execute, mode })
   fill(150)
@@ -39,7 +39,7 @@ test('T7: the last page of another reading does not end a list, and no row is sw
   expect(await stage.rows()).toEqual(stage.truth('Tasks'))
 })
 
-test('an iteration that is over is begun again', async () => {
+test('an expired iteration is restarted', async () => {
   fill(250)
   vendor.faults.plan({ kind: 'expired-token' }, { on: (request) => request.url.includes('offset=') })
   expect(await stage.backfill()).toMatchObject({ stopReason: 'complete' })
@@ -59,7 +59,7 @@ test.each([
   expect(await stage.rows()).toEqual(stage.truth('Tasks'))
 })
 
-test('a run that breaks off anywhere is taken up', async () => {
+test('a run that is interrupted anywhere is resumed', async () => {
   fill(350)
   expect(await stage.untilComplete('backfill')).toBeGreaterThan(3)
   expect(await stage.rows()).toEqual(stage.truth('Tasks'))

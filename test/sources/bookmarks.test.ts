@@ -23,8 +23,8 @@ const reopen = async (options: XOptions): Promise<void> => {
   await open(options)
 }
 
-describe('the bookmarks of X', () => {
-  test('S9 S20: all of them, and then a page for what is new', async () => {
+describe('X bookmarks', () => {
+  test('S9 S20: the first pass reads all bookmarks, later passes one page', async () => {
     fill(250)
     expect(await stage.delta()).toMatchObject({ stopReason: 'complete', endReason: 'end_of_data', pages: 4, counts: { created: 250 } })
     expect(stage.asked().map(({ query }) => query.max_results)).toEqual(['90', '90', '90', '90'])
@@ -34,7 +34,7 @@ describe('the bookmarks of X', () => {
     expect(await stage.rows()).toEqual(truth())
   })
 
-  test('S18: out of the budget of a window the pass goes on in the next, as long as it takes', async () => {
+  test('S18: a pass that exceeds the budget of a window continues in the next windows', async () => {
     await reopen({ rateLimit: { requests: 2, perMs: 15 * MINUTE } })
     fill(60)
     await stage.delta()
@@ -46,7 +46,7 @@ describe('the bookmarks of X', () => {
     expect(await stage.rows()).toEqual(truth())
   })
 
-  test('F8 XC27 XC28: what is taken away, bookmarked again or hidden at the top neither ends a pass early nor makes it long', async () => {
+  test('F8 XC27 XC28: removed, repeated or hidden bookmarks at the top neither end a pass early nor extend it', async () => {
     const ids = fill(200)
     await stage.delta()
     fill(100)
@@ -59,7 +59,7 @@ describe('the bookmarks of X', () => {
     expect(await stage.delta()).toMatchObject({ endReason: 'reached_since', pages: 2, counts: { created: 100 } })
   })
 
-  test('XC29: tokens that grow old begin the pass anew', async () => {
+  test('XC29: expired tokens restart the pass', async () => {
     await reopen({ pageTokenTtlMs: MINUTE })
     fill(300)
     await stage.delta({ pagesMax: 2 })
@@ -69,7 +69,7 @@ describe('the bookmarks of X', () => {
     expect(await stage.rows()).toEqual(truth())
   })
 
-  test('SD6: a full reading finds what is gone', async () => {
+  test('SD6: a backfill finds removed bookmarks', async () => {
     const ids = fill(200)
     await stage.delta()
     vendor.remove('bookmark', ids[30]!)
@@ -86,7 +86,7 @@ describe('the bookmarks of X', () => {
     expect(await stage.rows()).toEqual(truth())
   })
 
-  test('SD6: of more bookmarks than X lists, those that it no longer lists are not taken for gone', async () => {
+  test('SD6: bookmarks beyond the list limit of X are not deleted', async () => {
     fill(790)
     await stage.delta()
     fill(50)
@@ -95,7 +95,7 @@ describe('the bookmarks of X', () => {
     expect(Object.keys(await stage.rows())).toHaveLength(840)
   })
 
-  test('SD6: nor is a post that X withholds', async () => {
+  test('SD6: a withheld post is not deleted', async () => {
     fill(100)
     await stage.delta()
     vendor.faults.plan({ kind: 'partial' })
@@ -104,14 +104,14 @@ describe('the bookmarks of X', () => {
     expect(await stage.backfill()).toMatchObject({ stopReason: 'complete', counts: { swept: 0 } })
   })
 
-  test('lists that end early when a hundred are asked for at once are read whole', async () => {
+  test('lists that end early with a page size of 100 are read completely', async () => {
     await reopen({ endsEarlyAbove: 90 })
     fill(300)
     await stage.delta()
     expect(await stage.rows()).toEqual(truth())
   })
 
-  test.each(['delta', 'backfill'] as const)('SD4: a page that says too early that it is the last one hides nothing from a %s', async (half) => {
+  test.each(['delta', 'backfill'] as const)('SD4: a premature last page hides nothing from a %s', async (half) => {
     fill(250)
     if (half === 'backfill') await stage.delta()
     for (const nth of [1, 2]) {
@@ -123,7 +123,7 @@ describe('the bookmarks of X', () => {
     }
   })
 
-  test('through failures of every kind the copy is the list', async () => {
+  test('the copy equals the list after failures of every kind', async () => {
     fill(250)
     vendor.faults.injectAtRates([[{ kind: 'server-error' }, 0.1], [{ kind: 'truncated' }, 0.1], [{ kind: 'html' }, 0.1], [{ kind: 'expired-token' }, 0.05], [{ kind: 'rate-limit', retryAfter: '1' }, 0.1]])
     for (let run = 0; run < 40; run++) {
@@ -135,13 +135,13 @@ describe('the bookmarks of X', () => {
     expect(await stage.rows()).toEqual(truth())
   })
 
-  test('a token of another user, or none, stops it', async () => {
+  test('a token of another user, or no token, stops the sync', async () => {
     await reopen({ token: 'another' })
     expect(await stage.delta()).toMatchObject({ error: { code: 'AUTH_REJECTED' } })
     expect(() => bookmarks({ userId: '1' })).toThrow(/token/)
   })
 
-  test('a place that is none is not asked for: the list is begun anew', async () => {
+  test('an invalid cursor is not requested, and the list restarts', async () => {
     fill(100)
     await stage.delta({ pagesMax: 1 })
     const { committed, inflight } = await stage.scene.checkpoint()

@@ -29,39 +29,39 @@ const restar = (id: string): void => {
   vendor.starAgain(id)
 }
 
-describe('the stars of GitHub', () => {
-  test('S9 S20: all of them in pages that overlap, and then a page for what is new', async () => {
+describe('GitHub stars', () => {
+  test('S9 S20: the first pass reads all stars in overlapping pages, later passes one page', async () => {
     fill(250)
     expect(await stage.delta()).toMatchObject({ stopReason: 'complete', endReason: 'end_of_data', counts: { created: 250 } })
     expect(stage.asked().map(({ query }) => [query.per_page, query.page, query.sort, query.direction])).toEqual([['100', '1', 'created', 'desc'], ['99', '2', 'created', 'desc'], ['98', '3', 'created', 'desc'], ['83', '4', 'created', 'desc'], ['83', '4', 'created', 'desc']])
     expect(await keys()).toEqual(truth())
     fill(3)
     expect(await stage.delta()).toMatchObject({ endReason: 'reached_since', pages: 1, counts: { created: 3 } })
-    // Passes that overlap leave no time up to which everything is known.
+    // Overlapping passes give no tidemark.
     expect((await stage.scene.checkpoint('sync')).tidemark).toBe(null)
     expect(await keys()).toEqual(truth())
   })
 
-  test('the record is the repository and when it was starred', async () => {
+  test('the record is the repository with the time of the star', async () => {
     const [id] = fill(1)
     await stage.delta()
     expect((await stage.rows())[id!]).toMatchObject({ id: Number(id), full_name: 'acme/repository-1', starred_at: expect.stringMatching(/Z$/) })
   })
 
-  test('stars that are taken away while the list is read move nothing out of sight', async () => {
+  test('stars removed during the read hide no other star', async () => {
     const ids = fill(400)
     const chance = new RandomStream(1, 'unstar')
     expect(await stage.delta({
       onRequest(request) {
         if (request === 1 || request > 8) return
-        // Above what is being read: everything below moves up.
+        // Above the current page, so that everything below moves up.
         for (let count = chance.int(1, 40); count > 0; count--) vendor.remove('star', ids.splice(ids.length - 1 - chance.int(0, 60), 1)[0]!)
       },
     })).toMatchObject({ stopReason: 'complete' })
     expect(await keys()).toEqual(expect.arrayContaining(truth()))
   })
 
-  test('so do new ones, and those of one second', async () => {
+  test('new stars, and stars of the same second, hide no other star', async () => {
     fill(150)
     fill(120, 0)
     expect(await stage.delta({ onRequest: (request) => void (request > 1 && fill(30, request % 2 === 0 ? 0 : SECOND)) })).toMatchObject({ stopReason: 'complete' })
@@ -69,7 +69,7 @@ describe('the stars of GitHub', () => {
     expect(await keys()).toEqual(truth())
   })
 
-  test('XC28 SD5: a repository that is starred again tells so by its time, and ends no pass', async () => {
+  test('XC28 SD5: a repository that is starred again has a new time and does not end the pass', async () => {
     const ids = fill(150)
     await stage.delta()
     fill(120)
@@ -78,7 +78,7 @@ describe('the stars of GitHub', () => {
     expect(await keys()).toEqual(truth())
   })
 
-  test('XC27 S23: when a hundred of the newest are gone at once, known pages end the pass', async () => {
+  test('XC27 S23: after a hundred of the newest stars are removed, known pages end the pass', async () => {
     const ids = fill(600)
     await stage.delta()
     for (const id of ids.slice(-100)) vendor.remove('star', id)
@@ -87,7 +87,7 @@ describe('the stars of GitHub', () => {
     expect(await keys()).toEqual(expect.arrayContaining(truth()))
   })
 
-  test('SD6: a full reading finds what is gone and spares what moved meanwhile', async () => {
+  test('SD6: a backfill deletes removed stars and keeps those that moved meanwhile', async () => {
     const ids = fill(330)
     await stage.delta()
     for (const at of [10, 100, 329]) vendor.remove('star', ids[at]!)
@@ -95,14 +95,14 @@ describe('the stars of GitHub', () => {
     expect(await keys()).toEqual(truth())
   })
 
-  test('SD4: a page that is short, or says that it is the last, is not the end', async () => {
+  test('SD4: a short page, or a page without a next link, is not the end', async () => {
     fill(260)
     for (const fault of [{ kind: 'short-page' }, { kind: 'end-flag', value: 'end' }] as const) vendor.faults.plan(fault, { on: ({ url }) => !url.endsWith('page=1') })
     await stage.delta()
     expect(await keys()).toEqual(truth())
   })
 
-  test('SD4: nor is an empty answer without a link', async () => {
+  test('SD4: an empty response without a link is not the end', async () => {
     fill(60)
     let request = 0
     const flaky = githubStars({ token: 'GITHUB_TOKEN' })
@@ -120,7 +120,7 @@ describe('the stars of GitHub', () => {
     expect(await keys()).toEqual(truth())
   })
 
-  test('both limits are waited for as long as they say', async () => {
+  test('both rate limits are waited out', async () => {
     await stage.close()
     await open({ requestsPerHour: 2 })
     fill(350)
@@ -131,7 +131,7 @@ describe('the stars of GitHub', () => {
     expect(await keys()).toEqual(truth())
   })
 
-  test('the stars of somebody else, by name', async () => {
+  test('reads the stars of another user by name', async () => {
     fill(3)
     stage.track(githubStars({ token: 'GITHUB_TOKEN', user: 'octocat' }))
     await stage.delta()
@@ -139,7 +139,7 @@ describe('the stars of GitHub', () => {
     expect(await keys()).toEqual(truth())
   })
 
-  test('through failures, stars and second thoughts at every request, nothing is missing, and after a full reading nothing too much', async () => {
+  test('with failures and changes at every request nothing is missing, and after a backfill nothing is left over', async () => {
     const chance = new RandomStream(7, 'stars')
     fill(320)
     vendor.faults.injectAtRates([[{ kind: 'server-error' }, 0.1], [{ kind: 'truncated' }, 0.1], [{ kind: 'html' }, 0.05], [{ kind: 'short-page' }, 0.05]])
@@ -158,7 +158,7 @@ describe('the stars of GitHub', () => {
   })
 })
 
-test('every window shows the place it is asked for, and reaches at least fifty below it', () => {
+test('every window contains the requested position and at least fifty after it', () => {
   for (let position = 1; position < 5_000; position++) {
     const { page, perPage, start } = chooseWindow(position)
     expect(start).toBe((page - 1) * perPage + 1)
@@ -166,7 +166,7 @@ test('every window shows the place it is asked for, and reaches at least fifty b
   }
 })
 
-test('a window is joined to what was read by the last star itself, by anything newer, or by the top of the list; a tie proves nothing', () => {
+test('a window overlaps if it contains the last star, a newer one, or the top of the list; an equal time proves nothing', () => {
   const place = { position: 200, id: 'a', starredAt: '2026-01-01T00:00:10Z' }
   const shows = (...stars: Array<[string, number]>): boolean => overlapsCursor(stars.map(([id, second]) => ({ id, starredAt: `2026-01-01T00:00:${String(second).padStart(2, '0')}Z` })), { page: 3, perPage: 98, start: 197 }, place)
   expect(shows(['b', 9], ['a', 10])).toBe(true)

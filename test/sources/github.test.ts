@@ -19,7 +19,7 @@ const keys = async (): Promise<string[]> => Object.keys(await stage.rows()).toSo
 const known = (type: string): string[] => vendor.truth(type).map(({ id }) => String(id)).toSorted()
 const titles = async (): Promise<unknown> => Object.fromEntries(Object.entries(await stage.rows()).map(([key, row]) => [key, (row as { title: string }).title]))
 
-test('N60: repositories are read by their end cursor, a hundred at a time', async () => {
+test('N60: repositories are read by end cursor in pages of a hundred', async () => {
   repositories(250)
   stage.list(source().repositories)
   expect(await stage.backfill()).toMatchObject({ stopReason: 'complete', counts: { created: 250 } })
@@ -30,7 +30,7 @@ test('N60: repositories are read by their end cursor, a hundred at a time', asyn
   expect(await keys()).toEqual(known('repository'))
 })
 
-test('N61 N62 N63 N65: issues of repositories are read on two levels, asking only for those that go on', async () => {
+test('N61 N62 N63 N65: issues are read on two levels, and only repositories with more issues are requested again', async () => {
   const [first, second] = repositories(7)
   issues(first!, 250)
   issues(second!, 150)
@@ -43,7 +43,7 @@ test('N61 N62 N63 N65: issues of repositories are read on two levels, asking onl
   expect(await stage.state()).toBeNull()
 })
 
-test('XC16: a cursor that is no longer taken starts the cycle over, and does not stop the sync for good', async () => {
+test('XC16: a rejected cursor restarts the cycle and does not stop the sync', async () => {
   repositories(250)
   stage.list(source().repositories)
   vendor.faults.plan({ kind: 'expired-token' }, { times: 1, on: (request) => request.method === 'POST' && stage.vendor.requests.entries.length > 1 })
@@ -52,7 +52,7 @@ test('XC16: a cursor that is no longer taken starts the cycle over, and does not
   expect(await keys()).toEqual(known('repository'))
 })
 
-test('N64: the budget it tells sets the pace of the pages that follow', async () => {
+test('N64: the reported budget paces the next pages', async () => {
   const [first] = repositories(1)
   issues(first!, 350)
   stage.list(source().issues)
@@ -63,7 +63,7 @@ test('N64: the budget it tells sets the pace of the pages that follow', async ()
   expect(times[1]! - times[0]!).toBeGreaterThanOrEqual(700)
 })
 
-test('what comes and goes while it is read is there after the next cycle, and gone with its repository', async () => {
+test('changes during a read arrive with the next cycle, and issues are deleted with their repository', async () => {
   const [first, second, third] = repositories(6)
   for (const repository of [first!, second!, third!]) issues(repository, 150)
   stage.list(source().issues)
@@ -112,7 +112,7 @@ test.each([
   expect(await keys()).toEqual(known('issue'))
 })
 
-test('an owner that is not there is no empty list', async () => {
+test('a missing owner is an error, not an empty list', async () => {
   repositories(2)
   stage.list(source().repositories)
   await stage.backfill()
@@ -121,7 +121,7 @@ test('an owner that is not there is no empty list', async () => {
   expect(await keys()).toEqual(known('repository'))
 })
 
-test('a run that breaks off anywhere is taken up', async () => {
+test('a run that is interrupted anywhere is resumed', async () => {
   const [first, second] = repositories(8)
   issues(first!, 350)
   issues(second!, 120)

@@ -22,11 +22,11 @@ const both = async (choices?: Parameters<typeof stage.delta>[0]): Promise<void> 
   for (let half = 0; half < 2; half++) expect(await stage.delta(choices)).toMatchObject({ stopReason: 'complete' })
 }
 
-/** What was asked since the last time. */
+/** The requests since the last call. */
 const kinds = (): string[] => stage.asked().map(({ method, query }) => (method === 'POST' ? 'search' : query.archived === 'true' ? 'archive' : 'list'))
 
 describe('the backfill', () => {
-  test('N45 N46 N47: hands tokens back as they were given, until there is no paging', async () => {
+  test('N45 N46 N47: sends tokens back unchanged until there is no paging', async () => {
     fill(250)
     expect(await stage.backfill()).toMatchObject({ stopReason: 'complete', counts: { created: 250 } })
     const lists = stage.asked().filter(({ method }) => method === 'GET')
@@ -37,7 +37,7 @@ describe('the backfill', () => {
     expect(await stage.rows()).toEqual(stage.truth('contacts'))
   })
 
-  test('T7: the last page of another reading does not end a list, and no row is swept', async () => {
+  test('T7: the last page of another listing does not end a list, and no row is swept', async () => {
     stage.list({ mode: 'replace', execute: hubspot({ accessToken: 'HUBSPOT_TOKEN' }).contacts.backfill })
     fill(150)
     await stage.backfill()
@@ -47,7 +47,7 @@ describe('the backfill', () => {
     expect(await stage.rows()).toEqual(stage.truth('contacts'))
   })
 
-  test('T7: a page of what was archived is not taken for one of what exists', async () => {
+  test('T7: a page of archived objects is not accepted as a page of active ones', async () => {
     const [first] = fill(3)
     await stage.backfill()
     vendor.remove('contacts', first!)
@@ -57,7 +57,7 @@ describe('the backfill', () => {
     expect(await stage.rows()).toEqual(stage.truth('contacts'))
   })
 
-  test('other types are modified by another name', async () => {
+  test('other types have another modification property', async () => {
     stage.track(hubspot({ accessToken: 'HUBSPOT_TOKEN' }).companies)
     vendor.create('companies', { name: 'A' })
     await stage.backfill()
@@ -70,7 +70,7 @@ describe('the backfill', () => {
 })
 
 describe('the delta', () => {
-  test('N48 N50 N51: without a state asks from five minutes back up to ten seconds ago, inclusively, in milliseconds', async () => {
+  test('N48 N50 N51: without a state searches from five minutes to ten seconds ago, inclusive, in milliseconds', async () => {
     fill(3)
     await stage.delta({ afterMs: MINUTE })
     const now = stage.scene.clock.now()
@@ -89,7 +89,7 @@ describe('the delta', () => {
     expect(await stage.rows()).toEqual(stage.truth('contacts'))
   })
 
-  test('NX13: alone brings what changed and went while the backfill was paging to the truth', async () => {
+  test('NX13: alone applies changes and deletions made during the backfill', async () => {
     fill(230)
     await stage.backfill({
       onRequest(request) {
@@ -102,7 +102,7 @@ describe('the delta', () => {
     expect(await stage.rows()).toEqual(stage.truth('contacts'))
   })
 
-  test('N49 N52: goes on from the newest time of a full page, and ends with a short one', async () => {
+  test('N49 N52: continues from the newest time of a full page and ends with a short one', async () => {
     fill(1)
     await stage.backfill()
     for (let n = 0; n < 150; n++) {
@@ -119,7 +119,7 @@ describe('the delta', () => {
     expect((await stage.state()).states.changes).toEqual({ phase: 'delta', cursorMs: Math.max(...times) })
   })
 
-  test.each([100, 250])('N53 N54 N55 N56 N57: %i of one millisecond are read by id, from the lowest on', async (count) => {
+  test.each([100, 250])('N53 N54 N55 N56 N57: %i records of one millisecond are read by ascending id', async (count) => {
     fill(5)
     await stage.backfill()
     stage.pass(SECOND)
@@ -134,13 +134,13 @@ describe('the delta', () => {
     expect(tied[0].filterGroups[0].filters).toEqual([
       { propertyName: 'lastmodifieddate', operator: 'EQ', value: String(tieMs) }, { propertyName: 'hs_object_id', operator: 'GT', value: '0' },
     ])
-    // It is over when a page holds what the page before left; a single page has none before it.
+    // The tie ends when a page has the count that the previous page left; a single page has no previous one.
     expect(tied).toHaveLength(Math.max(2, Math.ceil(count / 100)))
     expect(asked.at(-1).filterGroups[0].filters[0].value).toBe(String(tieMs + 1))
     expect(await stage.rows()).toEqual(stage.truth('contacts'))
   })
 
-  test('N58: a short page of one time is no tie', async () => {
+  test('N58: a short page with a single time is not a tie', async () => {
     fill(1)
     await stage.backfill()
     stage.pass(SECOND)
@@ -151,7 +151,7 @@ describe('the delta', () => {
     expect(await stage.rows()).toEqual(stage.truth('contacts'))
   })
 
-  test('N59: a tie that is broken off is taken up', async () => {
+  test('N59: an interrupted tie is resumed', async () => {
     fill(1)
     await stage.backfill()
     stage.pass(SECOND)
@@ -160,7 +160,7 @@ describe('the delta', () => {
     expect(await stage.rows()).toEqual(stage.truth('contacts'))
   })
 
-  test('N9: what the index shows late is not passed over, and what it still shows does not come back', async () => {
+  test('N9: late index entries are not skipped, and stale ones do not revive a record', async () => {
     await stage.close()
     await open({ lag: { share: 0.5, maxMs: 9 * SECOND } })
     fill(20)
@@ -179,12 +179,12 @@ describe('the delta', () => {
     vendor.remove('contacts', first!)
     stage.asked()
     await stage.delta()
-    // A list of one page is asked for twice.
+    // A list of one page is requested twice.
     expect(kinds()).toEqual(['search', 'search', 'archive', 'archive'])
     expect(await stage.rows()).toEqual(stage.truth('contacts'))
   })
 
-  test('SOURCE_INVALID a search that does not count its results is not believed', async () => {
+  test('SOURCE_INVALID a search response without a total is rejected', async () => {
     fill(150)
     await both()
     const { error } = await stage.delta({ spoil: (body) => ({ ...body, total: undefined }) })
@@ -199,7 +199,7 @@ describe('the delta', () => {
     let asked = 0
     const result = await stage.delta({
       afterMs: 10 * MINUTE,
-      // What the listing before ended with: nothing was archived yet.
+      // The last page of the previous listing, before anything was archived.
       spoil: (body, { searchParams }) => (searchParams.get('archived') === 'true' && ++asked === 1 ? { results: [] } : body),
     })
     expect(result).toMatchObject({ stopReason: 'complete', counts: { deleted: 120 } })
@@ -207,7 +207,7 @@ describe('the delta', () => {
     expect(await stage.rows()).toEqual(stage.truth('contacts'))
   })
 
-  test('T7: a first page of the archive that says it is the last is not believed at once', async () => {
+  test('T7: a first page of the archive without a next page is requested again', async () => {
     const ids = fill(150)
     await stage.backfill()
     await stage.delta()
@@ -238,20 +238,20 @@ describe('the delta', () => {
     expect(await stage.rows()).toEqual(stage.truth('contacts'))
   })
 
-  test('a listing of the archive that is broken off is taken up where it was, and counts from its beginning', async () => {
+  test('an interrupted listing of the archive is resumed and dated from its start', async () => {
     const ids = fill(350)
     await stage.backfill()
     for (const id of ids.slice(0, 310)) vendor.remove('contacts', id)
     stage.asked()
     await stage.untilComplete('delta')
-    // Every attempt lands the page it got; the one after it goes on from there.
+    // Every attempt lands its page, and the next one continues from there.
     const pages = stage.asked().filter(({ query }) => query.archived === 'true').map(({ query }) => query.after ?? null)
     expect(new Set(pages).size).toBe(4)
     expect(pages.length).toBeLessThanOrEqual(2 * 4)
     expect(await stage.rows()).toEqual(stage.truth('contacts'))
   })
 
-  test('the state of a release before, which read by turns, is taken up without a gap', async () => {
+  test('the state of an earlier release, which alternated between streams, is resumed without a gap', async () => {
     const [first, second] = fill(3)
     await stage.backfill()
     await stage.delta()

@@ -6,14 +6,14 @@ const tiers = Object.keys(TIERS) as KrakenTier[]
 const waits = (counter: CallCounter, calls: number, now = NOW): number[] => Array.from({ length: calls }, () => counter.reserveCall(now))
 
 describe('XD1 the call counter of a Kraken key', () => {
-  test.each(tiers)('%s: lets calls through until its maximum, at two points each', (tier) => {
+  test.each(tiers)('%s: lets calls of two points through up to its maximum', (tier) => {
     const counter = new CallCounter(tier)
     const free = Math.floor(TIERS[tier].max / 2)
     expect(waits(counter, free)).toEqual(Array.from({ length: free }, () => 0))
     expect(counter.reserveCall(NOW)).toBeGreaterThan(0)
   })
 
-  test.each(tiers)('%s: a call that has waited as told finds the counter at its maximum, not above', (tier) => {
+  test.each(tiers)('%s: a call that has waited finds the counter at its maximum, not above', (tier) => {
     const { max, decayPerSecond } = TIERS[tier]
     const counter = new CallCounter(tier)
     const taken = waits(counter, 20)
@@ -24,22 +24,22 @@ describe('XD1 the call counter of a Kraken key', () => {
     }
   })
 
-  test('runs down with time and never below nothing', () => {
+  test('decays with time and never below zero', () => {
     const counter = new CallCounter('pro')
     waits(counter, 10)
     expect(counter.reserveCall(NOW + 2_000)).toBe(0)
     expect(counter.reserveCall(NOW + 2_000)).toBe(2_000)
-    // After an hour it is empty, and not far below: the eleventh call waits again.
+    // After an hour it is exactly zero: the eleventh call waits again.
     expect(waits(counter, 11, NOW + 3_600_000)).toEqual([...Array.from({ length: 10 }, () => 0), 2_000])
   })
 
-  test('a clock that is set back takes nothing from it and adds nothing to it', () => {
+  test('a clock that is set back does not change it', () => {
     const counter = new CallCounter('pro')
     waits(counter, 10)
     expect(counter.reserveCall(NOW - 3_600_000)).toBe(2_000)
   })
 
-  test('is at least full after a refusal, and keeps what it knows when that is more', () => {
+  test('is at least full after a rejection, and keeps a higher value', () => {
     const counter = new CallCounter('pro')
     counter.recordRefusal(NOW)
     expect(counter.reserveCall(NOW)).toBe(4_000)
@@ -49,7 +49,7 @@ describe('XD1 the call counter of a Kraken key', () => {
     expect(busy.reserveCall(NOW)).toBe(22_000)
   })
 
-  test('the wait after a refusal runs it down to nothing', () => {
+  test('the wait after a rejection empties it', () => {
     expect(tiers.map((tier) => new CallCounter(tier).drainMs)).toEqual([51_516, 44_000, 22_000])
     const counter = new CallCounter('pro')
     counter.recordRefusal(NOW)

@@ -30,13 +30,13 @@ const fill = (vendor: KrakenSimulator, fills: number, apartMs = SECOND): void =>
 }
 
 describe('kraken', () => {
-  test('the signature is the one of the documentation', () => {
+  test('the signature matches the documentation', () => {
     const form = new URLSearchParams('nonce=1616492376594&ordertype=limit&pair=XBTUSD&price=37500&type=buy&volume=1.25')
     const secret = new Secret('kQH5HW/8p1uGOVjbgWA7FunAmGO8lsSUXNsu3eow76sz84Q18fWxnyRzBHCd3pd5nE9qa99HAZtuZuj6F1huXg==')
     expect(signRequest('/0/private/AddOrder', form, secret)).toBe('4/dpxb3iT4tp/ZCVEwSnEsLxx0bqyhLpdfOpc6fn7OR8+UClSV5n9E6aSS8MPtnRfp32bAb0nmbRn6H8ndwLUQ==')
   })
 
-  test('E42 E43 E44 the position is a time, the offset stands beside it, and an empty batch ends the list', async () => {
+  test('E42 E43 E44 the cursor is a time, the offset is kept beside it, and an empty batch ends the list', async () => {
     const vendor = await open()
     fill(vendor, 60)
     expect((await stage.backfill({ pagesMax: 2 })).stopReason).toBe('max_pages')
@@ -50,7 +50,7 @@ describe('kraken', () => {
     expect(forms().map((form) => form.get('ofs'))).toEqual(['0', '50', '100', '120'])
   })
 
-  test('EX7 the bounds stay while the offset moves, and the next cycle begins where this one ended', async () => {
+  test('EX7 the bounds stay fixed while the offset advances, and the next cycle starts where this one ended', async () => {
     const vendor = await open()
     fill(vendor, 60)
     await stage.backfill()
@@ -64,7 +64,7 @@ describe('kraken', () => {
     expect(await rows()).toEqual(truth())
   })
 
-  test('T7 an empty list that is wrong moves no boundary: its entries come with the next cycle', async () => {
+  test('T7 a wrong empty list does not move the boundary, and its entries arrive with the next cycle', async () => {
     const vendor = await open()
     fill(vendor, 20)
     await stage.backfill()
@@ -75,7 +75,7 @@ describe('kraken', () => {
     expect(await rows()).toEqual(truth())
   })
 
-  test('EX7 what is written meanwhile moves no entry out of sight', async () => {
+  test('EX7 entries written during the read hide no other entry', async () => {
     const vendor = await open()
     fill(vendor, 130)
     await stage.backfill({ onRequest: () => fill(vendor, 3, 10) })
@@ -83,7 +83,7 @@ describe('kraken', () => {
     expect(await rows()).toEqual(truth())
   })
 
-  test('an entry that comes late into what is being read is not passed over', async () => {
+  test('a late entry within the bounds is not skipped', async () => {
     const vendor = await open()
     fill(vendor, 60)
     const late = stage.scene.clock.now() / 1_000 - 10
@@ -92,7 +92,7 @@ describe('kraken', () => {
     expect(forms().map((form) => form.get('ofs'))).toEqual(['0', '50', '100', '0', '50', '100', '121'])
   })
 
-  test('a cycle that begins again reads the newest again, so that one which came late is found', async () => {
+  test('a new cycle re-reads the newest entries, so that a late one is found', async () => {
     const vendor = await open()
     fill(vendor, 5)
     await stage.backfill()
@@ -103,14 +103,14 @@ describe('kraken', () => {
     expect(feed.length).toBe(new Set(feed).size)
   })
 
-  test('trades are read alike', async () => {
+  test('trades are read the same way', async () => {
     const vendor = await open('trades')
     fill(vendor, 75)
     await stage.backfill()
     expect(await rows()).toEqual(truth('trade'))
   })
 
-  test.each(['starter', 'intermediate', 'pro'] as const)('NX2 within the counter of the %s tier no call is refused', async (tier) => {
+  test.each(['starter', 'intermediate', 'pro'] as const)('NX2 within the counter of the %s tier no call is rejected', async (tier) => {
     const vendor = await open('ledgers', { tier }, { tier })
     fill(vendor, 600)
     expect(await stage.backfill({ retriesMax: 5 })).toMatchObject({ stopReason: 'complete', retries: 0 })
@@ -118,8 +118,8 @@ describe('kraken', () => {
     expect(stage.asked().length).toBe(25)
   })
 
-  test('NX2 a counter that others have filled is waited for once, and what has landed stays', async () => {
-    // The source takes the account for a faster one than it is, as if others used its key.
+  test('NX2 a counter that others have filled is waited for once, and landed entries stay', async () => {
+    // The source assumes a faster tier than the account has, as if others used its key.
     const vendor = await open('ledgers', { tier: 'pro' }, { tier: 'starter' })
     fill(vendor, 250)
     const result = await stage.backfill({ retriesMax: 5 })
@@ -129,7 +129,7 @@ describe('kraken', () => {
     expect(await rows()).toEqual(truth())
   })
 
-  test('NX2 a counter that never runs down ends the cycle after a few refusals, and the next cycle goes on', async () => {
+  test('NX2 a counter that never decays ends the cycle after a few rejections, and the next cycle continues', async () => {
     const vendor = await open('ledgers')
     fill(vendor, 250)
     await stage.backfill({ pagesMax: 7 })
@@ -142,7 +142,7 @@ describe('kraken', () => {
     expect(await rows()).toEqual(truth())
   })
 
-  test('NX2 a throttled request is tried again at the time that Kraken names', async () => {
+  test('NX2 a throttled request is retried at the time that Kraken specifies', async () => {
     const vendor = await open('ledgers')
     fill(vendor, 10)
     vendor.faults.plan({ kind: 'rate-limit', secondary: true })
@@ -152,12 +152,12 @@ describe('kraken', () => {
     expect(result.waitedMs).toBeLessThanOrEqual(6 * SECOND)
   })
 
-  test('a refused key is not tried again', async () => {
+  test('a rejected key is not retried', async () => {
     await open('ledgers', { apiSecret: new Secret(Buffer.from('wrong').toString('base64')) })
     expect((await stage.backfill({ retriesMax: 5 })).error).toMatchObject({ code: 'AUTH_REJECTED' })
   })
 
-  test('E49 with faults of every kind at any request, and broken off after any page, all of it is landed once', async () => {
+  test('E49 with faults at any request and interruptions after any page, every entry lands exactly once', async () => {
     const vendor = await open()
     fill(vendor, 90)
     vendor.faults.injectAtRates([

@@ -20,7 +20,7 @@ const fill = (count: number): string[] => Array.from({ length: count }, (_, n) =
 const rows = async (): Promise<unknown> => Object.fromEntries(Object.entries(await stage.rows()).map(([key, row]) => [key, (row as { title: string }).title]))
 const truth = (): unknown => Object.fromEntries(vendor.truth('issue').map(({ id, title }) => [id, title]))
 
-test('N73: all of it each time, and what is gone is swept', async () => {
+test('N73: every cycle reads the complete list and sweeps deleted records', async () => {
   const ids = fill(250)
   expect(await stage.backfill()).toMatchObject({ stopReason: 'complete', counts: { created: 250 } })
   expect(stage.asked()).toHaveLength(3)
@@ -32,7 +32,7 @@ test('N73: all of it each time, and what is gone is swept', async () => {
   expect(await stage.state()).toBeNull()
 })
 
-test('XC16: a cursor that is no longer taken starts the cycle over, and does not stop the sync for good', async () => {
+test('XC16: a rejected cursor restarts the cycle and does not stop the sync', async () => {
   fill(250)
   vendor.faults.plan({ kind: 'expired-token' }, { times: 1, on: () => vendor.requests.entries.length > 1 })
   expect(await stage.backfill()).toMatchObject({ stopReason: 'complete' })
@@ -40,7 +40,7 @@ test('XC16: a cursor that is no longer taken starts the cycle over, and does not
   expect(await rows()).toEqual(truth())
 })
 
-test('teams are a list of their own', async () => {
+test('teams are a separate list', async () => {
   stage.list(linear({ apiKey: 'LINEAR_KEY' }).teams)
   await stage.backfill()
   expect(Object.keys(await stage.rows())).toEqual([team])
@@ -59,7 +59,7 @@ test.each([
   expect(await rows()).toEqual(truth())
 })
 
-test('NX9: a node that is null is a missing part, and nothing is taken for deleted', async () => {
+test('NX9: a null node is missing data, and nothing is deleted', async () => {
   fill(20)
   await stage.backfill()
   const { error } = await stage.backfill({
@@ -68,11 +68,11 @@ test('NX9: a node that is null is a missing part, and nothing is taken for delet
       return body
     },
   })
-  expect(error).toMatchObject({ code: 'SOURCE_INVALID', message: expect.stringContaining('missing') })
+  expect(error).toMatchObject({ code: 'SOURCE_INVALID', message: expect.stringContaining('incomplete') })
   expect(await rows()).toEqual(truth())
 })
 
-test('RATE_LIMITED where both budgets are used up, the one that renews last decides the wait', async () => {
+test('RATE_LIMITED if both budgets are exhausted, the later reset decides the wait', async () => {
   fill(1)
   vendor.faults.plan({ kind: 'rate-limit' }, { times: 1 })
   await stage.backfill({
@@ -91,7 +91,7 @@ test('RATE_LIMITED where both budgets are used up, the one that renews last deci
   expect(await stage.backfill({ afterMs: 8 * MINUTE })).toMatchObject({ stopReason: 'complete' })
 })
 
-test('a run that breaks off anywhere is taken up', async () => {
+test('a run that is interrupted anywhere is resumed', async () => {
   fill(350)
   expect(await stage.untilComplete('backfill')).toBeGreaterThan(3)
   expect(await rows()).toEqual(truth())

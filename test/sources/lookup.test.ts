@@ -35,7 +35,7 @@ const STREAMS: Record<string, readonly [AccountName, string, Asked]> = {
 }
 
 describe.each(Object.entries(STREAMS))('%s', (_, [name, type, stream]) => {
-  test('finds one record by its key as a page brings it, and nothing under a key that is none or is gone', async () => {
+  test('returns a record by its key as a page does, and nothing for an invalid or deleted key', async () => {
     const clock = new ManualClock()
     const vendor = ACCOUNTS[name].createSimulator({ clock, random: new RandomStream(3, 'lookup') })
     fillAccount(vendor, ACCOUNTS[name])
@@ -52,7 +52,7 @@ describe.each(Object.entries(STREAMS))('%s', (_, [name, type, stream]) => {
   })
 })
 
-test('sql: a row by its key, of one column or of several', async () => {
+test('sql: finds a row by a key of one or several columns', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'tidemark-lookup-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   const file = join(folder, 'shop.db')

@@ -8,7 +8,7 @@ import { kafka } from '../../src/sources/kafka/source.ts'
 
 const DAY = 86_400_000
 
-/** A change found `lagMs` late is one that the last complete cycle did not see. */
+/** The last complete cycle did not see a change that became visible `lagMs` late. */
 test.each([
   ['Salesforce: the recycle bin', salesforce({ instanceUrl: 'https://x.example', accessToken: 'T' }).object('Account').delta, 15 * DAY],
   ['HubSpot: the archive', hubspot({ accessToken: 'T' }).contacts.delta, 90 * DAY],
@@ -19,7 +19,7 @@ test.each([
   expect(delta.retentionMs).toBeGreaterThan(keptMs - 60_000)
 })
 
-test('XC32 rest: the shortest of what the stream, its events and its deletions are kept for', () => {
+test('XC32 rest: the shortest retention of the stream, its events and its deletions', () => {
   const window = { kind: 'window', since: 'since', page: { kind: 'none' } } as const
   const shared = { path: '/x', key: 'id', updatedAt: 'at', page: { kind: 'none' }, follow: window, lagMs: 1_000 } as const
   const source = rest({
@@ -35,7 +35,7 @@ test('XC32 rest: the shortest of what the stream, its events and its deletions a
   expect(source.kept.delta.retentionMs).toBeUndefined()
 })
 
-test('XC32 kafka: as long as the topic keeps tombstones', () => {
+test('XC32 kafka: the retention of the tombstones of the topic', () => {
   const source = kafka({ brokers: ['127.0.0.1:1'] })
   expect(source.topic('orders', { tombstonesMs: DAY }).delta.retentionMs).toBe(DAY)
   expect(source.topic('orders').delta.retentionMs).toBeUndefined()

@@ -22,7 +22,7 @@ const truth = (): unknown => stage.truth('Account', 'Id')
 const literal = (ms: number): string => new Date(ms).toISOString()
 
 describe('the backfill', () => {
-  test('N20 N21 N22 N27 N28: reads by creation and id, also where many were created at once', async () => {
+  test('N20 N21 N22 N27 N28: reads by creation time and id, also if many were created at once', async () => {
     fill(230)
     const at = stage.scene.clock.now()
     expect(await stage.backfill()).toMatchObject({ stopReason: 'complete', counts: { created: 230 } })
@@ -38,14 +38,14 @@ describe('the backfill', () => {
     expect(await stage.state('sync-backfill')).toBeNull()
   })
 
-  test.each([['end', 200], ['more', 150]] as const)('N27: a flag that says "%s" alone ends nothing', async (says, count) => {
+  test.each([['end', 200], ['more', 150]] as const)('N27: a flag that says "%s" does not end the list alone', async (says, count) => {
     fill(count)
     vendor.faults.plan({ kind: 'end-flag', value: says }, { on: (request) => request.url.includes('CreatedDate') })
     await stage.backfill()
     expect(await stage.rows()).toEqual(truth())
   })
 
-  test('N27: an empty page that is not done is gone on with by its locator, and by the query when that has expired', async () => {
+  test('N27: an empty page that is not done continues by its locator, or by the query after the locator expired', async () => {
     const record = { attributes: {}, Id: '0015g0000000001AAA', CreatedDate: '2026-02-01T00:00:00.000+0000', SystemModstamp: '2026-02-01T00:00:00.000+0000', IsDeleted: false }
     const asked: string[] = []
     const answers = [
@@ -64,7 +64,7 @@ describe('the backfill', () => {
     expect(asked).toEqual(['/services/data/v60.0/query', '/services/data/v60.0/query/01g-100', '/services/data/v60.0/query', '/services/data/v60.0/query/01g-200', '/services/data/v60.0/query', '/services/data/v60.0/query'])
   })
 
-  test('N27: a locator that leads to nothing is given up for the query, so that the cycle ends', async () => {
+  test('N27: an exhausted locator is replaced by the query, so that the cycle ends', async () => {
     const record = { attributes: {}, Id: '0015g0000000001AAA', IsDeleted: false, CreatedDate: '2026-01-01T00:00:00.000+0000', SystemModstamp: '2026-01-01T00:00:00.000+0000' }
     const asked: string[] = []
     const empty = { totalSize: 0, done: true, records: [] }
@@ -91,13 +91,13 @@ describe('the backfill', () => {
         allowDeletes: true,
         spoil: (body, { search }) => (search.includes('CreatedDate') && ++asked === 1 ? { ...body, done: true, records: body.records.slice(0, Math.floor(body.records.length * share)) } : body),
       })
-      expect(error).toMatchObject({ code: 'SOURCE_INVALID', message: expect.stringMatching(/60 were found/) })
+      expect(error).toMatchObject({ code: 'SOURCE_INVALID', message: expect.stringMatching(/of 60 records/) })
       expect(await stage.rows()).toEqual(truth())
       await stage.backfill()
     }
   })
 
-  test('T7: an empty answer that claims to be complete does not end a backfill', async () => {
+  test('T7: an empty response with `done` does not end a backfill', async () => {
     fill(150)
     await stage.backfill()
     for (const nth of [1, 2, 3]) {
@@ -107,24 +107,24 @@ describe('the backfill', () => {
     }
   })
 
-  test('NX8: a locator that leads elsewhere is not followed', async () => {
+  test('NX8: a locator to another host is not followed', async () => {
     const fetch = async (): Promise<Response> => Response.json({ totalSize: 1, done: false, records: [], nextRecordsUrl: 'https://evil.example/services/data/v60.0/query/1' })
     const { backfill } = salesforce({ instanceUrl: 'https://example.my.salesforce.com', accessToken: 'SF_TOKEN', metadata: false }).object('Account')
     const result = await stage.scene.run(planOf({ execute: backfill, mode: 'replace', limits: { retriesMax: 0 } }), { fetch })
     expect(result.error).toMatchObject({ code: 'SOURCE_INVALID' })
   })
 
-  test('only the fields that were asked for', async () => {
+  test('reads only the requested fields', async () => {
     stage.track(salesforce({ instanceUrl: 'https://example.my.salesforce.com', accessToken: 'SF_TOKEN' }).object('Account', { fields: ['Name'] }))
     fill(1)
     await stage.backfill()
     expect(Object.keys(Object.values(await stage.rows())[0] as object).toSorted()).toEqual(['CreatedDate', 'Id', 'IsDeleted', 'Name', 'SystemModstamp'])
-    expect(() => salesforce({ instanceUrl: 'https://x.example', accessToken: 'T' }).object('Account', { fields: ['Name FROM User--'] })).toThrow(/not a name/)
+    expect(() => salesforce({ instanceUrl: 'https://x.example', accessToken: 'T' }).object('Account', { fields: ['Name FROM User--'] })).toThrow(/not a valid Salesforce object or field name/)
   })
 })
 
 describe('the delta', () => {
-  test('NX13: alone brings what changed and went while the backfill was paging to the truth', async () => {
+  test('NX13: alone applies changes and deletions made during the backfill', async () => {
     fill(230)
     await stage.backfill({
       onRequest(request) {
@@ -137,7 +137,7 @@ describe('the delta', () => {
     expect(await stage.rows()).toEqual(truth())
   })
 
-  test('N23 N24 N29 N30: asks by the last change, up to the lag, which is in the query', async () => {
+  test('N23 N24 N29 N30: reads by modification time up to the lag, which is part of the query', async () => {
     fill(3)
     await stage.backfill()
     stage.pass(SECOND)
@@ -178,7 +178,7 @@ describe('the delta', () => {
     expect(await stage.rows()).toEqual(truth())
   })
 
-  test('N25: what the index shows late is not passed over', async () => {
+  test('N25: late index entries are not skipped', async () => {
     await stage.close()
     await open({ lag: { share: 0.5, maxMs: 14 * SECOND } })
     fill(20)
@@ -191,7 +191,7 @@ describe('the delta', () => {
     expect(await stage.rows()).toEqual(truth())
   })
 
-  test('N22: more of one second than a page holds are neither skipped nor read twice', async () => {
+  test('N22: more rows of one second than a page holds are neither skipped nor read twice', async () => {
     fill(1)
     await stage.backfill()
     stage.pass(SECOND)
@@ -216,13 +216,13 @@ describe('faults', () => {
     expect(await stage.rows()).toEqual(truth())
   })
 
-  test('NX2: a spent budget is a limit, whatever the status says', async () => {
+  test('NX2: an exhausted budget is a rate limit, whatever the status', async () => {
     fill(1)
     vendor.faults.plan({ kind: 'rate-limit' }, { times: 9 })
     expect((await stage.backfill()).error).toMatchObject({ code: 'RATE_LIMITED' })
   })
 
-  test('a run that breaks off anywhere is taken up', async () => {
+  test('a run that is interrupted anywhere is resumed', async () => {
     fill(450)
     expect(await stage.untilComplete('backfill')).toBeGreaterThan(4)
     expect(await stage.rows()).toEqual(truth())

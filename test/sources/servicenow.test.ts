@@ -26,7 +26,7 @@ const both = async (choices?: Parameters<typeof stage.delta>[0]): Promise<void> 
 }
 
 describe('the backfill', () => {
-  test('N66 N70: reads by creation and id as two queries in one, until two answers in a row are empty', async () => {
+  test('N66 N70: reads by creation time and id as two queries in one, until two consecutive responses are empty', async () => {
     fill(230)
     const at = literal(stage.scene.clock.now())
     expect(await stage.backfill()).toMatchObject({ stopReason: 'complete', counts: { created: 230 } })
@@ -39,14 +39,14 @@ describe('the backfill', () => {
     expect(await stage.rows()).toEqual(truth())
   })
 
-  test('T7: a row whose stamp goes back while the list is read is not swept', async () => {
+  test('T7: a row whose timestamp goes back during the read is not swept', async () => {
     const ids = fill(230)
     stage.list({ mode: 'replace', execute: table().backfill })
     expect(await stage.backfill()).toMatchObject({ stopReason: 'complete', counts: { created: 230 } })
     const result = await stage.backfill({
       onRequest(request) {
         if (request !== 2) return
-        // The instance's clock is corrected by an hour, and then a row changes that the list has not come to.
+        // The clock of the instance is corrected by an hour, then a row changes that was not listed yet.
         vendor.records.clockBackMs = 3_600_000
         vendor.update('incident', ids.toSorted().at(-1)!, { short_description: 'changed' })
       },
@@ -55,7 +55,7 @@ describe('the backfill', () => {
     expect(Object.keys(await stage.rows())).toHaveLength(230)
   })
 
-  test('T7: a list begun by a release that read by the last change is begun again', async () => {
+  test('T7: a listing started by a release that read by modification time is restarted', async () => {
     const [oldest] = fill(1)
     stage.pass(SECOND)
     fill(230)
@@ -63,7 +63,7 @@ describe('the backfill', () => {
     vendor.update('incident', oldest!, { short_description: 'changed' })
     stage.list({ mode: 'replace', execute: table().backfill })
     await stage.backfill()
-    // Half-way: the rows up to this place were seen by their last change, so the oldest one was not.
+    // Half-way: rows up to this cursor were read by modification time, so the oldest one was not.
     const execute = async () => ({ changes: [], hasMore: true, nextState: { cursorTimestamp: new Date(stage.scene.clock.now()).toISOString(), cursorId: 'f' } })
     stage.list({ mode: 'replace', execute })
     await stage.backfill({ pagesMax: 1 })
@@ -72,7 +72,7 @@ describe('the backfill', () => {
     expect(await stage.rows()).toEqual(truth())
   })
 
-  test('a column that only the order needs does not become part of the record', async () => {
+  test('a column requested for the order only is not part of the record', async () => {
     fill(3)
     const { backfill } = servicenow({ instanceUrl: 'https://example.service-now.com', user: 'SN_USER', password: 'SN_PASSWORD' }).table('incident', { fields: ['state'] })
     stage.list({ mode: 'replace', execute: backfill })
@@ -80,7 +80,7 @@ describe('the backfill', () => {
     for (const row of Object.values(await stage.rows())) expect(Object.keys(row as object).toSorted()).toEqual(['state', 'sys_id', 'sys_updated_on'])
   })
 
-  test('each page says how many rows are left behind it', async () => {
+  test('each page reports how many rows remain', async () => {
     fill(230)
     const left: unknown[] = []
     await stage.backfill({ onProgress: (progress) => progress.kind === 'landed' && void left.push(progress.left) })
@@ -97,11 +97,11 @@ describe('the backfill', () => {
       const lost = ++asked % 7
       return { result: result.filter((_: unknown, at: number) => at % 7 !== lost) }
     } })
-    expect(error).toMatchObject({ code: 'SOURCE_INVALID', message: expect.stringMatching(/fewer rows than it counts/) })
+    expect(error).toMatchObject({ code: 'SOURCE_INVALID', message: expect.stringMatching(/fewer rows than its count/) })
     expect(await stage.rows()).toEqual(truth())
   })
 
-  test('T7: two empty answers do not pass over rows that the instance counts', async () => {
+  test('T7: two empty responses do not skip rows that the instance counts', async () => {
     fill(230)
     let asked = 0
     const isNext = ({ pathname, searchParams }: URL): boolean => pathname.endsWith('/incident') && searchParams.get('sysparm_query')!.includes('sys_id>')
@@ -111,17 +111,17 @@ describe('the backfill', () => {
     expect(await stage.rows()).toEqual(truth())
   })
 
-  test('XD6 a query that ran out of time is an error, not an end: what it left out lives', async () => {
+  test('XD6 a query that timed out is an error, not an end, and deletes nothing', async () => {
     fill(101)
     await stage.backfill()
-    // Of one row, half is none.
+    // Half of one row is none.
     vendor.faults.plan({ kind: 'partial' }, { on: (request) => request.url.includes('sys_id') && request.url.includes('/incident') })
     expect(await stage.backfill()).toMatchObject({ stopReason: 'error', error: { code: 'SOURCE_INVALID' }, counts: { swept: 0 } })
     expect(await stage.backfill()).toMatchObject({ stopReason: 'complete', counts: { swept: 0 } })
     expect(await stage.rows()).toEqual(truth())
   })
 
-  test('rows that may not be seen do not end it, not even a page of nothing else', async () => {
+  test('rows without access do not end the list, even if they fill a page', async () => {
     await stage.close()
     await open({ hidden: (table, row) => table === 'incident' && row.state === 'secret' })
     fill(50)
@@ -135,7 +135,7 @@ describe('the backfill', () => {
 })
 
 describe('the delta', () => {
-  test('NX13: alone brings what changed and went while the backfill was paging to the truth', async () => {
+  test('NX13: alone applies changes and deletions made during the backfill', async () => {
     fill(230)
     await stage.backfill({
       onRequest(request) {
@@ -148,7 +148,7 @@ describe('the delta', () => {
     expect(await stage.rows()).toEqual(truth())
   })
 
-  test('N67 N71: asks by the same keyset up to the lag, and ends on a page that is not full', async () => {
+  test('N67 N71: reads by the same keyset up to the lag and ends with a page that is not full', async () => {
     fill(3)
     await stage.backfill()
     stage.pass(SECOND)
@@ -164,10 +164,10 @@ describe('the delta', () => {
     expect(await stage.rows()).toEqual(truth())
   })
 
-  test('an anchor stands on a whole second, as the rows do, so that one of its own second does not stand before it', async () => {
+  test('an anchor is a whole second like the timestamps of the rows, so that no row of that second is skipped', async () => {
     const { anchor } = servicenow({ instanceUrl: 'https://example.service-now.com', user: 'SN_USER', password: 'SN_PASSWORD' }).table('incident')
     const startedAt = stage.scene.clock.now() + 700
-    // An answer without a date: the horizon is that of the runner's clock, which does not stand on a second.
+    // Without a Date header the horizon is the runner's clock, which has milliseconds.
     const context = { signal: new AbortController().signal, cycle: { startedAt }, clock: { now: () => startedAt, sleep: () => Promise.resolve() }, secrets: { get: () => 'x' }, fetch: () => Promise.resolve(Response.json({ result: [] })) } as unknown as Parameters<typeof anchor>[0]
     const { changes, deletes } = (await anchor(context))!.states
     expect(Date.parse(changes!.cursorTimestamp!) % SECOND).toBe(0)
@@ -175,7 +175,7 @@ describe('the delta', () => {
     expect(deletes).toEqual(changes)
   })
 
-  test('N68 N69 N72: a cycle reads the changes and then the deletions of the audit, each from its own position', async () => {
+  test('N68 N69 N72: a cycle reads changes, then deletions from the audit, each from its own cursor', async () => {
     const [first] = fill(3)
     await stage.backfill()
     stage.pass(SECOND)
@@ -189,7 +189,7 @@ describe('the delta', () => {
     expect(await stage.rows()).toEqual(truth())
   })
 
-  test('the state of a release before, which read by turns, is taken up without a gap', async () => {
+  test('the state of an earlier release, which alternated between streams, is resumed without a gap', async () => {
     const [first, second] = fill(3)
     await stage.backfill()
     stage.pass(SECOND)
@@ -223,7 +223,7 @@ describe('the delta', () => {
     expect(await stage.rows()).toEqual(truth())
   })
 
-  test('T7: an answer with another count than the page before left is not taken for the next page', async () => {
+  test('T7: a response whose count differs from the previous page is not accepted as the next page', async () => {
     for (let n = 0; n < 350; n++) {
       fill(1)
       stage.pass(SECOND)
@@ -233,7 +233,7 @@ describe('the delta', () => {
     let asked = 0
     let ahead: any
     const result = await stage.backfill({ allowDeletes: true, spoil: (body, { pathname }, headers) => {
-      // The fourth question is for the third hundred; a cache answers with the last fifty.
+      // The fourth request is for the third hundred; a cache returns the last fifty.
       if (!pathname.endsWith('/incident') || ++asked !== 4) return body
       headers.set('x-total-count', '50')
       ahead = { result: body.result.slice(-50) }
@@ -243,7 +243,7 @@ describe('the delta', () => {
     expect(result).toMatchObject({ stopReason: 'complete', counts: { swept: 0 } })
   })
 
-  test('N9: what shows late is not passed over', async () => {
+  test('N9: late rows are not skipped', async () => {
     await stage.close()
     await open({ lag: { share: 0.5, maxMs: 13 * SECOND } })
     fill(20)
@@ -272,7 +272,7 @@ describe('faults', () => {
     expect(await stage.rows()).toEqual(truth())
   })
 
-  test('a run that breaks off anywhere is taken up', async () => {
+  test('a run that is interrupted anywhere is resumed', async () => {
     fill(450)
     expect(await stage.untilComplete('backfill')).toBeGreaterThan(4)
     expect(await stage.rows()).toEqual(truth())

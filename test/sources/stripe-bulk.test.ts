@@ -41,7 +41,7 @@ describe('many objects that change several times within one second', () => {
     expect(asked.length - answered.length).toBeLessThanOrEqual(failures === 0 ? 0 : 40)
   })
 
-  test('are committed as they are read, so that a run that breaks off has not been in vain', async () => {
+  test('are committed as they are read, so that an interrupted run keeps its progress', async () => {
     fill(30)
     stage.pass(MINUTE)
     stage.track(source({ limit: 25, followUpsMax: 4 }).customers)
@@ -59,11 +59,11 @@ describe('many objects that change several times within one second', () => {
     }
     expect(runs).toBeGreaterThan(5)
     expect(await stage.rows()).toEqual(stage.truth('customer'))
-    // The page that broke off is read again, and nothing else.
+    // Only the interrupted page is read again.
     expect(stage.asked().filter(({ path }) => path.startsWith('/v1/customers/')).length).toBeLessThanOrEqual(30 + 4 * runs)
   })
 
-  test('are as many as they like: more than a state can name are read in turns', async () => {
+  test('are read in batches if there are more than a state can hold', async () => {
     fill(1_300)
     stage.pass(MINUTE)
     stage.track(source().customers)
@@ -77,7 +77,7 @@ describe('many objects that change several times within one second', () => {
     expect(stage.asked().filter(({ path }) => path.startsWith('/v1/customers/')).length).toBeLessThanOrEqual(1_300)
   })
 
-  test('never show an older version, whatever the pages of the log are', async () => {
+  test('never show an older version, however the log is paged', async () => {
     for (const limit of [1, 2, 3, 7]) {
       await stage.close()
       stage = await VendorFixture.open((ports) => new StripeSimulator(ports), limit)
@@ -108,19 +108,19 @@ describe('many objects that change several times within one second', () => {
 
 describe('objects inside objects', () => {
   const lines = (count: number, note = ''): object[] => Array.from({ length: count }, (_, n) => ({ amount: n, description: `line ${n} ${note}` }))
-  /** What the rows of a nested database should be. */
+  /** The expected rows of a nested database. */
   const wholeLines = (): Record<string, unknown> => Object.fromEntries(vendor.records.current('invoice').flatMap(({ id, fields }) => (fields['lines'] as object[]).map((line, at) => {
     const key = `il_${id.slice('in_'.length)}${String(at).padStart(4, '0')}`
     return [key, { id: key, object: 'line_item', ...line }]
   })))
 
-  test('N43 a page whose lists need more requests than one page may make is split, and always makes progress', async () => {
+  test('N43 a page whose lists exceed the request budget is split and always makes progress', async () => {
     for (let n = 0; n < 31; n++) vendor.create('invoice', { number: `i${n}`, lines: lines(250) })
     stage.pass(MINUTE)
     stage.track(source({ nested: { line_item: 'lines' } }).invoices, ['lines'])
     const result = await stage.backfill()
     expect(result).toMatchObject({ stopReason: 'complete', error: null })
-    // Three further pages for each.
+    // Three more pages each.
     expect(stage.asked().filter(({ path }) => path.endsWith('/lines'))).toHaveLength(93)
     expect(result.pages).toBeGreaterThan(3)
     expect(await stage.rows('lines')).toEqual(wholeLines())
@@ -131,7 +131,7 @@ describe('objects inside objects', () => {
     expect(await stage.rows('lines')).toEqual(wholeLines())
   })
 
-  test('N43 one object whose lists need more requests than a page may make is read whole', async () => {
+  test('N43 one object whose lists exceed the request budget is read completely', async () => {
     vendor.create('invoice', { lines: lines(2_600) })
     stage.pass(MINUTE)
     stage.track(source({ nested: { line_item: 'lines' } }).invoices, ['lines'])
@@ -139,7 +139,7 @@ describe('objects inside objects', () => {
     expect(Object.keys(await stage.rows('lines'))).toHaveLength(2_600)
   })
 
-  test('N43 a failed request for one list does not cost the lists before it', async () => {
+  test('N43 a failed request for one list does not discard the lists before it', async () => {
     for (let n = 0; n < 10; n++) vendor.create('invoice', { lines: lines(105) })
     stage.pass(MINUTE)
     stage.track(source().invoices)
@@ -149,7 +149,7 @@ describe('objects inside objects', () => {
     expect(stage.asked().filter(({ path }) => path.endsWith('/lines'))).toHaveLength(11)
   })
 
-  test('N43 the page before, served again inside an object, is not taken for the next', async () => {
+  test('N43 a previous page served again for a nested list is not accepted as the next', async () => {
     vendor.create('invoice', { lines: lines(330) })
     stage.pass(MINUTE)
     stage.track(source({ nested: { line_item: 'lines' } }).invoices, ['lines'])
@@ -176,7 +176,7 @@ describe('objects inside objects', () => {
       return [number, data.length, [...new Set(data.map(({ description }) => description.split(' ')[2]))]]
     })
 
-    test.each(['backfill', 'delta'] as const)('lands whole in one of its versions, in the %s', async (half) => {
+    test.each(['backfill', 'delta'] as const)('lands complete in one of its versions, in the %s', async (half) => {
       const id = vendor.create('invoice', { number: 'one', lines: lines(25, 'one') })
       stage.pass(MINUTE)
       stage.track(source().invoices)
@@ -188,7 +188,7 @@ describe('objects inside objects', () => {
       for (const version of await landed()) expect(version).toEqual([expect.anything(), expect.anything(), [(version as unknown[])[0]]])
     })
 
-    test('is left out when it is deleted', async () => {
+    test('is omitted when it is deleted', async () => {
       const id = vendor.create('invoice', { number: 'one', lines: lines(25, 'one') })
       vendor.create('invoice', { number: 'two', lines: lines(2, 'two') })
       stage.pass(MINUTE)
@@ -198,7 +198,7 @@ describe('objects inside objects', () => {
     })
   })
 
-  test('N42 are extracted by the delta as they are by the backfill', async () => {
+  test('N42 are extracted by the delta and by the backfill alike', async () => {
     const options = { nested: { payment_method: 'payment_methods' }, expand: ['data.payment_method'] }
     const methods = Array.from({ length: 3 }, () => vendor.create('payment_method', {}))
     vendor.create('payment_intent', { payment_method: methods[0]!, amount: 100 })
@@ -206,7 +206,7 @@ describe('objects inside objects', () => {
     stage.track(source(options).paymentIntents, ['payment_methods'])
     await stage.backfill()
     expect(Object.keys(await stage.rows('payment_methods'))).toEqual([methods[0]])
-    // Events hold the id of the method alone, and Stripe sends none for the method itself.
+    // Events contain only the id of the method, and Stripe sends none for the method itself.
     vendor.create('payment_intent', { payment_method: methods[1]!, amount: 200 })
     const plain = vendor.create('payment_intent', { amount: 300 })
     vendor.update('payment_method', methods[1]!, { metadata: { note: 'new' } })
@@ -215,11 +215,11 @@ describe('objects inside objects', () => {
     const byKey = stage.truth('payment_method')
     expect(await stage.rows('payment_methods')).toEqual({ [methods[0]!]: byKey[methods[0]!], [methods[1]!]: byKey[methods[1]!] })
     expect(await stage.rows()).toEqual(stage.truth('payment_intent'))
-    // Nothing to expand, nothing to ask for.
+    // Nothing to expand, so no request.
     expect(stage.asked().filter(({ path }) => path.endsWith(plain))).toHaveLength(0)
   })
 
-  test('N42 without a database of their own they are in the record, from the delta as from the backfill', async () => {
+  test('N42 without their own database they stay in the record, in the delta and in the backfill', async () => {
     const method = vendor.create('payment_method', {})
     stage.pass(MINUTE)
     const { paymentIntents } = source({ expand: ['data.payment_method'] })
@@ -233,7 +233,7 @@ describe('objects inside objects', () => {
     expect(await stage.rows()).toEqual({ [intent]: whole })
   })
 
-  test('N42 an object inside others that change with it within a second is shown as it is', async () => {
+  test('N42 an object nested in others that change within the same second lands in its current version', async () => {
     const price = vendor.create('price', { unit_amount: 1 })
     const subscriptions = Array.from({ length: 6 }, () => vendor.create('subscription', { items: [{ price, quantity: 1 }] }))
     stage.pass(MINUTE)
@@ -250,7 +250,7 @@ describe('objects inside objects', () => {
     expect(await stage.rows('prices')).toEqual(stage.truth('price'))
   })
 
-  test('a lookup shows the record that the backfill lists', async () => {
+  test('a lookup returns the record that the backfill lists', async () => {
     vendor.create('invoice', { lines: lines(130) })
     stage.pass(MINUTE)
     const { invoices } = source()

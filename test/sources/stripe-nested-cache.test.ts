@@ -23,7 +23,7 @@ interface Invoice {
   readonly lines: { readonly data: ReadonlyArray<{ readonly description: string; readonly price?: unknown }> }
 }
 
-/** The versions of each record that were ever published, as its number and the notes of its lines. */
+/** All published versions of each record, as its number and the notes of its lines. */
 async function published(): Promise<unknown[]> {
   return (await stage.scene.feed()).map(({ text }) => {
     const { number, lines: { data } } = JSON.parse(text!) as Invoice
@@ -31,7 +31,7 @@ async function published(): Promise<unknown[]> {
   })
 }
 
-describe('a page of a list inside an object, served from a cache', () => {
+describe('a cached page of a nested list', () => {
   test.each(['backfill', 'delta'] as const)('N43 is not joined to a newer version of the object, in the %s', async (half) => {
     const id = vendor.create('invoice', { number: 'one', lines: lines(25, 'one') })
     stage.pass(MINUTE)
@@ -45,7 +45,7 @@ describe('a page of a list inside an object, served from a cache', () => {
     expect(await published()).toEqual([['one', 25, ['one']], ['two', 25, ['two']]])
   })
 
-  test('N43 is not taken for the whole list when lines were added to it', async () => {
+  test('N43 is not accepted as the complete list after lines were added', async () => {
     const id = vendor.create('invoice', { number: 'one', lines: lines(25, 'same') })
     stage.pass(MINUTE)
     await stage.backfill()
@@ -57,7 +57,7 @@ describe('a page of a list inside an object, served from a cache', () => {
     expect(await published()).toEqual([['one', 25, ['same']], ['two', 26, ['same']]])
   })
 
-  test('N43 is read again with the event of a change that it does not show yet', async () => {
+  test('N43 is read again with the event of a change that it does not contain yet', async () => {
     const id = vendor.create('invoice', { number: 'one', lines: lines(25, '') })
     const other = vendor.create('invoice', { number: 'other', lines: [] })
     const change = (number: string): void => vendor.update('invoice', id, { number, lines: lines(25, '').with(20, { amount: 20, description: number }) })
@@ -72,7 +72,7 @@ describe('a page of a list inside an object, served from a cache', () => {
     const { path, query } = stage.asked().findLast((request) => request.path.endsWith('/lines'))!
     const url = `https://api.stripe.com${path}?${new URLSearchParams(query).toString()}`
     await vendor.handle(new Request(url, { headers: { authorization: 'Bearer x' } }))
-    // Nothing in this change tells that the page which the cache holds is older.
+    // Nothing in this change reveals that the cached page is older.
     stage.pass(SECOND)
     change('three')
     stage.pass(SECOND)
@@ -86,7 +86,7 @@ describe('a page of a list inside an object, served from a cache', () => {
   })
 })
 
-test('N43 the items that a list begins with may be expanded though those that follow are not', async () => {
+test('N43 the first items of a list may be expanded although later ones are not', async () => {
   vendor.create('invoice', { lines: Array.from({ length: 25 }, (_, n) => ({ amount: n, price: `price_${n}`, description: 'x' })) })
   stage.pass(MINUTE)
   const result = await stage.backfill({

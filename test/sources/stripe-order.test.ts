@@ -15,13 +15,13 @@ beforeEach(async () => {
 })
 afterEach(() => stage.close())
 
-/** Every write has its number in the name, so that a row tells which write it shows. */
+/** Every write has its number in the name, so that a row identifies its write. */
 const create = (): string => vendor.create('customer', { name: `write ${++writes}` })
 const change = (id: string): void => vendor.update('customer', id, { name: `write ${++writes}` })
 const fill = (count: number): string[] => Array.from({ length: count }, create)
 const track = (limit = 100): void => void stage.track(stripe({ apiKey: 'STRIPE_KEY', limit }).customers)
 
-/** The rows equal the source, and no row ever went back to an older version in the feed. */
+/** The rows equal the source, and no row returned to an older version in the feed. */
 async function expectExact(): Promise<void> {
   expect(await stage.rows()).toEqual(stage.truth('customer'))
   const newest = new Map<string, number>()
@@ -48,13 +48,13 @@ const HEADERS: ReadonlyArray<readonly [string, (nowMs: number) => number | null]
 describe.each(HEADERS)('a Date header that %s', (_, dateMs) => {
   beforeEach(() => void (vendor.conditions = { dateMs }))
 
-  test('changes nothing of what a backfill and its delta bring together', async () => {
+  test('does not change the result of a backfill with its delta', async () => {
     const ids = fill(30)
     stage.pass(MINUTE)
     track(10)
     await stage.backfill({
       onRequest(request) {
-        // Each change is listed by some pages and not by others, and all of them are in the log.
+        // Only some pages list each change, but the log has all of them.
         if (request > 1) for (const id of ids.slice(0, 12)) change(id)
         if (request > 1) create()
         stage.pass(3 * SECOND)
@@ -71,7 +71,7 @@ describe.each(HEADERS)('a Date header that %s', (_, dateMs) => {
     await expectExact()
   })
 
-  test('changes nothing when the delta runs between the pages of a slow backfill', async () => {
+  test('does not change the result of a delta between the pages of a slow backfill', async () => {
     const ids = fill(30)
     stage.pass(MINUTE)
     track(5)
@@ -87,7 +87,7 @@ describe.each(HEADERS)('a Date header that %s', (_, dateMs) => {
     await expectExact()
   })
 
-  test('changes nothing for a delta alone, also on an account that was empty', async () => {
+  test('does not change the result of a delta alone, also on an empty account', async () => {
     track(10)
     expect(await stage.delta()).toMatchObject({ stopReason: 'complete' })
     const ids = fill(25)
@@ -98,15 +98,15 @@ describe.each(HEADERS)('a Date header that %s', (_, dateMs) => {
   })
 })
 
-describe('an object that was read as it is now', () => {
-  test('is not taken back by its own events that the log shows later', async () => {
+describe('an object whose current version was read', () => {
+  test('is not reverted by its own events that appear later in the log', async () => {
     const [id, other] = fill(2)
     track()
     await stage.backfill()
     change(id!)
     change(id!)
     stage.pass(15 * SECOND)
-    // Too young for this cycle, and yet in what is read.
+    // Too young for this cycle, but part of the version that is read.
     change(id!)
     change(other!)
     stage.pass(SECOND)
@@ -117,7 +117,7 @@ describe('an object that was read as it is now', () => {
     await expectExact()
   })
 
-  test('is told by its events again once the log is past the reading', async () => {
+  test('is updated by its events again once the log is past the read', async () => {
     const [id] = fill(1)
     track()
     await stage.backfill()
@@ -135,10 +135,10 @@ describe('an object that was read as it is now', () => {
   })
 })
 
-describe('a list that comes from a cache', () => {
+describe('a cached list', () => {
   const isList = ({ url }: Request): boolean => new URL(url).pathname === '/v1/customers'
 
-  test('does not overwrite what an event brought, and does not bring back what is deleted', async () => {
+  test('does not overwrite the version of an event, and does not revive a deleted object', async () => {
     const ids = fill(20)
     stage.pass(MINUTE)
     track(10)
@@ -159,7 +159,7 @@ describe('a list that comes from a cache', () => {
     await expectExact()
   })
 
-  test('is told from a fresh one: whatever changed while no delta ran, one backfill brings', async () => {
+  test('is distinguished from a fresh one: one backfill applies all changes made while no delta ran', async () => {
     const ids = fill(120)
     stage.pass(MINUTE)
     track()
@@ -175,8 +175,8 @@ describe('a list that comes from a cache', () => {
   })
 })
 
-describe('events that are stamped before their object was made, by a clock that was set back', () => {
-  test('neither take the object back nor bring it back from its deletion', async () => {
+describe('events stamped before the creation of their object by a clock that was set back', () => {
+  test('neither revert the object nor revive it after its deletion', async () => {
     track()
     await stage.backfill()
     const [kept, gone] = fill(2)
@@ -191,7 +191,7 @@ describe('events that are stamped before their object was made, by a clock that 
 })
 
 describe('a page that is served twice', () => {
-  test.each(['/v1/customers', '/v1/events'])('of %s loses nothing and takes nothing back', async (path) => {
+  test.each(['/v1/customers', '/v1/events'])('of %s loses nothing and reverts nothing', async (path) => {
     const ids = fill(40)
     stage.pass(MINUTE)
     track(10)
@@ -222,7 +222,7 @@ describe('a page that is served twice', () => {
   })
 })
 
-test('SYNC_INVALID a page size that Stripe refuses is refused at declaration', () => {
+test('SYNC_INVALID a page size that Stripe rejects is rejected at declaration', () => {
   for (const limit of [0, 101, 1.5, Number.NaN]) expect(() => stripe({ apiKey: 'STRIPE_KEY', limit })).toThrow('Stripe returns 1 to 100 records a page')
   expect(() => stripe({ apiKey: 'STRIPE_KEY', limit: 100 })).not.toThrow()
 })

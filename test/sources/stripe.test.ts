@@ -21,7 +21,7 @@ const fill = (count: number): string[] => Array.from({ length: count }, (_, n) =
 const queries = (): string[] => stage.asked().map(({ path, query }) => `${path}?${new URLSearchParams(query).toString()}`)
 
 describe('the backfill', () => {
-  test('N32 N33 N34 N35: takes the anchor first, then follows the last id until has_more says no', async () => {
+  test('N32 N33 N34 N35: takes the anchor first, then follows the last id until has_more is false', async () => {
     fill(250)
     customers()
     expect(await stage.backfill()).toMatchObject({ stopReason: 'complete', counts: { created: 250 } })
@@ -43,11 +43,11 @@ describe('the backfill', () => {
     expect(await stage.rows()).toEqual(stage.truth('customer'))
     stage.asked()
     await stage.backfill()
-    // Two full pages, and the last of them once more.
+    // Two full pages, and the last one again.
     expect(queries()).toHaveLength(3)
   })
 
-  test('XC34 N35 the anchor is an event that no other can show below any more, where the delta would not see it', async () => {
+  test('XC34 N35 the anchor is an event below which no other can appear, because the delta would miss it', async () => {
     const ids = fill(10)
     const [anchor] = vendor.events()
     stage.pass(60 * SECOND)
@@ -55,13 +55,13 @@ describe('the backfill', () => {
     customers()
     await stage.backfill({ afterMs: 200 })
     expect((await stage.state()).cursor).toBe(anchor!.id)
-    // Still in the second of the young event, and in the log some of these stand below it.
+    // In the same second as the young event; some of these are below it in the log.
     for (const id of ids) vendor.update('customer', id, { name: 'changed' })
     await stage.delta()
     expect(await stage.rows()).toEqual(stage.truth('customer'))
   })
 
-  test('invariant 6: a reading whose answers were long on their way is not older than a quick one before it', async () => {
+  test('invariant 6: a read with slow responses is not older than a fast one before it', async () => {
     const [id] = fill(1)
     customers()
     await stage.backfill()
@@ -76,14 +76,14 @@ describe('the backfill', () => {
     expect(await stage.rows()).toEqual(stage.truth('customer'))
   })
 
-  test('an empty account lands nothing and ends', async () => {
+  test('an empty account completes without rows', async () => {
     customers()
     expect(await stage.backfill()).toMatchObject({ stopReason: 'complete', counts: { created: 0 } })
   })
 })
 
 describe('the delta', () => {
-  test('N43 an object whose event came with part of a list is read as it is now, also when the list has become shorter', async () => {
+  test('N43 an object whose event has a truncated list is read in its current version, also if the list became shorter', async () => {
     const lines = (count: number): object[] => Array.from({ length: count }, (_, at) => ({ amount: at }))
     const invoice = vendor.create('invoice', { lines: lines(3) })
     stage.track(source().invoices)
@@ -95,7 +95,7 @@ describe('the delta', () => {
     expect(await stage.rows()).toEqual(stage.truth('invoice'))
   })
 
-  test('N36 N41 NX13: alone brings what changed while the backfill was paging to the truth', async () => {
+  test('N36 N41 NX13: alone applies changes made during the backfill', async () => {
     fill(230)
     customers()
     await stage.backfill({
@@ -110,7 +110,7 @@ describe('the delta', () => {
     expect(await stage.rows()).toEqual(stage.truth('customer'))
   })
 
-  test('N37 N44: reads on from the newest event that was applied', async () => {
+  test('N37 N44: continues from the newest applied event', async () => {
     fill(3)
     customers()
     await stage.backfill()
@@ -126,7 +126,7 @@ describe('the delta', () => {
     expect(await stage.rows()).toEqual(stage.truth('customer'))
   })
 
-  test('N38 N39 N40: events younger than ten seconds wait, and move nothing', async () => {
+  test('N38 N39 N40: events younger than ten seconds wait and do not move the cursor', async () => {
     fill(1)
     customers()
     await stage.backfill()
@@ -140,7 +140,7 @@ describe('the delta', () => {
     expect(await stage.rows()).toEqual(stage.truth('customer'))
   })
 
-  test('N9: events that show late, below others, are not passed over', async () => {
+  test('N9: late events below others are not skipped', async () => {
     await stage.close()
     await open({ lag: { share: 0.5, maxMs: 9 * SECOND } })
     fill(20)
@@ -154,7 +154,7 @@ describe('the delta', () => {
     expect(await stage.rows()).toEqual(stage.truth('customer'))
   })
 
-  test('what is made after the anchor of an empty log is landed from its first event on', async () => {
+  test('objects created after the anchor of an empty log are landed from the first event', async () => {
     customers()
     await stage.backfill()
     expect(await stage.state()).toEqual({ cursor: null })
@@ -168,7 +168,7 @@ describe('the delta', () => {
     expect(await stage.rows()).toEqual(stage.truth('customer'))
   })
 
-  test('a key that is deleted within the second it was changed in stays deleted', async () => {
+  test('a key deleted in the second of its last change stays deleted', async () => {
     const [first, second] = fill(2)
     customers()
     await stage.backfill()
@@ -180,7 +180,7 @@ describe('the delta', () => {
     expect(await stage.rows()).toEqual(stage.truth('customer'))
   })
 
-  test('NX13: updates of one second that go over the edge of a page end with the last of them', async () => {
+  test('NX13: updates of one second that span two pages end with the last one', async () => {
     const ids = fill(60)
     customers({ limit: 25 })
     await stage.backfill()
@@ -190,7 +190,7 @@ describe('the delta', () => {
     expect(await stage.rows()).toEqual(stage.truth('customer'))
   })
 
-  test('a position older than the log is not passed over in silence', async () => {
+  test('a cursor older than the log is an error', async () => {
     fill(1)
     customers()
     await stage.backfill()
@@ -214,7 +214,7 @@ describe('faults', () => {
     expect(await stage.rows()).toEqual(stage.truth('customer'))
   })
 
-  test.each(['backfill', 'delta'] as const)('SOURCE_INVALID an empty page of the %s that says more follow is not the end', async (half) => {
+  test.each(['backfill', 'delta'] as const)('SOURCE_INVALID an empty page of the %s with has_more is not the end', async (half) => {
     fill(half === 'delta' ? 3 : 0)
     customers()
     if (half === 'delta') await stage.backfill()
@@ -222,7 +222,7 @@ describe('faults', () => {
     expect((await stage[half]()).error).toMatchObject({ code: 'SOURCE_INVALID', message: expect.stringContaining('empty page') })
   })
 
-  test('refused credentials are not tried twice', async () => {
+  test('rejected credentials are not retried', async () => {
     fill(1)
     customers()
     vendor.faults.plan({ kind: 'unauthorized' }, { times: 9 })
@@ -230,7 +230,7 @@ describe('faults', () => {
     expect(stage.asked()).toHaveLength(1)
   })
 
-  test('a run that breaks off anywhere is taken up, and no page is read twice', async () => {
+  test('a run that is interrupted anywhere is resumed, and no page is read twice', async () => {
     fill(450)
     customers()
     expect(await stage.untilComplete('backfill')).toBeGreaterThan(4)
@@ -243,7 +243,7 @@ describe('faults', () => {
   })
 })
 
-test('a canceled subscription is listed, and not swept', async () => {
+test('a canceled subscription is listed and not swept', async () => {
   const ids = Array.from({ length: 10 }, () => vendor.create('subscription', { items: [] }))
   stage.track(source().subscriptions)
   vendor.remove('subscription', ids[0]!)
@@ -258,7 +258,7 @@ test('a canceled subscription is listed, and not swept', async () => {
 describe('objects inside objects', () => {
   const nested = { payment_method: 'payment_methods' }
 
-  test('N42: are found and landed in their own database, and leave their id behind', async () => {
+  test('N42: land in their own database and are replaced by their ids', async () => {
     const methods = Array.from({ length: 5 }, () => vendor.create('payment_method', {}))
     for (const method of methods) vendor.create('payment_intent', { payment_method: method, amount: 100 })
     stage.track(source({ nested, expand: ['data.payment_method'] }).paymentIntents, ['payment_methods'])
@@ -271,7 +271,7 @@ describe('objects inside objects', () => {
     expect(await stage.rows()).toEqual(stage.truth('payment_intent'))
   })
 
-  test('N43 NX10: a list inside an object is read to its end', async () => {
+  test('N43 NX10: a nested list is read to its end', async () => {
     const lines = Array.from({ length: 230 }, (_, n) => ({ amount: n, description: `line ${n}` }))
     const invoice = vendor.create('invoice', { lines })
     stage.track(source({ nested: { line_item: 'lines' } }).invoices, ['lines'])
@@ -281,7 +281,7 @@ describe('objects inside objects', () => {
     expect(asked.filter((text) => text.includes(`/v1/invoices/${invoice}/lines`))).toHaveLength(3)
   })
 
-  test('N42 N43: the items of a subscription and their prices, listed elsewhere than below it, from the list and from events', async () => {
+  test('N42 N43: the items of a subscription and their prices, which have their own endpoint, are read from the list and from events', async () => {
     const prices = [vendor.create('price', { unit_amount: 500 }), vendor.create('price', { unit_amount: 900 })]
     const subscription = vendor.create('subscription', { items: Array.from({ length: 25 }, (_, n) => ({ price: prices[n % 2]!, quantity: n })) })
     const ended = vendor.create('subscription', { items: [{ price: prices[0]!, quantity: 1 }] })

@@ -9,23 +9,23 @@ import { RandomStream } from '../../src/testing/simulation/random-stream.ts'
 import { DATABASE, MINUTE, ref, EngineFixture, WORKER } from '../engine/engine-fixture.ts'
 
 interface RunOverrides {
-  /** How long after whatever came before. */
+  /** The time since the previous run. */
   readonly afterMs?: number
-  /** A run of so many pages: the next one takes the cycle up, as after a crash. */
+  /** Ends the run after this many pages; the next run resumes the cycle, as after a crash. */
   readonly pagesMax?: number
   readonly retriesMax?: number
-  /** Before each request reaches the vendor: the moment to change something, or to throw. */
+  /** Called before each request reaches the vendor, to change data or to throw. */
   readonly onRequest?: (request: number) => void
   readonly onProgress?: (progress: CycleProgress) => void
-  /** What an answer says instead, where it is something else than what the vendor sent. */
+  /** Replaces the body of a response. */
   readonly spoil?: (body: any, url: URL, headers: Headers) => unknown
   readonly allowDeletes?: boolean
 }
 
-/** What plays the vendor, and knows what is true. */
+/** The simulated vendor, which knows the expected data. */
 type VendorWithTruth = ApiSimulator & { truth(type: string): Fields[] }
 
-/** A vendor behind fetch and the production engine on a store in memory, under one clock. */
+/** A simulated vendor behind fetch, and the production engine on an in-memory store, on one clock. */
 export class VendorFixture<Vendor extends VendorWithTruth> {
   readonly scene: EngineFixture
   readonly vendor: Vendor
@@ -66,7 +66,7 @@ export class VendorFixture<Vendor extends VendorWithTruth> {
     return this.#run(this.#plans!.delta, choices)
   }
 
-  /** Runs that break off with their second request, until one does not; how many that were. */
+  /** Repeats runs that fail on their second request until one completes; returns their number. */
   async untilComplete(half: 'backfill' | 'delta'): Promise<number> {
     for (let runs = 1; runs < 50; runs++) {
       const result = await this[half]({
@@ -92,7 +92,7 @@ export class VendorFixture<Vendor extends VendorWithTruth> {
     return this.scene.run({ ...plan, limits }, { fetch, allowDeletes, ...(onProgress !== undefined && { onProgress }) })
   }
 
-  /** What was asked since the last time. */
+  /** The requests since the last call. */
   asked(): LoggedRequest[] {
     return this.vendor.requests.entries.splice(0)
   }
@@ -101,7 +101,7 @@ export class VendorFixture<Vendor extends VendorWithTruth> {
     return JSON.parse((await this.scene.checkpoint(sync)).committed ?? 'null')
   }
 
-  /** As if another release had left it. */
+  /** Sets a state as another release would have left it. */
   async setState(state: unknown, sync = 'sync'): Promise<void> {
     const { store, clock } = this.scene
     const taken = await store.acquire(ref(sync), { holder: 'operator', ttlMs: MINUTE, at: clock.now() })
@@ -117,12 +117,12 @@ export class VendorFixture<Vendor extends VendorWithTruth> {
     return this.scene.rows(database)
   }
 
-  /** What the vendor holds, by key. */
+  /** The records of the vendor, by key. */
   truth(type: string, key = 'id'): Record<string, Fields> {
     return Object.fromEntries(this.vendor.truth(type).map((record) => [String(record[key]), record]))
   }
 
-  /** Lets time pass. */
+  /** Advances the clock. */
   pass(ms: number): void {
     this.scene.clock.step(ms)
   }
@@ -132,7 +132,7 @@ export class VendorFixture<Vendor extends VendorWithTruth> {
   }
 }
 
-/** A body that breaks off says so as the production fetch would. */
+/** An interrupted body fails like in the production fetch. */
 function failing(body: ReadableStream<Uint8Array>, url: URL): ReadableStream<Uint8Array> {
   const reader = body.getReader()
   return new ReadableStream<Uint8Array>({

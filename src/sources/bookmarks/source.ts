@@ -1,50 +1,51 @@
 import { SyncError, type Execute, type JsonObject, type SyncContext } from '../../contract/index.ts'
 import { frontier, type FrontierPage, type FrontierState } from '../../strategies/index.ts'
-import { bearer, type Auth, type SecretSource } from '../kit/auth.ts'
+import { bearer, requireOneAuth, type Auth, type SecretSource } from '../kit/auth.ts'
 import { createHttpClient } from '../kit/http-client.ts'
 import { isObject } from '../kit/classify-response.ts'
 import { path } from '../kit/origin.ts'
 
 export interface BookmarksOptions {
-  /** Of the account whose bookmarks these are, which is the one that granted the token. */
+  /** The id of the account that granted the token. */
   readonly userId: string
   /** A user's access token with the scopes `bookmark.read`, `tweet.read` and `users.read`, or the name of the secret that holds it. */
   readonly token?: SecretSource
-  /** Instead of a token. */
+  /** Replaces `token`. */
   readonly auth?: Auth
   readonly baseUrl?: string
-  /** Of each post. `public_metrics` is not among them: counts that never rest would make every look at the list a change. */
+  /** The fields of each post. The default omits `public_metrics`, because its counts would make every read a change. */
   readonly fields?: readonly string[]
 }
 
 export interface BookmarksSource {
   readonly delta: Execute<FrontierState>
-  /** All of it, to find what is no longer bookmarked. */
+  /** Reads the complete list, to find removed bookmarks. */
   readonly backfill: Execute<FrontierState>
 }
 
-/** A hundred are allowed, but lists were seen to end early when asked for so many at once. */
+/** X allows 100, but lists were observed to end early with that page size. */
 const PAGE_SIZE = 90
-/** X lists the newest so many and stops there as if that were all. */
+/** X lists only this many of the newest bookmarks, and does not say that the list is truncated. */
 const BOOKMARKS_LISTED_MAX = 800
 const PAGES_LISTED_MAX = Math.ceil(BOOKMARKS_LISTED_MAX / PAGE_SIZE)
 const DEFAULT_FIELDS = ['author_id', 'created_at', 'conversation_id', 'lang', 'entities', 'referenced_tweets']
 
 /** The posts that a user of X has bookmarked: `worker.track('bookmarks', { database, source: bookmarks({ userId, token: 'X_TOKEN' }), schedule: '15m', backfillSchedule: '1d' })`. */
 export function bookmarks({ userId, token, auth, baseUrl = 'https://api.x.com', fields = DEFAULT_FIELDS }: BookmarksOptions): BookmarksSource {
-  if ((token === undefined) === (auth === undefined)) throw new SyncError('SYNC_INVALID', 'The bookmarks of X need either `token` or `auth`.')
-  const client = createHttpClient({ baseUrl, auth: auth ?? bearer(token!) })
+  const bearerAuth = token === undefined ? undefined : bearer(token)
+  const chosenAuth = requireOneAuth(auth, bearerAuth, 'X bookmarks need either `token` or `auth`.')
+  const client = createHttpClient({ baseUrl, auth: chosenAuth })
   const list = frontier<JsonObject>(async ({ cursor, ...context }) => {
-    const place = parseCursor(cursor)
-    const query = { max_results: PAGE_SIZE, 'tweet.fields': fields.join(','), pagination_token: place.token }
-    const { body } = await client.get(path`/2/users/${userId}/bookmarks`, query, context, place.token === null ? {} : { cursorRefusals: [400] })
-    if (!isObject(body) || !isObject(body.meta)) throw new SyncError('SOURCE_INVALID', 'X answered without `meta`.')
+    const pageCursor = parseCursor(cursor)
+    const query = { max_results: PAGE_SIZE, 'tweet.fields': fields.join(','), pagination_token: pageCursor.token }
+    const { body } = await client.get(path`/2/users/${userId}/bookmarks`, query, context, pageCursor.token === null ? {} : { cursorRefusals: [400] })
+    if (!isObject(body) || !isObject(body.meta)) throw new SyncError('SOURCE_INVALID', 'X returned a response without `meta`.')
     const { data = [], errors = [], meta: { next_token: next, result_count: count } } = body
-    // A post that may not be seen now is not one that is gone.
-    if (context.cycle.mode === 'replace' && !(Array.isArray(errors) && errors.length === 0)) throw new SyncError('SOURCE_INVALID', 'X withholds some of the bookmarks, so that what is gone cannot be told: nothing was deleted.')
-    if (!Array.isArray(data) || !data.every(isObject)) throw new SyncError('SOURCE_INVALID', 'X answered with bookmarks that are none.')
-    if (typeof count === 'number' && data.length < count) throw new SyncError('SOURCE_INVALID', `X sent ${data.length} bookmarks and counts ${count}: the answer is not complete.`)
-    return buildPage(data, typeof next === 'string' && next !== '' ? next : null, place.page, context)
+    // A withheld post is not a removed bookmark.
+    if (context.cycle.mode === 'replace' && !(Array.isArray(errors) && errors.length === 0)) throw new SyncError('SOURCE_INVALID', 'X withheld some bookmarks, so removed bookmarks cannot be determined. Nothing was deleted.')
+    if (!Array.isArray(data) || !data.every(isObject)) throw new SyncError('SOURCE_INVALID', 'X returned a response without a list of bookmarks.')
+    if (typeof count === 'number' && data.length < count) throw new SyncError('SOURCE_INVALID', `X returned ${data.length} of ${count} bookmarks: the response is incomplete.`)
+    return buildPage(data, typeof next === 'string' && next !== '' ? next : null, pageCursor.page, context)
   }, {
     id: requireId,
     toChange: (post) => ({ type: 'upsert', key: requireId(post), record: post }),
@@ -52,23 +53,23 @@ export function bookmarks({ userId, token, auth, baseUrl = 'https://api.x.com', 
   return { delta: list, backfill: list }
 }
 
-/** Posts that were deleted leave pages short, so it is pages that are counted. */
+/** Counts pages instead of bookmarks, because deleted posts make pages short. */
 function buildPage(items: JsonObject[], token: string | null, page: number, { cycle }: SyncContext): FrontierPage<JsonObject> {
   if (token === null && page >= PAGES_LISTED_MAX && cycle.mode === 'replace') {
-    throw new SyncError('SYNC_INVALID', `X lists the newest ${BOOKMARKS_LISTED_MAX} bookmarks only, and this account has about as many: what is older cannot be told from what is gone, so nothing was deleted.`)
+    throw new SyncError('SYNC_INVALID', `X lists only the newest ${BOOKMARKS_LISTED_MAX} bookmarks, and this account reaches that limit. Older bookmarks cannot be distinguished from removed ones, so nothing was deleted.`)
   }
   return { items, nextCursor: token === null ? null : `${page + 1} ${token}` }
 }
 
-/** A cursor is the number of a page and its token. */
+/** A cursor consists of a page number and its token. */
 function parseCursor(cursor: string | null): { page: number; token: string | null } {
   if (cursor === null) return { page: 1, token: null }
   const [, page, token] = /^(\d+) (.+)$/.exec(cursor) ?? []
-  if (token === undefined) throw new SyncError('CURSOR_REJECTED', 'The stored place is not one in a list of bookmarks.')
+  if (token === undefined) throw new SyncError('CURSOR_REJECTED', 'The stored cursor is not a valid cursor of a list of bookmarks.')
   return { page: Number(page), token }
 }
 
 function requireId({ id }: JsonObject): string {
-  if (typeof id !== 'string' || id === '') throw new SyncError('SOURCE_INVALID', 'A post of X has no id.')
+  if (typeof id !== 'string' || id === '') throw new SyncError('SOURCE_INVALID', 'An X post has no id.')
   return id
 }

@@ -12,11 +12,11 @@ export interface AlchemyOptions {
   readonly url: NodeUrl
   readonly auth?: Auth
   readonly confirmations?: number
-  /** Transfers of a page, at most 1,000. */
+  /** Transfers per page, at most 1,000. */
   readonly countMax?: number
 }
 
-/** A node whose index is asked by account: `alchemy_getAssetTransfers`, page key after page key. */
+/** Reads from a node with an account index: `alchemy_getAssetTransfers`, paged by page key. */
 export function alchemy(options: AlchemyOptions): ChainProviderFactory {
   return (reader) => {
     const { name, url, auth, confirmations = reader.confirmations, countMax = 1_000 } = options
@@ -29,8 +29,8 @@ export function alchemy(options: AlchemyOptions): ChainProviderFactory {
 }
 
 /**
- * The index filters by sender or by recipient, so a range is read on two sides. The side that is behind is asked next: everything
- * before the place that both have reached is known, and another provider can go on from there.
+ * The index filters by sender or by recipient, so a range is read on two sides. The side that is behind is read next. Everything
+ * before the block that both sides reached is complete, and another provider can continue from there.
  */
 interface TransferRangeCursor {
   readonly from: number
@@ -40,7 +40,7 @@ interface TransferRangeCursor {
 
 interface SideCursor {
   readonly side: TransferSide
-  /** Everything of this side before this block was read. */
+  /** This side is complete before this block. */
   readonly at: number
   readonly key?: string
 }
@@ -60,8 +60,8 @@ class TransferIndex {
   readonly #options: ChainProviderOptions
   readonly #countMax: number
 
-  constructor(json: JsonRpcClient, options: ChainProviderOptions, countMax: number) {
-    this.rpc = json
+  constructor(rpc: JsonRpcClient, options: ChainProviderOptions, countMax: number) {
+    this.rpc = rpc
     this.#options = options
     this.#countMax = countMax
   }
@@ -70,17 +70,17 @@ class TransferIndex {
     const { startBlock, confirmations, reorgDepth: depth, chainId } = this.#options
     if (cursor?.type === 'pageToken') return this.#readRange(operation, parseCursor(cursor.value), context)
     const head = await this.rpc.readHeadBlock(context, own === undefined ? chainId : undefined) - confirmations
-    // The window of another provider may reach before the beginning.
+    // The overlap window of another provider may start before `startBlock`.
     const from = Math.max(startBlock, cursor === undefined ? 0 : Number(cursor.value))
     if (from > head) return { items: [], through: toBlockCursor(Math.max(0, head + 1)), end: true }
     const settled = head - depth
-    // What can no longer be replaced is read page by page; the newest blocks at once, so that it is known which of them it was.
+    // Final blocks are read page by page. The newest blocks are read in one batch, together with their hashes.
     if (from <= settled) return this.#readRange(operation, { from, to: settled, sides: SIDES.map((side) => ({ side, at: from })) }, context)
     const { value, hashes } = await readConsistently({ from, to: head, head, reorgDepth: depth }, async (block) => (await this.rpc.readBlock(block, context))?.hash ?? null, async () => {
       const items: Transfer[] = []
       for (const side of SIDES) {
         for (let key: string | undefined, pages = 0; ; pages++) {
-          if (pages > PAGES_MAX) throw new SyncError('SOURCE_INVALID', `${this.#options.name}: the newest blocks take more than ${PAGES_MAX} pages.`)
+          if (pages > PAGES_MAX) throw new SyncError('SOURCE_INVALID', `${this.#options.name}: the newest blocks need more than ${PAGES_MAX} pages.`)
           const answer = await this.#readSide(operation, { from, to: head, side, key }, context)
           items.push(...answer.items)
           if (answer.pageKey === undefined) break
@@ -96,8 +96,8 @@ class TransferIndex {
     const behind = sides.reduce((a, b) => (b.at < a.at ? b : a))
     const { items, pageKey: key, reachedBlock: reached } = await this.#readSide(operation, { from, to, side: behind.side, key: behind.key }, context)
     const moved: SideCursor = key === undefined ? { side: behind.side, at: to + 1 } : { side: behind.side, at: Math.max(behind.at, reached), key }
-    const next: TransferRangeCursor = { from, to, sides: sides.map((place) => (place === behind ? moved : place)) }
-    const at = Math.min(...next.sides.map((place) => place.at))
+    const next: TransferRangeCursor = { from, to, sides: sides.map((cursor) => (cursor === behind ? moved : cursor)) }
+    const at = Math.min(...next.sides.map((cursor) => cursor.at))
     return at > to ? { items, through: toBlockCursor(at), end: false } : { items, through: toBlockCursor(at), next: JSON.stringify(next), end: false }
   }
 
@@ -111,8 +111,8 @@ class TransferIndex {
     const { pageKey } = answer
     if (pageKey !== undefined && pageKey !== null && typeof pageKey !== 'string') throw createMalformedError('page key')
     const blocks = answer.transfers.map((transfer) => parseNumber(isObject(transfer) ? transfer.blockNum : undefined, 'block number'))
-    // A page out of order does not show how far it reaches.
-    const isInOrder = blocks.every((block, at) => at === 0 || blocks[at - 1]! <= block)
+    // A page out of order does not prove which blocks are complete.
+    const isInOrder = blocks.every((block, index) => (blocks[index - 1] ?? 0) <= block)
     return {
       items: answer.transfers.flatMap((transfer) => parseTransfer(transfer, operation) ?? []),
       pageKey: pageKey === null || pageKey === '' ? undefined : pageKey,
@@ -126,22 +126,22 @@ const PAGES_MAX = 100
 interface TransfersPage {
   readonly items: Transfer[]
   readonly pageKey: string | undefined
-  /** The block of the last transfer; everything of the side before it was read. */
+  /** The block of the last transfer; the side is complete before it. */
   readonly reachedBlock: number
 }
 
 function parseCursor(text: string): TransferRangeCursor {
   try {
-    const place = JSON.parse(text) as TransferRangeCursor
+    const cursor = JSON.parse(text) as TransferRangeCursor
     const isSide = ({ side, at }: SideCursor): boolean => SIDES.includes(side) && Number.isSafeInteger(at)
-    if (Number.isSafeInteger(place.from) && Number.isSafeInteger(place.to) && place.sides.length === SIDES.length && place.sides.every(isSide)) return place
+    if (Number.isSafeInteger(cursor.from) && Number.isSafeInteger(cursor.to) && cursor.sides.length === SIDES.length && cursor.sides.every(isSide)) return cursor
   } catch {
-    // Refused below.
+    // Rejected below.
   }
-  throw new SyncError('CURSOR_REJECTED', 'The page token is not one that was made here.')
+  throw new SyncError('CURSOR_REJECTED', 'The stored page token is invalid.')
 }
 
-/** Null for a token transfer of something else than an amount, and for nothing. */
+/** Null for a native transfer with a zero amount. */
 function parseTransfer(value: JsonValue, operation: string): Transfer | null {
   if (!isObject(value) || !isObject(value.rawContract) || !isObject(value.metadata)) throw createMalformedError('transfer')
   const at = typeof value.metadata.blockTimestamp === 'string' ? canonicalizeInstant(value.metadata.blockTimestamp) : null
@@ -163,7 +163,7 @@ function parseLogIndex(value: JsonValue | undefined): number {
   return parseNumber(typeof value === 'string' ? value.split(':').at(-1) : undefined, 'log index')
 }
 
-/** A transfer to oneself is on both sides. */
+/** A transfer from an account to itself is on both sides. */
 function removeDuplicates(transfers: readonly Transfer[]): Transfer[] {
   return [...new Map(transfers.map((transfer) => [`${transfer.hash}:${transfer.logIndex ?? ''}`, transfer])).values()]
 }

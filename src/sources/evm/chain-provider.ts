@@ -2,9 +2,9 @@ import { SyncError, type JsonValue, type SyncContext } from '../../contract/inde
 import type { ComparableCursor, Provider } from '../../strategies/index.ts'
 import type { Transfer } from './transfer.ts'
 
-/** A provider that can also say which block stands where. */
+/** A provider that also returns block hashes. */
 export interface ChainProvider extends Provider<Transfer> {
-  /** The hash of a block; null when the provider does not have it yet. */
+  /** The hash of a block; null if the provider does not have it yet. */
   getBlockHash(block: number, context: SyncContext): Promise<string | null>
 }
 
@@ -12,20 +12,20 @@ export interface ChainProviderOptions {
   readonly name: string
   /** The account whose transfers are read. */
   readonly address: string
-  /** From where the first cycle reads. */
+  /** The first block of the first cycle. */
   readonly startBlock: number
-  /** So many of the newest blocks are left alone. */
+  /** The number of newest blocks that are not read. */
   readonly confirmations: number
-  /** So many of the newest blocks may still be replaced. */
+  /** The number of newest blocks that a reorganisation may replace. */
   readonly reorgDepth: number
-  /** Of which chain; any, when absent. */
+  /** The id of the chain. Without it any chain is accepted. */
   readonly chainId?: number
 }
 
-/** A provider before it is told what to read. */
+/** Creates a provider for an account. */
 export type ChainProviderFactory = (options: Omit<ChainProviderOptions, 'name'>) => ChainProvider
 
-/** Hashes of blocks that may still be replaced, as they were when the page that covers them was read. */
+/** Hashes of blocks that may still be replaced, at the time their page was read. */
 export type BlockHashes = ReadonlyArray<readonly [block: number, hash: string]>
 
 export function toBlockCursor(block: number): ComparableCursor {
@@ -39,7 +39,7 @@ export interface BlockRange {
   readonly reorgDepth: number
 }
 
-/** Reads between two looks at the newest blocks of a range: where they are the same, nothing moved meanwhile. */
+/** Compares the newest block hashes of a range before and after the read. If they are equal, the chain did not change meanwhile. */
 export async function readConsistently<Value>({ from, to, head, reorgDepth: depth }: BlockRange, hashAt: (block: number) => Promise<string | null>, read: () => Promise<Value>): Promise<{ value: Value; hashes: BlockHashes }> {
   const hashes: Array<[number, string]> = []
   for (let block = Math.max(0, from - 1, head - depth + 1); block <= to; block++) {
@@ -49,22 +49,22 @@ export async function readConsistently<Value>({ from, to, head, reorgDepth: dept
   }
   const value = await read()
   const last = hashes.at(-1)
-  // A block stands for all before it.
+  // The hash of a block covers all blocks before it.
   if (last !== undefined && (await hashAt(last[0])) !== last[1]) throw createReorgError()
   return { value, hashes }
 }
 
-/** Something is being put into another order; in a moment it can be read. */
+/** A reorganisation is temporary, so the page is retried. */
 export function createReorgError(): SyncError {
-  return new SyncError('SOURCE_UNAVAILABLE', 'The chain was reorganised while it was read.')
+  return new SyncError('SOURCE_UNAVAILABLE', 'The chain was reorganised during the read. The page is read again.')
 }
 
-/** Kept in the cursor until the page has landed. The hashes begin with that of the block before `from`: it ties the page to what was read before. */
+/** Stored in the cursor until the page is committed. The first hash is of the block before `from`, to link the page to the previous one. */
 export function serializeHashes(from: number, hashes: BlockHashes, more: Record<string, JsonValue> = {}): JsonValue {
   return { ...more, from, hashes: hashes.map(([block, hash]) => [block, hash]) }
 }
 
 export function parseHashes(custom: JsonValue | undefined): { readonly from: number; readonly hashes: BlockHashes } {
-  const isTold = typeof custom === 'object' && custom !== null && !Array.isArray(custom) && Array.isArray(custom.hashes)
-  return isTold ? (custom as unknown as { from: number; hashes: BlockHashes }) : { from: 0, hashes: [] }
+  const hasHashes = typeof custom === 'object' && custom !== null && !Array.isArray(custom) && Array.isArray(custom.hashes)
+  return hasHashes ? (custom as unknown as { from: number; hashes: BlockHashes }) : { from: 0, hashes: [] }
 }

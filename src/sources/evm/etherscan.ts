@@ -13,20 +13,20 @@ export interface EtherscanOptions {
   readonly baseUrl?: string
   readonly chainId?: number
   readonly confirmations?: number
-  /** Rows of a page, at most 1,000. */
+  /** Rows per page, at most 1,000. */
   readonly offset?: number
-  /** Token transfers are read from its logs; some who answer as it does have none. */
+  /** The supported operations. Some compatible explorers have no logs, and so no token transfers. */
   readonly operations?: readonly EvmOperation[]
 }
 
-/** An explorer's API: lists of an account by block, a page at a time. */
+/** The API of an explorer: lists of an account by block, in pages. */
 export function etherscan(options: EtherscanOptions): ChainProviderFactory {
   return (reader) => {
     const { name, confirmations = reader.confirmations, offset = 1_000, apiKey, baseUrl = 'https://api.etherscan.io/v2/api', chainId = reader.chainId ?? 1, operations } = options
-    // All of it lies at one address, without a slash behind it.
-    const [, base, place] = /^(.*)\/([^/]+)\/?$/.exec(baseUrl)!
-    const client = createHttpClient({ baseUrl: base!, auth: inQuery({ query: 'apikey', key: apiKey }), classifyResponse })
-    const explorer = new ExplorerApi((query, context) => client.get(place!, { chainid: chainId, ...query }, context), { ...reader, name, confirmations }, offset)
+    // The API has a single URL without a trailing slash.
+    const [, base = '', endpoint = ''] = /^(.*)\/([^/]+)\/?$/.exec(baseUrl) ?? []
+    const client = createHttpClient({ baseUrl: base, auth: inQuery({ query: 'apikey', key: apiKey }), classifyResponse })
+    const explorer = new ExplorerApi((query, context) => client.get(endpoint, { chainid: chainId, ...query }, context), { ...reader, name, confirmations }, offset)
     return {
       ...pagedProvider<Transfer>({ name, supports: ['blockNumber'], prefers: 'blockNumber', ...(operations !== undefined && { operations }), fetchPage: (request, context) => explorer.readPage(request, context) }),
       getBlockHash: (block, context) => explorer.getBlockHash(block, context),
@@ -39,8 +39,8 @@ class ExplorerApi {
   readonly #options: ChainProviderOptions
   readonly #offset: number
 
-  constructor(ask: (query: Query, context: SyncContext) => Promise<HttpResponse>, options: ChainProviderOptions, offset: number) {
-    this.#request = ask
+  constructor(request: (query: Query, context: SyncContext) => Promise<HttpResponse>, options: ChainProviderOptions, offset: number) {
+    this.#request = request
     this.#options = options
     this.#offset = offset
   }
@@ -48,12 +48,12 @@ class ExplorerApi {
   async readPage({ operation, cursor }: FetchRequest, context: SyncContext): Promise<ProviderPage<Transfer>> {
     const { startBlock, confirmations, reorgDepth: depth } = this.#options
     const head = parseNumber(await this.#callProxy({ action: 'eth_blockNumber' }, context), 'block number') - confirmations
-    // The window of another provider may reach before the beginning.
+    // The overlap window of another provider may start before `startBlock`.
     const from = Math.max(startBlock, cursor === undefined ? 0 : Number(cursor.value))
     if (from > head) return { items: [], through: toBlockCursor(Math.max(0, head + 1)), end: true }
     const { value: rows, hashes } = await readConsistently({ from, to: head, head, reorgDepth: depth }, (block) => this.getBlockHash(block, context), () => this.#readTransfers(operation, from, head, context))
     const known = new Map(hashes)
-    // The lists and the chain are not kept by one machine: the lists may still be of blocks that are gone.
+    // The lists and the chain come from different servers: the lists may still contain replaced blocks.
     if (rows.blockHashes.some(([block, hash]) => known.has(block) && known.get(block) !== hash)) throw createReorgError()
     return { items: sortTransfers(rows.items), through: toBlockCursor(rows.toBlock + 1), end: rows.toBlock === head, custom: serializeHashes(from, hashes.filter(([block]) => block <= rows.toBlock)) }
   }
@@ -63,7 +63,7 @@ class ExplorerApi {
     return found === null ? null : parseBlockHeader(found, block).hash
   }
 
-  /** Token transfers are listed by sender and by recipient apart; what is told is what both have reached. */
+  /** Token transfers are listed by sender and by recipient separately. The result ends where the shorter list ends. */
   async #readTransfers(operation: string, from: number, head: number, context: SyncContext): Promise<TransferRows> {
     const { address } = this.#options
     const isOfAccount = ({ from: sender, to: recipient }: JsonObject): boolean => [sender, recipient].some((given) => typeof given === 'string' && given.toLowerCase() === address.toLowerCase())
@@ -83,46 +83,47 @@ class ExplorerApi {
   }
 
   /**
-   * Whole blocks. A page may end inside one, and may be shorter than asked without being the last; so the last block of a page is left
-   * for the next question, which begins with it: the start moves and the page does not. Only a block that a page begins and ends in is
-   * paged through, with its bounds held still. That nothing follows, an empty page says, asked twice.
+   * Returns complete blocks. A page may end inside a block, and may be short without being the last. So the last block of a page is
+   * left for the next request, which starts with it. Only a block that fills a whole page is paged, with fixed bounds. The end is an
+   * empty page, requested twice.
    */
   async #readRows(listed: AccountList, operation: string, from: number, to: number, context: SyncContext): Promise<TransferRows> {
     let first = await this.#readList(listed, [from, to], 1, context)
     if (first.length === 0) first = await this.#readList(listed, [from, to], 1, context)
-    if (first.length === 0) return parseRows(first, operation, to)
-    const last = getBlockNumber(first.at(-1)!)
+    const lastRow = first.at(-1)
+    if (lastRow === undefined) return parseRows(first, operation, to)
+    const last = getBlockNumber(lastRow)
     if (last > from) return parseRows(first.filter((row) => getBlockNumber(row) < last), operation, last - 1)
     const all: JsonObject[] = []
     for (let page = 1; ; page++) {
-      if (page * this.#offset > RESULT_ROWS_MAX) throw new SyncError('SOURCE_INVALID', `${this.#options.name}: one block holds more than the ${RESULT_ROWS_MAX} rows that can be paged through.`)
+      if (page * this.#offset > RESULT_ROWS_MAX) throw new SyncError('SOURCE_INVALID', `${this.#options.name}: one block has more than the ${RESULT_ROWS_MAX} rows that the API can page.`)
       const rows = await this.#readList(listed, [from, from], page, context)
       if (rows.length === 0) return parseRows(all, operation, from)
       const known = new Set(all.map(getRowIdentity))
-      if (rows.some((row) => known.has(getRowIdentity(row)))) throw new SyncError('SOURCE_INVALID', `${this.#options.name} sent rows of an earlier page again.`)
+      if (rows.some((row) => known.has(getRowIdentity(row)))) throw new SyncError('SOURCE_INVALID', `${this.#options.name} returned rows of an earlier page again.`)
       all.push(...rows)
     }
   }
 
-  /** An answer carries nothing that names its request, so its rows have to fit what was asked. */
-  async #readList({ query, isRequested: isAsked }: AccountList, [from, to]: readonly [number, number], page: number, context: SyncContext): Promise<JsonObject[]> {
+  /** A response does not identify its request, so its rows must match the requested range and account. */
+  async #readList({ query, isRequested }: AccountList, [from, to]: readonly [number, number], page: number, context: SyncContext): Promise<JsonObject[]> {
     const { body } = await this.#request({ ...query(from, to), page, offset: this.#offset }, context)
     const rows = isObject(body) ? body.result : undefined
     if (!Array.isArray(rows) || !rows.every(isObject)) throw createMalformedError('list')
-    if (!rows.every((row) => isAsked(row) && getBlockNumber(row) >= from && getBlockNumber(row) <= to)) {
-      throw new SyncError('SOURCE_INVALID', `${this.#options.name} sent rows that were not asked for: the answer to another request.`)
+    if (!rows.every((row) => isRequested(row) && getBlockNumber(row) >= from && getBlockNumber(row) <= to)) {
+      throw new SyncError('SOURCE_INVALID', `${this.#options.name} returned rows outside the request: a response to another request.`)
     }
     return rows
   }
 
   async #callProxy(query: Query, context: SyncContext): Promise<JsonValue> {
     const { body } = await this.#request({ module: 'proxy', ...query }, context)
-    if (!isObject(body) || body.result === undefined) throw createMalformedError('answer')
+    if (!isObject(body) || body.result === undefined) throw createMalformedError('response')
     return body.result
   }
 }
 
-/** One list of the account: how it is asked for, and which rows belong to it. */
+/** One list of the account: its query, and which rows belong to it. */
 interface AccountList {
   readonly query: (from: number, to: number) => Query
   readonly isRequested: (row: JsonObject) => boolean
@@ -138,7 +139,7 @@ interface TransferRows {
   readonly blockHashes: ReadonlyArray<readonly [block: number, hash: string]>
 }
 
-/** More than this cannot be reached by pages, however many are asked for. */
+/** The API returns no rows beyond this number, in any page. */
 const RESULT_ROWS_MAX = 10_000
 
 function parseRows(rows: readonly JsonObject[], operation: string, to: number): TransferRows {
@@ -155,7 +156,7 @@ function getBlockNumber(row: JsonObject): number {
   return parseNumber(row.blockNumber, 'block number')
 }
 
-/** Null where nothing of value was moved. */
+/** Null for a failed transaction or a zero amount. */
 function parseNativeTransfer(row: JsonObject): Transfer | null {
   const value = parseAmount(row.value, 'amount')
   if (value === '0' || row.isError === '1' || row.txreceipt_status === '0') return null
@@ -165,13 +166,13 @@ function parseNativeTransfer(row: JsonObject): Transfer | null {
   }
 }
 
-/** Every answer has status 200; what it means stands in `status`, `message` and, for failures, in the text of `result`. */
+/** Every response has HTTP status 200. The outcome is in `status` and `message`, and for failures in the text of `result`. */
 const classifyResponse: ResponseClassifier = ({ body }) => {
   if (!isObject(body)) return null
-  if (body.status === '2') return { code: 'SOURCE_UNAVAILABLE', reason: 'a part of what it has, the rest not being processed yet' }
+  if (body.status === '2') return { code: 'SOURCE_UNAVAILABLE', reason: 'a partial result, because the rest is not processed yet' }
   if (body.status !== '0' || Array.isArray(body.result)) return null
-  const words = typeof body.result === 'string' ? body.result : ''
-  if (/rate limit|max calls/i.test(words)) return { code: 'RATE_LIMITED', reason: 'a rate limit' }
-  if (/api key/i.test(words)) return { code: 'AUTH_REJECTED', reason: 'a refusal of the API key' }
+  const text = typeof body.result === 'string' ? body.result : ''
+  if (/rate limit|max calls/i.test(text)) return { code: 'RATE_LIMITED', reason: 'a rate limit' }
+  if (/api key/i.test(text)) return { code: 'AUTH_REJECTED', reason: 'a rejected API key' }
   return { code: 'SOURCE_UNAVAILABLE', reason: 'a failure' }
 }

@@ -4,7 +4,7 @@ import { createHttpClient, type HttpClient } from '../kit/http-client.ts'
 import { isObject } from '../kit/classify-response.ts'
 import { parseHash, toHex, createMalformedError, parseNumber } from './transfer.ts'
 
-/** Where a node answers. Many carry their key in the path: then name the secret that holds the whole URL. */
+/** The URL of a node. If it contains an API key, use the name of a secret that holds the whole URL. */
 export type NodeUrl = string | { readonly secret: string }
 
 export interface BlockHeader {
@@ -13,11 +13,11 @@ export interface BlockHeader {
   readonly parentHash: string
   /** Milliseconds. */
   readonly timeMs: number
-  /** Whole transactions where they were asked for. */
+  /** Complete transactions if requested, otherwise hashes. */
   readonly transactions: readonly JsonValue[]
 }
 
-/** More came out than the node gives at once: ask for less. */
+/** The result exceeds a limit of the node: request a smaller range. */
 export class ResultTooLargeError extends Error {
   override readonly name = 'TooMuch'
 }
@@ -29,30 +29,30 @@ export class JsonRpcClient {
 
   constructor(url: NodeUrl, auth?: Auth) {
     this.#url = url
-    // Only the origin is the base, and the rest a link: paths of bases are shown in errors, links are not.
+    // The base is the origin only, and the path is a link: errors show the base path but not links.
     this.#client = createHttpClient({ baseUrl: (context) => new URL(this.#resolveUrl(context)).origin, ...(auth !== undefined && { auth }) })
   }
 
   async call(method: string, params: JsonValue[], context: SyncContext): Promise<JsonValue> {
     const id = ++this.#requests
     const { body } = await this.#client.post(this.#resolveUrl(context), { jsonrpc: '2.0', id, method, params }, context, { answers: [400, 413] })
-    if (!isObject(body)) throw new SyncError('SOURCE_INVALID', `The node answered ${method} with something that is no JSON-RPC.`)
+    if (!isObject(body)) throw new SyncError('SOURCE_INVALID', `The node answered ${method} with a response that is not JSON-RPC.`)
     if (body.error !== undefined && body.error !== null) throw toNodeError(method, body.error)
-    // An answer to an earlier request, from a cache or a proxy, looks like one to this.
-    if (body.id !== id) throw new SyncError('SOURCE_INVALID', `The node answered ${method} with the answer to another request.`)
+    // A cache or proxy may return the response to an earlier request.
+    if (body.id !== id) throw new SyncError('SOURCE_INVALID', `The node answered ${method} with the response to another request.`)
     if (body.result === undefined) throw new SyncError('SOURCE_INVALID', `The node answered ${method} without a result.`)
     return body.result
   }
 
-  /** Where a chain is named, a node of another one has failed. */
+  /** Throws if the node belongs to another chain than `chainId`. */
   async readHeadBlock(context: SyncContext, chainId?: number): Promise<number> {
-    if (chainId !== undefined && parseNumber(await this.call('eth_chainId', [], context), 'chain id') !== chainId) throw new SyncError('SOURCE_INVALID', 'The node is one of another chain.')
+    if (chainId !== undefined && parseNumber(await this.call('eth_chainId', [], context), 'chain id') !== chainId) throw new SyncError('SOURCE_INVALID', 'The node belongs to another chain. Check its URL and `chainId`.')
     return parseNumber(await this.call('eth_blockNumber', [], context), 'block number')
   }
 
-  /** Null when the node does not have it. */
-  async readBlock(number: number, context: SyncContext, whole = false): Promise<BlockHeader | null> {
-    const block = await this.call('eth_getBlockByNumber', [toHex(number), whole], context)
+  /** Null if the node does not have the block. */
+  async readBlock(number: number, context: SyncContext, withTransactions = false): Promise<BlockHeader | null> {
+    const block = await this.call('eth_getBlockByNumber', [toHex(number), withTransactions], context)
     return block === null ? null : parseBlockHeader(block, number)
   }
 
@@ -66,16 +66,16 @@ export function parseBlockHeader(block: JsonValue, number: number): BlockHeader 
   return { number, hash: parseHash(block.hash, 'block hash'), parentHash: parseHash(block.parentHash, 'block hash'), timeMs: parseNumber(block.timestamp, 'timestamp') * 1_000, transactions: block.transactions }
 }
 
-/** Nodes agree on little: the code tells some of it, the words the rest. */
+/** Error codes differ between nodes, so the message is classified too. */
 function toNodeError(method: string, error: JsonValue): Error {
   const { code, message } = (isObject(error) ? error : {}) as JsonObject
-  const words = typeof message === 'string' ? message : ''
+  const text = typeof message === 'string' ? message : ''
   const number = typeof code === 'number' ? code : Number.NaN
-  if (number === 429 || RATE_LIMIT_PATTERN.test(words)) return createNodeError('RATE_LIMITED', method, number)
-  if (method === 'eth_getLogs' && (number === -32_005 || RESULT_SIZE_PATTERN.test(words))) return new ResultTooLargeError(`${method} found too much`)
+  if (number === 429 || RATE_LIMIT_PATTERN.test(text)) return createNodeError('RATE_LIMITED', method, number)
+  if (method === 'eth_getLogs' && (number === -32_005 || RESULT_SIZE_PATTERN.test(text))) return new ResultTooLargeError(`${method} returned too many results`)
   if (number === 401 || number === 403) return createNodeError('AUTH_REJECTED', method, number)
-  if (CURSOR_PATTERN.test(words)) return createNodeError('CURSOR_REJECTED', method, number)
-  // Not there, or asked wrongly: tomorrow too.
+  if (CURSOR_PATTERN.test(text)) return createNodeError('CURSOR_REJECTED', method, number)
+  // Unknown method or invalid parameters: a retry does not help.
   if (number === -32_601 || number === -32_602 || number === -32_600) return createNodeError('CONNECTOR_FAILED', method, number)
   return createNodeError('SOURCE_UNAVAILABLE', method, number)
 }

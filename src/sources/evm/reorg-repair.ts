@@ -1,70 +1,71 @@
 import type { Change, JsonValue } from '../../contract/index.ts'
 import type { HistoryRepair } from '../../strategies/index.ts'
+import { required } from '../../values/required.ts'
 import { parseHashes, type ChainProvider } from './chain-provider.ts'
 import { getTransferKey, type Transfer } from './transfer.ts'
 
-/** What is kept between pages: the newest blocks, and what became of those that were replaced. */
-interface ReorgState {
-  readonly blocks: readonly TrackedBlock[]
+/** The state between pages: the newest blocks, and the keys of replaced blocks. A type alias, so that it is a JSON value. */
+type ReorgState = {
+  readonly blocks: TrackedBlock[]
   readonly suspects?: SuspectKeys
 }
 
 /** A block that may still be replaced: its number, its hash, and the keys that were landed from it. */
-type TrackedBlock = readonly [block: number, hash: string, ...keys: string[]]
+type TrackedBlock = [block: number, hash: string, ...keys: string[]]
 
-/** Instead of a hash: no longer that of the chain. */
+/** Replaces the hash of a block that is no longer part of the chain. */
 const REPLACED_HASH = ''
 
-/** Keys of blocks that are gone. Those that have not come back when all up to `until` is read again are deleted. */
-interface SuspectKeys {
+/** Keys of replaced blocks. Keys that are not found again when all blocks up to `until` have been re-read are deleted. */
+type SuspectKeys = {
   readonly until: number
-  readonly keys: readonly string[]
+  readonly keys: string[]
 }
 
 /**
- * Blocks near the head may be replaced by others. The hashes of the last `depth` are kept, with what was landed from them; where a
- * provider has another hash, everything after the last common block is read again, and what is in no block any more is deleted.
- * A provider that lacks something of the same block only has a gap: then the row stays.
+ * Blocks near the head may be replaced. The state keeps the hashes of the last `depth` blocks and the keys landed from them. If a
+ * provider has another hash, everything after the last common block is read again, and keys that are in no block any more are
+ * deleted. A provider that lacks a transfer of the same block has a gap, and the row stays.
  */
 export function createReorgRepair(providers: readonly ChainProvider[], depth: number): HistoryRepair<Transfer> {
   return {
     async check({ provider: name, kept }, context) {
-      const provider = providers.find((other) => other.name === name)!
+      const provider = required(providers.find((other) => other.name === name), `The provider ${name}`)
       const { blocks } = toReorgState(kept)
       let changed = blocks.find(([, hash]) => hash === REPLACED_HASH)?.[0] ?? null
       for (const [block, hash] of blocks.filter((entry) => changed === null || entry[0] < changed).toReversed()) {
         const found = await provider.getBlockHash(block, context)
-        // A provider that does not have it says nothing of it.
+        // A provider without the block proves nothing.
         if (found === null) continue
         if (found === hash) return changed === null ? null : { from: toBlockCursor(block + 1), kept: markSuspects(toReorgState(kept), ([other]) => other > block) }
         changed = block
       }
       if (changed === null) return null
-      context.log.warn('the chain was reorganised as far back as its blocks are kept', { provider: name })
+      context.log.warn('the chain was reorganised beyond the tracked blocks', { provider: name })
       const from = changed
       return { from: toBlockCursor(from), kept: markSuspects(toReorgState(kept), ([other]) => other >= from) }
     },
-    settle({ fetchedItems: seen, cursor, isComplete }, given) {
-      const { from, hashes: told } = parseHashes(cursor.metadata?.custom)
-      const hashes = new Map(told.filter(([block]) => block >= from))
+    settle({ fetchedItems, cursor, isComplete }, given) {
+      const { from, hashes: pageHashes } = parseHashes(cursor.metadata?.custom)
+      const hashes = new Map(pageHashes.filter(([block]) => block >= from))
       const { blocks, suspects } = toReorgState(markSuspects(toReorgState(given), ([block, hash]) => hashes.has(block) && hashes.get(block) !== hash))
-      // The block before those of the page is another than the one that was read: so it has to be read again as well.
-      const isReplaced = ([block, hash]: TrackedBlock): boolean => block < from && told.some(([other, now]) => other === block && now !== hash)
+      // The block before the page differs from the one that was read, so it must be read again too.
+      const isReplaced = ([block, hash]: TrackedBlock): boolean => block < from && pageHashes.some(([other, now]) => other === block && now !== hash)
       const after = new Map(blocks.map((entry): [number, TrackedBlock] => [entry[0], isReplaced(entry) ? [entry[0], REPLACED_HASH, ...getKeys(entry)] : entry]))
       for (const [block, hash] of hashes) {
-        const landed = seen.filter((transfer) => transfer.block === block).map(getTransferKey)
+        const landed = fetchedItems.filter((transfer) => transfer.block === block).map(getTransferKey)
         after.set(block, [block, hash, ...new Set([...getKeys(after.get(block)), ...landed])])
       }
       const top = Math.max(0, ...after.keys())
       const kept = [...after.values()].filter(([block]) => block > top - depth).toSorted((a, b) => a[0] - b[0])
-      if (suspects === undefined) return { changes: [], kept: { blocks: kept } as unknown as JsonValue }
-      const alive = new Set([...seen.map(getTransferKey), ...kept.flatMap(getKeys)])
-      const missing = suspects.keys.filter((key) => !alive.has(key))
-      const place = cursor.primary.type === 'blockNumber' ? cursor.primary.value : 0
-      // A chain that ends before, with its last block named, has become shorter. An end without it proves nothing.
-      const isRead = place > suspects.until || (isComplete && told.some(([block]) => block === place - 1))
-      if (!isRead) return { changes: [], kept: { blocks: kept, suspects: { ...suspects, keys: missing } } as unknown as JsonValue }
-      return { changes: missing.map((key): Change => ({ type: 'delete', key })), kept: { blocks: kept } as unknown as JsonValue }
+      if (suspects === undefined) return { changes: [], kept: { blocks: kept } }
+      const present = new Set([...fetchedItems.map(getTransferKey), ...kept.flatMap(getKeys)])
+      const missing = suspects.keys.filter((key) => !present.has(key))
+      const nextBlock = cursor.primary.type === 'blockNumber' ? cursor.primary.value : 0
+      // A chain that ends earlier has become shorter, if the page has the hash of its last block. Otherwise the end proves nothing.
+      const isRead = nextBlock > suspects.until || (isComplete && pageHashes.some(([block]) => block === nextBlock - 1))
+      if (!isRead) return { changes: [], kept: { blocks: kept, suspects: { ...suspects, keys: missing } } }
+      return { changes: missing.map((key): Change => ({ type: 'delete', key })), kept: { blocks: kept } }
     },
   }
 }
@@ -73,11 +74,11 @@ function markSuspects({ blocks, suspects }: ReorgState, isGone: (entry: TrackedB
   const gone = blocks.filter(isGone)
   const keys = [...new Set([...(suspects?.keys ?? []), ...gone.flatMap(getKeys)])]
   const until = Math.max(suspects?.until ?? 0, ...gone.map(([block]) => block))
-  return { blocks: blocks.filter((entry) => !isGone(entry)), ...(keys.length > 0 && { suspects: { until, keys } }) } as unknown as JsonValue
+  return { blocks: blocks.filter((entry) => !isGone(entry)), ...(keys.length > 0 && { suspects: { until, keys } }) }
 }
 
 function getKeys(entry: TrackedBlock | undefined): string[] {
-  return entry === undefined ? [] : entry.slice(2) as string[]
+  return entry === undefined ? [] : entry.slice(2).map(String)
 }
 
 function toReorgState(kept: JsonValue | undefined): ReorgState {

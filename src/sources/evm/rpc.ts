@@ -1,5 +1,6 @@
 import type { JsonValue, SyncContext } from '../../contract/index.ts'
 import { pagedProvider, type FetchRequest, type ProviderPage } from '../../strategies/index.ts'
+import { required } from '../../values/required.ts'
 import type { Auth } from '../kit/auth.ts'
 import { isObject } from '../kit/classify-response.ts'
 import { createReorgError, readConsistently, toBlockCursor, serializeHashes, type ChainProviderFactory, type BlockHashes, type ChainProviderOptions } from './chain-provider.ts'
@@ -10,13 +11,13 @@ export interface RpcOptions {
   readonly name: string
   readonly url: NodeUrl
   readonly auth?: Auth
-  /** Blocks a page may cover: of logs, which a node finds, and of whole blocks, which have to be fetched one by one. */
+  /** The maximum number of blocks per page: for log queries, and for complete blocks, which are fetched one by one. */
   readonly logBlocksMax?: number
   readonly wholeBlocksMax?: number
   readonly confirmations?: number
 }
 
-/** Any node of the chain: token transfers from its logs, native ones from whole blocks. */
+/** Reads from any node of the chain: token transfers from logs, native transfers from complete blocks. */
 export function rpc(options: RpcOptions): ChainProviderFactory {
   return (reader) => {
     const { name, url, auth, logBlocksMax = 2_000, wholeBlocksMax = 25, confirmations = reader.confirmations } = options
@@ -36,22 +37,22 @@ class RpcNode {
   readonly rpc: JsonRpcClient
   readonly #options: ChainProviderOptions
 
-  constructor(json: JsonRpcClient, options: ChainProviderOptions) {
-    this.rpc = json
+  constructor(rpc: JsonRpcClient, options: ChainProviderOptions) {
+    this.rpc = rpc
     this.#options = options
   }
 
   async readPage({ operation, cursor, own }: FetchRequest, spanMax: number, context: SyncContext): Promise<ProviderPage<Transfer>> {
     const { startBlock, confirmations, chainId } = this.#options
     const head = await this.rpc.readHeadBlock(context, own === undefined ? chainId : undefined) - confirmations
-    // The window of another provider may reach before the beginning.
+    // The overlap window of another provider may start before `startBlock`.
     const from = Math.max(startBlock, cursor === undefined ? 0 : Number(cursor.value))
     if (from > head) return { items: [], through: toBlockCursor(Math.max(0, head + 1)), end: true }
     for (let span = Math.min(spanMax, parseSpan(own?.metadata?.custom) ?? spanMax); ; span = Math.ceil(span / 2)) {
       const to = Math.min(from + span - 1, head)
       try {
         const { items, hashes } = operation === 'native' ? await this.#readNativeTransfers(from, to, head, context) : await this.#readTokenTransfers(from, to, head, context)
-        // What was too much for a while may not be so later.
+        // A smaller span may be needed only temporarily.
         return { items, through: toBlockCursor(to + 1), end: to === head, custom: serializeHashes(from, hashes, { span: Math.min(spanMax, span * 2) }) }
       } catch (error) {
         if (!(error instanceof ResultTooLargeError) || from === to) throw error
@@ -66,7 +67,7 @@ class RpcNode {
       const sent = await this.#readLogs({ ...range, topics: [TRANSFER_TOPIC, toTopic(address)] }, context)
       const received = await this.#readLogs({ ...range, topics: [TRANSFER_TOPIC, null, toTopic(address)] }, context)
       const headers = await this.#readHeaders([...sent, ...received], context)
-      const transfers = [...sent, ...received].flatMap((log) => parseTransferLog(log, (block) => headers.get(block)!.timeMs) ?? [])
+      const transfers = [...sent, ...received].flatMap((log) => parseTransferLog(log, (block) => required(headers.get(block), `The header of block ${block}`).timeMs) ?? [])
       return new Map(transfers.map((transfer) => [`${transfer.block} ${transfer.logIndex}`, transfer]))
     })
     return { items: sortTransfers([...value.values()]), hashes }
@@ -78,7 +79,7 @@ class RpcNode {
     return logs
   }
 
-  /** The blocks that logs are in, which must be the blocks they say they are in. */
+  /** Reads the blocks of the logs. Their hashes must match the hashes in the logs. */
   async #readHeaders(logs: readonly JsonValue[], context: SyncContext): Promise<Map<number, BlockHeader>> {
     const headers = new Map<number, BlockHeader>()
     for (const log of logs) {
@@ -118,7 +119,7 @@ class RpcNode {
   }
 }
 
-/** Null where nothing of value was moved. */
+/** Null for a zero amount. */
 function parseNativeTransfer(transaction: JsonValue, block: BlockHeader): Transfer | null {
   if (!isObject(transaction)) throw createMalformedError('transaction')
   const value = parseAmount(transaction.value, 'amount')

@@ -13,19 +13,19 @@ export type { EvmOperation, Transfer } from './transfer.ts'
 export interface EvmOptions {
   /** The account whose transfers are read. */
   readonly address: string
-  /** In the order in which they are asked while nothing else tells them apart. */
+  /** In order of preference, unless their health differs. */
   readonly providers: readonly ChainProviderFactory[]
-  /** Both unless said otherwise. */
+  /** The default is both. */
   readonly operations?: readonly EvmOperation[]
   readonly preferred?: string
-  /** Which chain it is: a provider of another one is then not believed. */
+  /** The id of the chain. Providers of another chain are rejected. */
   readonly chainId?: number
   readonly startBlock?: number
-  /** So many of the newest blocks are left alone; 0 reads to the head, and repairs what is reorganised. */
+  /** The number of newest blocks that are not read. 0 reads to the head and repairs reorganisations. */
   readonly confirmations?: number
-  /** How many of the newest blocks may still be replaced by others. */
+  /** The number of newest blocks that a reorganisation may replace. */
   readonly depth?: number
-  /** How long one provider may take for a page. */
+  /** The deadline of one provider for a page. */
   readonly deadlineMs?: number
 }
 
@@ -35,12 +35,12 @@ export interface EvmStream {
 }
 
 /**
- * The transfers of an account on an EVM chain, from whoever can tell them:
+ * Reads the transfers of an account on an EVM chain, with failover between providers:
  * `worker.sync('transfers', { database, ...evm({ address, providers: [rpc({ name: 'node', url }), …] }).transfers })`.
  */
-export function evm({ address, providers: readers, operations = OPERATIONS, startBlock = 0, confirmations = 0, depth = 12, chainId, preferred, deadlineMs }: EvmOptions): { readonly transfers: EvmStream } {
-  if (!/^0x[\da-f]{40}$/i.test(address)) throw new SyncError('SYNC_INVALID', 'evm: `address` is not an address of twenty bytes.')
-  const providers = readers.map((reader) => reader({ address: address.toLowerCase(), startBlock, confirmations, reorgDepth: depth, ...(chainId !== undefined && { chainId }) }))
+export function evm({ address, providers: factories, operations = OPERATIONS, startBlock = 0, confirmations = 0, depth = 12, chainId, preferred, deadlineMs }: EvmOptions): { readonly transfers: EvmStream } {
+  if (!/^0x[\da-f]{40}$/i.test(address)) throw new SyncError('SYNC_INVALID', 'evm: `address` is not a valid address. Write 0x and 40 hexadecimal digits.')
+  const providers = factories.map((createProvider) => createProvider({ address: address.toLowerCase(), startBlock, confirmations, reorgDepth: depth, ...(chainId !== undefined && { chainId }) }))
   const execute = failover<Transfer>({
     providers,
     operations: Object.fromEntries(operations.map((name) => [name, transferOperation])),

@@ -5,19 +5,19 @@ import { isObject } from '../kit/classify-response.ts'
 export const OPERATIONS = ['native', 'token'] as const
 export type EvmOperation = (typeof OPERATIONS)[number]
 
-/** A transfer in the form that every provider's answer is brought into: whoever tells it, the same row lands. */
+/** A transfer in a common form, so that every provider lands the same row. */
 export interface Transfer {
   readonly kind: EvmOperation
   readonly hash: string
-  /** Of the log in its block; null for a native transfer. */
+  /** The index of the log in its block; null for a native transfer. */
   readonly logIndex: number | null
   readonly block: number
-  /** Of its block, in milliseconds. */
+  /** The time of the block, in milliseconds. */
   readonly timeMs: number
   readonly from: string
-  /** Null where a contract was created. */
+  /** Null if the transaction created a contract. */
   readonly to: string | null
-  /** In the smallest unit, all digits. */
+  /** An integer in the smallest unit. */
   readonly value: string
   readonly contract: string | null
 }
@@ -30,11 +30,11 @@ export function getTransferKey({ hash, logIndex }: Transfer): string {
 }
 
 export const transferOperation: ProviderOperation<Transfer> = {
-  // A reorganisation may move a transaction to another block or time, or put another log of it at the same index of a block
-  // with the same number and time. Only all of the content tells the two apart.
+  // A reorganisation may move a transaction to another block or time, or put another of its logs at the same index of a block
+  // with the same number and time. So the id includes the complete content.
   id: (transfer) => [getTransferKey(transfer), transfer.block, transfer.timeMs, transfer.from, transfer.to ?? '', transfer.value, transfer.contract ?? ''].join('@'),
   cursors: ({ block, timeMs: at, hash }) => [{ type: 'blockNumber', value: block }, { type: 'timestamp', value: at }, { type: 'txHash', value: hash }],
-  // Without a time of the source: in a reorganisation what is newer may bear an older time.
+  // Without `upstreamUpdatedAt`: after a reorganisation the newer version may have an older time.
   toChange: (transfer) => ({
     type: 'upsert', key: getTransferKey(transfer), cursor: String(transfer.block),
     record: {
@@ -44,27 +44,27 @@ export const transferOperation: ProviderOperation<Transfer> = {
   }),
 }
 
-/** By place: block, then log. */
+/** Sorts by block, then by log index. */
 export function sortTransfers(transfers: readonly Transfer[]): Transfer[] {
   return transfers.toSorted((a, b) => a.block - b.block || (a.logIndex ?? 0) - (b.logIndex ?? 0))
 }
 
-// ── what providers write ─────────────────────────────────────────────────────────────────────────────────────────────
+// ── parsing of provider values ───────────────────────────────────────────────────────────────────────────────────────────
 
 export function toHex(value: number): string {
   return `0x${value.toString(16)}`
 }
 
-/** A whole number, in hex or in digits. */
+/** Parses an integer in hexadecimal or decimal. */
 export function parseNumber(value: JsonValue | undefined, what: string): number {
   const number = typeof value === 'number' ? value : typeof value === 'string' && NUMBER_PATTERN.test(value) ? Number(value) : Number.NaN
   if (!Number.isSafeInteger(number) || number < 0) throw createMalformedError(what)
   return number
 }
 
-/** All its digits. */
+/** Returns the amount as a decimal string. */
 export function parseAmount(value: JsonValue | undefined, what: string): string {
-  // Some write an amount of nothing as 0x.
+  // Some providers write zero as 0x.
   if (value === '0x') return '0'
   if (typeof value !== 'string' || !NUMBER_PATTERN.test(value)) throw createMalformedError(what)
   return BigInt(value).toString()
@@ -89,7 +89,7 @@ export function toTopic(address: string): string {
   return `0x${'0'.repeat(24)}${address.slice(2)}`
 }
 
-/** An ERC-20 transfer in a log, or null where it is one of something else: a token with ids has four topics. */
+/** Parses an ERC-20 transfer. Null for other tokens: a transfer of a token with ids has four topics. */
 export function parseTransferLog(log: JsonValue, at: (block: number) => number): Transfer | null {
   if (!isObject(log) || !Array.isArray(log.topics)) throw createMalformedError('log')
   if (log.removed === true || log.topics.length !== 3) return null
@@ -101,7 +101,7 @@ export function parseTransferLog(log: JsonValue, at: (block: number) => number):
 }
 
 export function createMalformedError(what: string): SyncError {
-  return new SyncError('SOURCE_INVALID', `The chain's provider sent a ${what} that is none.`)
+  return new SyncError('SOURCE_INVALID', `The provider returned an invalid ${what}.`)
 }
 
 const NUMBER_PATTERN = /^(?:0x[\da-f]{1,64}|\d{1,80})$/i

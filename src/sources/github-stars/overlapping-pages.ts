@@ -1,17 +1,16 @@
 /**
- * GitHub counts pages: whoever takes a star away moves everything below it up by one, and what was first on the next page
- * is now last on the page that has been read. So every page but the first begins with something already read: page and
- * size are chosen to overlap. A page that shows nothing known, nor anything newer, has lost its join, and is read again
- * from further up.
+ * GitHub numbers pages: a removed star shifts all later stars up by one, so the first star of the next page moves to the page that
+ * was already read. So every page but the first overlaps the previous one, by the choice of page and size. A page that contains
+ * neither a known star nor a newer one does not overlap, and an earlier page is read instead.
  */
 export interface PageWindow {
   readonly page: number
   readonly perPage: number
-  /** Of its first star, counted from 1. */
+  /** The position of its first star, counted from 1. */
   readonly start: number
 }
 
-/** The last star read, and how many stood above and including it. */
+/** The last star read, and its position counted from 1. */
 export interface StarCursor {
   readonly position: number
   readonly id: string
@@ -26,7 +25,7 @@ interface StarKey {
 const PER_PAGE_MAX = 100
 const PER_PAGE_MIN = 50
 
-/** The window that includes the position and reaches furthest below it. */
+/** Chooses the window that contains the position and extends furthest after it. */
 export function chooseWindow(position: number): PageWindow {
   let best = { page: 1, perPage: PER_PAGE_MAX }
   for (let perPage = PER_PAGE_MAX; perPage >= PER_PAGE_MIN; perPage--) {
@@ -36,13 +35,15 @@ export function chooseWindow(position: number): PageWindow {
   return { ...best, start: (best.page - 1) * best.perPage + 1 }
 }
 
-/** Nothing can be missing between what was read before and this. */
-export function overlapsCursor(stars: readonly StarKey[], { start }: PageWindow, place: StarCursor | null): boolean {
-  if (place === null || start === 1) return true
-  return stars.some(({ id, starredAt }) => id === place.id && starredAt === place.starredAt) || (stars.length > 0 && stars[0]!.starredAt > place.starredAt)
+/** Whether no star can be missing between the cursor and this page. */
+export function overlapsCursor(stars: readonly StarKey[], { start }: PageWindow, cursor: StarCursor | null): boolean {
+  if (cursor === null || start === 1) return true
+  const [first] = stars
+  const hasNewer = first !== undefined && first.starredAt > cursor.starredAt
+  return hasNewer || stars.some(({ id, starredAt }) => id === cursor.id && starredAt === cursor.starredAt)
 }
 
-/** Null when there is nothing to stand on: a list without stars. */
+/** Null for a page without stars. */
 export function advanceCursor(stars: readonly StarKey[], { start }: PageWindow): StarCursor | null {
   const last = stars.at(-1)
   return last === undefined ? null : { position: start + stars.length - 1, id: last.id, starredAt: last.starredAt }

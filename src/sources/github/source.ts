@@ -1,7 +1,7 @@
 import { SyncError, type Change, type Execute, type JsonObject, type JsonValue, type Lookup, type SyncContext } from '../../contract/index.ts'
 import { relay, relayNested, type RateBudget, type NestedPage, type PageInfo, type RelayNestedState, type RelayState } from '../../strategies/index.ts'
 import { withLaggedTidemark } from '../../strategies/kit/lagged-tidemark.ts'
-import { bearer, type Auth, type SecretSource } from '../kit/auth.ts'
+import { bearer, requireOneAuth, type Auth, type SecretSource } from '../kit/auth.ts'
 import { classifyGithubRateLimit } from '../kit/github-rate-limit.ts'
 import { createHttpClient, type HttpClient } from '../kit/http-client.ts'
 import { isObject, classifyGraphqlResponse, type ResponseClassifier } from '../kit/classify-response.ts'
@@ -9,23 +9,23 @@ import { checkPageSize } from '../kit/page-size.ts'
 
 export interface GithubOptions {
   readonly token?: SecretSource
-  /** Instead of a token. */
+  /** Replaces `token`. */
   readonly auth?: Auth
-  /** Of an Enterprise server: https://github.example.com/api */
+  /** For an Enterprise server: https://github.example.com/api */
   readonly baseUrl?: string
-  /** A user or an organization; whoever the token belongs to, unless given. */
+  /** A user or an organization. The default is the owner of the token. */
   readonly owner?: string
-  /** How many repositories are asked for at once when their issues are read. */
+  /** The number of repositories per request when issues are read. */
   readonly repositoriesPerPage?: number
 }
 
 export interface GithubSource {
   readonly repositories: { readonly mode: 'replace'; readonly execute: Execute<RelayState>; readonly lookup: Lookup }
-  /** Of all repositories. */
+  /** The issues of all repositories. */
   readonly issues: { readonly mode: 'replace'; readonly execute: Execute<RelayNestedState>; readonly lookup: Lookup }
 }
 
-/** How long a change may take until a list shows it. */
+/** The visibility delay of a change in a list. */
 const LAG_MS = 15_000
 
 const REPOSITORY_FIELDS = 'id databaseId name nameWithOwner description url isArchived createdAt updatedAt'
@@ -33,27 +33,28 @@ const ISSUE_FIELDS = 'id databaseId number title body state url createdAt update
 const PAGE_INFO_FIELDS = 'pageInfo { hasNextPage endCursor }'
 const RATE_LIMIT_FIELDS = 'rateLimit { limit cost remaining resetAt }'
 
-/** Nothing tells what changed, so all of it each time: `worker.sync('issues', { database, schedule: '1h', ...github({ token: 'GITHUB_TOKEN' }).issues })`. */
+/** GitHub has no change feed for these, so every cycle reads the complete list: `worker.sync('issues', { database, schedule: '1h', ...github({ token: 'GITHUB_TOKEN' }).issues })`. */
 export function github({ token, auth, baseUrl = 'https://api.github.com', owner, repositoriesPerPage = 20 }: GithubOptions): GithubSource {
   checkPageSize('GitHub', repositoriesPerPage, 100, 'repositoriesPerPage')
-  if ((token === undefined) === (auth === undefined)) throw new SyncError('SYNC_INVALID', 'GitHub needs either `token` or `auth`.')
-  const client = createHttpClient({ baseUrl, auth: auth ?? bearer(token!), headers: { 'user-agent': 'tidemark' }, classifyResponse })
+  const bearerAuth = token === undefined ? undefined : bearer(token)
+  const chosenAuth = requireOneAuth(auth, bearerAuth, 'GitHub needs either `token` or `auth`.')
+  const client = createHttpClient({ baseUrl, auth: chosenAuth, headers: { 'user-agent': 'tidemark' }, classifyResponse })
   const repositories = async (fields: string, first: number, after: string | null, context: SyncContext): Promise<GraphqlConnection & { budget: RateBudget | null }> => {
     const [variables, root] = owner === undefined ? ['', 'viewer'] : ['$owner: String!, ', 'repositoryOwner(login: $owner)']
-    // By creation: what is made while the pages are read comes last and moves nothing.
+    // Sorted by creation: a repository created during the read comes last and shifts no page.
     const query = `query (${variables}$after: String) { ${RATE_LIMIT_FIELDS} owner: ${root} { repositories(first: ${first}, after: $after, ownerAffiliations: [OWNER], orderBy: { field: CREATED_AT, direction: ASC }) { totalCount ${PAGE_INFO_FIELDS} nodes { ${fields} } } } }`
     const { data } = await runQuery(client, query, { after, ...(owner !== undefined && { owner }) }, context)
-    if (!isObject(data.owner)) throw new SyncError('CONNECTOR_FAILED', 'GitHub has no such owner, or the token may not see it.')
+    if (!isObject(data.owner)) throw new SyncError('CONNECTOR_FAILED', 'The GitHub owner does not exist, or the token has no access to it. Check `owner` and the scopes of the token.')
     return { ...parseConnection(data.owner.repositories), budget: parseBudget(data) }
   }
-  const one = async (key: string, fragment: string, context: SyncContext): Promise<JsonObject | null> => {
+  const readNode = async (key: string, fragment: string, context: SyncContext): Promise<JsonObject | null> => {
     const { data } = await runQuery(client, `query ($id: ID!) { viewer { login } p0: node(id: $id) { ${fragment} } }`, { id: key }, context)
     if (!isObject(data.p0) || data.p0.id !== key) return null
-    // A node is found whoever owns it; the list has only what this owner has.
-    const { repository, owner: holder, ...node } = data.p0
-    const listed = owner ?? getLogin(data.viewer)
-    const found = getLogin(isObject(repository) ? repository.owner : holder)
-    if (listed !== null && found !== null && listed.toLowerCase() !== found.toLowerCase()) return null
+    // A node query finds nodes of every owner; the list contains only those of this owner.
+    const { repository, owner: nodeOwner, ...node } = data.p0
+    const listedOwner = owner ?? getLogin(data.viewer)
+    const foundOwner = getLogin(isObject(repository) ? repository.owner : nodeOwner)
+    if (listedOwner !== null && foundOwner !== null && listedOwner.toLowerCase() !== foundOwner.toLowerCase()) return null
     return isObject(repository) ? { ...node, repository } : node
   }
 
@@ -61,7 +62,7 @@ export function github({ token, auth, baseUrl = 'https://api.github.com', owner,
     repositories: {
       mode: 'replace',
       lookup: async (key, context) => {
-        const node = await one(key, `... on Repository { ${REPOSITORY_FIELDS} owner { login } }`, context)
+        const node = await readNode(key, `... on Repository { ${REPOSITORY_FIELDS} owner { login } }`, context)
         return node === null ? null : toUpsert(node)
       },
       execute: withLaggedTidemark(relay({
@@ -75,7 +76,7 @@ export function github({ token, auth, baseUrl = 'https://api.github.com', owner,
     issues: {
       mode: 'replace',
       lookup: async (key, context) => {
-        const { repository, ...node } = (await one(key, `... on Issue { ${ISSUE_FIELDS} repository { id owner { login } } }`, context)) ?? {}
+        const { repository, ...node } = (await readNode(key, `... on Issue { ${ISSUE_FIELDS} repository { id owner { login } } }`, context)) ?? {}
         return isObject(repository) ? toUpsert({ ...node, repositoryId: requireString(repository, 'id') }) : null
       },
       execute: withLaggedTidemark(relayNested({
@@ -92,7 +93,7 @@ export function github({ token, auth, baseUrl = 'https://api.github.com', owner,
           const read = parents.map(({ id }, n) => {
             const node = data[`p${n}`]
             if (isObject(node)) return { id, issues: parseConnection(node.issues) }
-            if (!gone.has(`p${n}`)) throw new SyncError('SOURCE_INVALID', 'GitHub left a repository out of its answer and does not say why.')
+            if (!gone.has(`p${n}`)) throw new SyncError('SOURCE_INVALID', 'GitHub omitted a repository from its response without an error.')
             return { id, issues: null }
           })
           return { changes: read.flatMap(toIssueChanges), parents: read.map(toNestedPage), budget: parseBudget(data) }
@@ -115,15 +116,15 @@ function toNestedPage({ id, issues }: { id: string; issues: GraphqlConnection | 
 
 async function runQuery(client: HttpClient, query: string, variables: JsonObject, context: SyncContext): Promise<{ data: JsonObject; gone: Set<string> }> {
   const { body } = await client.post('/graphql', { query, variables }, context)
-  if (!isObject(body) || !isObject(body.data)) throw new SyncError('SOURCE_INVALID', 'GitHub answered without data.')
+  if (!isObject(body) || !isObject(body.data)) throw new SyncError('SOURCE_INVALID', 'GitHub returned a response without data.')
   return { data: body.data, gone: new Set(Array.isArray(body.errors) ? body.errors.map(parseMissingAlias).filter((alias) => alias !== null) : []) }
 }
 
-/** A repository that was deleted since its first page is an error beside the data, and the only one that leaves the rest whole. */
-const classifyResponse: ResponseClassifier = (answer) => {
-  const { body } = answer
+/** A repository deleted since its first page causes NOT_FOUND. It is the only error that leaves the other data complete. */
+const classifyResponse: ResponseClassifier = (response) => {
+  const { body } = response
   if (isObject(body) && isObject(body.data) && Array.isArray(body.errors) && body.errors.every((error) => parseMissingAlias(error) !== null)) return null
-  return classifyGithubRateLimit(answer) ?? classifyGraphqlResponse(answer)
+  return classifyGithubRateLimit(response) ?? classifyGraphqlResponse(response)
 }
 
 function parseMissingAlias(error: JsonValue): string | null {
@@ -132,9 +133,9 @@ function parseMissingAlias(error: JsonValue): string | null {
   return typeof alias === 'string' && /^p\d+$/.test(alias) ? alias : null
 }
 
-/** A node that is null is a part that is missing, and a replace cycle would take it for deleted. */
+/** A null node is missing data, which a replace cycle would sweep as deleted. */
 function parseConnection(value: JsonValue | undefined): GraphqlConnection {
-  if (!isObject(value) || !Array.isArray(value.nodes) || !value.nodes.every(isObject) || !isObject(value.pageInfo) || typeof value.totalCount !== 'number') throw new SyncError('SOURCE_INVALID', 'GitHub answered with a part missing.')
+  if (!isObject(value) || !Array.isArray(value.nodes) || !value.nodes.every(isObject) || !isObject(value.pageInfo) || typeof value.totalCount !== 'number') throw new SyncError('SOURCE_INVALID', 'GitHub returned an incomplete response.')
   return { nodes: value.nodes, pageInfo: value.pageInfo as unknown as PageInfo, total: value.totalCount }
 }
 
@@ -158,6 +159,6 @@ function getLogin(owner: JsonValue | undefined): string | null {
 
 function requireString(node: JsonObject, field: string): string {
   const value = node[field]
-  if (typeof value !== 'string' || value === '') throw new SyncError('SOURCE_INVALID', `A node of GitHub has no \`${field}\`.`)
+  if (typeof value !== 'string' || value === '') throw new SyncError('SOURCE_INVALID', `A GitHub node has no \`${field}\`.`)
   return value
 }

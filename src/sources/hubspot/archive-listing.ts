@@ -5,13 +5,13 @@ import { formatIso } from '../../strategies/kit/instants.ts'
 import { requireMode, requireNumber, stateRejectedError } from '../../strategies/kit/strategy-errors.ts'
 
 export interface ArchiveListingOptions {
-  /** One page of the objects that are archived; without `after` the first. */
+  /** Reads one page of archived objects; without `after` the first page. */
   read(query: { readonly after: string | undefined }, context: SyncContext): Promise<ArchivePage>
-  /** How long an object may take to appear in the list. */
+  /** The visibility delay of an archived object in the list. */
   lagMs: number
   /** The list is read at most this often. */
   intervalMs: number
-  /** How many objects make a full page. */
+  /** The number of objects in a full page. */
   limit: number
 }
 
@@ -23,40 +23,39 @@ export interface ArchivePage extends ServerClock {
 export interface ArchiveState {
   /** Everything archived up to this time has been read: the horizon of the last complete listing. */
   readonly listedMs?: number
-  /** Of a listing that is not complete: its horizon, and the position of the next page. */
+  /** The horizon of an incomplete listing. Together with `cursor`, the cursor of its next page. */
   readonly untilMs?: number
   readonly cursor?: string | null
   readonly tally?: ListTally
 }
 
 /**
- * The list of archived objects has no order and no filter by time, and nothing in HubSpot's API says whether it has
- * changed. So it is read whole, but not in every cycle; the tidemark stays where the last complete listing began. Its end
- * needs the evidence that the end of any list needs (see `decideListStep`): the answer to the last request of the listing before,
- * given again, would end this one and move the tidemark past deletions that were never read.
+ * The list of archived objects has no order, no filter by time and no change marker. So it is read completely, but not in every
+ * cycle, and the tidemark stays where the last complete listing began. The end of the list must be confirmed (`decideListStep`):
+ * a cached last page of an earlier listing would move the tidemark past deletions that were never read.
  */
-export function createArchiveListing({ read, lagMs, intervalMs: everyMs, limit }: ArchiveListingOptions): Execute<ArchiveState> {
-  requireNumber('hubspot', 'archivedEveryMs', everyMs, 0)
+export function createArchiveListing({ read, lagMs, intervalMs, limit }: ArchiveListingOptions): Execute<ArchiveState> {
+  requireNumber('hubspot', 'archivedEveryMs', intervalMs, 0)
   return async (state = {}, context) => {
-    requireMode('hubspot', 'incremental', context, 'the list of archived objects is not a list of the others')
-    const isUnderWay = state.untilMs !== undefined
+    requireMode('hubspot', 'incremental', context, 'the list of archived objects does not contain the others')
+    const isResumed = state.untilMs !== undefined
     const pinnedMs = pinHorizon('hubspot', context.cycle, lagMs, state.untilMs)
-    if (!isUnderWay && isRecent(state.listedMs, pinnedMs, everyMs)) return { changes: [], hasMore: false, nextState: state }
+    if (!isResumed && isRecent(state.listedMs, pinnedMs, intervalMs)) return { changes: [], hasMore: false, nextState: state }
 
     if (state.tally !== undefined && !isListTally(state.tally)) throw stateRejectedError('hubspot', '`tally` is not a count of rows')
-    const after = isUnderWay ? (state.cursor ?? undefined) : undefined
-    const { answer, tookMs } = await measureRequest(context, () => read({ after }, context))
-    const untilMs = lowerHorizon(pinnedMs, lagMs, answer, tookMs)
-    const changes = [...answer.changes]
-    const page = { count: changes.length, mark: fingerprintLastRow(changes), isLast: answer.next === null, limit, confirms: true }
-    const step = decideListStep(isUnderWay ? (state.tally ?? INITIAL_TALLY) : INITIAL_TALLY, page, context.clock.now())
+    const after = isResumed ? (state.cursor ?? undefined) : undefined
+    const { answer: response, tookMs } = await measureRequest(context, () => read({ after }, context))
+    const untilMs = lowerHorizon(pinnedMs, lagMs, response, tookMs)
+    const changes = [...response.changes]
+    const page = { count: changes.length, mark: fingerprintLastRow(changes), isLast: response.next === null, limit, confirms: true }
+    const step = decideListStep(isResumed ? (state.tally ?? INITIAL_TALLY) : INITIAL_TALLY, page, context.clock.now())
     if (step.kind === 'end') return { changes, hasMore: false, nextState: { listedMs: untilMs }, tidemark: formatIso(untilMs) }
-    const cursor = step.kind === 'again' ? (after ?? null) : answer.next
+    const cursor = step.kind === 'again' ? (after ?? null) : response.next
     return { changes, hasMore: true, nextState: { ...state, untilMs, cursor, tally: step.tally } }
   }
 }
 
-/** A clock that was set back does not put the next listing off. */
-function isRecent(listedMs: number | undefined, nowMs: number, everyMs: number): boolean {
-  return listedMs !== undefined && nowMs >= listedMs && nowMs - listedMs < everyMs
+/** A clock that was set back does not delay the next listing. */
+function isRecent(listedMs: number | undefined, nowMs: number, intervalMs: number): boolean {
+  return listedMs !== undefined && nowMs >= listedMs && nowMs - listedMs < intervalMs
 }

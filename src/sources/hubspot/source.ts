@@ -1,7 +1,7 @@
 import { SyncError, type Change, type Execute, type JsonObject, type JsonValue, type Lookup, type SyncContext } from '../../contract/index.ts'
 import { search, streams, token, type SearchQuery, type SearchState, type StreamsState, type TokenState } from '../../strategies/index.ts'
 import { withLaggedTidemark } from '../../strategies/kit/lagged-tidemark.ts'
-import { bearer, type Auth, type SecretSource } from '../kit/auth.ts'
+import { bearer, requireOneAuth, type Auth, type SecretSource } from '../kit/auth.ts'
 import { createHttpClient, type HttpClient, type Query } from '../kit/http-client.ts'
 import { isObject } from '../kit/classify-response.ts'
 import { encodePathSegment } from '../kit/origin.ts'
@@ -9,20 +9,20 @@ import { checkPageSize } from '../kit/page-size.ts'
 import { createArchiveListing, type ArchiveState } from './archive-listing.ts'
 
 export interface HubspotOptions {
-  /** Of a private app, or the name of the secret that holds it. */
+  /** The token of a private app, or the name of the secret that holds it. */
   readonly accessToken?: SecretSource
-  /** Instead of a token. */
+  /** Replaces `accessToken`. */
   readonly auth?: Auth
   readonly baseUrl?: string
-  /** What to read beyond the usual, by object type. */
+  /** Additional properties to read, by object type. */
   readonly properties?: Readonly<Record<string, readonly string[]>>
-  /** How long a change may take until the search finds it. */
+  /** The visibility delay of a change in the search. */
   readonly lagMs?: number
-  /** Of lists and of searches; 100 suits both. */
+  /** The page size of lists and searches, up to 100. */
   readonly limit?: number
   /**
-   * How often the delta lists the archived objects, at most; 5 minutes unless given, 0 for every cycle. The list can only be
-   * read whole. Deletions show up with the next listing, and the tidemark stays at the last one.
+   * The minimum interval between listings of archived objects. The default is 5 minutes; 0 lists them in every cycle. Each
+   * listing reads the complete list. Deletions arrive with the next listing, and the tidemark stays at the last one.
    */
   readonly archivedEveryMs?: number
 }
@@ -32,7 +32,7 @@ export interface HubspotStream {
   readonly delta: Execute<HubspotDeltaState>
   readonly anchor: (context: SyncContext) => Promise<HubspotDeltaState | undefined>
   readonly lookup: Lookup
-  /** How long a change may take to show in the backfill. */
+  /** The visibility delay of a change in the backfill. */
   readonly lagMs: number
 }
 
@@ -43,15 +43,15 @@ export interface HubspotSource {
   readonly companies: HubspotStream
   readonly deals: HubspotStream
   readonly tickets: HubspotStream
-  /** Any other type of object, by its name or its id. */
+  /** Any other object type, by name or id. */
   object(type: string): HubspotStream
-  /** The usual types and the account's own. */
+  /** Lists the standard types and the custom types of the account. */
   discover(context: SyncContext): Promise<{ readonly id: string; readonly key: readonly string[]; readonly cursor: string; readonly candidates: readonly string[]; readonly aliases: readonly string[] }[]>
 }
 
 /**
- * Lists for the backfill. The delta searches for modified objects, and every few minutes lists the archived ones, which
- * no search shows: `worker.track('contacts', { database, source: hubspot({ accessToken: 'HUBSPOT_TOKEN' }).contacts })`.
+ * The backfill reads lists. The delta searches for modified objects and every few minutes lists the archived ones, which no
+ * search returns: `worker.track('contacts', { database, source: hubspot({ accessToken: 'HUBSPOT_TOKEN' }).contacts })`.
  */
 export function hubspot(options: HubspotOptions): HubspotSource {
   const portal = new HubspotPortal(options)
@@ -65,19 +65,19 @@ export function hubspot(options: HubspotOptions): HubspotSource {
   }
 }
 
-/** Lists and searches answer with other properties unless they are named. */
+/** Lists and searches return other default properties, so all properties are requested by name. */
 const DEFAULT_PROPERTIES: Readonly<Record<string, readonly string[]>> = {
   contacts: ['email', 'firstname', 'lastname'],
   companies: ['name', 'domain'],
   deals: ['dealname', 'amount', 'closedate', 'dealstage', 'pipeline'],
   tickets: ['subject', 'content', 'hs_pipeline', 'hs_pipeline_stage', 'hs_ticket_priority'],
 }
-/** Contacts are older than the convention. */
+/** Contacts predate the `hs_` prefix. */
 function getModifiedProperty(type: string): string {
   return type === 'contacts' || type === '0-1' ? 'lastmodifieddate' : 'hs_lastmodifieddate'
 }
 
-/** The recycling bin keeps what was archived for 90 days. */
+/** The recycling bin keeps archived objects for 90 days. */
 const ARCHIVE_RETENTION_MS = 90 * 86_400_000
 const LOOK_BACK_MS = 5 * 60_000
 const ARCHIVE_INTERVAL_MS = 5 * 60_000
@@ -87,18 +87,19 @@ class HubspotPortal {
   readonly #options: HubspotOptions
 
   constructor(options: HubspotOptions) {
-    const { accessToken, auth, baseUrl = 'https://api.hubapi.com' } = options
-    if ((accessToken === undefined) === (auth === undefined)) throw new SyncError('SYNC_INVALID', 'HubSpot needs either `accessToken` or `auth`.')
-    this.#client = createHttpClient({ baseUrl, auth: auth ?? bearer(accessToken!) })
+    const { accessToken, baseUrl = 'https://api.hubapi.com' } = options
+    const bearerAuth = accessToken === undefined ? undefined : bearer(accessToken)
+    const auth = requireOneAuth(options.auth, bearerAuth, 'HubSpot needs either `accessToken` or `auth`.')
+    this.#client = createHttpClient({ baseUrl, auth })
     checkPageSize('HubSpot', options.limit ?? 100, 100)
     this.#options = options
   }
 
-  /** By the names that are theirs alone. A token that may not see them reads the usual ones all the same. */
+  /** Lists custom types by their fully qualified names. A token without access to schemas still reads the standard types. */
   async listCustomTypes(context: SyncContext): Promise<{ id: string; aliases: string[] }[]> {
     const { status, body } = await this.#client.get('/crm/v3/schemas', {}, context, { answers: [403] })
     if (status === 403) return []
-    if (!isObject(body) || !Array.isArray(body.results) || !body.results.every(isObject)) throw new SyncError('SOURCE_INVALID', 'HubSpot answered without schemas.')
+    if (!isObject(body) || !Array.isArray(body.results) || !body.results.every(isObject)) throw new SyncError('SOURCE_INVALID', 'HubSpot returned a response without schemas.')
     return body.results.map(({ fullyQualifiedName, objectTypeId }) => ({ id: String(fullyQualifiedName), aliases: [String(objectTypeId)] }))
   }
 
@@ -119,7 +120,7 @@ class HubspotPortal {
       confirms: true,
       read: async ({ token: after }, context) => {
         const { results, next } = await list(after, { properties: properties.join(',') }, context)
-        if (results.some(({ archived }) => archived === true)) throw new SyncError('SOURCE_INVALID', 'The list of what exists has an object that was archived.')
+        if (results.some(({ archived }) => archived === true)) throw new SyncError('SOURCE_INVALID', 'The HubSpot list of active objects contains an archived object.')
         return { changes: results.map(upsert), next }
       },
     })
@@ -149,7 +150,7 @@ class HubspotPortal {
       lookup: async (key, context) => {
         const { status, body } = await this.#client.get(`${path}/${encodePathSegment(key)}`, { properties: properties.join(',') }, context, { answers: [404] })
         if (status === 404) return null
-        if (!isObject(body)) throw new SyncError('SOURCE_INVALID', 'HubSpot answered without an object.')
+        if (!isObject(body)) throw new SyncError('SOURCE_INVALID', 'HubSpot returned a response without an object.')
         return upsert(body)
       },
       lagMs,
@@ -172,40 +173,40 @@ function buildSearchRequest({ fromMs, untilMs, sortBy, afterId, throughId, limit
   }
 }
 
-/** An archived object that is restored is modified later than this, and so comes back. */
+/** A restored object is modified after `archivedAt`, so it is upserted again. */
 function toDelete(item: JsonObject): Change {
-  if (item.archived !== true || typeof item.archivedAt !== 'string') throw new SyncError('SOURCE_INVALID', 'The list of what was archived has an object that was not.')
+  if (item.archived !== true || typeof item.archivedAt !== 'string') throw new SyncError('SOURCE_INVALID', 'The HubSpot list of archived objects contains an active object.')
   return { type: 'delete', key: requireId(item), upstreamUpdatedAt: item.archivedAt }
 }
 
 function parseResults(body: JsonValue): JsonObject[] {
-  if (!isObject(body) || !Array.isArray(body.results) || !body.results.every(isObject)) throw new SyncError('SOURCE_INVALID', 'HubSpot answered without results.')
+  if (!isObject(body) || !Array.isArray(body.results) || !body.results.every(isObject)) throw new SyncError('SOURCE_INVALID', 'HubSpot returned a response without results.')
   return body.results
 }
 
-/** Every search gives it. An answer without it is cut, and cannot be held against anything. */
+/** Every complete search response has `total`. */
 function parseTotal(body: JsonValue): number {
   const total = isObject(body) ? body.total : undefined
-  if (typeof total !== 'number' || !Number.isSafeInteger(total) || total < 0) throw new SyncError('SOURCE_INVALID', 'A search of HubSpot answered without `total`.')
+  if (typeof total !== 'number' || !Number.isSafeInteger(total) || total < 0) throw new SyncError('SOURCE_INVALID', 'HubSpot returned a search response without `total`.')
   return total
 }
 
-/** The end is where there is no `paging` at all. */
+/** The last page has no `paging`. */
 function parseNextCursor(body: JsonValue): string | null {
   const paging = isObject(body) ? body.paging : undefined
   if (paging === undefined || paging === null) return null
   const next = isObject(paging) ? paging.next : undefined
-  if (!isObject(next) || typeof next.after !== 'string') throw new SyncError('SOURCE_INVALID', 'HubSpot says that more follows, and not where.')
+  if (!isObject(next) || typeof next.after !== 'string') throw new SyncError('SOURCE_INVALID', 'HubSpot returned `paging` without a next cursor.')
   return next.after
 }
 
 function requireId({ id }: JsonObject): string {
-  if (typeof id !== 'string') throw new SyncError('SOURCE_INVALID', 'An object of HubSpot has no id.')
+  if (typeof id !== 'string') throw new SyncError('SOURCE_INVALID', 'A HubSpot object has no id.')
   return id
 }
 
 function requireModifiedTime({ properties }: JsonObject, modified: string): string {
   const time = isObject(properties) ? properties[modified] : undefined
-  if (typeof time !== 'string') throw new SyncError('SOURCE_INVALID', `An object of HubSpot has no \`${modified}\`.`)
+  if (typeof time !== 'string') throw new SyncError('SOURCE_INVALID', `A HubSpot object has no \`${modified}\`.`)
   return time
 }

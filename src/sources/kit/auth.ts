@@ -1,7 +1,7 @@
-import type { SyncContext } from '../../contract/index.ts'
+import { SyncError, type SyncContext } from '../../contract/index.ts'
 import { Secret } from '../../redaction/secret.ts'
 
-/** What one request carries to say who is asking. */
+/** The headers and query parameters that authenticate a request. */
 export interface Credentials {
   readonly headers: Readonly<Record<string, Secret>>
   readonly query: Readonly<Record<string, Secret>>
@@ -9,16 +9,16 @@ export interface Credentials {
 
 export interface Auth {
   credentials(context: SyncContext): Promise<Credentials>
-  /** Newer credentials than the refused ones; null when these are all there are. */
+  /** Returns newer credentials than the refused ones; null if there are none. */
   renew(refused: Credentials, context: SyncContext): Promise<Credentials | null>
 }
 
-/** The name of a secret, looked up when it is needed, or the secret itself. */
+/** The name of a secret, resolved when it is used, or the secret itself. */
 export type SecretSource = string | Secret
 
 export const anonymous: Auth = createStaticAuth(() => ({ headers: {}, query: {} }))
 
-/** In a header where the source allows it: a query may end up in the source's own logs. */
+/** Prefer a header: a query parameter may end up in the access logs of the source. */
 export function apiKey(options: { header: string; key: SecretSource; prefix?: string } | { query: string; key: SecretSource }): Auth {
   if ('query' in options) return createStaticAuth((context) => ({ headers: {}, query: { [options.query]: resolveSecret(options.key, context) } }))
   return createStaticAuth((context) => ({ headers: { [options.header]: new Secret(`${options.prefix ?? ''}${resolveSecret(options.key, context).reveal()}`) }, query: {} }))
@@ -30,6 +30,13 @@ export function bearer(token: SecretSource): Auth {
 
 export function basic({ user, password }: { user: SecretSource; password: SecretSource }): Auth {
   return createStaticAuth((context) => ({ headers: { authorization: createBasicHeader(resolveSecret(user, context), resolveSecret(password, context)) }, query: {} }))
+}
+
+/** Returns the only authentication that is configured. Throws SYNC_INVALID with the message if both or neither are. */
+export function requireOneAuth(first: Auth | undefined, second: Auth | undefined, message: string): Auth {
+  const auth = first ?? second
+  if (auth === undefined || (first !== undefined && second !== undefined)) throw new SyncError('SYNC_INVALID', message)
+  return auth
 }
 
 export function createBasicHeader(user: Secret, password: Secret): Secret {

@@ -11,7 +11,7 @@ import { classifyStatus } from './http-status.ts'
 import { extractVendorMessage } from './vendor-message.ts'
 
 export interface HttpClientOptions {
-  /** Everything of the source lies below it. A function where a tenant's settings say where that is. */
+  /** All requests stay below this URL. A function if it depends on the tenant's settings. */
   readonly baseUrl: string | ((context: SyncContext) => string)
   readonly auth?: Auth
   /** Sent with every request. */
@@ -21,40 +21,40 @@ export interface HttpClientOptions {
 }
 
 export interface HttpLimits extends BodyLimits {
-  /** The longest wait a source can ask for. */
+  /** The longest wait that a source can request. */
   readonly retryAfterMaxMs: number
 }
 
 export interface HttpClient {
-  /** A path below the base URL, or a full URL below it, such as one of `link`. */
+  /** The target is a path below the base URL, or a full URL below it, such as a result of `resolveLink`. */
   get(target: string, query: Query, context: SyncContext, options?: RequestOptions): Promise<HttpResponse>
-  /** JSON, or a form. */
+  /** Sends JSON or a form. */
   post(target: string, body: JsonValue | URLSearchParams, context: SyncContext, options?: RequestOptions): Promise<HttpResponse>
-  /** A link found in an answer, as a full URL. Throws SOURCE_INVALID when it leads away from the source. */
+  /** Resolves a link found in a response to a full URL. Throws SOURCE_INVALID if it leaves the base URL. */
   resolveLink(link: string, foundIn: HttpResponse, context: SyncContext): string
 }
 
-/** Null and undefined are left out; a list is sent once per item. */
+/** Null and undefined are omitted; a list is sent as one parameter per item. */
 export type Query = Readonly<Record<string, QueryValue | readonly QueryValue[]>>
 type QueryValue = string | number | bigint | boolean | null | undefined
 
 export interface RequestOptions {
   readonly query?: Query
   readonly headers?: Readonly<Record<string, string>>
-  /** Statuses that are an answer and no failure: 404 where one item may be gone. Not a rate limit. Their body is null unless it is JSON. */
+  /** Statuses that are valid responses: 404 where an item may be deleted. Never a rate limit. The body is null unless it is JSON. */
   readonly answers?: readonly number[]
-  /** Statuses by which the source refuses the position it was asked from, usually 400 and 410: CURSOR_REJECTED. */
+  /** Statuses with which the source rejects a cursor, usually 400 and 410: CURSOR_REJECTED. */
   readonly cursorRefusals?: readonly number[]
-  /** Types such as `application/xml`, where the answer is text instead of JSON: its body is then one string. */
+  /** Content types such as `application/xml` of a text response. The body is then one string. */
   readonly text?: readonly string[]
 }
 
 export interface HttpResponse {
   readonly status: number
   readonly headers: Headers
-  /** Numbers are exact: an integer that a double cannot hold is a bigint. */
+  /** Integers that a double cannot represent are bigints. */
   readonly body: JsonValue
-  /** The source's clock when it answered; null when it does not say. */
+  /** The time in the `Date` header; null without one. */
   readonly serverTime: number | null
   readonly url: string
 }
@@ -66,10 +66,10 @@ const DEFAULT_LIMITS: HttpLimits = {
   retryAfterMaxMs: 24 * 60 * 60_000,
 }
 
-/** Of an answer that failed; only a judge looks at it. */
+/** The body of a failed response is only classified and quoted in the error. */
 const FAILED_BODY_BYTES_MAX = 64 * 1024
 
-/** Asks a source over HTTP, through the context alone. A failure is a SyncError with method, path, status and the vendor's explanation. */
+/** An HTTP client on `context.fetch`. A failure is a SyncError with method, path, status and the vendor's explanation. */
 export function createHttpClient(options: HttpClientOptions): HttpClient {
   const client = new DefaultHttpClient(options)
   return {
@@ -111,83 +111,83 @@ class DefaultHttpClient {
     for (let renewed = false; ; renewed = true) {
       const outcome = await this.#send(request, credentials, context, options)
       if (!(outcome instanceof SyncError)) return outcome
-      // Once: credentials that are refused when they are new will be refused for ever.
+      // Renew once only: credentials that are rejected when new stay rejected.
       const fresh = outcome.code === 'AUTH_REJECTED' && !renewed ? await this.#auth.renew(credentials, context) : null
       if (fresh === null) throw outcome
       credentials = fresh
     }
   }
 
-  /** The answer, or what it says is wrong. What is not even that is thrown. */
+  /** Returns the response or the error it reports. Throws transport errors. */
   async #send(request: HttpRequest, credentials: Credentials, context: SyncContext, options: RequestOptions): Promise<HttpResponse | SyncError> {
     const { method, target, body } = request
     const origin = this.getOrigin(context)
     const isLink = /^https?:/i.test(target)
     const url = isLink ? origin.resolveLink(target) : origin.resolvePath(target)
-    // A link may be a position, all of it, and positions are not for messages.
+    // A link may contain a cursor, and cursors must not appear in messages.
     const shown = isLink ? `${origin.base.pathname.replace(/\/$/, '')}/…` : url.pathname
-    const place = `${method} ${shown}`
+    const label = `${method} ${shown}`
     url.search = appendQuery(url.search, { ...request.query, ...revealSecrets(credentials.query) })
     const headers = { accept: options.text?.join(', ') ?? 'application/json', ...createContentTypeHeader(body), ...lowercaseNames(this.#options.headers), ...lowercaseNames(options.headers), ...lowercaseNames(revealSecrets(credentials.headers)) }
     try {
-      const response = await sendRequest({ method, url, label: place, headers, body: serializeBody(body) }, origin, context)
-      return await this.#classify(response, `${place} answered ${response.status}`, url, context, options, listSentValues(url, body))
+      const response = await sendRequest({ method, url, label, headers, body: serializeBody(body) }, origin, context)
+      return await this.#classify(response, `${label} answered ${response.status}`, url, context, options, listSentValues(url, body))
     } catch (error) {
-      // The transport names what it could not reach by its whole path.
+      // Transport errors contain the full path.
       if (!isLink || !isSyncError(error) || !error.message.includes(url.pathname)) throw error
       throw new SyncError(error.code, error.message.replaceAll(url.pathname, shown), { cause: error.cause })
     }
   }
 
   async #classify(
-    response: Response, place: string, url: URL, context: SyncContext, options: RequestOptions, sent: readonly string[],
+    response: Response, label: string, url: URL, context: SyncContext, options: RequestOptions, sent: readonly string[],
   ): Promise<HttpResponse | SyncError> {
     const { status, headers } = response
     const code = classifyStatus(status, headers)
-    // A budget that is used up says nothing about what was asked for.
+    // A rate limit is a failure even if its status is a valid response.
     const failure = code !== 'RATE_LIMITED' && options.answers?.includes(status) === true ? null : code
-    const body = failure === null && status < 300 ? await this.#readBody(response, place, context, options) : await this.#readFailedBody(response, place, context)
-    const verdict = this.#options.classifyResponse?.({ status, headers, body }) ?? null
+    const body = failure === null && status < 300 ? await this.#readBody(response, label, context, options) : await this.#readFailedBody(response, label, context)
+    const failureInBody = this.#options.classifyResponse?.({ status, headers, body }) ?? null
     const explanation = extractVendorMessage(body, sent)
-    if (verdict !== null) return this.#createError(place, verdict, headers, context, explanation)
+    if (failureInBody !== null) return this.#createError(label, failureInBody, headers, context, explanation)
     if (failure === null) return { status, headers, body: body ?? null, serverTime: readServerTime(headers), url: url.href }
     const isCursorRefused = failure === 'CONNECTOR_FAILED' && options.cursorRefusals?.includes(status) === true
-    return this.#createError(place, { code: isCursorRefused ? 'CURSOR_REJECTED' : failure, reason: '' }, headers, context, explanation)
+    return this.#createError(label, { code: isCursorRefused ? 'CURSOR_REJECTED' : failure, reason: '' }, headers, context, explanation)
   }
 
-  async #readBody(response: Response, place: string, context: SyncContext, { text }: RequestOptions): Promise<JsonValue> {
+  async #readBody(response: Response, label: string, context: SyncContext, { text }: RequestOptions): Promise<JsonValue> {
     if (response.status === 204 || response.status === 205) return null
-    return text === undefined ? readJson(response, place, this.#limits, context) : readText(response, place, text, this.#limits, context)
+    return text === undefined ? readJson(response, label, this.#limits, context) : readText(response, label, text, this.#limits, context)
   }
 
-  async #readFailedBody(response: Response, place: string, context: SyncContext): Promise<JsonValue | undefined> {
+  async #readFailedBody(response: Response, label: string, context: SyncContext): Promise<JsonValue | undefined> {
     try {
-      return await readJson(response, place, { ...this.#limits, bodyBytesMax: Math.min(FAILED_BODY_BYTES_MAX, this.#limits.bodyBytesMax) }, context)
+      return await readJson(response, label, { ...this.#limits, bodyBytesMax: Math.min(FAILED_BODY_BYTES_MAX, this.#limits.bodyBytesMax) }, context)
     } catch {
-      // The status has said it already; a body that cannot be read adds nothing.
+      // The status already is the failure; an unreadable body adds nothing.
       context.signal.throwIfAborted()
       return undefined
     }
   }
 
   #createError(
-    place: string, { code, reason, retryAfterMs: spanMs, retryAt }: ResponseClass, headers: Headers, context: SyncContext, explanation: string | null,
+    label: string, { code, reason, retryAfterMs: classifiedMs, retryAt }: ResponseClass, headers: Headers, context: SyncContext, explanation: string | null,
   ): SyncError {
     const { retryAfterMaxMs } = this.#limits
-    const waitOf = code === 'RATE_LIMITED' ? rateLimitWaitMs : retryAfterMs
-    const askedMs = waitOf(headers, context.clock.now(), retryAfterMaxMs)
-    const judgedMs = retryAt === undefined ? spanMs : waitUntilMs(retryAt, headers, context.clock.now())
-    const waitMs = judgedMs !== undefined && judgedMs > 0 ? Math.max(askedMs ?? 0, Math.min(judgedMs, retryAfterMaxMs)) : askedMs
-    const what = reason === '' ? place : `${place} with ${reason}`
-    return new SyncError(code, explanation === null ? `${what}.` : `${what}: ${explanation}`, waitMs === undefined ? {} : { retryAfterMs: waitMs })
+    const parseWait = code === 'RATE_LIMITED' ? rateLimitWaitMs : retryAfterMs
+    const headerWaitMs = parseWait(headers, context.clock.now(), retryAfterMaxMs)
+    const bodyWaitMs = retryAt === undefined ? classifiedMs : waitUntilMs(retryAt, headers, context.clock.now())
+    const waitMs = bodyWaitMs !== undefined && bodyWaitMs > 0 ? Math.max(headerWaitMs ?? 0, Math.min(bodyWaitMs, retryAfterMaxMs)) : headerWaitMs
+    const summary = reason === '' ? label : `${label} with ${reason}`
+    return new SyncError(code, explanation === null ? `${summary}.` : `${summary}: ${explanation}`, waitMs === undefined ? {} : { retryAfterMs: waitMs })
   }
 }
 
-/** Spaces as %20: a plus is a plus to many a server. */
+/** Encodes spaces as %20, because many servers read a plus as a plus. */
 function appendQuery(search: string, query: Query): string {
   const pairs = Object.entries(query).flatMap(([name, value]) => [value].flat().filter((item) => item !== null && item !== undefined).map((item) => `${encodeURIComponent(name)}=${encodeURIComponent(String(item))}`))
-  const taken = search.replace(/^\?/, '')
-  return [...(taken === '' ? [] : [taken]), ...pairs].join('&')
+  const existing = search.replace(/^\?/, '')
+  return [...(existing === '' ? [] : [existing]), ...pairs].join('&')
 }
 
 function revealSecrets(secrets: Readonly<Record<string, Secret>>): Record<string, string> {
@@ -198,7 +198,7 @@ function lowercaseNames(headers: Readonly<Record<string, string>> = {}): Record<
   return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
 }
 
-/** The values of a request, as an answer may quote them. */
+/** Lists the values of a request that a response may quote. */
 function listSentValues(url: URL, body: JsonValue | URLSearchParams): string[] {
   const segments = url.pathname.split('/').map((segment) => decodeURIComponent(segment))
   return [...segments, ...url.searchParams.values(), ...(body instanceof URLSearchParams ? body.values() : listLeaves(body))]

@@ -2,21 +2,21 @@ import type { ErrorCode } from '../../contract/index.ts'
 import { isBudgetExhausted } from '../../values/retry-after.ts'
 
 /**
- * What a status means. One table for every source:
+ * Maps an HTTP status to an error code. One table for every source:
  *
- *   2xx           an answer
+ *   2xx           success
  *   401, 402      AUTH_REJECTED, after one renewal of the credentials
- *   403           AUTH_REJECTED likewise; RATE_LIMITED when the answer says that a budget is used up
+ *   403           AUTH_REJECTED likewise; RATE_LIMITED when a header reports an exhausted budget
  *   408, 409, 423, 425, 5xx
- *                 SOURCE_UNAVAILABLE: asked again, after as long as it says
+ *                 SOURCE_UNAVAILABLE: retried after the requested delay
  *   429           RATE_LIMITED
- *   3xx           SOURCE_INVALID: redirects were followed before, where they may be
+ *   3xx           SOURCE_INVALID: allowed redirects were already followed
  *   404, 410 and every other 4xx
- *                 CONNECTOR_FAILED: the request itself is wrong, and the same request would be tomorrow. So a stream that
- *                 is not there stops its cycle at once; it is tried again on schedule, should it come back
+ *                 CONNECTOR_FAILED: the request itself is wrong, so a retry does not help. The cycle of a missing
+ *                 stream ends at once and runs again on schedule
  *
- * What a source says otherwise, it says with options: `answers` for statuses that are one (404 for one item of many),
- * `cursorRefusals` for those that refuse a position, and a judge for what only the body tells.
+ * A source overrides the table with options: `answers` for statuses that are valid responses (404 for one item of many),
+ * `cursorRefusals` for statuses that reject a cursor, and `classifyResponse` where the body decides.
  */
 export function classifyStatus(status: number, headers: Headers): ErrorCode | null {
   if (status >= 200 && status < 300) return null

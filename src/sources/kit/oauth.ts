@@ -17,11 +17,11 @@ interface OAuthOptions {
   readonly scope?: string
   /** Further fields of the request, such as `audience` or `resource`. */
   readonly fields?: Readonly<Record<string, string>>
-  /** How the client says who it is: by a header, or in the form. */
+  /** How the client authenticates: with a basic header, or with form fields. */
   readonly clientAuth?: 'basic' | 'form'
   /**
-   * Where the tokens of an account live; in memory unless given. The account is a digest of the credentials, so that
-   * two tenants, and a token given by hand after another was lost, never meet.
+   * Opens the token store of an account. The default keeps tokens in memory. The account is a digest of the credentials, so
+   * two tenants never share tokens, and neither do a lost refresh token and its replacement.
    */
   readonly tokens?: (account: string) => TokenStore
 }
@@ -31,8 +31,7 @@ export function clientCredentials(options: OAuthOptions): Auth {
 }
 
 /**
- * With `tokens` that outlive the process wherever the source rotates refresh tokens: the one in `refreshToken` is good
- * for the first renewal only.
+ * Pass durable `tokens` if the source rotates refresh tokens: the one in `refreshToken` is valid for the first renewal only.
  */
 export function refreshToken(options: OAuthOptions & { readonly refreshToken: SecretSource }): Auth {
   return new OAuth(options, options.refreshToken)
@@ -43,10 +42,10 @@ class OAuth implements Auth {
   readonly #initialRefreshToken: SecretSource | null
   readonly #accounts = new Map<string, OAuthAccount>()
 
-  constructor(options: OAuthOptions, seed: SecretSource | null) {
+  constructor(options: OAuthOptions, initialRefreshToken: SecretSource | null) {
     this.#options = options
-    this.#initialRefreshToken = seed
-    new Origin(options.tokenUrl) // Refuses what is no URL here, and not with the first cycle.
+    this.#initialRefreshToken = initialRefreshToken
+    new Origin(options.tokenUrl) // Rejects an invalid URL at declaration instead of in the first cycle.
   }
 
   credentials(context: SyncContext): Promise<Credentials> {
@@ -74,32 +73,36 @@ class OAuth implements Auth {
 interface ClientIdentity {
   readonly id: Secret
   readonly secret: Secret | null
-  /** The first one, given by hand. */
+  /** The configured one, used until the source rotates it. */
   readonly refreshToken: Secret | null
+}
+
+interface RenewedTokens extends Tokens {
+  readonly accessToken: string
 }
 
 interface TokenRenewal {
   readonly promise: Promise<Credentials>
-  /** Of whoever began it. */
+  /** The signal of the caller that started the renewal. */
   readonly signal: AbortSignal
 }
 
-/** Renewed this long before it expires, or half its life if that is less, so that no request is under way when it does. */
+/** Tokens are renewed this long before they expire, or at half their lifetime if shorter, so none expires in flight. */
 const EXPIRY_MARGIN_MS = 30_000
 
-/** Longer than a token endpoint takes; a renewal that died is taken over then. */
+/** Longer than a token endpoint takes. A renewal whose process crashed is taken over after this time. */
 const RENEWAL_CLAIM_MS = 90_000
 const CLAIM_POLL_MS = 500
 
 /**
- * One set of tokens, however many syncs use it.
+ * One set of tokens, shared by all syncs of the account.
  *
- *   current ──expired, refused──▶ renewing ──stored by somebody else meanwhile──▶ current
- *                                    │ claim (compare-and-swap) ──▶ ask ──▶ store (compare-and-swap) ──▶ current
- *                                    └ claimed by another process: look again until it is stored or its time is over
+ *   current ──expired, refused──▶ renewing ──stored by another process──▶ current
+ *                                    │ claim (compare-and-swap) ──▶ request ──▶ store (compare-and-swap) ──▶ current
+ *                                    └ claimed by another process: poll until it is stored or the claim expires
  *
- * The claim keeps a second process from sending the same refresh token, which a source that rotates them takes for theft
- * and answers by revoking both.
+ * The claim prevents a race condition: a second process that sends the same refresh token looks like a thief to a source that
+ * rotates them, and the source revokes both tokens.
  */
 class OAuthAccount {
   readonly #options: OAuthOptions
@@ -107,7 +110,7 @@ class OAuthAccount {
   readonly #store: TokenStore
   #current: { readonly credentials: Credentials; readonly accessToken: string; readonly renewAt: number | null } | null = null
   #renewing: TokenRenewal | null = null
-  /** Given by the source and not stored yet: the store failed. It is stored before anything else is tried. */
+  /** Received from the source but not stored, because the store failed. Stored first in the next renewal. */
   #unsaved: { readonly version: number; readonly tokens: Tokens } | null = null
 
   constructor(options: OAuthOptions, client: ClientIdentity, store: TokenStore) {
@@ -128,26 +131,26 @@ class OAuthAccount {
     return current.credentials === refused ? this.#joinRenewal(current.accessToken, context) : current.credentials
   }
 
-  /** Whoever comes while a renewal is under way waits for that one. */
+  /** Concurrent callers share one renewal. */
   async #joinRenewal(refused: string | null, context: SyncContext): Promise<Credentials> {
     for (;;) {
       context.signal.throwIfAborted()
       this.#renewing ??= this.#startRenewal(refused, context)
-      const { promise: done, signal } = this.#renewing
+      const { promise, signal } = this.#renewing
       try {
-        return await done
+        return await promise
       } catch (error) {
         context.signal.throwIfAborted()
-        // The one who began was called off. That is no reason for the others to fail.
+        // Only the caller that started the renewal was aborted; the others start a new one.
         if (!signal.aborted) throw error
       }
     }
   }
 
   #startRenewal(refused: string | null, context: SyncContext): TokenRenewal {
-    const done = this.#renewOnce(refused, context).finally(() => (this.#renewing = null))
-    done.catch(() => {})
-    return { promise: done, signal: context.signal }
+    const promise = this.#renewOnce(refused, context).finally(() => (this.#renewing = null))
+    promise.catch(() => {})
+    return { promise, signal: context.signal }
   }
 
   async #renewOnce(refused: string | null, context: SyncContext): Promise<Credentials> {
@@ -165,15 +168,15 @@ class OAuthAccount {
       if (!(await this.#store.write(version, { ...before, claimedUntil: now + RENEWAL_CLAIM_MS }))) continue
       const tokens = await this.#requestOrRelease(version + 1, before, context)
       if (!(await this.#save(version + 1, tokens))) continue
-      return this.#setCurrent(tokens.accessToken!, tokens.renewAt)
+      return this.#setCurrent(tokens.accessToken, tokens.renewAt)
     }
   }
 
-  async #requestOrRelease(version: number, before: Tokens, context: SyncContext): Promise<Tokens> {
+  async #requestOrRelease(version: number, before: Tokens, context: SyncContext): Promise<RenewedTokens> {
     try {
       return await this.#requestTokens(before.refreshToken ?? this.#client.refreshToken?.reveal() ?? null, context)
     } catch (error) {
-      // Should this fail as well, the claim ends by itself.
+      // If the release fails too, the claim expires by itself.
       await this.#store.write(version, before).catch(() => false)
       throw error
     }
@@ -196,11 +199,11 @@ class OAuthAccount {
     return credentials
   }
 
-  async #requestTokens(refresh: string | null, context: SyncContext): Promise<Tokens> {
+  async #requestTokens(refresh: string | null, context: SyncContext): Promise<RenewedTokens> {
     const { tokenUrl, scope, fields, clientAuth = 'basic' } = this.#options
     const { id, secret } = this.#client
     const url = new URL(tokenUrl)
-    const place = `POST ${url.pathname}`
+    const label = `POST ${url.pathname}`
     const form = new URLSearchParams({ ...fields, ...(refresh === null ? { grant_type: 'client_credentials' } : { grant_type: 'refresh_token', refresh_token: refresh }), ...(scope !== undefined && { scope }) })
     const headers: Record<string, string> = { accept: 'application/json', 'content-type': 'application/x-www-form-urlencoded' }
     if (secret !== null && clientAuth === 'basic') headers.authorization = createBasicHeader(formEncode(id), formEncode(secret)).reveal()
@@ -208,28 +211,28 @@ class OAuthAccount {
       form.set('client_id', id.reveal())
       if (secret !== null) form.set('client_secret', secret.reveal())
     }
-    const response = await sendRequest({ method: 'POST', url, label: place, headers, body: form.toString() }, new Origin(tokenUrl), context)
-    return this.#parseTokens(response, `${place} answered ${response.status}`, refresh, context)
+    const response = await sendRequest({ method: 'POST', url, label, headers, body: form.toString() }, new Origin(tokenUrl), context)
+    return this.#parseTokens(response, `${label} answered ${response.status}`, refresh, context)
   }
 
-  async #parseTokens(response: Response, place: string, refresh: string | null, context: SyncContext): Promise<Tokens> {
+  async #parseTokens(response: Response, label: string, refresh: string | null, context: SyncContext): Promise<RenewedTokens> {
     const { status, headers } = response
     const code = classifyStatus(status, headers)
     if (code !== null) {
       await response.body?.cancel().catch(() => {})
-      // 400 is how a token endpoint says that the grant or the client is refused.
-      if (code === 'CONNECTOR_FAILED') throw new SyncError('AUTH_REJECTED', `${place}: the token was not renewed.`)
+      // A token endpoint rejects the grant or the client with 400.
+      if (code === 'CONNECTOR_FAILED') throw new SyncError('AUTH_REJECTED', `${label}: the token was not renewed. Check the client credentials and the refresh token.`)
       const waitMs = (code === 'RATE_LIMITED' ? rateLimitWaitMs : retryAfterMs)(headers, context.clock.now())
-      throw new SyncError(code, `${place}.`, waitMs === undefined ? {} : { retryAfterMs: waitMs })
+      throw new SyncError(code, `${label}.`, waitMs === undefined ? {} : { retryAfterMs: waitMs })
     }
-    const body = await readJson(response, place, TOKEN_BODY_LIMITS, context)
-    if (!isObject(body) || typeof body.access_token !== 'string' || body.access_token === '') throw new SyncError('SOURCE_INVALID', `${place} without a token.`)
-    // The access token is one when it is used; the refresh token never becomes a header.
+    const body = await readJson(response, label, TOKEN_BODY_LIMITS, context)
+    if (!isObject(body) || typeof body.access_token !== 'string' || body.access_token === '') throw new SyncError('SOURCE_INVALID', `${label} without an access token.`)
+    // An access token is registered when it becomes a header; a refresh token never does.
     if (typeof body.refresh_token === 'string') registerSecret(body.refresh_token)
     const seconds = Number(body.expires_in)
     return {
       accessToken: body.access_token,
-      // A source that does not rotate says nothing, and the old one stays good.
+      // A source that does not rotate sends no new refresh token, and the old one stays valid.
       refreshToken: typeof body.refresh_token === 'string' && body.refresh_token !== '' ? body.refresh_token : refresh,
       renewAt: body.expires_in !== undefined && seconds > 0 ? context.clock.now() + seconds * 1_000 - Math.min(EXPIRY_MARGIN_MS, seconds * 500) : null,
       claimedUntil: null,
@@ -247,7 +250,7 @@ function toTokens(stored: StoredTokens | null): Tokens {
   return { accessToken: stored?.accessToken ?? null, refreshToken: stored?.refreshToken ?? null, renewAt: stored?.renewAt ?? null, claimedUntil: null }
 }
 
-/** As the standard wants both halves of the header. */
+/** RFC 6749 requires form encoding for both parts of the basic header. */
 function formEncode(secret: Secret): Secret {
   return new Secret(new URLSearchParams({ '': secret.reveal() }).toString().slice(1))
 }

@@ -1,22 +1,22 @@
 import type { Execute, Page, SyncContext, TableShape } from '../../contract/index.ts'
 
 export interface PageColumnTypesOptions {
-  /** As log lines name the records: an object, a table. */
+  /** The name of the object or table in log lines. */
   readonly name: string
-  /** What holds for all records of the vendor, whatever its metadata says. */
+  /** Types that all records of the vendor have. They take precedence over its metadata. */
   readonly knownShape: TableShape
-  /** Reads the types of the vendor's metadata; null when the vendor refuses to show it. Undefined to ask for none. */
+  /** Reads the types from the vendor's metadata; returns null if access is denied. Undefined skips the metadata. */
   readonly readShape: ((context: SyncContext) => Promise<TableShape | null>) | undefined
-  /** What the account needs to be shown the metadata. */
+  /** The permission that the account needs to read the metadata. */
   readonly requiredPermission: string
 }
 
-/** The types of one kind of records, read once per cycle that has any. */
+/** Adds column types to pages. Reads them once per cycle, and only if the cycle has records. */
 export class PageColumnTypes {
   readonly #options: PageColumnTypesOptions
-  /** By cycle. Syncs of several tenants may take turns. */
+  /** By cycle, because syncs of several tenants may alternate. */
   readonly #shapeByCycle = new Map<string, TableShape>()
-  /** Cycles whose request for the types failed. It is then made before the page, so that every request brings the cycle further. */
+  /** Cycles whose metadata request failed. It is retried before the page is read, so every request makes progress. */
   readonly #unresolvedCycles = new Set<string>()
   #isRefusalLogged = false
 
@@ -24,7 +24,7 @@ export class PageColumnTypes {
     this.#options = options
   }
 
-  /** The same reads, whose pages with records have the types too. An idle cycle asks for none. */
+  /** Wraps the reads so that pages with records have types. An idle cycle makes no metadata request. */
   attachTo<Read extends Execute<any>>(execute: Read): Read {
     const typed = async (state: unknown, context: SyncContext): Promise<Page> => {
       if (this.#unresolvedCycles.has(getCycleKey(context))) await this.#resolveShape(context)
@@ -38,18 +38,18 @@ export class PageColumnTypes {
     const cycle = getCycleKey(context)
     const cached = this.#shapeByCycle.get(cycle)
     if (cached !== undefined) return cached
-    const { name, knownShape: known, readShape: read, requiredPermission: needs } = this.#options
-    if (read === undefined) return known
+    const { name, knownShape, readShape, requiredPermission } = this.#options
+    if (readShape === undefined) return knownShape
     if (this.#unresolvedCycles.size === CYCLES_MAX) this.#unresolvedCycles.clear()
     this.#unresolvedCycles.add(cycle)
-    const shape = await read(context)
+    const shape = await readShape(context)
     this.#unresolvedCycles.delete(cycle)
     if (shape === null && !this.#isRefusalLogged) {
       this.#isRefusalLogged = true
-      context.log.warn('the source refuses its metadata; the types of the columns follow from values', { name, needs })
+      context.log.warn('the source denies access to its metadata; column types are inferred from values', { name, requiredPermission })
     }
-    const own = new Set(known.columns.map((column) => column.name))
-    const merged = { ...known, columns: [...known.columns, ...(shape?.columns ?? []).filter((column) => !own.has(column.name))] }
+    const own = new Set(knownShape.columns.map((column) => column.name))
+    const merged = { ...knownShape, columns: [...knownShape.columns, ...(shape?.columns ?? []).filter((column) => !own.has(column.name))] }
     if (this.#shapeByCycle.size === CYCLES_MAX) this.#shapeByCycle.clear()
     this.#shapeByCycle.set(cycle, merged)
     return merged

@@ -1,12 +1,12 @@
-/** What a token endpoint gave, as text: whoever stores it is responsible for encrypting it. */
+/** The tokens of an account in plain text. A token store is responsible for encrypting them. */
 export interface Tokens {
   /** Null before the first renewal. */
   readonly accessToken: string | null
-  /** The newest one; null for grants without. The one before it may be worthless, or worse, an alarm at the other side. */
+  /** The newest refresh token; null for grants without one. Sending an older one may revoke all tokens of the account. */
   readonly refreshToken: string | null
-  /** A while before it expires; null when nobody said that it does. */
+  /** Shortly before the access token expires; null if it has no known expiry. */
   readonly renewAt: number | null
-  /** Somebody is renewing, and has until then. */
+  /** A process is renewing the tokens, and its claim expires at this time. */
   readonly claimedUntil: number | null
 }
 
@@ -15,14 +15,17 @@ export interface StoredTokens extends Tokens {
   readonly version: number
 }
 
-/** Where tokens live that are renewed. A rotated token is written here before anybody uses what came with it. */
+/** Stores renewed tokens. A rotated refresh token is written before the access token that came with it is used. */
 export interface TokenStore {
   read(): Promise<StoredTokens | null>
-  /** Compare-and-swap, durable when it resolves. False when the version there is another by now: read again; 0 means that nothing is there. */
+  /**
+   * Compare-and-swap, durable when it resolves. Returns false if the stored version is another one: read again. Version 0 means
+   * that nothing is stored.
+   */
   write(expectedVersion: number, tokens: Tokens): Promise<boolean>
 }
 
-/** For one process, and gone with it: enough for grants whose tokens can be had again. */
+/** Keeps tokens in the memory of one process: enough for grants that can request new tokens at any time. */
 export class MemoryTokenStore implements TokenStore {
   #stored: StoredTokens | null = null
 

@@ -2,9 +2,8 @@ import type { JsonObject, JsonValue } from '../../contract/index.ts'
 import { isObject } from './classify-response.ts'
 
 /**
- * The vendor's own explanation of a failed request, for the error's message: one short line, or null when the body has
- * none that is known. Values that were sent are left out, because a vendor may quote the cursor it refuses, and so is
- * everything that looks like a token (invariant 10).
+ * Extracts the vendor's explanation of a failed request for the error message: one short line, or null if there is none.
+ * Invariant 10: sent values are masked, because a vendor may quote the cursor it rejects, and so is anything like a token.
  */
 export function extractVendorMessage(body: JsonValue | undefined, sent: readonly string[]): string | null {
   const text = findMessage(body, 0)
@@ -17,17 +16,17 @@ export function extractVendorMessage(body: JsonValue | undefined, sent: readonly
 }
 
 const MESSAGE_CHARS_MAX = 300
-/** Control characters, and those that change the direction of a line. */
+/** Control characters, and characters that change the text direction. */
 const UNPRINTABLE_PATTERN = /[\p{Cc}\p{Cf}]/gu
-/** A run of letters and digits that no person wrote: a key, a cursor, a signature. */
+/** A long run of letters and digits: a key, a cursor, a signature. */
 const TOKEN_PATTERN = /(?=[\w+/=.~-]*\d)(?=[\w+/=.~-]*[A-Za-z])[\w+/=.~-]{24,}/g
 
-/** Field names and words of a query are shown; ids, cursors and times are not. */
+/** Ids, cursors and times are masked; field names and query keywords are not. */
 function isIdentifying(value: string): boolean {
   return value.length >= 6 && /\d/.test(value)
 }
 
-/** The members in which vendors put their explanation, the most telling first. */
+/** The fields that hold a vendor's explanation, the most specific first. */
 const MESSAGE_FIELDS = ['error_description', 'message', 'detail', 'errorMessage', 'title', 'error', 'errors', 'code'] as const
 const DEPTH_MAX = 4
 
@@ -36,14 +35,14 @@ function findMessage(value: JsonValue | undefined, depth: number): string | null
   if (depth > DEPTH_MAX) return null
   if (Array.isArray(value)) return value.length === 0 ? null : findMessage(value[0], depth + 1)
   if (!isObject(value)) return null
-  for (const member of MESSAGE_FIELDS) {
-    const found = findMessage(value[member], depth + 1)
+  for (const field of MESSAGE_FIELDS) {
+    const found = findMessage(value[field], depth + 1)
     if (found !== null) return appendDetail(found, value)
   }
   return null
 }
 
-/** ServiceNow and problem documents explain in `detail` what `message` or `title` only names. */
+/** ServiceNow and problem documents explain `message` or `title` in `detail`. */
 function appendDetail(message: string, { detail, errorCode, error_description: description, error }: JsonObject): string {
   if (typeof errorCode === 'string') return `${errorCode}: ${message}`
   if (description !== undefined && typeof error === 'string') return `${error}: ${message}`

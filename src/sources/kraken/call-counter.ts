@@ -1,6 +1,6 @@
 /**
- * The call counter of an API key, as Kraken documents it: every call adds its cost, time takes away, and a call that finds the
- * counter above its maximum is refused. Refused calls are counted too, so asking again early only makes the wait longer.
+ * The call counter of an API key, as Kraken documents it: every call adds its cost, the counter decays with time, and a call above
+ * the maximum is rejected. Rejected calls count too, so an early retry makes the wait longer.
  */
 export const TIERS = {
   starter: { max: 15, decayPerSecond: 0.33 },
@@ -10,7 +10,7 @@ export const TIERS = {
 
 export type KrakenTier = keyof typeof TIERS
 
-/** Of a call that reads the ledger or the history of trades. */
+/** The cost of a call that reads the ledger or the trade history. */
 const CALL_COST = 2
 
 export class CallCounter {
@@ -24,18 +24,18 @@ export class CallCounter {
     this.#decayPerMs = TIERS[tier].decayPerSecond / 1_000
   }
 
-  /** From a refusal until the counter has run down to nothing, so that one wait is enough. */
+  /** The time from a rejection until the counter is empty, so that one wait is enough. */
   get drainMs(): number {
     return Math.ceil((this.#max + CALL_COST) / this.#decayPerMs)
   }
 
-  /** Counts one call and says how long it has to wait. Calls that are taken together wait one after the other. */
+  /** Counts one call and returns how long it must wait. Concurrent calls are queued. */
   reserveCall(now: number): number {
     this.#value = this.#decay(now) + CALL_COST
     return Math.max(0, Math.ceil((this.#value - this.#max) / this.#decayPerMs))
   }
 
-  /** Other users of the key count as well: after a refusal the counter is at least full. */
+  /** Other users of the key count too: after a rejection the counter is at least full. */
   recordRefusal(now: number): void {
     this.#value = Math.max(this.#decay(now), this.#max + CALL_COST)
   }

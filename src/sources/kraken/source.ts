@@ -11,11 +11,11 @@ export interface KrakenOptions {
   readonly apiKey: SecretSource
   readonly apiSecret: SecretSource
   readonly baseUrl?: string
-  /** The tier of the account, which decides how fast it may be asked. `starter` when absent: the slowest. */
+  /** The tier of the account, which determines its rate limit. The default is `starter`, the slowest. */
   readonly tier?: KrakenTier
-  /** An entry may be found this long after its time. */
+  /** The visibility delay of an entry. */
   readonly lagMs?: number
-  /** Every cycle reads so much again of what the one before has read. */
+  /** The time span that every cycle re-reads. */
   readonly overlapMs?: number
 }
 
@@ -38,14 +38,14 @@ const STREAMS = {
 
 type StreamDefinition = (typeof STREAMS)[keyof typeof STREAMS]
 
-/** The ledger and the trades of an account: `worker.sync('ledgers', { database, ...kraken({ apiKey: 'KRAKEN_KEY', apiSecret: 'KRAKEN_SECRET' }).ledgers })`. */
+/** Reads the ledger and the trades of an account: `worker.sync('ledgers', { database, ...kraken({ apiKey: 'KRAKEN_KEY', apiSecret: 'KRAKEN_SECRET' }).ledgers })`. */
 export function kraken(options: KrakenOptions): { readonly [Name in keyof typeof STREAMS]: KrakenStream } {
   const account = new KrakenAccount(options)
-  const stream = (of: StreamDefinition): KrakenStream => ({
+  const stream = (definition: StreamDefinition): KrakenStream => ({
     mode: 'incremental',
     execute: failover<KrakenEntry>({
-      operations: { [of.operation]: OPERATION },
-      providers: [pagedProvider<KrakenEntry>({ name: 'kraken', supports: ['timestamp'], prefers: 'timestamp', fetchPage: (request, context) => account.readPage(of, request, context) })],
+      operations: { [definition.operation]: OPERATION },
+      providers: [pagedProvider<KrakenEntry>({ name: 'kraken', supports: ['timestamp'], prefers: 'timestamp', fetchPage: (request, context) => account.readPage(definition, request, context) })],
     }),
   })
   return { ledgers: stream(STREAMS.ledgers), trades: stream(STREAMS.trades) }
@@ -54,18 +54,18 @@ export function kraken(options: KrakenOptions): { readonly [Name in keyof typeof
 const OPERATION: ProviderOperation<KrakenEntry> = {
   id: ({ id }) => id,
   cursors: ({ timeMs: at }) => [{ type: 'timestamp', value: at }],
-  // Entries are never changed, so no two tell different things of one.
+  // Entries never change, so two versions of one cannot conflict.
   toChange: ({ id, timeMs: at, entry }) => ({ type: 'upsert', key: id, record: { id, ...entry }, cursor: new Date(at).toISOString(), upstreamUpdatedAt: new Date(at).toISOString() }),
 }
 
 /**
- * What is listed newest first and counted from the newest is read within bounds that stay: an offset counts the entries between
- * `start` and `end`, so a start that moved with the pages would pass over as many as it left behind.
+ * The bounds of one listing, which stay fixed while the offset advances. The offset counts entries between `start` and `end`, newest
+ * first, so a `start` that moved with the pages would skip entries.
  */
 interface ListingPass {
   readonly startS: number | null
   readonly endS: number
-  /** How many entries lie between; another number means that one came late, and has moved the others. */
+  /** The number of entries between the bounds. A different number means that a late entry shifted the others. */
   readonly count: number | null
   readonly number: number
 }
@@ -75,13 +75,13 @@ const PASSES_MAX = 10
 class KrakenAccount {
   readonly #client: HttpClient
   readonly #options: KrakenOptions
-  /** One for both streams: the counter belongs to the key. */
+  /** Shared by both streams, because the counter belongs to the API key. */
   readonly #counter: CallCounter
   #nonce = 0
 
   constructor(options: KrakenOptions) {
     const { baseUrl = 'https://api.kraken.com', tier = 'starter' } = options
-    if (!Object.hasOwn(TIERS, tier)) throw new SyncError('SYNC_INVALID', `kraken: there is no tier ${JSON.stringify(tier)}. The tiers are ${Object.keys(TIERS).join(', ')}.`)
+    if (!Object.hasOwn(TIERS, tier)) throw new SyncError('SYNC_INVALID', `kraken: unknown tier ${JSON.stringify(tier)}. The tiers are ${Object.keys(TIERS).join(', ')}.`)
     this.#options = options
     this.#counter = new CallCounter(tier)
     this.#client = createHttpClient({ baseUrl, classifyResponse: createResponseClassifier(this.#counter.drainMs) })
@@ -96,22 +96,22 @@ class KrakenAccount {
       endS: Math.max(0, Math.floor((context.cycle.startedAt - lagMs) / 1_000)), count: null, number: 1,
     }
     const offset = kept === null ? 0 : restoreOffset(own?.metadata?.offset)
-    const askedAt = context.clock.now()
-    const answer = await this.#request(stream, { ofs: String(offset), end: String(pass.endS), ...(pass.startS !== null && { start: String(pass.startS) }) }, context)
-    const { entries, count } = parseEntries(answer, stream)
+    const requestedAt = context.clock.now()
+    const response = await this.#request(stream, { ofs: String(offset), end: String(pass.endS), ...(pass.startS !== null && { start: String(pass.startS) }) }, context)
+    const { entries, count } = parseEntries(response, stream)
     const stay = { through: { type: 'timestamp', value: boundaryMs }, end: false } as const
 
-    const safeS = kept === null && answer.serverTime !== null ? Math.floor((answer.serverTime - Math.max(0, context.clock.now() - askedAt) - lagMs) / 1_000) : pass.endS
-    // Our clock is ahead of Kraken's: begin again with an end that nothing new can come before.
+    const safeS = kept === null && response.serverTime !== null ? Math.floor((response.serverTime - Math.max(0, context.clock.now() - requestedAt) - lagMs) / 1_000) : pass.endS
+    // The local clock is ahead of Kraken's: restart with an end before which no new entry can appear.
     if (safeS < pass.endS) return { ...stay, items: [], metadata: { offset: 0 }, custom: serializePass({ ...pass, endS: Math.max(0, safeS) }, context) }
     if (pass.count !== null && count !== pass.count) {
-      if (pass.number >= PASSES_MAX) throw new SyncError('SOURCE_INVALID', `Kraken's list was read ${PASSES_MAX} times, and each time had another length.`)
+      if (pass.number >= PASSES_MAX) throw new SyncError('SOURCE_INVALID', `The Kraken list changed its length in each of ${PASSES_MAX} passes.`)
       return { ...stay, items: [], metadata: { offset: 0 }, custom: serializePass({ ...pass, count, number: pass.number + 1 }, context) }
     }
     if (entries.length > 0) return { ...stay, items: entries, metadata: { offset: offset + entries.length }, custom: serializePass({ ...pass, count }, context) }
-    if (offset < count) throw new SyncError('SOURCE_INVALID', `Kraken sent an empty page, though ${count - offset} entries are still to come.`)
-    // The end is a batch of its own: only now is everything up to it told. A list without entries proves nothing, so the
-    // next cycle begins at the same boundary; asking for a longer time without entries is still one request.
+    if (offset < count) throw new SyncError('SOURCE_INVALID', `Kraken returned an empty page, although ${count - offset} entries remain.`)
+    // The end is a separate batch: only now is everything before it complete. An empty list proves nothing, so the next cycle
+    // starts at the same boundary, which is still one request.
     const throughMs = offset === 0 ? boundaryMs : Math.max(boundaryMs, pass.endS * 1_000)
     return { items: [], through: { type: 'timestamp', value: throughMs }, end: true, metadata: { offset: 0 } }
   }
@@ -119,7 +119,7 @@ class KrakenAccount {
   async #request({ path }: StreamDefinition, fields: Record<string, string>, context: SyncContext): Promise<HttpResponse> {
     const waitMs = this.#counter.reserveCall(context.clock.now())
     if (waitMs > 0) await context.clock.sleep(waitMs, context.signal)
-    // Every nonce must be above the one before, also of calls within one millisecond.
+    // Nonces must increase, also between calls within one millisecond.
     this.#nonce = Math.max(this.#nonce + 1, context.clock.now() * 1_000)
     const form = new URLSearchParams({ nonce: String(this.#nonce), ...fields })
     const headers = { 'api-key': resolveSecret(this.#options.apiKey, context).reveal(), 'api-sign': signRequest(path, form, resolveSecret(this.#options.apiSecret, context)) }
@@ -133,15 +133,15 @@ class KrakenAccount {
 function parseEntries({ body }: HttpResponse, { member }: StreamDefinition): { entries: KrakenEntry[]; count: number } {
   const result = isObject(body) ? body.result : undefined
   const list = isObject(result) ? result[member] : undefined
-  if (!isObject(result) || !isObject(list) || typeof result.count !== 'number') throw new SyncError('SOURCE_INVALID', 'Kraken answered with something that is no list.')
+  if (!isObject(result) || !isObject(list) || typeof result.count !== 'number') throw new SyncError('SOURCE_INVALID', 'Kraken returned a response that is not a list.')
   const entries = Object.entries(list).map(([id, entry]) => {
-    if (!isObject(entry) || typeof entry.time !== 'number' || id === '') throw new SyncError('SOURCE_INVALID', 'An entry of Kraken has no time.')
+    if (!isObject(entry) || typeof entry.time !== 'number' || id === '') throw new SyncError('SOURCE_INVALID', 'A Kraken entry has no id or no time.')
     return { id, timeMs: Math.floor(entry.time * 1_000), entry }
   })
   return { entries, count: result.count }
 }
 
-/** The bounds belong to one cycle. */
+/** The bounds are valid for one cycle only. */
 function serializePass(pass: ListingPass, { cycle }: SyncContext): JsonValue {
   return { ...pass, cycle: cycle.id }
 }
@@ -154,29 +154,29 @@ function restoreOffset(value: unknown): number {
   return Number.isSafeInteger(value) ? (value as number) : 0
 }
 
-/** Every answer has status 200; failures are texts in `error`: a severity, a category, and words. */
-function createResponseClassifier(emptyMs: number): ResponseClassifier {
+/** Every response has status 200. Failures are strings in `error`: a severity, a category and a message. */
+function createResponseClassifier(drainMs: number): ResponseClassifier {
   return ({ body }) => {
     const errors = isObject(body) && Array.isArray(body.error) ? body.error.filter((error) => typeof error === 'string' && !error.startsWith('W')) : []
     if (errors.length === 0) return null
-    const words = errors.join(' ')
-    const [, code, reason] = ERROR_PATTERNS.find(([pattern]) => pattern.test(words)) ?? [null, 'SOURCE_UNAVAILABLE', 'a failure'] as const
-    return { code, reason, ...(code === 'RATE_LIMITED' && parseWait(words, emptyMs)) }
+    const message = errors.join(' ')
+    const [, code, reason] = ERROR_PATTERNS.find(([pattern]) => pattern.test(message)) ?? [null, 'SOURCE_UNAVAILABLE', 'a failure'] as const
+    return { code, reason, ...(code === 'RATE_LIMITED' && parseWait(message, drainMs)) }
   }
 }
 
 const ERROR_PATTERNS: ReadonlyArray<readonly [RegExp, ErrorCode, string]> = [
   [/Rate limit|Too many requests|Throttled|Temporary lockout/i, 'RATE_LIMITED', 'a rate limit'],
-  [/Invalid (?:key|signature)|Permission denied/i, 'AUTH_REJECTED', 'a refusal of the key'],
-  [/Invalid arguments|Unknown method/i, 'CONNECTOR_FAILED', 'a refusal of the question'],
+  [/Invalid (?:key|signature)|Permission denied/i, 'AUTH_REJECTED', 'a rejected API key'],
+  [/Invalid arguments|Unknown method/i, 'CONNECTOR_FAILED', 'a rejected request'],
 ]
 
-/** Kraken locks a key out for a quarter of an hour. */
+/** Kraken locks a key for 15 minutes. */
 const LOCKOUT_MS = 15 * 60_000
 
-/** Only a throttled request is told when to come back, in seconds of Unix time. */
-function parseWait(words: string, emptyMs: number): Pick<ResponseClass, 'retryAfterMs' | 'retryAt'> {
-  const throttledUntil = /Throttled:\s*(\d{9,11})\b/i.exec(words)
+/** Only the error of a throttled request contains the retry time, as a Unix time in seconds. */
+function parseWait(message: string, drainMs: number): Pick<ResponseClass, 'retryAfterMs' | 'retryAt'> {
+  const throttledUntil = /Throttled:\s*(\d{9,11})\b/i.exec(message)
   if (throttledUntil !== null) return { retryAt: Number(throttledUntil[1]) * 1_000 }
-  return { retryAfterMs: /lockout/i.test(words) ? LOCKOUT_MS : emptyMs }
+  return { retryAfterMs: /lockout/i.test(message) ? LOCKOUT_MS : drainMs }
 }

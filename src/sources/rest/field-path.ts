@@ -1,13 +1,13 @@
 import type { JsonValue } from '../../contract/index.ts'
 
-/** Where in an answer or a record: `data.items`, or a list of names where one of them holds a dot. The empty text is all of it. */
+/** A path in a response or record: `data.items`, or a list of names if one contains a dot. The empty string selects everything. */
 export type FieldPath = string | readonly string[]
 
-export function getAtPath(value: JsonValue | undefined, pointer: FieldPath): JsonValue | undefined {
-  const names = typeof pointer === 'string' ? (pointer === '' ? [] : pointer.split('.')) : pointer
+export function getAtPath(value: JsonValue | undefined, path: FieldPath): JsonValue | undefined {
+  const names = typeof path === 'string' ? (path === '' ? [] : path.split('.')) : path
   let found = value
   for (const name of names) {
-    // Own members only: `constructor` is a name like any other.
+    // Own properties only: `constructor` is a valid field name.
     if (typeof found !== 'object' || found === null || !Object.hasOwn(found, name)) return undefined
     found = (found as Record<string, JsonValue | undefined>)[name]
   }

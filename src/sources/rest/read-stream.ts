@@ -14,7 +14,7 @@ import { readInstant, buildKey, formatTime, type RecordMapping, type TimeFormat 
 import type { EventPaging, ChangesPaging, KeysetPaging, LinkPaging, ListPaging, PageSizeParameter, TimestampPaging, TokenPaging, NoPaging, WindowPaging } from './stream.ts'
 import { timeWindow } from './time-window.ts'
 
-/** A list of an API, and what its records become. */
+/** A list endpoint and the mapping of its records. */
 export interface ListEndpoint {
   readonly client: HttpClient
   readonly name: string
@@ -26,7 +26,7 @@ export interface ListEndpoint {
   toChange(record: JsonValue): Change
 }
 
-/** The whole list, by the way its pages are asked for. */
+/** Creates a reader of the complete list. */
 export function createListReader(listing: ListEndpoint, page: ListPaging): Execute<any> {
   switch (page.kind) {
     case 'none':
@@ -43,18 +43,18 @@ export function createListReader(listing: ListEndpoint, page: ListPaging): Execu
       return pageNumber({
         firstPage: page.first ?? 1,
         read: async ({ page: number }, context) => {
-          const { response: answer, records } = await readPage(listing, { [page.parameter]: number, ...buildSizeQuery(page.size) }, context)
-          const pages = readCount(answer, page.pages)
-          const end = page.more === undefined ? (pages === undefined ? undefined : number - (page.first ?? 1) + 1 >= pages) : !readHasMore(answer, page.more)
-          return { changes: records.map((record) => listing.toChange(record)), total: readCount(answer, page.total) ?? null, ...(end !== undefined && { end }) }
+          const { response, records } = await readPage(listing, { [page.parameter]: number, ...buildSizeQuery(page.size) }, context)
+          const pages = readCount(response, page.pages)
+          const end = page.more === undefined ? (pages === undefined ? undefined : number - (page.first ?? 1) + 1 >= pages) : !readHasMore(response, page.more)
+          return { changes: records.map((record) => listing.toChange(record)), total: readCount(response, page.total) ?? null, ...(end !== undefined && { end }) }
         },
       })
     case 'offset':
       return offset({
         limit: page.size.value,
         read: async ({ offset, limit }, context) => {
-          const { response: answer, records } = await readPage(listing, { [page.parameter]: offset, [page.size.parameter]: limit }, context)
-          return { changes: records.map((record) => listing.toChange(record)), total: readCount(answer, page.total) ?? null, ...(page.more !== undefined && { end: !readHasMore(answer, page.more) }) }
+          const { response, records } = await readPage(listing, { [page.parameter]: offset, [page.size.parameter]: limit }, context)
+          return { changes: records.map((record) => listing.toChange(record)), total: readCount(response, page.total) ?? null, ...(page.more !== undefined && { end: !readHasMore(response, page.more) }) }
         },
       })
     case 'keyset':
@@ -63,11 +63,11 @@ export function createListReader(listing: ListEndpoint, page: ListPaging): Execu
       return createTimestampReader(listing, page)
     default:
       page satisfies never
-      throw new SyncError('SYNC_INVALID', `Stream "${listing.name}": \`page.kind\` is not one that there is.`)
+      throw new SyncError('SYNC_INVALID', `Stream "${listing.name}": \`page.kind\` is unknown.`)
   }
 }
 
-/** What changed, by the way the source tells it. */
+/** Creates a reader of changes. */
 export function createChangesReader(listing: ListEndpoint, follow: ChangesPaging): AnchoredExecute<any> {
   switch (follow.kind) {
     case 'keyset':
@@ -80,7 +80,7 @@ export function createChangesReader(listing: ListEndpoint, follow: ChangesPaging
       return createEventReader(listing, follow)
     default:
       follow satisfies never
-      throw new SyncError('SYNC_INVALID', `Stream "${listing.name}": \`follow.kind\` is not one that there is.`)
+      throw new SyncError('SYNC_INVALID', `Stream "${listing.name}": \`follow.kind\` is unknown.`)
   }
 }
 
@@ -95,12 +95,12 @@ function createKeysetReader(listing: ListEndpoint, page: KeysetPaging): Anchored
     id: (record) => buildKey(record, page.id ?? listing.mapping.key),
     toChange: (record) => listing.toChange(record),
     read: async ({ after, until, limit }, context) => {
-      const { response: answer, records } = await readPage(listing, {
+      const { response, records } = await readPage(listing, {
         ...(after !== undefined && { [page.after]: formatTime(after.timestamp, time), [page.afterId]: after.id }),
         ...buildUntilQuery(page.until, until, time),
         [page.size.parameter]: limit,
       }, context)
-      return { items: records, end: page.more === undefined ? records.length === 0 : !readHasMore(answer, page.more), serverTime: answer.serverTime }
+      return { items: records, end: page.more === undefined ? records.length === 0 : !readHasMore(response, page.more), serverTime: response.serverTime }
     },
   })
 }
@@ -114,17 +114,17 @@ function createTimestampReader(listing: ListEndpoint, page: TimestampPaging): An
     timestamp: (record) => readInstant(record, updatedAt, time),
     toChange: (record) => listing.toChange(record),
     read: async ({ since, until }, context) => {
-      const { response: answer, records } = await readPage(listing, {
+      const { response, records } = await readPage(listing, {
         ...(since !== undefined && { [page.since]: formatTime(page.bound === 'above' ? subtractOneUnit(since, time) : since, time) }),
         ...buildUntilQuery(page.until, until, time),
         [page.size.parameter]: page.size.value,
       }, context)
-      return { records, serverTime: answer.serverTime }
+      return { records, serverTime: response.serverTime }
     },
   })
 }
 
-/** Above this is from the moment itself on, in the smallest step the source can be asked in. */
+/** Turns an exclusive bound into an inclusive one, in the smallest unit of the source. */
 function subtractOneUnit(instant: string, time: TimeFormat | undefined): string {
   return new Date(Date.parse(instant) - (time === 's' ? 1_000 : 1)).toISOString()
 }
@@ -133,17 +133,17 @@ function createWindowReader(listing: ListEndpoint, follow: WindowPaging): Anchor
   const { since, until, page } = follow
   const { time } = listing.mapping
   if (!['none', 'token', 'link'].includes(page.kind)) {
-    throw new SyncError('SYNC_INVALID', `Stream "${listing.name}": what changed cannot be read by ${page.kind as string}. A record that changes again while it is read moves another out of sight.`)
+    throw new SyncError('SYNC_INVALID', `Stream "${listing.name}": changes cannot be paged by ${page.kind as string}, because a record that changes during the read shifts others out of view. Use token or link paging.`)
   }
   return timeWindow({
     lagMs: listing.lagMs,
     ...(follow.overlapMs !== undefined && { overlapMs: follow.overlapMs }),
     read: async (query, context) => {
-      const { changes, next, response: answer } = await readLinkedPage(listing, page, query.token, {
+      const { changes, next, response } = await readLinkedPage(listing, page, query.token, {
         ...(query.since !== undefined && { [since]: formatTime(query.since, time) }),
         ...buildUntilQuery(until, query.until, time),
       }, context)
-      return { changes, next: next ?? null, serverTime: answer.serverTime }
+      return { changes, next: next ?? null, serverTime: response.serverTime }
     },
   })
 }
@@ -159,8 +159,8 @@ function createEventReader(listing: ListEndpoint, follow: EventPaging): Anchored
     time: (event) => readInstant(event, follow.at, time) ?? '',
     anchor: async (context) => (await readPage(feed, follow.newest, context)).records[0],
     read: async ({ after }, context) => {
-      const { response: answer, records } = await readPage(feed, after === '' ? {} : { [follow.after]: after }, context, after === '' ? {} : { cursorRefusals: CURSOR_REJECTED_STATUSES })
-      return { events: records, hasMore: readHasMore(answer, follow.more), serverTime: answer.serverTime }
+      const { response, records } = await readPage(feed, after === '' ? {} : { [follow.after]: after }, context, after === '' ? {} : { cursorRefusals: CURSOR_REJECTED_STATUSES })
+      return { events: records, hasMore: readHasMore(response, follow.more), serverTime: response.serverTime }
     },
     toChanges: (event) => {
       if (follow.only !== undefined && !matchesAny(getAtPath(event, follow.only.at), follow.only.are)) return []
@@ -171,7 +171,7 @@ function createEventReader(listing: ListEndpoint, follow: EventPaging): Anchored
   })
 }
 
-/** By which a source says that it does not know the position any more. */
+/** Statuses with which a source rejects an expired cursor. */
 const CURSOR_REJECTED_STATUSES = [400, 404, 410, 422]
 
 function matchesAny(value: JsonValue | undefined, names: readonly string[]): boolean {
@@ -183,13 +183,13 @@ interface LinkedPage extends RecordsPage {
   readonly next: string | undefined
 }
 
-/** A page that says itself which one is next: a token, or a link that stays where the source lives. */
+/** Reads a page that contains the next token, or a link within the origin of the source. */
 async function readLinkedPage(listing: ListEndpoint, page: NoPaging | TokenPaging | LinkPaging, token: string | undefined, query: Query, context: SyncContext): Promise<LinkedPage> {
   const options = token === undefined ? {} : { cursorRefusals: CURSOR_REJECTED_STATUSES }
   if (page.kind === 'link' && token !== undefined) {
     // The link holds the whole question.
-    const answer = await listing.client.get(token, {}, context, options)
-    return toLinkedPage(listing, page, { response: answer, records: extractRecords(answer, listing) }, context)
+    const response = await listing.client.get(token, {}, context, options)
+    return toLinkedPage(listing, page, { response, records: extractRecords(response, listing) }, context)
   }
   const size = page.kind === 'none' ? undefined : page.size
   const read = await readPage(listing, { ...query, ...buildSizeQuery(size), ...(page.kind === 'token' && { [page.parameter]: token }) }, context, options)
@@ -197,27 +197,27 @@ async function readLinkedPage(listing: ListEndpoint, page: NoPaging | TokenPagin
 }
 
 function toLinkedPage(listing: ListEndpoint, page: NoPaging | TokenPaging | LinkPaging, read: RecordsPage, context: SyncContext): LinkedPage {
-  const { response: answer, records } = read
-  return { ...read, changes: records.map((record) => listing.toChange(record)), next: findNextToken(listing, page, read, answer, context) }
+  const { response, records } = read
+  return { ...read, changes: records.map((record) => listing.toChange(record)), next: findNextToken(listing, page, read, response, context) }
 }
 
-function findNextToken(listing: ListEndpoint, page: NoPaging | TokenPaging | LinkPaging, { records }: RecordsPage, answer: HttpResponse, context: SyncContext): string | undefined {
+function findNextToken(listing: ListEndpoint, page: NoPaging | TokenPaging | LinkPaging, { records }: RecordsPage, response: HttpResponse, context: SyncContext): string | undefined {
   if (page.kind === 'none') return undefined
   if (page.kind === 'link') {
-    const link = page.next === undefined ? parseNextLink(answer.headers) : (getAtPath(answer.body, page.next) ?? null)
+    const link = page.next === undefined ? parseNextLink(response.headers) : (getAtPath(response.body, page.next) ?? null)
     if (link === null || link === '') return undefined
-    if (typeof link !== 'string') throw new SyncError('SOURCE_INVALID', `Stream "${listing.name}": the link to the next page is not a text.`)
-    return listing.client.resolveLink(link, answer, context)
+    if (typeof link !== 'string') throw new SyncError('SOURCE_INVALID', `Stream "${listing.name}": the link to the next page is not a string.`)
+    return listing.client.resolveLink(link, response, context)
   }
-  if (page.more !== undefined && !readHasMore(answer, page.more)) return undefined
+  if (page.more !== undefined && !readHasMore(response, page.more)) return undefined
   const isLast = typeof page.next === 'object' && 'last' in page.next
-  const value = isLast ? getAtPath(records.at(-1), (page.next as { last: FieldPath }).last) : getAtPath(answer.body, page.next as FieldPath)
+  const value = isLast ? getAtPath(records.at(-1), (page.next as { last: FieldPath }).last) : getAtPath(response.body, page.next as FieldPath)
   if (value === undefined || value === null || value === '') {
-    // With a word that more follows, a missing position is not an end.
-    if (page.more !== undefined) throw new SyncError('SOURCE_INVALID', `Stream "${listing.name}": the source says that more follows, and not where.`)
+    // If the source reports more pages, a missing token is not the end.
+    if (page.more !== undefined) throw new SyncError('SOURCE_INVALID', `Stream "${listing.name}": the response reports more pages but has no token for the next one.`)
     return undefined
   }
-  if (typeof value === 'object' || typeof value === 'boolean') throw new SyncError('SOURCE_INVALID', `Stream "${listing.name}": the token of the next page is not a text.`)
+  if (typeof value === 'object' || typeof value === 'boolean') throw new SyncError('SOURCE_INVALID', `Stream "${listing.name}": the token of the next page is not a string.`)
   return String(value)
 }
 
@@ -227,27 +227,27 @@ interface RecordsPage {
 }
 
 async function readPage(listing: ListEndpoint, query: Query, context: SyncContext, options: RequestOptions = {}): Promise<RecordsPage> {
-  const answer = await listing.client.get(listing.path, { ...listing.query, ...query }, context, options)
-  return { response: answer, records: extractRecords(answer, listing) }
+  const response = await listing.client.get(listing.path, { ...listing.query, ...query }, context, options)
+  return { response, records: extractRecords(response, listing) }
 }
 
-/** An answer without its list is an error in disguise, never an empty list: a sweep would take it at its word. */
+/** A response without the list is an error, not an empty list: a sweep would delete every row. */
 function extractRecords({ body }: HttpResponse, { recordsPath: records, name }: ListEndpoint): readonly JsonValue[] {
   const list = getAtPath(body, records)
-  if (!Array.isArray(list)) throw new SyncError('SOURCE_INVALID', `Stream "${name}": the answer holds no list ${records.length === 0 ? 'of records' : `at \`${String(records)}\``}.`)
+  if (!Array.isArray(list)) throw new SyncError('SOURCE_INVALID', `Stream "${name}": the response has no list ${records.length === 0 ? 'of records' : `at \`${String(records)}\``}.`)
   return list
 }
 
-function readHasMore({ body }: HttpResponse, pointer: FieldPath): boolean {
-  const more = getAtPath(body, pointer)
-  if (typeof more !== 'boolean') throw new SyncError('SOURCE_INVALID', `The answer does not say at \`${String(pointer)}\` whether more follows.`)
+function readHasMore({ body }: HttpResponse, path: FieldPath): boolean {
+  const more = getAtPath(body, path)
+  if (typeof more !== 'boolean') throw new SyncError('SOURCE_INVALID', `The response has no boolean at \`${String(path)}\`, which says whether more pages follow.`)
   return more
 }
 
-function readCount({ body }: HttpResponse, pointer: FieldPath | undefined): number | undefined {
-  if (pointer === undefined) return undefined
-  const count = Number(getAtPath(body, pointer) ?? Number.NaN)
-  if (!Number.isSafeInteger(count) || count < 0) throw new SyncError('SOURCE_INVALID', `The answer holds no count at \`${String(pointer)}\`.`)
+function readCount({ body }: HttpResponse, path: FieldPath | undefined): number | undefined {
+  if (path === undefined) return undefined
+  const count = Number(getAtPath(body, path) ?? Number.NaN)
+  if (!Number.isSafeInteger(count) || count < 0) throw new SyncError('SOURCE_INVALID', `The response has no count at \`${String(path)}\`.`)
   return count
 }
 
@@ -259,7 +259,7 @@ function buildUntilQuery(parameter: string | undefined, until: string | undefine
   return parameter === undefined || until === undefined ? {} : { [parameter]: formatTime(until, time) }
 }
 
-function requireUpdatedAt({ name, mapping: shape }: ListEndpoint): FieldPath {
-  if (shape.updatedAt === undefined) throw new SyncError('SYNC_INVALID', `Stream "${name}": reading by timestamp needs \`updatedAt\`.`)
-  return shape.updatedAt
+function requireUpdatedAt({ name, mapping }: ListEndpoint): FieldPath {
+  if (mapping.updatedAt === undefined) throw new SyncError('SYNC_INVALID', `Stream "${name}": reading by timestamp needs \`updatedAt\`.`)
+  return mapping.updatedAt
 }

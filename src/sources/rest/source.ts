@@ -28,7 +28,7 @@ export interface RestOptions<Streams extends readonly RestStream[]> extends Http
   readonly streams: Streams
 }
 
-/** A stream without a trace of its changes: read whole, for `worker.sync`. */
+/** A stream without a change feed, read completely in each cycle, for `worker.sync`. */
 export interface ListedStream {
   readonly mode: 'replace'
   readonly execute: Execute<any>
@@ -36,7 +36,7 @@ export interface ListedStream {
   readonly lagMs?: number
 }
 
-/** A stream that can be followed, for `worker.track`. */
+/** A stream with a change feed, for `worker.track`. */
 export interface TrackedStream {
   readonly backfill: Execute<any>
   readonly delta: Execute<any>
@@ -50,19 +50,19 @@ export type RestSource<Streams extends readonly RestStream[]> = { readonly [Stre
 type StreamSource<Stream extends RestStream> =
   Stream extends { readonly deletes: 'sweep' } ? ListedStream
   : Stream extends { readonly follow: object } ? TrackedStream
-  // Not known before it runs, where the stream is not written out.
+  // Unknown at compile time if the stream is not a literal.
   : 'follow' extends keyof Stream ? ListedStream | TrackedStream
   : ListedStream
 
 /**
- * Any HTTP API, by how it can be read:
+ * Reads any HTTP API that is described declaratively. Choose by the features of the API:
  *
- *   is there a log of events?            follow: events, and the backfill begins with its anchor
- *   a filter by time?                    follow: keyset (time and id), timestamp (time alone), or window (pages inside)
- *   neither                              no follow: the whole list each time, what is gone is swept
- *   are deletions told?                  in the record (`deleted`), in an event (`deletions`), or elsewhere (`deletes: { … }`)
- *   not told, and they matter            deletes: 'sweep', the whole list each time after all
- *   not told, and they do not            deletes: 'ignore'
+ *   event log                            follow: events; the backfill starts with its anchor
+ *   filter by time                       follow: keyset (time and id), timestamp (time alone), or window (pages inside)
+ *   neither                              no follow: every cycle reads the complete list and sweeps deleted records
+ *   deletions are reported               in the record (`deleted`), in an event (`deletions`), or elsewhere (`deletes: { … }`)
+ *   deletions matter, not reported       deletes: 'sweep': every cycle reads the complete list
+ *   deletions do not matter              deletes: 'ignore'
  *
  * ```ts
  * const crm = rest({
@@ -85,8 +85,8 @@ export function rest<const Streams extends readonly RestStream[]>(options: RestO
   const { streams, ...http } = options
   const client = createHttpClient(http)
   const names = streams.map(({ name }) => name)
-  const twice = names.find((name, index) => names.indexOf(name) !== index)
-  if (twice !== undefined) throw new SyncError('NAME_TAKEN', `Two streams are named "${twice}".`)
+  const duplicate = names.find((name, index) => names.indexOf(name) !== index)
+  if (duplicate !== undefined) throw new SyncError('NAME_TAKEN', `Two streams are named "${duplicate}". Rename one of them.`)
   return Object.fromEntries(streams.map((stream) => [stream.name, createStream(stream, client)])) as RestSource<Streams>
 }
 
@@ -97,30 +97,29 @@ function createStream(stream: RestStream, client: HttpClient): ListedStream | Tr
   const { name, path, query = {}, records = '', lagMs = DEFAULT_LAG_MS, page, follow, deletes } = stream
   const listing: ListEndpoint = { client, name, path, query, recordsPath: records, mapping: stream, lagMs, toChange: (record) => toChange(record, stream) }
   const list = withLaggedTidemark(createListReader(listing, page), lagMs)
-  const lookup = stream.lookup === undefined ? {} : { lookup: createLookup(stream, client) }
-  // Where only the list is read, it is behind nothing that was read another way, unless the stream says so.
+  const lookup = stream.lookup === undefined ? {} : { lookup: createLookup(stream, stream.lookup, client) }
+  // A stream that only reads the list has no lag unless it is configured.
   if (follow === undefined || deletes === 'sweep') return { mode: 'replace', execute: list, ...lookup, ...(stream.lagMs !== undefined && { lagMs }) }
-  const isTold = stream.deleted !== undefined || (follow.kind === 'events' && follow.deletions !== undefined)
-  if (deletes === undefined && !isTold) {
-    throw new SyncError('SYNC_INVALID', `Stream "${name}": how are deletions told? Give \`deleted\` or \`deletes: { … }\`; or say \`deletes: 'sweep'\` to read the whole list each time, or \`deletes: 'ignore'\`.`)
+  const reportsDeletions = stream.deleted !== undefined || (follow.kind === 'events' && follow.deletions !== undefined)
+  if (deletes === undefined && !reportsDeletions) {
+    throw new SyncError('SYNC_INVALID', `Stream "${name}" does not say how deletions are reported. Set \`deleted\` or \`deletes: { … }\`, or \`deletes: 'sweep'\` to read the complete list in every cycle, or \`deletes: 'ignore'\`.`)
   }
   const delta = limitRetention(createChangesReader(listing, follow), stream.retentionMs, lagMs)
   if (deletes === undefined || deletes === 'ignore') return { backfill: list, delta, anchor: delta.anchor, lagMs, ...lookup }
 
-  const gone = limitRetention(createChangesReader(toDeletesEndpoint(listing, deletes), deletes.follow), deletes.retentionMs, lagMs)
-  const both = streams({ changes: delta, deletes: gone })
+  const deleted = limitRetention(createChangesReader(toDeletesEndpoint(listing, deletes), deletes.follow), deletes.retentionMs, lagMs)
+  const both = streams({ changes: delta, deletes: deleted })
   return { ...lookup, lagMs, backfill: list, delta: both, anchor: both.anchor }
 }
 
-/** A change may be found up to `lagMs` after it happened, so that much less than what the source keeps is safe to miss. */
+/** A change may become visible up to `lagMs` late, so the usable retention is shorter by `lagMs`. */
 function limitRetention(changes: AnchoredExecute<any>, retentionMs: number | undefined, lagMs: number): AnchoredExecute<any> {
   if (retentionMs === undefined) return changes
   requireNumber('rest', 'retentionMs', retentionMs, 1)
   return Object.assign(changes, { retentionMs: Math.min(changes.retentionMs ?? Infinity, Math.max(1, retentionMs - lagMs)) })
 }
 
-function createLookup(stream: RestStream, client: HttpClient): Lookup {
-  const { path, record = '' } = stream.lookup!
+function createLookup(stream: RestStream, { path, record = '' }: NonNullable<RestStream['lookup']>, client: HttpClient): Lookup {
   return async (key, context) => {
     const { status, body } = await client.get(path.replaceAll('{key}', () => encodePathSegment(key)), stream.query ?? {}, context, { answers: [404, 410] })
     const found = status >= 400 ? undefined : getAtPath(body, record)
@@ -130,12 +129,12 @@ function createLookup(stream: RestStream, client: HttpClient): Lookup {
   }
 }
 
-/** For those who write it without a compiler at hand. */
+/** Validates streams that no compiler has checked. */
 function checkStream(stream: Partial<RestStream>): void {
   const missing = (['name', 'path', 'key', 'page'] as const).find((name) => stream?.[name] === undefined)
   if (missing !== undefined) throw new SyncError('SYNC_INVALID', `Stream "${stream?.name ?? ''}" has no \`${missing}\`.`)
   const unknown = findUnknownField(stream)
-  if (unknown !== null) throw new SyncError('SYNC_INVALID', `Stream "${stream.name!}" has an unknown member \`${unknown.member}\`. Known here: ${unknown.known.join(', ')}.`)
+  if (unknown !== null) throw new SyncError('SYNC_INVALID', `Stream "${stream.name ?? ''}" has an unknown field \`${unknown.field}\`. Known fields: ${unknown.known.join(', ')}.`)
 }
 
 function toDeletesEndpoint(listing: ListEndpoint, deletes: DeletesStream): ListEndpoint {

@@ -3,12 +3,12 @@ import type {
   WindowPaging,
 } from './stream.ts'
 
-/** A part of JSON Schema: enough to check a stream that was written without a compiler. */
+/** The subset of JSON Schema that validates a stream written in a manifest. */
 export interface JsonSchema {
   readonly [keyword: string]: unknown
 }
 
-/** One entry for every member of the type, so that a new member does not compile until it is described here. */
+/** One entry per field of the type, so that a new field does not compile without a schema. */
 type SchemaProperties<T> = { readonly [Name in keyof Required<T>]: JsonSchema }
 
 function createObjectSchema<T>(properties: SchemaProperties<T>, required: readonly (keyof T & string)[] = []): JsonSchema {
@@ -65,7 +65,7 @@ const deleted = createObjectSchema<DeletesStream>({
   path: TEXT, query: QUERY, records: FIELD_PATH, key: KEY, updatedAt: FIELD_PATH, time: TIME, follow: createKindSchema({ keyset, timestamp, window }), retentionMs: MILLISECONDS,
 }, ['path', 'key', 'updatedAt', 'follow'])
 
-/** A stream of the `rest` source, as a manifest may describe it. */
+/** The schema of a `rest` stream in a manifest. */
 export const REST_STREAM_SCHEMA = createObjectSchema<RestStream>({
   name: TEXT, key: KEY, updatedAt: FIELD_PATH,
   path: TEXT, query: QUERY, records: FIELD_PATH, time: TIME, deleted: FIELD_PATH, lagMs: MILLISECONDS, retentionMs: MILLISECONDS,
@@ -76,16 +76,16 @@ export const REST_STREAM_SCHEMA = createObjectSchema<RestStream>({
   lookup: createObjectSchema<NonNullable<RestStream['lookup']>>({ path: TEXT, record: FIELD_PATH }, ['path']),
 }, ['name', 'path', 'key', 'page'])
 
-/** The first member of a stream that no reader knows, with those that are known there; null when there is none. */
-export function findUnknownField(value: unknown, shape: JsonSchema = REST_STREAM_SCHEMA, path = ''): { readonly member: string; readonly known: readonly string[] } | null {
+/** Finds the first unknown field of a stream, with the known fields at that level; null if there is none. */
+export function findUnknownField(value: unknown, schema: JsonSchema = REST_STREAM_SCHEMA, path = ''): { readonly field: string; readonly known: readonly string[] } | null {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return null
-  const { properties = {}, additionalProperties, allOf = [], else: otherwise } = shape as {
+  const { properties = {}, additionalProperties, allOf = [], else: otherwise } = schema as {
     properties?: Readonly<Record<string, JsonSchema>>; additionalProperties?: boolean; allOf?: readonly KindCondition[]; else?: JsonSchema
   }
   if (otherwise !== undefined) return findUnknownField(value, otherwise, path)
-  for (const [name, member] of Object.entries(value)) {
-    if (additionalProperties === false && !Object.hasOwn(properties, name)) return { member: `${path}${name}`, known: Object.keys(properties) }
-    const found = findUnknownField(member, properties[name] ?? {}, `${path}${name}.`)
+  for (const [name, fieldValue] of Object.entries(value)) {
+    if (additionalProperties === false && !Object.hasOwn(properties, name)) return { field: `${path}${name}`, known: Object.keys(properties) }
+    const found = findUnknownField(fieldValue, properties[name] ?? {}, `${path}${name}.`)
     if (found !== null) return found
   }
   const kind = allOf.find((part) => part.if.properties.kind.const === (value as { kind?: unknown }).kind)

@@ -2,46 +2,49 @@ import type { Query } from '../kit/http-client.ts'
 import type { FieldPath } from './field-path.ts'
 import type { RecordMapping, TimeFormat } from './record-mapping.ts'
 
-/** How one stream of an API is read, in words instead of code. */
+/** A declarative description of how to read one stream of an API. */
 export interface RestStream extends RecordMapping {
   readonly name: string
-  /** Below the base URL. */
+  /** A path below the base URL. */
   readonly path: string
-  /** Sent with every page: filters, fields, the order that `page` relies on. */
+  /** Parameters of every request: filters, fields, the order that `page` relies on. */
   readonly query?: Query
-  /** Where the list of records stands in an answer; all of it unless given. */
+  /** The path of the record list in a response. The default is the whole response. */
   readonly records?: FieldPath
-  /** How the whole list is read. */
+  /** How to read the complete list. */
   readonly page: ListPaging
-  /** How what changed is read; without it every cycle reads the whole list, and what is not in it is swept. */
+  /** How to read changes. Without it every cycle reads the complete list and sweeps the records that are not in it. */
   readonly follow?: ChangesPaging
-  /** How long a change may take until it can be found, plus the error of the source's clock, plus the coarseness of its timestamps. 30 seconds unless given. */
+  /**
+   * The visibility delay of a change, plus the clock error of the source, plus the resolution of its timestamps. The default is
+   * 30 seconds.
+   */
   readonly lagMs?: number
   /**
-   * What `follow` cannot tell. 'ignore': what is deleted stays until the next backfill. 'sweep': deletions matter more than
-   * fresh changes, so the whole list is read every time after all. Or where the source tells them.
+   * How to find deletions that `follow` does not report. 'ignore': deleted records stay until the next backfill. 'sweep': every
+   * cycle reads the complete list. An object describes where the source reports deletions.
    */
   readonly deletes?: 'ignore' | 'sweep' | DeletesStream
-  /** How long the source keeps records that are marked as `deleted`; for ever unless given. After a longer absence a backfill is needed. */
+  /** How long the source keeps records marked as `deleted`. The default is forever. After a longer pause a backfill is needed. */
   readonly retentionMs?: number
   /**
-   * Where one record is found, `{key}` in the path standing for its key: for `tidemark why-not` and before a sweep. A source that
-   * answers for a deleted record with a mark instead of 404 or 410 needs `deleted`.
+   * How to read one record, for `tidemark why-not` and before a sweep. `{key}` in the path is replaced by the key. If the source
+   * returns deleted records with a flag instead of 404 or 410, set `deleted`.
    */
-  readonly lookup?: { readonly path: string; /** Where it stands in the answer; all of it unless given. */ readonly record?: FieldPath }
+  readonly lookup?: { readonly path: string; /** Its path in the response. The default is the whole response. */ readonly record?: FieldPath }
 }
 
-/** Deletions that are told elsewhere: an audit log, a trash. Each record there names the key of one that is gone. */
+/** A separate list of deletions, such as an audit log or a trash. Each entry contains the key of a deleted record. */
 export interface DeletesStream {
   readonly path: string
   readonly query?: Query
   readonly records?: FieldPath
   readonly key: RecordMapping['key']
-  /** When it was deleted. */
+  /** The time of the deletion. */
   readonly updatedAt: FieldPath
   readonly time?: TimeFormat
   readonly follow: KeysetPaging | TimestampPaging | WindowPaging
-  /** How long deletions are kept there; for ever unless given. After a longer absence a backfill is needed. */
+  /** How long the source keeps deletions. The default is forever. After a longer pause a backfill is needed. */
   readonly retentionMs?: number
 }
 
@@ -52,27 +55,27 @@ export interface PageSizeParameter {
 
 export type ListPaging = NoPaging | TokenPaging | LinkPaging | PageNumberPaging | OffsetPaging | KeysetPaging | TimestampPaging
 
-/** The whole list in one answer. */
+/** The complete list in one response. */
 export interface NoPaging {
   readonly kind: 'none'
 }
 
-/** An answer names the next page. */
+/** A response contains the token of the next page. */
 export interface TokenPaging {
   readonly kind: 'token'
-  /** Sent with the token. */
+  /** The query parameter of the token. */
   readonly parameter: string
-  /** Where the token stands; or where it stands in the last record of the page, where that is the position. */
+  /** The path of the token in the response, or in the last record of the page. */
   readonly next: FieldPath | { readonly last: FieldPath }
-  /** Whether more follows, where the source says so besides. Needed with `last`. */
+  /** The path of a flag that says whether more pages follow. Required with `last`. */
   readonly more?: FieldPath
   readonly size?: PageSizeParameter
 }
 
-/** An answer links to the next page. */
+/** A response contains a link to the next page. */
 export interface LinkPaging {
   readonly kind: 'link'
-  /** In the header `Link` unless given. */
+  /** The path of the link in the response. The default is the `Link` header. */
   readonly next?: FieldPath
   readonly size?: PageSizeParameter
 }
@@ -80,10 +83,10 @@ export interface LinkPaging {
 export interface PageNumberPaging {
   readonly kind: 'pageNumber'
   readonly parameter: string
-  /** 1 unless given. */
+  /** The number of the first page. The default is 1. */
   readonly first?: number
   readonly size?: PageSizeParameter
-  /** How many records there are in all, or pages, or whether more follow; an empty page ends the list where none is given. */
+  /** Paths of the number of records, the number of pages, or a flag for more pages. Without any, an empty page ends the list. */
   readonly total?: FieldPath
   readonly pages?: FieldPath
   readonly more?: FieldPath
@@ -98,21 +101,21 @@ export interface OffsetPaging {
 }
 
 /**
- * Filtered and sorted by `updatedAt`, and by id within one moment. As `page` of a list that is swept, give a `lookup` too: a record
- * whose time goes back while the list is read is not seen.
+ * Filtered and sorted by `updatedAt`, then by id. For the `page` of a swept list, also set `lookup`: a record whose timestamp goes
+ * back while the list is read is not seen.
  */
 export interface KeysetPaging {
   readonly kind: 'keyset'
-  /** The parameters of the position: later than the moment, or of that very moment and above the id. */
+  /** The parameters of the cursor: records after the timestamp, or with the same timestamp and a greater id. */
   readonly after: string
   readonly afterId: string
-  /** No later than. */
+  /** The parameter of the upper bound, inclusive. */
   readonly until?: string
   readonly size: PageSizeParameter
-  /** The key unless given. */
+  /** The id field. The default is the key. */
   readonly id?: string
   readonly ids?: 'binary' | 'numeric'
-  /** An empty page ends the list where it is not given. */
+  /** The path of a flag for more pages. Without it, an empty page ends the list. */
   readonly more?: FieldPath
 }
 
@@ -120,46 +123,46 @@ export interface KeysetPaging {
 export interface TimestampPaging {
   readonly kind: 'timestamp'
   readonly since: string
-  /** Whether the filter includes the moment it is given; 'from' unless given. */
+  /** Whether the filter includes the given time ('from', the default) or not ('above'). */
   readonly bound?: 'from' | 'above'
   readonly until?: string
   readonly size: PageSizeParameter
 }
 
-/** What changed since a moment, in no particular order, in pages that name the next. */
+/** Changes since a time, in any order, in pages linked by tokens or links. */
 export interface WindowPaging {
   readonly kind: 'window'
   readonly since: string
   readonly until?: string
-  /** Not by number or offset: a record that changes again leaves the window, and another would slip through unseen. */
+  /** Page numbers and offsets are unsafe: a record that changes again leaves the window and shifts others out of view. */
   readonly page: NoPaging | TokenPaging | LinkPaging
   readonly overlapMs?: number
 }
 
-/** A log of events, each with an id as position. */
+/** An event log whose event ids are cursors. */
 export interface EventPaging {
   readonly kind: 'events'
   readonly path: string
   readonly query?: Query
   readonly records?: FieldPath
   readonly id: string
-  /** When it happened. */
+  /** The path of the time of the event. */
   readonly at: FieldPath
-  /** As in the records unless given. */
+  /** The time format. The default is the format of the records. */
   readonly time?: TimeFormat
-  /** Sent with the id of the last event known: asks for those that follow it. */
+  /** The query parameter for the id of the last known event; selects the events after it. */
   readonly after: string
   readonly order: 'newest-first' | 'oldest-first'
   readonly more: FieldPath
-  /** Asks for the newest event alone, as the only one or the first of a page. */
+  /** Query parameters that select the newest event, as the only one or the first of a page. */
   readonly newest: Query
-  /** The record inside the event; the stream's `key` is a member of it. */
+  /** The path of the record inside the event; it contains the stream's `key`. */
   readonly record: FieldPath
-  /** Which events are deletions: a value, or one that ends as `*.deleted` does. */
+  /** Which events are deletions, by value or by suffix such as `*.deleted`. */
   readonly deletions?: { readonly at: FieldPath; readonly are: readonly string[] }
-  /** Which events are of this stream; all unless given. */
+  /** Which events belong to this stream. The default is all. */
   readonly only?: { readonly at: FieldPath; readonly are: readonly string[] }
-  /** How long the log keeps events; for ever unless given. After a longer absence a backfill is needed. */
+  /** How long the log keeps events. The default is forever. After a longer pause a backfill is needed. */
   readonly retentionMs?: number
 }
 

@@ -4,12 +4,13 @@ import { lowerHorizon, pinHorizon, measureRequest, type ServerClock } from '../.
 import { formatIso } from '../../strategies/kit/instants.ts'
 import { requireMode, requireNumber, stateRejectedError } from '../../strategies/kit/strategy-errors.ts'
 import { canonicalizeInstant } from '../../values/instant.ts'
+import { required } from '../../values/required.ts'
 
 export interface TimeWindowOptions {
-  /** All that changed from `since` on, and no later than `until` where the source can be asked so, page by page. */
+  /** Reads one page of the changes from `since`, up to `until` if the source supports an upper bound. */
   read(query: { readonly since: string | undefined; readonly until: string; readonly token: string | undefined }, context: SyncContext): Promise<TimeWindowPage>
   lagMs: number
-  /** How far each window begins before the end of the one before it. */
+  /** The overlap between a window and the previous one. */
   overlapMs?: number
 }
 
@@ -26,52 +27,56 @@ export interface TimeWindowState {
   readonly token?: string
   /** Whether a page of this window had changes. */
   readonly isFound?: true
-  /** The page at `token` came back empty, without a next one, once. */
+  /** The page at `token` was empty and the last one, once. */
   readonly isEmpty?: true
 }
 
 const OVERLAP_MS = 1_000
 
 /**
- * For sources that tell what changed since a moment, in pages linked by tokens: one window per cycle, its end fixed
- * before the first page, the next one beginning where it ended. A row above the end that comes all the same is landed,
- * and read again.
+ * For sources that list changes since a time, in pages linked by tokens. Each cycle reads one window; its end is fixed before the
+ * first page, and the next window starts there. A row after the end is landed and read again.
  *
- * A window without changes is not left: an empty answer that is wrong would skip what it left out. The next cycle asks from
- * the same moment, which is one request as long as nothing changed. An empty page that ends a window is asked for twice.
+ * A window without changes does not advance: a wrong empty response would skip changes. The next cycle reads from the same time,
+ * which is one request while nothing changes. An empty page that ends a window is requested twice.
  */
 export function timeWindow({ read, lagMs, overlapMs = OVERLAP_MS }: TimeWindowOptions): AnchoredExecute<TimeWindowState> {
   requireNumber('window', 'lagMs', lagMs, 0)
   requireNumber('window', 'overlapMs', overlapMs, 0)
 
   const execute: Execute<TimeWindowState> = async (state, context) => {
-    requireMode('window', 'incremental', context, 'what changed since a moment is not everything there is')
+    requireMode('window', 'incremental', context, 'the changes since a time are not the complete list')
     const pinnedMs = pinHorizon('window', context.cycle, lagMs, state?.untilMs)
     const since = readSince(state)
     const { answer, tookMs } = await measureRequest(context, () => read({ since, until: formatIso(pinnedMs), token: state?.token }, context))
     const untilMs = lowerHorizon(pinnedMs, lagMs, answer, tookMs)
     const changes = [...answer.changes]
     const isFound = state?.isFound === true || changes.length > 0
-    const here = { since: since ?? null, untilMs, ...(isFound && { isFound: true as const }) }
-    if (answer.next !== null) return { changes, hasMore: true, nextState: { ...here, token: answer.next } }
-    if (isFound && changes.length === 0 && state?.isEmpty !== true) return { changes, hasMore: true, nextState: { ...here, ...(state?.token !== undefined && { token: state.token }), isEmpty: true } }
-    // Also back, when the position came from a clock that was ahead: no window is left out.
+    const current = { since: since ?? null, untilMs, ...(isFound && { isFound: true as const }) }
+    if (answer.next !== null) return { changes, hasMore: true, nextState: { ...current, token: answer.next } }
+    if (isFound && changes.length === 0 && state?.isEmpty !== true) return { changes, hasMore: true, nextState: { ...current, ...(state?.token !== undefined && { token: state.token }), isEmpty: true } }
+    // A cursor from a clock that was ahead moves back, so that no window is skipped.
     const end = formatIso(untilMs - overlapMs)
-    return { changes, hasMore: false, tidemark: formatIso(untilMs), nextState: { since: isFound || (since !== undefined && canonicalizeInstant(since)! > canonicalizeInstant(end)!) ? end : (since ?? null) } }
+    const isNext = isFound || (since !== undefined && isLater(since, end))
+    return { changes, hasMore: false, tidemark: formatIso(untilMs), nextState: { since: isNext ? end : (since ?? null) } }
   }
   return Object.assign(execute, {
     anchor: async (context: SyncContext) => {
       const untilMs = pinHorizon('window', context.cycle, lagMs, undefined)
-      // One question, only to hear the source's time.
+      // One request, to learn the time of the source.
       const { answer, tookMs } = await measureRequest(context, () => read({ since: formatIso(untilMs), until: formatIso(untilMs), token: undefined }, context))
       return { since: formatIso(lowerHorizon(untilMs, lagMs, answer, tookMs) - overlapMs) }
     },
   })
 }
 
+function isLater(instant: string, other: string): boolean {
+  return required(canonicalizeInstant(instant), 'The instant') > required(canonicalizeInstant(other), 'The instant')
+}
+
 function readSince(state: TimeWindowState | undefined): string | undefined {
   if (state === undefined || state.since === null) return undefined
   if (typeof state.since !== 'string' || canonicalizeInstant(state.since) === null) throw stateRejectedError('window', '`since` is not an instant')
-  if (state.token !== undefined && typeof state.token !== 'string') throw stateRejectedError('window', '`token` is not a text')
+  if (state.token !== undefined && typeof state.token !== 'string') throw stateRejectedError('window', '`token` is not a string')
   return state.since
 }

@@ -4,8 +4,8 @@ import { isObject } from '../kit/classify-response.ts'
 import { encodePathSegment } from '../kit/origin.ts'
 
 /**
- * Field types as the REST API writes their values. Currencies and percentages are doubles in the API. Texts are also a time of the
- * day, which has a zone (`12:00:00.000Z`), and a blob, which is the path to it.
+ * Column types by field type, as the REST API returns the values. Currencies and percentages are doubles. A time of day is text
+ * because it has a zone (`12:00:00.000Z`), and a blob is text because its value is a path.
  */
 const COLUMN_TYPES: Readonly<Record<string, ColumnType>> = {
   address: 'json', anyType: 'json', base64: 'text', boolean: 'boolean', combobox: 'text', complexvalue: 'json', currency: 'double',
@@ -14,7 +14,7 @@ const COLUMN_TYPES: Readonly<Record<string, ColumnType>> = {
   string: 'text', textarea: 'text', time: 'text', url: 'text',
 }
 
-/** Of every object, whether its description may be read or not. */
+/** The types of the system fields, known without metadata. */
 export const SYSTEM_SHAPE: TableShape = {
   columns: [
     { name: 'Id', type: 'text' }, { name: 'CreatedDate', type: 'timestamp' }, { name: 'SystemModstamp', type: 'timestamp' }, { name: 'IsDeleted', type: 'boolean' },
@@ -22,13 +22,13 @@ export const SYSTEM_SHAPE: TableShape = {
   key: ['Id'],
 }
 
-/** The types of an object's fields; null when the user may not see its description. */
+/** Reads the types of the fields; null if the user has no access to the description of the object. */
 export async function readTableShape(client: HttpClient, name: string, context: SyncContext): Promise<TableShape | null> {
   const { status, body } = await client.get(`/sobjects/${encodePathSegment(name)}/describe`, {}, context, { answers: [403, 404] })
   if (status >= 400) return null
-  return { columns: requireList(body, 'fields').flatMap(({ name: field, type }) => {
+  return { columns: requireList(body, 'fields').flatMap(({ name: fieldName, type }) => {
     const columnType = COLUMN_TYPES[String(type)]
-    return columnType === undefined ? [] : [{ name: String(field), type: columnType }]
+    return columnType === undefined ? [] : [{ name: String(fieldName), type: columnType }]
   }) }
 }
 
@@ -37,8 +37,8 @@ export async function listFields(client: HttpClient, name: string, context: Sync
   return requireList(body, 'fields').map((field) => String(field.name))
 }
 
-export function requireList(body: JsonValue, member: string): JsonObject[] {
-  const list = isObject(body) ? body[member] : undefined
-  if (!Array.isArray(list) || !list.every(isObject)) throw new SyncError('SOURCE_INVALID', `Salesforce answered without \`${member}\`.`)
+export function requireList(body: JsonValue, field: string): JsonObject[] {
+  const list = isObject(body) ? body[field] : undefined
+  if (!Array.isArray(list) || !list.every(isObject)) throw new SyncError('SOURCE_INVALID', `Salesforce returned a response without \`${field}\`.`)
   return list
 }

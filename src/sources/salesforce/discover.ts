@@ -7,11 +7,11 @@ export interface DiscoveredObject {
   readonly key: readonly string[]
   readonly cursor: string
   readonly candidates: readonly string[]
-  /** Of those that were asked for: each takes a request, and an org has a thousand of them. */
+  /** Of described objects only: each needs a request, and an org has about a thousand objects. */
   readonly columns?: readonly string[]
 }
 
-/** The objects that can be followed; what is not replicated has no stamp of its last change. */
+/** Lists the objects that can be tracked. Objects that are not replicateable have no modification time. */
 export async function discoverObjects(client: HttpClient, context: SyncContext, described: readonly string[]): Promise<DiscoveredObject[]> {
   const { body } = await client.get('/sobjects', {}, context)
   const names = requireList(body, 'sobjects').filter((object) => object.queryable === true && object.replicateable === true && object.deprecatedAndHidden !== true).map(({ name }) => String(name))

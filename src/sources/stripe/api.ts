@@ -1,5 +1,6 @@
 import { SyncError, type JsonObject, type JsonValue, type SyncContext } from '../../contract/index.ts'
 import { equalsJson, stringifyJson } from '../../values/json.ts'
+import { required } from '../../values/required.ts'
 import type { HttpClient, Query } from '../kit/http-client.ts'
 import { isObject } from '../kit/classify-response.ts'
 import { encodePathSegment } from '../kit/origin.ts'
@@ -9,20 +10,20 @@ import { hasTruncatedList, ListChangedError, readNestedLists } from './nested-ob
 import type { PageBudget } from './page-budget.ts'
 import { findObjectPath, type StripeResource } from './resources.ts'
 
-/** The most that Stripe returns in one page. */
+/** The largest page that Stripe returns. */
 export const PAGE_SIZE_MAX = 100
 
 export interface EventsPage {
   /** Newest first. */
   readonly events: StripeEvent[]
   readonly hasMore: boolean
-  /** The `Date` header. It may be wrong, so it only ever makes a reader more careful. */
+  /** The `Date` header. It may be wrong, so it can only make a reader more cautious. */
   readonly serverTime: number | null
 }
 
 export interface CompleteObject {
   readonly object: JsonObject
-  /** Its lists go on in pages of their own, which a cache may have kept for as long as an event may take to show. */
+  /** Its lists were read in separate pages, which may come from a cache that is as old as the visibility delay of an event. */
   readonly isAssembled: boolean
 }
 
@@ -56,7 +57,7 @@ export class StripeApi {
     return { events, hasMore, serverTime }
   }
 
-  /** As it is now, with its lists whole; null when it is gone. Fields are expanded as in the list of `stream`. */
+  /** Reads the current version with complete lists; null if deleted. Fields are expanded as in the list of `stream`. */
   async readObject(
     type: string, id: string, stream: StripeResource, budget: PageBudget, context: SyncContext,
   ): Promise<CompleteObject | null> {
@@ -65,13 +66,13 @@ export class StripeApi {
   }
 
   /**
-   * The object with every list inside it, all of one version; null when it is gone. A list that is cut goes on in
-   * requests of its own, so the object is read again after them: it must be as it was before.
+   * Completes every list inside the object, all of one version; null if deleted. A truncated list needs further requests, so
+   * the object is read again after them and must be unchanged.
    */
   async completeObject(
-    shown: JsonObject, type: string, stream: StripeResource, budget: PageBudget, context: SyncContext,
+    listed: JsonObject, type: string, stream: StripeResource, budget: PageBudget, context: SyncContext,
   ): Promise<CompleteObject | null> {
-    let before = shown
+    let before = listed
     for (let reads = 0; reads < COMPLETE_READS_MAX; reads++) {
       if (!hasTruncatedList(before)) return { object: before, isAssembled: false }
       const object = await this.#readLists(before, budget, context)
@@ -80,10 +81,10 @@ export class StripeApi {
       if (object !== null && equalsJson(stringifyJson(before), stringifyJson(after))) return { object, isAssembled: true }
       before = after
     }
-    throw new SyncError('SOURCE_INVALID', 'An object of Stripe kept changing while its lists were read.')
+    throw new SyncError('SOURCE_INVALID', 'A Stripe object kept changing while its lists were read. The page is read again.')
   }
 
-  /** Null when a list is not that of the object. */
+  /** Null if a list belongs to another version of the object. */
   async #readLists(object: JsonObject, budget: PageBudget, context: SyncContext): Promise<JsonObject | null> {
     try {
       return await readNestedLists(object, this.client, budget, context)
@@ -98,9 +99,9 @@ export class StripeApi {
   ): Promise<JsonObject | null> {
     budget.spend()
     const query = type === stream.type ? { 'expand[]': this.expand } : {}
-    const { status, body } = await this.client.get(`${findObjectPath(type)!}/${encodePathSegment(id)}`, query, context, { answers: [404] })
+    const { status, body } = await this.client.get(`${required(findObjectPath(type), `The path of ${type} objects`)}/${encodePathSegment(id)}`, query, context, { answers: [404] })
     if (status === 404 || (isObject(body) && body.deleted === true)) return null
-    if (!isObject(body) || body.id !== id) throw new SyncError('SOURCE_INVALID', 'Stripe answered with another object than the one it was asked for.')
+    if (!isObject(body) || body.id !== id) throw new SyncError('SOURCE_INVALID', 'Stripe returned another object than the requested one.')
     return body
   }
 }
@@ -108,16 +109,16 @@ export class StripeApi {
 const COMPLETE_READS_MAX = 4
 const CURSOR_REQUEST_OPTIONS = { cursorRefusals: [400, 404] }
 
-/** A cursor is never on the page that follows it. Taken for that page, the page before could end the list. */
+/** A page never contains its own cursor. Accepting the previous page again could end the list early. */
 function createWrongPageError(): SyncError {
-  return new SyncError('SOURCE_INVALID', 'Stripe answered with the page before the one it was asked for.')
+  return new SyncError('SOURCE_INVALID', 'Stripe returned the previous page instead of the requested one.')
 }
 
-/** `has_more` is the only sign of the end; a short page is none. */
+/** Only `has_more` marks the end of a list; a short page does not. */
 function parseList(body: JsonValue): { data: JsonObject[]; hasMore: boolean } {
   if (!isObject(body) || !Array.isArray(body.data) || !body.data.every(isObject) || typeof body.has_more !== 'boolean') {
-    throw new SyncError('SOURCE_INVALID', 'Stripe answered with something that is not a list.')
+    throw new SyncError('SOURCE_INVALID', 'Stripe returned a response that is not a list.')
   }
-  if (body.has_more && body.data.length === 0) throw new SyncError('SOURCE_INVALID', 'Stripe sent an empty page and says that more follow.')
+  if (body.has_more && body.data.length === 0) throw new SyncError('SOURCE_INVALID', 'Stripe returned an empty page with `has_more`.')
   return { data: body.data, hasMore: body.has_more }
 }

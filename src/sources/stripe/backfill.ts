@@ -1,17 +1,18 @@
 import type { Change, Execute } from '../../contract/index.ts'
 import { token, type TokenState } from '../../strategies/index.ts'
+import { required } from '../../values/required.ts'
 import type { StripeApi } from './api.ts'
 import { getListedObjectFacts, toUpserts, type StreamDatabases } from './changes.ts'
 import { requireString } from './object-fields.ts'
 import { PageBudget } from './page-budget.ts'
 import type { StripeResource } from './resources.ts'
 
-/** The cursor is the id of the last object that was read whole. */
+/** The cursor is the id of the last object that was read completely. */
 export type StripeListState = TokenState
 
 /**
- * All objects of a type. A page whose nested lists need more requests than one page may make is cut after an object that
- * is whole, and the next page lists on from there.
+ * Reads all objects of a type. A page whose nested lists exceed the request budget ends after a complete object, and the next
+ * page continues from there.
  */
 export function createBackfill(api: StripeApi, stream: StripeResource, databases: StreamDatabases, requestsMax: number): Execute<StripeListState> {
   return token({
@@ -20,11 +21,11 @@ export function createBackfill(api: StripeApi, stream: StripeResource, databases
       const changes: Change[] = []
       const budget = new PageBudget(requestsMax, context)
       const taken = await budget.processWithinBudget(data, context, async (object) => {
-        const whole = await api.completeObject(object, stream.type, stream, budget, context)
-        // Deleted since the page was listed.
-        if (whole !== null) changes.push(...toUpserts(whole.object, databases, getListedObjectFacts(whole.object)))
+        const complete = await api.completeObject(object, stream.type, stream, budget, context)
+        // Null: deleted since the page was listed.
+        if (complete !== null) changes.push(...toUpserts(complete.object, databases, getListedObjectFacts(complete.object)))
       })
-      return { changes, next: hasMore || taken < data.length ? requireString(data[taken - 1]!, 'id') : null }
+      return { changes, next: hasMore || taken < data.length ? requireString(required(data[taken - 1], 'The last object of the page'), 'id') : null }
     },
   })
 }

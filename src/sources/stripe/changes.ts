@@ -3,7 +3,7 @@ import { formatOrderedTime } from './events.ts'
 import { requireString, getObjectType } from './object-fields.ts'
 import { extractNested } from './nested-objects.ts'
 
-/** Where the objects of a stream go: its own type into the sync's database, nested types into theirs. */
+/** The databases of a stream: its own type goes to the sync's database, nested types to theirs. */
 export interface StreamDatabases {
   readonly type: string
   readonly nested: Readonly<Record<string, string>>
@@ -14,8 +14,8 @@ export interface ObjectFacts {
   readonly asOf: AsOf | undefined
 }
 
-/** The object and those inside it that have a database of their own. */
-export function toUpserts(object: JsonObject, { type, nested }: StreamDatabases, facts: ObjectFacts): Change[] {
+/** Returns the upsert of the object, then those of nested objects with their own database. */
+export function toUpserts(object: JsonObject, { type, nested }: StreamDatabases, facts: ObjectFacts): [Change, ...Change[]] {
   const { record, nested: found } = extractNested(object, nested)
   const database = getObjectType(object) === type ? undefined : nested[getObjectType(object)]
   return [toUpsert(record, database, facts), ...found.map((inner) => toUpsert(inner.record, inner.database, facts))]
@@ -28,7 +28,7 @@ export function toUpsert(record: JsonObject, database: string | undefined, { ups
   }
 }
 
-/** Stripe does not say when an object was changed, only since when it exists. */
+/** Stripe objects have a creation time but no modification time. */
 export function getListedObjectFacts(object: JsonObject): ObjectFacts {
   return { upstreamUpdatedAt: typeof object.created === 'number' ? formatOrderedTime(object.created, 'listed') : undefined, asOf: 'read' }
 }

@@ -13,36 +13,36 @@ export interface EventScanOptions {
   readonly expand: readonly string[]
   readonly pending: PendingObjects
   readonly objectReads: ObjectReads
-  /** Keys whose rows another sync wrote: an event does not tell whether it is newer. */
+  /** Keys whose rows another sync wrote: an event may be older than such a row. */
   readonly unordered: ReadonlySet<string>
-  /** Events of this second were on the page before. */
+  /** The previous page had events of this second. */
   readonly previousPageSecond: number | null
 }
 
-/** Takes the events of one page, oldest first: each becomes changes, or its object is noted to be read as it is now. */
+/** Processes the events of one page, oldest first: each becomes changes, or its object becomes pending and is read later. */
 export class EventScan {
   readonly changes: Change[] = []
   readonly pending: PendingObjects
   readonly #options: EventScanOptions
-  /** The objects of each second, to see those that are in it twice. */
+  /** The objects of each second, to detect two changes in one second. */
   readonly #objectsBySecond = new Map<string, JsonObject>()
 
-  constructor(facts: EventScanOptions) {
-    this.#options = facts
-    this.pending = facts.pending
+  constructor(options: EventScanOptions) {
+    this.#options = options
+    this.pending = options.pending
   }
 
-  /** False when no more objects can be noted: the event is left for a later page. */
+  /** Returns false if the list of pending objects is full: the event is left for a later page. */
   tryProcess(event: StripeEvent): boolean {
     if (this.pending.isFull) return false
     const { object, created } = event
-    const { databases: { type: own, nested }, objectReads: readings } = this.#options
+    const { databases: { type: own, nested }, objectReads } = this.#options
     const type = getObjectType(object)
     if (type !== own && !Object.hasOwn(nested, type)) return true
     const id = requireString(object, 'id')
     const database = type === own ? undefined : nested[type]
-    const stage = classifyEvent(event)
-    if (stage === 'deleted') {
+    const kind = classifyEvent(event)
+    if (kind === 'deleted') {
       this.pending.delete(type, id)
       const upstreamUpdatedAt = formatOrderedTime(Math.max(created, getCreationSecond(object)), 'deleted')
       this.changes.push({ type: 'delete', key: id, upstreamUpdatedAt, ...(database !== undefined && { database }) })
@@ -50,38 +50,38 @@ export class EventScan {
     }
     const { record, nested: found } = extractNested(object, nested)
     const isReadable = findObjectPath(type) !== undefined
-    if (isReadable && readings.isSuperseded(id, created)) return true
-    const isTied = (stage === 'changed' && this.#isTied(type, id, created, object)) || isBeforeCreation(event)
-    const open = found.filter((inner) => this.#mustReadNested(inner, created))
-    // Objects that are only known from inside this one are read with it.
-    if (isReadable && (isTied || this.#mustRead(type, id, created, object) || open.some((inner) => findObjectPath(inner.type) === undefined))) {
+    if (isReadable && objectReads.isSuperseded(id, created)) return true
+    const isTied = (kind === 'changed' && this.#isTied(type, id, created, object)) || isBeforeCreation(event)
+    const mustRead = found.filter((inner) => this.#mustReadNested(inner, created))
+    // Objects without a path of their own are read with their parent.
+    if (isReadable && (isTied || this.#mustRead(type, id, created, object) || mustRead.some((inner) => findObjectPath(inner.type) === undefined))) {
       this.pending.add(type, id)
       return true
     }
     const asOf = isReadable ? 'event' : undefined
-    this.changes.push(toUpsert(record, database, { upstreamUpdatedAt: formatOrderedTime(created, stage), asOf }))
+    this.changes.push(toUpsert(record, database, { upstreamUpdatedAt: formatOrderedTime(created, kind), asOf }))
     for (const inner of found) {
       const innerId = requireString(inner.record, 'id')
-      if (open.includes(inner)) this.pending.add(inner.type, innerId)
-      else if (!readings.isSuperseded(innerId, created)) this.changes.push(toUpsert(inner.record, inner.database, { upstreamUpdatedAt: formatOrderedTime(created, 'changed'), asOf }))
+      if (mustRead.includes(inner)) this.pending.add(inner.type, innerId)
+      else if (!objectReads.isSuperseded(innerId, created)) this.changes.push(toUpsert(inner.record, inner.database, { upstreamUpdatedAt: formatOrderedTime(created, 'changed'), asOf }))
     }
     return true
   }
 
   #mustRead(type: string, id: string, created: number, object: JsonObject): boolean {
-    const { databases, expand, objectReads: readings, unordered } = this.#options
-    return this.pending.has(type, id) || readings.isAmbiguous(id, created) || unordered.has(id)
+    const { databases, expand, objectReads, unordered } = this.#options
+    return this.pending.has(type, id) || objectReads.isAmbiguous(id, created) || unordered.has(id)
       || hasTruncatedList(object) || (type === databases.type && hasUnexpandedField(object, expand))
   }
 
   #mustReadNested({ type, record }: NestedObject, created: number): boolean {
-    const { objectReads: readings, unordered } = this.#options
+    const { objectReads, unordered } = this.#options
     const id = requireString(record, 'id')
-    if (readings.isSuperseded(id, created)) return false
-    return this.#isTied(type, id, created, record) || this.pending.has(type, id) || readings.isAmbiguous(id, created) || unordered.has(id)
+    if (objectReads.isSuperseded(id, created)) return false
+    return this.#isTied(type, id, created, record) || this.pending.has(type, id) || objectReads.isAmbiguous(id, created) || unordered.has(id)
   }
 
-  /** Changed twice within a second, or perhaps before on another page. Events of one second are in no order. */
+  /** The object changed twice within a second, possibly on the previous page. Events of one second have no order. */
   #isTied(type: string, id: string, created: number, object: JsonObject): boolean {
     if (created === this.#options.previousPageSecond) return true
     const key = `${created} ${type} ${id}`
@@ -91,12 +91,12 @@ export class EventScan {
   }
 }
 
-/** The clock that stamps events was set back since the object was made: its events are not in their order. */
+/** The clock that stamps events was set back after the object was created, so its events are out of order. */
 function isBeforeCreation({ created, object }: StripeEvent): boolean {
   return created < getCreationSecond(object)
 }
 
-/** The second; 0 for an object that does not tell. */
+/** In seconds; 0 if the object has no creation time. */
 function getCreationSecond({ created }: JsonObject): number {
   return typeof created === 'number' ? created : 0
 }

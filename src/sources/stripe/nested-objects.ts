@@ -3,15 +3,14 @@ import type { HttpClient } from '../kit/http-client.ts'
 import { isObject } from '../kit/classify-response.ts'
 import type { PageBudget } from './page-budget.ts'
 
-/** Whether a list inside the object was cut. The rest of it can only be read as it is now. */
+/** Whether a list inside the object is truncated. Its remaining items can only be read in their current version. */
 export function hasTruncatedList(value: JsonValue | undefined): boolean {
   if (Array.isArray(value)) return value.some(hasTruncatedList)
   return isObject(value) && ((value.object === 'list' && value.has_more === true) || Object.values(value).some(hasTruncatedList))
 }
 
 /**
- * Whether a field that lists are asked to expand holds an id here. Events never expand fields, and leave out those that
- * are only sent on request.
+ * Whether a field of `expand` contains an id. Events never expand fields, and omit fields that are only sent on request.
  */
 export function hasUnexpandedField(object: JsonObject, paths: readonly string[]): boolean {
   const isUnexpanded = (value: JsonValue | undefined, names: readonly string[]): boolean => {
@@ -23,17 +22,17 @@ export function hasUnexpandedField(object: JsonObject, paths: readonly string[])
   return paths.some((path) => isUnexpanded(object, path.split('.')))
 }
 
-/** Thrown where a list inside an object does not go on as the object began it: it is gone, or of another version. */
+/** The remaining items of a nested list are missing or belong to another version of the object. */
 export class ListChangedError extends Error {}
 
-/** The object with every list inside it read to its end. The object may change meanwhile: see `StripeApi.whole`. */
+/** Reads every list inside the object to its end. The object may change meanwhile: see `StripeApi.completeObject`. */
 export async function readNestedLists(object: JsonObject, client: HttpClient, budget: PageBudget, context: SyncContext): Promise<JsonObject> {
   const read = async (value: JsonValue): Promise<JsonValue> => {
     if (Array.isArray(value)) return mapSequentially(value, read)
     if (!isObject(value)) return value
-    const whole = value.object === 'list' && value.has_more === true ? await readRemainingItems(value, client, budget, context) : value
-    const members = Object.entries(whole).filter((entry): entry is [string, JsonValue] => entry[1] !== undefined)
-    return Object.fromEntries(await mapSequentially(members, async ([name, member]) => [name, await read(member)]))
+    const complete = value.object === 'list' && value.has_more === true ? await readRemainingItems(value, client, budget, context) : value
+    const fields = Object.entries(complete).filter((entry): entry is [string, JsonValue] => entry[1] !== undefined)
+    return Object.fromEntries(await mapSequentially(fields, async ([name, field]) => [name, await read(field)]))
   }
   return (await read(object)) as JsonObject
 }
@@ -45,47 +44,48 @@ export interface NestedObject {
 }
 
 /**
- * Takes out the objects that have a database of their own and leaves their ids behind, so that the record is the same
- * whether a field was expanded or not.
+ * Replaces nested objects that have their own database by their ids, so that the record is the same whether a field was
+ * expanded or not.
  */
 export function extractNested(object: JsonObject, databases: Readonly<Record<string, string>>): { record: JsonObject; nested: NestedObject[] } {
   const nested: NestedObject[] = []
-  const take = (value: JsonValue): JsonValue => {
-    if (Array.isArray(value)) return value.map(take)
+  const extract = (value: JsonValue): JsonValue => {
+    if (Array.isArray(value)) return value.map(extract)
     if (!isObject(value)) return value
-    const type = typeof value.object === 'string' && Object.hasOwn(databases, value.object) ? value.object : undefined
-    if (type === undefined || typeof value.id !== 'string') return members(value)
-    // Expanded, a deleted object is a stub without its fields.
-    if (value.deleted !== true) nested.push({ type, database: databases[type]!, record: members(value) })
-    return value.id
+    const { object: type, id } = value
+    const database = typeof type === 'string' && Object.hasOwn(databases, type) ? databases[type] : undefined
+    if (typeof type !== 'string' || database === undefined || typeof id !== 'string') return extractFields(value)
+    // An expanded deleted object is a stub without its fields.
+    if (value.deleted !== true) nested.push({ type, database, record: extractFields(value) })
+    return id
   }
-  const members = (value: JsonObject): JsonObject => Object.fromEntries(Object.entries(value).map(([name, member]) => [name, member === undefined ? null : take(member)]))
-  return { record: members(object), nested }
+  const extractFields = (value: JsonObject): JsonObject => Object.fromEntries(Object.entries(value).map(([name, field]) => [name, field === undefined ? null : extract(field)]))
+  return { record: extractFields(object), nested }
 }
 
 /**
- * Each page begins with the last item of the page before, which must be the same in both. A page of another version, such
- * as one from a cache, would otherwise be joined to the object without a sign; so would one that ends before the count.
+ * Each page starts with the last item of the previous page, which must be equal in both. Otherwise a page of another version,
+ * such as one from a cache, would be joined to the object unnoticed. The same applies to a list that ends before its count.
  */
 async function readRemainingItems(list: JsonObject, client: HttpClient, budget: PageBudget, context: SyncContext): Promise<JsonObject> {
   const data = Array.isArray(list.data) ? [...list.data] : []
-  // Relative to the host, and below the version that the base URL ends with. Items of a subscription are filtered by its id.
-  const place = typeof list.url === 'string' ? /^\/v1((?:\/[\w-]+)+)(?:\?(\w+)=([\w-]+))?$/.exec(list.url) : null
-  if (place === null) throw new SyncError('SOURCE_INVALID', 'A list inside an object has no path of Stripe to read it from.')
-  const [, path, name, id] = place
+  // The URL is relative to the host and contains the API version. Items of a subscription are filtered by its id.
+  const match = typeof list.url === 'string' ? /^\/v1((?:\/[\w-]+)+)(?:\?(\w+)=([\w-]+))?$/.exec(list.url) : null
+  if (match === null) throw new SyncError('SOURCE_INVALID', 'A nested list of a Stripe object has no valid URL.')
+  const [, path = '', name, id] = match
   for (let hasMore = true; hasMore;) {
     const after = getId(data.at(-2))
     budget.spend()
-    const { status, body } = await client.get(path!, { ...(name !== undefined && { [name]: id }), starting_after: after, limit: 100 }, context, { answers: [400, 404] })
-    // The item to go on after is gone: the object has changed, and is read again.
-    if (status === 400) throw new SyncError('SOURCE_INVALID', 'A list inside an object changed while it was read.')
+    const { status, body } = await client.get(path, { ...(name !== undefined && { [name]: id }), starting_after: after, limit: 100 }, context, { answers: [400, 404] })
+    // The item before the page was deleted: the object has changed and is read again.
+    if (status === 400) throw new SyncError('SOURCE_INVALID', 'A nested list of a Stripe object changed while it was read.')
     if (status === 404) throw new ListChangedError()
     if (!isObject(body) || !Array.isArray(body.data) || typeof body.has_more !== 'boolean' || body.data.length === 0) {
-      throw new SyncError('SOURCE_INVALID', 'A list inside an object goes on with something that is not a list.')
+      throw new SyncError('SOURCE_INVALID', 'Stripe returned a page of a nested list that is not a list.')
     }
     const last = data.at(-1)
     const rest = last === undefined ? body.data : body.data.slice(1)
-    // The page before said that more follows, so a page with nothing new is no end.
+    // The previous page has `has_more`, so a page without new items is not the end.
     if (rest.length === 0 || (last !== undefined && !isSameVersion(last, body.data[0]))) throw new ListChangedError()
     data.push(...rest)
     hasMore = body.has_more
@@ -98,7 +98,7 @@ function getId(item: JsonValue | undefined): string | undefined {
   return isObject(item) && typeof item.id === 'string' ? item.id : undefined
 }
 
-/** One of them may be expanded where the other has an id, and have members that are only sent on request. */
+/** Only one of them may be expanded, and may have fields that are only sent on request. */
 function isSameVersion(a: JsonValue | undefined, b: JsonValue | undefined): boolean {
   if (Array.isArray(a) && Array.isArray(b)) return a.length === b.length && a.every((item, at) => isSameVersion(item, b[at]))
   if (isObject(a) && isObject(b)) return Object.keys(a).every((name) => !Object.hasOwn(b, name) || isSameVersion(a[name], b[name]))
@@ -106,7 +106,7 @@ function isSameVersion(a: JsonValue | undefined, b: JsonValue | undefined): bool
   return a === b
 }
 
-/** One after the other, so that the budget counts each request. */
+/** Sequential, so that the budget counts each request. */
 async function mapSequentially<From, To>(values: readonly From[], convert: (value: From) => Promise<To>): Promise<To[]> {
   const converted: To[] = []
   for (const value of values) converted.push(await convert(value))

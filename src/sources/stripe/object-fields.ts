@@ -1,12 +1,12 @@
 import { SyncError, type JsonObject } from '../../contract/index.ts'
 
-export function requireString(object: JsonObject, member: string): string {
-  const value = object[member]
-  if (typeof value !== 'string' || value === '') throw new SyncError('SOURCE_INVALID', `An object of Stripe has no \`${member}\`.`)
+export function requireString(object: JsonObject, field: string): string {
+  const value = object[field]
+  if (typeof value !== 'string' || value === '') throw new SyncError('SOURCE_INVALID', `A Stripe object has no \`${field}\`.`)
   return value
 }
 
-/** Some objects, such as those of an unknown version, have none. */
+/** Empty if the object has no type, for example in an unknown API version. */
 export function getObjectType({ object }: JsonObject): string {
   return typeof object === 'string' ? object : ''
 }

@@ -1,11 +1,11 @@
 import { isSyncError, type Clock, type SyncContext } from '../../contract/index.ts'
 
-/** One page may begin further requests for its objects for this long. Well below any deadline of a page. */
+/** A page starts no further requests after this time, which is well below the deadline of a page. */
 const PAGE_MS_MAX = 5_000
 
 /**
- * Bounds a page that needs requests of its own for its objects. It returns the objects it has read so far, and the next
- * page goes on with the rest: every page makes progress, however many requests the objects need.
+ * Limits the requests that a page makes for its objects. The page returns the objects read so far, and the next page continues
+ * with the rest, so every page makes progress.
  */
 export class PageBudget {
   readonly #clock: Clock
@@ -22,7 +22,7 @@ export class PageBudget {
     this.#requestsLeft--
   }
 
-  /** Reads the items in order and returns how many. At least one is read, or its failure is thrown. */
+  /** Reads items in order and returns their number. Reads at least one, or throws its failure. */
   async processWithinBudget<Item>(items: Iterable<Item>, context: SyncContext, read: (item: Item) => Promise<void>): Promise<number> {
     let taken = 0
     for (const item of items) {
@@ -30,7 +30,7 @@ export class PageBudget {
       try {
         await read(item)
       } catch (error) {
-        // A failed request must not cost the ones before it. A wait that the source asked for must be kept.
+        // A failed request must not discard the items before it. A wait requested by the source must be kept.
         if (taken === 0 || context.signal.aborted || (isSyncError(error) && error.retryAfterMs !== undefined)) throw error
         break
       }

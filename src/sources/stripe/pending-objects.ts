@@ -1,4 +1,4 @@
-/** Objects to be read as they are now, by type. They are kept in the state, so there are only so many. */
+/** Objects whose current version must be read, by type. The state holds them, so their number is limited. */
 export class PendingObjects {
   readonly #ids: Map<string, Set<string>>
   #size: number

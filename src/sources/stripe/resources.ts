@@ -1,10 +1,10 @@
 import type { Query } from '../kit/http-client.ts'
 
 export interface StripeResource {
-  /** The `object` of its records. */
+  /** The value of `object` in its records. */
   readonly type: string
   readonly path: string
-  /** Sent with every request for its list. */
+  /** Query parameters of every list request. */
   readonly query: Query
 }
 
@@ -16,11 +16,11 @@ export const STREAMS = {
   paymentMethods: { type: 'payment_method', path: '/payment_methods', query: {} },
   prices: { type: 'price', path: '/prices', query: {} },
   products: { type: 'product', path: '/products', query: {} },
-  // Without it the list leaves out canceled subscriptions, and a backfill would sweep them.
+  // Without `status` the list omits canceled subscriptions, and a backfill would sweep them.
   subscriptions: { type: 'subscription', path: '/subscriptions', query: { status: 'all' } },
 } as const satisfies Record<string, StripeResource>
 
-/** Where an object is read by its id. Line items and others that exist only inside a parent are not listed here. */
+/** Paths to read an object by id. Line items and other types that exist only inside a parent have none. */
 const PATH_BY_TYPE: ReadonlyMap<string, string> = new Map([
   ...Object.values(STREAMS).map(({ type, path }): [string, string] => [type, path]),
   ['balance_transaction', '/balance_transactions'],
@@ -37,7 +37,7 @@ const PATH_BY_TYPE: ReadonlyMap<string, string> = new Map([
   ['tax_rate', '/tax_rates'],
 ])
 
-/** Undefined for a type whose objects cannot be read by their id. */
+/** Undefined for types that cannot be read by id. */
 export function findObjectPath(type: string): string | undefined {
   return PATH_BY_TYPE.get(type)
 }

@@ -51,7 +51,7 @@ async function landed(): Promise<Record<string, Record<string, unknown>>> {
   return Object.fromEntries(rows.map(({ key, text }) => [key, parseJson(text) as Record<string, unknown>]))
 }
 
-/** What the chain itself says now, asked with another client. */
+/** The current chain, read with another client. */
 async function truth(from: number): Promise<Record<string, Record<string, unknown>>> {
   const found: Record<string, Record<string, unknown>> = {}
   const head = Number(await chain.client.getBlockNumber())
@@ -72,7 +72,7 @@ async function truth(from: number): Promise<Record<string, Record<string, unknow
   return found
 }
 
-/** So many blocks, each with a payment and two token transfers, one of them of somebody else. */
+/** Mines blocks, each with a payment and two token transfers, one of them of another account. */
 async function live(blocks: number): Promise<void> {
   for (let n = 0; n < blocks; n++) {
     await chain.sendNative(ME, BigInt(1_000 + n))
@@ -85,7 +85,7 @@ async function live(blocks: number): Promise<void> {
 const feedOf = async (): Promise<string[]> => (await store.changes({ after: 0, limit: 100_000 })).map(({ action, key }) => `${action} ${key}`)
 
 describe('an account on a real chain', () => {
-  test('E49 its transfers are landed, native ones and those of tokens, and nothing of others', async () => {
+  test('E49 its native and token transfers land, and no others', async () => {
     const from = await startBlock()
     await live(5)
     const first = await run({ providers: [node(chain, 'node', { logBlocksMax: 2, wholeBlocksMax: 2 })], startBlock: from })
@@ -96,7 +96,7 @@ describe('an account on a real chain', () => {
     expect(await landed()).toEqual(await truth(from))
   })
 
-  test('XC35 E39 every provider lands the same row, and any of them goes on for any other, mid-way', async () => {
+  test('XC35 E39 every provider lands the same row, and any of them can continue for another', async () => {
     const from = await startBlock()
     await live(12)
     const alchemyFront = await front('alchemy')
@@ -120,7 +120,7 @@ describe('an account on a real chain', () => {
     expect(new Set(feed).size).toBe(24)
   })
 
-  test.each(['alchemy', 'etherscan', 'node'] as const)('E32 %s alone tells all of it', async (kind) => {
+  test.each(['alchemy', 'etherscan', 'node'] as const)('E32 %s alone reads everything', async (kind) => {
     const from = await startBlock()
     await live(6)
     const at = await front(kind)
@@ -134,7 +134,7 @@ describe('an account on a real chain', () => {
     }
   })
 
-  test('XC38 a reorganisation: what was in blocks that are gone is deleted, what came instead is landed', async () => {
+  test('XC38 a reorganisation: transfers of replaced blocks are deleted, and those of new blocks land', async () => {
     const from = await startBlock()
     await live(6)
     await run({ providers: [node(chain)], startBlock: from })
@@ -161,7 +161,7 @@ describe('an account on a real chain', () => {
     expect(await landed()).toEqual(await truth(from))
   })
 
-  test('XC38 a chain that became shorter loses what it lost', async () => {
+  test('XC38 a chain that became shorter loses the transfers of its removed blocks', async () => {
     const from = await startBlock()
     await live(5)
     await run({ providers: [node(chain)], startBlock: from })
@@ -175,7 +175,7 @@ describe('an account on a real chain', () => {
     expect(await landed()).toEqual(await truth(from))
   })
 
-  test('a chain that moves while it is read is read again', async () => {
+  test('a chain that changes during the read is read again', async () => {
     const from = await startBlock()
     await live(4)
     const at = await front('node')
@@ -189,7 +189,7 @@ describe('an account on a real chain', () => {
     expect(await landed()).toEqual(Object.fromEntries(Object.entries(await truth(from)).filter(([, { kind }]) => kind === 'token')))
   })
 
-  test('a range that finds too much is halved until it does not', async () => {
+  test('a range with too many results is halved until it fits', async () => {
     const from = await startBlock()
     await live(8)
     const at = await front('node')
@@ -201,7 +201,7 @@ describe('an account on a real chain', () => {
     expect(state.cursors.token!.metadata!.custom).toMatchObject({ span: expect.any(Number) })
   })
 
-  test('a node of another chain is not believed, and its key is never shown', async () => {
+  test('a node of another chain is rejected, and its key is never shown', async () => {
     const from = await startBlock()
     await live(1)
     const wrong = await run({ providers: [node(chain)], startBlock: from, chainId: 1 })

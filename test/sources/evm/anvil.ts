@@ -11,7 +11,7 @@ export const ACCOUNTS = [0, 1, 2].map((addressIndex) => mnemonicToAccount(MNEMON
 
 type Client = TestClient<'anvil'> & PublicActions & WalletActions
 
-/** A real chain on this machine, of whose blocks the test decides. */
+/** A real local chain whose blocks the test controls. */
 export class Anvil {
   readonly url: string
   readonly client: Client
@@ -24,7 +24,7 @@ export class Anvil {
   }
 
   static async start(): Promise<Anvil> {
-    // The binary itself: what npm puts in .bin is a wrapper, and the chain would outlive it.
+    // The binary itself: .bin contains a wrapper, and the chain would outlive it.
     const package_ = createRequire(import.meta.url).resolve(`@foundry-rs/anvil-${process.platform}-${process.arch === 'x64' ? 'amd64' : process.arch}/package.json`)
     const process_ = spawn(new URL('bin/anvil', `file://${package_}`).pathname, ['--port', '0', '--no-mining'], { stdio: ['ignore', 'pipe', 'ignore'] })
     const url = await new Promise<string>((resolve, reject) => {
@@ -45,7 +45,7 @@ export class Anvil {
     await exited
   }
 
-  /** A token of which the first account has all there is. */
+  /** Deploys a token that the first account owns completely. */
   async deployToken(): Promise<Address> {
     const hash = await this.client.sendTransaction({ account: ACCOUNTS[0]!, chain: foundry, data: TOKEN })
     await this.mine()
@@ -53,7 +53,7 @@ export class Anvil {
     return contractAddress!
   }
 
-  /** Puts it into the next block. */
+  /** Adds the transaction to the next block. */
   sendToken(contract: Address, to: Address, value: bigint, from = ACCOUNTS[0]!): Promise<Hex> {
     return this.client.sendTransaction({ account: from, chain: foundry, to: contract, data: `0x${to.slice(2).padStart(64, '0')}${value.toString(16).padStart(64, '0')}`, gas: 100_000n })
   }
@@ -66,14 +66,14 @@ export class Anvil {
     await this.client.mine({ blocks })
   }
 
-  /** The last blocks are replaced by empty ones; their transactions are gone. */
+  /** Replaces the last blocks by empty ones, which removes their transactions. */
   async reorg(depth: number): Promise<void> {
     await this.client.request({ method: 'anvil_reorg' as never, params: [depth, []] as never })
   }
 }
 
 /**
- * A token that says what it does and checks nothing: called with a recipient and an amount, it logs Transfer(caller, recipient, amount).
+ * A token without checks: called with a recipient and an amount, it logs Transfer(caller, recipient, amount).
  *
  *   20 35 60 00 52     mstore(0, calldataload(32))
  *   60 00 35 33 7f…    topics: Transfer, caller, calldataload(0)

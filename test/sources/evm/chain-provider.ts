@@ -3,11 +3,11 @@ import type { AddressInfo } from 'node:net'
 
 type Json = any
 
-/** A provider in front of a real chain: a node as it is, or an index that answers as Alchemy or as Etherscan does. It can be taken down. */
+/** A provider in front of a real chain: a plain node, or an index with the API of Alchemy or Etherscan. It can be stopped. */
 export class ChainProvider {
   readonly kind: 'alchemy' | 'etherscan' | 'node'
   isDown = false
-  /** More logs than this are refused. */
+  /** The maximum number of logs per response. */
   logsMax = Number.POSITIVE_INFINITY
   refused = 0
   onMethod: ((method: string) => Promise<void>) | null = null
@@ -74,7 +74,7 @@ export class ChainProvider {
     const logs = (await this.#ask('eth_getLogs', [{ fromBlock: hex(query.get('fromBlock')), toBlock: hex(query.get('toBlock')), topics: topics[2] === null ? topics.slice(0, 2) : topics }])) as Json[]
     const times = new Map<string, string>()
     for (const { blockNumber } of logs) if (!times.has(blockNumber)) times.set(blockNumber, ((await this.#ask('eth_getBlockByNumber', [blockNumber, false])) as Json).timestamp)
-    // Its own spelling of nothing.
+    // This provider writes zero as 0x.
     return logs.map((log) => ({ ...log, timeStamp: times.get(log.blockNumber), logIndex: log.logIndex === '0x0' ? '0x' : log.logIndex }))
   }
 

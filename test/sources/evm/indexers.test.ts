@@ -25,7 +25,7 @@ beforeEach(async () => {
 })
 afterEach(() => scene.close())
 
-/** In and out, failed ones, nothing of value, and of others. */
+/** Incoming, outgoing, failed, zero and unrelated transfers. */
 const pay = (n: number): TransactionDraft[] => [
   { from: OTHER, to: ME, value: BigInt(n + 1), tokens: [{ from: OTHER, to: ME, value: 5n }, { from: ME, to: OTHER, value: 6n }] },
   { from: ME, to: OTHER, value: 3n }, { from: ME, to: ME, value: 2n }, { from: ME, to: OTHER, value: 9n, failed: true }, { from: ME, to: OTHER, value: 0n }, { from: OTHER, to: OTHER, value: 7n },
@@ -62,8 +62,8 @@ const tokens = async (): Promise<Record<string, string>> => Object.fromEntries(O
 }))
 const rows = async (): Promise<string[]> => (await scene.keys()).toSorted()
 
-describe('an account told by two indexes', () => {
-  test.each(['north', 'south'] as const)('E32 %s alone tells all of it, in pages that end anywhere', async (name) => {
+describe('an account read from two indexes', () => {
+  test.each(['north', 'south'] as const)('E32 %s alone reads everything, in pages that end anywhere', async (name) => {
     live(14)
     const alone = { providers: [providers()[name === 'north' ? 0 : 1]!] }
     expect((await run(alone)).stopReason).toBe('complete')
@@ -73,13 +73,13 @@ describe('an account told by two indexes', () => {
     expect(await rows()).toEqual(truth('native'))
   })
 
-  test('tokens are told with the place of their log', async () => {
+  test('token transfers include their log index', async () => {
     live(9)
     await run({ operations: ['token'] })
     expect(await rows()).toEqual(truth('token'))
   })
 
-  test('E35 E39 XC35 one goes down in the middle of its pages, and the other goes on', async () => {
+  test('E35 E39 XC35 one provider fails between its pages, and the other continues', async () => {
     live(20)
     await run({ preferred: 'north' }, 3)
     north.failFor(10 * MINUTE)
@@ -88,7 +88,7 @@ describe('an account told by two indexes', () => {
     expect(await scene.feed()).toHaveLength(truth('native').length)
   })
 
-  test('XC16 a page key that has run out costs nothing but a question', async () => {
+  test('XC16 an expired page key costs one request only', async () => {
     live(20)
     await run({ preferred: 'north' }, 2)
     scene.clock.step(20 * MINUTE)
@@ -96,7 +96,7 @@ describe('an account told by two indexes', () => {
     expect(await rows()).toEqual(truth('native'))
   })
 
-  test('XC37 one that has not heard of what the other told does not end the cycle', async () => {
+  test('XC37 a provider that is behind the other does not end the cycle', async () => {
     live(12)
     await run({ preferred: 'north' })
     live(2)
@@ -108,7 +108,7 @@ describe('an account told by two indexes', () => {
     expect(await rows()).toEqual(truth('native'))
   })
 
-  test('what an index shows only after its head is left for later, by as many blocks as that takes', async () => {
+  test('with enough confirmations, late index entries are not missed', async () => {
     south.view.recordsLagMs = 30 * SECOND
     north.failFor(60 * MINUTE)
     for (let round = 0; round < 6; round++) {
@@ -132,7 +132,7 @@ describe('an account told by two indexes', () => {
     chain.reorg(3, [pay(50), [], pay(51), pay(52)])
     await run({ preferred: 'north' })
     expect(await rows()).toEqual(truth('native'))
-    // It tells of blocks that are gone; when it has heard, all is well again.
+    // It still returns replaced blocks; once it has caught up, the copy is correct again.
     await run({ preferred: 'south' })
     south.view.thaw()
     live(1)
@@ -177,7 +177,7 @@ describe('an account told by two indexes', () => {
     expect(requests / 3).toBeLessThanOrEqual(least * 1.3)
   })
 
-  test('E49 with faults of every kind, reorganisations and runs broken off after any page', async () => {
+  test('E49 with faults of every kind, reorganisations and interruptions after any page', async () => {
     for (const simulator of [north, south]) {
       simulator.faults.injectAtRates([
         [{ kind: 'server-error' }, 0.05], [{ kind: 'rate-limit' }, 0.05], [{ kind: 'rate-limit', secondary: true }, 0.03], [{ kind: 'truncated' }, 0.03], [{ kind: 'html' }, 0.02],

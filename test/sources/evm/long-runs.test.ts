@@ -11,7 +11,7 @@ import { MINUTE, planOf, EngineFixture, SECOND } from '../../engine/engine-fixtu
 const ME = `0x${'aa'.repeat(20)}`
 const OTHER = `0x${'bb'.repeat(20)}`
 const ROUNDS = 150
-/** World 12 lost rows before answers to other requests were refused. */
+/** World 12 lost rows before responses to other requests were rejected. */
 const WORLDS = process.env['TIDEMARK_SEEDS'] === undefined ? [5, 12] : Array.from({ length: Number(process.env['TIDEMARK_SEEDS']) }, (_, n) => n + 1)
 
 const payments = (n: number): TransactionDraft[] => [

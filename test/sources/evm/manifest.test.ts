@@ -15,7 +15,7 @@ let chain: Anvil
 beforeAll(async () => void (chain = await Anvil.start()))
 afterAll(() => chain.stop())
 
-/** The snippet of the guide, with this machine in the places of the vendors. */
+/** The snippet of the guide, with local URLs instead of the vendors. */
 function guide(changes: Record<string, string>): string {
   const page = readFileSync(join(import.meta.dirname, '../../../docs/guides/failover.md'), 'utf8')
   let text = /```yaml\n([\s\S]*?)```/.exec(page)![1]!
@@ -26,7 +26,7 @@ function guide(changes: Record<string, string>): string {
   return text
 }
 
-test('the manifest of the guide reads what a chain has, goes on with another provider, and then what is new', async () => {
+test('the manifest of the guide reads a chain, continues with another provider, then reads new blocks', async () => {
   const contract = await chain.deployToken()
   const start = Number(await chain.client.getBlockNumber()) + 1
   const send = async (count: number): Promise<void> => {

@@ -4,7 +4,7 @@ import { FakeClock } from '../../engine/fake-clock.ts'
 
 const LIMITS: BodyLimits = { bodyBytesMax: 1_000, depthMax: 10, bodyDeadlineMs: 5_000 }
 
-/** A body that yields its pieces one by one, and then says no more, or ends. */
+/** A body that yields its pieces one by one, then stalls or ends. */
 function bodyOf(pieces: Iterable<string>, { ends = true, everyMs = 0, clock = new FakeClock() } = {}): { response: Response; clock: FakeClock; cancelled: () => boolean } {
   let cancelled = false
   const source = pieces[Symbol.iterator]()
@@ -30,35 +30,35 @@ function* endless(piece: string): Generator<string> {
 }
 
 describe('a body', () => {
-  test('is read whole, however it is cut', async () => {
+  test('is read completely, however it is split', async () => {
     expect(await read(bodyOf(['{"a":', '"', 'ü"}']))).toBe('{"a":"ü"}')
     expect(await read(bodyOf([]))).toBe('')
   })
 
-  test('Z39: is let go at its limit, to the byte', async () => {
+  test('Z39: is cancelled exactly at its limit', async () => {
     expect(await read(bodyOf(['x'.repeat(500), 'x'.repeat(500)]))).toHaveLength(1_000)
     const body = bodyOf(['x'.repeat(500), 'x'.repeat(501), 'never read'])
     await expect(read(body)).rejects.toMatchObject({ code: 'SOURCE_INVALID', message: 'GET /x answered 200 with more than 1000 bytes.' })
     expect(body.cancelled()).toBe(true)
   })
 
-  test('XD8: without end is let go', async () => {
+  test('XD8: without end is cancelled', async () => {
     const body = bodyOf(endless(' '))
     await expect(read(body)).rejects.toMatchObject({ code: 'SOURCE_INVALID' })
     expect(body.cancelled()).toBe(true)
   })
 
-  test('XD8: a byte a second is never idle, and still comes to its end', async () => {
+  test('XD8: of one byte a second ends at the deadline', async () => {
     const body = bodyOf(endless(' '), { everyMs: 1_000 })
     await expect(read(body)).rejects.toMatchObject({ code: 'SOURCE_TIMEOUT', message: 'GET /x answered 200 took longer than 5000 ms to arrive.' })
     expect(body.cancelled()).toBe(true)
   })
 
-  test('XD8: that stops for ever is let go at the deadline', async () => {
+  test('XD8: that stalls is cancelled at the deadline', async () => {
     await expect(read(bodyOf(['half'], { ends: false }))).rejects.toMatchObject({ code: 'SOURCE_TIMEOUT' })
   })
 
-  test('XD8: ends with the reason of the signal, before and within', async () => {
+  test('XD8: ends with the reason of the signal, before and during the read', async () => {
     for (const early of [true, false]) {
       const controller = new AbortController()
       const reason = new Error('lease lost')
@@ -69,7 +69,7 @@ describe('a body', () => {
     }
   })
 
-  test('XD8: ends with the reason of the signal also where the body is the first to know, and says something else', async () => {
+  test('XD8: ends with the reason of the signal, even if the body fails first with another error', async () => {
     const controller = new AbortController()
     const reason = new Error('lease lost')
     const stream = new ReadableStream<Uint8Array>({ start: (body) => controller.signal.addEventListener('abort', () => body.error(new Error('aborted'))) })
@@ -78,7 +78,7 @@ describe('a body', () => {
     await expect(reading).rejects.toBe(reason)
   })
 
-  test('XD12, Z39: nested too deep is let go before it is parsed', async () => {
+  test('XD12, Z39: nested too deeply is cancelled before it is parsed', async () => {
     expect(await read(bodyOf(['['.repeat(10), ']'.repeat(10)]))).toHaveLength(20)
     const body = bodyOf(['['.repeat(6), '['.repeat(5), 'never read'])
     await expect(read(body)).rejects.toMatchObject({ code: 'SOURCE_INVALID', message: 'GET /x answered 200 with JSON nested deeper than 10.' })

@@ -22,7 +22,7 @@ async function refusal(source: keyof typeof sources, body: unknown, status: numb
 }
 
 for (const source of ['github-stars', 'github'] as const) {
-  test(`XD1 ${source}: a secondary limit without Retry-After is a rate limit of a minute, and no refusal of the token`, async () => {
+  test(`XD1 ${source}: a secondary limit without Retry-After is a rate limit of a minute, not a rejected token`, async () => {
     for (const status of [403, 429]) expect(await refusal(source, SECONDARY, status)).toMatchObject({ code: 'RATE_LIMITED', retryAfterMs: 60_000 })
     expect(await refusal(source, SECONDARY, 403, { 'retry-after': '5' })).toMatchObject({ code: 'RATE_LIMITED', retryAfterMs: 5_000 })
     expect(await refusal(source, { message: 'Resource not accessible by integration' }, 403)).toMatchObject({ code: 'AUTH_REJECTED' })

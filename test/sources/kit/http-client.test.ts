@@ -17,21 +17,21 @@ async function ask(listener: Listener, { client = {}, context = {}, options = {}
 
 const answering = (status: number, { headers = {}, body = {} }: { headers?: Record<string, string>; body?: unknown } = {}): Listener => (_, response) => json(response, body, { status, headers })
 
-describe('an answer', () => {
-  test('is JSON to the last digit, with the status and the time of the source', async () => {
+describe('a response', () => {
+  test('is exact JSON with the status and the time of the source', async () => {
     const answer = await ask((_, response) => json(response, '{"id":9007199254740993,"__proto__":1,"text":"ü"}', { headers: { date: 'Sun, 01 Mar 2026 12:00:00 GMT' } }))
     expect(answer).toMatchObject({ status: 200, serverTime: Date.parse('2026-03-01T12:00:00Z') })
     expect(Object.entries(answer.body as object)).toEqual([['id', 9007199254740993n], ['__proto__', 1], ['text', 'ü']])
   })
 
-  test('to a question with a query, headers and credentials', async () => {
+  test('to a request with a query, headers and credentials', async () => {
     const url = await serve((request, response) => json(response, { url: request.url, key: request.headers['x-key'], own: request.headers['x-own'], accept: request.headers.accept }))
     const client = createHttpClient({ baseUrl: `${url}/v1/`, auth: apiKey({ header: 'X-Key', key: 'NAME' }), headers: { 'X-Own': 'a' } })
     const { body } = await client.get('items', { q: 'a b+c&d', none: undefined, nil: null, list: ['x', 2], on: true, big: 2n ** 60n }, contextOf({ secrets: { NAME: 'value' } }), { headers: { 'x-own': 'b' } })
     expect(body).toEqual({ url: '/v1/items?q=a%20b%2Bc%26d&list=x&list=2&on=true&big=1152921504606846976', key: 'value', own: 'b', accept: 'application/json' })
   })
 
-  test('to something sent as JSON or as a form', async () => {
+  test('to a POST of JSON or a form', async () => {
     const url = await serve(async (request, response) => json(response, { type: request.headers['content-type'], sent: Buffer.concat((await request.toArray()) as Buffer[]).toString() }))
     const client = createHttpClient({ baseUrl: url })
     expect((await client.post('/q', { id: 2n ** 60n }, contextOf())).body).toEqual({ type: 'application/json', sent: '{"id":1152921504606846976}' })
@@ -42,22 +42,22 @@ describe('an answer', () => {
     expect((await ask((_, response) => response.writeHead(204).end())).body).toBe(null)
   })
 
-  test('in another alphabet is read in that one', async () => {
+  test('in another charset is decoded with it', async () => {
     const answer = await ask((_, response) => response.writeHead(200, { 'content-type': 'application/vnd.api+json; charset="ISO-8859-1"' }).end(Buffer.from('"ü"', 'latin1')))
     expect(answer.body).toBe('ü')
   })
 
-  test('is text where that was asked for, and nothing else then', async () => {
+  test('is text if requested, and no other type is accepted', async () => {
     const options = { text: ['application/xml', 'text/xml'] }
     const deep = `<a>${'['.repeat(1_000)}</a>`
     const xml = (type: string): Listener => (request, response) => response.writeHead(200, { 'content-type': type }).end(request.headers.accept === 'application/xml, text/xml' ? deep : '')
     expect((await ask(xml('text/xml; charset=utf-8'), { options })).body).toBe(deep)
     expect(await failureOf(ask(xml('text/html'), { options }))).toMatchObject({ code: 'SOURCE_INVALID', message: expect.stringContaining('text/html instead of application/xml') })
     expect(await failureOf(ask(xml('application/xml; charset=utf-8'), { options, client: { limits: { bodyBytesMax: 100 } } }))).toMatchObject({ code: 'SOURCE_INVALID' })
-    expect(await failureOf(ask((_, response) => response.writeHead(200, { 'content-type': 'text/xml' }).end(Buffer.from([0xff])), { options }))).toMatchObject({ code: 'SOURCE_INVALID', message: expect.stringContaining('not whole and valid application/xml') })
+    expect(await failureOf(ask((_, response) => response.writeHead(200, { 'content-type': 'text/xml' }).end(Buffer.from([0xff])), { options }))).toMatchObject({ code: 'SOURCE_INVALID', message: expect.stringContaining('not valid application/xml') })
   })
 
-  test('without a content type is taken at its word', async () => {
+  test('without a content type is parsed as JSON', async () => {
     expect((await ask((_, response) => response.writeHead(200).end('[1]'))).body).toEqual([1])
   })
 })
@@ -72,26 +72,26 @@ describe('a status', () => {
     expect(error).toMatchObject({ code, message: `GET /items answered ${status}.` })
   })
 
-  test('XD1: 429 carries the wait that was asked for, and 503 does', async () => {
+  test('XD1: 429 and 503 carry the requested wait', async () => {
     expect(await failureOf(ask(answering(429, { headers: { 'retry-after': '7' } })))).toMatchObject({ code: 'RATE_LIMITED', retryAfterMs: 7_000 })
     expect(await failureOf(ask(answering(503, { headers: { 'retry-after': '8' } })))).toMatchObject({ code: 'SOURCE_UNAVAILABLE', retryAfterMs: 8_000 })
     expect(await failureOf(ask(answering(429)))).toMatchObject({ retryAfterMs: undefined })
     expect(await failureOf(ask(answering(429, { headers: { 'retry-after': '7' } }), { client: { limits: { retryAfterMaxMs: 5_000 } } }))).toMatchObject({ retryAfterMs: 5_000 })
   })
 
-  test('XD2: 403 is a limit when a budget is used up, by header', async () => {
+  test('XD2: 403 is a rate limit if a header reports an exhausted budget', async () => {
     expect(await failureOf(ask(answering(403, { headers: { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '60' } })))).toMatchObject({ code: 'RATE_LIMITED', retryAfterMs: 60_000 })
     expect(await failureOf(ask(answering(403, { headers: { 'retry-after': '60' } })))).toMatchObject({ code: 'RATE_LIMITED', retryAfterMs: 60_000 })
   })
 
-  test('XD5: 404 of one item is an answer to whoever asks for it', async () => {
+  test('XD5: 404 of one item is a valid response if listed in `answers`', async () => {
     expect(await ask(answering(404, { body: { message: 'gone' } }), { options: { answers: [404, 410] } })).toMatchObject({ status: 404, body: { message: 'gone' } })
     const limited = ask(answering(403, { headers: { 'retry-after': '5' } }), { options: { answers: [403] } })
     expect(await failureOf(limited)).toMatchObject({ code: 'RATE_LIMITED', retryAfterMs: 5_000 })
     expect(await ask((_, response) => response.writeHead(404, { 'content-type': 'text/html' }).end('<html>'), { options: { answers: [404] } })).toMatchObject({ status: 404, body: null })
   })
 
-  test('a refused position is not a wrong request', async () => {
+  test('a rejected cursor is not a wrong request', async () => {
     const options = { cursorRefusals: [400, 410] }
     for (const status of [400, 410]) expect(await failureOf(ask(answering(status), { options }))).toMatchObject({ code: 'CURSOR_REJECTED' })
     expect(await failureOf(ask(answering(422), { options }))).toMatchObject({ code: 'CONNECTOR_FAILED' })
@@ -99,7 +99,7 @@ describe('a status', () => {
   })
 })
 
-describe('what is not data', () => {
+describe('invalid data', () => {
   const answers: Record<string, Listener> = {
     'XD6: a login page': (_, response) => response.writeHead(200, { 'content-type': 'text/html; charset=utf-8' }).end('<html>Please log in</html>'),
     'XD6: a login page that says it is JSON': (_, response) => json(response, '<html>Please log in</html>'),
@@ -135,7 +135,7 @@ describe('what is not data', () => {
     expect(inspect(error, { depth: 9 })).not.toMatch(/Please log in|canary|script/)
   })
 
-  test('XD8, Z39: a byte now and then ends at the deadline', async () => {
+  test('XD8, Z39: a slow body ends at the deadline', async () => {
     const error = await failureOf(ask((_, response) => {
       response.writeHead(200, { 'content-type': 'application/json' })
       const timer = setInterval(() => response.write(' '), 5)
@@ -144,13 +144,13 @@ describe('what is not data', () => {
     expect(error).toMatchObject({ code: 'SOURCE_TIMEOUT', message: 'GET /items answered 200 took longer than 150 ms to arrive.' })
   })
 
-  test('XD8: no byte at all, or none any more, ends in the transport', async () => {
+  test('XD8: a body without bytes, or one that stalls, ends in the transport', async () => {
     const silent = ask(() => {}, { context: { limits: { headersTimeoutMs: 100 } } })
     const half = ask((_, response) => response.writeHead(200, { 'content-type': 'application/json' }).write('['), { context: { limits: { bodyIdleMs: 100 } } })
     for (const error of await Promise.all([failureOf(silent), failureOf(half)])) expect(error).toMatchObject({ code: 'SOURCE_TIMEOUT' })
   })
 
-  test('XD8: everything ends with the cycle', async () => {
+  test('XD8: every request ends with the cycle', async () => {
     for (const listener of [() => {}, ((_, response) => response.writeHead(200, { 'content-type': 'application/json' }).write('[')) as Listener]) {
       const controller = new AbortController()
       const reason = new Error('lease lost')
@@ -162,20 +162,20 @@ describe('what is not data', () => {
     }
   })
 
-  test('an error whose body never ends is still the error it is', async () => {
+  test('an error response whose body never ends is still reported', async () => {
     const error = await failureOf(ask((_, response) => response.writeHead(503, { 'content-type': 'application/json' }).write('x'.repeat(100_000)), { client: { limits: { bodyDeadlineMs: 100 } } }))
     expect(error).toMatchObject({ code: 'SOURCE_UNAVAILABLE' })
   })
 })
 
-describe('a judge', () => {
-  /** As Salesforce says it: a list of errors with codes, under 403. */
+describe('a response classifier', () => {
+  /** The Salesforce format: a list of errors with codes, with status 403. */
   const salesforce: ResponseClassifier = ({ body }) => {
     const limited = Array.isArray(body) && body.some((error) => typeof error === 'object' && error !== null && 'errorCode' in error && error.errorCode === 'REQUEST_LIMIT_EXCEEDED')
     return limited ? { code: 'RATE_LIMITED', reason: 'a request limit', retryAfterMs: 60_000 } : null
   }
 
-  test('NX2: finds a limit in the body of a refusal', async () => {
+  test('NX2: finds a rate limit in the body of a 403', async () => {
     const error = await failureOf(ask(answering(403, { body: [{ errorCode: 'REQUEST_LIMIT_EXCEEDED', message: 'canary' }] }), { client: { classifyResponse: salesforce } }))
     expect(error).toMatchObject({ code: 'RATE_LIMITED', retryAfterMs: 60_000, message: 'GET /items answered 403 with a request limit: REQUEST_LIMIT_EXCEEDED: canary' })
     expect(await failureOf(ask(answering(403, { body: [{ errorCode: 'OTHER' }] }), { client: { classifyResponse: salesforce } }))).toMatchObject({ code: 'AUTH_REJECTED' })
@@ -193,7 +193,7 @@ describe('a judge', () => {
     expect(error).toMatchObject({ code, retryAfterMs: 3_000 })
   })
 
-  test('of GraphQL lets data be data', async () => {
+  test('of GraphQL accepts data without errors', async () => {
     for (const body of [{ data: { a: 1 } }, { data: {}, errors: [] }]) expect((await ask(answering(200, { body }), { client: { classifyResponse: classifyGraphqlResponse } })).body).toEqual(body)
   })
 })
@@ -204,14 +204,14 @@ describe('credentials', () => {
     return answer.body
   }
 
-  test('go where the source wants them', async () => {
+  test('are sent where the source expects them', async () => {
     expect(await headersOf(bearer('TOKEN'), { TOKEN: 't' })).toEqual({ authorization: 'Bearer t', url: '/items' })
     expect(await headersOf(basic({ user: 'USER', password: new Secret('p:ü') }), { USER: 'u' })).toEqual({ authorization: `Basic ${Buffer.from('u:p:ü').toString('base64')}`, url: '/items' })
     expect(await headersOf(apiKey({ query: 'api_key', key: 'KEY' }), { KEY: 'k&k' })).toEqual({ authorization: null, url: '/items?api_key=k%26k' })
     await expect(headersOf(bearer('TOKEN'), {})).rejects.toMatchObject({ code: 'SECRET_MISSING' })
   })
 
-  test('XD4: that are refused and cannot be renewed are not tried again', async () => {
+  test('XD4: that are rejected and cannot be renewed are not retried', async () => {
     let asked = 0
     const error = await failureOf(ask((_, response) => {
       asked++
@@ -220,7 +220,7 @@ describe('credentials', () => {
     expect([error.code, asked]).toEqual(['AUTH_REJECTED', 1])
   })
 
-  test.each([401, 403])('XD4, NX9: that are refused with %i are renewed once', async (status) => {
+  test.each([401, 403])('XD4, NX9: that are rejected with %i are renewed once', async (status) => {
     const auth: Auth = { credentials: async () => ({ headers: { authorization: new Secret('old') }, query: {} }), renew: async () => ({ headers: { authorization: new Secret('new') }, query: {} }) }
     const seen: unknown[] = []
     const listener = (good: string): Listener => (request, response) => {
@@ -249,24 +249,24 @@ describe('a redirect', () => {
     expect(visits).toEqual([])
   })
 
-  test('XD29: out of the path of the source is not followed', async () => {
+  test('XD29: outside the path of the source is not followed', async () => {
     const url = await serve((request, response) => (request.url === '/v1/items' ? response.writeHead(302, { location: '/login' }).end() : json(response, {})))
     expect(await failureOf(createHttpClient({ baseUrl: `${url}/v1` }).get('/items', {}, contextOf()))).toMatchObject({ code: 'SOURCE_INVALID' })
   })
 
-  test('within the source is followed, so often and no more', async () => {
+  test('within the source is followed up to a limit', async () => {
     expect((await ask((request, response) => (request.url === '/items' ? response.writeHead(307, { location: '/items/' }).end() : json(response, 'true')))).body).toBe(true)
-    expect(await failureOf(ask((_, response) => response.writeHead(302, { location: '/items' }).end()))).toMatchObject({ code: 'SOURCE_INVALID', message: 'GET /items redirects without end.' })
+    expect(await failureOf(ask((_, response) => response.writeHead(302, { location: '/items' }).end()))).toMatchObject({ code: 'SOURCE_INVALID', message: 'GET /items redirects more than 5 times.' })
   })
 
-  test('XD29: of something sent is not followed', async () => {
+  test('XD29: of a POST is not followed', async () => {
     const url = await serve((request, response) => (request.url === '/q' ? response.writeHead(307, { location: '/r' }).end() : json(response, {})))
     expect(await failureOf(createHttpClient({ baseUrl: url }).post('/q', {}, contextOf()))).toMatchObject({ code: 'SOURCE_INVALID' })
   })
 })
 
 describe('a link', () => {
-  test('NX8: is followed where the source lives, with the credentials', async () => {
+  test('NX8: is followed within the origin of the source, with credentials', async () => {
     const url = await serve((request, response) => json(response, { url: request.url, next: `${url}/v1/items?cursor=a%20b`, key: request.headers.authorization }))
     const client = createHttpClient({ baseUrl: `${url}/v1`, auth: bearer(new Secret('t')) })
     const first = await client.get('/items', {}, contextOf())
@@ -275,7 +275,7 @@ describe('a link', () => {
     expect(client.resolveLink('?cursor=3', first, contextOf())).toBe(`${url}/v1/items?cursor=3`)
   })
 
-  test('NX8, Z36: to anywhere else is asked by nobody', async () => {
+  test('NX8, Z36: to another origin is not requested', async () => {
     const url = await serve((_, response) => json(response, {}))
     const client = createHttpClient({ baseUrl: `${url}/v1` })
     const first = await client.get('/items', {}, contextOf())
@@ -287,7 +287,7 @@ describe('a link', () => {
   })
 })
 
-test('Z16: no error holds a query, a header, a token, a link or a body', async () => {
+test('Z16: no error contains a query, a header, a token, a link or a body', async () => {
   const listeners: Listener[] = [
     (_, response) => json(response, { secret: 'canary' }, { status: 500, headers: { 'x-secret': 'canary' } }),
     (_, response) => json(response, '{"canary"'),

@@ -17,7 +17,7 @@ afterEach(() => {
   }
 })
 
-/** A real server on loopback, gone after the test. */
+/** A real server on loopback, closed after the test. */
 export async function serve(listener: Listener): Promise<string> {
   const server = createServer((request, response) => void listener(request as IncomingMessage & { url: string }, response)).listen(0, '127.0.0.1')
   servers.push(server)
@@ -38,7 +38,7 @@ export interface ContextOptions {
   cycle?: Partial<SyncContext['cycle']>
 }
 
-/** What the engine would give a source, over the real transport unless said otherwise. */
+/** The context that the engine gives a source, by default over the real transport. */
 export function contextOf(options: ContextOptions = {}): SyncContext {
   const { clock = systemClock, signal = new AbortController().signal } = options
   const silent = (): void => {}
@@ -54,7 +54,7 @@ export function contextOf(options: ContextOptions = {}): SyncContext {
   }
 }
 
-/** Everything of an error that could end up in a log or on a screen. */
+/** All text of an error that may appear in a log or on a screen. */
 export async function failureOf(promise: Promise<unknown>): Promise<Error & { code?: string; retryAfterMs?: number }> {
   try {
     await promise

@@ -7,7 +7,7 @@ import { Secret } from '../../../src/redaction/secret.ts'
 import { MemoryTokenStore } from '../../../src/sources/kit/token-store.ts'
 import { contextOf, failureOf } from './loopback.ts'
 
-/** The parts of the package that are used here; it brings no types of its own. */
+/** The used parts of the package, which has no types. */
 interface OidcProvider {
   callback(): RequestListener
   Client: { find(id: string): Promise<unknown> }
@@ -43,7 +43,7 @@ describe.skipIf(installed === null)('against a certified OAuth server', () => {
 
   const identity = { clientId: new Secret('tide mark'), clientSecret: new Secret('s:cret/+%') }
 
-  /** As if somebody had agreed in a browser. */
+  /** Simulates the consent of a user in a browser. */
   async function granted(): Promise<string> {
     const grant = new provider.Grant({ clientId: 'tide mark', accountId: 'somebody' })
     grant.addOIDCScope('openid offline_access')
@@ -53,7 +53,7 @@ describe.skipIf(installed === null)('against a certified OAuth server', () => {
     return token.save()
   }
 
-  test('client credentials with awkward characters are understood', async () => {
+  test('client credentials with special characters are accepted', async () => {
     const auth = clientCredentials({ ...identity, tokenUrl })
     const { headers } = await auth.credentials(contextOf())
     expect(headers.authorization!.reveal()).toMatch(/^Bearer \S{20,}$/)
@@ -75,22 +75,22 @@ describe.skipIf(installed === null)('against a certified OAuth server', () => {
     expect(seen).not.toContain(seed.reveal())
   })
 
-  test('NX9: many processes refused at once send the refresh token once; sending it twice would revoke everything', async () => {
+  test('NX9: many concurrently rejected processes send the refresh token once; a second use would revoke all tokens', async () => {
     const store = new MemoryTokenStore()
     const seed = new Secret(await granted())
     const processes = Array.from({ length: 5 }, () => refreshToken({ ...identity, tokenUrl, refreshToken: seed, tokens: () => store }))
     const first = await Promise.all(processes.map((auth) => auth.credentials(contextOf())))
     const second = await Promise.all(processes.map((auth, index) => auth.renew(first[index]!, contextOf())))
     expect(new Set(second.map((credentials) => credentials!.headers.authorization!.reveal())).size).toBe(1)
-    // Still alive: nothing was used twice.
+    // Still valid: no token was used twice.
     await processes[0]!.renew(second[0]!, contextOf())
   })
 
-  test('XD4: a refresh token that was used already is refused, and says what to do', async () => {
+  test('XD4: a used refresh token is rejected with advice', async () => {
     const seed = new Secret(await granted())
     const once = (): ReturnType<typeof refreshToken> => refreshToken({ ...identity, tokenUrl, refreshToken: seed, tokens: () => new MemoryTokenStore() })
     await once().credentials(contextOf())
     const error = await failureOf(once().credentials(contextOf()))
-    expect(error).toMatchObject({ code: 'AUTH_REJECTED', message: 'POST /token answered 400: the token was not renewed.' })
+    expect(error).toMatchObject({ code: 'AUTH_REJECTED', message: 'POST /token answered 400: the token was not renewed. Check the client credentials and the refresh token.' })
   })
 })

@@ -11,14 +11,14 @@ interface TokenRequest {
   readonly form: URLSearchParams
 }
 
-/** A source and its token endpoint. Refresh tokens rotate, and one that is used twice takes everything with it. */
+/** A source and its token endpoint. Refresh tokens rotate, and a second use revokes all tokens. */
 class Provider {
   readonly renewals: TokenRequest[] = []
-  /** What the source accepts. */
+  /** The tokens that the source accepts. */
   access: string | null = null
   refresh = 'r0'
   isRevoked = false
-  /** Of the next answers of the token endpoint. */
+  /** The next responses of the token endpoint. */
   readonly statuses: number[] = []
   expiresIn: number | undefined
   url = ''
@@ -42,7 +42,7 @@ class Provider {
     return provider
   }
 
-  /** A source that uses it, as one process would: its own memory, and a token store that may be shared. */
+  /** A client in one process, with its own memory and a token store that may be shared. */
   client(store?: TokenStore): (context?: SyncContext) => Promise<{ status: number }> {
     const auth = refreshToken({ tokenUrl: `${this.url}/token`, clientId: 'ID', clientSecret: 'SECRET', refreshToken: 'REFRESH', ...(store !== undefined && { tokens: () => store }) })
     const client = createHttpClient({ baseUrl: `${this.url}/api`, auth })
@@ -66,14 +66,14 @@ describe('client credentials', () => {
     expect(Object.fromEntries(form)).toEqual({ grant_type: 'client_credentials', scope: 'read all', audience: 'x' })
   })
 
-  test('go in the form where the source wants them there', async () => {
+  test('are sent in the form if the source requires it', async () => {
     const provider = await Provider.start()
     const auth = clientCredentials({ tokenUrl: `${provider.url}/token`, clientId: new Secret('me'), clientSecret: new Secret('it'), clientAuth: 'form' })
     await createHttpClient({ baseUrl: provider.url, auth }).get('/api', {}, contextOf())
     expect([provider.renewals[0]!.authorization, Object.fromEntries(provider.renewals[0]!.form)]).toEqual([undefined, { grant_type: 'client_credentials', client_id: 'me', client_secret: 'it' }])
   })
 
-  test('of two tenants never meet', async () => {
+  test('of two tenants are kept apart', async () => {
     const provider = await Provider.start()
     const auth = clientCredentials({ tokenUrl: `${provider.url}/token`, clientId: 'ID', clientSecret: 'SECRET' })
     const of = async (secret: string): Promise<string> => (await auth.credentials(contextOf({ secrets: { ID: 'i', SECRET: secret } }))).headers.authorization!.reveal()
@@ -82,7 +82,7 @@ describe('client credentials', () => {
 })
 
 describe('a token', () => {
-  test('NX9, XD4: that is refused is renewed once, for everybody who was refused', async () => {
+  test('NX9, XD4: that is rejected is renewed once for all rejected requests', async () => {
     const provider = await Provider.start()
     const store = new WatchedStore()
     const ask = provider.client(store)
@@ -91,11 +91,11 @@ describe('a token', () => {
     const answers = await Promise.all(Array.from({ length: 8 }, () => ask()))
     expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 8 }, () => 200))
     expect(provider.renewals.map(({ form }) => form.get('refresh_token'))).toEqual(['r0', 'r1'])
-    // Together: nobody had to look whether another was done.
+    // In one process: no request had to poll the store.
     expect(store.reads).toBe(2)
   })
 
-  test('NX9, XD4: that is refused when it is new is not renewed again', async () => {
+  test('NX9, XD4: that is rejected when new is not renewed again', async () => {
     const provider = await Provider.start()
     const url = await serve((_, response) => json(response, {}, { status: 401 }))
     const auth = refreshToken({ tokenUrl: `${provider.url}/token`, clientId: 'ID', refreshToken: 'REFRESH' })
@@ -119,7 +119,7 @@ describe('a token', () => {
     expect(provider.renewals).toHaveLength(2)
   })
 
-  test('that lives only seconds still serves a while', async () => {
+  test('that expires within seconds is still used for a while', async () => {
     const provider = await Provider.start()
     provider.expiresIn = 20
     const ask = provider.client()
@@ -145,7 +145,7 @@ describe('a rotated refresh token', () => {
     expect(stored).toMatchObject([{ accessToken: 'a1', refreshToken: 'r1', claimedUntil: null }])
   })
 
-  test('is found by the next process, and the first one is not used again', async () => {
+  test('is used by the next process instead of the first one', async () => {
     const provider = await Provider.start()
     const store = new MemoryTokenStore()
     await provider.client(store)()
@@ -155,7 +155,7 @@ describe('a rotated refresh token', () => {
     expect(provider.isRevoked).toBe(false)
   })
 
-  test('is used by one process of many', async () => {
+  test('is used by one process only', async () => {
     const provider = await Provider.start()
     const store = new MemoryTokenStore()
     const processes = Array.from({ length: 6 }, () => provider.client(store))
@@ -165,7 +165,7 @@ describe('a rotated refresh token', () => {
     expect(provider.renewals.map(({ form }) => form.get('refresh_token'))).toEqual(['r0', 'r1'])
   })
 
-  test('that could not be stored is stored with the next try, before anything else', async () => {
+  test('that could not be stored is stored first in the next attempt', async () => {
     const provider = await Provider.start()
     const store = new WatchedStore()
     const ask = provider.client(store)
@@ -176,7 +176,7 @@ describe('a rotated refresh token', () => {
     expect(await store.read()).toMatchObject({ accessToken: 'a1', refreshToken: 'r1' })
   })
 
-  test('of a source that does not rotate stays what it was', async () => {
+  test('of a source that does not rotate stays the same', async () => {
     const store = new MemoryTokenStore()
     const url = await serve((_, response) => json(response, { access_token: 'a', expires_in: '3600' }))
     const auth = refreshToken({ tokenUrl: `${url}/token`, clientId: 'ID', refreshToken: 'REFRESH', tokens: () => store })
@@ -184,7 +184,7 @@ describe('a rotated refresh token', () => {
     expect(await store.read()).toMatchObject({ refreshToken: 'r0' })
   })
 
-  test('given anew by hand belongs to another account', async () => {
+  test('that is configured again belongs to another account', async () => {
     const provider = await Provider.start()
     const accounts: string[] = []
     const auth = refreshToken({ tokenUrl: `${provider.url}/token`, clientId: 'ID', refreshToken: 'REFRESH', tokens: (account) => (accounts.push(account), new MemoryTokenStore()) })
@@ -194,7 +194,7 @@ describe('a rotated refresh token', () => {
     for (const account of accounts) expect(account).toMatch(/^[0-9a-f]{64}$/)
   })
 
-  test('whose renewal died with its process is taken over when the claim is over', async () => {
+  test('whose renewal crashed is taken over after the claim expires', async () => {
     const provider = await Provider.start()
     const store = new MemoryTokenStore()
     const context = contextOf({ secrets: SECRETS })
@@ -202,7 +202,7 @@ describe('a rotated refresh token', () => {
     const slept: number[] = []
     await store.write(0, { accessToken: null, refreshToken: 'r0', renewAt: null, claimedUntil: now + 60_000 })
     const auth = refreshToken({ tokenUrl: `${provider.url}/token`, clientId: 'ID', refreshToken: 'REFRESH', tokens: () => store })
-    // Here the body's deadline is never reached: only the waiting for the claim moves the time.
+    // The body deadline is never reached here: only the wait for the claim advances the clock.
     await auth.credentials({ ...context, clock: { now: () => now, sleep: (ms, signal) => (ms > 1_000 ? context.clock.sleep(ms, signal) : (slept.push(ms), (now += ms), Promise.resolve())) } })
     expect(slept.reduce((sum, ms) => sum + ms, 0)).toBe(60_000)
     expect(provider.renewals).toHaveLength(1)
@@ -225,13 +225,13 @@ describe('a renewal', () => {
     expect(provider.isRevoked).toBe(false)
   })
 
-  test.each([['{}'], ['[]'], ['{"access_token":""}'], ['{"access_token":7}'], ['<html>'], ['{"access_token":"a"']])('answered with %s is no token', async (body) => {
+  test.each([['{}'], ['[]'], ['{"access_token":""}'], ['{"access_token":7}'], ['<html>'], ['{"access_token":"a"']])('answered with %s has no token', async (body) => {
     const url = await serve((_, response) => json(response, body))
     const auth = clientCredentials({ tokenUrl: url, clientId: new Secret('i') })
     expect(await failureOf(auth.credentials(contextOf()))).toMatchObject({ code: 'SOURCE_INVALID' })
   })
 
-  test('XD29: redirected takes the client secret nowhere', async () => {
+  test('XD29: that is redirected does not send the client secret', async () => {
     const visits: string[] = []
     const other = await serve((request, response) => (visits.push(request.url), json(response, { access_token: 'a' })))
     const url = await serve((_, response) => response.writeHead(307, { location: `${other}/token` }).end())
@@ -240,7 +240,7 @@ describe('a renewal', () => {
     expect(visits).toEqual([])
   })
 
-  test('called off by the one who began it is begun again by the one who waits', async () => {
+  test('aborted by its first caller is restarted by a waiting caller', async () => {
     const provider = await Provider.start()
     const first = new AbortController()
     let asked = (): void => {}
@@ -263,7 +263,7 @@ describe('a renewal', () => {
     expect((await waiting).status).toBe(200)
   })
 
-  test('Z16: of a token URL that is none is refused at once', () => {
+  test('Z16: with an invalid token URL is rejected at declaration', () => {
     expect(() => clientCredentials({ tokenUrl: 'https://user:canary@x.org/token', clientId: 'ID' })).toThrow(expect.objectContaining({ message: expect.not.stringContaining('canary') }))
   })
 })

@@ -13,7 +13,7 @@ const SOURCES: Record<string, { max: number; declare: (limit: number) => unknown
   servicenow: { max: 10_000, declare: (limit) => servicenow({ instanceUrl: 'https://x.example', user: 'U', password: 'P', limit }) },
 }
 
-test.each(Object.entries(SOURCES))('%s refuses a page size that the vendor does not have, where it is declared', (_, { max, declare }) => {
+test.each(Object.entries(SOURCES))('%s rejects an unsupported page size at declaration', (_, { max, declare }) => {
   for (const limit of [1, max]) expect(() => declare(limit)).not.toThrow()
   for (const limit of [0, -1, 1.5, Number.NaN, max + 1]) expect(() => declare(limit)).toThrow(expect.objectContaining({ code: 'SYNC_INVALID', message: expect.stringContaining(`1 to ${max}`) }))
 })

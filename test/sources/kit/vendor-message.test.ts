@@ -24,7 +24,7 @@ describe("a vendor's explanation of a failed request", () => {
     expect(extractVendorMessage(body, [])).toBeNull()
   })
 
-  test('Z16 quotes neither what was sent as an id, a cursor or a time, nor anything that looks like a token', () => {
+  test('Z16 quotes neither sent ids, cursors and times, nor anything that looks like a token', () => {
     const sent = ['cus_N1ck', '2026-01-31T12:00:00Z', 'customers', 'email']
     expect(extractVendorMessage({ message: 'No such customers: cus_N1ck after 2026-01-31T12:00:00Z; email is unknown' }, sent)).toBe('No such customers: … after …; email is unknown')
     expect(extractVendorMessage({ message: 'Bad cursor eyJpZCI6MTIzNDU2Nzg5MCwidCI6MX0' }, [])).toBe('Bad cursor …')

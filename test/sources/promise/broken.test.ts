@@ -7,7 +7,7 @@ import { openLedger, type Mistakes } from './ledger.ts'
 
 describeSource('a small ledger\'s', () => openLedger(), { runner: { describe, test } })
 
-/** A source that is wrong in one way, and the cases that must tell; by the beginning of their names. */
+/** A source with one mistake, and the cases that must detect it, by the start of their names. */
 const broken: ReadonlyArray<readonly [keyof Mistakes, readonly string[]]> = [
   ['timeAlone', ['of more records of one moment']],
   ['noLag', ['what is written between two pages of a delta']],
@@ -23,8 +23,8 @@ const broken: ReadonlyArray<readonly [keyof Mistakes, readonly string[]]> = [
   ['remembers', ['what is new and what changed']],
 ]
 
-describe('the promise of a source', () => {
-  test.each(broken)('a source with the mistake %s is found out', async (mistake, caughtBy) => {
+describe('the source contract', () => {
+  test.each(broken)('a source with the mistake %s is detected', async (mistake, caughtBy) => {
     for (const name of caughtBy) {
       const [sourceCase, ...others] = sourceCases.filter((one) => one.name.startsWith(name))
       expect(others).toEqual([])
@@ -32,7 +32,7 @@ describe('the promise of a source', () => {
     }
   })
 
-  test('what a source cannot do is not asked of it, and the reason is told', async () => {
+  test('unsupported features are skipped with a reason', async () => {
     const listing = (): SourceHarness => {
       const { source, remove: _, ...rest } = openLedger()
       return { ...rest, source: { mode: 'replace', execute: (source as TrackSource).backfill } }

@@ -7,7 +7,7 @@ import type { SourceHarness } from '../../../src/testing/source-cases/harness.ts
 
 const PARTITIONS = 3
 
-/** The source, kafkajs and a cluster that is spoken to over sockets, compacted now and then. */
+/** The source with kafkajs against a cluster over sockets, which is compacted sometimes. */
 async function openHarness(part: 'topic' | 'listing'): Promise<SourceHarness> {
   const clock = new SkippingClock()
   const simulator = new KafkaSimulator({ clock }, { brokers: 2 })

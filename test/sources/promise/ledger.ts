@@ -8,36 +8,36 @@ interface Entry {
   readonly text: string
   readonly at: number
   readonly gone: boolean
-  /** When the log of changes shows it. */
+  /** The time at which it becomes visible in the change log. */
   readonly shownAt: number
 }
 
 const PAGE = 6
 const LAG_MS = 1_000
 
-/** Ways to read the ledger wrongly; a good source takes none of them. */
+/** Mistakes that a source can make when it reads the ledger. */
 export interface Mistakes {
-  /** The delta goes on after the last time, without the id. */
+  /** The delta continues after the last time without the id. */
   readonly timeAlone?: boolean
-  /** The delta reads up to this very moment, where more may still come. */
+  /** The delta reads up to the current time, without a lag for late changes. */
   readonly noLag?: boolean
-  /** A complete delta goes on from the reader's clock. */
+  /** A complete delta continues from the local clock. */
   readonly ownClock?: boolean
-  /** The delta begins where it is first asked, not where the listing began. */
+  /** The delta starts at its first run instead of the start of the listing. */
   readonly noAnchor?: boolean
   readonly deafToDeletes?: boolean
   readonly firstPageOnly?: boolean
   readonly byOffset?: boolean
   readonly failureIsEmpty?: boolean
-  /** The listing ends with the first empty answer. */
+  /** The listing ends with the first empty response. */
   readonly emptyIsEnd?: boolean
-  /** The delta moves on when an answer holds nothing. */
+  /** The delta advances after an empty response. */
   readonly emptyMoves?: boolean
   readonly stamped?: boolean
   readonly remembers?: boolean
 }
 
-/** A small system with a listing and a log of changes that shows some of them late, and the source that reads it, by hand. */
+/** A small system with a listing and a change log with late entries, and a hand-written source for it. */
 export function openLedger(mistakes: Mistakes = {}): SourceHarness {
   const clock = new SkippingClock()
   const entries = new Map<string, Entry>()
@@ -96,7 +96,7 @@ function sourceOf(mistakes: Mistakes): SourceHarness['source'] {
       return {
         changes: entries.map((entry) => toChange(entry, context)),
         nextState: { after: entries.at(-1)?.id ?? after, offset: offset + entries.length, isEnding: mistakes.emptyIsEnd === true || entries.length === 0 },
-        // A page that is not full is the last one; an empty one has to come twice.
+        // A page that is not full is the last one; an empty page is requested twice.
         hasMore: (entries.length === PAGE || (entries.length === 0 && !isEnding)) && mistakes.firstPageOnly !== true,
       }
     },

@@ -9,7 +9,7 @@ import type { SourceHarness } from '../../../src/testing/source-cases/harness.ts
 
 const CONDITIONS = { pageSize: 6, lag: { share: 0, maxMs: 0 }, limited: false }
 
-/** Every vendor's source against what plays the vendor. */
+/** Every vendor source against its simulator. */
 function openHarness(stream: VendorStream): SourceHarness {
   const clock = new SkippingClock()
   const chance = new RandomStream(1, 'writes')

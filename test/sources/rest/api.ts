@@ -7,10 +7,10 @@ export interface RecordedRequest {
   readonly query: Record<string, string>
 }
 
-/** An API in memory, under the test's clock. What a handler returns is the JSON of the answer, or the answer itself. */
+/** An in-memory API on the clock of the test. A handler returns the JSON of the response, or the response itself. */
 export class Api {
   readonly asked: RecordedRequest[] = []
-  /** How far the API's clock is off. */
+  /** The clock skew of the API. */
   skewMs = 0
   tellsTime = true
   readonly #clock: FakeClock
@@ -30,7 +30,7 @@ export class Api {
     return answer === undefined ? Response.json({ message: 'not found' }, { status: 404, headers }) : Response.json(answer, { headers })
   }
 
-  /** The queries of one path, and what came before them forgotten. */
+  /** Returns and clears the queries of one path. */
   taken(): Array<Record<string, string>> {
     return this.asked.splice(0).map(({ query }) => query)
   }

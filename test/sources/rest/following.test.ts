@@ -28,7 +28,7 @@ const LAG = 10 * SECOND
 const STREAM = { path: '/items', key: 'id', updatedAt: 'at', lagMs: LAG } as const
 const SIZE = { parameter: 'limit', value: 3 }
 
-/** A table of the source: a row can be found a while after the moment it bears. */
+/** A table of the source whose rows become visible some time after their timestamp. */
 class Table {
   readonly rows = new Map<string, Row>()
 
@@ -80,7 +80,7 @@ const values = async (): Promise<Record<string, number>> => Object.fromEntries(O
 
 describe.each(Object.keys(FOLLOW) as Array<keyof typeof FOLLOW>)('N86: changes by %s', (way) => {
   const { kind } = FOLLOW[way]
-  test('are read, and then only what is new', async () => {
+  test('are read once, then only new ones', async () => {
     const table = new Table()
     const api = new Api(scene.clock, { '/items': table[kind] })
     const source = tracked({ follow: FOLLOW[way], deletes: 'ignore' })
@@ -94,7 +94,7 @@ describe.each(Object.keys(FOLLOW) as Array<keyof typeof FOLLOW>)('N86: changes b
     expect(api.asked.length).toBeLessThanOrEqual(2)
   })
 
-  test('N9: a row that can be found only later than it says is not passed over', async () => {
+  test('N9: a row that becomes visible late is not skipped', async () => {
     const table = new Table()
     const api = new Api(scene.clock, { '/items': table[kind] })
     const source = tracked({ follow: FOLLOW[way], deletes: 'ignore' })
@@ -116,7 +116,7 @@ describe.each(Object.keys(FOLLOW) as Array<keyof typeof FOLLOW>)('N86: changes b
     const source = tracked({ follow: FOLLOW[way], deletes: 'ignore' })
     const serverNow = (): number => scene.clock.now() + skewMs
     for (let round = 0; round < 6; round++) {
-      // Each with a neighbour that is a moment older and is found only after the cycle.
+      // Each with a slightly older neighbour that becomes visible after the cycle.
       table.set(`k${round}`, round, serverNow())
       const late = serverNow() - SECOND
       await run(source, api)
@@ -130,7 +130,7 @@ describe.each(Object.keys(FOLLOW) as Array<keyof typeof FOLLOW>)('N86: changes b
     expect(table.rows.size).toBe(12)
   })
 
-  test('N9: once our own clock is no longer an hour ahead, nothing is passed over', async () => {
+  test('N9: after the local clock was an hour ahead, nothing is skipped', async () => {
     const table = new Table()
     const api = new Api(scene.clock, { '/items': table[kind] })
     api.tellsTime = false
@@ -148,7 +148,7 @@ describe.each(Object.keys(FOLLOW) as Array<keyof typeof FOLLOW>)('N86: changes b
     expect(await values()).toEqual({ ahead: 0, k0: 0, k1: 1, k2: 2, k3: 3 })
   })
 
-  test('N78: the anchor taken before a backfill is where the delta begins', async () => {
+  test('N78: the delta starts at the anchor taken before the backfill', async () => {
     const table = new Table()
     const api = new Api(scene.clock, { '/items': table[kind] })
     const source = tracked({ follow: FOLLOW[way], deletes: 'ignore' })
@@ -161,7 +161,7 @@ describe.each(Object.keys(FOLLOW) as Array<keyof typeof FOLLOW>)('N86: changes b
     expect(await values()).toEqual({ during: 2 })
   })
 
-  test('N9: whatever changes whenever, nothing is missed', async () => {
+  test('N9: random changes at random times are never missed', async () => {
     for (let seed = 1; seed <= 5; seed++) {
       const world = await EngineFixture.open()
       const table = new Table()
@@ -171,7 +171,7 @@ describe.each(Object.keys(FOLLOW) as Array<keyof typeof FOLLOW>)('N86: changes b
       const pending: Array<{ visibleAt: number; apply: () => void }> = []
       for (let step = 0; step < 60; step++) {
         await world.clock.drive(world.clock.sleep(Math.floor(random() * 4 * SECOND)))
-        // Found up to half the lag later than it says; at most two share a moment, so that time alone can tell them apart.
+        // Visible up to half the lag late; at most two share a timestamp, so that paging by time alone can advance.
         const at = Math.floor(world.clock.now() / 10) * 10 + (step % 2)
         const id = `k${Math.floor(random() * 15)}`
         pending.push({ visibleAt: world.clock.now() + random() * (LAG / 2), apply: () => void ((table.rows.get(id)?.at ?? '') < new Date(at).toISOString() && table.set(id, step, at)) })
@@ -210,7 +210,7 @@ describe('N86: changes by events', () => {
     },
   })
 
-  test('begin at the anchor, and tell deletions', async () => {
+  test('start at the anchor and include deletions', async () => {
     const api = new Api(scene.clock, { '/events': handler })
     const stream = source()
     emit('customer.created', 'before', 0)
@@ -224,7 +224,7 @@ describe('N86: changes by events', () => {
     expect((await scene.feed()).map(({ key, action }) => `${key} ${action}`)).toEqual(['a created', 'b created', 'a updated', 'b deleted'])
   })
 
-  test('from a position the log has lost are a refused position', async () => {
+  test('from a cursor that the log has lost are CURSOR_REJECTED', async () => {
     const api = new Api(scene.clock, { '/events': handler })
     const stream = source()
     const result = await scene.run(planOf({ execute: (_, context) => stream.delta({ cursor: 'evt_lost', cursorTime: new Date(scene.clock.now()).toISOString() }, context) }), { fetch: api.fetch })
@@ -246,7 +246,7 @@ describe('N87: deletions', () => {
     expect(await values()).toEqual({ b: 2 })
   })
 
-  test('told elsewhere are read in the same cycle as the changes', async () => {
+  test('in a separate list are read in the same cycle as the changes', async () => {
     const table = new Table()
     const trash: Array<{ record: string; at: string }> = []
     const api = new Api(scene.clock, { '/items': table.window, '/trash': ({ searchParams: query }) => trash.filter(({ at }) => at >= (query.get('since') ?? '')) })
@@ -263,11 +263,11 @@ describe('N87: deletions', () => {
     await run(source, api)
     expect(await values()).toEqual({ b: 2 })
     expect(api.asked.map(({ path }) => path)).toEqual(['/items', '/trash', '/items', '/trash'])
-    // One cycle on, and the tidemark is that of both.
+    // One cycle later the tidemark covers both.
     expect((await scene.checkpoint()).tidemark).toBe(new Date(scene.clock.now() - LAG).toISOString().replace('Z', '000Z'))
   })
 
-  test('told elsewhere have an anchor of their own', async () => {
+  test('in a separate list have their own anchor', async () => {
     const api = new Api(scene.clock, { '/items': new Table().window, '/trash': () => [] })
     const source = tracked({ follow: FOLLOW.window, deletes: { path: '/trash', key: 'record', updatedAt: 'at', follow: { kind: 'window', since: 'since', page: { kind: 'none' } } } })
     let anchor: unknown
@@ -275,12 +275,12 @@ describe('N87: deletions', () => {
     expect(anchor).toEqual({ states: { changes: { since: expect.any(String) }, deletes: { since: expect.any(String) } } })
   })
 
-  test('that are not told and matter make it a list again', () => {
+  test('that matter but are not reported require the complete list', () => {
     const { items } = rest({ baseUrl: BASE, streams: [{ ...STREAM, name: 'items', page: { kind: 'none' }, follow: FOLLOW.window, deletes: 'sweep' }] })
     expect(items.mode).toBe('replace')
   })
 
-  test('that are not told and do not matter stay until the next backfill', async () => {
+  test('that are ignored stay until the next backfill', async () => {
     const table = new Table()
     const api = new Api(scene.clock, { '/items': table.window })
     const source = tracked({ follow: FOLLOW.window, deletes: 'ignore', page: TOKEN })
@@ -294,7 +294,7 @@ describe('N87: deletions', () => {
   })
 })
 
-test('a state of another kind is refused, and not taken for a beginning', async () => {
+test('a state of another kind is rejected instead of starting over', async () => {
   const api = new Api(scene.clock, { '/items': new Table().window })
   for (const kind of ['window', 'timestamp', 'keyset'] as const) {
     const source = tracked({ follow: FOLLOW[kind], deletes: 'ignore' })
@@ -305,7 +305,7 @@ test('a state of another kind is refused, and not taken for a beginning', async 
   }
 })
 
-/** Small and repeatable: mulberry32. */
+/** A small deterministic generator: mulberry32. */
 function randomOf(seed: number): () => number {
   let state = seed
   return () => {
@@ -316,7 +316,7 @@ function randomOf(seed: number): () => number {
   }
 }
 
-test.each(['window', 'window without an end', 'timestamp', 'keyset'] as const)('T7: an empty answer that is wrong skips nothing: %s', async (name) => {
+test.each(['window', 'window without an end', 'timestamp', 'keyset'] as const)('T7: a wrong empty response skips nothing: %s', async (name) => {
   const table = new Table()
   const handler = table[name === 'window without an end' ? 'window' : name]
   for (const nth of [1, 2, 3]) {
@@ -336,7 +336,7 @@ test.each(['window', 'window without an end', 'timestamp', 'keyset'] as const)('
   }
 })
 
-test('T7: a window without changes is asked for again from the same moment, in one request a cycle', async () => {
+test('T7: a window without changes is requested again from the same time, with one request per cycle', async () => {
   const table = new Table()
   table.set('a', 1, scene.clock.now())
   scene.clock.step(MINUTE)

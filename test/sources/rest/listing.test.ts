@@ -24,7 +24,7 @@ async function run(api: Api, page: ListPaging, stream: Partial<RestStream> = {})
 const api = (handler: Handler): Api => new Api(scene.clock, { '/items': handler })
 
 describe('N85: a list without pages', () => {
-  test('is one batch, and what is gone from it is swept', async () => {
+  test('is one batch, and records missing from it are swept', async () => {
     let list = rows(1, 3)
     const source = api(() => list)
     expect(await run(source, { kind: 'none' })).toMatchObject({ stopReason: 'complete', pages: 1 })
@@ -46,7 +46,7 @@ describe('N85: a list without pages', () => {
     expect(await scene.keys()).toEqual(['1', '2', '3'])
   })
 
-  test('XD5: that is not there stops its cycle at once', async () => {
+  test('XD5: that does not exist ends its cycle at once', async () => {
     const source = new Api(scene.clock, {})
     expect((await run(source, { kind: 'none' })).error).toMatchObject({ code: 'CONNECTOR_FAILED', message: expect.stringMatching(/^GET \/items answered 404/) })
     expect(source.asked).toHaveLength(1)
@@ -58,19 +58,19 @@ describe('N85: an opaque token', () => {
     '': { data: rows(1, 2), paging: { next: 'b/b+ =' } }, 'b/b+ =': { data: rows(3, 3), paging: { next: '' } },
   }
 
-  test('leads from page to page until there is none', async () => {
+  test('leads from page to page until the last', async () => {
     const source = api((url) => pages[url.searchParams.get('after') ?? ''])
     expect(await run(source, { kind: 'token', parameter: 'after', next: 'paging.next', size: { parameter: 'limit', value: 2 } }, { records: 'data', query: { sort: 'id' } })).toMatchObject({ stopReason: 'complete', pages: 2 })
     expect(source.taken()).toEqual([{ sort: 'id', limit: '2' }, { sort: 'id', limit: '2', after: 'b/b+ =' }])
     expect(await scene.keys()).toEqual(keys(1, 3))
   })
 
-  test.each([400, 410])('that the source refuses with %i is a refused position', async (status) => {
+  test.each([400, 410])('that the source rejects with %i is CURSOR_REJECTED', async (status) => {
     const source = api((url) => (url.searchParams.has('after') ? Response.json({}, { status }) : { data: rows(1, 2), next: 7 }))
     expect((await run(source, { kind: 'token', parameter: 'after', next: 'next' }, { records: 'data' })).error).toMatchObject({ code: 'CURSOR_REJECTED' })
   })
 
-  test('may be the last record, with a word whether more follows', async () => {
+  test('may be in the last record, with a flag for more pages', async () => {
     const source = api((url) => {
       const after = Number(url.searchParams.get('starting_after') ?? 0)
       return { data: rows(after + 1, Math.min(3, after + 2)), has_more: after < 2 }
@@ -89,20 +89,20 @@ describe('N85: an opaque token', () => {
 })
 
 describe('a link to the next page', () => {
-  test('in a header is followed as it is', async () => {
+  test('in a header is followed unchanged', async () => {
     const source = api((url) => (url.searchParams.has('page') ? rows(3, 3) : Response.json(rows(1, 2), { headers: { link: `<${BASE}/items?page=1&f=a,b>; rel="prev first", </items?page=2&f=a%2Cb>; rel="last next"` } })))
     await run(source, { kind: 'link', size: { parameter: 'n', value: 2 } })
     expect(source.taken()).toEqual([{ n: '2' }, { page: '2', f: 'a,b' }])
     expect(await scene.keys()).toEqual(keys(1, 3))
   })
 
-  test('in the body is followed as it is', async () => {
+  test('in the body is followed unchanged', async () => {
     const source = api((url) => (url.searchParams.has('skip') ? { value: rows(3, 3) } : { value: rows(1, 2), '@odata.nextLink': `${BASE}/items?$skip=2&skip=2` }))
     await run(source, { kind: 'link', next: ['@odata.nextLink'] }, { records: 'value' })
     expect(await scene.keys()).toEqual(keys(1, 3))
   })
 
-  test.each(['http://169.254.169.254/latest/meta-data', 'https://evil.example/items', '//evil.example/items', 'https://api.example.com.evil.example/items', 'file:///etc/passwd'])('NX8, Z36: to %s is asked by nobody', async (next) => {
+  test.each(['http://169.254.169.254/latest/meta-data', 'https://evil.example/items', '//evil.example/items', 'https://api.example.com.evil.example/items', 'file:///etc/passwd'])('NX8, Z36: to %s is not requested', async (next) => {
     const source = api(() => ({ value: rows(1, 2), next }))
     const result = await run(source, { kind: 'link', next: 'next' }, { records: 'value' })
     expect(result.error).toMatchObject({ code: 'SOURCE_INVALID' })
@@ -151,7 +151,7 @@ describe('N85: page numbers and offsets', () => {
     expect(source.asked[1]!.query).toEqual({ offset: '2', limit: '2' })
   })
 
-  test('a total that is no number is no data', async () => {
+  test('a total that is not a number is rejected', async () => {
     const source = api(() => ({ data: slice(0), total: 'many' }))
     expect((await run(source, { kind: 'offset', parameter: 'offset', size: { parameter: 'limit', value: 2 }, total: 'total' }, { records: 'data' })).error).toMatchObject({ code: 'SOURCE_INVALID' })
   })
@@ -175,20 +175,20 @@ describe('N85: a query by time', () => {
       const since = query.get('since')
       return list.filter((row) => since === null || (bound === 'from' ? row.at >= since : row.at > since)).slice(0, 6)
     })
-    // The first page ends among those that share a moment.
+    // The first page ends between records with the same timestamp.
     const list = [{ id: 'k0', at: at(0) }, ...tied]
     await run(source, { kind: 'timestamp', since: 'since', bound, size: { parameter: 'limit', value: 6 } }, { updatedAt: 'at' })
     expect(await scene.keys()).toEqual(list.map(({ id }) => id))
   })
 
-  test('N85: by time alone, a full page of one moment fails and leaves no gap', async () => {
+  test('N85: by time alone, a full page with one timestamp fails and leaves no gap', async () => {
     const source = api(({ searchParams: query }) => tied.filter((row) => row.at >= (query.get('since') ?? '')).slice(0, 3))
     const result = await run(source, { kind: 'timestamp', since: 'since', size: { parameter: 'limit', value: 3 } }, { updatedAt: 'at' })
-    expect(result.error).toMatchObject({ code: 'SOURCE_INVALID', message: expect.stringContaining('leads no further') })
+    expect(result.error).toMatchObject({ code: 'SOURCE_INVALID', message: expect.stringContaining('share one timestamp') })
     expect((await scene.checkpoint()).committed).toBe(null)
   })
 
-  test.each<['ms' | 's', number]>([['ms', 1], ['s', 1_000]])('in %s, as the source writes it', async (time, unit) => {
+  test.each<['ms' | 's', number]>([['ms', 1], ['s', 1_000]])('in %s, the format of the source', async (time, unit) => {
     const list = [{ id: 1, at: Date.parse(at(1)) / unit }, { id: 2, at: Date.parse(at(2)) / unit }]
     const source = api(({ searchParams: query }) => list.filter((row) => row.at >= Number(query.get('since') ?? 0)))
     await run(source, { kind: 'timestamp', since: 'since', size: { parameter: 'limit', value: 10 } }, { updatedAt: 'at', time })
@@ -202,14 +202,14 @@ describe('N85: a query by time', () => {
   })
 })
 
-describe('a source in trouble', () => {
+describe('a failing source', () => {
   const pages = (url: URL): unknown => {
     const after = Number(url.searchParams.get('after') ?? 0)
     return { data: rows(after + 1, Math.min(7, after + 2)), next: after < 6 ? after + 2 : null }
   }
   const { items } = rest({ baseUrl: BASE, streams: [{ name: 'items', path: '/items', key: 'id', records: 'data', page: { kind: 'token', parameter: 'after', next: 'next' } }] })
 
-  test('XD3: a burst of 503 in the middle costs time and nothing else', async () => {
+  test('XD3: a burst of 503 costs time only', async () => {
     let burst = 3
     const source = api((url) => (url.searchParams.get('after') === '4' && burst-- > 0 ? Response.json({}, { status: 503, headers: { 'retry-after': '20' } }) : pages(url)))
     const before = scene.clock.now()
@@ -218,7 +218,7 @@ describe('a source in trouble', () => {
     expect(await scene.keys()).toEqual(keys(1, 7))
   })
 
-  test('XD3: one that lasts leaves the state at the last full page, and the next cycle goes on there', async () => {
+  test('XD3: a lasting failure keeps the state at the last page, and the next cycle continues there', async () => {
     let isDown = true
     const source = api((url) => (isDown && url.searchParams.get('after') === '4' ? Response.json({}, { status: 500 }) : pages(url)))
     const plan = planOf({ mode: 'replace', execute: items.execute, limits: { retriesMax: 2 } })
@@ -231,7 +231,7 @@ describe('a source in trouble', () => {
     expect(await scene.keys()).toEqual(keys(1, 7))
   })
 
-  test('XD1: a 429 is waited out as long as it asks', async () => {
+  test('XD1: a 429 is waited out', async () => {
     let isLimited = true
     const source = api((url) => {
       if (!isLimited) return pages(url)
@@ -243,19 +243,19 @@ describe('a source in trouble', () => {
     expect(scene.clock.now() - before).toBeGreaterThanOrEqual(45_000)
   })
 
-  test('XD4: credentials refused in the middle stop the cycle without another try', async () => {
+  test('XD4: credentials rejected in the middle stop the cycle without a retry', async () => {
     const source = api((url) => (url.searchParams.get('after') === '4' ? Response.json({}, { status: 401 }) : pages(url)))
     expect((await scene.run(planOf({ mode: 'replace', execute: items.execute }), { fetch: source.fetch })).error).toMatchObject({ code: 'AUTH_REJECTED' })
     expect(source.asked).toHaveLength(3)
     expect(await scene.keys()).toEqual(keys(1, 4))
   })
 
-  test('XD9: one that never answers, and ignores that it is called off, ends at the deadline', async () => {
+  test('XD9: a source that never responds and ignores the abort ends at the deadline', async () => {
     const result = await scene.run(planOf({ mode: 'replace', execute: items.execute, limits: { retriesMax: 0, deadlineMs: 30_000 } }), { fetch: () => new Promise(() => {}) })
     expect(result.error).toMatchObject({ code: 'SOURCE_TIMEOUT' })
   })
 
-  test('XD9: one whose body never ends ends at the body’s own deadline', async () => {
+  test('XD9: a body that never ends is cut off at the body deadline', async () => {
     const endless = new Response(new ReadableStream({ pull: () => new Promise(() => {}) }), { headers: { 'content-type': 'application/json' } })
     const result = await scene.run(planOf({ mode: 'replace', execute: items.execute, limits: { retriesMax: 0 } }), { fetch: async () => endless })
     expect(result.error).toMatchObject({ code: 'SOURCE_TIMEOUT', message: 'GET /items answered 200 took longer than 60000 ms to arrive.' })
@@ -263,25 +263,25 @@ describe('a source in trouble', () => {
 })
 
 describe('a key', () => {
-  test('of several parts never reads like another', async () => {
+  test('of several parts never collides with another', async () => {
     const source = api(() => [{ a: 'x', b: 'y,z' }, { a: 'x,y', b: 'z' }, { a: 1, b: 2 }])
     await run(source, { kind: 'none' }, { key: ['a', 'b'] })
     expect(await scene.keys()).toEqual(['["1","2"]', '["x","y,z"]', '["x,y","z"]'])
   })
 
-  test('XD16: that is none is quarantined, never written as a word', async () => {
+  test('XD16: that is invalid is quarantined, never converted to text', async () => {
     const source = api(() => [{ id: null }, {}, { id: { a: 1 } }, { id: [] }, { id: true }, { id: '' }, { id: 1 }, 'text', null])
     expect((await run(source, { kind: 'none' })).counts).toMatchObject({ created: 1, quarantined: 8 })
     expect(await scene.keys()).toEqual(['1'])
   })
 
-  test('XD17: beyond what a double can hold stays what it is', async () => {
+  test('XD17: beyond the range of a double stays exact', async () => {
     const source = api(() => new Response('[{"id":9007199254740993},{"id":9007199254740992}]', { headers: { 'content-type': 'application/json' } }))
     await run(source, { kind: 'none' })
     expect(await scene.keys()).toEqual(['9007199254740992', '9007199254740993'])
   })
 
-  test('XD22: of a strange name is looked for among the record’s own members', async () => {
+  test('XD22: with a special name is read from own properties only', async () => {
     const source = api(() => new Response('[{"constructor":"c","__proto__":"p"},{}]', { headers: { 'content-type': 'application/json' } }))
     expect((await run(source, { kind: 'none' }, { key: 'constructor' })).counts).toMatchObject({ created: 1, quarantined: 1 })
     expect(await scene.rows()).toEqual({ c: JSON.parse('{"constructor":"c","__proto__":"p"}') })
@@ -304,7 +304,7 @@ describe('a declaration', () => {
   })
 })
 
-describe('a stream that is declared in code', () => {
+describe('a stream declared in code', () => {
   const stream = { name: 'items', path: '/items', key: 'id', page: { kind: 'token', parameter: 'after', next: 'next' } } as const
   test.each([
     ['of the stream', { ...stream, recrods: 'data' }, '`recrods`'],

@@ -4,7 +4,7 @@ import { CdcFixture } from '../postgres-cdc/cdc-fixture.ts'
 import { SOURCES } from '../sql/servers.ts'
 import { DATABASE, type TypeCase } from './type-case.ts'
 
-/** A column of a table: its type there, the type in the copy, and values as the database writes them and as they land. */
+/** A column: its type in the source and in the copy, and values as written in the source and as landed. */
 type Samples = Readonly<Record<string, readonly [declared: string, type: ColumnType, values: ReadonlyArray<readonly [literal: string, value: JsonObject[string]]>]>>
 
 const NULL = ['null', null] as const
@@ -88,7 +88,7 @@ const MARIADB: Samples = {
 
 const KEY = ['shop', 'id']
 
-/** Two rows with every value; then the second has those of the first, but for its key. */
+/** Two rows with every value; the change copies the values of the first row to the second. */
 function tableOf(samples: Samples): { readonly create: string; readonly change: string; truth(isChanged: boolean): Record<string, JsonObject> } {
   const names = Object.keys(samples)
   const rows = [0, 1].map((n) => `(${names.map((name) => samples[name]![2][n]![0]).join(', ')})`)

@@ -8,7 +8,7 @@ import { singer } from '../../../src/sources/singer/source.ts'
 import { TAP } from '../singer/tap-fixture.ts'
 import { DATABASE, type TypeCase } from './type-case.ts'
 
-/** By column: an expression of each row, the type of the copy's column, and the values. */
+/** By column: an expression per row, the column type in the copy, and the values. */
 const PARQUET: Readonly<Record<string, readonly [type: ColumnType, ...values: ReadonlyArray<readonly [expression: string, value: JsonObject[string]]>]>> = {
   id: ['bigint', ['1::int', 1], ['2::int', 2]],
   big: ['bigint', ['9223372036854775807::bigint', 9_223_372_036_854_775_807n], ['-1::bigint', -1]],
@@ -30,7 +30,7 @@ const parquetCase: TypeCase = {
   name: 'Parquet files', types: Object.fromEntries(Object.entries(PARQUET).map(([name, [type]]) => [name, type])), key: ['id'],
   async open() {
     const folder = mkdtempSync(join(tmpdir(), 'tidemark-types-'))
-    /** A row for each of these, with the id of its place and the values of that number. */
+    /** One row per entry, with its index as id and the values of that number. */
     let chosen = [0, 1]
     const write = async (): Promise<void> => {
       const selects = chosen.map((value, n) => `select ${Object.entries(PARQUET).map(([name, [, ...values]]) => `${values[name === 'id' ? n : value]![0]} as ${name}`).join(', ')}`)
@@ -59,7 +59,7 @@ const parquetCase: TypeCase = {
   },
 }
 
-/** By member: its schema, the type of the copy's column, and the values. */
+/** By field: its schema, the column type in the copy, and the values. */
 const SINGER: Readonly<Record<string, readonly [schema: object, type: ColumnType, first: JsonObject[string], second: JsonObject[string]]>> = {
   id: [{ type: 'integer' }, 'bigint', 1, 2],
   name: [{ type: ['null', 'string'] }, 'text', '2026-01-31', ''],

@@ -8,13 +8,13 @@ import { VendorFixture } from '../vendor-fixture.ts'
 interface Vendor {
   readonly type: string
   readonly key: string
-  /** A field of numbers or dates, as its values are written, and the type that it has by the metadata. */
+  /** A number or date field: its values and its type by the metadata. */
   readonly field: readonly [name: string, value: unknown, type: string, inferred: string]
   readonly isMetadata: RegExp
-  /** Requests for the types in the first cycle and in later ones. */
+  /** The number of metadata requests in the first cycle and in later ones. */
   readonly requests: readonly [number, number]
   open(ports: SimulatorPorts): VendorSimulator
-  /** Ways to refuse. */
+  /** Ways to deny access. */
   readonly refusals: Readonly<Record<string, (ports: SimulatorPorts) => VendorSimulator>>
   source(metadata?: boolean): ReturnType<ReturnType<typeof salesforce>['object']> | ReturnType<ReturnType<typeof servicenow>['table']>
 }
@@ -53,9 +53,9 @@ describe.each(Object.entries(VENDORS))('types from the metadata of %s', (_, vend
     const { columns } = (await stage.scene.store.schema(DATABASE))!
     return Object.fromEntries(columns.map((column) => [column.member, `${column.type} of ${column.origin}`]))
   }
-  const warnings = (): string[] => stage.scene.logged.filter((line) => line.includes('refuses its metadata'))
+  const warnings = (): string[] => stage.scene.logged.filter((line) => line.includes('denies access to its metadata'))
 
-  test('are asked for in the first cycle with records, and once in each', async () => {
+  test('are requested once in each cycle with records', async () => {
     await open()
     for (let n = 0; n < 350; n++) stage.vendor.create(type, { [field]: value })
     expect(await stage.backfill()).toMatchObject({ stopReason: 'complete', counts: { created: 351 } })
@@ -98,7 +98,7 @@ describe.each(Object.entries(VENDORS))('types from the metadata of %s', (_, vend
     expect(warnings()).toEqual([])
   })
 
-  test('are not asked for when they are not wanted', async () => {
+  test('are not requested if disabled', async () => {
     await open(vendor.open, false)
     await stage.backfill()
     expect(asked()).toBe(0)

@@ -51,7 +51,7 @@ async function check(kind: string, place: StoreFixture, system: OpenCase, { type
   await expectCopy()
 }
 
-/** Of the rows and of the feed. */
+/** Reads the rows and the feed. */
 async function expectRecords({ store }: StoreFixture, truth: Readonly<Record<string, JsonObject>>): Promise<void> {
   const rows = await store.rows({ database: DATABASE, limit: 1_000 })
   const entries = (await store.changes({ after: 0, limit: 1_000 })).filter(({ database }) => database === DATABASE)

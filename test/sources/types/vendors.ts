@@ -22,7 +22,7 @@ function listing(simulator: ApiSimulator, execute: Execute<any>, rest: Pick<Open
   }
 }
 
-/** Two records; then each has the fields of the other. */
+/** Two records that swap their fields in the change. */
 function swapped(simulator: VendorSimulator, type: string, key: string, execute: Execute<any>, fields: readonly [Fields, Fields]): OpenCase {
   const ids = fields.map((each) => simulator.create(type, each))
   return listing(simulator, execute, {
@@ -53,7 +53,7 @@ const EDM = {
   Price: ['Edm.Decimal', '1.50', '-12345678901234567.00'], Ratio: ['Edm.Double', 0.1, 3], Single: ['Edm.Single', 0.5, -2], Byte: ['Edm.Byte', 255, 0], Small: ['Edm.Int16', -32_768, 7], Tiny: ['Edm.SByte', -128, 127], Uid: ['Edm.Guid', '7d444840-9dc0-11d1-b245-5ffdce74fad2', '00000000-0000-0000-0000-000000000000'],
 } as const
 
-/** With properties that only one version has. */
+/** Records with properties that only one version has. */
 function odataCase(version: 2 | 4, extra: Readonly<Record<string, readonly [string, string, string | null]>>, shownAs: Record<string, (value: string) => string>, types: TypeCase['types']): TypeCase {
   const samples: Record<string, readonly [string, ...Array<string | number | boolean | null>]> = { ...EDM, ...extra }
   return {

@@ -4,7 +4,7 @@ import { quoteName, type PostgresSession } from './session.ts'
 export interface PostgresColumn {
   readonly name: string
   readonly oid: number
-  /** Of a domain: of the type below it. */
+  /** The name of the type; of a domain, the name of its base type. */
   readonly type: string
   readonly nullable: boolean
   readonly generated: boolean
@@ -16,15 +16,15 @@ export interface PostgresTable {
   readonly isView: boolean
   readonly columns: readonly PostgresColumn[]
   readonly key: readonly string[]
-  /** Sets of columns that no two rows share; the key is one of them. */
+  /** The column sets of all unique indexes, the primary key included. */
   readonly unique: readonly (readonly string[])[]
 }
 
-/** By name; with a schema or by the search path. */
+/** Looks a table up by schema and name, or by the search path. */
 export async function describeTable(session: PostgresSession, name: TableName): Promise<PostgresTable> {
   const quoted = quoteTable(name)
   const [table] = await session.queryObjects<PostgresTable>(`${TABLES_SQL} where c.oid = to_regclass($1)`, [quoted])
-  if (table === undefined) throw new SyncError('SOURCE_NOT_FOUND', `There is no table ${quoted}, or the account may not see its schema.`)
+  if (table === undefined) throw new SyncError('SOURCE_NOT_FOUND', `There is no table ${quoted}, or the account has no access to its schema. Check the name, and grant USAGE on the schema.`)
   return table
 }
 
@@ -34,12 +34,12 @@ export function listTables(session: PostgresSession): Promise<PostgresTable[]> {
     order by n.nspname, c.relname`)
 }
 
-/** `schema.table` or `table`; as a pair where a name has a dot of its own. */
+/** `schema.table` or `table`. Use a pair if a name contains a dot. */
 export type TableName = string | readonly [schema: string, table: string]
 
 export function splitTableName(name: TableName): readonly string[] {
   const parts = typeof name === 'string' ? name.split('.') : name
-  if (parts.length > 2 || parts.some((part) => part === '')) throw new SyncError('SYNC_INVALID', `${JSON.stringify(name)} is not the name of a table; write \`schema.table\`, or a pair of both.`)
+  if (parts.length > 2 || parts.some((part) => part === '')) throw new SyncError('SYNC_INVALID', `${JSON.stringify(name)} is not a table name. Write \`schema.table\`, or a [schema, table] pair.`)
   return parts
 }
 
@@ -47,7 +47,7 @@ export function quoteTable(name: TableName): string {
   return splitTableName(name).map(quoteName).join('.')
 }
 
-/** Every unique index that holds for all rows and for columns alone. */
+/** Unique indexes without a predicate and without expressions. */
 const UNIQUE_INDEXES_SQL = `(
     select i.indrelid, i.indisprimary, (select json_agg(a.attname order by k.position) from unnest(i.indkey) with ordinality as k (attnum, position)
       join pg_attribute a on a.attrelid = i.indrelid and a.attnum = k.attnum where k.position <= i.indnkeyatts) as names

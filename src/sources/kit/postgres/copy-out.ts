@@ -1,8 +1,9 @@
 import type { Submittable } from 'pg'
+import { required } from '../../../values/required.ts'
 
-/** So much is taken off the wire before somebody takes it off our hands. */
+/** Backpressure: the socket is paused while this much is buffered. */
 const BUFFERED_BYTES_MAX = 1_000_000
-/** So much of what is no longer wanted is read, to leave the connection as it was; of more, the connection is the price. */
+/** After an early exit, up to this much is read to keep the connection usable. Beyond it the connection is closed. */
 const DRAINED_BYTES_MAX = 1_000_000
 
 interface PausableSocket {
@@ -11,7 +12,7 @@ interface PausableSocket {
   destroy(): void
 }
 
-/** COPY … TO STDOUT as a statement of the driver: each row is taken as it stands in the driver's buffer. */
+/** COPY … TO STDOUT as a statement of the driver. Each row is parsed directly from the driver's buffer. */
 export class CopyOut<Row> implements Submittable {
   readonly #text: string
   readonly #parseLine: (line: Buffer) => Row
@@ -22,9 +23,9 @@ export class CopyOut<Row> implements Submittable {
   #end: { readonly error: unknown } | null = null
   #wake = (): void => {}
 
-  constructor(text: string, take: (line: Buffer) => Row, socket: PausableSocket) {
+  constructor(text: string, parseLine: (line: Buffer) => Row, socket: PausableSocket) {
     this.#text = text
-    this.#parseLine = take
+    this.#parseLine = parseLine
     this.#socket = socket
   }
 
@@ -41,10 +42,11 @@ export class CopyOut<Row> implements Submittable {
     } finally {
       await this.#drain()
     }
-    if (this.#end!.error !== null) throw this.#end!.error
+    const { error } = required(this.#end, 'The end of the COPY statement')
+    if (error !== null) throw error
   }
 
-  /** A connection that is still told rows can be asked nothing. */
+  /** A connection accepts no other statement until COPY has ended. */
   async #drain(): Promise<void> {
     this.#isConsumed = false
     this.#resumeSocket()
@@ -56,7 +58,7 @@ export class CopyOut<Row> implements Submittable {
     this.#bytes = 0
   }
 
-  // ── what the driver calls ──────────────────────────────────────────────────────────────────────────────────────────
+  // ── called by the driver ───────────────────────────────────────────────────────────────────────────────────────────
 
   submit(connection: { query(text: string): void }): void {
     connection.query(this.#text)
@@ -72,7 +74,7 @@ export class CopyOut<Row> implements Submittable {
     try {
       this.#rows.push(this.#parseLine(chunk))
     } catch (error) {
-      // Thrown here it would end the process.
+      // An exception thrown into the driver would end the process.
       this.#finish(error)
       this.#socket.destroy()
       return
@@ -91,7 +93,7 @@ export class CopyOut<Row> implements Submittable {
 
   handleCommandComplete(): void {}
 
-  /** The first word counts. */
+  /** The first result wins. */
   #finish(error: unknown): void {
     this.#end ??= { error }
     this.#wake()

@@ -1,24 +1,25 @@
 import type { JsonObject, JsonValue } from '../../../contract/index.ts'
 import { parseJson } from '../../../values/json.ts'
+import { required } from '../../../values/required.ts'
 
-/** What the catalog says of a type that is not one of the plain ones below. */
+/** A catalog entry of a type without a built-in decoder. */
 export interface PostgresType {
   readonly oid: number
-  /** Of a domain: the type below it. */
+  /** The base type of a domain; 0 for other types. */
   readonly base: number
-  /** Of an array: the type of its elements. */
+  /** The element type of an array; 0 for other types. */
   readonly element: number
   readonly delimiter: string
 }
 
-/** Values as PostgreSQL writes them; null is null. */
+/** Values in PostgreSQL text format. */
 export type TextRow = (string | null)[]
 
 export type ValueDecoder = (text: string) => JsonValue
 
 /**
- * PostgreSQL's text of a value as JSON, with nothing lost: an integer of any size is an integer, a decimal is a text with all
- * its digits, a moment keeps its microseconds, bytes are base64. The session must write moments as ISO, in UTC.
+ * Decodes PostgreSQL text to JSON without loss: integers keep their size, decimals are strings with all digits, timestamps keep
+ * their microseconds, bytes are base64. The session must write timestamps as ISO in UTC.
  */
 export function getDecoder(oid: number, types: ReadonlyMap<number, PostgresType>): ValueDecoder {
   const plain = DECODER_BY_OID.get(oid)
@@ -31,15 +32,15 @@ export function getDecoder(oid: number, types: ReadonlyMap<number, PostgresType>
   return (text) => parseArray(text, type.delimiter, element)
 }
 
-/** Types that need no look into the catalog. */
+/** Built-in types need no catalog query. */
 export function isBuiltinType(oid: number): boolean {
   return DECODER_BY_OID.has(oid)
 }
 
-/** How JSON text is made of the text of a value without depth: `decoded` takes the way over the value itself, which is a text. */
-export type ScalarFormat = 'text' | 'integer' | 'boolean' | 'float' | 'moment' | 'instant' | 'decoded'
+/** How PostgreSQL text becomes JSON text. `decoded` decodes the value and serializes it. */
+export type ScalarFormat = 'text' | 'integer' | 'boolean' | 'float' | 'timestamp' | 'instant' | 'decoded'
 
-/** Null for what may hold other values: arrays and JSON. */
+/** Null for types with nested values: arrays and JSON. */
 export function getScalarFormat(oid: number, types: ReadonlyMap<number, PostgresType>): ScalarFormat | null {
   const plain = DECODER_BY_OID.get(oid)
   if (plain !== undefined) return plain === parseJson ? null : (FORMAT_BY_DECODER.get(plain) ?? 'decoded')
@@ -72,7 +73,7 @@ const DECODER_BY_OID = new Map<number, ValueDecoder>([
   [TIMESTAMPTZ_OID, decodeInstant],
 ])
 
-const FORMAT_BY_DECODER = new Map<ValueDecoder, ScalarFormat>([[decodeText, 'text'], [decodeBoolean, 'boolean'], [decodeNumber, 'float'], [Number, 'integer'], [decodeInteger, 'integer'], [decodeTimestamp, 'moment'], [decodeInstant, 'instant']])
+const FORMAT_BY_DECODER = new Map<ValueDecoder, ScalarFormat>([[decodeText, 'text'], [decodeBoolean, 'boolean'], [decodeNumber, 'float'], [Number, 'integer'], [decodeInteger, 'integer'], [decodeTimestamp, 'timestamp'], [decodeInstant, 'instant']])
 
 export function decodeInteger(text: string): number | bigint {
   const number = Number(text)
@@ -83,32 +84,32 @@ function decodeTimestamp(text: string): string {
   return text.replace(' ', 'T')
 }
 
-/** `infinity`, and what lies before our era, stay as they are. */
+/** `infinity` and years BC stay as they are. */
 function decodeInstant(text: string): string {
   return /^\d{4}-.{14}[\d.]*\+00$/.test(text) ? `${text.slice(0, 10)}T${text.slice(11, -3)}Z` : text
 }
 
-/** A record of a row. */
 export function decodeRecord(names: readonly string[], decoders: readonly ValueDecoder[], row: TextRow): JsonObject {
   const record: JsonObject = {}
   for (let index = 0; index < names.length; index++) {
-    const text = row[index]!
-    const value = text === null ? null : decoders[index]!(text)
-    // A column may bear any name.
-    if (names[index] === '__proto__') Object.defineProperty(record, '__proto__', { value, writable: true, enumerable: true, configurable: true })
-    else record[names[index]!] = value
+    const name = required(names[index], 'The column name')
+    const text = row[index] ?? null
+    const value = text === null ? null : required(decoders[index], 'The column decoder')(text)
+    // A column may have any name.
+    if (name === '__proto__') Object.defineProperty(record, '__proto__', { value, writable: true, enumerable: true, configurable: true })
+    else record[name] = value
   }
   return record
 }
 
-/** `{1,NULL,"a,b",{…}}`, also with bounds in front of it: `[0:1]={…}`. */
+/** Parses `{1,NULL,"a,b",{…}}`, with optional bounds: `[0:1]={…}`. */
 function parseArray(text: string, delimiter: string, element: ValueDecoder): JsonValue {
   let at = text.indexOf('{')
   const list = (): JsonValue[] => {
     const items: JsonValue[] = []
     at++
     while (text[at] !== '}') {
-      if (at >= text.length) throw new Error('an array that does not end')
+      if (at >= text.length) throw new Error('The text of an array has no closing brace')
       items.push(text[at] === '{' ? list() : text[at] === '"' ? quoted() : bare())
       if (text[at] === delimiter) at++
     }
@@ -117,7 +118,7 @@ function parseArray(text: string, delimiter: string, element: ValueDecoder): Jso
   }
   const quoted = (): JsonValue => {
     let value = ''
-    for (at++; text[at] !== '"'; at++) value += text[at] === '\\' ? text[++at]! : text[at]!
+    for (at++; text[at] !== '"'; at++) value += text.charAt(text[at] === '\\' ? ++at : at)
     at++
     return element(value)
   }

@@ -1,9 +1,9 @@
 import { SyncError, type ErrorCode } from '../../../contract/index.ts'
 
-/** What the codes of a PostgreSQL that is read from mean to us. First the code itself, then its class. */
+/** Error codes by SQLSTATE, or by its class (the first two characters). The full code takes precedence. */
 const CODE_BY_SQLSTATE: Record<string, ErrorCode> = {
   '08': 'SOURCE_UNAVAILABLE', // the connection
-  '22': 'CURSOR_REJECTED', // all that is ever bound is a stored position, and it is no value of its column
+  '22': 'CURSOR_REJECTED', // the only bound value is a stored cursor, which does not fit the type of its column
   '28': 'AUTH_REJECTED',
   '3D000': 'SOURCE_NOT_FOUND', // the database
   '3F000': 'SOURCE_NOT_FOUND', // the schema
@@ -19,18 +19,18 @@ const CODE_BY_SQLSTATE: Record<string, ErrorCode> = {
   '58': 'SOURCE_UNAVAILABLE',
 }
 
-/** Wrapped where it leaves the driver. An error without an SQLSTATE is the connection's: nobody answered. */
-export function toSyncError(error: unknown, where: string): SyncError {
+/** Wraps errors at the driver boundary. An error without an SQLSTATE is a connection failure. */
+export function toSyncError(error: unknown, label: string): SyncError {
   if (error instanceof SyncError) return error
   const state = getSqlState(error)
-  if (state === null) return new SyncError('SOURCE_UNAVAILABLE', `${where}: ${getMessage(error)}.`, { cause: error })
+  if (state === null) return new SyncError('SOURCE_UNAVAILABLE', `${label}: ${getMessage(error)}.`, { cause: error })
   const code = CODE_BY_SQLSTATE[state] ?? CODE_BY_SQLSTATE[state.slice(0, 2)] ?? 'CONNECTOR_FAILED'
-  // The server quotes the value it could not read, and that is part of the state.
-  if (code === 'CURSOR_REJECTED') return new SyncError(code, `${where}: the stored position is not of the type its column has (SQLSTATE ${state}).`)
-  return new SyncError(code, `${where}: ${getMessage(error)} (SQLSTATE ${state}).`, { cause: error })
+  // Without the server's message: it quotes the value, which is part of the state.
+  if (code === 'CURSOR_REJECTED') return new SyncError(code, `${label}: the stored cursor does not fit the type of its column (SQLSTATE ${state}).`)
+  return new SyncError(code, `${label}: ${getMessage(error)} (SQLSTATE ${state}).`, { cause: error })
 }
 
-/** Five characters; Node's own codes, such as EPIPE, are told apart by their first letters. */
+/** An SQLSTATE has five characters. Node codes such as EPIPE have the same shape but start with E and four letters. */
 export function getSqlState(error: unknown): string | null {
   const code = (error as { code?: unknown } | null)?.code
   return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && !/^E[A-Z]{4}$/.test(code) ? code : null

@@ -1,86 +1,89 @@
 import type { ColumnKind, JsonObject } from '../../../contract/index.ts'
 import { parseJson } from '../../../values/json.ts'
+import { required } from '../../../values/required.ts'
 import type { SerializedRecord, SerializedShape } from '../../../values/serialized-upsert.ts'
 import { getScalarFormat, decodeRecord, type ValueDecoder, type ScalarFormat, type PostgresType } from './decode-values.ts'
 
 export interface SerializedRow {
-  /** The members that were asked for. */
+  /** The requested fields only. */
   readonly record: JsonObject
   readonly serialized: SerializedRecord
   readonly bytes: number
 }
 
 /**
- * Makes the text of a record out of a line of COPY, byte by byte: the same text that the decoded record would be written as.
- * Only the members that are asked for become values.
+ * Converts a line of COPY to the JSON text of the record, byte by byte. The text equals the serialized decoded record, but only
+ * the requested fields are decoded.
  */
 export class RowSerializer {
   readonly #columns: readonly SerializerColumn[]
-  readonly #requestedColumns: { readonly places: readonly number[]; readonly names: readonly string[]; readonly decoders: readonly ValueDecoder[] }
+  readonly #requestedColumns: { readonly indexes: readonly number[]; readonly names: readonly string[]; readonly decoders: readonly ValueDecoder[] }
   readonly #prefixBytes: number
   readonly #shapes: RowShape[] = []
-  /** Of the row under way: where each column begins, what it was, and the text so far. */
+  /** The current row: where each column starts, its kind, and the text so far. */
   readonly #starts: Int32Array
   readonly #kinds: Uint8Array
   #buffer = Buffer.allocUnsafeSlow(16_384)
   #length = 0
 
-  private constructor(columns: readonly SerializerColumn[], places: readonly number[]) {
+  private constructor(columns: readonly SerializerColumn[], indexes: readonly number[]) {
     this.#columns = columns
-    this.#requestedColumns = { places, names: places.map((index) => columns[index]!.name), decoders: places.map((index) => columns[index]!.decode) }
-    this.#prefixBytes = columns.reduce((sum, { prefix: head }) => sum + head.length, 0)
+    const requested = indexes.map((index) => required(columns[index], 'The requested column'))
+    this.#requestedColumns = { indexes, names: requested.map(({ name }) => name), decoders: requested.map(({ decode }) => decode) }
+    this.#prefixBytes = columns.reduce((sum, { prefix }) => sum + prefix.length, 0)
     this.#starts = new Int32Array(columns.length + 1)
     this.#kinds = new Uint8Array(columns.length)
   }
 
-  /** Null where a record has to be made: a value may have depth, or the members another order than the columns. */
+  /** Null if rows must be decoded: a column may hold nested values, or the fields have another order than the columns. */
   static create(columns: readonly { name: string; oid: number; decode: ValueDecoder }[], types: ReadonlyMap<number, PostgresType>, wanted: readonly string[]): RowSerializer | null {
     const names = columns.map(({ name }) => name)
-    const members = Object.keys(decodeRecord(names, [], names.map(() => null)))
-    if (members.length === 0 || members.length !== names.length || members.some((name, index) => name !== names[index])) return null
-    const writers: SerializerColumn[] = []
+    const fields = Object.keys(decodeRecord(names, [], names.map(() => null)))
+    if (fields.length === 0 || fields.length !== names.length || fields.some((name, index) => name !== names[index])) return null
+    const serialized: SerializerColumn[] = []
     for (const [index, { name, oid, decode }] of columns.entries()) {
-      const type = getScalarFormat(oid, types)
-      if (type === null) return null
-      writers.push({ name, format: type, decode, prefix: Buffer.from(`${index === 0 ? '{' : ','}${JSON.stringify(name)}:`) })
+      const format = getScalarFormat(oid, types)
+      if (format === null) return null
+      serialized.push({ name, format, decode, prefix: Buffer.from(`${index === 0 ? '{' : ','}${JSON.stringify(name)}:`) })
     }
-    return new RowSerializer(writers, wanted.map((name) => names.indexOf(name)).filter((index) => index !== -1))
+    return new RowSerializer(serialized, wanted.map((name) => names.indexOf(name)).filter((index) => index !== -1))
   }
 
-  /** Of one row as COPY writes it in its text format, with the line feed that ends it. The bytes are the caller's again afterwards. */
+  /** Takes one row in COPY text format, with its line feed. The caller may reuse the buffer afterwards. */
   serialize(line: Buffer): SerializedRow {
     const end = line.length - 1
     this.#reserve(end)
     let from = 0
-    for (let index = 0; index < this.#columns.length; index++) {
-      const column = this.#columns[index]!
+    let index = 0
+    for (const column of this.#columns) {
       this.#starts[index] = from
       this.#append(column.prefix)
       from = this.#writeValue(line, from, end, column, index) + 1
+      index++
     }
     this.#starts[this.#columns.length] = from
     this.#buffer[this.#length++] = CLOSE
     return { record: this.#decodeRequested(line), serialized: { text: this.#buffer.toString('utf8', 0, this.#length), shape: this.#findShape() }, bytes: line.length }
   }
 
-  /** No byte becomes more than six, and no number more than its digits written out. */
+  /** A byte becomes at most six bytes (a JSON escape), and a number at most 32. */
   #reserve(bytes: number): void {
     const needed = this.#prefixBytes + bytes * 6 + this.#columns.length * 32
     if (this.#buffer.length < needed) this.#buffer = Buffer.allocUnsafeSlow(needed * 2)
     this.#length = 0
   }
 
-  /** Where the value ends in the line. */
-  #writeValue(line: Buffer, from: number, end: number, { format: type, decode }: SerializerColumn, index: number): number {
+  /** Returns the index at which the value ends in the line. */
+  #writeValue(line: Buffer, from: number, end: number, { format, decode }: SerializerColumn, index: number): number {
     if (isNull(line, from)) {
       this.#kinds[index] = NONE
       this.#append(NULL)
       return from + 2
     }
     this.#kinds[index] = STRING
-    if (type === 'text') return this.#writeText(line, from, end)
+    if (format === 'text') return this.#writeText(line, from, end)
     const to = findValueEnd(line, from, end)
-    switch (type) {
+    switch (format) {
       case 'integer':
         this.#kinds[index] = INTEGER
         this.#appendRange(line, from, to)
@@ -92,7 +95,7 @@ export class RowSerializer {
       case 'float':
         this.#kinds[index] = this.#writeFloat(line, from, to, decode)
         break
-      case 'moment':
+      case 'timestamp':
         this.#writeTimestamp(line, from, to)
         break
       case 'instant':
@@ -104,7 +107,7 @@ export class RowSerializer {
     return to
   }
 
-  /** Out of COPY's escapes and into JSON's. */
+  /** Converts COPY escapes to JSON escapes. */
   #writeText(line: Buffer, from: number, end: number): number {
     const out = this.#buffer
     let put = this.#length
@@ -133,13 +136,13 @@ export class RowSerializer {
     return at
   }
 
-  /** Where both ways to write a number agree, its bytes are copied: no sign, no exponent, no more digits than a double holds for sure. */
+  /** Copies the bytes if both formats agree: no sign, no exponent, and at most the 15 digits that a double always preserves. */
   #writeFloat(line: Buffer, from: number, to: number, decode: ValueDecoder): number {
     let points = 0
     let digits = 0
     for (let at = from; at < to; at++) {
       if (line[at] === POINT) points++
-      else if (isDigit(line[at]!)) digits++
+      else if (isDigit(line[at])) digits++
     }
     if (digits <= 15 && digits + points === to - from) {
       this.#appendRange(line, from, to)
@@ -183,15 +186,21 @@ export class RowSerializer {
   }
 
   #decodeRequested(line: Buffer): JsonObject {
-    const { places, names, decoders } = this.#requestedColumns
-    return decodeRecord(names, decoders, places.map((index) => (this.#kinds[index] === NONE ? null : unescapeCopyText(line, this.#starts[index]!, this.#starts[index + 1]! - 1))))
+    const { indexes, names, decoders } = this.#requestedColumns
+    return decodeRecord(names, decoders, indexes.map((index) => this.#unescapeColumn(line, index)))
   }
 
-  /** Most rows are like one of those before. */
+  #unescapeColumn(line: Buffer, index: number): string | null {
+    if (this.#kinds[index] === NONE) return null
+    const [start, nextStart] = this.#starts.subarray(index, index + 2)
+    return unescapeCopyText(line, required(start, 'The start of the column'), required(nextStart, 'The end of the column') - 1)
+  }
+
+  /** Reuses the shape of an earlier row with the same kinds. */
   #findShape(): SerializedShape {
     for (const shape of this.#shapes) if (this.#hasSameKinds(shape)) return shape
-    const shape = { kinds: this.#kinds.slice(), columns: this.#columns.map(({ name }, index) => ({ name, kinds: KINDS_BY_CODE[this.#kinds[index]!]! })), parse: (text: string) => this.#parseRecord(text) }
-    // Beyond so many, to look for one costs more than to make one.
+    const shape = { kinds: this.#kinds.slice(), columns: this.#columns.map(({ name }, index) => ({ name, kinds: KINDS_BY_CODE[this.#kinds[index] ?? NONE] ?? [] })), parse: (text: string) => this.#parseRecord(text) }
+    // Searching more shapes costs more than creating one.
     if (this.#shapes.length < SHAPES_MAX) this.#shapes.push(shape)
     return shape
   }
@@ -203,8 +212,8 @@ export class RowSerializer {
 
   #parseRecord(text: string): JsonObject {
     const record = parseJson(text) as JsonObject
-    // A double too large to be exact is a double all the same, though its digits look like those of an integer.
-    for (const { name, format: type } of this.#columns) if (type === 'float' && typeof record[name] === 'bigint') record[name] = Number(record[name])
+    // A large double without a fraction parses as a bigint, but it stays a double.
+    for (const { name, format } of this.#columns) if (format === 'float' && typeof record[name] === 'bigint') record[name] = Number(record[name])
     return record
   }
 }
@@ -213,7 +222,7 @@ interface SerializerColumn {
   readonly name: string
   readonly format: ScalarFormat
   readonly decode: ValueDecoder
-  /** What stands before its value: its name. */
+  /** The JSON text before the value: a separator and the name. */
   readonly prefix: Buffer
 }
 
@@ -242,19 +251,19 @@ function isNull(line: Buffer, from: number): boolean {
   return line[from] === BACKSLASH && line[from + 1] === UPPER_N
 }
 
-/** Byte for byte what the decoder asks: four digits of a year, and UTC. `infinity` and years far from ours are not. */
+/** The same check as `decodeInstant`: a year of four digits, and UTC. It excludes `infinity` and other years. */
 function isUtcInstant(line: Buffer, from: number, to: number): boolean {
   if (to - from < 22 || line[from + 4] !== DASH || line[to - 3] !== PLUS || line[to - 2] !== ZERO || line[to - 1] !== ZERO) return false
-  for (let at = from; at < from + 4; at++) if (!isDigit(line[at]!)) return false
-  for (let at = from + 19; at < to - 3; at++) if (!isDigit(line[at]!) && line[at] !== POINT) return false
+  for (let at = from; at < from + 4; at++) if (!isDigit(line[at])) return false
+  for (let at = from + 19; at < to - 3; at++) if (!isDigit(line[at]) && line[at] !== POINT) return false
   return true
 }
 
-function isDigit(byte: number): boolean {
-  return byte >= ZERO && byte <= NINE
+function isDigit(byte: number | undefined): boolean {
+  return byte !== undefined && byte >= ZERO && byte <= NINE
 }
 
-/** A value as COPY would not have escaped it. */
+/** Removes the escapes of COPY. */
 function unescapeCopyText(line: Buffer, from: number, to: number): string {
   const text = line.toString('utf8', from, to)
   return text.includes('\\') ? text.replace(/\\(.)/g, (_, escaped: string) => COPY_ESCAPES[escaped] ?? escaped) : text

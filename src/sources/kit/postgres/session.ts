@@ -2,6 +2,7 @@ import pg from 'pg'
 import { SyncError, type JsonObject } from '../../../contract/index.ts'
 import { CopyOut } from './copy-out.ts'
 import { toSyncError } from './failures.ts'
+import { required } from '../../../values/required.ts'
 import { RowSerializer } from './row-serializer.ts'
 import { getDecoder, isBuiltinType, decodeRecord, type ValueDecoder, type PostgresType, type TextRow } from './decode-values.ts'
 
@@ -10,33 +11,33 @@ export interface TextRows {
   readonly columns: readonly { readonly name: string; readonly oid: number }[]
 }
 
-/** One connection to a database that is read from. Nothing but text comes out of it, so that no driver rounds a value on the way. */
+/** A connection to a source database. It returns values as text, so that the driver does not round them. */
 export class PostgresSession {
   readonly #client: pg.Client
   readonly #label: string
   readonly #signal: AbortSignal
   readonly #types = new Map<number, PostgresType>()
-  /** In which the server tells the time to whoever does not ask for another zone. */
+  /** The server's default time zone. */
   readonly timeZone: string
 
-  private constructor(client: pg.Client, where: string, signal: AbortSignal, timeZone: string) {
+  private constructor(client: pg.Client, label: string, signal: AbortSignal, timeZone: string) {
     this.#client = client
-    this.#label = where
+    this.#label = label
     this.#signal = signal
     this.timeZone = timeZone
   }
 
-  /** It ends with the signal at the latest, in the middle of a statement if need be. */
+  /** Aborting the signal closes the connection, even in the middle of a statement. */
   static async open(url: string, signal: AbortSignal): Promise<PostgresSession> {
-    const where = describeServer(url)
-    const client = await connect(url, where, signal)
+    const label = describeServer(url)
+    const client = await connect(url, label, signal)
     try {
       const { rows } = await client.query<{ zone: string }>("select current_setting('TimeZone') as zone")
       await client.query(SESSION_SETTINGS_SQL)
-      return new PostgresSession(client, where, signal, rows[0]!.zone)
+      return new PostgresSession(client, label, signal, required(rows[0], 'The time zone setting').zone)
     } catch (error) {
       await client.end()
-      throw wrapFailure(error, where, signal)
+      throw wrapFailure(error, label, signal)
     }
   }
 
@@ -49,13 +50,13 @@ export class PostgresSession {
     }
   }
 
-  /** For what is a list of objects by itself. */
+  /** Returns the rows as objects, aggregated to JSON by the server. */
   async queryObjects<Row>(text: string, values: readonly unknown[] = []): Promise<Row[]> {
     const { rows } = await this.query(`select coalesce(json_agg(q), '[]') from (${text}) q`, values)
-    return JSON.parse(rows[0]![0]!) as Row[]
+    return JSON.parse(required(rows[0]?.[0], 'The aggregated row')) as Row[]
   }
 
-  /** Inside a transaction: few rows at first, then as many at once as their size allows. Leaving the loop ends the statement. */
+  /** Legal inside a transaction only. The batch size adapts to the size of the rows. Leaving the loop closes the cursor. */
   async *streamRecords(text: string, values: readonly unknown[]): AsyncIterable<{ record: JsonObject; bytes: number }[]> {
     await this.query(`DECLARE page NO SCROLL CURSOR FOR ${text}`, values)
     try {
@@ -74,21 +75,22 @@ export class PostgresSession {
         count = Math.min(FETCH_ROWS_MAX, count * 2, Math.max(1, Math.floor(FETCH_BYTES_MAX / (total / rows.length))))
       }
     } finally {
-      // After a failure the transaction is over, and the cursor with it.
+      // A failure ends the transaction, which closes the cursor.
       await this.query('CLOSE page').catch(() => {})
     }
   }
 
-  /** For the rows that a query answers with. Inside a transaction nobody can change their columns until it ends. */
+  /** Creates a serializer for the rows of a query. Legal inside a transaction only, where the columns cannot change. */
   async createRowSerializer(text: string, values: readonly unknown[], wanted: readonly string[]): Promise<RowSerializer | null> {
     const { columns } = await this.query(text, values)
-    const decoders = await this.loadDecoders(columns.map(({ oid }) => oid))
-    return RowSerializer.create(columns.map((column, index) => ({ ...column, decode: decoders[index]! })), this.#types, wanted)
+    await this.loadDecoders(columns.map(({ oid }) => oid))
+    const decodable = columns.map((column) => ({ ...column, decode: getDecoder(column.oid, this.#types) }))
+    return RowSerializer.create(decodable, this.#types, wanted)
   }
 
-  /** What COPY tells, row by row as it comes: whoever does not keep up is waited for. Leaving the loop ends it. */
-  async *streamCopy<Row>(text: string, take: (line: Buffer) => Row): AsyncIterable<Row[]> {
-    const copy = new CopyOut(`COPY (${text}) TO STDOUT`, take, getSocket(this.#client)!)
+  /** Streams the rows of a COPY with backpressure. Leaving the loop ends it. */
+  async *streamCopy<Row>(text: string, parseLine: (line: Buffer) => Row): AsyncIterable<Row[]> {
+    const copy = new CopyOut(`COPY (${text}) TO STDOUT`, parseLine, required(getSocket(this.#client), 'The socket of the connection'))
     this.#client.query(copy)
     try {
       yield* copy.rows()
@@ -97,7 +99,7 @@ export class PostgresSession {
     }
   }
 
-  /** What makes values of texts of these types. */
+  /** Returns a decoder for each type. Reads unknown types from the catalog. */
   async loadDecoders(oids: readonly number[]): Promise<ValueDecoder[]> {
     const unknown = oids.filter((oid) => !isBuiltinType(oid) && !this.#types.has(oid))
     if (unknown.length > 0) for (const type of await this.queryObjects<PostgresType>(TYPES_SQL, [unknown])) this.#types.set(type.oid, type)
@@ -113,11 +115,11 @@ export class PostgresSession {
   }
 }
 
-/** Whoever calls it is done with the socket when the signal is. */
-export async function connect(url: string, where: string, signal: AbortSignal, options: { replication?: 'database' } = {}): Promise<pg.Client> {
+/** Opens a connection that is closed when the signal aborts. */
+export async function connect(url: string, label: string, signal: AbortSignal, options: { replication?: 'database' } = {}): Promise<pg.Client> {
   signal.throwIfAborted()
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 10_000, keepAlive: true, application_name: 'tidemark', ...options } as pg.ClientConfig)
-  // Whatever breaks also fails the statement that waits for it; without a listener it would end the process.
+  // A connection error also fails the pending statement. Without a listener it would end the process.
   client.on('error', () => {})
   const end = (): void => getSocket(client)?.destroy()
   signal.addEventListener('abort', end, { once: true })
@@ -126,7 +128,7 @@ export async function connect(url: string, where: string, signal: AbortSignal, o
     await client.connect()
   } catch (error) {
     signal.removeEventListener('abort', end)
-    throw wrapFailure(error, where, signal)
+    throw wrapFailure(error, label, signal)
   }
   return client
 }
@@ -135,22 +137,22 @@ export function getSocket(client: pg.Client): { destroy(): void; pause(): void; 
   return (client as unknown as { connection?: { stream?: { destroy(): void; pause(): void; resume(): void; unref(): void } } }).connection?.stream
 }
 
-export function wrapFailure(error: unknown, where: string, signal: AbortSignal): unknown {
-  return signal.aborted ? signal.reason : toSyncError(error, where)
+export function wrapFailure(error: unknown, label: string, signal: AbortSignal): unknown {
+  return signal.aborted ? signal.reason : toSyncError(error, label)
 }
 
-/** For messages: without user and password. */
+/** Describes the server for error messages, without user and password. */
 export function describeServer(url: string): string {
   try {
     const { protocol, host, pathname } = new URL(url)
     if (protocol === 'postgres:' || protocol === 'postgresql:') return `PostgreSQL at ${host}${pathname}`
   } catch {
-    // Said below.
+    // Reported below.
   }
-  throw new SyncError('SYNC_INVALID', 'The URL of the database is not one of PostgreSQL.')
+  throw new SyncError('SYNC_INVALID', 'The database URL is not a PostgreSQL URL. Write postgres://host/database.')
 }
 
-/** One way to write a value, whatever the server's own habits are. */
+/** Fixes the text format of values, independent of the server configuration. */
 export const SESSION_SETTINGS_SQL = "set datestyle to 'ISO, YMD'; set timezone to 'UTC'; set intervalstyle to 'iso_8601'; set extra_float_digits to 1; set bytea_output to 'hex'"
 
 const FETCH_ROWS_MIN = 100
