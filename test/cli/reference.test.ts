@@ -29,6 +29,6 @@ test('every command, argument and option says what it is for', () => {
 })
 
 test('every verb has a file of its own', () => {
-  const files = readdirSync(join(ROOT, 'src/cli'))
+  const files = readdirSync(join(ROOT, 'src/cli/verbs'))
   for (const { name } of program.commands.map((command) => ({ name: command.name() }))) expect(files).toContain(`${name}.ts`)
 })

@@ -3,7 +3,7 @@ import { dirname, join, relative, resolve, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 /** The root of the running package, which contains this file under `src` or `dist`. */
-const PACKAGE_ROOT = fileURLToPath(new URL('../..', import.meta.url)).replace(/[\\/]$/, '')
+const PACKAGE_ROOT = fileURLToPath(new URL('../../..', import.meta.url)).replace(/[\\/]$/, '')
 
 export interface OwnPackage {
   /** The version specifier for `dependencies` of a project in the folder. */
