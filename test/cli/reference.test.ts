@@ -18,7 +18,7 @@ test('docs/reference/cli.md and the commands are the same (TIDEMARK_UPDATE=1 wri
   expect(readFileSync(page, 'utf8')).toBe(expected)
 })
 
-test('every command, argument and option says what it is for', () => {
+test('every command, argument and option has a description', () => {
   for (const command of listCommands(program)) {
     expect(command.description(), command.name()).toMatch(/^[A-Z].+\.$/)
     for (const { name, description } of [
