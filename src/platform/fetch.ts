@@ -75,8 +75,8 @@ async function createHttpClient(limits: Required<FetchOptions>): Promise<SendReq
   })
   const own = agent({})
   const foreign = agent({ lookup: createCheckedLookup(limits.resolve, isPublicAddress, () => Object.assign(new Error('not a public address'), { code: NOT_PUBLIC })) })
-  return async ({ url, method, headers, body, isCrossOrigin: isForeign }, signal) => {
-    const dispatcher = isForeign ? foreign : own
+  return async ({ url, method, headers, body, isCrossOrigin }, signal) => {
+    const dispatcher = isCrossOrigin ? foreign : own
     const sent = encodeRequestBody(body)
     for (const [name, value] of [...STANDARD_HEADERS, ...sent.headers]) if (!headers.has(name)) headers.set(name, value)
     return undici.request(url, { dispatcher, method: method as Dispatcher.HttpMethod, headers: [...headers].flat(), body: sent.body, signal })

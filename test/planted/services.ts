@@ -238,7 +238,7 @@ export const SERVICE_BUGS: readonly PlantedBug[] = [
     ['a difference of states shows the values', 'const values = reveal ?', 'const values = !reveal ?'],
   ]),
   ...inFile('src/cli/verbs/state-transitions.ts', ['test/cli/state.test.ts'], [
-    ['a state moves without --yes', 'if (flags.yes !== true || storeLabel === null) {', 'if (storeLabel === null) {'],
+    ['a state moves without --yes', 'if (flags.yes !== true || store === null) {', 'if (store === null) {'],
     [
       'a state that moved meanwhile is overwritten',
       'flags.ifVersion !== undefined && flags.ifVersion !== before.version',

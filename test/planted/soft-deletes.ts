@@ -71,6 +71,6 @@ export const SOFT_DELETE_BUGS: readonly PlantedBug[] = [
     ['a setting is not told once it is gone', "databases.map(({ name, deletes = 'hard' }) => [name, deletes])", "databases.flatMap(({ name, deletes }) => (deletes === undefined ? [] : [[name, deletes]]))", RUN, 'how rows are deleted'],
   ]),
   ...inFile('src/mcp/query-tool.ts', ['test/docs/tables.test.ts'], [
-    ['agents are given deleted rows', 'const tableReference = hasDeleted ?', 'const tableReference = hasDeleted && named === null ?', ['test/docs/tables.test.ts'], 'soft deletes'],
+    ['agents are given deleted rows', 'const relation = hasDeleted ?', 'const relation = hasDeleted && named === null ?', ['test/docs/tables.test.ts'], 'soft deletes'],
   ]),
 ]
