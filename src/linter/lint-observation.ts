@@ -126,11 +126,11 @@ function checkTieBreak({ cycles }: Observation): Finding[] {
 
 /** Whether this is a `frontier` state: it holds items, its times are informational, and every cycle starts at the top. */
 function isFrontierState(state: string | null): boolean {
-  const members: unknown = state === null ? null : JSON.parse(state)
-  return typeof members === 'object' && members !== null && 'anchors' in members && 'tailComplete' in members
+  const value: unknown = state === null ? null : JSON.parse(state)
+  return typeof value === 'object' && value !== null && 'anchors' in value && 'tailComplete' in value
 }
 
-/** Every moment in a state, in milliseconds. What a strategy keeps of a rate limit is none of a position. */
+/** Every timestamp in a state, in milliseconds. Rate-limit data of a strategy (`pace`) is not part of the cursor. */
 function findTimes(value: unknown): number[] {
   if (typeof value === 'string') {
     const instant = canonicalizeInstant(value)
@@ -138,7 +138,7 @@ function findTimes(value: unknown): number[] {
   }
   if (typeof value === 'number') return value > 1e12 && value < 4e12 ? [value] : value > 1e9 && value < 4e9 ? [value * 1_000] : []
   if (typeof value !== 'object' || value === null) return []
-  return Object.entries(value).flatMap(([name, member]) => (name === 'pace' ? [] : findTimes(member)))
+  return Object.entries(value).flatMap(([name, field]) => (name === 'pace' ? [] : findTimes(field)))
 }
 
 function findTexts(value: unknown): string[] {
