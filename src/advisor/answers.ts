@@ -1,6 +1,6 @@
-/** What is known of an API. Each member answers the question of the same name in `questions.ts`. */
+/** The known facts about an API. Each field answers the question of the same name in `questions.ts`. */
 export interface Answers {
-  /** One that has a source of its own here, or `other`. */
+  /** An API with a built-in source, or `other`. */
   readonly api?: KnownApi | 'other'
   readonly changes?: 'events' | 'timestamp' | 'sync-token' | 'newest-first' | 'none'
   readonly deletes?: 'told' | 'elsewhere' | 'matter' | 'ignore'
@@ -15,18 +15,18 @@ export interface Answers {
 
 export type KnownApi = 'airtable' | 'bookmarks' | 'github' | 'github-stars' | 'hubspot' | 'linear' | 'salesforce' | 'servicenow' | 'stripe'
 
-/** What the answers amount to, as far as it decides which questions are left. */
+/** The sync mode that the answers lead to. It decides which questions remain. */
 export function chooseMode({ changes, deletes, paging, order }: Answers): 'pair' | 'replace' {
   if (changes === undefined || changes === 'none' || deletes === 'matter') return 'replace'
   return order === 'unsorted' && !canUseWindow(paging) ? 'replace' : 'pair'
 }
 
-/** A window of changes in no order is safe only where its pages are chained: by number, one that changes again moves another out of sight. */
+/** An unsorted window is safe only with chained pages. With numbered pages, a new change can shift a record past the reader. */
 function canUseWindow(paging: Answers['paging']): boolean {
   return paging === 'none' || paging === 'token'
 }
 
-/** By which time the list is read: of the last change, or of creation where changes leave no trace. */
+/** The timestamp to read the list by: of the last update, or of creation if updates are not visible. */
 export function chooseTimestamp({ changes, paging }: Answers): 'updated' | 'created' | null {
   if (changes === 'newest-first') return null
   if (changes !== 'none') return 'updated'

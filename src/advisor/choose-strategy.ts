@@ -1,20 +1,21 @@
+import { required } from '../values/required.ts'
 import { chooseMode, type Answers } from './answers.ts'
 import { KNOWN_APIS, type KnownApiProfile } from './known-apis.ts'
 import { QUESTIONS, listRelevantQuestions, type QuestionName } from './questions.ts'
 import { streamsStateShape, STATE_SHAPES, type StateShape, type StrategyName } from './state-shapes.ts'
 
 export interface Advice {
-  /** `pair`: a backfill by hand and a scheduled delta over one database. `replace`: the whole list every time. */
+  /** `pair`: a manual backfill and a scheduled delta into one database. `replace`: the whole list in every cycle. */
   readonly mode: 'pair' | 'replace'
-  /** The source that does all of this already. */
+  /** The built-in source that implements the strategy. */
   readonly source: string | null
-  /** Reads all there is; in a pair, when asked to. */
+  /** Reads everything; in a pair, only on request. */
   readonly backfill: SyncAdvice
   readonly delta: SyncAdvice | null
   readonly deletes: 'swept' | 'told' | 'streams' | 'until-backfill'
-  /** How deletions that are told elsewhere are read. */
+  /** The strategy that reads deletions from a separate endpoint. */
   readonly deletesBy: StrategyName | null
-  /** How far every cycle stays behind now; null where no clock is involved. */
+  /** How far every cycle stays behind the current time; null if the strategy does not depend on time. */
   readonly lagMs: number | null
   readonly schedule: string
   readonly reasons: readonly AdviceReason[]
@@ -24,7 +25,7 @@ export interface Advice {
 export interface SyncAdvice {
   readonly mode: 'replace' | 'incremental'
   readonly strategy: StrategyName
-  /** Null when there is nothing to remember. */
+  /** Null if the strategy keeps no state. */
   readonly state: StateShape | null
 }
 
@@ -35,15 +36,15 @@ export interface AdviceReason {
   readonly rule: string
 }
 
-/** A leaf of the tree. The answers are complete: `nextQuestion` has no further one. */
+/** Chooses the strategy. Legal only with complete answers, when `nextQuestion` returns null. */
 export function chooseStrategy(given: Answers): Advice {
   const known = findKnownApi(given)
   const answers = known === null ? given : { ...given, ...known.answers }
   const mode = chooseMode(answers)
   const backfill = chooseBackfill(answers)
-  const isApart = mode === 'pair' && answers.deletes === 'elsewhere'
+  const hasSeparateDeletes = mode === 'pair' && answers.deletes === 'elsewhere'
   const delta = mode === 'pair' ? chooseDelta(answers) : null
-  const deletesBy = isApart ? (known?.deletesBy ?? 'keyset') : null
+  const deletesBy = hasSeparateDeletes ? (known?.deletesBy ?? 'keyset') : null
   return {
     mode,
     source: known !== null ? `tidemark/sources/${given.api}` : isDeclarative(answers) ? 'tidemark/sources/rest' : null,
@@ -62,7 +63,7 @@ export function findKnownApi({ api }: Answers): KnownApiProfile | null {
   return api === undefined || api === 'other' ? null : KNOWN_APIS[api]
 }
 
-/** Whether the `rest` source can be told all of it in words. */
+/** Whether the `rest` source can describe the whole API declaratively. */
 export function isDeclarative(answers: Answers): boolean {
   return answers.http === 'plain' || (answers.order === 'unsorted' && chooseMode(answers) === 'pair')
 }
@@ -70,7 +71,7 @@ export function isDeclarative(answers: Answers): boolean {
 function chooseBackfill(answers: Answers): StrategyName {
   if (answers.changes === 'newest-first') return 'frontier'
   switch (answers.paging) {
-    case undefined: // A sync token: its pages are chained as well.
+    case undefined: // A sync token, whose pages are chained too.
     case 'token':
       return 'token'
     case 'none':
@@ -85,7 +86,7 @@ function chooseBackfill(answers: Answers): StrategyName {
       return chooseTimePaging(answers.ties === 'yes', answers)
     default:
       answers.paging satisfies never
-      throw new TypeError('no such paging')
+      throw new TypeError('unknown paging')
   }
 }
 
@@ -106,11 +107,11 @@ function chooseDelta(answers: Answers): StrategyName {
       return 'window'
     default:
       answers.order satisfies never
-      throw new TypeError('no such order')
+      throw new TypeError('unknown order')
   }
 }
 
-/** In code, times that never tie are a keyset whose id never decides. */
+/** In code, unique timestamps are a keyset whose id is never needed. */
 function chooseTimePaging(hasTies: boolean, answers: Answers): StrategyName {
   return hasTies || !isDeclarative(answers) ? 'keyset' : 'timestamp'
 }
@@ -122,7 +123,7 @@ function chooseDeletes({ deletes }: Answers): Advice['deletes'] {
 
 function explainAnswers(given: Answers, answers: Answers): AdviceReason[] {
   const own: AdviceReason[] = findKnownApi(given) === null ? [] : [
-    { question: 'api', answer: String(given.api), therefore: 'A source for it is here, tested against its documented rules: use that, and write none.', rule: 'N88' },
+    { question: 'api', answer: String(given.api), therefore: 'Tidemark has a tested source for this API: use it instead of writing one.', rule: 'N88' },
   ]
   const path = findKnownApi(given) === null ? listRelevantQuestions(answers).slice(1) : QUESTIONS.filter(({ name }) => name !== 'api' && answers[name] !== undefined)
   return [...own, ...path.map(({ name }) => ({ question: name, answer: String(answers[name]), ...CONCLUSIONS[name](answers) }))]
@@ -132,62 +133,62 @@ type Conclusion = Pick<AdviceReason, 'therefore' | 'rule'>
 
 const PAGING_CONCLUSIONS: Readonly<Record<NonNullable<Answers['paging']>, string>> = {
   none: 'The whole list is one page.',
-  token: 'The token is the state; it is sent back as it came.',
-  graphql: '`endCursor` is the state; `hasNextPage` is the end.',
-  page: 'The page number is the state. Rows move while pages are counted, so the list is read until two passes agree.',
-  offset: 'The offset is the state. Rows move while it is counted, so the list is read until two passes agree.',
-  time: 'The last record’s place is the state, and the next page begins after it.',
+  token: 'The token is the state and is sent back unchanged.',
+  graphql: '`endCursor` is the state; `hasNextPage` marks the end.',
+  page: 'The page number is the state. Rows can shift between pages, so the list is read until two passes agree.',
+  offset: 'The offset is the state. Rows can shift between pages, so the list is read until two passes agree.',
+  time: 'The time and id of the last record are the state; the next page starts after them.',
 }
 
 const ORDER_CONCLUSIONS: Readonly<Record<NonNullable<Answers['order']>, string>> = {
-  'time-and-id': 'Time and id together name one record, so no page border skips or repeats any.',
-  'one-field': 'A page full of one moment leads no further by time; that moment is then read by id.',
-  unique: 'The time alone names the record.',
-  unsorted: 'All that changed since a moment is read as one window, whose end is fixed before its first page.',
+  'time-and-id': 'Time and id together identify one record, so no page boundary skips or repeats a record.',
+  'one-field': 'If a whole page shares one timestamp, paging by time cannot advance; that timestamp is then read by id.',
+  unique: 'The timestamp alone identifies the record.',
+  unsorted: 'All changes since a time are read as one window, whose end is fixed before its first page.',
 }
 
 const CONCLUSIONS: Readonly<Record<QuestionName, (answers: Answers) => Conclusion>> = {
   api: () => ({ therefore: '', rule: 'N88' }),
   changes: ({ changes, deletes }) => {
-    if (changes === 'none') return { therefore: 'Read the whole list every time; what is no longer in it is swept.', rule: 'N80' }
-    if (deletes === 'matter') return { therefore: 'It could be followed, were it not for the deletions.', rule: 'N86' }
-    if (changes === 'events') return { therefore: 'Follow the events by id, from the one that was newest before the backfill began.', rule: 'N86' }
-    if (changes === 'newest-first') return { therefore: 'Read from the top until what is known is met, and from the bottom of that until the list ends: two frontiers.', rule: 'S6' }
-    if (changes === 'sync-token') return { therefore: 'Follow the token; it is the position.', rule: 'N86' }
-    return { therefore: 'Follow the changes by their time, beside a backfill that reads everything when asked to.', rule: 'N86' }
+    if (changes === 'none') return { therefore: 'Read the whole list every time; rows that are no longer in it are swept.', rule: 'N80' }
+    if (deletes === 'matter') return { therefore: 'Changes could be followed incrementally, but deletions would be missed.', rule: 'N86' }
+    if (changes === 'events') return { therefore: 'Follow the events by id, starting at the newest event before the backfill.', rule: 'N86' }
+    if (changes === 'newest-first') return { therefore: 'Read from the top until a known record, then continue from the oldest known record to the end of the list: two frontiers.', rule: 'S6' }
+    if (changes === 'sync-token') return { therefore: 'Follow the sync token; it is the state.', rule: 'N86' }
+    return { therefore: 'Follow the changes by their timestamp, next to a backfill that reads everything on request.', rule: 'N86' }
   },
   deletes: ({ deletes }) => {
     if (deletes === 'told') return { therefore: 'Changes and deletions come from one stream.', rule: 'N87' }
-    if (deletes === 'elsewhere') return { therefore: 'Changes and deletions are read in every cycle, each with a state of its own.', rule: 'N87' }
-    if (deletes === 'matter') return { therefore: 'Only a list of everything shows what is gone: replace, and no delta.', rule: 'N87' }
-    return { therefore: 'Follow the changes; what is gone stays until the next backfill sweeps it.', rule: 'N87' }
+    if (deletes === 'elsewhere') return { therefore: 'Every cycle reads changes and deletions, each with its own state.', rule: 'N87' }
+    if (deletes === 'matter') return { therefore: 'Only a complete list shows which records are gone: use replace, without a delta.', rule: 'N87' }
+    return { therefore: 'Follow the changes; deleted records stay until the next backfill sweeps them.', rule: 'N87' }
   },
-  paging: ({ paging }) => ({ therefore: PAGING_CONCLUSIONS[paging!], rule: 'N85' }),
+  paging: ({ paging }) => ({ therefore: PAGING_CONCLUSIONS[required(paging, 'the answer to paging')], rule: 'N85' }),
   nested: ({ nested }) => (nested === 'yes'
-    ? { therefore: 'Two cursors: one for the outer list, one for each entry whose own list is not at its end.', rule: 'N61' }
+    ? { therefore: 'Two levels of cursors: one for the outer list, and one for each entry whose inner list is unfinished.', rule: 'N61' }
     : { therefore: 'One cursor is enough.', rule: 'N60' }),
   ties: ({ ties }) => (ties === 'yes'
-    ? { therefore: 'The id breaks ties, or a border between two of them would lose one.', rule: 'N85' }
-    : { therefore: 'The time alone names the record.', rule: 'N85' }),
+    ? { therefore: 'The id breaks ties; otherwise a page boundary between two records with the same time would lose one.', rule: 'N85' }
+    : { therefore: 'The timestamp alone identifies the record.', rule: 'N85' }),
   order: (answers) => (chooseMode(answers) === 'replace'
-    ? { therefore: 'Changes in no order, paged by position, can be passed unseen: replace, and no delta.', rule: 'N86' }
-    : { therefore: ORDER_CONCLUSIONS[answers.order!], rule: 'N86' }),
+    ? { therefore: 'Unsorted changes that are paged by number can be missed: use replace, without a delta.', rule: 'N86' }
+    : { therefore: ORDER_CONCLUSIONS[required(answers.order, 'the answer to order')], rule: 'N86' }),
   http: ({ http }) => (http === 'plain'
-    ? { therefore: 'No code is needed: the `rest` source is told in words.', rule: 'N85' }
-    : { therefore: 'A strategy in code, with a request of your own.', rule: 'N85' }),
+    ? { therefore: 'No code needed: describe the API declaratively with the `rest` source.', rule: 'N85' }
+    : { therefore: 'Use a strategy in code, with your own request function.', rule: 'N85' }),
   size: ({ size }) => (size === 'small'
-    ? { therefore: 'Reading all of it every half hour is cheap enough.', rule: 'N73' }
-    : { therefore: 'Reading all of it takes long, so seldom.', rule: 'N73' }),
-  lagSeconds: ({ lagSeconds }) => ({ therefore: `No cycle reads beyond ${lagSeconds} seconds ago: a record that shows later than its time is then never passed.`, rule: 'N85' }),
+    ? { therefore: 'Reading everything every 30 minutes is cheap enough.', rule: 'N73' }
+    : { therefore: 'Reading everything takes long, so it runs rarely.', rule: 'N73' }),
+  lagSeconds: ({ lagSeconds }) => ({ therefore: `Every cycle stays ${lagSeconds} seconds behind, so that a record that appears later than its timestamp is not missed.`, rule: 'N85' }),
 }
 
 function listCautions(answers: Answers): string[] {
   const mode = chooseMode(answers)
   const cautions: string[] = []
-  if (mode === 'replace' && answers.size === 'large') cautions.push('A list of more than some 50,000 records is slow to read whole. Ask the vendor for a filter by time or a log of changes.')
-  if (answers.paging === 'none') cautions.push('One answer must hold everything. When it grows beyond a few thousand records, page it.')
-  if (mode === 'pair' && answers.deletes === 'ignore' && answers.changes !== 'newest-first') cautions.push('Deleted records stay until a backfill runs: `npx tidemark run <name> --backfill`, now and then.')
-  if (mode === 'pair' && answers.changes === 'events') cautions.push('Events are kept for a limited time: say how long in `retentionMs`, so that a gap is noticed.')
-  if (answers.ties === 'no' || answers.order === 'unique') cautions.push('Times that never tie are rare: a batch job gives many records one. If unsure, page by time and id.')
+  if (mode === 'replace' && answers.size === 'large') cautions.push('Reading a list of more than about 50,000 records in full is slow. Ask the vendor for a time filter or a change log.')
+  if (answers.paging === 'none') cautions.push('One response must contain everything. Add paging when it grows beyond a few thousand records.')
+  if (mode === 'pair' && answers.deletes === 'ignore' && answers.changes !== 'newest-first') cautions.push('Deleted records stay until a backfill runs. Run `npx tidemark run <name> --backfill` from time to time.')
+  if (mode === 'pair' && answers.changes === 'events') cautions.push('The API keeps events for a limited time. Set `retentionMs`, so that a gap is detected.')
+  if (answers.ties === 'no' || answers.order === 'unique') cautions.push('Unique timestamps are rare: a batch job gives many records the same one. If unsure, page by time and id.')
   return cautions
 }

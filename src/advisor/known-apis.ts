@@ -1,20 +1,19 @@
 import type { Answers, KnownApi } from './answers.ts'
 import type { StateShape, StrategyName } from './state-shapes.ts'
 
-/** An API that has a source here: what its own documents answer, and how it is declared. */
+/** An API with a built-in source: the answers from its documentation, and how to declare it. */
 export interface KnownApiProfile {
   readonly answers: Answers
-  /** The stream, as an expression. */
+  /** A TypeScript expression for the stream. */
   readonly stream: string
-  /** Of the database. */
   readonly database: string
-  /** The function that makes the source, where it is not called as the API. */
+  /** The function that creates the source, if its name differs from the API. */
   readonly factoryName?: string
-  /** How deletions that are told elsewhere are read, where not by time and id. */
+  /** The strategy for deletions from a separate endpoint, if it is not keyset. */
   readonly deletesBy?: StrategyName
-  /** What its backfill keeps besides the strategy's own. */
+  /** Fields that the backfill state has in addition to those of the strategy. */
   readonly backfillExtraState?: StateShape
-  /** Where not the usual. */
+  /** Overrides the default schedule. */
   readonly schedule?: string
 }
 
@@ -34,7 +33,7 @@ export const KNOWN_APIS: Readonly<Record<KnownApi, KnownApiProfile>> = {
     answers: { changes: 'timestamp', deletes: 'elsewhere', paging: 'token', order: 'one-field', lagSeconds: 10 },
     stream: "hubspot({ accessToken: 'HUBSPOT_TOKEN' }).contacts",
     database: 'contacts',
-    // What is archived is listed in no order and with no time to begin with: all of it, every other cycle.
+    // The archive has no order and no time filter, so all of it is read every other cycle.
     deletesBy: 'archive',
   },
   github: {

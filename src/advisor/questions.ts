@@ -7,7 +7,7 @@ export type Question = ChoiceQuestion | NumberQuestion
 interface QuestionBase {
   readonly name: QuestionName
   readonly text: string
-  /** Whether it matters after what has been answered. */
+  /** Whether the question is asked after the given answers. */
   isRelevant(answers: Answers): boolean
 }
 
@@ -26,11 +26,11 @@ export interface NumberQuestion extends QuestionBase {
 export interface Choice {
   readonly value: string
   readonly label: string
-  /** Only after some answers. */
+  /** Restricts the choice to certain earlier answers. */
   readonly isOffered?: (answers: Answers) => boolean
 }
 
-/** In the order they are asked. An answer to a question that is not asked would change nothing, and is refused. */
+/** In the order they are asked. An answer to a question that is not asked has no effect and is refused. */
 export const QUESTIONS: readonly Question[] = [
   {
     name: 'api', kind: 'choice', text: 'Which API is it?',
@@ -42,42 +42,42 @@ export const QUESTIONS: readonly Question[] = [
       { value: 'servicenow', label: 'ServiceNow' },
       { value: 'linear', label: 'Linear' },
       { value: 'airtable', label: 'Airtable' },
-      { value: 'bookmarks', label: 'bookmarks of X' },
-      { value: 'github-stars', label: 'stars of GitHub' },
-      { value: 'other', label: 'another one' },
+      { value: 'bookmarks', label: 'X bookmarks' },
+      { value: 'github-stars', label: 'GitHub stars' },
+      { value: 'other', label: 'another API' },
     ],
     isRelevant: () => true,
   },
   {
-    name: 'changes', kind: 'choice', text: 'Does it tell what changed?',
+    name: 'changes', kind: 'choice', text: 'Does the API report changes?',
     choices: [
-      { value: 'events', label: 'yes, an endpoint of events or a change log' },
-      { value: 'timestamp', label: 'yes, the list can be filtered by when a record was changed' },
-      { value: 'sync-token', label: 'yes, the last page hands out a token that the next sync goes on with' },
-      { value: 'newest-first', label: 'no, but the list comes newest first: bookmarks, stars, likes' },
+      { value: 'events', label: 'yes, with an events endpoint or a change log' },
+      { value: 'timestamp', label: 'yes, the list can be filtered by modification time' },
+      { value: 'sync-token', label: 'yes, the last page returns a token for the next sync' },
+      { value: 'newest-first', label: 'no, but the list is sorted newest first: bookmarks, stars, likes' },
       { value: 'none', label: 'no' },
     ],
     isRelevant: ({ api }) => api === 'other',
   },
   {
-    name: 'deletes', kind: 'choice', text: 'Does it tell what was deleted?',
+    name: 'deletes', kind: 'choice', text: 'Does the API report deletions?',
     choices: [
-      { value: 'told', label: 'yes, in the same place: a flag of the record, a kind of event', isOffered: ({ changes }) => changes !== 'newest-first' },
-      { value: 'elsewhere', label: 'yes, elsewhere: an audit log, a trash, an archived filter', isOffered: ({ changes }) => changes !== 'newest-first' },
+      { value: 'told', label: 'yes, with the changes: a flag in the record, or an event type', isOffered: ({ changes }) => changes !== 'newest-first' },
+      { value: 'elsewhere', label: 'yes, separately: an audit log, a trash, an archived filter', isOffered: ({ changes }) => changes !== 'newest-first' },
       { value: 'matter', label: 'no, and it matters' },
-      { value: 'ignore', label: 'no, and what is gone may stay for a while' },
+      { value: 'ignore', label: 'no, and deleted records may stay for a while' },
     ],
     isRelevant: ({ changes }) => changes !== undefined && changes !== 'none',
   },
   {
     name: 'paging', kind: 'choice', text: 'How is the whole list read?',
     choices: [
-      { value: 'none', label: 'in one answer' },
-      { value: 'token', label: 'by a token or a link that the last page gave' },
+      { value: 'none', label: 'in one response' },
+      { value: 'token', label: 'by a token or link from the previous page' },
       { value: 'graphql', label: 'as a GraphQL connection: endCursor, hasNextPage' },
       { value: 'page', label: 'by page number' },
       { value: 'offset', label: 'by offset and limit' },
-      { value: 'time', label: 'by time: after the last record of the page before' },
+      { value: 'time', label: 'by time: after the last record of the previous page' },
     ],
     isRelevant: ({ changes }) => changes !== undefined && changes !== 'sync-token' && changes !== 'newest-first',
   },
@@ -92,35 +92,35 @@ export const QUESTIONS: readonly Question[] = [
     isRelevant: ({ paging }) => paging === 'time',
   },
   {
-    name: 'order', kind: 'choice', text: 'How does it sort what changed?',
+    name: 'order', kind: 'choice', text: 'How are changes sorted?',
     choices: [
       { value: 'time-and-id', label: 'by time and id, and it filters by both' },
       { value: 'one-field', label: 'by one field at a time: by time, or by id' },
-      { value: 'unique', label: 'by time, and no two records ever share one' },
-      { value: 'unsorted', label: 'in no order that it promises' },
+      { value: 'unique', label: 'by time, and no two records ever share a timestamp' },
+      { value: 'unsorted', label: 'in no guaranteed order' },
     ],
     isRelevant: ({ changes, deletes, paging }) => changes === 'timestamp' && deletes !== 'matter' && paging !== undefined && paging !== 'time',
   },
   {
-    name: 'http', kind: 'choice', text: 'How is it asked?',
-    choices: [{ value: 'plain', label: 'by GET with parameters; it answers in JSON' }, { value: 'other', label: 'otherwise: bodies, signatures, a client library' }],
-    // A connection, a search and a sync token are code; a window is not.
+    name: 'http', kind: 'choice', text: 'What do requests look like?',
+    choices: [{ value: 'plain', label: 'GET with query parameters, JSON responses' }, { value: 'other', label: 'anything else: request bodies, signatures, a client library' }],
+    // GraphQL, search and sync tokens need code; a window does not.
     isRelevant: (answers) => answers.paging !== undefined && answers.paging !== 'graphql' && answers.order !== 'one-field' && !(answers.order === 'unsorted' && chooseMode(answers) === 'pair'),
   },
   {
     name: 'size', kind: 'choice', text: 'How many records are there?',
-    choices: [{ value: 'small', label: 'up to some 50,000' }, { value: 'large', label: 'more' }],
+    choices: [{ value: 'small', label: 'up to about 50,000' }, { value: 'large', label: 'more' }],
     isRelevant: (answers) => answers.changes !== undefined && chooseMode(answers) === 'replace',
   },
   {
-    name: 'lagSeconds', kind: 'number', text: 'How many seconds may pass until a change can be found? (30 if nobody knows)', min: 10, max: 3_600, defaultValue: 30,
+    name: 'lagSeconds', kind: 'number', text: 'How many seconds can pass until a change is visible? (30 if unknown)', min: 10, max: 3_600, defaultValue: 30,
     isRelevant: (answers) => chooseMode(answers) === 'pair' && answers.changes !== 'newest-first' && (answers.changes !== 'sync-token' || answers.deletes === 'elsewhere'),
   },
 ]
 
-/** The first that is asked and not yet answered; null when the advice can be given. */
+/** The first relevant question without an answer; null when the answers are complete. */
 export function nextQuestion(answers: Answers): Question | null {
-  // One after the other: whether a question is asked depends on the answers before it, never on those after.
+  // In order: the relevance of a question depends only on the answers before it.
   const before: Record<string, unknown> = {}
   for (const question of QUESTIONS) {
     if (!question.isRelevant(before)) continue
@@ -134,7 +134,7 @@ export function listChoices(question: ChoiceQuestion, answers: Answers): Choice[
   return question.choices.filter(({ isOffered }) => isOffered?.(answers) ?? true)
 }
 
-/** The questions that these answers lead through, in order. */
+/** The questions that are relevant for these answers, in order. */
 export function listRelevantQuestions(answers: Answers): Question[] {
   const before: Record<string, unknown> = {}
   return QUESTIONS.filter((question) => {

@@ -2,7 +2,7 @@ import type { Advice } from './choose-strategy.ts'
 import { chooseMode, chooseTimestamp, type Answers } from './answers.ts'
 import type { StrategyName } from './state-shapes.ts'
 
-/** The strategies in code, with a request of one's own. */
+/** Renders a worker that uses a strategy in code with its own request function. */
 export function renderCodeWorker(advice: Advice, answers: Answers): string {
   const { backfill, delta, deletesBy } = advice
   const names = new Set(['SyncError', 'Worker', 'type Change', 'type SyncContext'])
@@ -10,13 +10,13 @@ export function renderCodeWorker(advice: Advice, answers: Answers): string {
   if (delta !== null && delta.strategy !== 'frontier') parts.push(renderDelta(delta.strategy, deletesBy === null ? 'delta' : 'changes', answers, names))
   if (deletesBy !== null) {
     names.add('streams').add('keyset')
-    parts.push(DELETES_CODE, '/** In every cycle: the changes, then the deletions. */\nconst delta = streams({ changes, deletes })')
+    parts.push(DELETES_CODE, '/** Every cycle reads the changes, then the deletions. */\nconst delta = streams({ changes, deletes })')
   }
   return `import { ${[...names].toSorted(compareImportNames).join(', ')} } from 'tidemark'
 
-// Put in the address and what an answer looks like. API_TOKEN is read from .env.
+// Set the address and the shape of the responses. API_TOKEN is read from .env.
 const API = 'https://api.example.com'
-${parts.some((part) => part.includes('LIMIT')) ? 'const LIMIT = 100\n' : ''}${advice.lagMs === null ? '' : `/** A record may show this long after its time; no cycle reads beyond it. */\nconst LAG_MS = ${groupDigits(advice.lagMs)}\n`}
+${parts.some((part) => part.includes('LIMIT')) ? 'const LIMIT = 100\n' : ''}${advice.lagMs === null ? '' : `/** A record can appear this long after its timestamp, so every cycle stays this far behind. */\nconst LAG_MS = ${groupDigits(advice.lagMs)}\n`}
 const worker = new Worker({ name: 'example' })
 const items = worker.database('items')
 const pacer = worker.pacer('api', { allowedRequests: 60, intervalMs: 60_000 })
@@ -35,7 +35,7 @@ function compareImportNames(a: string, b: string): number {
   return a.startsWith('type ') === b.startsWith('type ') ? (a.toLowerCase() < b.toLowerCase() ? -1 : 1) : a.startsWith('type ') ? 1 : -1
 }
 
-/** Whether a record itself says that it is gone; a list of everything has no such records. */
+/** Whether records carry a deleted flag. A complete list does not contain deleted records. */
 function hasDeletedFlag(answers: Answers): boolean {
   return chooseMode(answers) === 'pair' && answers.deletes === 'told' && answers.changes !== 'events'
 }
@@ -49,7 +49,7 @@ function renderItemType(answers: Answers): string {
   const change = isFlagged ? `(item.deleted === true ? { type: 'delete', key: item.id${time} } : ${upsert})` : `(${upsert})`
   return `type Item = { id: string; name: string${stamp === null ? '' : `; ${stamp}_at: string`}${isFlagged ? '; deleted?: boolean' : ''} }
 
-/** By an id that never changes.${isTracked ? ' The API’s own time decides when two syncs tell of one record.' : ''} */
+/** The key is an id that never changes.${isTracked ? ' The API’s timestamp decides which version of a record is newer.' : ''} */
 const toChange = (item: Item): Change => ${change}`
 }
 
@@ -151,7 +151,7 @@ function renderDelta(strategy: StrategyName, name: string, answers: Answers, nam
       return `const ${name} = token({
   read: async ({ token }, context) => {
     const { body } = await ask<{ data: Item[]; next: string | null; sync_token: string | null }>(context, '/items/changes', { query: { limit: LIMIT, token } })
-    // The last page has no next one; what it has is where the next cycle goes on.
+    // The last page has a sync token instead of a next page; the next cycle continues from it.
     return { changes: body.data.map(toChange), next: body.next, resume: body.sync_token }
   },
 })`
@@ -160,14 +160,14 @@ function renderDelta(strategy: StrategyName, name: string, answers: Answers, nam
   }
 }
 
-/** One text for both halves: as a backfill it reads to the end, as a delta up to the horizon. */
+/** Renders the backfill, which reads to the end, or the delta, which reads up to the lag. */
 function renderKeyset(name: string, answers: Answers, names: Set<string>): string {
   names.add('keyset')
   const { order, ties } = answers
   const stamp = chooseTimestamp(answers)
   const isUnique = ties === 'no' || order === 'unique'
-  const place = isUnique
-    ? `// A place without an id is a moment that is still to be read itself.\n      ...(after !== undefined && { [after.id === '' ? '${stamp}_from' : '${stamp}_after']: after.timestamp }),`
+  const cursor = isUnique
+    ? `// Without an id, the timestamp itself is still to be read.\n      ...(after !== undefined && { [after.id === '' ? '${stamp}_from' : '${stamp}_after']: after.timestamp }),`
     : `...(after !== undefined && { ${stamp}_after: after.timestamp, after_id: after.id }),`
   return `const ${name} = keyset<Item>({
   read: async ({ after, until, limit }, context) => {
@@ -175,7 +175,7 @@ function renderKeyset(name: string, answers: Answers, names: Set<string>): strin
       sort: '${stamp}_at,id',
       limit,
       ${stamp}_until: until,
-      ${place}
+      ${cursor}
     }
     const { body, serverTime } = await ask<{ data: Item[] }>(context, '/items', { query })
     return { items: body.data, end: body.data.length < limit, serverTime }
@@ -183,7 +183,7 @@ function renderKeyset(name: string, answers: Answers, names: Set<string>): strin
   timestamp: (item) => item.${stamp}_at,
   id: (item) => item.id,
   toChange,
-  lagMs: ${name === 'list' || name === 'backfill' ? '0, // only a delta stays behind' : 'LAG_MS,'}
+  lagMs: ${name === 'list' || name === 'backfill' ? '0, // only the delta needs a lag' : 'LAG_MS,'}
   limit: LIMIT,
 })`
 }
@@ -235,7 +235,7 @@ const deletes = keyset<Deletion>({
 
 function renderDeclaration({ mode, delta, deletesBy, schedule }: Advice): string {
   if (mode === 'replace') {
-    return `// Replace: what a cycle no longer lists is swept.
+    return `// Replace: rows that a complete cycle does not return are swept.
 worker.sync('items', {
   database: items,
   pacer,
@@ -244,9 +244,9 @@ worker.sync('items', {
   execute: list,
 })`
   }
-  if (delta!.strategy === 'frontier') {
-    return `// One function for both: items looks at the top every quarter of an hour; items-backfill reads all of it once a day and
-// sweeps what is gone.
+  if (delta?.strategy === 'frontier') {
+    return `// Both syncs share one function: items reads the top every 15 minutes; items-backfill reads everything once a day
+// and sweeps deleted records.
 worker.track('items', {
   database: items,
   pacer,
@@ -255,10 +255,10 @@ worker.track('items', {
   source: { backfill: list, delta: list },
 })`
   }
-  // A token knows no place before it has been read.
-  const anchor = delta!.strategy === 'token' && deletesBy === null ? null : 'anchor: delta.anchor'
-  return `// items-backfill reads everything, when asked to; items follows on schedule. Where the delta stands is noted before the
-// backfill reads its first page, so nothing that changes meanwhile is missed.
+  // A sync token exists only after a first read, so it cannot be an anchor.
+  const anchor = delta?.strategy === 'token' && deletesBy === null ? null : 'anchor: delta.anchor'
+  return `// items-backfill reads everything on request; items follows changes on schedule. The anchor of the delta is taken
+// before the backfill reads its first page, so changes made during the backfill are not missed.
 worker.track('items', {
   database: items,
   pacer,
@@ -270,17 +270,17 @@ worker.track('items', {
 })`
 }
 
-const REQUEST_HELPER_CODE = `/** Paced, bounded and stopped by the engine; the code of an error tells it what to do. */
+const REQUEST_HELPER_CODE = `/** The engine paces, limits and cancels these requests, and acts on the code of an error. */
 async function ask<Body>(context: SyncContext, path: string, { query = {}, body }: { query?: Record<string, string | number | undefined>; body?: object } = {}): Promise<{ body: Body; serverTime: string | null }> {
   const url = new URL(API + path)
   for (const [name, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(name, String(value))
   const headers = { authorization: 'Bearer ' + context.secrets.get('API_TOKEN'), 'content-type': 'application/json' }
   const response = await context.fetch(url, body === undefined ? { headers } : { method: 'POST', headers, body: JSON.stringify(body) })
   if (response.ok) return { body: (await response.json()) as Body, serverTime: response.headers.get('date') }
-  const said = 'the API answered ' + response.status
-  if (response.status === 401 || response.status === 403) throw new SyncError('AUTH_REJECTED', said)
-  if (response.status === 429) throw new SyncError('RATE_LIMITED', said, { retryAfterMs: Number(response.headers.get('retry-after') ?? 1) * 1_000 })
-  throw new SyncError(response.status >= 500 ? 'SOURCE_UNAVAILABLE' : 'CONNECTOR_FAILED', said)
+  const message = 'the API responded with status ' + response.status
+  if (response.status === 401 || response.status === 403) throw new SyncError('AUTH_REJECTED', message)
+  if (response.status === 429) throw new SyncError('RATE_LIMITED', message, { retryAfterMs: Number(response.headers.get('retry-after') ?? 1) * 1_000 })
+  throw new SyncError(response.status >= 500 ? 'SOURCE_UNAVAILABLE' : 'CONNECTOR_FAILED', message)
 }`
 
 function groupDigits(count: number): string {

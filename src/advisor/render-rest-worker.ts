@@ -1,8 +1,9 @@
+import { required } from '../values/required.ts'
 import type { Advice } from './choose-strategy.ts'
 import { chooseTimestamp, type Answers } from './answers.ts'
 import type { StrategyName } from './state-shapes.ts'
 
-/** The `rest` source, told in words. */
+/** Renders a worker that describes the API declaratively with the `rest` source. */
 export function renderRestWorker(advice: Advice, answers: Answers): string {
   const stamp = chooseTimestamp(answers)
   const shape = [
@@ -14,13 +15,13 @@ export function renderRestWorker(advice: Advice, answers: Answers): string {
     `${shape.join(', ')},`,
     ...([advice.backfill.strategy, advice.delta?.strategy].some((strategy) => strategy === 'keyset' || strategy === 'timestamp') ? [`query: { sort: '${stamp}_at,id' },`] : []),
     `page: ${renderPaging(advice.backfill.strategy, stamp ?? 'updated')},`,
-    ...(advice.delta === null ? [] : [`follow: ${renderFollow(advice.delta.strategy, advice, answers)},`, `lagMs: ${groupDigits(advice.lagMs!)},`]),
+    ...(advice.delta === null ? [] : [`follow: ${renderFollow(advice.delta.strategy, advice, answers)},`, `lagMs: ${groupDigits(required(advice.lagMs, 'the lag of a delta'))},`]),
     ...renderDeletes(advice),
   ]
   const stream = advice.mode === 'pair' ? 'source: api.items' : '...api.items'
   return `import { Worker } from 'tidemark'\nimport { bearer, rest } from 'tidemark/sources/rest'
 
-// Put in the address, the names of the parameters and where things stand in an answer. API_TOKEN is read from .env.
+// Set the address, the parameter names and the response fields. API_TOKEN is read from .env.
 const api = rest({
   baseUrl: 'https://api.example.com',
   auth: bearer('API_TOKEN'),
@@ -63,7 +64,7 @@ function renderPaging(strategy: StrategyName, stamp = 'updated'): string {
     case 'timestamp':
       return `{ kind: 'timestamp', since: '${stamp}_from', until: '${stamp}_until', ${SIZE_OPTION} }`
     default:
-      throw new TypeError(`the rest source does not list by ${strategy}`)
+      throw new TypeError(`the rest source does not support the strategy ${strategy}`)
   }
 }
 
@@ -72,7 +73,7 @@ function renderFollow(strategy: StrategyName, advice: Advice, { deletes }: Answe
   if (strategy !== 'eventFeed') return renderPaging(strategy)
   return `{
   kind: 'events', path: '/events', records: 'data', id: 'id', at: 'created_at', record: 'item',
-  // Events that follow the one named; the newest alone.
+  // \`after\` returns the events after an id; \`newest\` returns only the newest event.
   after: 'after', order: 'oldest-first', more: 'has_more', newest: { newest: 1 },${deletes === 'told' ? "\n  deletions: { at: 'type', are: ['*.deleted'] }," : ''}
   // How long events are kept.
   retentionMs: 30 * 86_400_000,

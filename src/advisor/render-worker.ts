@@ -4,25 +4,25 @@ import { renderCodeWorker } from './render-code-worker.ts'
 import type { KnownApiProfile } from './known-apis.ts'
 import { renderRestWorker } from './render-rest-worker.ts'
 
-/** A worker to begin with: it loads and type-checks as it is, and its comments say what to put in. */
+/** Renders a starter worker that loads and type-checks as is. Its comments say what to fill in. */
 export function renderWorker(answers: Answers): string {
   const advice = chooseStrategy(answers)
   const known = findKnownApi(answers)
-  if (known !== null) return renderKnownApiWorker(advice, known, answers.api!)
+  if (known !== null && answers.api !== undefined) return renderKnownApiWorker(advice, known, answers.api)
   return isDeclarative(answers) ? renderRestWorker(advice, answers) : renderCodeWorker(advice, answers)
 }
 
-function renderKnownApiWorker(advice: Advice, { stream, database: name, factoryName: maker }: KnownApiProfile, api: string): string {
+function renderKnownApiWorker(advice: Advice, { stream, database: name, factoryName }: KnownApiProfile, api: string): string {
   const declared = advice.mode === 'pair' ? `source: ${stream}` : `...${stream}`
-  return `import { Worker } from 'tidemark'\nimport { ${maker ?? api} } from '${advice.source}'
+  return `import { Worker } from 'tidemark'\nimport { ${factoryName ?? api} } from '${advice.source}'
 
-// Secrets are given by name, and read from .env or the environment.
+// Secrets are referenced by name and read from .env or the environment.
 const worker = new Worker({ name: '${api}' })
 const ${name} = worker.database('${name}')
 
 worker.${advice.mode === 'pair' ? 'track' : 'sync'}('${name}', {
   database: ${name},
-  schedule: '${advice.schedule}',${advice.delta?.strategy === 'frontier' ? "\n  backfillSchedule: '1d', // finds what is gone" : ''}
+  schedule: '${advice.schedule}',${advice.delta?.strategy === 'frontier' ? "\n  backfillSchedule: '1d', // finds deleted records" : ''}
   ${declared},
 })
 

@@ -1,18 +1,18 @@
 export type StrategyName =
   | 'keyset' | 'eventFeed' | 'search' | 'relay' | 'relayNested' | 'token' | 'pageNumber' | 'offset' | 'frontier'
-  /** All of it in one answer. */
+  /** Everything in one response. */
   | 'whole'
-  /** Only in the `rest` source: by time alone, and what changed since a moment. */
+  /** Only in the `rest` source: paging by time alone, and changes since a time. */
   | 'timestamp' | 'window'
-  /** Only in HubSpot's source: the archived objects, all of them every few minutes. */
+  /** Only in the HubSpot source: all archived objects, every few minutes. */
   | 'archive'
 
-/** Member → its type, or a shape inside. Members that only live within a cycle end with `?`. */
+/** Field name to type or nested shape. Fields that exist only within a cycle end with `?`. */
 export interface StateShape {
-  readonly [member: string]: string | StateShape
+  readonly [field: string]: string | StateShape
 }
 
-/** What each strategy hands from page to page. */
+/** The state that each strategy passes from page to page. */
 export const STATE_SHAPES: Readonly<Record<StrategyName, StateShape | null>> = {
   keyset: { cursorTimestamp: 'string | null', cursorId: 'string | null', 'untilMs?': 'number' },
   eventFeed: { cursor: 'string', cursorTime: 'string', 'cursorRank?': 'number' },
@@ -29,7 +29,7 @@ export const STATE_SHAPES: Readonly<Record<StrategyName, StateShape | null>> = {
   window: { since: 'string | null', 'untilMs?': 'number', 'token?': 'string' },
 }
 
-/** Two streams in one cycle, each with a state of its own. */
+/** Two streams in one cycle, each with its own state. */
 export function streamsStateShape(changes: StrategyName, deletes: StrategyName): StateShape {
   return { states: { 'changes?': STATE_SHAPES[changes] ?? {}, 'deletes?': STATE_SHAPES[deletes] ?? {} }, 'reading?': "'changes' | 'deletes'", 'tidemarks?': 'object' }
 }

@@ -2,19 +2,19 @@ import type { Writable } from 'node:stream'
 import type { Environment } from '../config/settings.ts'
 import type { Terminal } from './kit/terminal.ts'
 
-/** What every verb is given: where it was called, and where it answers. */
+/** The context of every verb: its input, its output and its environment. */
 export interface Cli {
   readonly terminal: Terminal
-  /** Standard output, for a verb that speaks a protocol there. */
+  /** Standard output, for a verb that serves a protocol on it. */
   readonly stdout: Writable
   readonly environment: Environment
-  /** The flags of this command that name its worker, store and tenant, as words of a shell: hints repeat them. */
+  /** The flags of this command that select its worker, store and tenant, quoted for a shell. Hints repeat them. */
   targetFlags: readonly string[]
-  /** The current folder. */
+  /** The working directory. */
   readonly folder: string
-  /** Aborted by the first signal to stop. A verb that does not ask for it is ended by the signal itself. `words` say what becomes of the work. */
-  listenForStop(words?: string): AbortSignal
+  /** Returns a signal that the first SIGINT, SIGTERM or SIGHUP aborts. Without this call the signal ends the process. */
+  listenForStop(notice?: string): AbortSignal
 }
 
-/** A verb's work. Without a number it went well. */
-export type VerbAction<Arguments extends unknown[]> = (cli: Cli, ...given: Arguments) => Promise<number | void>
+/** Runs a verb. Returns the exit code; nothing means 0. */
+export type VerbAction<Arguments extends unknown[]> = (cli: Cli, ...values: Arguments) => Promise<number | void>

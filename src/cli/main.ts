@@ -20,11 +20,11 @@ registerEnvironmentSecrets(env)
 let stopping: AbortSignal | undefined
 const cli: Cli = {
   terminal, stdout: writable, environment: env, targetFlags: [], folder: process.cwd(),
-  listenForStop: (words) => (stopping ??= listenForStop(terminal, exitCodeOf('CANCELLED'), words)),
+  listenForStop: (notice) => (stopping ??= listenForStop(terminal, exitCodeOf('CANCELLED'), notice)),
 }
 
 process.on('uncaughtException', (error) => {
-  // Node would print the whole error, with whatever it quotes.
+  // Node would print the whole error, including any secret its message quotes.
   if (!reportStrayException(error)) void exitProcess(reportError(cli, classifyError(error), 'tidemark --help'))
 })
 let exitCode = 0
@@ -39,7 +39,7 @@ try {
 }
 await exitProcess(exitCode)
 
-/** Not left to run out: a connector may have left a timer or a connection behind. */
+/** Exits explicitly: a timer or connection left open by a connector would keep the process running. */
 async function exitProcess(code: number): Promise<never> {
   await flushTelemetry()
   await terminal.drain()

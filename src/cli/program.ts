@@ -34,18 +34,20 @@ import {
 import { whyNot, whyNotVerb } from './verbs/why-not.ts'
 import { why, whyVerb } from './verbs/why.ts'
 
-/** Every verb with what it does. `onExit` is told what the process should end with. */
+/** Builds the command tree. `onExit` receives the exit code of the verb that ran. */
 export function createProgram(cli: Cli, onExit: (code: number) => void): Command {
-  /** The command itself comes last and is not the verb's affair. */
-  const does = <Given extends unknown[]>(command: Command, act: VerbAction<Given>): Command =>
-    command.action(async (...given: unknown[]) => onExit((await act(cli, ...(given.slice(0, -1) as Given))) ?? 0))
+  /** commander passes the command itself as the last argument; verbs do not use it. */
+  const does = <Values extends unknown[]>(command: Command, act: VerbAction<Values>): Command =>
+    command.action(async (...values: unknown[]) => onExit((await act(cli, ...(values.slice(0, -1) as Values))) ?? 0))
 
   const program = new Command('tidemark')
-    .description('Keeps a database of yours an exact, always-current copy of systems you do not own.')
+    .description('Keeps your database an exact, current copy of systems you do not own.')
     .version(ownVersion())
     .addHelpText('after', HELP_FOOTER)
     .hook('preAction', (_, action) => void (cli.targetFlags = formatTargetFlags(action.opts())))
-  const state = new Command('state').summary('look at and move the stored state of a sync').description('Looks at and moves the stored state of a sync. Every move is audited.')
+  const state = new Command('state')
+    .summary('inspect and change the stored state of a sync')
+    .description('Inspects and changes the stored state of a sync. Every change is recorded in the audit log.')
   const states = stateVerbs()
   state.addCommand(does(states.get, stateGet))
   state.addCommand(does(states.set, stateSet))
@@ -56,7 +58,9 @@ export function createProgram(cli: Cli, onExit: (code: number) => void): Command
   state.addCommand(does(states.copy, stateCopy))
   state.addCommand(does(states.verify, stateVerify))
 
-  const keys = new Command('keys').summary('the keys of the served feed, and those that states are sealed with').description('Makes, lists, rotates and ends the keys of the served feed; makes, rotates and retires those that states are sealed with.')
+  const keys = new Command('keys')
+    .summary('manage API keys and encryption keys')
+    .description('Creates, lists, rotates and revokes API keys; creates, rotates and retires the keys that encrypt stored state.')
   const keyVerbs = keysVerbs()
   keys.addCommand(does(keyVerbs.create, keysCreate))
   keys.addCommand(does(keyVerbs.list, keysList))
@@ -65,7 +69,9 @@ export function createProgram(cli: Cli, onExit: (code: number) => void): Command
   keys.addCommand(does(keyVerbs.retire, keysRetire))
   keys.addCommand(does(keyVerbs.new, keysNew))
 
-  const webhooks = new Command('webhooks').summary('where changes are sent to').description('Adds, lists, tries and removes the URLs that changes are sent to.')
+  const webhooks = new Command('webhooks')
+    .summary('manage the webhooks that receive changes')
+    .description('Adds, lists, tests, edits and removes the webhooks that receive changes.')
   const hookVerbs = webhooksVerbs()
   webhooks.addCommand(does(hookVerbs.add, webhooksAdd))
   webhooks.addCommand(does(hookVerbs.list, webhooksList))
@@ -78,24 +84,32 @@ export function createProgram(cli: Cli, onExit: (code: number) => void): Command
   webhooks.addCommand(does(hookVerbs.rotate, webhooksRotate))
   webhooks.addCommand(does(hookVerbs.remove, webhooksRemove))
 
-  const tenants = new Command('tenants').summary('whose data is in this store').description('Lists the tenants of a store, and erases one.')
+  const tenants = new Command('tenants')
+    .summary('list or erase the tenants of a store')
+    .description('Lists the tenants of a store, or erases one.')
   const tenantVerbs = tenantsVerbs()
   tenants.addCommand(does(tenantVerbs.list, tenantsList))
   tenants.addCommand(does(tenantVerbs.delete, tenantsDelete))
 
-  const quarantine = new Command('quarantine').summary('records that could not be landed').description('Shows the records that could not be landed, and tries them again.')
+  const quarantine = new Command('quarantine')
+    .summary('inspect and replay quarantined records')
+    .description('Shows the records that failed validation, and replays them.')
   const quarantines = quarantineVerbs()
   quarantine.addCommand(does(quarantines.list, quarantineList))
   quarantine.addCommand(does(quarantines.show, quarantineShow))
   quarantine.addCommand(does(quarantines.replay, quarantineReplay))
 
-  const schema = new Command('schema').summary('the columns of a table, and how to change them').description('Shows the columns of a database, and changes them while records land.')
+  const schema = new Command('schema')
+    .summary('inspect and change the columns of a table')
+    .description('Shows the columns of a database, and changes them while syncs keep running.')
   const schemas = schemaVerbs()
   schema.addCommand(does(schemas.show, schemaShow))
   schema.addCommand(does(schemas.plan, schemaPlan))
   schema.addCommand(does(schemas.apply, schemaApply))
 
-  const restate = new Command('restate').summary('a Restate server for development, and the workers it calls').description('Starts a Restate server for development, and tells a Restate server which workers to call.')
+  const restate = new Command('restate')
+    .summary('run a Restate server or register a worker with one')
+    .description('Starts a Restate server for development, or registers a worker with a Restate server.')
   const restates = restateVerbs()
   restate.addCommand(does(restates.up, restateUp))
   restate.addCommand(does(restates.register, restateRegister))
@@ -107,7 +121,7 @@ export function createProgram(cli: Cli, onExit: (code: number) => void): Command
   ]
   for (const verb of verbs) program.addCommand(verb)
   for (const command of listCommands(program)) {
-    // Thrown instead of printed, so that they come out like every other error.
+    // Usage errors are thrown instead of printed, so that they are reported like every other error.
     command.exitOverride().configureOutput({ writeErr: () => {}, writeOut: (text) => cli.terminal.print(text.trimEnd()) })
   }
   return program
@@ -118,5 +132,7 @@ export function listCommands(command: Command): Command[] {
 }
 
 const HELP_FOOTER = `
-Exit codes: 0 ok, 1 failed, 2 your input, 3 your environment, 130 interrupted.
-Environment: TIDEMARK_STORE, TIDEMARK_TENANT, TIDEMARK_LOG (debug, info, warn, error, silent), TIDEMARK_KEY or TIDEMARK_KEY_FILE (what states are sealed with), NO_COLOR. All but the last are also read from .env beside the worker.`
+Exit codes: 0 ok, 1 failed, 2 invalid input, 3 environment problem, 130 interrupted.
+Environment: TIDEMARK_STORE, TIDEMARK_TENANT, TIDEMARK_LOG (debug, info, warn, error, silent),
+TIDEMARK_KEY or TIDEMARK_KEY_FILE (encrypts stored state), NO_COLOR.
+All but NO_COLOR are also read from .env in the folder of the worker.`

@@ -1,3 +1,4 @@
+import { required } from '../values/required.ts'
 import { randomBytes } from 'node:crypto'
 import { closeSync, fsyncSync, linkSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, statSync, writeSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
@@ -8,37 +9,36 @@ import type { Environment } from './settings.ts'
 type KeyRingLocation = Pick<StoreLocation, 'product' | 'storage'>
 
 /**
- * The keys that states are sealed with: from TIDEMARK_KEY_FILE, from TIDEMARK_KEY, or beside the store's file, where the
- * first use makes one; `isNew` when nothing is sealed yet. A server is shared by processes on many machines; a key made on one of
- * them would lock the others out.
+ * Loads the keys that encrypt stored state: from TIDEMARK_KEY_FILE, from TIDEMARK_KEY, or from a file next to a
+ * file-based store, which the first use creates. For a server no key is created, because other machines would lack it.
  */
 export function loadKeyRing(location: KeyRingLocation, environment: Environment, folder: string, isNew = true): KeyRing {
   const file = findKeyFile(location, environment, folder)
   if (file !== null && environment['TIDEMARK_KEY_FILE']) return readKeyFile(file)
   const inline = environment['TIDEMARK_KEY']
   if (inline !== undefined && inline !== '') return parseKeyRing(inline, 'TIDEMARK_KEY')
-  if (location.storage.kind === 'server') throw new SyncError('KEYS_MISSING', `A ${location.product} store needs a key to seal states with, the same for every process that uses it.`)
+  if (location.storage.kind === 'server') throw new SyncError('KEYS_MISSING', `A ${location.product} store needs an encryption key that all of its processes share. Create one with \`tidemark keys new\` and set TIDEMARK_KEY or TIDEMARK_KEY_FILE.`)
   return file === null ? new KeyRing([generateMasterKey(randomBytes)]) : loadOrCreateKeyFile(file, isNew)
 }
 
-/** The file that holds the keys; null when they are in the environment, or nowhere. */
+/** The key file; null if the keys are in the environment or missing. */
 export function findKeyFile(location: KeyRingLocation, environment: Environment, folder: string): string | null {
   if (environment['TIDEMARK_KEY_FILE']) return resolve(folder, environment['TIDEMARK_KEY_FILE'])
   if (environment['TIDEMARK_KEY'] || location.storage.kind !== 'file') return null
   return `${location.storage.path}.key`
 }
 
-/** Puts a new key in front of those in the file: it wraps from now on, and they still unwrap. */
+/** Adds a new key as the first one. It wraps from now on; the others still unwrap. */
 export function addKeyToFile(file: string): KeyRing {
   replaceKeyFile(file, `${encodeMasterKey(generateMasterKey(randomBytes))}\n${readFileSync(file, 'utf8')}`)
   return readKeyFile(file)
 }
 
-/** The remarks between the keys stay. */
+/** Keeps comments in the file. */
 export function removeKeyFromFile(file: string, id: string): void {
-  const text = encodeMasterKey(readKeyFile(file).find(id)!)
+  const text = encodeMasterKey(required(readKeyFile(file).find(id), `key ${id}`))
   replaceKeyFile(file, readFileSync(file, 'utf8').split('\n').filter((line) => line.trim() !== text).join('\n'))
-  if (readKeyFile(file).find(id) !== undefined) throw new SyncError('KEYS_MISSING', `Key ${id} shares its line with another in ${file}: take it out by hand.`)
+  if (readKeyFile(file).find(id) !== undefined) throw new SyncError('KEYS_MISSING', `Key ${id} shares a line with another key in ${file}. Remove it manually.`)
 }
 
 function replaceKeyFile(file: string, text: string): void {
@@ -52,7 +52,7 @@ function replaceKeyFile(file: string, text: string): void {
   fsyncFolderOf(file)
 }
 
-/** Where something is sealed already, a new key would open none of it and hide that the right one is missing. */
+/** If encrypted data exists, a new key could not decrypt it and would hide that the right key is missing. */
 function loadOrCreateKeyFile(file: string, isNew: boolean): KeyRing {
   try {
     return readKeyFile(file)
@@ -72,29 +72,29 @@ function readKeyFile(file: string): KeyRing {
     throw new SyncError('KEYS_MISSING', `The key file ${file} cannot be read (${(cause as NodeJS.ErrnoException).code ?? 'unknown error'}).`, { cause })
   }
   if (process.platform !== 'win32' && (statSync(file).mode & 0o077) !== 0) {
-    throw new SyncError('KEYS_MISSING', `The key file ${file} can be read by others. Run: chmod 600 ${file}`)
+    throw new SyncError('KEYS_MISSING', `The key file ${file} is readable by other users. Run: chmod 600 ${file}`)
   }
   return parseKeyRing(text, file)
 }
 
-/** Whole or not at all, and never over one that is there: of two processes that make it at once, one wins for both. */
+/** Creates the file atomically without overwriting: of two concurrent processes, one wins and both use its key. */
 function createKeyFile(file: string): void {
   const draft = draftPath(file)
   try {
     mkdirSync(dirname(file), { recursive: true })
-    writeDraft(draft, `# Seals the state of every sync in the store beside it. Keep a copy: without it their state cannot be read.\n${encodeMasterKey(generateMasterKey(randomBytes))}\n`)
+    writeDraft(draft, `# Encrypts the state of every sync in the store next to it. Keep a copy: without it the state cannot be read.\n${encodeMasterKey(generateMasterKey(randomBytes))}\n`)
     linkSync(draft, file)
     fsyncFolderOf(file)
   } catch (cause) {
     const { code, syscall } = cause as NodeJS.ErrnoException
     if (code === 'EEXIST' && syscall === 'link') return
-    throw new SyncError(code === 'EROFS' || code === 'EACCES' || code === 'EPERM' ? 'STORE_READONLY' : 'STORE_UNAVAILABLE', `The key file ${file} cannot be made (${code ?? 'unknown error'}).`, { cause })
+    throw new SyncError(code === 'EROFS' || code === 'EACCES' || code === 'EPERM' ? 'STORE_READONLY' : 'STORE_UNAVAILABLE', `The key file ${file} cannot be created (${code ?? 'unknown error'}).`, { cause })
   } finally {
     rmSync(draft, { force: true })
   }
 }
 
-/** The name of a file is on the disk only once its folder is. Windows has no handle for a folder and needs none. */
+/** A new file name is durable only after an fsync of its folder. Windows has no folder handles and does not need it. */
 function fsyncFolderOf(file: string): void {
   if (process.platform === 'win32') return
   const handle = openSync(dirname(file), 'r')

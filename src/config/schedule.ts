@@ -2,7 +2,7 @@ import { Cron } from 'croner'
 import { SyncError } from '../contract/index.ts'
 import { describeValue } from './names.ts'
 
-/** As people write it. */
+/** A schedule as written in a worker. */
 export type ScheduleInput = 'manual' | 'continuous' | (string & {}) | CronInput
 
 export interface CronInput {
@@ -12,7 +12,7 @@ export interface CronInput {
   readonly zone?: string
 }
 
-/** As the runner keeps it. */
+/** A parsed schedule. */
 export type Schedule =
   | { readonly kind: 'manual' }
   | { readonly kind: 'continuous' }
@@ -21,9 +21,9 @@ export type Schedule =
 
 export interface DueFacts {
   readonly now: number
-  /** When the last cycle began, however it ended; null when none has. */
+  /** When the last cycle started, regardless of its result; null if none has run. */
   readonly lastStartedAt: number | null
-  /** Since when the runner has known the schedule: slots of a cron before that were never promised. `now` when absent. */
+  /** When the runner first saw the schedule; earlier cron slots do not count. Default: `now`. */
   readonly since?: number
 }
 
@@ -31,7 +31,7 @@ const MINUTE_MS = 60_000
 const UNIT_MS: Record<string, number> = { m: MINUTE_MS, h: 60 * MINUTE_MS, d: 24 * 60 * MINUTE_MS }
 const INTERVAL_MAX_MS = 7 * 24 * 60 * MINUTE_MS
 
-/** Throws SCHEDULE_INVALID. `subject` names what is being scheduled, for the message. */
+/** Throws SCHEDULE_INVALID. `subject` is the scheduled item, for the message. */
 export function parseSchedule(input: unknown, subject: string): Schedule {
   if (input === 'manual') return { kind: 'manual' }
   if (input === 'continuous') return { kind: 'continuous' }
@@ -41,11 +41,11 @@ export function parseSchedule(input: unknown, subject: string): Schedule {
 }
 
 /**
- * The slot the next run is for; null when only a trigger starts one. It may lie in the past: then it is due now, and the
- * one run it gets stands for every slot missed since, because the next slot is counted from that run's own start.
+ * The slot of the next run; null if only a trigger starts one. A slot in the past is due now. One run covers all missed
+ * slots, because the next slot is computed from the start of that run.
  */
 export function nextDueTime(schedule: Schedule, facts: DueFacts): number | null {
-  // A clock that was ahead when the last cycle began must not silence the sync until it gets there again.
+  // If the clock was ahead when the last cycle started, the sync must not wait until that time.
   const last = facts.lastStartedAt === null ? null : Math.min(facts.lastStartedAt, facts.now)
   switch (schedule.kind) {
     case 'manual':
@@ -55,7 +55,7 @@ export function nextDueTime(schedule: Schedule, facts: DueFacts): number | null 
     case 'interval':
       return last === null ? facts.now : last + schedule.intervalMs
     case 'cron': {
-      // A slot at the very moment the schedule became known counts; one at the moment of the last start was that start.
+      // A slot at the time the schedule was first seen counts; a slot at the last start was that run.
       const after = last ?? (facts.since ?? facts.now) - 1
       return createCron(schedule).nextRun(new Date(after))?.getTime() ?? null
     }
@@ -65,12 +65,13 @@ export function nextDueTime(schedule: Schedule, facts: DueFacts): number | null 
 }
 
 function parseInterval(text: string, subject: string): number {
-  const match = /^([1-9]\d{0,5})([mhd])$/.exec(text)
-  if (match === null) {
+  const [, count, unit = ''] = /^([1-9]\d{0,5})([mhd])$/.exec(text) ?? []
+  const unitMs = UNIT_MS[unit]
+  if (count === undefined || unitMs === undefined) {
     const hint = /^\S+(\s+\S+){4}$/.test(text) ? `; write it as { cron: ${describeValue(text)} }` : ''
     throw invalidSchedule(subject, `${describeValue(text)} is not a schedule${hint}`)
   }
-  const intervalMs = Number(match[1]) * UNIT_MS[match[2]!]!
+  const intervalMs = Number(count) * unitMs
   if (intervalMs > INTERVAL_MAX_MS) throw invalidSchedule(subject, `${describeValue(text)} is longer than 7d`)
   return intervalMs
 }
@@ -79,10 +80,10 @@ function parseCron(input: CronInput, subject: string): Schedule {
   const { cron, zone = 'UTC', ...rest } = input
   const unknown = Object.keys(rest)[0]
   if (unknown !== undefined) throw invalidSchedule(subject, `a cron schedule has no option ${describeValue(unknown)}`)
-  if (typeof cron !== 'string' || typeof zone !== 'string') throw invalidSchedule(subject, 'cron and zone are strings')
+  if (typeof cron !== 'string' || typeof zone !== 'string') throw invalidSchedule(subject, 'cron and zone must be strings')
   const text = cron.trim()
-  // The library would also take a date, or fields for seconds and years; a schedule here is a rhythm of whole minutes.
-  if (!text.startsWith('@') && text.split(/\s+/).length !== 5) throw invalidSchedule(subject, `${describeValue(cron)} has not five fields`)
+  // The library also accepts dates and fields for seconds and years; schedules here have minute precision.
+  if (!text.startsWith('@') && text.split(/\s+/).length !== 5) throw invalidSchedule(subject, `${describeValue(cron)} does not have five fields`)
   const schedule = { kind: 'cron', cron: text, zone } as const
   try {
     new Intl.DateTimeFormat('en', { timeZone: zone })
@@ -93,14 +94,14 @@ function parseCron(input: CronInput, subject: string): Schedule {
   try {
     first = createCron(schedule).nextRun(new Date(0))
   } catch (cause) {
-    const said = cause instanceof Error ? cause.message.replace(/^CronPattern: /, '') : String(cause)
-    throw invalidSchedule(subject, `${describeValue(cron)} is not a cron pattern: ${said}`, cause)
+    const reason = cause instanceof Error ? cause.message.replace(/^CronPattern: /, '') : String(cause)
+    throw invalidSchedule(subject, `${describeValue(cron)} is not a cron pattern: ${reason}`, cause)
   }
-  if (first === null) throw invalidSchedule(subject, `${describeValue(cron)} never comes`)
+  if (first === null) throw invalidSchedule(subject, `${describeValue(cron)} never matches a time`)
   return schedule
 }
 
-/** Without a function to call, the library only computes: it sets no timer and reads no clock. */
+/** Without a callback the library only computes times; it sets no timer. */
 function createCron(schedule: { cron: string; zone: string }): Cron {
   return new Cron(schedule.cron, { timezone: schedule.zone, mode: '5-part', paused: true })
 }

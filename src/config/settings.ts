@@ -7,10 +7,10 @@ import { registerEnvironmentSecrets } from '../redaction/known-secrets.ts'
 import { checkName } from './names.ts'
 
 export interface SettingsInput {
-  /** What the command line said. */
+  /** The flags of the command line. */
   readonly flags?: { readonly store?: string | undefined; readonly tenant?: string | undefined; readonly log?: string | undefined }
   readonly environment: Environment
-  /** The worker's folder: where `.env` is read and where a relative store lives. */
+  /** The folder of the worker, for `.env` and a relative store path. */
   readonly folder: string
 }
 
@@ -20,16 +20,16 @@ export interface Settings {
   readonly storeUrl: string
   readonly tenant: string
   readonly logLevel: LogLevel
-  /** Whether vendors are told the trace that asks them. */
+  /** Whether requests to vendors carry a traceparent header. */
   readonly sendTraceparent: boolean
   readonly folder: string
-  /** The environment over `.env`: what secrets are read from. */
+  /** The environment merged over `.env`; secrets are read from it. */
   readonly environment: Environment
 }
 
 export const DEFAULT_STORE_URL = 'sqlite:.tidemark/tidemark.db'
 
-/** Flag over environment over `.env` over default. What is set to nothing counts as not set. */
+/** Precedence: flag, environment, `.env`, default. An empty value counts as not set. */
 export function resolveSettings(input: SettingsInput): Settings {
   const { flags = {}, folder } = input
   const environment = withEnvFile(input.environment, folder)
@@ -45,7 +45,7 @@ export function resolveSettings(input: SettingsInput): Settings {
   }
 }
 
-/** The environment over `.env`. Nothing is written back to it here; `loadWorker` does that for the code of a worker. */
+/** Merges the environment over `.env` without modifying process.env; `loadWorker` does that for worker code. */
 export function withEnvFile(environment: Environment, folder: string): Environment {
   const file = join(folder, '.env')
   let text: string
@@ -53,13 +53,13 @@ export function withEnvFile(environment: Environment, folder: string): Environme
     text = readFileSync(file, 'utf8')
   } catch (cause) {
     const code = (cause as NodeJS.ErrnoException).code
-    // A folder of that name is somebody's virtual environment, not ours.
+    // A folder named .env is a virtual environment.
     if (code === 'ENOENT' || code === 'EISDIR' || code === 'ENOTDIR') return environment
-    throw new SyncError('SECRET_MISSING', `${file} is there but cannot be read (${code ?? 'unknown error'}).`, { cause })
+    throw new SyncError('SECRET_MISSING', `${file} exists but cannot be read (${code ?? 'unknown error'}). Check its permissions.`, { cause })
   }
   const set = Object.entries(environment).filter(([, value]) => value !== undefined)
   const whole = { ...parseEnv(text.replace(/^\uFEFF/, '')), ...Object.fromEntries(set) }
-  // Before anybody looks one up: a worker that reads the environment by itself may quote it too.
+  // Registers all values early, because a worker may read the environment directly and quote it.
   registerEnvironmentSecrets(whole)
   return whole
 }

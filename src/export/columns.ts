@@ -1,17 +1,17 @@
 import type { Column, ColumnKind, JsonObject, JsonValue } from '../contract/index.ts'
 import { stringifyJson } from '../values/json.ts'
 
-/** `text` is a text as it is; `json` is any value as JSON. */
+/** `text` is an unchanged string; `json` is any value as JSON. */
 export type CellType = 'boolean' | 'double' | 'instant' | 'integer' | 'json' | 'text'
 
 export interface ExportColumn {
   readonly name: string
   readonly type: CellType
-  /** Undefined and null are both null. */
+  /** Undefined and null are both exported as null. */
   readonly value: (item: ExportItem) => JsonValue | undefined
 }
 
-/** One row or one entry of the log. */
+/** One row or one log entry. */
 export interface ExportItem {
   readonly database: string
   readonly key: string
@@ -24,7 +24,7 @@ export interface ExportItem {
   readonly record: JsonObject | null
 }
 
-/** A record has something that its column cannot hold exactly: it landed after the columns were looked at. */
+/** A record has a value that its column cannot hold exactly, because it was committed after the columns were read. */
 export class ShapeChangedError extends Error {
   override readonly name = 'ShapeChanged'
 }
@@ -41,7 +41,7 @@ export const LOG_COLUMNS: readonly ExportColumn[] = [
   ...ENVELOPE_COLUMNS, { name: '_database', type: 'text', value: ({ database }) => database }, { name: 'record', type: 'text', value: ({ text }) => text },
 ]
 
-/** The envelope, then a column for every member that ever landed. `wide` are those with integers that a double cannot hold. */
+/** The envelope columns, then one column per stored field. `wide` lists fields with integers that a double cannot hold. */
 export function toExportColumns(columns: readonly Column[], wide: ReadonlySet<string>): ExportColumn[] {
   const taken = new Set(ENVELOPE_COLUMNS.map(({ name }) => name))
   return [...ENVELOPE_COLUMNS, ...columns.map(({ name, kinds }): ExportColumn => {
@@ -60,14 +60,14 @@ function chooseCellType(kinds: readonly ColumnKind[], isWide: boolean): CellType
   const [only] = kinds
   if (only === undefined) return 'text'
   if (kinds.length === 1) return CELL_TYPE_BY_KIND[only]
-  // 1 and 1.5 are of one column, as everybody expects; but no integer is rounded for it.
+  // 1 and 1.5 share a double column, unless an integer would be rounded.
   return kinds.every((kind) => kind === 'integer' || kind === 'number') && !isWide ? 'double' : 'json'
 }
 
-/** Integers beyond 64 bits are written with all their digits. */
+/** Integers beyond 64 bits are exported with all digits. */
 const CELL_TYPE_BY_KIND: Record<ColumnKind, CellType> = { bigint: 'json', boolean: 'boolean', integer: 'integer', json: 'json', number: 'double', string: 'text' }
 
-/** The value as the type says, exactly; else ShapeChangedError. */
+/** Converts the value to the type without loss, or throws ShapeChangedError. */
 export function toCell(column: ExportColumn, item: ExportItem): string | number | bigint | boolean | null {
   const value = column.value(item)
   if (value === null || value === undefined) return null

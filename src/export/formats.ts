@@ -5,7 +5,7 @@ import { toCell, type CellType, type ExportColumn, type ExportItem } from './col
 export const EXPORT_FORMATS = ['parquet', 'csv', 'ndjson'] as const
 export type ExportFormat = (typeof EXPORT_FORMATS)[number]
 
-/** Takes items a page at a time; what it was given is in the file once it is finished. */
+/** Writes items page by page. All items are in the file after `finish`. */
 export interface ItemWriter {
   write(items: readonly ExportItem[]): void
   finish(): void
@@ -37,7 +37,7 @@ function writeAll(descriptor: number, bytes: Buffer): void {
   for (let at = 0; at < bytes.length;) at += writeSync(descriptor, bytes, at)
 }
 
-/** The record as its own text: no number in it is ever read. */
+/** Copies the JSON text of the record, so that its numbers are not parsed. */
 function formatJsonLine({ database, key, action, sequence, committedAt, upstreamAt, text }: ExportItem): string {
   const envelope = JSON.stringify({ _key: key, _action: action, _sequence: sequence, _committed_at: formatInstant(committedAt), _upstream_at: upstreamAt, _database: database })
   return `${envelope.slice(0, -1)},"record":${text ?? 'null'}}`
@@ -45,7 +45,7 @@ function formatJsonLine({ database, key, action, sequence, committedAt, upstream
 
 // ── CSV ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** Nothing is null; the empty text is a pair of quotes. */
+/** An empty cell is null; an empty string is a pair of quotes. */
 function formatCsvCell(column: ExportColumn, item: ExportItem): string {
   const cell = toCell(column, item)
   if (cell === null) return ''
@@ -63,7 +63,7 @@ function formatInstant(ms: number): string {
 
 // ── Parquet ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** So many are held in memory, as one group of the file. */
+/** The rows of one row group, which are held in memory. */
 const ROW_GROUP_SIZE = 20_000
 
 const PARQUET_TYPES = {

@@ -1,3 +1,4 @@
+import { required } from '../values/required.ts'
 import { readFileSync } from 'node:fs'
 import type { WorkerLike } from '../worker/worker.ts'
 import { type Finding } from './findings.ts'
@@ -6,7 +7,7 @@ import { observeSync, type ObserveOptions, type DatabaseEnvironment } from './ob
 import { readWorkerText } from './worker-text.ts'
 
 export interface WorkerCheck {
-  /** Of the file as a whole. */
+  /** Findings about the file as a whole. */
   readonly findings: readonly Finding[]
   readonly syncs: readonly SyncCheck[]
 }
@@ -18,12 +19,12 @@ export interface SyncCheck {
   readonly requests: number
   readonly changes: number
   readonly findings: readonly Finding[]
-  /** By a `tidemark-ignore` comment in the worker. */
+  /** Findings suppressed by a `tidemark-ignore` comment in the worker. */
   readonly ignored: readonly Finding[]
 }
 
 export interface CheckOptions extends ObserveOptions {
-  /** All unless given. */
+  /** Default: all syncs of the worker. */
   readonly syncs?: readonly string[]
   readonly onProgress?: (sync: string) => void
 }
@@ -31,7 +32,7 @@ export interface CheckOptions extends ObserveOptions {
 export async function checkWorker(worker: WorkerLike, options: CheckOptions): Promise<WorkerCheck> {
   const text = readWorkerText(readFileSync(options.workerFile, 'utf8'))
   const names = options.syncs === undefined || options.syncs.length === 0 ? worker.manifest.syncs.map(({ name }) => name) : options.syncs
-  // All of them before the first, so that a name that is none costs no request.
+  // Resolves all names first, so that an unknown name fails before the first request.
   const plans = names.map((name) => worker.plan(name))
   const syncs: SyncCheck[] = []
   for (const plan of plans) {
@@ -48,9 +49,9 @@ export async function checkWorker(worker: WorkerLike, options: CheckOptions): Pr
   return { findings: text.findings, syncs }
 }
 
-function environmentOf(worker: WorkerLike, name: string, speaksOfDeletes: boolean): DatabaseEnvironment {
+function environmentOf(worker: WorkerLike, name: string, mentionsDeletes: boolean): DatabaseEnvironment {
   const { syncs } = worker.manifest
-  const own = syncs.find((sync) => sync.name === name)!
+  const own = required(syncs.find((sync) => sync.name === name), `sync ${name}`)
   const others = syncs.filter((sync) => sync !== own && sync.databases.some((database) => own.databases.includes(database)))
-  return { otherWriters: others.length, isSwept: speaksOfDeletes || others.some(({ mode }) => mode === 'replace') }
+  return { otherWriters: others.length, isSwept: mentionsDeletes || others.some(({ mode }) => mode === 'replace') }
 }

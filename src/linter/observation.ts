@@ -1,17 +1,17 @@
 import type { ErrorCode, Mode } from '../contract/index.ts'
 
-/** What a sync did in the cycles it was watched. */
+/** The observed behaviour of a sync. */
 export interface Observation {
   readonly sync: string
   readonly mode: Mode
-  /** Other syncs of the worker that fill one of its databases. */
+  /** The number of other syncs of the worker that write to its databases. */
   readonly otherWriters: number
-  /** Whether one of them, or itself, lists everything and so finds deletions. */
+  /** Whether deletions are detected, by this sync or by another one that reads everything. */
   readonly isSwept: boolean
   readonly pagesMax: number
   readonly cycles: readonly ObservedCycle[]
   readonly repeats: readonly PageRepeat[]
-  /** A page beyond the last one, asked for with the state that the last one gave. */
+  /** The page after the last one, read with the final state. */
   readonly changesAfterEnd: readonly ObservedChange[] | null
   readonly globalAccesses: readonly GlobalAccess[]
   readonly requests: number
@@ -23,9 +23,9 @@ export interface ObservedCycle {
   readonly pages: readonly ObservedPage[]
   readonly stopReason: string
   readonly error: { readonly code: ErrorCode; readonly message: string } | null
-  /** The very first call failed as code does that does not expect to be without a state. */
+  /** The first call failed like code that does not expect a missing state. */
   readonly failedOnFirstRun: boolean
-  /** Code of the reason → how many records. */
+  /** Number of records by reason code. */
   readonly quarantined: Readonly<Record<string, number>>
   readonly committed: string | null
 }
@@ -42,22 +42,21 @@ export interface ObservedChange {
   readonly key: string
   /** Database and key. */
   readonly rowId: string
-  /** The record, as a digest. */
   readonly contentDigest: string
-  /** Of the source, canonical. */
+  /** The source's timestamp in canonical form. */
   readonly upstreamAt: string | null
 }
 
-/** One page, asked for once more with the same state. */
+/** One page, read again with the same state. */
 export interface PageRepeat {
   readonly page: number
   readonly first: readonly ObservedChange[]
   readonly second: readonly ObservedChange[]
-  /** Only where the first two differ: a source that lives may change once. */
+  /** Read only if the first two differ, because a live source may change once. */
   readonly third: readonly ObservedChange[] | null
 }
 
-/** Code of the worker reached for something that the context gives. */
+/** Worker code used a global instead of the context. */
 export interface GlobalAccess {
   readonly kind: 'clock' | 'chance' | 'fetch'
   /** File and line. */

@@ -15,33 +15,33 @@ export interface ObserveOptions {
   readonly ports: Ports
   readonly fetch: CycleOptions['fetch']
   readonly secrets: Secrets
-  /** Where the pauses of the account are kept; nowhere unless given. */
+  /** Stores rate-limit pauses; by default they are not stored. */
   readonly pauses?: PauseStore
-  /** Of each cycle. */
+  /** The page limit of each cycle. */
   readonly pagesMax: number
   readonly workerFile: string
   readonly signal?: AbortSignal
 }
 
-/** What others do to the same databases. */
+/** How other syncs use the same databases. */
 export type DatabaseEnvironment = Pick<Observation, 'otherWriters' | 'isSwept'>
 
-/** How many pages are asked for a second time. */
+/** The number of pages that are read twice. */
 const REPEATED_PAGES_MAX = 2
 
 /**
- * One cycle of the production engine on a store in memory, and for a sync that keeps its state the beginning of the next
- * one: everything is read as it would be, and nothing stays.
+ * Runs one cycle of the production engine on an in-memory store, and for an incremental sync the start of the next
+ * one. Nothing is persisted.
  */
-export async function observeSync(plan: SyncPlan, surroundings: DatabaseEnvironment, options: ObserveOptions): Promise<Observation> {
+export async function observeSync(plan: SyncPlan, environment: DatabaseEnvironment, options: ObserveOptions): Promise<Observation> {
   const store = await openSqliteStore({ file: ':memory:' })
   const cycles: ObservedCycle[] = []
   const repeats: PageRepeat[] = []
-  const strays: GlobalAccess[] = []
+  const globalAccesses: GlobalAccess[] = []
   let requests = 0
   let pages: ObservedPage[] = []
   let failedOnFirstRun = false
-  let beyond: readonly ObservedChange[] | null = null
+  let changesAfterEnd: readonly ObservedChange[] | null = null
 
   const execute = async (state: unknown, context: SyncContext): Promise<Page> => {
     const ask = (): Promise<Page> => plan.execute(structuredClone(state), context)
@@ -59,10 +59,10 @@ export async function observeSync(plan: SyncPlan, surroundings: DatabaseEnvironm
       const repeat = await repeatPage(plan, context.cycle.page, observed.changes, ask)
       if (repeat !== null) repeats.push(repeat)
     }
-    if (cycles.length === 0 && !observed.hasMore && page.nextState !== undefined) beyond = await readPastEnd(plan, page.nextState, context)
+    if (cycles.length === 0 && !observed.hasMore && page.nextState !== undefined) changesAfterEnd = await readPastEnd(plan, page.nextState, context)
     return page
   }
-  // Its anchor is not asked for: to take one may change the source, as the slot of a log that others read from does.
+  // The anchor is not taken, because it may change the source, such as creating a replication slot.
   const pair = plan.pair?.role === 'backfill' ? { pair: { ...plan.pair, anchor: null } } : {}
   const watched: SyncPlan = { ...plan, ...pair, execute, limits: { ...plan.limits, pagesMax: options.pagesMax, waitMaxMs: Math.min(plan.limits.waitMaxMs, 15_000) } }
   const run = async (number: number): Promise<void> => {
@@ -82,22 +82,22 @@ export async function observeSync(plan: SyncPlan, surroundings: DatabaseEnvironm
     })
   }
   try {
-    await watchGlobals(options.workerFile, (stray) => strays.push(stray), async () => {
+    await watchGlobals(options.workerFile, (access) => globalAccesses.push(access), async () => {
       await run(1)
-      // What the next cycle begins with shows what this one left.
-      if (plan.mode === 'incremental' && cycles[0]!.stopReason === 'complete') await run(2)
+      // The start of the next cycle shows which state the first one left.
+      if (plan.mode === 'incremental' && cycles.at(0)?.stopReason === 'complete') await run(2)
     })
-    return { sync: plan.sync, mode: plan.mode, ...surroundings, pagesMax: options.pagesMax, cycles, repeats, changesAfterEnd: beyond, globalAccesses: strays, requests }
+    return { sync: plan.sync, mode: plan.mode, ...environment, pagesMax: options.pagesMax, cycles, repeats, changesAfterEnd, globalAccesses, requests }
   } finally {
     await store.close()
   }
 }
 
-/** Null for what is no page: the engine says so itself. */
-function toObservedPage(plan: SyncPlan, asked: unknown, page: Page): ObservedPage | null {
+/** Null for an invalid page, which the engine reports itself. */
+function toObservedPage(plan: SyncPlan, requestedState: unknown, page: Page): ObservedPage | null {
   try {
     const { changes, hasMore, state } = checkPage(plan.sync, page, plan.limits.stateBytesMax)
-    return { requestedState: asked === undefined ? null : serializeState(plan.sync, asked, plan.limits.stateBytesMax), nextState: state, hasMore, changes: changes.map((change) => toObservedChange(plan, change)) }
+    return { requestedState: requestedState === undefined ? null : serializeState(plan.sync, requestedState, plan.limits.stateBytesMax), nextState: state, hasMore, changes: changes.map((change) => toObservedChange(plan, change)) }
   } catch {
     return null
   }
@@ -107,7 +107,7 @@ function toObservedChange(plan: SyncPlan, change: Change): ObservedChange {
   const key = String(change.key)
   const content = change.type === 'upsert' ? digest(change.record) : ''
   const at = typeof change.upstreamUpdatedAt === 'string' ? canonicalizeInstant(change.upstreamUpdatedAt) : null
-  return { type: change.type, key, rowId: `${change.database ?? plan.databases[0]!.name} ${key}`, contentDigest: content, upstreamAt: at }
+  return { type: change.type, key, rowId: `${change.database ?? plan.databases[0]?.name} ${key}`, contentDigest: content, upstreamAt: at }
 }
 
 function digest(record: unknown): string {
@@ -124,7 +124,7 @@ async function repeatPage(plan: SyncPlan, page: number, first: readonly Observed
     const second = await again()
     return { page, first, second, third: isSamePage(first, second) ? null : await again() }
   } catch {
-    // A source that fails now and then is no finding; the page itself was read.
+    // An occasional source failure is not a finding; the page itself was read.
     return null
   }
 }

@@ -1,12 +1,12 @@
 import { FAULTS, createFinding, type FaultCode, type Finding } from './findings.ts'
 
-/** What the file itself says. */
+/** Facts from the text of the worker file. */
 export interface WorkerText {
   readonly findings: readonly Finding[]
-  /** Some code in it makes deletions, or leaves them to a strategy that does. */
+  /** The code creates deletions, or uses a strategy that does. */
   readonly mentionsDeletes: boolean
-  /** `tidemark-ignore <sync>: <word>, <word>`, in a comment. */
-  isIgnored(sync: string, word: FaultCode): boolean
+  /** A comment `tidemark-ignore <sync>: <finding>, <finding>` suppresses the finding. */
+  isIgnored(sync: string, code: FaultCode): boolean
 }
 
 const SECRET_PATTERNS = [
@@ -17,11 +17,11 @@ const SECRET_PATTERNS = [
 
 export function readWorkerText(text: string): WorkerText {
   const lines = text.split('\n').flatMap((line, index) => (SECRET_PATTERNS.some((pattern) => pattern.test(line)) ? [index + 1] : []))
-  const ignored = [...text.matchAll(/tidemark-ignore ([\w./-]+): ([a-z-]+(?:, *[a-z-]+)*)/g)].map(([, sync, words]) => ({ sync: sync!, words: words!.split(/, */) }))
+  const ignored = [...text.matchAll(/tidemark-ignore ([\w./-]+): ([a-z-]+(?:, *[a-z-]+)*)/g)].map(([, sync = '', codes = '']) => ({ sync, codes: codes.split(/, */) }))
   return {
-    findings: lines.length === 0 ? [] : [createFinding('secret-in-code', `Line ${lines.slice(0, 3).join(', ')} of the worker holds what looks like a secret.`)],
+    findings: lines.length === 0 ? [] : [createFinding('secret-in-code', `Line ${lines.slice(0, 3).join(', ')} of the worker contains what looks like a secret.`)],
     mentionsDeletes: /['"`]delete['"`]|\b(?:flipFlop|streams)\b/.test(stripComments(text)),
-    isIgnored: (sync, word) => word in FAULTS && ignored.some((one) => one.sync === sync && one.words.includes(word)),
+    isIgnored: (sync, code) => code in FAULTS && ignored.some((one) => one.sync === sync && one.codes.includes(code)),
   }
 }
 

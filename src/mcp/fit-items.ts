@@ -1,11 +1,11 @@
 import type { JsonValue } from '../contract/index.ts'
 import { stringifyJson } from '../values/json.ts'
 
-/** An answer fits into what an agent can read at once. */
+/** Limits a result to what an agent can read at once. */
 export const RESPONSE_CHARACTERS_MAX = 40_000
 const VALUE_CHARACTERS_MAX = 4_000
 
-/** What of the items fits. `truncated`: ask for fewer, or for what comes after. */
+/** Keeps the items that fit. If `truncated`, the caller must request fewer items or the next ones. */
 export interface FitResult {
   readonly items: JsonValue[]
   readonly truncated: boolean
@@ -17,14 +17,14 @@ export function fitItems(items: readonly unknown[], roomMax = RESPONSE_CHARACTER
   for (const item of items) {
     const cut = clipItem(item as JsonValue)
     room -= stringifyJson(cut).length + 1
-    // One item is always told: it was clipped, and an empty answer would be asked for for ever.
+    // The first item is always returned, clipped: an empty result would make the agent repeat the call forever.
     if (room < 0 && fitting.length > 0) return { items: fitting, truncated: true }
     fitting.push(cut)
   }
   return { items: fitting, truncated: false }
 }
 
-/** Members that are too long are cut, and say so. */
+/** Cuts fields that are too long and marks the cut. */
 function clipItem(value: JsonValue): JsonValue {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return clipValue(value)
   const clipped: Record<string, JsonValue> = {}
@@ -34,7 +34,7 @@ function clipItem(value: JsonValue): JsonValue {
     const cut = name === 'record' && typeof member === 'object' ? clipItem(member) : clipValue(member)
     room -= name.length + stringifyJson(cut).length + 4
     if (room < 0) {
-      clipped['…'] = 'more members were left out'
+      clipped['…'] = 'more fields were left out'
       break
     }
     Object.defineProperty(clipped, name, { value: cut, enumerable: true, configurable: true, writable: true })

@@ -1,3 +1,4 @@
+import { required } from '../values/required.ts'
 import type { Readable, Writable } from 'node:stream'
 import { Ajv } from 'ajv'
 import { ERROR_CODES, isSyncError, SyncError, type JsonValue } from '../contract/index.ts'
@@ -12,7 +13,7 @@ import { writeTools } from './write-tools.ts'
 export interface McpOptions {
   readonly context: ToolContext
   readonly version: string
-  /** Offers the tools that change something. */
+  /** Offers the tools that change syncs. */
   readonly allowWrites: boolean
   readonly stdin: Readable
   readonly stdout: Writable
@@ -21,15 +22,15 @@ export interface McpOptions {
 
 const TOOLS: readonly McpTool[] = [...readTools, queryTool, ...writeTools]
 
-/** Answers an agent on standard input and output, until it leaves or the signal says so. */
-export async function serveMcp({ context: desk, version, allowWrites, stdin, stdout, signal }: McpOptions): Promise<void> {
+/** Serves an agent on standard input and output until it disconnects or the signal aborts. */
+export async function serveMcp({ context: context, version, allowWrites, stdin, stdout, signal }: McpOptions): Promise<void> {
   const { Server, StdioServerTransport, ListToolsRequestSchema, CallToolRequestSchema, McpError, ErrorCode } = await loadSdk()
   const offered = TOOLS.filter(({ writes }) => allowWrites || !writes)
   const ajv = new Ajv({ useDefaults: true, strict: false, allowUnionTypes: true })
   const checks = new Map(offered.map((tool) => [tool.name, ajv.compile<Record<string, unknown>>(tool.inputSchema)]))
   const server = new Server({ name: 'tidemark', version }, {
     capabilities: { tools: {} },
-    instructions: `Databases that Tidemark keeps as exact copies of other systems, for tenant ${desk.tenant}. Begin with list_databases.${allowWrites ? '' : ' Nothing can be changed from here.'}`,
+    instructions: `Databases that Tidemark maintains as exact copies of other systems, for tenant ${context.tenant}. Start with list_databases.${allowWrites ? '' : ' Read-only.'}`,
   })
   server.setRequestHandler(ListToolsRequestSchema, async () => ({
     tools: offered.map(({ name, description, inputSchema: input, writes }) => ({
@@ -40,19 +41,19 @@ export async function serveMcp({ context: desk, version, allowWrites, stdin, std
     const tool = offered.find((one) => one.name === name)
     if (tool === undefined) {
       const known = TOOLS.some((one) => one.name === name)
-      throw new McpError(ErrorCode.InvalidParams, known ? `${name} changes something: start \`tidemark mcp\` with --allow-writes.` : `There is no tool ${JSON.stringify(name.slice(0, 63))}.`)
+      throw new McpError(ErrorCode.InvalidParams, known ? `${name} is disabled. Start \`tidemark mcp\` with --allow-writes to enable it.` : `Unknown tool ${JSON.stringify(name.slice(0, 63))}.`)
     }
-    const check = checks.get(name)!
+    const check = required(checks.get(name), `the argument schema of ${name}`)
     try {
       if (!check(given)) throw new SyncError('ARGUMENT_INVALID', `The arguments of ${name} are not valid: ${ajv.errorsText(check.errors, { dataVar: 'arguments' })}.`)
-      return { content: [{ type: 'text' as const, text: stringifyJson((await tool.run(desk, given)) as JsonValue) }] }
+      return { content: [{ type: 'text' as const, text: stringifyJson((await tool.run(context, given)) as JsonValue) }] }
     } catch (error) {
-      // For the agent to read and to do better; what is not ours to tell stays in the log.
+      // The agent can correct its call from this message. Internal errors are only logged.
       return { isError: true, content: [{ type: 'text' as const, text: describeError(error) }] }
     }
   })
   const left = new Promise<void>((resolve) => {
-    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- it is no event target
+    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the server is not an event target
     server.onclose = resolve
     stdin.once('end', resolve).once('close', resolve)
     if (signal.aborted) resolve()

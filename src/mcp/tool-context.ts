@@ -1,19 +1,19 @@
 import type { Clock, QuerySyntax, SelectResult, Store } from '../contract/index.ts'
 import type { DeclaredSync } from '../runner/declared-sync.ts'
 
-/** What the tools work with: one tenant's store, and what the worker declares. */
+/** The context of the tools: the store of one tenant, and the syncs that the worker declares. */
 export interface ToolContext {
   readonly tenant: string
-  /** Null while nothing was ever kept for this tenant: looking makes nothing. */
+  /** Null if this tenant does not exist: read tools do not create it. */
   openExistingStore(): Promise<Store | null>
-  /** Makes the store when there is none. */
+  /** Creates the store if it does not exist. */
   openOrCreateStore(): Promise<Store>
   /** Empty without a worker file. */
   readonly syncs: readonly DeclaredSync[]
-  /** One statement on a connection that cannot write. */
+  /** Runs one statement on a read-only connection. */
   select(sql: string, limit: number): Promise<SelectResult>
   readonly syntax: QuerySyntax
   readonly clock: Clock
-  /** Who a write is by, for the audit. */
+  /** The actor that the audit log records for writes. */
   readonly actor: string
 }

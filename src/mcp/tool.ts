@@ -1,15 +1,15 @@
 import { SyncError, type Store } from '../contract/index.ts'
 import type { ToolContext } from './tool-context.ts'
 
-/** One thing an agent can do here. */
+/** One tool that an agent can call. */
 export interface McpTool {
   readonly name: string
   readonly description: string
-  /** JSON Schema of the arguments; they are checked by it before `run` sees them. */
+  /** JSON Schema of the arguments, which are validated before `run`. */
   readonly inputSchema: { readonly type: 'object'; readonly [keyword: string]: unknown }
   readonly writes: boolean
-  /** A document that `bounded` cuts to size. */
-  run(desk: ToolContext, given: ToolArguments): Promise<object>
+  /** Returns a document. */
+  run(context: ToolContext, given: ToolArguments): Promise<object>
 }
 
 export type ToolArguments = Readonly<Record<string, unknown>>
@@ -21,13 +21,13 @@ export function objectSchema(properties: Readonly<Record<string, unknown>>, requ
   return { type: 'object', properties, required, additionalProperties: false }
 }
 
-/** Of a database that is there; who asks for another one is told which there are. */
-export async function findDatabase(desk: ToolContext, name: unknown): Promise<{ store: Store; table: string; hasDeleted: boolean }> {
-  const store = await desk.openExistingStore()
+/** Finds a database by name. The error lists the existing databases. */
+export async function findDatabase(context: ToolContext, name: unknown): Promise<{ store: Store; table: string; hasDeleted: boolean }> {
+  const store = await context.openExistingStore()
   const databases = store === null ? [] : await store.databases()
   const found = databases.find((database) => database.name === name)
   if (store === null || found === undefined) {
-    throw new SyncError('ARGUMENT_INVALID', `There is no database ${JSON.stringify(name)}; there are: ${databases.map((database) => database.name).join(', ') || 'none, since nothing has landed yet'}.`)
+    throw new SyncError('ARGUMENT_INVALID', `Unknown database ${JSON.stringify(name)}. The databases are: ${databases.map((database) => database.name).join(', ') || 'none yet'}.`)
   }
   return { store, table: found.table, hasDeleted: found.hasDeleted === true }
 }

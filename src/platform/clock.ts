@@ -1,13 +1,13 @@
 import type { Clock } from '../contract/index.ts'
 
-/** The longest a timer can wait; beyond it Node fires at once. */
+/** The maximum timer delay; with a longer one Node fires immediately. */
 const TIMER_MAX_MS = 2 ** 31 - 1
 
 export const systemClock: Clock = {
   now: () => Date.now(),
   async sleep(ms, signal) {
     signal?.throwIfAborted()
-    // Counted on the monotonic clock: somebody setting the wall clock must not stretch or end a wait.
+    // Uses the monotonic clock: a change of the wall clock must not lengthen or end a wait.
     const end = performance.now() + ms
     for (let left = ms; left > 0; left = end - performance.now()) await waitForTimer(Math.min(Math.ceil(left), TIMER_MAX_MS), signal)
   },

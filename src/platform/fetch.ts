@@ -13,12 +13,12 @@ export type Fetch = (input: string | URL, init?: RequestInit) => Promise<Respons
 
 export interface FetchOptions extends Partial<BodyLimits> {
   connectTimeoutMs?: number
-  /** From the request to the answer's headers. */
+  /** From the request to the response headers. */
   headersTimeoutMs?: number
-  /** Between two pieces of the body; its whole length is bounded by the caller's signal. */
+  /** Between two chunks of the body. The caller's signal limits the total time. */
   bodyIdleMs?: number
   redirectsMax?: number
-  /** Of the names that a redirect leads to. */
+  /** Resolves the host names of redirects. */
   resolve?: ResolveHost
 }
 
@@ -35,14 +35,14 @@ const DEFAULT_FETCH_OPTIONS: Required<FetchOptions> = {
 type SendRequest = (hop: Hop, signal: AbortSignal | null) => Promise<Dispatcher.ResponseData>
 
 /**
- * The bare way out: bounded in size and time, and careful with credentials. Pacing and retries come on top of it.
+ * Sends HTTP requests with limits on size and time, and protects credentials. Pacing and retries are added on top.
  *
- * One request at a time per connection, and a connection that ever broke the protocol, was cut off or was left in the
- * middle of an answer is closed: the next request never reads what was meant for another.
+ * One request at a time per connection. A connection with a protocol error or an unfinished response is closed, so that
+ * a request never reads the response to another one.
  */
 export function createFetch(options: FetchOptions = {}): Fetch {
   const limits = { ...DEFAULT_FETCH_OPTIONS, ...options }
-  // Loaded with the first request: a command that asks nobody starts without it.
+  // Imported with the first request, so that commands without requests start faster.
   let client: Promise<SendRequest> | undefined
   return async (input, init = {}) => {
     const ask = await (client ??= createHttpClient(limits))
@@ -53,17 +53,17 @@ export function createFetch(options: FetchOptions = {}): Fetch {
       const next = init.redirect === 'manual' ? null : resolveRedirect(response, hop)
       if (next === null) return response
       await response.body?.cancel()
-      if (init.redirect === 'error') throw new SyncError('SOURCE_INVALID', `${stripQuery(hop.url)} answered with a redirect.`)
-      if (redirects === limits.redirectsMax) throw new SyncError('SOURCE_INVALID', `${stripQuery(hop.url)} redirects without end.`)
+      if (init.redirect === 'error') throw new SyncError('SOURCE_INVALID', `${stripQuery(hop.url)} responded with a redirect, which this request does not allow.`)
+      if (redirects === limits.redirectsMax) throw new SyncError('SOURCE_INVALID', `${stripQuery(hop.url)} redirects too many times.`)
       hop = next
     }
   }
 }
 
-/** One for the process, so that cycles share its connections. */
+/** One instance per process, so that cycles share connections. */
 export const systemFetch: Fetch = createFetch()
 
-/** Not fetch of the same package: that one unfolds any chain of encodings by itself, up to the end, and is slower for a page. */
+/** Not undici's fetch: it decodes any chain of encodings without a limit, and is slower. */
 async function createHttpClient(limits: Required<FetchOptions>): Promise<SendRequest> {
   const undici = await import('undici')
   const agent = (connect: { lookup?: LookupFunction }): Dispatcher => new undici.Agent({
@@ -75,8 +75,8 @@ async function createHttpClient(limits: Required<FetchOptions>): Promise<SendReq
   })
   const own = agent({})
   const foreign = agent({ lookup: createCheckedLookup(limits.resolve, isPublicAddress, () => Object.assign(new Error('not a public address'), { code: NOT_PUBLIC })) })
-  return async ({ url, method, headers, body, isCrossOrigin: isForeign }, signal) => {
-    const dispatcher = isForeign ? foreign : own
+  return async ({ url, method, headers, body, isCrossOrigin }, signal) => {
+    const dispatcher = isCrossOrigin ? foreign : own
     const sent = encodeRequestBody(body)
     for (const [name, value] of [...STANDARD_HEADERS, ...sent.headers]) if (!headers.has(name)) headers.set(name, value)
     return undici.request(url, { dispatcher, method: method as Dispatcher.HttpMethod, headers: [...headers].flat(), body: sent.body, signal })
@@ -90,17 +90,17 @@ const STANDARD_HEADERS = [['accept', '*/*'], ['accept-encoding', 'gzip, br'], ['
 function createFirstHop(input: string | URL, init: RequestInit): Hop {
   const url = URL.canParse(String(input)) ? new URL(input) : null
   if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
-    throw new SyncError('CONNECTOR_FAILED', 'A request was made to something that is not an http or https URL.')
+    throw new SyncError('CONNECTOR_FAILED', 'The connector requested a URL that is not http or https.')
   }
-  // Refused and not sent on: URLs end up in logs, and a header does the same without.
+  // Refused, because URLs end up in logs; a header does not.
   if (url.username !== '' || url.password !== '') {
     throw new SyncError('CONNECTOR_FAILED', `The URL of a request to ${stripQuery(url)} contains credentials. Send them in a header.`)
   }
   try {
     return { url, method: init.method?.toUpperCase() ?? 'GET', headers: new Headers(init.headers), body: init.body ?? null, isCrossOrigin: false }
   } catch {
-    // Without the cause: it quotes the value it refuses, and that may be a token.
-    throw new SyncError('CONNECTOR_FAILED', `A header of the request to ${stripQuery(url)} is not valid: check for line breaks and characters beyond Latin-1.`)
+    // The cause is left out because it quotes the value, which may be a token.
+    throw new SyncError('CONNECTOR_FAILED', `A header of the request to ${stripQuery(url)} is invalid. Check for line breaks and characters outside Latin-1.`)
   }
 }
 
@@ -110,23 +110,23 @@ async function sendHop(hop: Hop, signal: AbortSignal | null, ask: SendRequest, l
     data = await ask(hop, signal)
   } catch (error) {
     if (hop.isCrossOrigin && (error as { code?: unknown } | null)?.code === NOT_PUBLIC) {
-      throw new SyncError('SOURCE_INVALID', `A redirect leads to ${hop.url.origin}, whose address is not public. It was not followed.`)
+      throw new SyncError('SOURCE_INVALID', `A redirect to ${hop.url.origin} was not followed because its address is not public.`)
     }
     throw toRequestError(error, hop.url, signal, 'head')
   }
   const { statusCode: status, statusText, body } = data
-  // A connection whose answer nobody reads would stay taken.
+  // Destroys the body: a connection with an unread response would stay occupied.
   const refuse = (message: string): SyncError => {
     body.on('error', () => {}).destroy()
     return new SyncError('SOURCE_INVALID', `${stripQuery(hop.url)} ${message}.`)
   }
-  if (status < 200 || status > 599) throw refuse(`answered with status ${status}, which does not exist`)
+  if (status < 200 || status > 599) throw refuse(`responded with the invalid status ${status}`)
   const headers = toHeaders(data)
-  if (headers === null) throw refuse('answered with headers that are not valid')
+  if (headers === null) throw refuse('responded with invalid headers')
   const stream = decodeBody({ body, headers, isEmpty: hop.method === 'HEAD' || EMPTY_STATUSES.has(status) }, limits, refuse, (error) => toRequestError(error, hop.url, signal, 'body'))
   const response = new Response(stream, { status, statusText, headers })
   if (stream !== null) unreadResponses.register(response, new WeakRef(stream))
-  // The constructor has no way to say where the answer came from.
+  // The Response constructor cannot set the URL.
   return Object.defineProperty(response, 'url', { value: hop.url.href })
 }
 
@@ -140,7 +140,7 @@ function toHeaders({ headers }: Dispatcher.ResponseData): Headers | null {
 
 const EMPTY_STATUSES = new Set([204, 205, 304])
 
-/** An answer of which only the status was looked at gives its connection back once it is collected. */
+/** Releases the connection of a response whose body was never read, when it is garbage-collected. */
 const unreadResponses = new FinalizationRegistry<WeakRef<ReadableStream>>((weak) => {
   const stream = weak.deref()
   if (stream !== undefined && !stream.locked) stream.cancel().catch(() => {})

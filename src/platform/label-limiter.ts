@@ -1,15 +1,14 @@
 import type { AttributeName, Attributes } from '../contract/index.ts'
 import { maskSecrets } from '../redaction/known-secrets.ts'
 
-/** What all the rest is called. */
+/** The label value for everything beyond the limit. */
 export const OTHER_LABEL = 'other'
 
-/** How many values of these labels are told apart; the others of the contract have few by themselves. */
+/** The maximum number of values per label; other labels have few values by design. */
 export const LABEL_VALUES_MAX = { syncs: 100, hosts: 20, statuses: 10 } as const
 
 /**
- * Keeps the number of series bounded, whatever is declared, asked or answered: the first so many keep their names, and all
- * others share one.
+ * Limits the cardinality of metrics: the first values keep their names, and all others share one.
  */
 export class LabelLimiter {
   readonly #seen = { syncs: new Set<string>(), hosts: new Set<string>(), statuses: new Set<string>() }
@@ -18,7 +17,7 @@ export class LabelLimiter {
     const { 'tidemark.worker': worker, 'tidemark.sync': sync, 'server.address': host, 'http.response.status_code': status } = labels
     return {
       ...labels,
-      // Both or neither: half a name would add up what has nothing to do with each other.
+      // Replaces both labels or neither: one alone would aggregate unrelated syncs.
       ...(sync !== undefined && !this.#isKnown('syncs', `${worker}\n${sync}`) && { 'tidemark.worker': OTHER_LABEL, 'tidemark.sync': OTHER_LABEL }),
       ...(host !== undefined && !this.#isKnown('hosts', String(host)) && { 'server.address': OTHER_LABEL }),
       ...(status !== undefined && !this.#isKnown('statuses', String(status)) && { 'http.response.status_code': OTHER_LABEL }),
@@ -34,12 +33,12 @@ export class LabelLimiter {
   }
 }
 
-/** Only those that the figure is told by. */
+/** Keeps only the labels of the metric. */
 export function pickLabels(names: readonly AttributeName[], labels: Attributes): Attributes {
   return maskAttributes(Object.fromEntries(names.flatMap((name) => (labels[name] === undefined ? [] : [[name, labels[name]]]))))
 }
 
-/** A host may be a key, and a vendor may call a request by the token that it came with. */
+/** A host name may contain a key, and a vendor may use a token as a request name. */
 export function maskAttributes(attributes: Attributes): Attributes {
   return Object.fromEntries(Object.entries(attributes).map(([name, value]) => [name, typeof value === 'string' ? maskSecrets(value) : value]))
 }

@@ -6,19 +6,19 @@ export type LogLevel = (typeof LOG_LEVELS)[number]
 
 export interface LogOptions {
   level?: LogLevel
-  /** One line, with its newline. Standard error unless said otherwise: standard output belongs to the command's answer. */
+  /** Writes one line with its newline. Defaults to standard error, because standard output carries the result. */
   write?: (line: string) => void
   now?: () => number
-  /** Beside what a line says: where it was said. */
+  /** Context fields that are added to every line, such as the trace id. */
   context?: () => LogFields
 }
 
 const TEXT_CHARACTERS_MAX = 2_000
 const FIELDS_MAX = 40
-/** What JSON leaves as it is and a terminal or a log viewer acts on: control and direction characters, line separators. */
+/** Characters that JSON does not escape but a terminal interprets: control and direction characters, line separators. */
 const UNSAFE_CHARACTERS = /[\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g
 
-/** JSON lines. Only plain values get in: an object might carry state, a record or a secret along (invariant 10). */
+/** Writes JSON lines. Invariant 10: only plain values are logged, because an object could contain state, a record or a secret. */
 export function createLog(options: LogOptions = {}): Log {
   const { level = 'warn', write = writeToStandardError, now = Date.now, context } = options
   const threshold = LOG_LEVELS.indexOf(level)
@@ -29,17 +29,17 @@ export function createLog(options: LogOptions = {}): Log {
   return { debug: writer('debug'), info: writer('info'), warn: writer('warn'), error: writer('error') }
 }
 
-/** Throws ARGUMENT_INVALID, for a level that came from the environment or a flag. */
+/** Throws ARGUMENT_INVALID for an unknown level from the environment or a flag. */
 export function parseLogLevel(text: string): LogLevel {
   const level = LOG_LEVELS.find((known) => known === text.trim().toLowerCase())
   if (level !== undefined) return level
-  throw new SyncError('ARGUMENT_INVALID', `TIDEMARK_LOG is ${JSON.stringify(text.slice(0, 40))}; it is one of ${LOG_LEVELS.join(', ')}.`)
+  throw new SyncError('ARGUMENT_INVALID', `TIDEMARK_LOG is ${JSON.stringify(text.slice(0, 40))}, but it must be one of ${LOG_LEVELS.join(', ')}.`)
 }
 
 function formatLine(level: string, message: string, fields: LogFields = {}, at: number): string {
   const head = { time: new Date(at).toISOString(), level, message: maskAndTruncate(message) }
   const plain = Object.entries(fields)
-    // No field can pass itself off as the time, the level or the message.
+    // Fields cannot override the time, the level or the message.
     .filter(([name, value]) => value !== undefined && !Object.hasOwn(head, name))
     .slice(0, FIELDS_MAX)
     .map(([name, value]) => [maskAndTruncate(name), toPlainValue(value)] as const)

@@ -9,18 +9,18 @@ type Api = typeof import('@opentelemetry/api')
 export interface Telemetry {
   readonly tracer: Tracer
   readonly meter: Meter
-  /** Of the span that is active where a line is logged, by the names that OpenTelemetry gives them in logs. */
+  /** The ids of the active span, under the field names that OpenTelemetry defines for logs. */
   readonly logFields: () => LogFields
 }
 
 export interface TelemetryOptions {
-  /** Whether vendors are told the trace that asks them. */
+  /** Whether requests to vendors carry a traceparent header. */
   readonly sendTraceparent?: boolean
 }
 
 /**
- * What the program's own OpenTelemetry takes; null when it has set up none. Looked for anew each time, because a program may
- * set it up at any time, and loaded only then: who does not watch does not pay for it.
+ * Connects to the OpenTelemetry SDK of the program; null if none is registered. Checked on each call, because a program
+ * may register one at any time. The API package is loaded only then.
  */
 export async function openTelemetry(options: TelemetryOptions = {}): Promise<Telemetry | null> {
   const api = await loadApi()
@@ -36,7 +36,7 @@ export async function openTelemetry(options: TelemetryOptions = {}): Promise<Tel
   }
 }
 
-/** Sends what is still held back, before a process ends at once. Whoever receives it is not waited for longer than a moment. */
+/** Flushes pending telemetry before the process exits, with a short timeout. */
 export async function flushTelemetry(): Promise<void> {
   const api = await loadApi()
   if (api === null) return
@@ -46,29 +46,29 @@ export async function flushTelemetry(): Promise<void> {
   await Promise.race([flushed, sleep(FLUSH_MAX_MS)])
 }
 
-/** What the providers of its SDK can do, and the interface does not say. */
+/** SDK providers have this method, but the API types do not declare it. */
 interface FlushableProvider {
   forceFlush?(): Promise<void>
 }
 
 async function loadApi(): Promise<Api | null> {
   if (!(API_KEY in globalThis)) return null
-  // Somebody else's copy may have been set up where we have none: it is an optional peer.
+  // The API package is an optional peer dependency; another copy may be registered.
   return import('@opentelemetry/api').catch(() => null)
 }
 
 const FLUSH_MAX_MS = 3_000
 
-/** Where the package registers what a program sets up; the same for all copies of its first major version. */
+/** The global symbol of the OpenTelemetry registry; the same for all 1.x copies. */
 const API_KEY = Symbol.for('opentelemetry.js.api.1')
-/** By which its SDK leaves alone what is done inside. */
+/** The context key with which the SDK suppresses tracing. */
 const SUPPRESS_TRACING_KEY = Symbol.for('OpenTelemetry SDK Context Key SUPPRESS_TRACING')
 const INSTRUMENTATION_SCOPE = 'tidemark'
 
-/** One for the process, so that all cycles together stay within the bounds. */
+/** One instance per process, so that the limit applies to all cycles together. */
 let meter: ApiMeter | undefined
 
-/** Kept here as well, because a program may have set up no way to carry contexts along. */
+/** Needed because the program may have no context manager. */
 const activeSpanIds = new AsyncLocalStorage<SpanIds>()
 
 class ActiveSpan implements Span {
@@ -85,7 +85,7 @@ class ActiveSpan implements Span {
     const { traceId, spanId } = span.spanContext()
     this.ids = { traceId, spanId }
     this.context = api.trace.setSpan(context, span)
-    // A request is this span: instruments of the client would show it again, and send the trace along.
+    // This span represents the request; HTTP instrumentation would duplicate it and send a traceparent.
     this.#innerContext = isRequest ? this.context.setValue(SUPPRESS_TRACING_KEY, true) : this.context
     if (isRequest && sendTraceparent) api.propagation.inject(this.context, this.headers)
   }
@@ -113,7 +113,7 @@ function startSpan(api: Api, name: SpanName, attributes: Attributes, parent: Spa
   const span = api.trace.getTracer(INSTRUMENTATION_SCOPE).startSpan(shown.replace('{method}', String(attributes['http.request.method'])), {
     kind: isRequest ? api.SpanKind.CLIENT : api.SpanKind.INTERNAL, attributes: maskAttributes(attributes) as ApiAttributes,
   }, context)
-  // Figures alone may have been set up.
+  // The program may have registered metrics without tracing.
   return api.isSpanContextValid(span.spanContext()) ? new ActiveSpan(api, span, context, isRequest, sendTraceparent) : NOOP_SPAN
 }
 
@@ -129,7 +129,7 @@ class ApiMeter implements Meter {
 
   record(name: MetricName, value: number, labels: Attributes = {}): void {
     const provider = this.#api.metrics.getMeterProvider()
-    // Instruments of before it was set up lead nowhere.
+    // Instruments created before the registration are no-ops, so they are created again.
     if (provider !== this.#provider) this.#instruments = new Map()
     this.#provider = provider
     let instrument = this.#instruments.get(name)

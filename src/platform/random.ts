@@ -1,4 +1,4 @@
 import type { Random } from '../contract/index.ts'
 
-/** For jitter and the like; never for keys. */
+/** For jitter; not for keys. */
 export const systemRandom: Random = { next: () => Math.random() }

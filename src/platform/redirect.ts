@@ -1,20 +1,20 @@
 import { SyncError } from '../contract/index.ts'
 import { isPublicHost } from './public-address.ts'
 
-/** One request on the way to an answer. */
+/** One request of a redirect chain. */
 export interface Hop {
   readonly url: URL
   readonly method: string
   readonly headers: Headers
   readonly body: RequestInit['body'] | null
-  /** Reached by a redirect from another origin: only public addresses are connected to. */
+  /** Reached by a redirect from another origin, so only public addresses are allowed. */
   readonly isCrossOrigin: boolean
 }
 
-/** Says nothing about who is asking. Everything else, an `x-api-key` as much as Authorization, stays with its origin. */
+/** Headers without credentials. All others, such as `x-api-key` and Authorization, are not sent to another origin. */
 const CROSS_ORIGIN_HEADERS = new Set(['accept', 'accept-encoding', 'accept-language', 'cache-control', 'if-modified-since', 'if-none-match', 'range', 'user-agent'])
 
-/** Where to ask next; null when this is the answer. Throws SOURCE_INVALID for a redirect that must not be followed. */
+/** The next request of the chain; null if the response is final. Throws SOURCE_INVALID for an unsafe redirect. */
 export function resolveRedirect(response: Response, hop: Hop): Hop | null {
   const location = response.headers.get('location')
   if (![301, 302, 303, 307, 308].includes(response.status) || location === null) return null
@@ -30,9 +30,9 @@ export function resolveRedirect(response: Response, hop: Hop): Hop | null {
   const headers = new Headers(hop.headers)
   if (drops) for (const name of ['content-type', 'content-length', 'content-encoding', 'content-language']) headers.delete(name)
   if (url.origin === hop.url.origin) return { url, method, headers, body, isCrossOrigin: hop.isCrossOrigin }
-  // A body may hold a client secret as well as a header may.
+  // A request body may contain a client secret.
   if (body !== null) throw new SyncError('SOURCE_INVALID', `${hop.url.origin} redirects a ${method} with its body to ${url.origin}.`)
-  // A source must not point us into a private network and read what lives there through the rows that land.
-  if (!isPublicHost(url.hostname)) throw new SyncError('SOURCE_INVALID', `${hop.url.origin} redirects to ${url.origin}, whose address is not public. It was not followed.`)
+  // SSRF: a source must not redirect into a private network and read its data through the synced rows.
+  if (!isPublicHost(url.hostname)) throw new SyncError('SOURCE_INVALID', `${hop.url.origin} redirects to ${url.origin}, which was not followed because its address is not public.`)
   return { url, method, headers: new Headers([...headers].filter(([name]) => CROSS_ORIGIN_HEADERS.has(name))), body, isCrossOrigin: true }
 }

@@ -6,7 +6,7 @@ export interface EncodedRequestBody {
   readonly body: Readable | Uint8Array | string | null
 }
 
-/** A body in any form that fetch takes, with the content type that fetch would give it. */
+/** Converts any body that fetch accepts, with the content type that fetch would set. */
 export function encodeRequestBody(body: RequestInit['body'] | null): EncodedRequestBody {
   if (body === null || body === undefined) return { headers: [], body: null }
   if (typeof body === 'string') return { headers: [['content-type', 'text/plain;charset=UTF-8']], body }

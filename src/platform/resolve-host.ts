@@ -5,7 +5,7 @@ export interface ResolvedAddress {
   readonly family: number
 }
 
-/** All addresses of a name. */
+/** Resolves all addresses of a host name. */
 export type ResolveHost = (hostname: string) => Promise<readonly ResolvedAddress[]>
 
 export const systemResolveHost: ResolveHost = (hostname) =>

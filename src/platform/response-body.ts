@@ -3,23 +3,22 @@ import type { Readable, Transform } from 'node:stream'
 import type { SyncError } from '../contract/index.ts'
 
 export interface BodyLimits {
-  /** Of one body, after decompression: a small answer may unfold into a large one. */
+  /** The limit after decompression: a small response may expand into a large one. */
   readonly bodyBytesMax: number
-  /** Of one body, as it comes over the wire. */
+  /** The limit before decompression. */
   readonly wireBytesMax: number
 }
 
 export interface EncodedBody {
   readonly body: Readable
   readonly headers: Headers
-  /** By the rules of HTTP, whatever the headers say. */
+  /** By the rules of HTTP, regardless of the headers. */
   readonly isEmpty: boolean
 }
 
 /**
- * The body as it was before it was packed, breaking off at the limit. Unpacked strictly: a packed body that ends early
- * is an error, where browsers would take what there is. More than one encoding is refused before a byte is unpacked:
- * each layer may multiply the next.
+ * Decompresses the body up to the limit. Strict: a compressed body that ends early is an error. More than one encoding
+ * is refused, because each layer can multiply the size.
  */
 export function decodeBody(answer: EncodedBody, limits: BodyLimits, refuse: (message: string) => SyncError, failure: (error: unknown) => unknown): ReadableStream<Uint8Array> | null {
   const { body, headers } = answer
@@ -28,11 +27,11 @@ export function decodeBody(answer: EncodedBody, limits: BodyLimits, refuse: (mes
     return null
   }
   const encodings = (headers.get('content-encoding') ?? '').toLowerCase().split(',').map((name) => name.trim()).filter((name) => name !== '' && name !== 'identity')
-  if (encodings.length > 1) throw refuse(`answered in ${encodings.length} encodings at once`)
+  if (encodings.length > 1) throw refuse(`responded with ${encodings.length} content encodings at once`)
   const unpack = encodings[0] === undefined ? null : DECODERS[encodings[0]]
-  if (unpack === undefined) throw refuse('answered in an encoding it was not asked for')
+  if (unpack === undefined) throw refuse('responded with an unsupported content encoding')
   const declared = Number(headers.get('content-length') ?? 0)
-  if (declared > (unpack === null ? Math.min(limits.bodyBytesMax, limits.wireBytesMax) : limits.wireBytesMax)) throw refuse(`answered with ${declared} bytes, more than allowed`)
+  if (declared > (unpack === null ? Math.min(limits.bodyBytesMax, limits.wireBytesMax) : limits.wireBytesMax)) throw refuse(`responded with ${declared} bytes, more than allowed`)
   const source = unpack === null ? body : pipeThroughDecoder(body, unpack())
   return limitBytes(source, limits.bodyBytesMax, refuse, failure)
 }
@@ -45,7 +44,7 @@ const DECODERS: Readonly<Record<string, (() => Transform) | undefined>> = {
   br: createBrotliDecompress,
 }
 
-/** As pipeline() does, without its way of telling an early end from a wanted one: here the reader decides. */
+/** Like pipeline(), but the reader decides whether an early end is an error. */
 function pipeThroughDecoder(body: Readable, unpacker: Transform): Transform {
   body.on('error', (error) => unpacker.destroy(error))
   unpacker.on('close', () => body.destroy())
@@ -53,7 +52,7 @@ function pipeThroughDecoder(body: Readable, unpacker: Transform): Transform {
 }
 
 function limitBytes(source: Readable, bytesMax: number, refuse: (message: string) => SyncError, failure: (error: unknown) => unknown): ReadableStream<Uint8Array> {
-  // Between two pieces nobody listens, and an error without a listener ends the process.
+  // Between two chunks there is no listener, and an unhandled error event would end the process.
   source.on('error', () => {})
   const pieces = (source as AsyncIterable<Uint8Array>)[Symbol.asyncIterator]()
   let bytes = 0
@@ -66,7 +65,7 @@ function limitBytes(source: Readable, bytesMax: number, refuse: (message: string
       bytes += piece.value.byteLength
       if (bytes > bytesMax) {
         source.destroy()
-        throw refuse(`answered with more than ${bytesMax} bytes`)
+        throw refuse(`responded with more than ${bytesMax} bytes`)
       }
       controller.enqueue(piece.value)
     },

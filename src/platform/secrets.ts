@@ -3,17 +3,17 @@ import { registerEnvironmentSecrets, registerNamedSecret } from '../redaction/kn
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** A tenant's own, `TOKEN__acme`, goes before what is the same for all. */
+/** A tenant's own secret, such as `TOKEN__acme`, takes precedence over the shared one. */
 export function createSecrets(environment: Environment, tenant?: string): Secrets {
   return createSecretLookup(environment, (name) => (tenant === undefined ? [name] : [tenantVariableName(name, tenant), name]))
 }
 
-/** A tenant's own alone. */
+/** Only the tenant's own secrets. */
 export function createTenantSecrets(environment: Environment, tenant: string): Secrets {
   return createSecretLookup(environment, (name) => [tenantVariableName(name, tenant)])
 }
 
-/** An empty value is a missing one: a variable that is set to nothing never is a credential. */
+/** An empty value counts as missing: it is never a credential. */
 function createSecretLookup(environment: Environment, variablesOf: (name: string) => readonly string[]): Secrets {
   registerEnvironmentSecrets(environment)
   return {
@@ -25,7 +25,7 @@ function createSecretLookup(environment: Environment, variablesOf: (name: string
         registerNamedSecret(name, value)
         return value
       }
-      throw new SyncError('SECRET_MISSING', `The secret ${variables.at(-1)} is not set.`)
+      throw new SyncError('SECRET_MISSING', `The secret ${variables.at(-1)} is not set. Set it in the environment or in .env.`)
     },
   }
 }
@@ -34,7 +34,7 @@ function tenantVariableName(name: string, tenant: string): string {
   return `${name}__${escapeTenantName(tenant)}`
 }
 
-/** No two tenants share one: what a variable's name cannot hold is written as its code, `a-b` as `a_2db`. */
+/** Injective: characters that are not allowed in a variable name become their code, such as `a-b` to `a_2db`. */
 function escapeTenantName(tenant: string): string {
   return tenant.replace(/[^A-Za-z0-9]/g, (character) => `_${character.charCodeAt(0).toString(16).padStart(2, '0')}`)
 }

@@ -5,15 +5,15 @@ type ReportException = (message: string) => void
 
 const reporters = new Set<ReportException>()
 
-/** While the guard is there, an exception from a timer or listener of a connector is reported instead of ending the process. */
+/** While the guard is installed, an exception from a connector's timer or listener is reported and does not end the process. */
 export function guardStrayExceptions(report: ReportException): { remove(): void } {
   reporters.add(report)
   return { remove: () => void reporters.delete(report) }
 }
 
 /**
- * True when the exception was reported and the process may go on. False without a guard, and for an exception from this
- * package's own code: there a promise of ours is broken, and going on could make it worse.
+ * True if the exception was reported and the process can continue. False without a guard, and for an exception from this
+ * package's own code, after which continuing would be unsafe.
  */
 export function reportStrayException(error: unknown): boolean {
   const first = parseStackFrames(error)[0]

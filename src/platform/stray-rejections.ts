@@ -1,8 +1,8 @@
 import { maskSecrets } from '../redaction/known-secrets.ts'
 
 /**
- * A promise that a connector started and nobody waits for may fail at any time, and would end the process with every
- * other sync in it. Whose it was cannot be told, so it is reported and blamed on nobody.
+ * An unhandled rejection in a connector would end the process with every other sync in it. The sync that caused it is
+ * unknown, so the rejection is only reported.
  */
 export function guardStrayRejections(report: (message: string) => void): { remove(): void } {
   const onRejection = (reason: unknown): void => report(reason instanceof Error ? maskSecrets(`${reason.name}: ${reason.message}`) : typeof reason)

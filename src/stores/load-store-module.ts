@@ -6,8 +6,8 @@ import { registerStore } from './drivers.ts'
 import type { Environment } from '../config/settings.ts'
 
 /**
- * Registers the store that the module named in TIDEMARK_STORE_MODULE exports as its default: a path relative to `folder`, also
- * of TypeScript, or a package installed there. For commands that load no worker file, which could register it by itself.
+ * Registers the store driver that the module in TIDEMARK_STORE_MODULE exports as default: a path relative to `folder`, or
+ * a package installed there. Needed for commands that load no worker file.
  */
 export async function loadStoreModule(environment: Environment, folder: string): Promise<void> {
   const name = environment['TIDEMARK_STORE_MODULE']
@@ -20,7 +20,7 @@ export async function loadStoreModule(environment: Environment, folder: string):
     throw new SyncError('PACKAGE_UNFIT', `TIDEMARK_STORE_MODULE names ${name}, which cannot be loaded: ${cause instanceof Error ? cause.message : String(cause)}.`, { cause })
   }
   if (!isStoreDriver(module.default)) {
-    throw new SyncError('PACKAGE_UNFIT', `TIDEMARK_STORE_MODULE names ${name}, whose default export is no store driver: it needs \`schemes\` and \`locate\`.`)
+    throw new SyncError('PACKAGE_UNFIT', `TIDEMARK_STORE_MODULE names ${name}, whose default export is not a store driver: it needs \`schemes\` and \`locate\`.`)
   }
   registerStore(module.default)
 }
@@ -28,8 +28,8 @@ export async function loadStoreModule(environment: Environment, folder: string):
 async function importModule(path: string): Promise<{ readonly default?: unknown }> {
   const url = pathToFileURL(path).href
   if (!/\.m?ts$/.test(path)) return (await import(url)) as { readonly default?: unknown }
-  const [{ createJiti }, store] = await Promise.all([import('jiti'), import('./index.ts')])
-  // As for a worker file: nothing is written, and the module gets the package that runs it.
+  const [{ createJiti }, store] = await Promise.all([import('jiti'), import('../stores/index.ts')])
+  // As for a worker file: no cache is written, and imports of tidemark resolve to the running package.
   return createJiti(url, { fsCache: false, virtualModules: { 'tidemark/store': store } }).import(path)
 }
 

@@ -1,23 +1,23 @@
-/** A JSON Schema of any draft; only what says something about shapes is looked at. */
+/** A JSON Schema of any draft; only keywords that describe shapes are used. */
 export type JsonSchemaNode = boolean | { readonly [keyword: string]: unknown }
 
 const DEPTH_MAX = 40
 
-/** Turns schemas into the text of types. What a `$ref` names becomes a type of its own, so that recursion ends. */
+/** Renders schemas as TypeScript types. Each `$ref` target becomes a named type, so that recursion ends. */
 export class JsonSchemaTypeWriter {
   readonly #root: JsonSchemaNode
   readonly #reserveName: (wanted: string) => string
-  /** $ref → the name of its type. */
+  /** Maps a $ref to the name of its type. */
   readonly #nameByRef = new Map<string, string>()
   readonly #declarations: string[] = []
 
-  /** `name` gives a free name like the one that is wanted. */
+  /** `name` returns an unused name similar to the requested one. */
   constructor(root: JsonSchemaNode, name: (wanted: string) => string) {
     this.#root = root
     this.#reserveName = name
   }
 
-  /** Of the types that were met on the way. */
+  /** The declarations of referenced types. */
   get declarations(): readonly string[] {
     return this.#declarations
   }
@@ -35,7 +35,8 @@ export class JsonSchemaTypeWriter {
     }
     if (Array.isArray(node['allOf'])) parts.push(...node['allOf'].map((one) => this.typeOf(one, indent, depth + 1)))
     const said = [...new Set(parts.filter((part) => part !== 'unknown'))]
-    return said.length === 0 ? 'unknown' : said.length === 1 ? said[0]! : said.map((part) => (part.includes(' | ') ? `(${part})` : part)).join(' & ')
+    const [first, ...others] = said
+    return first === undefined ? 'unknown' : others.length === 0 ? first : said.map((part) => (part.includes(' | ') ? `(${part})` : part)).join(' & ')
   }
 
   #typeOfKinds(node: Record<string, unknown>, indent: string, depth: number): string {
@@ -69,7 +70,7 @@ export class JsonSchemaTypeWriter {
     if (properties.length === 0) return `Record<string, ${open}>`
     const inner = `${indent}  `
     const lines = properties.map(([name, schema]) => `${docComment(schema, inner)}${inner}${propertyName(name)}${required.has(name) ? '' : '?'}: ${this.typeOf(schema, inner, depth + 1)}\n`)
-    // A signature has to take in every member beside it, and so says less than the schema.
+    // An index signature must cover all named properties, so it is less precise than the schema.
     const signature = typeof others === 'object' && others !== null ? `${inner}[name: string]: unknown\n` : ''
     return `{\n${lines.join('')}${signature}${indent}}`
   }
@@ -90,7 +91,7 @@ export class JsonSchemaTypeWriter {
     const target = ref.startsWith('#') ? resolvePointer(this.#root, ref.slice(1)) : undefined
     if (target === undefined) return 'unknown'
     const name = this.#reserveName(ref.split('/').at(-1) || 'Root')
-    // Before its inside is looked at: it may name itself.
+    // Registered before its content is rendered, because it may refer to itself.
     this.#nameByRef.set(ref, name)
     const type = this.typeOf(target)
     this.#declarations.push(`${docComment(target, '')}export type ${name} = ${type}\n`)
@@ -98,7 +99,7 @@ export class JsonSchemaTypeWriter {
   }
 }
 
-/** As a name, or quoted where it is none. */
+/** A property name, quoted if it is not an identifier. */
 export function propertyName(name: string): string {
   return /^[A-Za-z_$][\w$]*$/.test(name) && name !== '__proto__' ? name : JSON.stringify(name)
 }

@@ -15,15 +15,15 @@ export interface LoadedWorker {
 }
 
 export interface LoadWorkerOptions {
-  /** What a relative file is relative to. */
+  /** The folder that a relative file path refers to. */
   readonly folder?: string
 }
 
-/** The folder of the code that runs: `src` here, `dist` when installed. */
+/** The folder of the running code: `src` in a checkout, `dist` when installed. */
 const PACKAGE_ROOT = fileURLToPath(new URL('..', import.meta.url))
 const WORKER_FILE_NAMES = ['worker.ts', 'worker.mts', 'worker.js', 'worker.mjs', 'tidemark.yaml', 'tidemark.yml']
 
-/** Without a file, the first of `worker.ts`, `worker.mts`, `worker.js`, `worker.mjs` in the folder; else its manifest, `tidemark.yaml`. */
+/** Loads a worker. Without a file, the first of WORKER_FILE_NAMES in the folder. */
 export async function loadWorker(file?: string, options: LoadWorkerOptions = {}): Promise<LoadedWorker> {
   const folder = options.folder ?? process.cwd()
   const path = findWorkerFile(file, folder)
@@ -33,7 +33,7 @@ export async function loadWorker(file?: string, options: LoadWorkerOptions = {})
   return { worker, file: path }
 }
 
-/** What the registry calls the worker of a file that gives it no name. */
+/** The registry name of a worker that declares no name. */
 export function defaultWorkerName(path: string): string {
   return toValidName(fileStem(path))
 }
@@ -46,20 +46,20 @@ function findWorkerFile(file: string | undefined, folder: string): string {
   const candidates = file === undefined ? WORKER_FILE_NAMES : [file]
   const found = candidates.map((candidate) => resolve(folder, candidate)).find((path) => statSync(path, { throwIfNoEntry: false })?.isFile())
   if (found !== undefined) return found
-  throw new SyncError('WORKER_NOT_FOUND', file === undefined ? `There is no worker.ts in ${folder}.` : `There is no file ${resolve(folder, file)}.`)
+  throw new SyncError('WORKER_NOT_FOUND', file === undefined ? `No worker.ts found in ${folder}.` : `The file ${resolve(folder, file)} does not exist.`)
 }
 
 export function isManifest(path: string): boolean {
   return /^\.ya?ml$/.test(extname(path))
 }
 
-/** Loaded when there is one: a worker of code starts without what reads YAML. */
+/** Imported only for a manifest, so that a code worker starts without the YAML parser. */
 async function loadManifestWorker(path: string, shownFile: string): Promise<WorkerLike> {
   const { buildWorker: workerOf } = await import('../config/manifest/manifest.ts')
   return workerOf(path, shownFile)
 }
 
-/** Runs the user's file, TypeScript or not. */
+/** Imports the user's file, in TypeScript or JavaScript. */
 async function importWorkerFile(path: string, folder: string): Promise<unknown> {
   const aliases = listSubpaths()
   const [{ createJiti }, tidemark, notion, own] = await Promise.all([
@@ -67,10 +67,10 @@ async function importWorkerFile(path: string, folder: string): Promise<unknown> 
   ])
   applyEnvFile(path, Object.keys(notion).length > 0)
   const jiti = createJiti(pathToFileURL(path).href, {
-    // Reading a worker must not write: its folder may be read-only, and a cache in a shared folder is code that others can plant.
+    // No cache: the folder may be read-only, and other users could plant code in a shared cache.
     fsCache: false,
     moduleCache: false,
-    // The worker gets the package that runs it, also in a folder where nothing is installed.
+    // Imports of tidemark resolve to the running package, even if it is not installed in the folder.
     virtualModules: { tidemark, ...notion, ...own },
     alias: aliases,
   })
@@ -81,19 +81,19 @@ async function importWorkerFile(path: string, folder: string): Promise<unknown> 
   }
 }
 
-/** The parts of the package that the file names, as they are: the loader compiles TypeScript sources anew each time. */
+/** Preloads the package modules that the file names, because the loader would compile TypeScript sources each time. */
 async function loadNamedModules(path: string, aliases: Readonly<Record<string, string>>): Promise<Record<string, unknown>> {
   const text = readFileSync(path, 'utf8')
   const named = Object.entries(aliases).filter(([name]) => text.includes(`'${name}'`) || text.includes(`"${name}"`))
   const modules = await Promise.all(named.map(async ([name, file]) => {
-    // A part that cannot be loaded is left to the loader, which names the line that asks for it.
+    // A module that cannot be loaded is left to the loader, which reports the importing line.
     const module: unknown = await import(pathToFileURL(file).href).catch(() => null)
     return module === null ? [] : [[name, module] as const]
   }))
   return Object.fromEntries(modules.flat())
 }
 
-/** `tidemark/sources/stripe` → the file beside this one, as in the package's exports. */
+/** Maps `tidemark/sources/stripe` to its file, as in the package's exports. */
 function listSubpaths(): Record<string, string> {
   const extension = extname(import.meta.url)
   const aliases: Record<string, string> = {}
@@ -126,6 +126,6 @@ function describeExport(exported: unknown, module: unknown): string {
     return isClass ? `the class ${exported.name} itself (write \`new ${exported.name}()\`)` : 'a function'
   }
   if (typeof exported !== 'object' || exported === null) return exported === null ? 'null' : `a ${typeof exported}`
-  const members = Object.keys(exported).slice(0, 5).join(', ')
-  return exported instanceof Promise ? 'a promise (write `export default await …`)' : `an object with ${members === '' ? 'no members' : members}`
+  const fields = Object.keys(exported).slice(0, 5).join(', ')
+  return exported instanceof Promise ? 'a promise (write `export default await …`)' : `an object with ${fields === '' ? 'no fields' : fields}`
 }

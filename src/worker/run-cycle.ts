@@ -1,3 +1,4 @@
+import { required } from '../values/required.ts'
 import type { Clock, Log, Random, Secrets, Store } from '../contract/index.ts'
 import { runCycle as runEngineCycle } from '../engine/cycle.ts'
 import type { CycleOptions, CycleResult } from '../engine/cycle-options.ts'
@@ -14,15 +15,15 @@ import type { Schema } from './schema.ts'
 import type { SyncOptions } from './sync-options.ts'
 import { isWorker, Worker, type PacerOptions, type WorkerLike } from './worker.ts'
 
-/** Everything that is not the sync itself. What is absent is the real thing: this machine's clock, network and environment. */
+/** The environment of a cycle. The defaults are this machine's clock, network and environment. */
 export interface RunOptions {
-  /** A store that is open already, and stays so; or a URL, opened for this cycle alone. */
+  /** An open store, which stays open; or a URL, opened for this cycle only. */
   store: Store | string
   tenant?: string
   signal?: AbortSignal
-  /** Give up the unfinished cycle, if there is one. */
+  /** Abandon an unfinished cycle. */
   fresh?: boolean
-  /** Confirms a sweep that the brake or a changed scope stopped. */
+  /** Allows a sweep that exceeds the delete limit or follows a changed scope. */
   allowDeletes?: boolean
   onProgress?: CycleOptions['onProgress']
   clock?: Clock
@@ -32,11 +33,11 @@ export interface RunOptions {
   secrets?: Secrets | Readonly<Record<string, string | undefined>>
   holder?: string
   trigger?: string
-  /** Tell vendors the trace that asks them; see the guide on observability. */
+  /** Send a traceparent header to vendors; see the guide on observability. */
   sendTraceparent?: boolean
 }
 
-/** A sync without a worker around it: its databases and its pacer are declared where they are used. */
+/** A sync without a worker; its databases and pacer are declared inline. */
 export interface InlineSync<State = unknown> extends Omit<SyncOptions<State>, 'database' | 'databases' | 'pacer' | 'schedule' | 'priority'> {
   name: string
   database: string | InlineDatabase
@@ -50,12 +51,12 @@ export interface InlineDatabase {
 }
 
 export interface InlineRunOptions<State = unknown> extends RunOptions {
-  /** What the registry calls the program; `worker` when absent. */
+  /** The name of the worker in the registry. Default: `worker`. */
   worker?: string
   sync: InlineSync<State>
 }
 
-/** One cycle, inside a program of one's own. A cycle that fails is a result; only wrong input and a store that cannot be opened throw. */
+/** Runs one cycle inside your own program. A failed cycle is a result; only invalid input and an unavailable store throw. */
 export function runCycle<State>(options: InlineRunOptions<State>): Promise<CycleResult>
 export function runCycle(worker: WorkerLike, sync: string, options: RunOptions): Promise<CycleResult>
 export async function runCycle<State>(first: InlineRunOptions<State> | WorkerLike, sync?: string, options?: RunOptions): Promise<CycleResult> {
@@ -85,9 +86,9 @@ function createInlineWorker<State>(name: string | undefined, sync: InlineSync<St
     if (typeof given === 'string') return worker.database(given)
     return worker.database(given.name, given.schema === undefined ? {} : { schema: given.schema })
   })
-  // Beside the sync's name, because names are unique in a worker and this one has nobody else to be told apart from.
+  // Derived from the name of the sync, because names are unique within a worker.
   const pacing = pacer === undefined ? {} : { pacer: worker.pacer(`${syncName.slice(0, 57)}-pacer`, pacer) }
-  worker.sync(syncName, { ...options, database: own!, databases: others, ...pacing })
+  worker.sync(syncName, { ...options, database: required(own, 'the database of the sync'), databases: others, ...pacing })
   return worker
 }
 
@@ -110,7 +111,7 @@ function createCycleOptions(store: Store, options: RunOptions, telemetry: Teleme
   }
 }
 
-/** Cycles begun by this process: each bears a name of its own. */
+/** Counts the cycles of this process, so that each has its own holder name. */
 let cycleCount = 0
 
 function isSecrets(secrets: RunOptions['secrets']): secrets is Secrets {

@@ -2,7 +2,7 @@ import { createRequire } from 'node:module'
 import { SyncError, type JsonObject, type JsonValue } from '../contract/index.ts'
 import { describeValue } from '../config/names.ts'
 
-/** What zod, valibot, arktype and others share; see standardschema.dev. */
+/** The interface of zod, valibot, arktype and others; see standardschema.dev. */
 export interface StandardSchema {
   readonly '~standard': {
     readonly version: 1
@@ -11,7 +11,7 @@ export interface StandardSchema {
   }
 }
 
-/** Draft 7 unless `$schema` names 2019-09 or 2020-12. `format` is an annotation: it is not checked. */
+/** Draft 7 unless `$schema` names 2019-09 or 2020-12. `format` is an annotation and is not validated. */
 export interface JsonSchema {
   readonly [keyword: string]: unknown
 }
@@ -37,7 +37,7 @@ type RecordCheck = (record: JsonObject) => string | null | Promise<string | null
 const ISSUES_SHOWN = 3
 const MESSAGE_MAX = 500
 
-/** Throws SCHEMA_INVALID at declaration, so that a wrong schema is found before the first record is. */
+/** Throws SCHEMA_INVALID at declaration, before the first record is read. */
 export function compileSchema(database: string, schema: unknown): CompiledSchema {
   if (isStandardSchema(schema)) return { kind: 'standard', validate: withJsonFallback(createStandardCheck(schema)) }
   if (typeof schema === 'object' && schema !== null && !Array.isArray(schema)) {
@@ -46,23 +46,23 @@ export function compileSchema(database: string, schema: unknown): CompiledSchema
   throw new SyncError('SCHEMA_INVALID', `The schema of database "${database}" is ${describeValue(schema)}.`)
 }
 
-/** As JSON Schema, where the library tells: for a record as it lands, before anything is made of it. */
+/** Converts to JSON Schema if the library supports it, for the input type of a record. */
 export function jsonSchemaOf(schema: Schema): JsonSchema | null {
   if (!isStandardSchema(schema)) return schema
   const { jsonSchema } = schema['~standard'] as { readonly jsonSchema?: { input(options: { target: string }): JsonSchema } }
-  // The methods of arktype and of zod before it had the one above.
+  // Methods of arktype and of older zod versions.
   const { toJsonSchema, toJSONSchema } = schema as { readonly toJsonSchema?: () => JsonSchema; readonly toJSONSchema?: () => JsonSchema }
   try {
     return jsonSchema?.input({ target: 'draft-2020-12' }) ?? toJsonSchema?.call(schema) ?? toJSONSchema?.call(schema) ?? null
   } catch {
-    // It holds something that JSON has no word for.
+    // The schema has a type that JSON Schema cannot express.
     return null
   }
 }
 
 /**
- * Records carry what JSON Schema does not know: integers as bigint, and members that are undefined for "absent". Only a
- * record that failed is worth the copy that translates them.
+ * Records may contain values that JSON Schema does not know: bigint integers, and undefined fields for "absent". They
+ * are converted only if the record fails first, because the conversion copies it.
  */
 function withJsonFallback(check: RecordCheck): RecordCheck {
   function again(record: JsonObject, issue: string): string | null | Promise<string | null> {
@@ -102,10 +102,10 @@ function formatIssues(result: StandardResult): string | null {
     return path === '' ? issue.message : `${path}: ${issue.message}`
   })
   if (issues.length > ISSUES_SHOWN) said.push(`and ${issues.length - ISSUES_SHOWN} more`)
-  return said.join('; ').slice(0, MESSAGE_MAX) || 'the schema refused it'
+  return said.join('; ').slice(0, MESSAGE_MAX) || 'the schema rejected it'
 }
 
-/** A schema that throws has not accepted the record: it goes where refused records go, and the others still land. */
+/** If the schema throws, the record is quarantined like an invalid one, and the others still land. */
 function describeFailure(error: unknown): string {
   return `the schema itself failed: ${error instanceof Error ? error.message : String(error)}`.slice(0, MESSAGE_MAX)
 }
@@ -126,7 +126,7 @@ function createJsonCheck(database: string, schema: JsonSchema): RecordCheck {
   if (schema['type'] !== undefined && ![schema['type']].flat().includes('object')) {
     throw new SyncError('SCHEMA_INVALID', `${subject} describes ${describeValue(schema['type'])}, but a record is an object.`)
   }
-  // Its answers would be promises, which are truthy: everything would pass.
+  // Async validation returns promises, which are truthy, so every record would pass.
   if (schema['$async'] === true) throw new SyncError('SCHEMA_INVALID', `${subject} uses $async, which is not JSON Schema.`)
   let validate: ReturnType<InstanceType<typeof import('ajv').Ajv>['compile']>
   try {
@@ -139,12 +139,12 @@ function createJsonCheck(database: string, schema: JsonSchema): RecordCheck {
     const [error] = validate.errors ?? []
     const path = (error?.instancePath ?? '').slice(1).replaceAll('/', '.')
     const named = error?.params?.['additionalProperty'] as string | undefined
-    const said = `${error?.message ?? 'the schema refused it'}${named === undefined ? '' : ` (${describeValue(named)})`}`
+    const said = `${error?.message ?? 'the schema rejected it'}${named === undefined ? '' : ` (${describeValue(named)})`}`
     return (path === '' ? said : `${path}: ${said}`).slice(0, MESSAGE_MAX)
   }
 }
 
-/** Loaded when the first JSON Schema is declared: a worker without one starts without it. */
+/** Imported with the first JSON Schema, so that other workers start without it. */
 function loadAjv(dialect: unknown): typeof import('ajv').Ajv {
   const load = createRequire(import.meta.url)
   if (typeof dialect === 'string' && dialect.includes('2020-12')) return load('ajv/dist/2020') as typeof import('ajv').Ajv
@@ -152,7 +152,7 @@ function loadAjv(dialect: unknown): typeof import('ajv').Ajv {
   return load('ajv') as typeof import('ajv').Ajv
 }
 
-// ── records as JSON Schema knows them ────────────────────────────────────────────────────────────────────────────────
+// ── Conversion of records for JSON Schema ────────────────────────────────────────────────────────────────────────────────
 
 function needsJsonConversion(value: JsonValue | undefined): boolean {
   if (value === undefined || typeof value === 'bigint') return true

@@ -5,55 +5,55 @@ import { describeValue } from '../config/names.ts'
 import { parseSchedule, type Schedule, type ScheduleInput } from '../config/schedule.ts'
 import type { DatabaseHandle, PacerHandle } from './worker.ts'
 
-/** `State` is what `execute` hands from page to page: inferred from its parameter, or given as `worker.sync<State>(…)`. */
+/** `State` is the state that `execute` passes from page to page: inferred, or given as `worker.sync<State>(…)`. */
 export interface SyncOptions<State = unknown> {
-  /** Where a change without `database` goes. */
+  /** The database of changes without `database`. */
   database: DatabaseHandle | string
-  /** Further databases a change may name. */
+  /** Additional databases that a change may name. */
   databases?: readonly (DatabaseHandle | string)[]
-  /** `replace` (the default) returns everything each cycle, and what it did not return is swept; `incremental` returns what changed. */
+  /** `replace` (the default) returns everything in each cycle, and other rows are swept; `incremental` returns changes. */
   mode?: Mode
-  /** Every 30 minutes unless said otherwise. */
+  /** Default: every 30 minutes. */
   schedule?: ScheduleInput
-  /** How fast the source may be asked; `context.fetch` waits for it. */
+  /** The rate limit of the source; `context.fetch` waits for it. */
   pacer?: PacerHandle | string | readonly (PacerHandle | string)[]
   /** Returns one page for a state. */
   execute: Execute<State>
-  /** One record of `database` by its key; null when the source's listing does not have it. Confirms what a listing alone does not decide. */
+  /** Returns one record by its key; null if the listing does not contain it. Confirms deletions before a sweep. */
   lookup?: Lookup
-  /** Whose rows these are, when syncs of several workers maintain one database together. */
+  /** The owner of the rows, if syncs of several workers maintain one database together. */
   owner?: string
-  /** Who is asking and what may be seen; see Page.scope. */
+  /** The account and its permissions; see Page.scope. */
   scope?: string
-  /** Of pages, time, tries and sizes. */
+  /** Limits for pages, time, retries and sizes. */
   limits?: Partial<SyncLimits>
-  /** What a replace cycle may delete without asking. */
+  /** The deletions that a replace cycle may make without confirmation. */
   sweep?: SweepOptions
-  /** Two source times this close count as equal. */
+  /** Source timestamps this close together count as equal. */
   upstreamToleranceMs?: number
-  /** How long a change may take to show in the source's listing. A row younger than this is not swept. 0 unless given. */
+  /** How long a change may take to appear in the source's listing. Newer rows are not swept. Default: 0. */
   lagMs?: number
-  /** How long the source keeps changes and deletions, in ms, where its `execute` does not say so or is wrong; see Execute. */
+  /** How long the source keeps changes and deletions, in ms. Overrides the value of `execute`; see Execute. */
   retentionMs?: number
-  /** Of two syncs that are due, the higher runs first. */
+  /** If several syncs are due, the highest priority runs first. */
   priority?: number
 }
 
 export interface SweepOptions {
-  /** A sweep that would delete a larger share of the rows stops and asks. 0 to 1; half unless said otherwise. */
+  /** The delete limit: a sweep of a larger share of the rows stops and needs confirmation. 0 to 1; default 0.5. */
   maxDeleteShare?: number
-  /** An empty answer may delete everything. */
+  /** Whether an empty cycle may delete everything. */
   allowEmpty?: boolean
-  /** How many absent rows are confirmed with `lookup` before a sweep deletes. 200 unless given; 0 to delete without asking. */
+  /** The number of missing rows that a sweep confirms with `lookup`. Default: 200; 0 deletes without confirmation. */
   lookupsMax?: number
 }
 
-/** Checked; names instead of handles. */
+/** Validated options, with names instead of handles. */
 export interface SyncDeclaration {
   readonly name: string
   readonly mode: Mode
   readonly schedule: Schedule
-  /** The sync's own first. */
+  /** The first is the sync's own database. */
   readonly databases: readonly string[]
   readonly pacers: readonly string[]
   readonly execute: Execute<any>
@@ -69,7 +69,7 @@ export interface SyncDeclaration {
   readonly pair: PairPlan | null
 }
 
-/** Handle or name to name; throws DATABASE_UNKNOWN or PACER_UNKNOWN. */
+/** Resolves a handle or name to a name; throws DATABASE_UNKNOWN or PACER_UNKNOWN. */
 export interface HandleResolver {
   resolveDatabase(given: unknown): string
   resolvePacer(given: unknown): string
@@ -87,7 +87,7 @@ export function declareSync(name: string, options: SyncOptions<any>, resolve: Ha
   check.checkKnown('option', options, SYNC_OPTION_NAMES)
   const { mode = 'replace', schedule = '30m', pacer = [], databases = [], owner = null, scope = null } = options
   const { upstreamToleranceMs = 0, lagMs = 0, retentionMs = null, priority = 0 } = options
-  if (!MODES.includes(mode)) check.fail(`mode is ${describeValue(mode)}; it is one of ${MODES.join(', ')}`, didYouMean(String(mode), MODES))
+  if (!MODES.includes(mode)) check.fail(`mode is ${describeValue(mode)}, but it must be one of ${MODES.join(', ')}`, didYouMean(String(mode), MODES))
   if (typeof options.execute !== 'function') check.fail(`execute is ${describeValue(options.execute)}, not a function`)
   if (options.lookup !== undefined && typeof options.lookup !== 'function') check.fail(`lookup is ${describeValue(options.lookup)}, not a function`)
   if (options.database === undefined) check.fail('it names no database')
@@ -122,7 +122,7 @@ function checkLimits(check: OptionChecker, limits: Partial<SyncLimits>): Partial
   const names = Object.keys(DEFAULT_LIMITS) as (keyof SyncLimits)[]
   check.checkKnown('limit', limits, names)
   const set = names.filter((name) => limits[name] !== undefined)
-  // A limit of zero means "none" for minutes and "no second try" for retries and waits; elsewhere it would stop every cycle.
+  // Zero means "no limit" for minutes and "no retry" for retries and waits; for other limits it would stop every cycle.
   for (const name of set) check.checkNumber(`limits.${name}`, limits[name], ['minutesMax', 'retriesMax', 'waitMaxMs'].includes(name) ? 0 : 1, Number.MAX_SAFE_INTEGER)
   return Object.fromEntries(set.map((name) => [name, limits[name]]))
 }
@@ -140,7 +140,7 @@ function checkSweep(check: OptionChecker, sweep: SweepOptions): SyncDeclaration[
   }
 }
 
-/** Says what is wrong with which sync. */
+/** Validates options and names the sync in its errors. */
 class OptionChecker {
   readonly #sync: string
 
@@ -155,11 +155,11 @@ class OptionChecker {
   checkKnown(kind: string, given: unknown, known: readonly string[]): void {
     if (typeof given !== 'object' || given === null) this.fail(`the ${kind}s are ${describeValue(given)}`)
     const unknown = Object.keys(given).find((key) => !known.includes(key))
-    if (unknown !== undefined) this.fail(`there is no ${kind} ${describeValue(unknown)}`, didYouMean(unknown, known))
+    if (unknown !== undefined) this.fail(`unknown ${kind} ${describeValue(unknown)}`, didYouMean(unknown, known))
   }
 
   checkNumber(what: string, value: unknown, min: number, max: number): void {
     if (typeof value === 'number' && value >= min && value <= max) return
-    this.fail(`${what} is ${describeValue(value)}; it is a number from ${min} ${max === Number.MAX_SAFE_INTEGER ? 'up' : `to ${max}`}`)
+    this.fail(`${what} is ${describeValue(value)}, but it must be a number ${max === Number.MAX_SAFE_INTEGER ? `of at least ${min}` : `from ${min} to ${max}`}`)
   }
 }

@@ -2,7 +2,7 @@ import type { TableShape } from '../contract/index.ts'
 import { deriveSchemaColumns } from '../values/schema-columns.ts'
 import { jsonSchemaOf, type Schema } from './schema.ts'
 
-/** The columns that a schema declares, as far as it says what they hold; undefined when it says nothing. */
+/** The typed columns that a schema declares; undefined if it declares none. */
 export function tableShapeOf(schema: Schema | undefined, key: readonly string[] | undefined): TableShape | undefined {
   const json = schema === undefined ? null : jsonSchemaOf(schema)
   const columns = json === null ? [] : deriveSchemaColumns(json)

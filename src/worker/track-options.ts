@@ -3,30 +3,30 @@ import { describeValue } from '../config/names.ts'
 import type { ScheduleInput } from '../config/schedule.ts'
 import type { SyncOptions } from './sync-options.ts'
 
-/** A source that can be read whole and followed. */
+/** A source that supports both a full read and incremental changes. */
 export interface TrackSource<BackfillState = any, DeltaState = any> {
-  /** All there is, page by page. */
+  /** Reads everything, page by page. */
   backfill: Execute<BackfillState>
-  /** What changed since the state. */
+  /** Reads the changes since the state. */
   delta: Execute<DeltaState>
-  /** The delta's state as of now, asked for before the backfill reads its first page. Undefined: the delta reads from the beginning. */
+  /** The current delta state, taken before the backfill reads its first page. Undefined: the delta starts from the beginning. */
   anchor?: (context: SyncContext) => Promise<DeltaState | undefined>
-  /** One record by its key; null when the backfill would not list it. */
+  /** Returns one record by its key; null if the backfill would not list it. */
   lookup?: Lookup
-  /** How long a change may take to show in the backfill's pages. */
+  /** How long a change may take to appear in the pages of the backfill. */
   lagMs?: number
 }
 
-/** Everything but the source and the schedules is for both halves. */
+/** All options except the source and the schedules apply to both syncs. */
 export interface TrackOptions<BackfillState = any, DeltaState = any> extends Omit<SyncOptions, 'mode' | 'execute' | 'lookup' | 'schedule'> {
   source: TrackSource<BackfillState, DeltaState>
-  /** Of the delta: every 5 minutes unless said otherwise. */
+  /** The schedule of the delta. Default: every 5 minutes. */
   schedule?: ScheduleInput
-  /** By hand unless said otherwise: for a source that does not tell of deletions, how often all of it is read to find them. */
+  /** The schedule of the backfill, for sources that do not report deletions. Default: manual. */
   backfillSchedule?: ScheduleInput
 }
 
-/** Given with the source, or with a delta that is a strategy of its own such as `eventFeed`. */
+/** The anchor of the source, or of a delta strategy such as `eventFeed`. */
 export function resolveAnchor({ anchor, delta }: TrackSource): NonNullable<TrackSource['anchor']> | null {
   const own = (delta as Partial<TrackSource>).anchor
   return anchor ?? (typeof own === 'function' ? own : null)

@@ -6,17 +6,17 @@ import { describeValue } from '../config/names.ts'
 import type { DatabaseHandle } from './worker.ts'
 
 export interface WebhookOptions {
-  /** Where a change without `database` goes. One that only triggers syncs needs none. */
+  /** The database of changes without `database`. Not needed by a webhook that only triggers syncs. */
   database?: DatabaseHandle | string
-  /** Further databases a change may name. */
+  /** Additional databases that a change may name. */
   databases?: readonly (DatabaseHandle | string)[]
-  /** Whether a message is the vendor's: stripeSignature, githubSignature, hubspotSignature, standardSignature, or one of your own. */
+  /** Verifies the signature: stripeSignature, githubSignature, hubspotSignature, standardSignature, or your own function. */
   verify: WebhookVerifier
-  /** Whether a message is of interest: one that is not is answered at once, and nothing is kept of it. */
+  /** Whether to process a message. Other messages are acknowledged and not stored. */
   wants?: (event: WebhookEvent) => boolean
-  /** True: answered with 202 as soon as the message is kept in the store, and acted on after; for a vendor that waits only for a moment. What fails is tried again for three days. */
+  /** True: respond with 202 once the message is stored and process it later, for vendors with short timeouts. Failures are retried for three days. */
   later?: boolean
-  /** Called for every message once. */
+  /** Called once per message. */
   execute: ExecuteWebhook
 }
 
@@ -28,10 +28,10 @@ export function checkWebhookOptions(name: string, options: WebhookOptions): void
   }
   if (typeof options !== 'object' || options === null) fail(`the options are ${describeValue(options)}`)
   const unknown = Object.keys(options).find((option) => !WEBHOOK_OPTION_NAMES.includes(option))
-  if (unknown !== undefined) fail(`there is no option ${describeValue(unknown)}`, didYouMean(unknown, WEBHOOK_OPTION_NAMES))
-  // Never without: an address that anybody may post to would let anybody write.
+  if (unknown !== undefined) fail(`unknown option ${describeValue(unknown)}`, didYouMean(unknown, WEBHOOK_OPTION_NAMES))
+  // `verify` is mandatory: an unverified endpoint would let any caller write.
   for (const option of ['verify', 'execute'] as const) if (typeof options[option] !== 'function') fail(`${option} is ${describeValue(options[option])}, not a function`)
   if (options.wants !== undefined && typeof options.wants !== 'function') fail(`wants is ${describeValue(options.wants)}, not a function`)
-  if (options.later !== undefined && typeof options.later !== 'boolean') fail(`later is ${describeValue(options.later)}, neither true nor false`)
-  if (options.database === undefined && options.databases !== undefined) fail('it names databases, but not which one is its own')
+  if (options.later !== undefined && typeof options.later !== 'boolean') fail(`later is ${describeValue(options.later)}, not a boolean`)
+  if (options.database === undefined && options.databases !== undefined) fail('`databases` requires `database`')
 }

@@ -1,3 +1,4 @@
+import { required } from '../values/required.ts'
 import { SyncError, type DeleteMode, type Execute, type SchemaMode } from '../contract/index.ts'
 import { getRetentionMs } from '../engine/source-retention.ts'
 import type { DatabasePlan, SyncLimits, PacerPlan, PairPlan, SyncPlan } from '../engine/sync-plan.ts'
@@ -14,37 +15,37 @@ import { checkWebhookOptions, type WebhookOptions } from './webhook-options.ts'
 import type { DeclaredWebhook } from '../webhooks/inbound-webhooks.ts'
 
 export interface WorkerOptions {
-  /** What the registry calls it. The loader gives the file's stem when there is none. */
+  /** The name in the registry. Default: the file name without its extension. */
   name?: string
 }
 
 export interface DatabaseOptions {
   /**
-   * Any Standard Schema (zod, valibot, arktype) or a JSON Schema. What does not fit is quarantined with the reason. Or, without one,
-   * what `schemaChanges` takes.
+   * A Standard Schema (zod, valibot, arktype) or a JSON Schema. Records that do not match are quarantined with the reason. Or,
+   * without a schema, a value of `schemaChanges`.
    */
   schema?: Schema | SchemaMode
-  /** What a row is on the wire: `person` for the database `people`. The singular of the database's name by default. */
+  /** The resource type on the wire: `person` for the database `people`. Default: the singular of the database name. */
   resourceType?: string
   /**
-   * What a record does that the table's columns do not fit. `evolve` (the default): a new member gets a column, a value that its
-   * column cannot hold is kept in `_extra`. `freeze`: no column is added, both are kept in `_extra`. `quarantine`: the record is
-   * set apart until `tidemark schema apply` makes room.
+   * What happens to a record that does not fit the columns. `evolve` (the default): a new field gets a column, and a value that
+   * its column cannot hold is stored in `_extra`. `freeze`: no column is added, both are stored in `_extra`. `quarantine`: the
+   * record is quarantined until `tidemark schema apply` changes the columns.
    */
   schemaChanges?: SchemaMode
   /**
-   * The members of the records that make up the key: their columns are not null and unique together. A record without one of them
-   * is quarantined. Where it is not given, the source may know.
+   * The fields that make up the key: their columns are not null and unique together. A record without one of them is
+   * quarantined. Default: the key that the source declares.
    */
   key?: readonly string[]
   /**
-   * How long replaced and deleted versions are kept at least, however short the log is. By default, and with `false`, as long as
-   * the log, which the feed needs.
+   * The minimum retention of replaced and deleted versions. By default, and with `false`, they are kept as long as the log,
+   * which the feed needs.
    */
   history?: { keepDays: number } | false
   /**
-   * What a delete does to its row. `hard` (the default): the row is removed from the table. `soft`: it stays with the values of its
-   * last version, and `_deleted_at` says when it was deleted.
+   * What a delete does to the row. `hard` (the default): the row is removed from the table. `soft`: the row keeps its last
+   * values, and `_deleted_at` is set.
    */
   deletes?: DeleteMode
 }
@@ -52,7 +53,7 @@ export interface DatabaseOptions {
 const SCHEMA_MODES: readonly SchemaMode[] = ['evolve', 'freeze', 'quarantine']
 const DELETE_MODES: readonly DeleteMode[] = ['hard', 'soft']
 
-/** At most `allowedRequests` in any `intervalMs`, evenly spaced, divided among the syncs that use it. */
+/** At most `allowedRequests` in any `intervalMs`, evenly spaced. All syncs that use the pacer share one queue. */
 export interface PacerOptions {
   allowedRequests: number
   intervalMs: number
@@ -86,19 +87,19 @@ export interface WebhookHandle {
 }
 
 export interface PlanDefaults {
-  /** For every sync that does not set its own. */
+  /** The default for syncs that do not set it. */
   limits?: Partial<SyncLimits>
 }
 
-/** A worker as plain JSON. */
+/** The declarations of a worker as plain JSON. */
 export interface Manifest {
   readonly name: string | null
   readonly databases: readonly { readonly name: string; readonly schema: 'standard' | 'json' | null; readonly resourceType?: string; readonly historyDays?: number; readonly deletes?: DeleteMode }[]
   readonly pacers: readonly PacerPlan[]
   readonly syncs: readonly ManifestSync[]
-  /** Absent when there is none. */
+  /** Absent if there are none. */
   readonly webhooks?: readonly { readonly name: string; readonly databases: readonly string[] }[]
-  /** What the file declares beyond this and nothing here runs; absent when there is no such thing. */
+  /** Declarations that Tidemark does not run; absent if there are none. */
   readonly notRun?: readonly NotRunDeclaration[]
 }
 
@@ -116,13 +117,13 @@ export interface ManifestSync {
   readonly databases: readonly string[]
   readonly pacers: readonly string[]
   readonly owner: string
-  /** Of a pair: which half it is. */
+  /** The role in a pair; null outside one. */
   readonly pair: 'backfill' | 'delta' | null
-  /** How long the source keeps what the sync, or the delta of its pair, has to read; absent for no limit. */
+  /** How long the source keeps the changes that the sync, or the delta of its pair, reads; absent for no limit. */
   readonly retentionMs?: number
 }
 
-/** All that others need of a worker. A structure and not the class, because two copies of this package may meet. */
+/** The interface of a worker. Structural, because two copies of this package may be loaded. */
 export type WorkerLike = Pick<Worker, 'name' | 'manifest' | 'plan' | 'plans'> & Partial<Pick<Worker, 'schemaOf' | 'webhooks'>>
 
 interface DeclaredDatabase {
@@ -138,14 +139,14 @@ interface DeclaredPacer {
   readonly options: Readonly<PacerOptions>
 }
 
-/** The databases, pacers and syncs of one file. Declaring runs nothing and touches nothing. */
+/** Declares the databases, pacers and syncs of one file. Declarations have no side effects. */
 export class Worker {
   name: string | undefined
   readonly #databases = new Map<string, DeclaredDatabase>()
   readonly #pacers = new Map<string, DeclaredPacer>()
   readonly #syncs = new Map<string, SyncDeclaration>()
   readonly #webhooks = new Map<string, Pick<WebhookOptions, 'verify' | 'wants' | 'later' | 'execute'> & { readonly lands: boolean }>()
-  /** Lower-cased, because SQL does not tell Contacts from contacts. */
+  /** Keyed by lower case, because SQL names are case-insensitive. */
   readonly #names = new Map<string, Map<string, string>>()
 
   constructor(options: WorkerOptions = {}) {
@@ -193,8 +194,8 @@ export class Worker {
   }
 
   /**
-   * The pair for a source that tells what changed: `<name>-backfill` reads all of it when asked to or on its own
-   * schedule, `<name>` follows on its own. They own one table together and may run at once.
+   * Declares a pair for a source that reports changes: `<name>-backfill` reads everything on request or on its own
+   * schedule, and `<name>` follows changes. Both own one table together and may run concurrently.
    */
   track<BackfillState, DeltaState>(name: string, options: TrackOptions<BackfillState, DeltaState>): TrackHandle {
     const { source, schedule = '5m', backfillSchedule = 'manual', ...given } = options
@@ -207,21 +208,21 @@ export class Worker {
     try {
       this.#declareSync(name, { ...shared, mode: 'incremental', schedule, execute: source.delta }, { role: 'delta', backfill })
     } catch (error) {
-      // A failed declaration reserves nothing, of either half.
+      // A failed declaration must not reserve the name of either sync.
       this.#syncs.delete(backfill)
-      this.#names.get(backfill.toLowerCase())!.delete('sync')
+      this.#names.get(backfill.toLowerCase())?.delete('sync')
       throw error
     }
     return Object.freeze({ kind: 'track', name, backfill, delta: name } as const)
   }
 
-  /** Takes the messages of a vendor at `POST /webhooks/<worker>/<name>`. Its changes land as those of a sync of the same name. */
+  /** Receives messages of a vendor at `POST /webhooks/<worker>/<name>`. Their changes land under a sync of the same name. */
   webhook(name: string, options: WebhookOptions): WebhookHandle {
     this.#checkNameFree('webhook', name)
     checkWebhookOptions(name, options)
     const { database, databases = [], verify, wants, later, execute } = options
     if (database !== undefined) {
-      // Nothing to read by itself: its pages come with the messages.
+      // The sync reads nothing itself; its pages come from the messages.
       const wait: Execute = async (state) => ({ changes: [], hasMore: false, nextState: state ?? {} })
       this.#declareSync(name, { database, databases, mode: 'incremental', schedule: 'manual', execute: wait }, null)
     }
@@ -253,11 +254,11 @@ export class Worker {
         pair: sync.pair?.role ?? null,
         ...this.#retention(sync),
       })),
-      ...(this.#webhooks.size > 0 && { webhooks: [...this.#webhooks].map(([name, { lands }]) => ({ name, databases: lands ? this.#syncs.get(name)!.databases : [] })) }),
+      ...(this.#webhooks.size > 0 && { webhooks: [...this.#webhooks].map(([name, { lands }]) => ({ name, databases: lands ? required(this.#syncs.get(name), `sync ${name}`).databases : [] })) }),
     }
   }
 
-  /** The schema of a database as it was declared. */
+  /** The declared schema of a database. */
   schemaOf(database: string): Schema | undefined {
     return this.#databases.get(database)?.declaredSchema
   }
@@ -289,13 +290,13 @@ export class Worker {
     return retentionMs === null ? {} : { retentionMs }
   }
 
-  /** Made when it is asked for and not at declaration: owners and shares depend on syncs declared later. */
+  /** Created on request, because owners depend on syncs that are declared later. */
   #plan(sync: SyncDeclaration, defaults: PlanDefaults): SyncPlan {
     return {
       worker: this.#registryName,
       sync: sync.name,
       mode: sync.mode,
-      databases: sync.databases.map((name) => this.#databases.get(name)!.plan),
+      databases: sync.databases.map((name) => required(this.#databases.get(name), `database ${name}`).plan),
       owner: this.#ownerOf(sync),
       execute: sync.execute,
       lookup: sync.lookup,
@@ -325,7 +326,7 @@ export class Worker {
   }
 
   #pacerPlan(name: string): PacerPlan {
-    return { name, ...this.#pacers.get(name)!.options }
+    return { name, ...required(this.#pacers.get(name), `pacer ${name}`).options }
   }
 
   #resolve<Kind extends 'database' | 'pacer'>(
@@ -350,27 +351,27 @@ export class Worker {
   #checkNameFree(kind: string, name: unknown): asserts name is string {
     checkName(kind, name)
     for (const [other, holder] of this.#names.get(name.toLowerCase()) ?? []) {
-      // A sync may bear the name of the database it fills: no command takes one for the other.
+      // A sync may share the name of its database, because no command accepts both.
       if (kind !== other && kind !== 'pacer' && other !== 'pacer') continue
-      throw new SyncError('NAME_TAKEN', `The name "${name}" for a ${kind} is already that of the ${holder}.`)
+      throw new SyncError('NAME_TAKEN', `The name "${name}" for a ${kind} is already used by the ${holder}.`)
     }
   }
 
-  /** After everything else, so that a failed declaration reserves nothing. */
+  /** Called last, so that a failed declaration reserves nothing. */
   #reserveName(kind: string, name: string): void {
     const kinds = this.#names.get(name.toLowerCase()) ?? new Map<string, string>()
     this.#names.set(name.toLowerCase(), kinds.set(kind, `${kind} "${name}"`))
   }
 }
 
-/** `schema` may name the mode where there is no schema to declare. */
+/** `schema` may be a mode if there is no schema to declare. */
 function resolveSchemaOptions(name: string, { schema, schemaChanges }: DatabaseOptions): { schema?: Schema; schemaChanges?: SchemaMode } {
   const named = typeof schema === 'string' ? { option: 'schema', mode: schema } : { option: 'schemaChanges', mode: schemaChanges }
   if (named.mode !== undefined && !SCHEMA_MODES.includes(named.mode)) {
-    throw new SyncError('SCHEMA_INVALID', `Database "${name}": ${named.option} is ${describeValue(named.mode)}; it may be ${SCHEMA_MODES.join(', ')}.`)
+    throw new SyncError('SCHEMA_INVALID', `Database "${name}": ${named.option} is ${describeValue(named.mode)}, but it must be one of ${SCHEMA_MODES.join(', ')}.`)
   }
   if (typeof schema === 'string' && schemaChanges !== undefined && schemaChanges !== schema) {
-    throw new SyncError('SCHEMA_INVALID', `Database "${name}": schema is ${describeValue(schema)} and schemaChanges ${describeValue(schemaChanges)}; give one of them.`)
+    throw new SyncError('SCHEMA_INVALID', `Database "${name}": schema is ${describeValue(schema)} and schemaChanges is ${describeValue(schemaChanges)}. Set only one of them.`)
   }
   return {
     ...(schema !== undefined && typeof schema !== 'string' && { schema }),
@@ -380,14 +381,14 @@ function resolveSchemaOptions(name: string, { schema, schemaChanges }: DatabaseO
 
 function checkKey(database: string, key: unknown): void {
   const isKey = Array.isArray(key) && key.length > 0 && new Set(key).size === key.length && key.every((name) => typeof name === 'string' && name !== '')
-  if (!isKey) throw new SyncError('SCHEMA_INVALID', `Database "${database}": \`key\` is ${describeValue(key)}; it lists the members that make up the key.`)
+  if (!isKey) throw new SyncError('SCHEMA_INVALID', `Database "${database}": \`key\` is ${describeValue(key)}, but it must list the fields that make up the key.`)
 }
 
-/** A record without its key has no place among rows whose key columns are not null. */
+/** Key columns are not null, so a record without its key is rejected. */
 function requireKey(key: readonly string[], validate: DatabasePlan['validate']): NonNullable<DatabasePlan['validate']> {
   return (record) => {
     const missing = key.find((name) => !Object.hasOwn(record, name) || record[name] === null || record[name] === undefined)
-    if (missing !== undefined) return `${missing}: it is part of the key, and the record has no value for it`
+    if (missing !== undefined) return `${missing}: it is part of the key, but the record has no value for it`
     return validate?.(record) ?? null
   }
 }
@@ -396,14 +397,14 @@ function parseHistoryDays(database: string, history: DatabaseOptions['history'])
   if (history === undefined || history === false) return null
   checkOptionNames('SCHEMA_INVALID', `history of database "${database}"`, history, ['keepDays'])
   if (!Number.isSafeInteger(history.keepDays) || history.keepDays < 1) {
-    throw new SyncError('SCHEMA_INVALID', `Database "${database}": history.keepDays is ${describeValue(history.keepDays)}; it is a whole number from 1 up.`)
+    throw new SyncError('SCHEMA_INVALID', `Database "${database}": history.keepDays is ${describeValue(history.keepDays)}, but it must be a whole number of at least 1.`)
   }
   return history.keepDays
 }
 
 function parseDeleteMode(database: string, deletes: DatabaseOptions['deletes'] = 'hard'): DeleteMode {
   if (DELETE_MODES.includes(deletes)) return deletes
-  throw new SyncError('SCHEMA_INVALID', `Database "${database}": \`deletes\` is ${describeValue(deletes)}; it is 'hard' or 'soft'.`)
+  throw new SyncError('SCHEMA_INVALID', `Database "${database}": \`deletes\` is ${describeValue(deletes)}, but it must be 'hard' or 'soft'.`)
 }
 
 export function isWorker(value: unknown): value is WorkerLike {

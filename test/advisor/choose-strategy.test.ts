@@ -58,7 +58,7 @@ test('N86 changes in no order are never followed by position: the whole list ins
 })
 
 describe('reasons', () => {
-  test('every leaf says for each of its answers what follows from it, by which rule', () => {
+  test('every leaf gives a conclusion and a rule for each of its answers', () => {
     for (const answers of everyLeaf()) {
       const { reasons } = chooseStrategy(answers)
       const asked = listRelevantQuestions(answers).map(({ name }) => name)

@@ -25,7 +25,7 @@ function typed(project: Project, lines: readonly string[]): Promise<{ code: numb
   })
 }
 
-test('on a terminal it asks, asks again what it does not understand, and writes the worker', async () => {
+test('on a terminal it prompts, repeats a question after an invalid answer, and writes the worker', async () => {
   const project = new Project()
   const { code, shown } = await typed(project, ['10\n', 'nonsense\n', '1\n', '1\n', '2\n', '1\n', '20\n'])
   expect(shown).toContain('The answer to "changes" is "nonsense"')
@@ -34,7 +34,7 @@ test('on a terminal it asks, asks again what it does not understand, and writes 
   expect(readFileSync(join(project.folder, 'worker.ts'), 'utf8')).toMatch(/kind: 'events'[\s\S]*lagMs: 20_000/)
 })
 
-test('Ctrl-C and Ctrl-D leave the questions, and nothing is written', async () => {
+test('Ctrl-C and Ctrl-D cancel the prompts, and nothing is written', async () => {
   for (const key of ['\u0003', '\u0004']) {
     const project = new Project()
     const { code, shown } = await typed(project, ['10\n', key])

@@ -15,14 +15,14 @@ describe('advise', () => {
     expectGolden('advise-questions', project, await project.run('advise', '--questions', '--json'))
   })
 
-  test('answers come from a file and from flags, which win; a number that nobody gives is the usual one', async () => {
+  test('answers come from a file and from flags, which take precedence; a missing number gets its default', async () => {
     const project = new Project()
     project.write('answers.json', JSON.stringify({ ...TIMESTAMPS, lagSeconds: undefined, deletes: 'ignore' }))
     const document = await project.json('advise', '--answers', 'answers.json', '--answer', 'deletes=told')
     expect(document).toMatchObject({ answers: { ...TIMESTAMPS, deletes: 'told', lagSeconds: 30 }, lag_ms: 30_000, deletes: 'told', delta: { strategy: 'keyset' } })
   })
 
-  test('the worker is written where asked, loads, and is not overwritten', async () => {
+  test('the worker is written to --out, loads, and is not overwritten', async () => {
     const project = new Project()
     const args = ['advise', '--answer', 'api=other', '--answer', 'changes=none', '--answer', 'paging=page', '--answer', 'http=plain', '--answer', 'size=small', '--out', 'worker.ts']
     const answer = await project.run(...args)

@@ -62,7 +62,7 @@ export function describeAsOf(open: () => Promise<AsOfStore>): void {
     expect((await runSelect(opened.location, `select _key from ${things} order by _key`, { limit: 0, tenant: 'default' })).rows).toEqual([['a'], ['b'], ['c']])
   })
 
-  test('the statement keeps its shape: a WITH of its own, texts, comments, sets and aliases', async () => {
+  test('the statement keeps its structure: WITH clauses, strings, comments, set operations and aliases', async () => {
     const opened = await open()
     await land(opened.store)
     const things = opened.table('default', 'things')

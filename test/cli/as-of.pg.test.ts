@@ -38,7 +38,7 @@ describe.skipIf(server === '')('as of, on PostgreSQL', () => {
     }
   })
 
-  test('names are found outside of texts and comments only', () => {
+  test('names are found only outside strings and comments', () => {
     const found = (sql: string): string[] => parseQualifiedNames(sql).map(({ parts: names }) => names.map(({ name }) => name).join('|'))
     expect(found(`select A.b, "C ""d"".e".f from x -- y.z\n/* p /* q */ r */ where 'it''s s.t' = $tag$ u.v $tag$ and E'a\\'b w.w' <> $$ k $$ and 1.5e3 > g .\n h`))
       .toEqual(['select', 'a|b', 'C "d".e|f', 'from', 'x', 'where', 'and', 'and', 'g|h'])

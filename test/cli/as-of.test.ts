@@ -35,7 +35,7 @@ async function open(): Promise<AsOfStore> {
 describe('as of, on SQLite', () => {
   describeAsOf(open)
 
-  test('a table is refused under its schema, also in a CTE that has its name', async () => {
+  test('a schema-qualified table is refused, also in a CTE with its name', async () => {
     const { store, location } = await open()
     await (await SyncDriver.acquire(store)).cycle([upsert('a', { name: 'Ada' })], { at: START })
     for (const sql of ['select * from main.things', 'with things as (select * from main.things) select * from things', "select * from main.'things'", 'select count(*) from main.things']) {

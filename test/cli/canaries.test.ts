@@ -65,7 +65,7 @@ worker.sync('odd', { database: people, mode: 'incremental', schedule: 'manual', 
 export default worker
 `
 
-test('XF16 Z16 canaries in secrets, states, cursors, queries, answers and records that fail: no command, no log, no answer and no file lets one out', { timeout: 900_000 }, async () => {
+test('XF16 Z16 canaries in secrets, states, cursors, queries, answers and records that fail: no command, log, response or file leaks one', { timeout: 900_000 }, async () => {
   const simulated = await office()
   const project = new Project()
   project.write('worker.mjs', WORKER)

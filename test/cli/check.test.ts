@@ -22,7 +22,7 @@ test('its document, and the exit code of an error', async () => {
   expect(await project.ask('check', 'bad.mjs')).toMatchObject({ code: 1, stdout: expect.stringMatching(/✗ things[\s\S]*error no-tie-break[\s\S]*→ Keep the id[\s\S]*1 errors, 1 warnings, 0 notes\./) })
 })
 
-test('a warning alone is no failure; a sync that is none, and a bound, are heard', async () => {
+test('a warning is not a failure; an unknown sync and the page limit are respected', async () => {
   const project = new Project()
   project.write('good.mjs', textOf({ execute: "return { changes: all.slice(state?.n ?? 0, 20).map(upsert), hasMore: false, nextState: { n: 20 } }", below: ' ' }))
   expect(await project.ask('check', 'good.mjs', 'things')).toMatchObject({ code: 0, stdout: expect.stringContaining('warning missing-deletes') })
@@ -39,14 +39,14 @@ test('NX3 it writes nothing: no store, no file', async () => {
   expect(readdirSync(project.folder)).toEqual(before)
 })
 
-test('nothing is said against the template', async () => {
+test('the template has no findings', async () => {
   const project = new Project()
   await project.ask('init', 'harbour')
   const { ok, findings, syncs } = await project.json('check', 'harbour/worker.ts')
   expect([ok, findings, ...syncs.map((sync: { findings: unknown[] }) => sync.findings)]).toEqual([true, [], [], []])
 })
 
-test('nothing is said against the example, through its 503 and with its vessels sailing', async () => {
+test('the example has no findings, despite its 503 responses and changing vessels', async () => {
   const server = spawn(process.execPath, [join(ROOT, 'examples/harbour-api/server.mjs'), '0'], { stdio: 'pipe' })
   onTestFinished(() => void server.kill())
   const url = await new Promise<string>((resolve) => server.stdout.on('data', (text: Buffer) => resolve(/http:\S+/.exec(String(text))![0])))

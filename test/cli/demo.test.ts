@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { changes } from '../../src/client/index.ts'
 import { Project, Running } from './project.ts'
 
-test('demo: three accounts that change, refuse and stumble are followed; Ctrl-C ends it, and no port and no file is left', async () => {
+test('demo: three accounts with edits and faults are synced; Ctrl-C ends it and leaves no port or file', async () => {
   const project = new Project()
   const temporary = join(project.folder, 'tmp')
   mkdirSync(temporary)
@@ -50,7 +50,7 @@ test('demo: three accounts that change, refuse and stumble are followed; Ctrl-C 
   expect(project.has('mine.db')).toBe(false)
 })
 
-test('demo: a port that is taken is an error of its own, and nothing is left either', async () => {
+test('demo: a taken port is a specific error, and no files are left', async () => {
   const project = new Project()
   const taken = createServer()
   await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve))
@@ -60,7 +60,7 @@ test('demo: a port that is taken is an error of its own, and nothing is left eit
   expect(readdirSync(project.folder)).toEqual([])
 })
 
-test('demo --keep leaves the worker and its rows; --seconds ends it; a folder with something in it is refused', async () => {
+test('demo --keep keeps the worker and its store; --seconds ends it; a non-empty folder is refused', async () => {
   const project = new Project()
   const { code, stdout } = await project.run('demo', '--port', '0', '--seconds', '1', '--keep', 'kept')
   expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(/1 {2}Look at it\n {3}http:.*2 {2}Follow every change\n.*3 {2}Query the rows\n.*4 {2}Ask why.*are in .*kept/s) })

@@ -16,7 +16,7 @@ function projectWithShop(): Project {
 }
 
 describe('discover', () => {
-  test('RX2 lists streams with keys and cursors; without a key it asks for one, without a cursor it proposes a full refresh', async () => {
+  test('RX2 lists streams with keys and cursors; without a key it asks for one, and without a cursor it proposes a full refresh', async () => {
     const { code, stdout } = await projectWithShop().run('discover', '--json')
     expect(code).toBe(0)
     expect(JSON.parse(stdout)).toEqual({
@@ -52,7 +52,7 @@ describe('discover', () => {
     expect(await project.ask('discover', { env: { ERP_TOKEN: 'wrong' } })).toMatchObject({ code: 1, stderr: expect.stringContaining('AUTH_REJECTED') as string })
   })
 
-  test('RX7 compares with what has landed, and status tells what the last run brought', async () => {
+  test('RX7 compares with the stored columns, and status shows the drift of the last run', async () => {
     const project = projectWithShop()
     project.write('tidemark.yaml', 'name: shop\nconnector: sql\nconfig: { url: sqlite:shop.db }\nstreams:\n  - { id: shop.customers, options: { table: customers } }\n  - { id: shop.gone }\n')
     expect((await project.ask('run', 'shop.customers')).code).toBe(0)
@@ -62,7 +62,7 @@ describe('discover', () => {
     expect(JSON.parse((await project.ask('discover', '--json')).stdout)).toMatchObject({
       drift: [{ stream: 'shop.customers', is_gone: false, new: ['email'], gone: ['updated_at'] }, { stream: 'shop.gone', is_gone: true }],
     })
-    expect((await project.ask('discover')).stdout).toContain('• shop.customers: new email; gone updated_at\n• shop.gone: the source does not list it any more')
+    expect((await project.ask('discover')).stdout).toContain('• shop.customers: new email; gone updated_at\n• shop.gone: the source no longer lists it')
     const words = ['new shop.customers.email (string)', 'gone shop.customers.updated_at']
     const { stdout } = await project.ask('run', 'shop.customers', '--json')
     expect((JSON.parse(stdout.trimEnd().split('\n').at(-1)!) as { syncs: object[] }).syncs).toMatchObject([{ drift: words }])
@@ -70,9 +70,9 @@ describe('discover', () => {
     expect((await project.ask('status')).stdout).toContain(`shop.customers: not as before: ${words.join('; ')}.`)
   })
 
-  test('says when there is no manifest, and when its source tells no streams', async () => {
+  test('reports a missing manifest, and a source that cannot list streams', async () => {
     const project = new Project()
-    expect(await project.ask('discover')).toMatchObject({ code: 2, stderr: expect.stringContaining('There is no file') as string })
+    expect(await project.ask('discover')).toMatchObject({ code: 2, stderr: expect.stringContaining('does not exist') as string })
     project.write('tidemark.yaml', 'connector: rest\nconfig: { base_url: https://api.example.com }\n')
     expect(await project.ask('discover')).toMatchObject({ code: 2, stderr: expect.stringContaining('The connector rest cannot list streams') as string })
   })

@@ -12,7 +12,7 @@ describe('documents', () => {
     expectGolden('run', project, await project.ask('run', 'people-list', '--json'))
   })
 
-  test('run: a failure, and a run that takes the cycle up', async () => {
+  test('run: a failure, and a run that resumes the cycle', async () => {
     const project = Project.withWorker({ failure: { page: 2, message: 'the office is closed' } })
     expectGolden('run-failed', project, await project.ask('run', 'people-list', '--json'))
     project.source({})

@@ -4,14 +4,14 @@ import { describe, expect, test } from 'vitest'
 import { Project } from './project.ts'
 
 describe('0: ok', () => {
-  test('a cycle that completes, and everything that only looks', async () => {
+  test('a completed cycle, and every read-only command', async () => {
     const project = Project.withWorker()
     for (const args of [['run'], ['status'], ['query', 'select * from people'], ['doctor'], ['--help'], ['--version'], ['run', '--help']]) {
       expect(await project.run(...args), args.join(' ')).toMatchObject({ code: 0 })
     }
   })
 
-  test('a budget that is used up is no failure, and the next run continues', async () => {
+  test('an exhausted budget is not a failure, and the next run continues', async () => {
     const project = Project.withWorker()
     const first = await project.run('run', 'people-list', '--max-pages', '1')
     expect(first).toMatchObject({ code: 0, stdout: expect.stringContaining('the next run continues here') })
@@ -20,7 +20,7 @@ describe('0: ok', () => {
 })
 
 describe('1: failed', () => {
-  test('a source that fails: what happened, to what, and what to do', async () => {
+  test('a source that fails: the error says what happened, to what, and what to do', async () => {
     const project = Project.withWorker({ failure: { page: 1, message: 'the office is closed' } })
     await project.ask('run', 'room-changes')
     const { code, stdout, stderr } = await project.run('run')
@@ -30,13 +30,13 @@ describe('1: failed', () => {
     expect(stdout).toMatch(/✗ people-list {2}CONNECTOR_FAILED {2}the office is closed \(at worker\.ts:\d+\)\n {2}\S.+/)
   })
 
-  test('one sync fails and the others run all the same', async () => {
+  test('one sync fails and the others still run', async () => {
     const project = Project.withWorker({ failure: { page: 1, message: 'the office is closed' } })
     const { ok, syncs } = await project.json('run')
     expect([ok, ...syncs.map((sync: { stop_reason: string }) => sync.stop_reason)]).toEqual([false, 'error', 'complete'])
   })
 
-  test('a mass delete stops and asks; --allow-deletes is the answer', async () => {
+  test('a sweep above the delete limit stops; --allow-deletes confirms it', async () => {
     const project = Project.withWorker()
     await project.ask('run', 'people-list')
     project.source({ people: [{ id: 'p0001', name: 'Person 1' }] })
@@ -47,7 +47,7 @@ describe('1: failed', () => {
     expect((await project.json('query', 'select * from people')).rows).toHaveLength(1)
   })
 
-  test('a paused sync fails only for whoever names it', async () => {
+  test('a paused sync is a failure only if it is named', async () => {
     const project = Project.withWorker()
     await project.ask('pause', 'people-list')
     expect(await project.run('run', 'people-list')).toMatchObject({ code: 1, stdout: expect.stringContaining('tidemark resume people-list') })
@@ -80,16 +80,16 @@ describe('2: your input', () => {
     expect(stderr).not.toMatch(/^\s+at /m)
   })
 
-  test('a query is one statement on a connection that cannot write', async () => {
+  test('a query is one statement on a read-only connection', async () => {
     const project = Project.withWorker()
     await project.ask('run')
     expect(await project.ask('query', 'select 1; drop table tidemark_commits')).toMatchObject({ code: 2, stderr: expect.stringContaining('one statement') })
     expect((await project.ask('query', 'with x as (select 1) delete from tidemark_commits')).code).not.toBe(0)
-    expect(await project.ask('query', 'select * from nowhere')).toMatchObject({ code: 2, stderr: expect.stringContaining('no such table: nowhere. `tidemark query` alone lists what there is.') })
+    expect(await project.ask('query', 'select * from nowhere')).toMatchObject({ code: 2, stderr: expect.stringContaining('no such table: nowhere. List the tables with `tidemark query`.') })
     expect((await project.json('query', 'select count(*) as n from people -- all of it')).rows).toEqual([{ n: 5 }])
   })
 
-  test('a worker that throws while it loads is shown with its place; the stack only at debug', async () => {
+  test('a worker that throws on load is reported with its location, with the stack only at debug', async () => {
     const project = Project.withWorker()
     project.write('worker.ts', "const x = 1\nthrow new Error('no such thing')\n")
     const plain = await project.run('status')
@@ -113,19 +113,19 @@ describe('3: your environment', () => {
     expect(stdout + stderr).not.toContain('hunter2')
   })
 
-  test('a file that is something else', async () => {
+  test('a file that is not a store', async () => {
     const project = Project.withWorker()
     project.write('other.db', 'this is not a database, but it is longer than the header of one would be, so it is read and refused')
     expect(await project.run('run', '--store', 'sqlite:other.db')).toMatchObject({ code: 3, stderr: expect.stringContaining('STORE_FOREIGN') })
     expect(await project.run('doctor', '--store', 'sqlite:other.db')).toMatchObject({ code: 3 })
   })
 
-  test('doctor fails when there is no worker, and says which command makes one', async () => {
+  test('doctor fails without a worker, and suggests the command that creates one', async () => {
     const project = new Project()
     expect(await project.run('doctor')).toMatchObject({ code: 3, stdout: expect.stringContaining('npx tidemark init') })
   })
 
-  test.skipIf(process.getuid?.() === 0)('doctor finds a store that cannot be written', async () => {
+  test.skipIf(process.getuid?.() === 0)('doctor finds a store that is not writable', async () => {
     const project = Project.withWorker()
     mkdirSync(join(project.folder, '.tidemark'))
     writeFileSync(join(project.folder, '.tidemark/tidemark.db'), '')
@@ -135,7 +135,7 @@ describe('3: your environment', () => {
 })
 
 describe('output', () => {
-  test('piped output has no colours; FORCE_COLOR asks for them and NO_COLOR has the last word', async () => {
+  test('piped output has no colours; FORCE_COLOR enables them and NO_COLOR takes precedence', async () => {
     const project = Project.withWorker()
     const escape = String.fromCharCode(27)
     expect((await project.run('status')).stdout).not.toContain(escape)
@@ -143,18 +143,18 @@ describe('output', () => {
     expect((await project.run('status', { env: { FORCE_COLOR: '1', NO_COLOR: '1' } })).stdout).not.toContain(escape)
   })
 
-  test('Z18 what a source says cannot move the cursor or start a line', async () => {
+  test('Z18 text from a source cannot move the cursor or start a line', async () => {
     const project = Project.withWorker({ failure: { page: 1, message: 'gone\u001b[2J\nok everything is fine' } })
     const { stdout } = await project.run('run', 'people-list')
     expect(stdout).toContain('gone\\u001b[2J ok everything is fine')
   })
 
-  test('every command names what it is about: worker, store and tenant', async () => {
+  test('every command prints its worker, store and tenant', async () => {
     const project = Project.withWorker()
     expect((await project.run('status', '--tenant', 'acme')).stderr).toContain('office (worker.ts) · sqlite:.tidemark/tidemark.db · tenant acme')
   })
 
-  test('whoever stops reading, as head does, breaks nothing', async () => {
+  test('a reader that closes the pipe, like head, causes no error', async () => {
     const project = Project.withWorker()
     const running = project.start('run', '--json')
     running.process.stdout!.destroy()

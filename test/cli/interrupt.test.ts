@@ -29,7 +29,7 @@ describe('XA10 a run can be stopped at any time', () => {
     expect(rows).toEqual((await undisturbed.json('query', ROWS))['rows'])
   })
 
-  test('a connector that hears no signal is left behind', async () => {
+  test('a connector that ignores the signal is abandoned', async () => {
     const project = Project.withWorker()
     project.write('worker.ts', DEAF)
     const running = project.start('run', 'deaf')
@@ -39,7 +39,7 @@ describe('XA10 a run can be stopped at any time', () => {
     expect([code, stdout]).toEqual([130, expect.stringContaining('stopped as asked')])
   })
 
-  test('the second signal ends the process at once; two that arrive together are one', async () => {
+  test('the second signal exits immediately; two simultaneous signals count as one', async () => {
     const script = `
       import { listenForStop } from ${JSON.stringify(join(buildPackage(), 'dist/cli/kit/stop-signals.js'))}
       setInterval(() => {}, 1000)
@@ -63,7 +63,7 @@ describe('XA10 a run can be stopped at any time', () => {
     expect(await new Promise((resolve) => child.once('exit', (code, signal) => resolve(code ?? signal)))).toBe('SIGINT')
   })
 
-  test('a killed run is taken over at once on the same host', async () => {
+  test('a killed run is taken over immediately on the same host', async () => {
     const project = Project.withWorker({ people: people(40), slowMs: 200 })
     const running = project.start('run', 'people-list', '--json')
     await running.says('"page":2')
@@ -75,7 +75,7 @@ describe('XA10 a run can be stopped at any time', () => {
     expect((await project.json('query', 'select count(*) as n from people'))['rows']).toEqual([{ n: 40 }])
   })
 
-  test('while one run is at work another says by whom it is held', async () => {
+  test('a second run reports the holder of the lease', async () => {
     const project = Project.withWorker({ people: people(40), slowMs: 2_000 })
     const running = project.start('run', 'people-list', '--json')
     await running.says('"event":"begun"')

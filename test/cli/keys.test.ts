@@ -6,7 +6,7 @@ import { openStore } from '../../src/stores/open-store.ts'
 import { expectGolden } from './golden.ts'
 import { Project, type Running } from './project.ts'
 
-test('Z43 keys: create, list, rotate and revoke; the secret is shown once and kept nowhere', async () => {
+test('Z43 keys: create, list, rotate and revoke; the secret is shown once and not stored', async () => {
   const project = Project.withWorker()
   const created = await project.ask('keys', 'create', 'reports', '--scopes', 'changes:read,people:read', '--rate', '60', '--json')
   const { key: { id, text } } = JSON.parse(created.stdout) as { key: { id: string; text: string } }
@@ -38,8 +38,8 @@ function masked<Answer extends { stdout: string }>(answer: Answer): Answer {
   return { ...answer, stdout: answer.stdout.replaceAll(/tmk_[0-9a-f]{16}_[A-Za-z0-9_-]{43}/g, '<key>').replaceAll(/\b[0-9a-f]{16}\b/g, '<id>') }
 }
 
-describe('R43 Z4 the keys that states are sealed with', () => {
-  test('are rotated while nothing stops: a new one in front of the file, the data keys wrapped by it, the old one idle, all of it audited', async () => {
+describe('R43 Z4 the encryption keys', () => {
+  test('are rotated without downtime: a new first key, rewrapped data keys, an idle old key, all audited', async () => {
     const project = Project.withWorker()
     await project.ask('run', 'room-changes')
     const before = await project.json('keys', 'rotate')
@@ -57,7 +57,7 @@ describe('R43 Z4 the keys that states are sealed with', () => {
     expect(await project.ask('run', 'room-changes')).toMatchObject({ code: 3, stdout: expect.stringContaining('STATE_UNREADABLE') })
   })
 
-  test('Z4 of every tenant at once, while a run goes on; a key that a tenant still needs is not retired, and it is said whose', async () => {
+  test('Z4 for every tenant during a run; a key that a tenant still needs is not retired, and the tenant is named', async () => {
     const project = Project.withWorker({ slowMs: 400 })
     for (const tenant of ['acme', 'zeta']) expect(await project.ask('run', 'room-changes', '--tenant', tenant)).toMatchObject({ code: 0 })
     const running = project.start('run', 'people-list', '--tenant', 'zeta')
@@ -122,7 +122,7 @@ describe('R43 Z4 the keys that states are sealed with', () => {
     expect(await project.json('state', 'verify')).toMatchObject({ intact: true })
   })
 
-  test('from the environment are put there by hand: --new says so, and changes nothing', async () => {
+  test('from the environment are changed manually: --new says so, and changes nothing', async () => {
     const project = Project.withWorker()
     const { text } = await project.json('keys', 'new')
     const env = { TIDEMARK_KEY: text as string }

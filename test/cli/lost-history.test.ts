@@ -58,7 +58,7 @@ async function rows(project: Project): Promise<string> {
   return stdout.replaceAll(/\s/g, '')
 }
 
-test('XC32 run after run, as cron would: a refused cursor is followed by the backfill, and HEALTHY means complete', async () => {
+test('XC32 across repeated runs, a rejected cursor is followed by a backfill, and HEALTHY means complete', async () => {
   const project = open()
   source(project, { a: 1, b: 2, c: 3 }, { head: 3, kept: [] })
   const run = (...names: string[]) => project.ask('run', ...names, '--file', 'worker.mjs', '--allow-deletes')
@@ -72,7 +72,7 @@ test('XC32 run after run, as cron would: a refused cursor is followed by the bac
   expect(await health(project)).toEqual({ shop: 'HEALTHY', 'shop-backfill': 'HEALTHY' })
 })
 
-test('XC32 after an absence longer than the retention, status and doctor name the backfill before anything runs', async () => {
+test('XC32 after a gap longer than the retention, status and doctor report the backfill before any run', async () => {
   const project = new Project()
   project.write('worker.mjs', WORKER.replace('database: things,', 'database: things, retentionMs: 30 * 86_400_000,'))
   source(project, { a: 1 }, { head: 1, kept: [] })
@@ -95,7 +95,7 @@ test('XC32 after an absence longer than the retention, status and doctor name th
   expect(await health(project)).toEqual({ shop: 'HEALTHY', 'shop-backfill': 'HEALTHY' })
 })
 
-test('XC32 state reset of a delta orders the backfill, says so, and the next run carries it out', async () => {
+test('XC32 state reset of a delta requests a backfill, reports it, and the next run performs it', async () => {
   const project = open()
   source(project, { a: 1, b: 2 }, { head: 2, kept: [] })
   await project.ask('run', '--file', 'worker.mjs')

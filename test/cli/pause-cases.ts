@@ -7,7 +7,7 @@ const PAUSE_S = 600
 
 /** Two syncs of one pacer and one without, at a vendor that announces a pause with its first refusal. */
 export function describePauses(environment: () => Promise<Record<string, string>>): void {
-  test('XD1 no command of any process asks inside a pause, and each says until when', async () => {
+  test('XD1 no command of any process sends requests during a pause, and each reports its end', async () => {
     const { project, vendor, env } = await openPauseFixture(environment)
     vendor.headers = { 'retry-after': String(PAUSE_S) }
     const earliest = Date.now() + (PAUSE_S - 5) * 1_000
@@ -37,7 +37,7 @@ export function describePauses(environment: () => Promise<Record<string, string>
     expect(JSON.parse(status.stdout)).toMatchObject({ pauses: [{ worker: 'shop', pacer: 'api', origin: vendor.url }], syncs: [{ sync: 'one', health: 'WARNING', failures: 1 }, {}, {}] })
   })
 
-  test('XD1 preview waits when the pause is short, and a pause that it was told of holds for a run', async () => {
+  test('XD1 preview waits for a short pause, and a pause that it receives also applies to run', async () => {
     const { project, vendor, env } = await openPauseFixture(environment)
     vendor.headers = { 'retry-after': '1' }
     vendor.refusals = 1

@@ -5,14 +5,14 @@ import { describe, expect, test } from 'vitest'
 import { Project } from './project.ts'
 
 describe('NX3 preview shows one page and writes nothing', () => {
-  test('on a fresh project no store is made: with a state, without one, and from the start', async () => {
+  test('on a fresh project no store is created: with a state, without one, and from the start', async () => {
     const project = Project.withWorker()
     const before = everythingIn(project.folder)
     for (const args of [[], ['--state', '{"next":2}'], ['--from-start']]) expect(await project.ask('preview', 'people-list', ...args)).toMatchObject({ code: 0 })
     expect(everythingIn(project.folder)).toEqual(before)
   })
 
-  test('a stored sync is asked from where it stands: rows, states, pacers, log and cycles stay as they are', async () => {
+  test('a stored sync is read from its state; rows, states, pacers, log and cycles do not change', async () => {
     const project = Project.withWorker()
     await project.ask('run', 'people-list', '--max-pages', '1')
     await project.ask('run', 'room-changes')
@@ -23,7 +23,7 @@ describe('NX3 preview shows one page and writes nothing', () => {
     expect(await contentOf(project)).toEqual(before)
   })
 
-  test('a tenant that was never used is not made either', async () => {
+  test('an unused tenant is not created either', async () => {
     const project = Project.withWorker()
     await project.ask('run')
     const before = await contentOf(project)
@@ -32,7 +32,7 @@ describe('NX3 preview shows one page and writes nothing', () => {
     expect(await contentOf(project)).toEqual(before)
   })
 
-  test('it goes on page by page with the state it showed', async () => {
+  test('it continues page by page with the state it showed', async () => {
     const project = Project.withWorker()
     const first = await project.json('preview', 'people-list', '--reveal')
     const second = await project.json('preview', 'people-list', '--state', JSON.stringify(first['next_state'].value))
@@ -41,7 +41,7 @@ describe('NX3 preview shows one page and writes nothing', () => {
     expect(JSON.parse(piped.stdout)).toMatchObject({ has_more: false, shown: [{ key: 'p0005' }] })
   })
 
-  test('what would be quarantined is said', async () => {
+  test('records that would be quarantined are reported', async () => {
     const project = Project.withWorker({ people: [{ id: 'p1', name: 'Nobody', bad: true }] })
     expect(await project.json('preview', 'people-list')).toMatchObject({ landable: 0, quarantined: [{ key: 'p1', code: 'SCHEMA_MISMATCH' }] })
   })

@@ -8,7 +8,7 @@ import { Terminal } from '../../src/cli/kit/terminal.ts'
 
 const NOTHING = { created: 0, updated: 0, deleted: 0, swept: 0, unchanged: 0, stale: 0, missing: 0, quarantined: 0 }
 
-test('on a terminal each sync has one live line; what ends, and what is logged, stays above them', () => {
+test('on a terminal each sync has one live line; results and log lines stay above them', () => {
   vi.useFakeTimers()
   const { cli, lines } = screenOf(true)
   const display = createDisplay(cli, ['accounts', 'contacts'], { reveal: false, continuous: false })
@@ -31,7 +31,7 @@ test('on a terminal each sync has one live line; what ends, and what is logged, 
   vi.useRealTimers()
 })
 
-test('more syncs than the screen has rows, and names wider than it: those at work first, and no line that would wrap', () => {
+test('with more syncs than rows and names wider than the screen, running syncs come first and no line wraps', () => {
   vi.useFakeTimers()
   const names = Array.from({ length: 30 }, (_, n) => `sync-${n}-${'x'.repeat(n * 4)}`)
   const { cli, lines } = screenOf(true)
@@ -64,7 +64,7 @@ test('on a narrow screen the tidemark of today is its time, and stays when there
   vi.useRealTimers()
 })
 
-test('a sync whose cycles follow one another keeps its line, which shows the newest cycle', () => {
+test('a continuous sync keeps its line, which shows the newest cycle', () => {
   vi.useFakeTimers()
   const { cli, lines } = screenOf(true)
   const display = createDisplay(cli, ['accounts'], { reveal: false, continuous: true })
@@ -85,7 +85,7 @@ test('a sync whose cycles follow one another keeps its line, which shows the new
   vi.useRealTimers()
 })
 
-test('piped, what lasts is told of only where something came of it', () => {
+test('piped and continuous, only cycles with changes are printed', () => {
   const { cli, lines } = screenOf(false)
   const display = createDisplay(cli, ['accounts'], { reveal: false, continuous: true })
   display.showProgress('accounts', { kind: 'begun', cycle: 1, resumed: false, page: 0 })
@@ -101,7 +101,7 @@ test('a line cut to the screen keeps its colours and ends them', () => {
   expect(truncateToWidth(`a ${red} b`, 16)).toBe(`a ${red} b`)
 })
 
-test('a screen made narrower: what was drawn before takes more rows, and all of them are erased', () => {
+test('after the screen becomes narrower, all wrapped rows of the previous drawing are erased', () => {
   const written: string[] = []
   const stream = { write: (text: string) => written.push(text), on: () => {}, isTTY: true, columns: 80, rows: 24 }
   const terminal = new Terminal({ stdout: stream, stderr: stream, environment: { NO_COLOR: '1' }, json: false })
@@ -111,7 +111,7 @@ test('a screen made narrower: what was drawn before takes more rows, and all of 
   expect(written.at(-1)).toBe(`${String.fromCharCode(27)}[3F${String.fromCharCode(27)}[0J${String.fromCharCode(27)}[2Kz\n`)
 })
 
-test('a screen of its own is drawn from its top, however it was resized; at the end what was there comes back, with the last lines below it', () => {
+test('the alternate screen is drawn from the top after a resize; at the end the previous screen returns with the last lines below it', () => {
   const written: string[] = []
   const size: [number, number] = [80, 24]
   // The event that tells of a new size comes late: what counts is the size there is.
@@ -129,7 +129,7 @@ test('a screen of its own is drawn from its top, however it was resized; at the 
   expect(written.at(-1)).toBe(`${escape}[2Kagain\n`)
 })
 
-test('piped, a screen of its own is nobody’s', () => {
+test('piped, there is no alternate screen', () => {
   const written: string[] = []
   const stream = { write: (text: string) => written.push(text), on: () => {} }
   const terminal = new Terminal({ stdout: stream, stderr: stream, environment: {}, json: false })
@@ -138,7 +138,7 @@ test('piped, a screen of its own is nobody’s', () => {
   expect(written).toEqual([])
 })
 
-test('piped, each step is a line, and pages are told of only now and then', () => {
+test('piped, each step is a line, and pages are printed only at intervals', () => {
   const { cli, lines } = screenOf(false)
   const display = createDisplay(cli, ['accounts'], { reveal: false, continuous: false })
   display.showProgress('accounts', { kind: 'begun', cycle: 1, resumed: true, page: 7 })

@@ -3,7 +3,7 @@ import { Project } from './project.ts'
 
 const CANARY = 'kestrel'
 
-test('Z16 no command shows a state or a cursor, at any level of logging, unless asked to reveal it', { timeout: 240_000 }, async () => {
+test('Z16 no command shows a state or a cursor, at any log level, without --reveal', { timeout: 240_000 }, async () => {
   const project = Project.withWorker()
   const said: string[] = []
   const say = async (...args: readonly string[]): Promise<void> => {
@@ -38,7 +38,7 @@ test('Z16 no command shows a state or a cursor, at any level of logging, unless 
   expect((await project.ask('state', 'get', 'room-changes', '--reveal')).stdout).toContain(CANARY)
 })
 
-test('Z16 a tidemark that is a cursor shows as a digest; one that is a time as it is', async () => {
+test('Z16 a tidemark that is a cursor is shown as a digest, one that is a time as is', async () => {
   const project = Project.withWorker()
   project.write('worker.ts', `
     import { Worker } from 'tidemark'

@@ -18,7 +18,7 @@ test('docs/reference/cli.md and the commands are the same (TIDEMARK_UPDATE=1 wri
   expect(readFileSync(page, 'utf8')).toBe(expected)
 })
 
-test('every command, argument and option says what it is for', () => {
+test('every command, argument and option has a description', () => {
   for (const command of listCommands(program)) {
     expect(command.description(), command.name()).toMatch(/^[A-Z].+\.$/)
     for (const { name, description } of [
@@ -29,6 +29,6 @@ test('every command, argument and option says what it is for', () => {
 })
 
 test('every verb has a file of its own', () => {
-  const files = readdirSync(join(ROOT, 'src/cli'))
+  const files = readdirSync(join(ROOT, 'src/cli/verbs'))
   for (const { name } of program.commands.map((command) => ({ name: command.name() }))) expect(files).toContain(`${name}.ts`)
 })

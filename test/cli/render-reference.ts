@@ -2,26 +2,26 @@ import type { Argument, Command, Option } from 'commander'
 
 const INTRO = `# The command line
 
-Written from the command's own definitions. Every command also takes \`--help\`.
-With \`--json\` a command answers in one JSON document on standard output; \`run\` and \`start\` answer in one per line, as things happen.
-An error is then \`{"error":{"code","message","advice"}}\`. Members are in snake_case, times in RFC 3339.
+Generated from the command definitions. Every command also accepts \`--help\`.
+With \`--json\` a command prints one JSON document on standard output; \`run\` and \`start\` print one document per event.
+An error is then \`{"error":{"code","message","advice"}}\`. Field names are in snake_case, times in RFC 3339.
 
 | exit code | meaning |
 |---|---|
 | 0 | ok |
 | 1 | failed |
-| 2 | your input |
-| 3 | your environment |
-| 130 | interrupted; what has landed stays, and the next run continues there |
+| 2 | invalid input |
+| 3 | environment problem |
+| 130 | interrupted; committed pages are kept, and the next run continues after them |
 
 | environment | meaning |
 |---|---|
-| \`TIDEMARK_STORE\` | where the rows live, unless \`--store\` says otherwise |
-| \`TIDEMARK_TENANT\` | whose data it is, unless \`--tenant\` says otherwise |
+| \`TIDEMARK_STORE\` | the store, unless \`--store\` is given |
+| \`TIDEMARK_TENANT\` | the tenant, unless \`--tenant\` is given |
 | \`TIDEMARK_LOG\` | \`debug\`, \`info\`, \`warn\`, \`error\` or \`silent\`; JSON lines on standard error |
-| \`NO_COLOR\` | no colours, also on a terminal |
+| \`NO_COLOR\` | disables colours |
 
-These are also read from \`.env\` beside the worker. What the environment itself says wins.
+These are also read from \`.env\` in the folder of the worker. The environment takes precedence.
 `
 
 /** The page docs/reference/cli.md. */
@@ -57,7 +57,7 @@ function argumentRow(argument: Argument): string {
 }
 
 function optionRow(option: Option): string {
-  return row(option.flags, `${option.description}${option.mandatory ? ' (needed)' : ''}`, option.defaultValue)
+  return row(option.flags, `${option.description}${option.mandatory ? ' (required)' : ''}`, option.defaultValue)
 }
 
 function row(name: string, description: string, defaultValue: unknown): string {

@@ -23,7 +23,7 @@ describe('restate up', () => {
     expect(existsSync(join(folder, 'restate.log'))).toBe(true)
   })
 
-  test('two stand side by side; a port that is asked for and taken is an error, and so is a server that ends by itself', async () => {
+  test('two servers run in parallel; a requested port that is taken is an error, and so is a server that exits', async () => {
     const project = new Project()
     const up = project.start('restate', 'up', '--json')
     const { ingress, admin, pid } = await serverOf(up)
@@ -37,7 +37,7 @@ describe('restate up', () => {
     expect(await up.ended).toMatchObject({ code: 3, stdout: expect.stringContaining('ended by itself') })
   })
 
-  test('the worker beside it is served and registered, runs when it is triggered, and ends with it', async () => {
+  test('the worker is served and registered, runs when triggered, and ends with the server', async () => {
     const project = Project.withWorker()
     const up = project.start('restate', 'up', '--json', '--worker-port', '0', '--port', '0', ...ANY)
     const { admin, pid } = await serverOf(up)
@@ -55,7 +55,7 @@ describe('restate up', () => {
     expect((await project.json('status'))['syncs'][0]).toMatchObject({ held_by: null })
   })
 
-  test('a worker file that is named and not there is an error, and nothing is started', async () => {
+  test('a missing worker file is an error, and nothing is started', async () => {
     const project = new Project()
     const { code, stdout } = await project.run('restate', 'up', '--file', 'elsewhere.ts', '--json')
     expect({ code, ...JSON.parse(stdout) }).toMatchObject({ code: 2, error: { code: 'WORKER_NOT_FOUND' } })
@@ -64,7 +64,7 @@ describe('restate up', () => {
 })
 
 describe('restate register', () => {
-  test('says when nobody answers, and what is no address', async () => {
+  test('reports an unreachable server and an invalid address', async () => {
     const project = new Project()
     expectGolden('restate-register-nobody', project, await project.run('restate', 'register', 'http://127.0.0.1:9080', '--admin', 'http://127.0.0.1:1', '--json'))
     expectGolden('restate-register-url', project, await project.run('restate', 'register', 'localhost:9080', '--json'))
@@ -72,7 +72,7 @@ describe('restate register', () => {
 })
 
 describe('start --runner restate', () => {
-  test('the worker file as it is runs on Restate: triggered at the command line it lands, status says who runs it, and a killed one goes on', async () => {
+  test('the worker file as it is runs on Restate: a triggered sync lands, status shows its runner, and a killed one resumes', async () => {
     const project = Project.withWorker({ people: people(60), slowMs: 1_000 })
     // In a folder of its own: where there is a worker, `up` would serve it too.
     const up = new Project().start('restate', 'up', '--json', ...ANY)
@@ -105,7 +105,7 @@ describe('start --runner restate', () => {
     await up.ended
   })
 
-  test('a Restate that nobody finds at its address is told of, and looked for again', async () => {
+  test('an unreachable Restate is reported and retried', async () => {
     const service = Project.withWorker().start('start', '--no-api', '--runner', 'restate', '--restate', 'http://127.0.0.1:1', '--restate-port', '0', '--json')
     await expect.poll(() => service.stderr.split('Nobody answers at http://127.0.0.1:1').length).toBeGreaterThan(2)
     expect(service.stderr).toContain('RESTATE_UNAVAILABLE')

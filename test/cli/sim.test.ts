@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { Project } from './project.ts'
 
-test('sim says how many worlds, how fast and which faults; the same seeds give the same digest', async () => {
+test('sim reports worlds, speed and faults; the same seeds give the same digest', async () => {
   const project = new Project()
   const first = await project.json('sim', '--seeds', '5')
   expect(first).toMatchObject({ seeds: 5, first_seed: 1, failures: [] })
@@ -17,13 +17,13 @@ test('sim --vendors runs the sources of known vendors, names them, and refuses o
   expect(stdout).toMatch(/Digest [\da-f]{8}\./)
   expect(code).toBe(0)
   const unknown = await project.run('sim', '--vendors', 'stripes')
-  expect(unknown.stderr).toMatch(/There is no vendor "stripes"\. There are salesforce, stripe, /)
+  expect(unknown.stderr).toMatch(/Unknown vendor "stripes"\. The vendors are salesforce, stripe, /)
   expect(unknown.code).toBe(2)
 })
 
 const LIST = "const all = Array.from({ length: 12 }, (_, at) => ({ id: `k${at}` }))"
 
-test('sim with a worker of yours lands the same rows through every fault', async () => {
+test('sim with a user’s worker lands the same rows despite every fault', async () => {
   const project = new Project()
   project.write('good.mjs', `import { Worker } from 'tidemark'
 ${LIST}
@@ -40,7 +40,7 @@ export default worker
   expect(exitCode).toBe(0)
 })
 
-test('sim finds a worker that keeps its place where a crash forgets it, and names the seed', async () => {
+test('sim finds a worker that keeps its state in memory, and reports the seed', async () => {
   const project = new Project()
   project.write('bad.mjs', `import { Worker } from 'tidemark'
 ${LIST}
@@ -58,6 +58,6 @@ export default worker
   const { stdout, code: exitCode } = await project.run('sim', 'bad.mjs', '--seeds', '200')
   expect(stdout).toMatch(/✗ list/)
   expect(stdout).toMatch(/lands other rows|ends in another state/)
-  expect(stdout).toMatch(/Again: npx tidemark sim bad\.mjs --first-seed \d+ --seeds 1/)
+  expect(stdout).toMatch(/Reproduce: npx tidemark sim bad\.mjs --first-seed \d+ --seeds 1/)
   expect(exitCode).toBe(1)
 })

@@ -16,7 +16,7 @@ describe('start runs every sync on its schedule, until stopped', () => {
     expect(await service.ended).toMatchObject({ code: 0 })
   })
 
-  test('XA10 it stops within the page, gives its leases back, and what it began goes on later', async () => {
+  test('XA10 it stops within the page, releases its leases, and unfinished cycles resume later', async () => {
     const project = Project.withWorker({ people: people(100), slowMs: 100 })
     await project.run('trigger', 'people-list')
     const service = project.start('start')
@@ -30,7 +30,7 @@ describe('start runs every sync on its schedule, until stopped', () => {
     expect(standing).toMatchObject({ held_by: null, unfinished: { cycle: expect.any(Number) } })
   })
 
-  test('status says who runs what, where, since when and for how long the lease holds', async () => {
+  test('status shows the runner of each sync, its host, and the remaining lease', async () => {
     const project = Project.withWorker({ people: people(2_000), slowMs: 500 })
     await project.run('trigger', 'people-list')
     const service = project.start('start')
@@ -46,7 +46,7 @@ describe('start runs every sync on its schedule, until stopped', () => {
     expect((await project.run('status')).stdout).toContain('held it and is gone; the next run takes over.')
   })
 
-  test('RX9 the log of a cycle says whose it is, which it was and what it came to', async () => {
+  test('RX9 the log lines of a cycle have its tenant, sync, number and result', async () => {
     const project = Project.withWorker()
     project.write('worker.ts', SCHEDULED)
     const service = project.start('start', '--no-api')
@@ -59,7 +59,7 @@ describe('start runs every sync on its schedule, until stopped', () => {
     })
   })
 
-  test('TIDEMARK_LOG says how much it tells', async () => {
+  test('TIDEMARK_LOG sets the log level', async () => {
     const project = Project.withWorker()
     project.write('worker.ts', SCHEDULED)
     project.write('.env', 'TIDEMARK_LOG=error\n')
@@ -71,7 +71,7 @@ describe('start runs every sync on its schedule, until stopped', () => {
 })
 
 describe('start for many tenants', () => {
-  test('Z14 runs the syncs of each with its own secrets, and of those that come later; status shows them all', async () => {
+  test('Z14 runs the syncs of current and future tenants with their own secrets; status shows them all', async () => {
     const project = Project.withWorker()
     project.write('worker.ts', SECRETIVE)
     project.write('.env', 'WHO=everybody\nWHO__acme=acme itself\n')
@@ -92,7 +92,7 @@ describe('start for many tenants', () => {
     }
   })
 
-  test('--tenant names several, and nobody else’s syncs run', async () => {
+  test('--tenant accepts several tenants, and only their syncs run', async () => {
     const project = Project.withWorker()
     project.write('worker.ts', SECRETIVE)
     project.write('.env', 'WHO=everybody\n')
@@ -109,7 +109,7 @@ describe('start for many tenants', () => {
 })
 
 describe('NX5 status --watch', () => {
-  test('looks again until it is stopped', async () => {
+  test('refreshes until it is stopped', async () => {
     const project = Project.withWorker()
     const watch = project.start('status', '--watch', '1', '--json')
     await watch.says(/"health":"INITIALIZING".*\n.*"health":"INITIALIZING"/)
@@ -131,7 +131,7 @@ export default worker
 `
 
 describe('start serves the feed', () => {
-  test('A1 A2 where it says, to whoever has a key, while its syncs run; SIGTERM ends a stream in order', async () => {
+  test('A1 A2 at the printed address, to callers with a key, while syncs run; SIGTERM ends a stream cleanly', async () => {
     const project = Project.withWorker()
     project.write('worker.ts', SCHEDULED)
     const { key } = await project.json('keys', 'create', 'reader')
@@ -149,7 +149,7 @@ describe('start serves the feed', () => {
     expect(await service.ended).toMatchObject({ code: 0 })
   })
 
-  test('a port that is asked for and taken is an error; --no-api serves nothing', async () => {
+  test('a requested port that is taken is an error; --no-api serves nothing', async () => {
     const project = Project.withWorker()
     const first = project.start('start', '--json', '--port', '0')
     await first.says('"event":"serving"')

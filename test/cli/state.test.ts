@@ -12,7 +12,7 @@ async function ran(): Promise<Project> {
 
 const VALUE = async (project: Project): Promise<unknown> => (await project.json('state', 'get', 'room-changes', '--reveal'))['committed']?.value
 
-describe('NX4 Z23 state moves by hand, with a reason, and is audited', () => {
+describe('NX4 Z23 manual state changes need a reason and are audited', () => {
   test('without --yes the plan is shown, the exit code is 2 and nothing changes', async () => {
     const project = await ran()
     for (const args of [['set', 'room-changes', '{"seen":0}', '--reason', 'x'], ['reset', 'room-changes', '--reason', 'x'], ['rewind', 'room-changes', '--to', '1']]) {
@@ -48,14 +48,14 @@ describe('NX4 Z23 state moves by hand, with a reason, and is audited', () => {
     expect(await project.json('run', 'room-changes')).toMatchObject({ syncs: [{ counts: { created: 0, unchanged: 1 } }] })
   })
 
-  test('a reason is needed, and an empty one is none', async () => {
+  test('a reason is required and must not be empty', async () => {
     const project = await ran()
     expect(await project.ask('state', 'reset', 'room-changes', '--yes')).toMatchObject({ code: 2, stderr: expect.stringContaining('--reason') })
     expect(await project.ask('state', 'reset', 'room-changes', '--reason', ' ', '--yes')).toMatchObject({ code: 2 })
     expect(await project.json('state', 'get', 'room-changes')).toMatchObject({ version: 2 })
   })
 
-  test('bad JSON changes nothing and is not repeated', async () => {
+  test('invalid JSON changes nothing and is not echoed', async () => {
     const project = await ran()
     const { code, stderr } = await project.ask('state', 'set', 'room-changes', '{seen: kestrel}', '--reason', 'x', '--yes')
     expect(code).toBe(2)
@@ -71,12 +71,12 @@ describe('NX4 Z23 state moves by hand, with a reason, and is audited', () => {
     expect(await project.ask('state', 'reset', 'room-changes', '--reason', 'x', '--yes', '--if-version', '2')).toMatchObject({ code: 0 })
   })
 
-  test('a version that never was cannot be gone back to', async () => {
+  test('an unknown version cannot be restored', async () => {
     const project = await ran()
     expect(await project.ask('state', 'rewind', 'room-changes', '--to', '9', '--yes')).toMatchObject({ code: 2, stderr: expect.stringContaining('the newest are 2, 1') })
   })
 
-  test('a sync that is no longer declared can still be looked at and reset', async () => {
+  test('an undeclared sync can still be shown and reset', async () => {
     const project = await ran()
     project.write('worker.ts', "import { Worker } from 'tidemark'\nexport default new Worker({ name: 'office' })\n")
     expect(await project.ask('state', 'reset', 'room-changes', '--reason', 'gone', '--yes')).toMatchObject({ code: 0 })
@@ -91,8 +91,8 @@ describe('NX4 Z23 state moves by hand, with a reason, and is audited', () => {
   })
 })
 
-describe('R51 state told apart, copied and proven', () => {
-  test('diff names the members that differ, and shows their values only when asked', async () => {
+describe('R51 states are compared, copied and verified', () => {
+  test('diff lists the fields that differ, and shows values only with --reveal', async () => {
     const project = await ran()
     await project.ask('state', 'set', 'room-changes', '{"seen":77,"more":{"deep":1}}', '--reason', 'x', '--yes')
     await project.ask('state', 'set', 'room-changes', '{"seen":77,"more":{"deep":2}}', '--reason', 'x', '--yes')
@@ -105,7 +105,7 @@ describe('R51 state told apart, copied and proven', () => {
     expect(await project.ask('state', 'diff', 'room-changes', '9', '1')).toMatchObject({ code: 2 })
   })
 
-  test('copy gives a sync the state of another, planned first and audited', async () => {
+  test('copy stores the state of another sync, after a plan, and is audited', async () => {
     const project = await ran()
     expect(await project.ask('state', 'copy', 'room-changes', 'people-list')).toMatchObject({ code: 2, stderr: expect.stringContaining('CONFIRMATION_NEEDED') })
     await project.ask('state', 'copy', 'room-changes', 'people-list', '--yes')
@@ -115,7 +115,7 @@ describe('R51 state told apart, copied and proven', () => {
     expect(await project.ask('state', 'copy', 'room-changes', 'room-changes', '--yes')).toMatchObject({ code: 2 })
   })
 
-  test('Z22 verify follows the audit from the first entry to the head, and knows a head it printed before', async () => {
+  test('Z22 verify checks the audit log from the first entry to the head, and finds an earlier head', async () => {
     const project = await ran()
     const before = await project.json('state', 'verify')
     expect(before).toMatchObject({ intact: true, broken_at: null })

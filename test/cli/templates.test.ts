@@ -22,7 +22,7 @@ beforeAll(async () => {
 }, 240_000)
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-test('each passes the type check as it is, with its own settings and without any types of Node', () => {
+test('each template type-checks as is, with its own settings and without Node types', () => {
   const settings = JSON.parse(readFileSync(join(folder, 'stripe/tsconfig.json'), 'utf8')) as { compilerOptions: object }
   writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ ...settings, include: NAMES.map((name) => `${name}/*.ts`) }))
   expect(compile()).toBe('')
@@ -40,7 +40,7 @@ describe.each(NAMES)('%s', (name) => {
   })
 })
 
-test('the demo, as the README writes it: it says where its console is, its commands work as printed, and Ctrl-C ends it', async () => {
+test('the demo, as the README writes it: it prints its console address, its commands work as printed, and Ctrl-C ends it', async () => {
   const [, block] = /^## See it\n[\s\S]*?```sh\n([\s\S]*?)```/m.exec(readFileSync(join(ROOT, 'README.md'), 'utf8'))!
   const demo = spawn('sh', ['-c', block!], { cwd: folder, detached: true, stdio: ['ignore', 'pipe', 'ignore'] })
   const isOver = new Promise<void>((resolve) => void demo.once('close', () => resolve()))

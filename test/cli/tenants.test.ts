@@ -5,7 +5,7 @@ import { openStore } from '../../src/stores/open-store.ts'
 import { expectGolden } from './golden.ts'
 import { Project } from './project.ts'
 
-test('Z14 tenants: listed with what there is of each; erased only with --yes, and then nothing of it is in any file', async () => {
+test('Z14 tenants: listed with their usage; erased only with --yes, and then no file contains their data', async () => {
   const project = Project.withWorker({ people: [{ id: 'osprey', name: 'Osprey of Acme' }] })
   expectGolden('tenants-none', project, await project.ask('tenants', 'list', '--json'))
   expect(readdirSync(project.folder)).not.toContain('.tidemark')
@@ -19,7 +19,7 @@ test('Z14 tenants: listed with what there is of each; erased only with --yes, an
   expect(holding()).toEqual(['tidemark.db'])
 
   expectGolden('tenants-delete-needs-yes', project, masked(await project.ask('tenants', 'delete', 'acme', '--json')))
-  expect((await project.ask('tenants', 'delete', 'acme')).stderr).toContain('The plan for tenant acme')
+  expect((await project.ask('tenants', 'delete', 'acme')).stderr).toContain('Plan for tenant acme')
   expect(await project.json('query', 'select id from acme__people')).toMatchObject({ rows: [{ id: 'osprey' }] })
   expectGolden('tenants-delete', project, masked(await project.ask('tenants', 'delete', 'acme', '--yes', '--json')))
   expect(holding()).toEqual([])
@@ -30,7 +30,7 @@ test('Z14 tenants: listed with what there is of each; erased only with --yes, an
   expectGolden('tenants-unknown', project, await project.ask('tenants', 'delete', 'nobody', '--yes', '--json'))
 })
 
-test('Z14 a tenant is not erased under somebody who works on it; what a killed run still holds does not stop it', async () => {
+test('Z14 a tenant with a running sync is not erased; the lease of a killed run does not prevent it', async () => {
   const project = Project.withWorker({ slowMs: 60_000 })
   const running = project.start('run', 'people-list')
   await running.says('people-list')

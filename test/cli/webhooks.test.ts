@@ -48,7 +48,7 @@ test('XF13 a URL that is not public is refused when it is added, and nothing is 
   expect(project.has('.tidemark')).toBe(false)
 })
 
-test('start delivers what its syncs land', async () => {
+test('start delivers the changes of its syncs', async () => {
   const project = Project.withWorker()
   const receiver = await Receiver.open()
   const { webhook: { secret } } = await project.json('webhooks', 'add', receiver.url, ...ALLOW)
@@ -68,7 +68,7 @@ function masking({ port }: Receiver): (answer: Answer) => Answer {
   })
 }
 
-test('start takes the webhooks of vendors, lands them and lets a sync run; a message that is played again has no effect', async () => {
+test('start receives vendor webhooks, lands them and triggers a sync; a replayed message has no effect', async () => {
   const project = Project.withWorker()
   project.write('worker.ts', TAKING)
   project.write('.env', `HOOK_SECRET=${SECRET}\n`)
@@ -88,7 +88,7 @@ test('start takes the webhooks of vendors, lands them and lets a sync run; a mes
   expect((await project.json('status'))['syncs']).toMatchObject([{ sync: 'patient', health: 'HEALTHY' }, { sync: 'vendor', health: 'HEALTHY' }])
 })
 
-test('start for several tenants takes them for each, at its own address and by its own secret', async () => {
+test('start for several tenants receives webhooks at each tenant’s address, verified with its own secret', async () => {
   const project = Project.withWorker()
   project.write('worker.ts', TAKING)
   project.write('.env', `HOOK_SECRET=${SECRET}\nHOOK_SECRET__acme=${ACME_SECRET}\n`)

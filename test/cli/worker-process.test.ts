@@ -29,7 +29,7 @@ describe("a worker's own code in the process of a command", () => {
     const { code, stderr, stdout } = await project.run('run')
     expect(stdout).toMatch(/✓ people/)
     expect(stdout).toMatch(/✓ places/)
-    expect(stderr).toMatch(/a timer or listener of a connector threw.*from a timer.*worker\.ts:5/)
+    expect(stderr).toMatch(/a timer or event listener of a connector threw.*from a timer.*worker\.ts:5/)
     expect(code).toBe(0)
   })
 
@@ -54,7 +54,7 @@ describe("a worker's own code in the process of a command", () => {
   })
 })
 
-test('hints repeat the flags that name the worker, the store and the tenant, and lead there as they are printed', async () => {
+test('hints repeat the flags for worker, store and tenant, and work as printed', async () => {
   const project = new Project()
   mkdirSync(join(project.folder, 'sub folder'))
   project.write('sub folder/worker.ts', sync(PAGE))

@@ -12,7 +12,7 @@ function ask(connector: keyof typeof CONNECTORS, config: object, vendor: Simulat
   return CONNECTORS[connector].discover!(config, '.', { fetch: createSimulatorFetch(vendor), secrets: { get: (name) => name }, signal: new AbortController().signal, clock: ports.clock, log }, declared)
 }
 
-test('RX2 Salesforce tells its objects: those that can be queried and followed, and the fields of those the manifest has', async () => {
+test('RX2 Salesforce lists its objects that can be queried and followed, with the fields of those in the manifest', async () => {
   const vendor = new SalesforceSimulator(ports, { objects: { Account: { Name: 'string' }, Invoice__c: { Total__c: 'double' } } })
   const config = { instance_url: 'https://example.my.salesforce.com', access_token: 'T' }
   const known = { key: ['Id'], cursor: 'SystemModstamp', candidates: ['CreatedDate', 'LastModifiedDate', 'SystemModstamp'] }
@@ -36,7 +36,7 @@ test('RX2 ServiceNow has more tables than a page', async () => {
   expect(found).toHaveLength(1_201)
 })
 
-test('RX2 Airtable tells the tables of the base', async () => {
+test('RX2 Airtable lists the tables of the base', async () => {
   expect(await ask('airtable', { base_id: 'appX', token: 'T' }, new AirtableSimulator(ports, { baseId: 'appX', tables: ['Tasks', 'Big Deals'] }))).toEqual(['Tasks', 'Big Deals'].map((id, at) => ({ id, aliases: [`tbl0000000000000${at}`], key: ['id'], candidates: [] })))
 })
 

@@ -32,7 +32,7 @@ vi.mock('node:fs', async (original) => {
   }
 })
 
-test('Z3 a key file is on the disk before it has its name, and its name before it is used', async () => {
+test('Z3 a key file is synced before it is renamed, and its folder before it is used', async () => {
   const { addKeyToFile, loadKeyRing, removeKeyFromFile } = await import('../../src/config/load-key-ring.ts')
   const folder = mkdtempSync(join(tmpdir(), 'tidemark-key-file-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))

@@ -14,7 +14,7 @@ let folder: string
 beforeEach(() => void (folder = mkdtempSync(join(tmpdir(), 'tidemark-keys-'))))
 afterEach(() => rmSync(folder, { recursive: true }))
 
-describe('the keys that states are sealed with', () => {
+describe('the encryption keys', () => {
   const sqlite = () => ({ product: 'SQLite', storage: { kind: 'file', path: join(folder, 'app.db') } }) as const
 
   test('R43 Z3 are made on first use beside a SQLite file, for its owner alone, and stay the same', () => {

@@ -74,7 +74,7 @@ export default worker\n`)
     expect((await load()).worker.name).toBe('1.1.2.3.3.function.function')
   })
 
-  test('is read anew each time, and reading it writes nothing', async () => {
+  test('is read again each time, and reading it writes nothing', async () => {
     write('worker.ts', WORKER)
     chmodSync(folder, 0o555)
     try {
@@ -92,7 +92,7 @@ export default worker\n`)
     expect((await load()).worker.name).toBe('function')
   })
 
-  test('may be given through a symbolic link or an absolute path', async () => {
+  test('may be passed as a symbolic link or an absolute path', async () => {
     write('real.ts', WORKER)
     symlinkSync(join(folder, 'real.ts'), join(folder, 'link.ts'))
     expect((await load('link.ts')).worker.name).toBe('link')
@@ -152,7 +152,7 @@ describe('a worker file that cannot be used', () => {
     await expect(load()).rejects.toMatchObject({ code: 'WORKER_INVALID', message: expect.stringMatching(/^worker\.ts:1: Cannot find .*no-such-package/) })
   })
 
-  test('declares something wrong: the code stays, the line is told', async () => {
+  test('declares something invalid: the code is kept and the line is reported', async () => {
     write('worker.ts', `import { Worker } from 'tidemark'\nconst worker = new Worker()\nworker.database('contacts')\n\nworker.database('contacts')\nexport default worker`)
     await expect(load()).rejects.toMatchObject({ code: 'NAME_TAKEN', message: expect.stringMatching(/^worker\.ts:5: .*"contacts"/) })
   })

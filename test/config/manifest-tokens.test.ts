@@ -15,7 +15,7 @@ const VENDORS = {
 } as const
 
 describe.each(Object.keys(VENDORS) as Array<keyof typeof VENDORS>)('a manifest of %s', (connector) => {
-  test('goes on with the newest refresh token after a restart and in another process, and keeps it sealed', async () => {
+  test('continues with the newest refresh token after a restart and in another process, and stores it encrypted', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'tidemark-tokens-'))
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
     const clock = new FakeClock()

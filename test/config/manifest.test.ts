@@ -115,36 +115,36 @@ describe('a manifest', () => {
 
   test('RX5 says which version of its form it is in; another is refused, and the message says where', async () => {
     expect(await refusal(`manifest_version: 1\n${MANIFEST}`)).toEqual({ code: 'accepted', message: '' })
-    expect(await refusal(`manifest_version: 2\n${MANIFEST}`)).toEqual({ code: 'MANIFEST_INVALID', message: 'tidemark.yaml:1:19: manifest_version: it is 1.' })
+    expect(await refusal(`manifest_version: 2\n${MANIFEST}`)).toEqual({ code: 'MANIFEST_INVALID', message: 'tidemark.yaml:1:19: manifest_version: it must be 1.' })
   })
 
-  test('R22 never holds a position', async () => {
+  test('R22 never contains state', async () => {
     for (const name of ['state', 'cursor_value', 'last_cursor']) expect(await refusal(MANIFEST.replace('    key: [id]', `    ${name}: 2025`))).toMatchObject({ code: 'MANIFEST_INVALID' })
-    expect((await refusal(MANIFEST.replace('platform_registry', 'connector'))).message).toBe('tidemark.yaml:10:21: streams.0.state_handling: it is "platform_registry".')
+    expect((await refusal(MANIFEST.replace('platform_registry', 'connector'))).message).toBe('tidemark.yaml:10:21: streams.0.state_handling: it must be "platform_registry".')
   })
 
   test.each([
     ['a tab', MANIFEST.replace('  url', '\turl'), /^tidemark\.yaml:4:1: /],
     ['a key twice', MANIFEST.replace('    key: [id]', '    id: b'), /^tidemark\.yaml:7:5: /],
-    ['an option that is not there', MANIFEST.replace('cursor:', 'curser:'), 'tidemark.yaml:8:5: streams.0: there is no "curser". Did you mean "cursor"?'],
-    ['no connector of that name', MANIFEST.replace('connector: sql', 'connector: sqll'), /^tidemark\.yaml:2:12: connector: it is one of airtable, .*, sql, stripe\.$/],
+    ['an option that is not there', MANIFEST.replace('cursor:', 'curser:'), 'tidemark.yaml:8:5: streams.0: unknown field "curser". Did you mean "cursor"?'],
+    ['no connector of that name', MANIFEST.replace('connector: sql', 'connector: sqll'), /^tidemark\.yaml:2:12: connector: it must be one of airtable, .*, sql, stripe\.$/],
     ['a window that is no duration', MANIFEST.replace('PT5M', '5m'), /^tidemark\.yaml:11:20: streams\.0\.safety_window: it is /],
     ['something missing', MANIFEST.replace('  url: sqlite:shop.db', '  {}'), 'tidemark.yaml:4:3: config: `url` is missing.'],
-    ['no mode', MANIFEST.replace('full_refresh', 'sometimes'), 'tidemark.yaml:15:11: streams.1.mode: it is one of incremental, full_refresh.'],
-    ['two streams with one id', MANIFEST.replace('shop.countries', 'shop.customers'), 'tidemark.yaml:14:9: there are two streams "shop.customers".'],
+    ['no mode', MANIFEST.replace('full_refresh', 'sometimes'), 'tidemark.yaml:15:11: streams.1.mode: it must be one of incremental, full_refresh.'],
+    ['two streams with one id', MANIFEST.replace('shop.countries', 'shop.customers'), 'tidemark.yaml:14:9: the stream id "shop.customers" is used twice.'],
     ['a schedule that is none', MANIFEST.replace('5m\n', 'often\n'), /^tidemark\.yaml:6:5: shop\.customers: .*often/],
     ['a declared schema that is not there', MANIFEST.replace('discovery', 'declared'), 'tidemark.yaml:6:5: streams.0: `schema` is missing.'],
     ['a table that is no text', MANIFEST.replace('{ table: countries }', '{ table: 5 }'), 'tidemark.yaml:17:23: streams.1.options.table: must be string.'],
-    ['nothing selected', `${MANIFEST}select: { include: [crm.*] }\n`, 'tidemark.yaml:18:9: it selects none of the streams.'],
-    ['no streams', 'connector: sql\nconfig: { url: sqlite:shop.db }\n', 'tidemark.yaml:1:1: `streams` is missing; `tidemark discover` lists what there is.'],
-    ['an incremental stream without a cursor', MANIFEST.replace('mode: full_refresh', 'mode: incremental'), /^tidemark\.yaml:14:5: shop\.countries: it cannot be incremental, .*`cursor`\.$/],
+    ['nothing selected', `${MANIFEST}select: { include: [crm.*] }\n`, 'tidemark.yaml:18:9: `select` matches none of the streams.'],
+    ['no streams', 'connector: sql\nconfig: { url: sqlite:shop.db }\n', 'tidemark.yaml:1:1: `streams` is missing; list the available streams with `tidemark discover`.'],
+    ['an incremental stream without a cursor', MANIFEST.replace('mode: full_refresh', 'mode: incremental'), /^tidemark\.yaml:14:5: shop\.countries: it cannot be incremental without a `cursor`; set one\.$/],
     ['a safety window of a full refresh', MANIFEST.replace('mode: full_refresh', 'safety_window: PT5M'), 'tidemark.yaml:14:5: shop.countries: a full refresh has no safety window.'],
     ['an empty file', '', /^tidemark\.yaml:1:1: /],
-    ['a misspelt member of a page', REST.replace('parameter: after', 'paramter: after'), /^tidemark\.yaml:7:28: streams\.0\.options\.page: there is no "paramter"\. Did you mean "parameter"\?/],
-    ['a misspelt member of what is followed', REST.replace('since: updated_since', 'since: updated_since, overlap: 5'), /^tidemark\.yaml:8:\d+: streams\.0\.options\.follow: there is no "overlap"\. Did you mean "overlapMs"\?/],
-    ['a misspelt member of a page inside it', REST.replace('next: next } }', 'nxt: next } }'), /^tidemark\.yaml:8:\d+: streams\.0\.options\.follow\.page: there is no "nxt"\. Did you mean "next"\?/],
-    ['a misspelt member of the deletions', REST.replace('key: id,', 'ky: id,'), /^tidemark\.yaml:9:\d+: streams\.0\.options\.deletes: there is no "ky"\. Did you mean "key"\?/],
-    ['a kind of page that does not exist', REST.replace('kind: token, parameter: after', 'kind: tokens, parameter: after'), /^tidemark\.yaml:7:\d+: streams\.0\.options\.page\.kind: it is one of none, token, /],
+    ['a misspelt member of a page', REST.replace('parameter: after', 'paramter: after'), /^tidemark\.yaml:7:28: streams\.0\.options\.page: unknown field "paramter"\. Did you mean "parameter"\?/],
+    ['a misspelt member of what is followed', REST.replace('since: updated_since', 'since: updated_since, overlap: 5'), /^tidemark\.yaml:8:\d+: streams\.0\.options\.follow: unknown field "overlap"\. Did you mean "overlapMs"\?/],
+    ['a misspelt member of a page inside it', REST.replace('next: next } }', 'nxt: next } }'), /^tidemark\.yaml:8:\d+: streams\.0\.options\.follow\.page: unknown field "nxt"\. Did you mean "next"\?/],
+    ['a misspelt member of the deletions', REST.replace('key: id,', 'ky: id,'), /^tidemark\.yaml:9:\d+: streams\.0\.options\.deletes: unknown field "ky"\. Did you mean "key"\?/],
+    ['a kind of page that does not exist', REST.replace('kind: token, parameter: after', 'kind: tokens, parameter: after'), /^tidemark\.yaml:7:\d+: streams\.0\.options\.page\.kind: it must be one of none, token, /],
   ])('with %s is refused, and the message says where', async (_, text, expected) => {
     const { message } = await refusal(text)
     if (typeof expected === 'string') expect(message).toBe(expected)

@@ -80,7 +80,7 @@ describe('one cycle from a program of one’s own', () => {
     await store.close()
   })
 
-  test('leaves a store open that was given open', async () => {
+  test('does not close a store that was passed open', async () => {
     const store = await openStore(url)
     const sync = { name: 'all', database: 'contacts', execute: returning('a') }
     await runCycle({ store, worker: 'crm', sync })
@@ -89,7 +89,7 @@ describe('one cycle from a program of one’s own', () => {
     await store.close()
   })
 
-  test('N5 N7 an incremental sync goes on where it stopped, through a new store', async () => {
+  test('N5 N7 an incremental sync continues where it stopped, through a new store', async () => {
     const seen: unknown[] = []
     const run = (): Promise<unknown> => runCycle({
       store: url,
@@ -178,7 +178,7 @@ describe('one cycle from a program of one’s own', () => {
     expect(progress).toContain('landed')
   })
 
-  test('wrong input is told before anything is opened', async () => {
+  test('invalid input is reported before anything is opened', async () => {
     await expect(runCycle({ store: url, sync: { name: '../x', database: 'contacts', execute: returning() } })).rejects.toMatchObject({ code: 'NAME_INVALID' })
     await expect(runCycle({ store: url, sync: { name: 'x', database: 'contacts', modus: 1, execute: returning() } as never })).rejects.toMatchObject({ code: 'SYNC_INVALID' })
     await expect(runCycle({ store: 'nope', sync: { name: 'x', database: 'contacts', execute: returning() } })).rejects.toMatchObject({ code: 'STORE_URL_INVALID' })
@@ -187,7 +187,7 @@ describe('one cycle from a program of one’s own', () => {
 })
 
 describe('one cycle of a worker', () => {
-  test('N16 a row of the delta falls to the sweep of the backfill', async () => {
+  test('N16 the sweep of the backfill deletes rows of the delta', async () => {
     const worker = new Worker({ name: 'crm' })
     const contacts = worker.database('contacts')
     let remote = ['a', 'b', 'c']
@@ -201,7 +201,7 @@ describe('one cycle of a worker', () => {
     expect(await keys()).toEqual(['a', 'b'])
   })
 
-  test('F7 of two replace syncs neither sweeps the other’s rows', async () => {
+  test('F7 two replace syncs do not sweep each other’s rows', async () => {
     const worker = new Worker({ name: 'crm' })
     worker.database('contacts')
     worker.sync('eu', { database: 'contacts', execute: returning('e1', 'e2') })

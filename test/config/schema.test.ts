@@ -5,7 +5,7 @@ import { compileSchema } from '../../src/worker/schema.ts'
 describe('a Standard Schema', () => {
   const { kind, validate } = compileSchema('contacts', z.object({ id: z.string(), age: z.number().optional(), tags: z.array(z.string()) }))
 
-  test('accepts what fits and says where the rest does not', async () => {
+  test('accepts valid records and reports the path of each error', async () => {
     expect(kind).toBe('standard')
     expect(await validate({ id: 'a', tags: [] })).toBeNull()
     expect(await validate({ id: 1, tags: ['x', 2] })).toMatch(/^id: .*; tags\.1: /)
@@ -15,13 +15,13 @@ describe('a Standard Schema', () => {
     expect(await validate({ id: 'a', age: 2n ** 60n, tags: [] })).toBeNull()
   })
 
-  test('may answer later', async () => {
+  test('may validate asynchronously', async () => {
     const slow = compileSchema('contacts', z.object({ id: z.string().refine(async (id) => id !== 'bad', 'is bad') }))
     expect(await slow.validate({ id: 'good' })).toBeNull()
     expect(await slow.validate({ id: 'bad' })).toBe('id: is bad')
   })
 
-  test('that throws has refused the record, not stopped the cycle', async () => {
+  test('that throws rejects the record and does not stop the cycle', async () => {
     const broken = compileSchema('contacts', z.object({ id: z.string().refine(() => { throw new Error('oops') }) }))
     expect(await broken.validate({ id: 'a' })).toBe('the schema itself failed: oops')
   })
@@ -32,7 +32,7 @@ describe('a Standard Schema', () => {
     expect(await compileSchema('contacts', schema).validate({})).toBe('id: no id')
   })
 
-  test('with many complaints stays readable', async () => {
+  test('with many errors stays readable', async () => {
     const shape = Object.fromEntries(Array.from({ length: 50 }, (_, index) => [`field${index}`, z.string()]))
     const said = await compileSchema('contacts', z.object(shape)).validate({})
     expect(said).toMatch(/and 47 more$/)
@@ -42,7 +42,7 @@ describe('a Standard Schema', () => {
 describe('a JSON Schema', () => {
   const schema = { type: 'object', properties: { id: { type: 'integer' }, name: { type: 'string', format: 'email' } }, required: ['id'], additionalProperties: false }
 
-  test('accepts what fits and says where the rest does not', async () => {
+  test('accepts valid records and reports the path of each error', async () => {
     const { kind, validate } = compileSchema('contacts', schema)
     expect(kind).toBe('json')
     expect(await validate({ id: 1, name: 'x' })).toBeNull()

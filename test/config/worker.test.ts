@@ -38,7 +38,7 @@ describe('declaring', () => {
     for (const deletes of ['Soft', 'never', '', true, null, {}]) {
       expect(() => worker.database('other', { deletes: deletes as never }), JSON.stringify(deletes)).toThrow(code('SCHEMA_INVALID'))
     }
-    expect(() => worker.database('other', { deletes: 'gone' as never })).toThrow("`deletes` is \"gone\"; it is 'hard' or 'soft'.")
+    expect(() => worker.database('other', { deletes: 'gone' as never })).toThrow("`deletes` is \"gone\", but it must be 'hard' or 'soft'.")
     // @ts-expect-error -- the type names the two there are
     expect(() => worker.database('other', { deletes: 'softly' })).toThrow(code('SCHEMA_INVALID'))
   })

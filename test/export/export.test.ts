@@ -90,7 +90,7 @@ describe('a database', () => {
     expect(await duck("select count(*) as n, count(distinct _key) as keys, sum(n)::bigint as sum from '$/t.parquet'")).toEqual([{ n: '41003', keys: '41003', sum: String((41_002 * 41_003) / 2) }])
   })
 
-  test('a file appears whole or not at all, and an unknown database or ending is refused', async () => {
+  test('a file appears atomically, and an unknown database or extension is refused', async () => {
     await land(...ODD)
     writeFileSync(join(folder, 't.csv'), 'before')
     let pages = 0
@@ -124,7 +124,7 @@ describe('a database', () => {
 describe('since the last time', () => {
   const parts = (): string[] => readdirSync(folder).filter((name) => !name.endsWith('.position')).toSorted()
 
-  test('every change is in one file, and only there', async () => {
+  test('every change is in exactly one file', async () => {
     await land(upsert('a', { n: 1 }), upsert('b', { n: 1 }))
     expect(await write('t.ndjson', { sinceLast: true })).toMatchObject({ rows: 2, headSequence: 2 })
     expect(await write('t.ndjson', { sinceLast: true })).toEqual({ file: null, rows: 0, headSequence: 2 })
@@ -147,7 +147,7 @@ describe('since the last time', () => {
     expect(await duck("select _key, n::int as n from read_csv('$/t.*.csv') order by _sequence")).toEqual([{ _key: 'a', n: 1 }, { _key: 'b', n: 2 }, { _key: 'c', n: 1 }])
   })
 
-  test('killed between the file and the note of its place, it is not written twice', async () => {
+  test('killed between writing the file and its cursor, it does not export twice', async () => {
     await land(upsert('a', { n: 1 }))
     await write('t.ndjson', { sinceLast: true })
     const note = readFileSync(join(folder, 't.ndjson.position'))
@@ -163,7 +163,7 @@ describe('since the last time', () => {
     expect(parts()).toEqual(['t.0-1.ndjson', 't.1-2.ndjson', 't.2-3.ndjson', 't.3-4.ndjson'])
   })
 
-  test('a store that was set back, a note of another export and one that is no note are refused', async () => {
+  test('a restored store, the cursor of another export and a damaged cursor are refused', async () => {
     await land(upsert('a', { n: 1 }))
     await write('t.ndjson', { sinceLast: true })
     const note = join(folder, 't.ndjson.position')
@@ -176,7 +176,7 @@ describe('since the last time', () => {
     await expect(write('t.ndjson', { sinceLast: true })).rejects.toMatchObject({ code: 'STATE_UNREADABLE' })
   })
 
-  test('what the log has forgotten is not passed over in silence', async () => {
+  test('compacted log entries cause an error', async () => {
     await land(upsert('a', { n: 1 }), upsert('b', { n: 1 }))
     await write('t.ndjson', { sinceLast: true })
     await land(remove('b'))

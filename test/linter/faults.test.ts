@@ -65,7 +65,7 @@ test('every fault has a worker that shows it', () => {
   expect(new Set(WORKER_PAIRS.map(({ word }) => word))).toEqual(new Set(Object.keys(FAULTS).filter((word) => word !== 'secret-in-code')))
 })
 
-test('every fault names a rule of the page, and says what to do', () => {
+test('every fault has a rule of the page, and a fix', () => {
   const page = readFileSync(join(import.meta.dirname, '../../docs/reference/rules.md'), 'utf8')
   for (const [word, { rule, todo }] of Object.entries(FAULTS)) {
     expect(page, word).toContain(`\n| ${rule} |`)
@@ -73,11 +73,11 @@ test('every fault names a rule of the page, and says what to do', () => {
   }
 })
 
-test('NX16 a secret in the code is found by its form, and told by its line alone', async () => {
+test('NX16 a secret in the code is detected by its format, and reported only by its line', async () => {
   // In two pieces, so that this file holds none.
   const secret = ['sk', 'live', '4eC39HqLyjWDarjtT1zdp7dc'].join('_')
   const { findings } = await checked(`const key = '${secret}'\n${textOf({ execute: 'return { changes: [], hasMore: false }', mode: 'replace' })}`)
-  expect(findings).toMatchObject([{ finding: 'secret-in-code', severity: 'error', seen: 'Line 1 of the worker holds what looks like a secret.' }])
+  expect(findings).toMatchObject([{ finding: 'secret-in-code', severity: 'error', seen: 'Line 1 of the worker contains what looks like a secret.' }])
   const { findings: none } = await checked(`const key = (context) => context.secrets.get('STRIPE_SECRET_KEY_LIVE_2024')\n${textOf({ execute: 'return { changes: [], hasMore: false }', mode: 'replace' })}`)
   expect(none).toEqual([])
 })
@@ -89,7 +89,7 @@ test('invariant 10: no finding shows a state, a key or a record', async () => {
   }
 })
 
-test('what a comment sets aside is told as ignored, for that sync alone', async () => {
+test('a finding suppressed by a comment is reported as ignored, for that sync only', async () => {
   const text = textOf({ execute: 'return { changes: all.map(upsert), hasMore: false, nextState: { since: context.clock.now() } }', below: ' ' })
   const { syncs: [plain] } = await checked(text)
   expect(plain!.findings.map(({ finding }) => finding)).toEqual(['starts-over', 'no-lag', 'missing-deletes'])
@@ -97,7 +97,7 @@ test('what a comment sets aside is told as ignored, for that sync alone', async 
   expect([sparing!.findings.map(({ finding }) => finding), sparing!.ignored.map(({ finding }) => finding)]).toEqual([['starts-over'], ['no-lag', 'missing-deletes']])
 })
 
-test('where the worker itself reads the clock is told by file and line', async () => {
+test('a clock access in the worker is reported with file and line', async () => {
   const { findings } = await ofThings({ execute: "\n\nconst now = Date.now()\nreturn { changes: [], hasMore: false, nextState: state ?? { a: 1 } }" })
   expect(findings.find(({ finding }) => finding === 'reads-wall-clock')!.seen).toMatch(/ in worker-\d+\.mjs:\d+\.$/)
   // And the globals are as they were.

@@ -48,7 +48,7 @@ test('an agent looks at the databases, the changes and the syncs of one tenant, 
   expect((await call('query_records', { database: 'rooms', figures: [{ figure: 'sum', column: 'floor' }, { figure: 'max', column: 'floor' }] }))['rows']).toEqual([{ 'sum floor': 6, 'max floor': 3 }])
   expect(await call('query_records', { database: 'people', limit: 2 })).toMatchObject({ truncated: true, rows: [{}, {}] })
   expect(await raw('query_records', { database: 'people', columns: ['state"; select 1'] })).toMatchObject({ isError: true, text: expect.stringMatching(/^ARGUMENT_INVALID: people has no column .* it has: _key, _sequence, .*, id, name\.$/) as unknown })
-  expect(await raw('query_records', { database: 'tidemark_checkpoints' })).toMatchObject({ isError: true, text: expect.stringContaining('there are: people, rooms') as unknown })
+  expect(await raw('query_records', { database: 'tidemark_checkpoints' })).toMatchObject({ isError: true, text: expect.stringContaining('The databases are: people, rooms') as unknown })
   expect(await raw('query_records', { database: 'people', limit: 5_000 })).toMatchObject({ isError: true, text: expect.stringContaining('limit must be <= 500') as unknown })
 
   // The changes, page by page, are all of them.
@@ -69,18 +69,18 @@ test('an agent looks at the databases, the changes and the syncs of one tenant, 
 
   // What changes something is not there, and nothing secret was told.
   await expect(agent.callTool({ name: 'pause', arguments: { sync: 'people-list' } })).rejects.toThrow(/--allow-writes/)
-  await expect(agent.callTool({ name: 'drop', arguments: {} })).rejects.toThrow(/no tool "drop"/)
+  await expect(agent.callTool({ name: 'drop', arguments: {} })).rejects.toThrow(/Unknown tool "drop"/)
   expect(JSON.stringify([all, status, why, await call('get_record', { database: 'rooms', key: 'r1' }), await rows({})])).not.toContain(CANARY)
   await agent.close()
   expect(contentOf(project)).toBe(before)
 })
 
-test('with --allow-writes an agent triggers, pauses and resumes, on record; without a store it is told that nothing has landed', async () => {
+test('with --allow-writes an agent triggers, pauses and resumes, on record; without a store the error says that there are no databases', async () => {
   const project = Project.withWorker({ people: people(2) })
   const { agent, call, raw } = await connect(project, '--allow-writes')
   expect(await call('list_databases')).toEqual({ databases: [], truncated: false })
   expect(await call('status')).toMatchObject({ syncs: [{ sync: 'people-list', note: 'never ran' }, { sync: 'room-changes' }] })
-  expect(await raw('query_records', { database: 'people' })).toMatchObject({ isError: true, text: expect.stringContaining('nothing has landed yet') as unknown })
+  expect(await raw('query_records', { database: 'people' })).toMatchObject({ isError: true, text: expect.stringContaining('none yet') as unknown })
   expect(await raw('pause', { sync: 'peple' })).toMatchObject({ isError: true, text: expect.stringMatching(/^SYNC_UNKNOWN: .*office\/people-list/) as unknown })
   expect(project.has('.tidemark/tidemark.db')).toBe(false)
 
@@ -95,7 +95,7 @@ test('with --allow-writes an agent triggers, pauses and resumes, on record; with
   await agent.close()
 })
 
-test('a tidemark that is no time is a piece of state, and stays untold; so does the cursor of a change', async () => {
+test('a tidemark that is not a time is state and is not shown; nor is the cursor of a change', async () => {
   const { store, close } = await openHarness()
   onTestFinished(close)
   const driver = await SyncDriver.acquire(store)
@@ -106,7 +106,7 @@ test('a tidemark that is no time is a piece of state, and stays untold; so does 
   expect(JSON.stringify(answers)).not.toContain(CANARY)
 })
 
-test('changes that do not fit into one answer come with the next, none of them left out', async () => {
+test('changes that do not fit into one result come with the next, without gaps', async () => {
   const { store, close } = await openHarness()
   onTestFinished(close)
   const driver = await SyncDriver.acquire(store)
@@ -148,7 +148,7 @@ test('names come from the view and values are quoted, for both databases', () =>
   }
 })
 
-test('a question that would take for ever is given up, whatever it asks for', async () => {
+test('a query that takes too long is cancelled', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'tidemark-mcp-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   const location = locateStore('sqlite:store.db', folder)
@@ -161,7 +161,7 @@ test('a question that would take for ever is given up, whatever it asks for', as
   expect(await runSelect(location, 'select 1 as one where tidemark_in_time()', { limit: 1, tenant: 'default', deadlineMs: 50 })).toMatchObject({ rows: [[1]] })
 })
 
-test('an answer is never larger than an agent can read, and says what was left out', () => {
+test('a result is never larger than an agent can read, and marks omissions', () => {
   const long = { key: 'k', record: { text: 'x'.repeat(100_000), list: Array.from({ length: 10_000 }, (_, n) => n), n: 12345678901234567890n } }
   const one = fitItems([long])
   expect(one).toMatchObject({ truncated: false, items: [{ key: 'k', record: { n: 12345678901234567890n, text: expect.stringMatching(/^x{4000}… \(96000 more characters\)$/) as unknown } }] })

@@ -42,13 +42,13 @@ test('XF16 an error that an agent is shown has no secret in it', async () => {
   expect(text).toMatch(/^STORE_UNAVAILABLE: Cannot reach postgres:\/\/tidemark:\[secret\]@store\/copy\. /)
 })
 
-test('XF16 of an error of the program itself an agent is told nothing but the advice', async () => {
+test('XF16 for an internal error an agent receives only the advice', async () => {
   const { content: [{ text }] } = await ask('tools/call', { name: 'status', arguments: {} }, new Error(`row of ${SECRET}`))
   expect(text).toMatch(/^INTERNAL: /)
   expect(text).not.toContain('row of')
 })
 
-test('tools that change something are not offered unless that is allowed', async () => {
+test('write tools are offered only with --allow-writes', async () => {
   const { tools } = await ask('tools/list', {}, new Error('not asked'))
   expect(tools.map(({ annotations }: { annotations: { readOnlyHint: boolean } }) => annotations.readOnlyHint)).toEqual(tools.map(() => true))
   expect(tools.map(({ name }: { name: string }) => name)).not.toContain('pause')

@@ -63,7 +63,7 @@ describe('a page', () => {
     expect(changes).toEqual([{ type: 'delete', key: 'k', database: 'rows', upstreamUpdatedAt: instant }])
   })
 
-  test('N19 hands its state on as JSON would: nothing undefined, a Date as text, the rest as it is', async () => {
+  test('N19 serializes its state as JSON: no undefined fields, a Date as text, the rest unchanged', async () => {
     const day = new Date('2026-01-31T00:00:00Z')
     const map = new Map()
     const { nextState } = await pageOf({ nextUserContext: { phase: 'delta', after: undefined, day, list: [{ gone: undefined }, null], map } })

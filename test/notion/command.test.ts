@@ -62,7 +62,7 @@ describe('a worker written on @notionhq/workers, under the command', () => {
     expect(await stand.json('why', 'books', 'c')).toMatchObject({ key: 'c' })
   })
 
-  test('N5 N6 N7 a delta goes on from its state, process after process, and never reads behind it', async () => {
+  test('N5 N6 N7 a delta continues from its state across processes, and never reads before it', async () => {
     const ticket = (id: string, minute: number, state = 'open') => ({ id, summary: `Ticket ${id}`, state, updatedAt: at(minute) })
     const api = await Api.start({ tickets: [ticket('1', 1), ticket('2', 1), ticket('3', 2)] })
     const stand = new Stand('tickets', { API_URL: api.url })
@@ -129,7 +129,7 @@ describe('a worker written on @notionhq/workers, under the command', () => {
     expect(new Set(api.requests)).toEqual(new Set(['/events?after=0&size=4', '/projects?size=100', '/tasks/changed?size=3&since=&after=']))
   })
 
-  test('what a worker declares beside syncs is listed and not run; its environment is .env', async () => {
+  test('other declarations of a worker are listed and not run; its environment is .env', async () => {
     let authorization: string | undefined
     const notion = await serve((request, response) => {
       authorization = request.headers.authorization
@@ -148,7 +148,7 @@ describe('a worker written on @notionhq/workers, under the command', () => {
     expect(ran['not_run']).toEqual([
       { kind: 'oauth', name: 'github', note: 'its token is read from OAUTH_6769746875622D6F61757468_ACCESS_TOKEN' },
       { kind: 'tool', name: 'greet', note: null }, { kind: 'webhook', name: 'onPush', note: null }, { kind: 'ai connector', name: 'chats', note: null },
-      { kind: 'sync', name: 'tableSync', note: 'it is not into a database' }, { kind: 'credential', name: 'STRIPE_KEY', note: 'requests go out without it' },
+      { kind: 'sync', name: 'tableSync', note: 'it does not write to a database' }, { kind: 'credential', name: 'STRIPE_KEY', note: 'requests are sent without it' },
     ])
     expect(authorization).toBe('Bearer ntn-1')
     expect((await project.json('query', 'select _key as k, "Value" as v from secrets order by 1', ...target))['rows']).toEqual([{ k: 'greeting', v: 'hello' }, { k: 'token', v: 'gho-1' }, { k: 'users', v: '1' }])
@@ -233,7 +233,7 @@ describe('the package', () => {
     expect((await project.json('status'))['syncs']).toMatchObject([{ sync: 'all', schedule: { kind: 'cron', cron: '0 3 * * *', zone: 'Europe/Berlin' } }])
   })
 
-  test('of a release that is not known is refused, and what was tested is told', async () => {
+  test('in an unknown release is refused, and the error names the tested releases', async () => {
     const project = new Project()
     const folder = join(project.folder, 'node_modules/@notionhq/workers')
     mkdirSync(folder, { recursive: true })
@@ -245,7 +245,7 @@ describe('the package', () => {
     expect({ code, stderr }).toMatchObject({ code: 3, stderr: expect.stringContaining('@notionhq/workers "0.10.0"; supported are 0.4.x, 0.8.x, 0.9.x.') })
   })
 
-  test('that cannot be loaded is no matter to a worker that does not use it', async () => {
+  test('that cannot be loaded does not affect a worker that does not use it', async () => {
     const project = new Project()
     const folder = join(project.folder, 'node_modules/@notionhq/workers')
     mkdirSync(folder, { recursive: true })

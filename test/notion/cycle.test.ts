@@ -108,7 +108,7 @@ describe('a pacer', () => {
     expect(times['rare']).toEqual(every(20_000, 9))
   })
 
-  test('lets go at once when the cycle is stopped', async () => {
+  test('stops waiting immediately when the cycle is stopped', async () => {
     const asked: string[] = []
     const stopping = new AbortController()
     noteRequests((sync) => {
@@ -132,7 +132,7 @@ describe('a pacer', () => {
 })
 
 describe('an API that is not there', () => {
-  test('is told from a fault of the worker, because what the package wrapped is looked at', async () => {
+  test('is distinguished from a fault of the worker by the wrapped error', async () => {
     const closed = createServer().listen(0, '127.0.0.1')
     await new Promise((resolve) => closed.once('listening', resolve))
     const { port } = closed.address() as AddressInfo

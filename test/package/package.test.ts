@@ -13,7 +13,7 @@ const LOCK = JSON.parse(read('package-lock.json')) as { packages: Record<string,
 const INSTALLED = Object.entries(LOCK.packages).filter(([path, { dev, devOptional, peer, link }]) => path.startsWith('node_modules/') && !dev && !devOptional && !peer && !link)
 
 describe('Z44 what the package brings', () => {
-  test('every dependency is pinned, and has its reason on record; no reason is left of one that is gone', () => {
+  test('every dependency is pinned and has a recorded reason; removed dependencies have none', () => {
     const listed = [...read('docs/decisions/0010-what-the-package-depends-on.md').matchAll(/^\| `([^`]+)` \|/gm)].map((match) => match[1]!)
     expect(listed.toSorted()).toEqual(Object.keys(PACKAGE.dependencies).toSorted())
     expect(Object.values(PACKAGE.dependencies).filter((version) => !/^\d+\.\d+\.\d+$/.test(version))).toEqual([])
@@ -27,7 +27,7 @@ describe('Z44 what the package brings', () => {
     expect(Object.keys(PACKAGE.scripts).filter((name) => /install/.test(name))).toEqual([])
   })
 
-  test('the lockfile knows the hash of all of it, and names no place to fetch it from', () => {
+  test('the lockfile has the hash of every package, and no download URLs', () => {
     expect(INSTALLED.filter(([, { integrity }]) => !integrity?.startsWith('sha512-')).map(([path]) => path)).toEqual([])
     expect(INSTALLED.filter(([, { resolved }]) => resolved !== undefined).map(([path]) => path)).toEqual([])
   })

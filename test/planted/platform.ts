@@ -91,8 +91,8 @@ export const PLATFORM_BUGS: readonly PlantedBug[] = [
     ['a secret may stand in the manifest', "pattern: '^\\\\$\\\\{[A-Za-z_][A-Za-z0-9_]*\\\\}$',", ''],
     [
       'an inherited name is taken for a stream',
-      'if (!Object.hasOwn(streams, name)) throw',
-      'if (!(name in streams)) throw',
+      'Object.hasOwn(streams, name) ? streams[name] : undefined',
+      'name in streams ? streams[name] : undefined',
     ],
     [
       'a full refresh follows the changes',

@@ -48,7 +48,7 @@ describe('the real clock', () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  test('tells the time', () => {
+  test('returns the current time', () => {
     vi.setSystemTime(1_700_000_000_000)
     expect(systemClock.now()).toBe(1_700_000_000_000)
   })

@@ -98,7 +98,7 @@ describe('fetch', () => {
     await expect(half.text()).rejects.toMatchObject({ code: 'SOURCE_TIMEOUT' })
   })
 
-  test('says that nobody is there', async () => {
+  test('reports an unreachable server', async () => {
     const url = await serve(echo)
     servers.pop()!.close()
     await expect(createFetch()(`${url}/path?key=secret`)).rejects.toMatchObject({
@@ -149,14 +149,14 @@ describe('fetch', () => {
     }
   })
 
-  test('a body that does not unpack is no data', async () => {
+  test('a body that cannot be decompressed is an error', async () => {
     const url = await serve((request, response) => response.writeHead(200, { 'content-encoding': request.url!.slice(1) }).end('not packed at all'))
     for (const encoding of ['gzip', 'deflate', 'br']) {
       await expect((await createFetch()(`${url}/${encoding}`)).text(), encoding).rejects.toMatchObject({ code: 'SOURCE_INVALID' })
     }
   })
 
-  test('XD30: an answer nobody asked for never reaches the next request, and its connection is closed', async () => {
+  test('XD30: an unsolicited response never reaches the next request, and its connection is closed', async () => {
     const reply = (text: string): string => `HTTP/1.1 200 OK\r\ncontent-length: ${text.length}\r\n\r\n${text}`
     const { url, sockets } = await serveBytes((socket, request) => {
       const path = request.split(' ')[1]!
@@ -179,14 +179,14 @@ describe('fetch', () => {
     expect(sockets).toHaveLength(2)
   })
 
-  test('Z16: what could not be read as HTTP is not carried along in the error', async () => {
+  test('Z16: bytes that are not HTTP are not included in the error', async () => {
     const { url } = await serveBytes((socket) => socket.write('220 canary-7f3a ready\r\n'))
     const error = await createFetch()(`${url}/x?key=canary-7f3a`).catch((thrown: unknown) => thrown)
     expect(error).toMatchObject({ code: 'SOURCE_INVALID' })
     expect(inspect(error, { depth: 9 })).not.toContain('canary-7f3a')
   })
 
-  test('a status that does not exist is no answer', async () => {
+  test('an invalid status is an error', async () => {
     const { url } = await serveBytes((socket) => socket.write('HTTP/1.1 999 Request denied\r\ncontent-length: 0\r\n\r\n'))
     await expect(createFetch()(url)).rejects.toMatchObject({ code: 'SOURCE_INVALID' })
   })
@@ -220,7 +220,7 @@ describe('fetch', () => {
     }
   })
 
-  test('a body nobody wants is let go', async () => {
+  test('an unread body releases its connection', async () => {
     let closed: Promise<unknown> | undefined
     const url = await serve((request, response) => {
       closed = once(request.socket, 'close')
@@ -310,7 +310,7 @@ describe('a redirect', () => {
     expect(methods).toEqual(['GET', 'GET', 'GET', 'POST', 'POST'])
   })
 
-  test('without end, or to something that is not the web, is refused', async () => {
+  test('a redirect loop, or a redirect to another protocol, is refused', async () => {
     let requests = 0
     const loop = await serve((_, response) => (requests++, response.writeHead(302, { location: '/' }).end()))
     await expect(createFetch({ redirectsMax: 3 })(loop)).rejects.toMatchObject({ code: 'SOURCE_INVALID', message: expect.stringContaining('without end') })
@@ -319,7 +319,7 @@ describe('a redirect', () => {
     await expect(createFetch()(file)).rejects.toMatchObject({ code: 'SOURCE_INVALID' })
   })
 
-  test('is left to the caller who wants it', async () => {
+  test('is returned to the caller on request', async () => {
     const url = await serve((_, response) => response.writeHead(302, { location: '/b' }).end())
     expect((await createFetch()(url, { redirect: 'manual' })).status).toBe(302)
     await expect(createFetch()(url, { redirect: 'error' })).rejects.toMatchObject({ code: 'SOURCE_INVALID' })

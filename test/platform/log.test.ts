@@ -14,7 +14,7 @@ describe('the log', () => {
     ])
   })
 
-  test('is as loud as its level', () => {
+  test('respects its level', () => {
     const count = (level: LogLevel): number => logged(level, (log) => {
       for (const name of ['debug', 'info', 'warn', 'error'] as const) log[name]('x')
     }).length
@@ -48,7 +48,7 @@ describe('the log', () => {
     expect(line).toContain('… (1000000 characters)')
   })
 
-  test('a field cannot pass itself off as the level, the time or the message', () => {
+  test('a field cannot override the level, the time or the message', () => {
     const [line] = logged('debug', (log) => log.error('real', { level: 'info', time: 'never', message: 'fake', __proto__: null } as never))
     expect(JSON.parse(line!)).toEqual({ time: '1970-01-01T00:00:00.000Z', level: 'error', message: 'real' })
   })

@@ -31,7 +31,7 @@ test('`tidemark types` writes a type for each database, of its schema or of what
   expect((await project.run('types')).stdout).toBe(text)
 })
 
-test('what it writes compiles, and the client takes it and refuses what is not in it', () => {
+test('the generated types compile, and the client accepts only their fields', () => {
   const folder = join(ROOT, 'test/typings')
   const { stdout } = spawnSync(process.execPath, [
     join(ROOT, 'node_modules/typescript/bin/tsc'), '--noEmit', '--strict', '--exactOptionalPropertyTypes', '--noUncheckedIndexedAccess', '--skipLibCheck', '--target', 'es2023', '--lib', 'es2024,dom,dom.asynciterable',

@@ -1,6 +1,6 @@
 import { hostname, userInfo } from 'node:os'
 
-/** Who did it, for the audit. */
+/** The actor that the audit log records. */
 export function actorName(): string {
   return `cli:${userName()}@${hostname()}`
 }
@@ -9,7 +9,7 @@ function userName(): string {
   try {
     return userInfo().username
   } catch {
-    // A container may run under a number that has no name.
+    // In a container the user id may have no name.
     return String(process.getuid?.() ?? 'unknown')
   }
 }

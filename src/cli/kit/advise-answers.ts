@@ -10,25 +10,25 @@ import { readStandardInput } from './state-argument.ts'
 
 export interface AnswerFlags {
   readonly answers?: string
-  /** name=value */
+  /** Each in the form name=value. */
   readonly answer?: readonly string[]
 }
 
-/** From the file, then from the flags, then from whoever sits at the terminal. */
+/** Reads answers from the file, then the flags, then the terminal. */
 export async function readAnswers(cli: Cli, flags: AnswerFlags): Promise<Answers> {
   const given = checkAnswers({ ...(await readAnswerFile(cli, flags.answers)), ...parseAnswerFlags(flags.answer ?? []) })
   const answers = process.stdin.isTTY && cli.terminal.isInteractive ? await promptForAnswers(cli, given) : withDefaults(given)
   const missing = nextQuestion(answers)
-  if (missing !== null) throw new SyncError('ARGUMENT_INVALID', `There is no answer to "${missing.name}": ${missing.text} Add --answer ${missing.name}=… with ${describeAllowedAnswers(missing)}.`)
-  const asked = listRelevantQuestions(answers).map(({ name }) => name)
+  if (missing !== null) throw new SyncError('ARGUMENT_INVALID', `"${missing.name}" is not answered: ${missing.text} Add --answer ${missing.name}=… with ${describeAllowedAnswers(missing)}.`)
+  const relevant = listRelevantQuestions(answers).map(({ name }) => name)
   for (const question of listRelevantQuestions(answers)) {
     const offered = question.kind === 'choice' ? listChoices(question, answers) : []
     if (question.kind === 'choice' && !offered.some(({ value }) => value === answers[question.name])) {
-      throw new SyncError('ARGUMENT_INVALID', `After the other answers, that to "${question.name}" is one of ${offered.map(({ value }) => value).join(', ')}.`)
+      throw new SyncError('ARGUMENT_INVALID', `With the other answers, "${question.name}" must be one of ${offered.map(({ value }) => value).join(', ')}.`)
     }
   }
-  const idle = Object.keys(given).find((name) => !asked.includes(name as keyof Answers))
-  if (idle !== undefined) throw new SyncError('ARGUMENT_INVALID', `The answer to "${idle}" decides nothing after the others; asked are ${asked.join(', ')}. Leave it out.`)
+  const unused = Object.keys(given).find((name) => !relevant.includes(name as keyof Answers))
+  if (unused !== undefined) throw new SyncError('ARGUMENT_INVALID', `With the other answers, "${unused}" has no effect. Leave it out; the relevant questions are ${relevant.join(', ')}.`)
   return answers
 }
 
@@ -38,16 +38,16 @@ async function readAnswerFile(cli: Cli, file: string | undefined): Promise<objec
   try {
     answers = JSON.parse(file === '-' ? await readStandardInput() : readFileSync(resolve(cli.folder, file), 'utf8'))
   } catch (cause) {
-    throw new SyncError('ARGUMENT_INVALID', `The answers in ${file === '-' ? 'standard input' : file} cannot be read as JSON: ${(cause as Error).message}`, { cause })
+    throw new SyncError('ARGUMENT_INVALID', `The answers in ${file === '-' ? 'standard input' : file} are not valid JSON: ${(cause as Error).message}`, { cause })
   }
   if (typeof answers === 'object' && answers !== null && !Array.isArray(answers)) return answers
-  throw new SyncError('ARGUMENT_INVALID', 'The answers are not a JSON object such as {"api": "other", "changes": "none"}.')
+  throw new SyncError('ARGUMENT_INVALID', 'The answers must be a JSON object such as {"api": "other", "changes": "none"}.')
 }
 
 function parseAnswerFlags(given: readonly string[]): object {
   return Object.fromEntries(given.map((text) => {
     const at = text.indexOf('=')
-    if (at < 1) throw new SyncError('ARGUMENT_INVALID', `${describeValue(text)} is not an answer; write it as name=value.`)
+    if (at < 1) throw new SyncError('ARGUMENT_INVALID', `${describeValue(text)} is not a valid answer. Write it as name=value.`)
     return [text.slice(0, at), text.slice(at + 1)]
   }))
 }
@@ -55,7 +55,7 @@ function parseAnswerFlags(given: readonly string[]): object {
 function checkAnswers(given: object): Answers {
   return Object.fromEntries(Object.entries(given).map(([name, value]: [string, unknown]) => {
     const question = QUESTIONS.find((one) => one.name === name)
-    if (question === undefined) throw new SyncError('ARGUMENT_INVALID', `There is no question ${describeValue(name)}.${didYouMean(name, QUESTIONS.map((one) => one.name))}`)
+    if (question === undefined) throw new SyncError('ARGUMENT_INVALID', `Unknown question ${describeValue(name)}.${didYouMean(name, QUESTIONS.map((one) => one.name))}`)
     return [name, parseAnswer(question, value)]
   }))
 }
@@ -65,14 +65,14 @@ function parseAnswer(question: Question, value: unknown): string | number {
     const number = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value
     if (typeof number === 'number' && Number.isSafeInteger(number) && number >= question.min && number <= question.max) return number
   } else if (question.choices.some((choice) => choice.value === value)) return value as string
-  throw new SyncError('ARGUMENT_INVALID', `The answer to "${question.name}" is ${describeValue(value)}; it is ${describeAllowedAnswers(question)}.`)
+  throw new SyncError('ARGUMENT_INVALID', `The answer to "${question.name}" is ${describeValue(value)}, but it must be ${describeAllowedAnswers(question)}.`)
 }
 
 function describeAllowedAnswers(question: Question): string {
   return question.kind === 'number' ? `a whole number from ${question.min} to ${question.max}` : `one of ${question.choices.map(({ value }) => value).join(', ')}`
 }
 
-/** Where nobody can be asked, a number that is not given is the usual one. */
+/** Without a terminal, a missing number gets its default. */
 function withDefaults(given: Answers): Answers {
   const question = nextQuestion(given)
   return question?.kind === 'number' ? { ...given, [question.name]: question.defaultValue } : given
@@ -80,8 +80,8 @@ function withDefaults(given: Answers): Answers {
 
 async function promptForAnswers(cli: Cli, given: Answers): Promise<Answers> {
   const lines = createInterface({ input: process.stdin, output: process.stdout })
-  // Ctrl-C and Ctrl-D: a question that is left open would never be answered.
-  const ended = new Promise<never>((_, reject) => lines.once('close', () => reject(new SyncError('CANCELLED', 'The questions were left unanswered; nothing was written.'))))
+  // Ctrl-C and Ctrl-D close the interface; the pending question would never settle.
+  const ended = new Promise<never>((_, reject) => lines.once('close', () => reject(new SyncError('CANCELLED', 'The questions were not answered. Nothing was written.'))))
   ended.catch(() => {})
   let answers = given
   try {

@@ -3,28 +3,28 @@ import { canonicalizeInstant, instantToMs } from '../../values/instant.ts'
 
 export function parseCount(text: string): number {
   const count = Number(text)
-  if (!/^\d+$/.test(text) || !Number.isSafeInteger(count) || count < 1) throw new InvalidArgumentError('It is a whole number from 1 up.')
+  if (!/^\d+$/.test(text) || !Number.isSafeInteger(count) || count < 1) throw new InvalidArgumentError('It must be a whole number of at least 1.')
   return count
 }
 
-/** Where 0 stands for none, or for all. */
+/** For options in which 0 means none, or all. */
 export function parseCountOrZero(text: string): number {
   return text === '0' ? 0 : parseCount(text)
 }
 
-/** Several are said one by one, or with commas between them. */
+/** Accepts a repeated option as well as a comma-separated list. */
 export function parseList(text: string, earlier: readonly string[] = []): string[] {
   return [...earlier, ...text.split(',').map((key) => key.trim()).filter((key) => key !== '')]
 }
 
 export function parseUrl(text: string): string {
-  if (!/^https?:$/.test(URL.canParse(text) ? new URL(text).protocol : '')) throw new InvalidArgumentError('It is a URL such as http://127.0.0.1:9080.')
+  if (!/^https?:$/.test(URL.canParse(text) ? new URL(text).protocol : '')) throw new InvalidArgumentError('It must be a URL such as http://127.0.0.1:9080.')
   return text
 }
 
-/** In ms. */
+/** Returns milliseconds since the epoch. */
 export function parseTime(text: string): number {
   const canonical = canonicalizeInstant(text)
-  if (canonical === null) throw new InvalidArgumentError(`${JSON.stringify(text)} is not a time with a zone, such as 2026-01-31T12:00:00Z.`)
+  if (canonical === null) throw new InvalidArgumentError(`${JSON.stringify(text)} is not a time with a time zone, such as 2026-01-31T12:00:00Z.`)
   return instantToMs(canonical)
 }

@@ -3,16 +3,15 @@ import { maskSecrets } from '../../redaction/known-secrets.ts'
 import type { OutputStream } from './terminal.ts'
 
 export interface ClaimedStdout {
-  /** For documents and lines. */
+  /** For documents and text. */
   readonly stream: OutputStream
   /** For a protocol. */
   readonly writable: Writable
 }
 
 /**
- * Standard output carries the command's answer: a document, or the messages of a protocol. From here on only the returned
- * streams write there. Everything else in the process that does, a worker's `console.log` or `process.stdout.write`,
- * reaches standard error, with known secrets masked.
+ * Reserves standard output for the result of the command: after this call only the returned streams write to it.
+ * Other output, such as `console.log` in a worker, goes to standard error with known secrets masked.
  */
 export function claimStdout({ stdout, stderr }: Pick<NodeJS.Process, 'stdout' | 'stderr'>): ClaimedStdout {
   const write = stdout.write.bind(stdout)

@@ -8,22 +8,22 @@ import type { SourceRuntime } from '../../runner/call-source.ts'
 import type { Cli } from '../cli.ts'
 import { createTerminalLog, type Target } from './target.ts'
 
-/** With what is of one tenant alone. */
+/** A source runtime with per-tenant secrets. */
 export interface TenantSourceRuntime extends SourceRuntime {
   readonly secretsOf: (tenant: string) => Secrets
-  /** Without those that are the same for all. */
+  /** Only the tenant's own secrets, without the shared ones. */
   readonly ownSecretsOf: (tenant: string) => Secrets
 }
 
-/** This machine's clock, network and environment, as a sync sees them, and whoever watches it. */
+/** Creates the ports of a sync from this machine: clock, network, environment and telemetry. */
 export async function createRuntime(cli: Cli, { settings, tenant }: Target): Promise<TenantSourceRuntime> {
-  const secretsOf = (whose: string): Secrets => createSecrets(settings.environment, whose)
+  const secretsOf = (name: string): Secrets => createSecrets(settings.environment, name)
   const telemetry = await openTelemetry({ sendTraceparent: settings.sendTraceparent })
   return {
     ports: { clock: systemClock, random: systemRandom, log: createTerminalLog(cli, settings.logLevel, telemetry?.logFields), tracer: telemetry?.tracer, meter: telemetry?.meter },
     fetch: systemFetch,
     secrets: secretsOf(tenant),
     secretsOf,
-    ownSecretsOf: (whose) => createTenantSecrets(settings.environment, whose),
+    ownSecretsOf: (name) => createTenantSecrets(settings.environment, name),
   }
 }

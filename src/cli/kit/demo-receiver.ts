@@ -2,10 +2,10 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { verifyStandardWebhook } from '../../webhooks/verify/standard.ts'
 
-/** Every so many messages the receiver is out of order for one, so that it is seen to come again. */
+/** One message in this many gets a 503, to demonstrate the retry. */
 const FAIL_EVERY_MESSAGES = 50
 
-/** Somebody who takes the webhooks of the demo and believes only what is signed. */
+/** Receives the webhooks of the demo and verifies their signatures. */
 export class DemoReceiver {
   readonly url: string
   readonly #close: () => Promise<void>
@@ -19,9 +19,9 @@ export class DemoReceiver {
 
   static async open(secret: string): Promise<DemoReceiver> {
     const server = createServer((request, response) => {
-      const pieces: Buffer[] = []
-      request.on('error', () => {}).on('data', (piece: Buffer) => pieces.push(piece)).on('end', () => {
-        response.writeHead(receiver.#verifyMessage(request.headers as Record<string, string>, Buffer.concat(pieces), secret)).end()
+      const chunks: Buffer[] = []
+      request.on('error', () => {}).on('data', (chunk: Buffer) => chunks.push(chunk)).on('end', () => {
+        response.writeHead(receiver.#verifyMessage(request.headers as Record<string, string>, Buffer.concat(chunks), secret)).end()
       })
     })
     await new Promise<void>((resolve, reject) => server.once('error', reject).listen(0, '127.0.0.1', resolve))
@@ -32,12 +32,12 @@ export class DemoReceiver {
     return receiver
   }
 
-  /** Messages whose signature was right. */
+  /** Messages with a valid signature. */
   get verified(): number {
     return this.#verified
   }
 
-  /** Messages whose signature was not. */
+  /** Messages with an invalid signature. */
   get refused(): number {
     return this.#refused
   }

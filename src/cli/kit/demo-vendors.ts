@@ -1,27 +1,28 @@
+import { required } from '../../values/required.ts'
 import { systemRandom } from '../../platform/random.ts'
 import { ACCOUNTS, LaggingClock, fillAccount, serve, applyWrite, type AccountName, type ApiFault, type SimulatorServer, type VendorSimulator } from '../../testing/simulators/index.ts'
 
 const VENDOR_NAMES = ['stripe', 'hubspot', 'github'] as const satisfies AccountName[]
 
-/** Before that it was filled: long ago, and not so long that a log of events has forgotten it. */
+/** The age of the initial records: old, but within the retention of the event logs. */
 const FILLED_AGO_MS = 20 * 86_400_000
 const HOUR_MS = 3_600_000
-/** Between two writes, whoever of the vendors gets it. */
+/** The interval between writes, across all vendors. */
 const WRITE_EVERY_MS = 300
-/** What was superseded or deleted longer ago than this is let go of: the accounts live on without growing. */
+/** Older superseded and deleted records are pruned, so that the accounts do not grow. */
 const HISTORY_MS = 30 * 60_000
 const PRUNE_EVERY_MS = 60_000
-/** Every so many writes, a contact gets an address that is none, and ends in quarantine. */
+/** One write in this many sets an invalid email address, which is quarantined. */
 const INVALID_EMAIL_EVERY_WRITES = 90
 
 const FAULT_RATES: ReadonlyArray<readonly [ApiFault, number]> = [
-  // Of GitHub the secondary one: the primary would last until the hour is over.
+  // GitHub's secondary limit: the primary one would last until the end of the hour.
   [{ kind: 'rate-limit', retryAfter: '2', secondary: true }, 0.02],
   [{ kind: 'server-error', status: 503 }, 0.02],
   [{ kind: 'slow', ms: 1_500 }, 0.03],
 ]
 
-/** Three vendors on this machine, each with an account that somebody works in. */
+/** Three simulated vendors on this machine, each with an account that changes continuously. */
 export class DemoVendors {
   readonly #vendors: ReadonlyMap<AccountName, { readonly simulator: VendorSimulator; readonly served: SimulatorServer }>
   readonly #timers: NodeJS.Timeout[] = []
@@ -37,7 +38,7 @@ export class DemoVendors {
       const clock = new LaggingClock(FILLED_AGO_MS)
       const simulator = ACCOUNTS[name].createSimulator({ clock, random: systemRandom })
       fillAccount(simulator, ACCOUNTS[name])
-      // Something has happened since, too: a change feed that is empty would have nowhere to begin.
+      // Recent writes give each change feed a starting point.
       clock.lagMs = HOUR_MS
       for (let n = 0; n < 20; n++) applyWrite(simulator, ACCOUNTS[name], n, systemRandom)
       clock.lagMs = 0
@@ -46,7 +47,7 @@ export class DemoVendors {
     return new DemoVendors(vendors)
   }
 
-  /** By the name of the vendor. */
+  /** Base URLs by vendor name. */
   get urls(): Record<string, string> {
     return Object.fromEntries([...this.#vendors].map(([name, { served }]) => [name, served.url]))
   }
@@ -55,12 +56,12 @@ export class DemoVendors {
     return this.#writes
   }
 
-  /** How many requests the vendors have answered. */
+  /** Number of requests that the vendors have answered. */
   get requests(): number {
     return [...this.#vendors.values()].reduce((sum, { served }) => sum + served.requests, 0)
   }
 
-  /** From now on people work in the accounts, and the vendors have bad moments: each fault once at first, then by chance. */
+  /** Starts edits and faults: each fault once at first, then at its rate. */
   startActivity(): void {
     for (const { simulator } of this.#vendors.values()) {
       for (const [fault] of FAULT_RATES) simulator.faults.plan(fault)
@@ -76,10 +77,11 @@ export class DemoVendors {
 
   #write(): void {
     const n = this.#writes++
-    const name = VENDOR_NAMES[n % VENDOR_NAMES.length]!
-    const { simulator } = this.#vendors.get(name)!
+    const name = required(VENDOR_NAMES[n % VENDOR_NAMES.length], 'the vendor')
+    const { simulator } = required(this.#vendors.get(name), name)
     if (n % INVALID_EMAIL_EVERY_WRITES !== INVALID_EMAIL_EVERY_WRITES - 2) return applyWrite(simulator, ACCOUNTS[name], Math.floor(n / VENDOR_NAMES.length), systemRandom)
-    simulator.update('contacts', simulator.records.current('contacts')[0]!.id, { email: `nobody, ${n}` })
+    const [contact] = simulator.records.current('contacts')
+    if (contact !== undefined) simulator.update('contacts', contact.id, { email: `nobody, ${n}` })
   }
 
   #prune(): void {

@@ -2,7 +2,7 @@ import type { JsonValue, StateText } from '../../contract/index.ts'
 import { parseJson, stringifyJson } from '../../values/json.ts'
 
 export interface StateDifference {
-  /** Names of members only: they come from the connector's code, the values from the source. */
+  /** Field names only: they come from the connector's code, whereas values may contain source data. */
   readonly path: string
   readonly change: 'added' | 'removed' | 'changed'
   readonly from?: string
@@ -11,7 +11,7 @@ export interface StateDifference {
 
 const DIFFERENCES_MAX = 1_000
 
-/** The members in which two states differ, as deep as both are objects. Values only when they may be seen. */
+/** Lists the fields that differ between two states, recursing into objects. Includes values only with `reveal`. */
 export function diffStates(from: StateText, to: StateText, reveal: boolean): StateDifference[] {
   const differences: StateDifference[] = []
   const add = (path: string, change: StateDifference['change'], before?: JsonValue, after?: JsonValue): void => {

@@ -3,7 +3,7 @@ import { describeValue } from '../../config/names.ts'
 import { SyncError, type Store, type SyncRef } from '../../contract/index.ts'
 import type { WorkerTarget } from './target.ts'
 
-/** A sync of the worker, or one that it had once and the store still knows. */
+/** Finds a sync that the worker declares, or that it declared earlier and the store still has. */
 export async function findSync(target: WorkerTarget, store: Store | null, sync: string): Promise<SyncRef> {
   const names = new Set(target.worker.manifest.syncs.map(({ name }) => name))
   if (store !== null) for (const ref of await store.syncs()) if (ref.worker === target.name) names.add(ref.sync)

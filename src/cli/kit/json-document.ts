@@ -1,7 +1,7 @@
 import type { JsonValue } from '../../contract/index.ts'
 import { stringifyJson } from '../../values/json.ts'
 
-/** A value whose members are somebody else's: a record, a state. Its names stay as they are. */
+/** A value whose field names are not converted, such as a record or a state. */
 export class RawJson {
   readonly value: unknown
 
@@ -10,7 +10,7 @@ export class RawJson {
   }
 }
 
-/** What `--json` prints, on one line: snake_case members, as everywhere on the wire. */
+/** Serializes a document for `--json`: one line, with field names in snake_case. */
 export function toJson(document: object): string {
   return stringifyJson(toSnakeCase(document) as JsonValue)
 }
@@ -25,7 +25,7 @@ function toSnakeCase(value: unknown): unknown {
   if (value instanceof RawJson) return value.value
   if (Array.isArray(value)) return value.map(toSnakeCase)
   if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(Object.entries(value).map(([name, member]) => [snakeCaseName(name), toSnakeCase(member)]))
+  return Object.fromEntries(Object.entries(value).map(([name, field]) => [snakeCaseName(name), toSnakeCase(field)]))
 }
 
 function snakeCaseName(name: string): string {

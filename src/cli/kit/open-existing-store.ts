@@ -3,14 +3,14 @@ import { locateStore } from '../../stores/drivers.ts'
 import { openTargetStore, type Target } from './target.ts'
 
 /**
- * The store as it is, for commands that only look: null when nothing was ever kept for this tenant. Opening one makes
- * the file, its tables and the tenant, and a look must leave none of them behind.
+ * Opens the store for a read-only command; null if this tenant does not exist. A plain open would create the file,
+ * its tables and the tenant, and a read-only command must not.
  */
 export function openExistingStore(target: Target): Promise<Store | null> {
   return openIfTenantExists(target, { orAny: false })
 }
 
-/** The same for commands about all tenants: bound to whichever is there. */
+/** The same for commands about all tenants: bound to any existing tenant. */
 export function openExistingStoreOfAnyTenant(target: Target): Promise<Store | null> {
   return openIfTenantExists(target, { orAny: true })
 }

@@ -2,15 +2,15 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync } from 'nod
 import { dirname, join, relative, resolve, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-/** The root of the running package. This file is in `src/cli/kit` or `dist/cli/kit`. */
+/** The root of the running package, which contains this file under `src` or `dist`. */
 const PACKAGE_ROOT = fileURLToPath(new URL('../../..', import.meta.url)).replace(/[\\/]$/, '')
 
 export interface OwnPackage {
-  /** What a project in the folder writes under `dependencies`. */
+  /** The version specifier for `dependencies` of a project in the folder. */
   readonly dependency: string
-  /** The folder of the source, when it runs from a checkout and not from node_modules. */
+  /** The folder of the checkout; null when running from node_modules. */
   readonly checkout: string | null
-  /** `npx tidemark` finds it from the folder as it is. */
+  /** Whether `npx tidemark` already works in the folder. */
   readonly runsHere: boolean
 }
 
@@ -23,8 +23,8 @@ export function templatesFolder(): string {
 }
 
 /**
- * From a checkout the project depends on its folder; from a project that was given a tarball or a folder, on the same;
- * else on this version from the registry.
+ * Chooses the dependency of a new project: the checkout if running from one, the same `file:` dependency as the
+ * surrounding project, or else this version from the registry.
  */
 export function findPackage(folder: string): OwnPackage {
   const runsHere = ancestorFolders(folder).some((parent) => existsSync(join(parent, 'node_modules', '.bin', 'tidemark')))
@@ -37,14 +37,14 @@ export function findPackage(folder: string): OwnPackage {
 }
 
 /**
- * What `npm install` does for a `file:` folder: a link to it and one to its command. So the project runs at once, also
- * without a network. Only when it can be done whole and nothing is there yet; true when `npx tidemark` will find it.
+ * Links the package and its command as `npm install` does for a `file:` folder, so that the project runs without a
+ * network. Does nothing if node_modules exists. Returns whether `npx tidemark` works in the folder.
  */
 export function linkPackage(checkout: string, folder: string): boolean {
   const modules = join(folder, 'node_modules')
   const command = join(checkout, 'dist', 'cli', 'main.js')
   if (existsSync(modules) || !existsSync(command) || process.platform === 'win32') return existsSync(join(modules, '.bin', 'tidemark'))
-  // The compiler writes no file that can be run.
+  // The compiler does not set the executable bit.
   chmodSync(command, 0o755)
   mkdirSync(join(modules, '.bin'), { recursive: true })
   symlinkSync(relative(modules, checkout), join(modules, 'tidemark'))
@@ -65,7 +65,7 @@ function ancestorFolders(folder: string): string[] {
   return dirname(folder) === folder ? [folder] : [folder, ...ancestorFolders(dirname(folder))]
 }
 
-/** Package files write paths with slashes, on every system. */
+/** Paths in package.json use slashes on every system. */
 function toPosixPath(path: string): string {
   return path.split(sep).join('/')
 }

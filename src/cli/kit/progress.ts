@@ -11,7 +11,7 @@ import { shortenTidemark } from './shorten-tidemark.ts'
 import { truncateToWidth, padToWidth } from './table.ts'
 import { addTargetFlags } from './target-flags.ts'
 
-/** Shows cycles while they run. */
+/** Shows the progress of cycles. */
 export interface CycleDisplay {
   showProgress(sync: string, progress: CycleProgress): void
   showResult(result: CycleResult): void
@@ -20,7 +20,7 @@ export interface CycleDisplay {
 
 export interface DisplayOptions {
   readonly reveal: boolean
-  /** Cycles follow one another until somebody stops them. */
+  /** Cycles repeat until the process is stopped. */
   readonly continuous: boolean
 }
 
@@ -30,7 +30,7 @@ export function createDisplay(cli: Cli, syncs: readonly string[], options: Displ
   return terminal.isInteractive ? createLiveDisplay(cli, syncs, options) : createPlainDisplay(cli, options)
 }
 
-/** What a cycle came to, as a document. */
+/** The result of a cycle as a JSON document. */
 export function resultDocument(result: CycleResult, reveal: boolean): object {
   const { worker: _, startedAt, endedAt, retryAt, tidemark, drift, ...rest } = result
   return {
@@ -39,12 +39,7 @@ export function resultDocument(result: CycleResult, reveal: boolean): object {
   }
 }
 
-/** In documents the newest sequence of the store is called `position`. The order of the members stays. */
-export function renameHeadSequence(facts: object): object {
-  return Object.fromEntries(Object.entries(facts).map(([name, value]) => [name === 'headSequence' ? 'position' : name, value]))
-}
-
-/** What a cycle came to, in words; the second line is what to do about it. */
+/** The result of a cycle as text. For a failure, the second line is the advice. */
 export function formatResult({ terminal: { colors }, targetFlags }: Cli, result: CycleResult, reveal: boolean): string[] {
   const seconds = Math.max(0.001, (result.endedAt - result.startedAt) / 1_000)
   const rows = totalRows(result.counts)
@@ -55,31 +50,31 @@ export function formatResult({ terminal: { colors }, targetFlags }: Cli, result:
     result.tidemark === null ? null : `tidemark ${redactTidemark(result.tidemark, reveal)}`,
     result.waitedMs > 0 ? `waited ${formatDuration(result.waitedMs)}` : null,
     result.endReason,
-    result.resumed ? 'took up the unfinished cycle' : null,
+    result.resumed ? 'resumed the unfinished cycle' : null,
   ].filter((fact) => fact !== null).join(' · ')
   const { error, stopReason, sync } = result
   if (error !== null) {
     const head = `${colors.red('✗')} ${sync}  ${colors.bold(error.code)}  ${toPrintable(error.message)}`
     return [facts === '' ? head : `${head}  ${colors.dim(facts)}`, `  ${addTargetFlags(adviceFor(error.code, sync), targetFlags)}`]
   }
-  const drift = result.drift.length === 0 ? [] : [`  ${colors.yellow('•')} not as before: ${toPrintable(result.drift.join('; '))}`]
+  const drift = result.drift.length === 0 ? [] : [`  ${colors.yellow('•')} records changed shape: ${toPrintable(result.drift.join('; '))}`]
   if (stopReason === 'complete') return [`${colors.green('✓')} ${sync}  ${facts}`, ...drift]
   return [`${colors.yellow('•')} ${sync}  ${STOP_REASON_TEXT[stopReason] ?? stopReason}  ${colors.dim(facts)}`.trimEnd()]
 }
 
 const STOP_REASON_TEXT: Partial<Record<CycleResult['stopReason'], string>> = {
-  cancelled: 'stopped as asked; the next run continues here',
-  max_pages: 'used up its pages; the next run continues here',
-  timeout: 'used up its time; the next run continues here',
-  paused: 'was paused; `tidemark resume` lets it go on',
+  cancelled: 'stopped; the next run continues here',
+  max_pages: 'reached its page limit; the next run continues here',
+  timeout: 'reached its time limit; the next run continues here',
+  paused: 'paused; resume it with `tidemark resume`',
 }
 
-/** Rows that were read, and how many of them changed something where that is not all. */
+/** The number of rows read, and of rows changed if it differs. */
 function formatRows(rows: number, changed: number): string {
   return rows === changed ? `${formatNumber(rows)} rows` : `${formatNumber(rows)} rows, ${formatNumber(changed)} changed`
 }
 
-// ── for programs ─────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── JSON output ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 function createJsonDisplay({ terminal }: Cli, reveal: boolean): CycleDisplay {
   return {
@@ -92,40 +87,40 @@ function createJsonDisplay({ terminal }: Cli, reveal: boolean): CycleDisplay {
   }
 }
 
-// ── for a file or a pipe ─────────────────────────────────────────────────────────────────────────────────────────────
+// ── Output to a file or a pipe ─────────────────────────────────────────────────────────────────────────────────────────────
 
 const PLAIN_EVERY_MS = 2_000
 
-function createPlainDisplay(cli: Cli, { reveal, continuous: lasting }: DisplayOptions): CycleDisplay {
+function createPlainDisplay(cli: Cli, { reveal, continuous }: DisplayOptions): CycleDisplay {
   const { terminal } = cli
-  const toldAt = new Map<string, number>()
+  const printedAt = new Map<string, number>()
   return {
     showProgress(sync, progress) {
       const now = performance.now()
       if (progress.kind === 'landed') {
-        if (now - (toldAt.get(sync) ?? 0) < PLAIN_EVERY_MS) return
+        if (now - (printedAt.get(sync) ?? 0) < PLAIN_EVERY_MS) return
         terminal.print(`  ${sync}  page ${formatNumber(progress.page)}, ${formatRows(totalRows(progress.counts), changedRows(progress.counts))}${progress.left === undefined ? '' : `, ${formatNumber(progress.left)} left`}`)
-      } else if (progress.kind === 'waiting' || !lasting) terminal.print(`  ${sync}  ${describeProgress(progress)}`)
-      toldAt.set(sync, now)
+      } else if (progress.kind === 'waiting' || !continuous) terminal.print(`  ${sync}  ${describeProgress(progress)}`)
+      printedAt.set(sync, now)
     },
-    // What runs for ever is told of where something came of it.
-    showResult: (result) => (lasting && result.error === null && changedRows(result.counts) === 0 ? undefined : terminal.print(...formatResult(cli, result, reveal))),
+    // In continuous mode, cycles without changes are not printed.
+    showResult: (result) => (continuous && result.error === null && changedRows(result.counts) === 0 ? undefined : terminal.print(...formatResult(cli, result, reveal))),
     close() {},
   }
 }
 
 function describeProgress(progress: Exclude<CycleProgress, { kind: 'landed' }>): string {
-  if (progress.kind === 'waiting') return `waits ${formatDuration(progress.ms)} (${progress.code})`
-  return progress.resumed ? `cycle ${progress.cycle} goes on after page ${progress.page}` : `cycle ${progress.cycle} begins`
+  if (progress.kind === 'waiting') return `waiting ${formatDuration(progress.ms)} (${progress.code})`
+  return progress.resumed ? `cycle ${progress.cycle} resumes after page ${progress.page}` : `cycle ${progress.cycle} starts`
 }
 
-// ── for a person ─────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Output to a terminal ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 const DRAW_EVERY_MS = 100
 const NAME_MIN = 12
 
+/** The state of the newest cycle of a sync. */
 interface SyncLine {
-  /** Of the newest cycle, like everything here. */
   startedAt: number
   endedAt: number
   isRunning: boolean
@@ -138,13 +133,13 @@ interface SyncLine {
   changed: number
 }
 
-/** One line for each sync, redrawn in place. It ends as a line that stays; where cycles follow one another, it goes on with them. */
-function createLiveDisplay(cli: Cli, syncs: readonly string[], { reveal, continuous: lasting }: DisplayOptions): CycleDisplay {
+/** Redraws one line per sync in place. In continuous mode the line is reused; otherwise the result replaces it. */
+function createLiveDisplay(cli: Cli, syncs: readonly string[], { reveal, continuous }: DisplayOptions): CycleDisplay {
   const { terminal } = cli
   const { colors } = terminal
   const lines = new Map<string, SyncLine>()
   const widest = Math.max(0, ...syncs.map((sync) => sync.length))
-  // A name may take a fifth of the line, or as much as tells most of them apart: what moves is beside it.
+  // Names take at most a fifth of the line, but at least NAME_MIN characters, to leave room for the progress.
   const room = (): number => Math.min(widest, Math.max(NAME_MIN, Math.floor(terminal.columns / 5)))
   const lineOf = ([sync, line]: [string, SyncLine], now: number): string => {
     const text = `${padToWidth(truncateToWidth(sync, room()), room())}  ${formatSyncLine(line, now)}`
@@ -153,20 +148,20 @@ function createLiveDisplay(cli: Cli, syncs: readonly string[], { reveal, continu
   }
   const draw = (): void => {
     const now = performance.now()
-    // Those at work first, when there is no room for all of them.
+    // If not all lines fit on the screen, running syncs come first.
     const order = lines.size < terminal.rows ? [...lines] : [...lines].toSorted(([, a], [, b]) => Number(b.isRunning) - Number(a.isRunning))
     terminal.draw(order.map((entry) => lineOf(entry, now)))
   }
   const timer = setInterval(draw, DRAW_EVERY_MS)
-  const begin = (sync: string): SyncLine => {
+  const lineFor = (sync: string): SyncLine => {
     const line = lines.get(sync) ?? { startedAt: 0, endedAt: 0, isRunning: false, pages: 0, rows: 0, changed: 0, rowsLeft: undefined, tidemark: null, waitingUntil: 0, waitingFor: '' }
-    if (!line.isRunning) Object.assign(line, { startedAt: performance.now(), isRunning: true, pages: 0, rows: 0, changed: 0, left: undefined, waitingUntil: 0 })
+    if (!line.isRunning) Object.assign(line, { startedAt: performance.now(), isRunning: true, pages: 0, rows: 0, changed: 0, rowsLeft: undefined, waitingUntil: 0 })
     lines.set(sync, line)
     return line
   }
   return {
     showProgress(sync, progress) {
-      const line = begin(sync)
+      const line = lineFor(sync)
       if (progress.kind === 'waiting') {
         line.waitingUntil = performance.now() + progress.ms
         line.waitingFor = progress.code
@@ -181,12 +176,12 @@ function createLiveDisplay(cli: Cli, syncs: readonly string[], { reveal, continu
     },
     showResult(result) {
       const line = lines.get(result.sync)
-      if (lasting && line !== undefined) {
+      if (continuous && line !== undefined) {
         line.endedAt = performance.now()
         line.isRunning = false
       } else lines.delete(result.sync)
       draw()
-      if (!lasting || result.error !== null) terminal.print(...formatResult(cli, result, reveal))
+      if (!continuous || result.error !== null) terminal.print(...formatResult(cli, result, reveal))
     },
     close() {
       clearInterval(timer)
@@ -196,16 +191,16 @@ function createLiveDisplay(cli: Cli, syncs: readonly string[], { reveal, continu
 }
 
 /**
- * `3 pages · 300 rows, 12 changed · 120/s · 12:00:00Z · 2m to go`, or with `waits 4s (RATE_LIMITED)` in place of the rate:
- * the most important first, because the rest may be cut off.
+ * `3 pages · 300 rows, 12 changed · 120/s · 12:00:00Z · 2m left`, or `waiting 4s (RATE_LIMITED)` instead of the rate.
+ * The most important part comes first, because the line may be cut off.
  */
-function formatSyncLine({ isRunning, startedAt, endedAt, pages, rows, changed, rowsLeft: left, tidemark, waitingUntil, waitingFor }: SyncLine, now: number): string {
+function formatSyncLine({ isRunning, startedAt, endedAt, pages, rows, changed, rowsLeft, tidemark, waitingUntil, waitingFor }: SyncLine, now: number): string {
   const perSecond = rows / Math.max(0.001, ((isRunning ? now : endedAt) - startedAt) / 1_000)
   return [
     `${formatNumber(pages)} ${pages === 1 ? 'page' : 'pages'}`,
     formatRows(rows, changed),
-    waitingUntil > now ? `waits ${formatDuration(waitingUntil - now)} (${waitingFor})` : `${formatNumber(Math.round(perSecond))}/s`,
+    waitingUntil > now ? `waiting ${formatDuration(waitingUntil - now)} (${waitingFor})` : `${formatNumber(Math.round(perSecond))}/s`,
     ...(tidemark === null ? [] : [tidemark]),
-    ...(isRunning && left !== undefined && left > 0 && perSecond > 0 ? [`${formatDuration(Math.max(1_000, left / perSecond * 1_000))} to go`] : []),
+    ...(isRunning && rowsLeft !== undefined && rowsLeft > 0 && perSecond > 0 ? [`${formatDuration(Math.max(1_000, rowsLeft / perSecond * 1_000))} left`] : []),
   ].join(' · ')
 }

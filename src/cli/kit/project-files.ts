@@ -9,16 +9,16 @@ export interface ProjectFile {
 
 export interface ProjectWriteResult {
   readonly written: readonly string[]
-  /** There already, and left as they are: a project's own package.json. */
+  /** Existing files that are kept: the project's own package.json. */
   readonly kept: readonly string[]
-  /** There already: then nothing is written at all. */
+  /** Existing files that would be overwritten. If there are any, nothing is written. */
   readonly clashing: readonly string[]
 }
 
-/** Names that npm would take for its own when the package is packed. */
+/** npm treats these file names specially in a package, so the templates store them under other names. */
 const TARGET_FILE_NAMES: Record<string, string> = { gitignore: '.gitignore', 'env.example': '.env.example', env: '.env' }
 
-/** The files of each template. A template's folder may also hold a store or a key left by a run: neither is copied. */
+/** The files of each template, listed so that a store or key left in a template folder by a run is not copied. */
 const TEMPLATE_FILES: Readonly<Record<string, readonly string[]>> = {
   worker: ['AGENTS.md', 'README.md', 'env.example', 'gitignore', 'package.json', 'tsconfig.json', 'worker.ts'],
   demo: ['env', 'worker.ts'],
@@ -30,7 +30,7 @@ export function listTemplateFiles(template: string): readonly string[] {
   return TEMPLATE_FILES[template] ?? ['worker.ts']
 }
 
-/** A file of a later template replaces the one of the same name. */
+/** Files of later templates override files of the same name. */
 export function readTemplate(templates: readonly string[], values: Readonly<Record<string, string>>): ProjectFile[] {
   const files = new Map<string, ProjectFile>()
   for (const template of templates) {
@@ -44,12 +44,12 @@ export function readTemplate(templates: readonly string[], values: Readonly<Reco
 }
 
 export function writeProject(folder: string, files: readonly ProjectFile[], force: boolean): ProjectWriteResult {
-  const there = files.map(({ path }) => path).filter((path) => existsSync(join(folder, path)))
-  const mayStay = (path: string): boolean => path === 'package.json' && !force
-  const kept = there.filter(mayStay)
-  const clashing = force ? [] : there.filter((path) => !mayStay(path))
+  const existing = files.map(({ path }) => path).filter((path) => existsSync(join(folder, path)))
+  const isKept = (path: string): boolean => path === 'package.json' && !force
+  const kept = existing.filter(isKept)
+  const clashing = force ? [] : existing.filter((path) => !isKept(path))
   if (clashing.length > 0) return { written: [], kept, clashing }
-  const written = files.filter(({ path }) => !there.includes(path) || !mayStay(path))
+  const written = files.filter(({ path }) => !existing.includes(path) || !isKept(path))
   for (const { path, text } of written) {
     mkdirSync(dirname(join(folder, path)), { recursive: true })
     writeFileSync(join(folder, path), text)

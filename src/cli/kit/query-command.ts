@@ -3,7 +3,7 @@ import type { Cli } from '../cli.ts'
 import type { Target } from './target.ts'
 import { addTargetFlags } from './target-flags.ts'
 
-/** The shell command that shows a database, with the flags that lead to the same store and tenant. */
+/** The shell command that queries a table, with the flags that select the same store and tenant. */
 export function formatQueryCommand({ targetFlags }: Cli, { settings }: Target, table: string): string {
   const isPlain = /^[a-z_][a-z0-9_]*$/i.test(table)
   const name = isPlain ? table : locateStore(settings.storeUrl, settings.folder).syntax.tableReference(table)

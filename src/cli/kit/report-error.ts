@@ -12,11 +12,11 @@ export interface ErrorReport {
   readonly code: ErrorCode
   readonly message: string
   readonly advice: string
-  /** When the source may be asked again; only where it said so. */
+  /** When the source accepts requests again, if it announced a time. */
   readonly retryAt?: string
 }
 
-/** An error that brings more than a sentence: what a refused command would have done. */
+/** A refused command, with the plan of what it would do. */
 export class RefusedError extends SyncError {
   readonly plan: object
 
@@ -26,21 +26,21 @@ export class RefusedError extends SyncError {
   }
 }
 
-/** Says what happened, to what and what to do; answers with the exit code. `help` is the command that explains the verb. */
+/** Prints the error with its advice and returns the exit code. `help` is the help command of the verb. */
 export function reportError(cli: Cli, error: unknown, help: string): number {
   if (error instanceof CommanderError && error.exitCode === 0) return 0
-  const trouble = toErrorReport(error, help)
-  if (cli.terminal.json) cli.terminal.printDocument({ error: trouble, ...(error instanceof RefusedError ? { plan: error.plan } : {}) })
-  else cli.terminal.remark(...formatErrorReport(cli, trouble))
+  const report = toErrorReport(error, help)
+  if (cli.terminal.json) cli.terminal.printDocument({ error: report, ...(error instanceof RefusedError ? { plan: error.plan } : {}) })
+  else cli.terminal.remark(...formatErrorReport(cli, report))
   if (cli.environment['TIDEMARK_LOG'] === 'debug' && error instanceof Error && !(error instanceof CommanderError)) cli.terminal.log(`${stackFramesOf(error)}\n`)
-  return exitCodeOf(trouble.code)
+  return exitCodeOf(report.code)
 }
 
 export function formatErrorReport({ terminal: { colors }, targetFlags }: Cli, { code, message, advice }: ErrorReport): string[] {
   return [`${colors.red('error')} ${colors.bold(code)}  ${toPrintable(message)}`, `      ${toPrintable(addTargetFlags(advice, targetFlags))}`]
 }
 
-/** `<sync>` in an advice stands for the sync it is about. */
+/** Replaces `<sync>` in the advice with the name of the sync. */
 export function adviceFor(code: ErrorCode, sync?: string): string {
   const { advice } = ERROR_CODES[code]
   return sync === undefined ? advice : advice.replaceAll('<sync>', sync)
@@ -63,14 +63,14 @@ function readRetryAt(error: SyncError): Pick<ErrorReport, 'retryAt'> {
   return ms > 0 ? { retryAt: new Date(systemClock.now() + ms).toISOString() } : {}
 }
 
-/** `error: unknown command 'stauts'\n(Did you mean status?)` as a sentence. */
+/** Turns `error: unknown command 'stauts'\n(Did you mean status?)` into a sentence. */
 function formatCommanderMessage({ message }: CommanderError): string {
   const [what = '', ...more] = message.replace(/^error: /, '').split('\n')
   const sentence = `${what.charAt(0).toUpperCase()}${what.slice(1)}${/[.!?]$/.test(what) ? '' : '.'}`
   return [sentence, ...more.map((line) => line.replace(/^\((.*)\)$/, '$1'))].join(' ').trim()
 }
 
-/** Frames only: a message may quote what it was about. */
+/** Stack frames only: the message may quote a value from the source. */
 function stackFramesOf(error: Error): string {
   return maskSecrets(error.stack ?? '').split('\n').filter((line) => /^\s+at /.test(line)).join('\n')
 }

@@ -1,15 +1,15 @@
 import { SyncError, type SelectResult, type SelectOptions, type StoreLocation } from '../../contract/index.ts'
 
-/** One statement of the user's own, on a connection that cannot write. */
+/** Runs a user's statement on a read-only connection. */
 export async function runSelect(location: StoreLocation, sql: string, options: SelectOptions): Promise<SelectResult> {
-  // A comment ends where it first can: were several to be read as one, forty of them could be read in a trillion ways.
+  // The comment pattern must not match across comments: ambiguity would cause exponential backtracking.
   const [, verb = ''] = /^(?:\s|--[^\n]*\n|\/\*(?:(?!\*\/)[\s\S])*\*\/)*([a-z]+)/i.exec(sql) ?? []
   if (!READ_STATEMENTS.has(verb.toLowerCase())) {
-    throw new SyncError('ARGUMENT_INVALID', `A query begins with ${[...READ_STATEMENTS].join(', ')}; this one begins with ${JSON.stringify(verb || sql.slice(0, 20))}.`)
+    throw new SyncError('ARGUMENT_INVALID', `A query must start with ${[...READ_STATEMENTS].join(', ')}, but this one starts with ${JSON.stringify(verb || sql.slice(0, 20))}.`)
   }
-  if (options.asOf !== undefined && verb.toLowerCase() === 'explain') throw new SyncError('ARGUMENT_INVALID', 'EXPLAIN does not go with --as-of.')
+  if (options.asOf !== undefined && verb.toLowerCase() === 'explain') throw new SyncError('ARGUMENT_INVALID', 'EXPLAIN cannot be combined with --as-of.')
   return location.select(sql, options)
 }
 
-/** Of the statements that a read-only connection lets through, those that also leave the disk alone: VACUUM INTO does not. */
+/** A read-only connection also permits statements that write to disk, such as VACUUM INTO; these do not. */
 const READ_STATEMENTS = new Set(['select', 'with', 'values', 'explain'])

@@ -7,13 +7,13 @@ import { isoTime } from './json-document.ts'
 import { openExistingStore } from './open-existing-store.ts'
 import { printTarget, openTargetStore, targetDocument, loadWorkerTarget, type TargetFlags } from './target.ts'
 
-/** Pausing, resuming and asking for a run: none of them touches state. */
+/** Pauses, resumes or triggers a sync. None of these changes its state. */
 export async function sendSignal(cli: Cli, name: string, flags: TargetFlags, kind: SyncSignal['kind']): Promise<void> {
   const target = await loadWorkerTarget(cli, flags)
   printTarget(cli, target)
-  // Looked up before the store is made: a wrong name must not leave one behind.
-  const known = await openExistingStore(target)
-  const ref = await findSync(target, known, name).finally(() => known?.close())
+  // Resolves the name first, so that a wrong name does not create a store.
+  const existing = await openExistingStore(target)
+  const ref = await findSync(target, existing, name).finally(() => existing?.close())
   const store = await openTargetStore(target)
   try {
     await store.signalSync(ref, { kind, actor: actorName(), at: systemClock.now() })
@@ -27,9 +27,9 @@ export async function sendSignal(cli: Cli, name: string, flags: TargetFlags, kin
 }
 
 const SIGNAL_MESSAGES: Record<SyncSignal['kind'], (sync: string, checkpoint: Checkpoint) => string> = {
-  pause: (sync, { heldBy }) => `${sync} is paused.${heldBy === null ? '' : ` ${heldBy} stops after its page in hand.`} It goes on with \`tidemark resume ${sync}\`.`,
-  resume: (sync, { inflight }) => `${sync} goes on${inflight === null ? ' on schedule' : ` with cycle ${inflight.cycle}, after page ${inflight.page}`}.`,
+  pause: (sync, { heldBy }) => `Paused ${sync}.${heldBy === null ? '' : ` ${heldBy} stops after the current page.`} Resume it with \`tidemark resume ${sync}\`.`,
+  resume: (sync, { inflight }) => `Resumed ${sync}. It continues ${inflight === null ? 'on schedule' : `with cycle ${inflight.cycle}, after page ${inflight.page}`}.`,
   trigger: (sync, { paused }) => paused
-    ? `${sync} was asked to run, and will when it is resumed: it is paused. Run \`tidemark resume ${sync}\`.`
-    : `${sync} was asked to run. A running \`tidemark start\` takes it up; without one, \`tidemark run ${sync}\` does.`,
+    ? `Triggered ${sync}, but it is paused. Run \`tidemark resume ${sync}\` to let it start.`
+    : `Triggered ${sync}. A running \`tidemark start\` picks it up; otherwise run \`tidemark run ${sync}\`.`,
 }

@@ -16,7 +16,7 @@ export interface ApiOptions {
   readonly syncs: readonly DeclaredSync[]
   readonly schemas: Readonly<Record<string, JsonSchema>>
   readonly resourceTypes: Readonly<Record<string, string>>
-  /** Absent where none can come in. */
+  /** Absent on a replica, which accepts no inbound webhooks. */
   readonly inbound?: TenantInboundWebhooks
   readonly host: string
   readonly corsOrigins?: readonly string[]
@@ -24,7 +24,7 @@ export interface ApiOptions {
   readonly isServedTenant?: (tenant: string) => boolean
   readonly metrics: Metrics
   readonly runnerCapacity?: () => RunnerCapacity
-  /** Absent: the default one, or any other when somebody has taken it. */
+  /** If undefined, the default port, or any free port if it is taken. */
   readonly port: number | undefined
 }
 
@@ -33,7 +33,7 @@ export interface ServedApi {
   close(): Promise<void>
 }
 
-/** Loaded only here: a command that serves nothing starts without it. */
+/** Imports the server here, so that commands that serve nothing start without it. */
 export async function serveApi({ port, ...options }: ApiOptions): Promise<ServedApi> {
   const { createServer } = await import('../../server/server.ts')
   const attempt = async (tried: number): Promise<ServedApi> => {
@@ -49,8 +49,8 @@ export async function serveApi({ port, ...options }: ApiOptions): Promise<Served
     return await attempt(port ?? DEFAULT_PORT)
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    // Several of these on one machine are welcome; only who asks for a port must have that one.
+    // Several servers can run on one machine; only an explicitly requested port is mandatory.
     if (code === 'EADDRINUSE' && port === undefined) return await attempt(0)
-    throw new SyncError('PORT_TAKEN', `The API cannot listen at ${options.host}:${port ?? DEFAULT_PORT} (${code ?? 'unknown error'}).`, { cause: error })
+    throw new SyncError('PORT_TAKEN', `The API cannot listen on ${options.host}:${port ?? DEFAULT_PORT} (${code ?? 'unknown error'}).`, { cause: error })
   }
 }

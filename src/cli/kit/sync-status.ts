@@ -10,36 +10,36 @@ import { systemClock } from '../../platform/clock.ts'
 import { isHolderGone, parseHolder } from '../../platform/lease-holder.ts'
 import { formatDuration } from './duration.ts'
 
-/** Where one sync stands, gathered from the worker and the store. */
+/** The status of one sync, gathered from the worker and the store. */
 export interface SyncStatusDetails extends SyncRef {
   readonly health: Health
-  /** Null for a sync that the store knows and the worker no longer declares. */
+  /** Null for a stored sync that the worker no longer declares. */
   readonly declared: ManifestSync | null
   readonly checkpoint: CheckpointSummary
   readonly lastCycle: CycleRecord | null
-  /** The copy shows the source as it was at most this long ago; null when it never has, and of a backfill: its delta tells what came after. */
+  /** The maximum age of the copy. Null before the first complete cycle, and for a backfill, whose delta determines it. */
   readonly lagMs: number | null
   readonly due: DueTime | null
   readonly leaseHolder: LeaseHolder | null
-  /** Changes were lost, so everything has to be read again: as ordered, or as the source's retention says. */
+  /** A backfill is needed because changes were lost: requested, or derived from the retention of the source. */
   readonly backfillNeeded: BackfillRequest | null
   readonly quarantined: number
-  /** How the records of the last cycle differed from those before. */
+  /** How the shape of the records changed in the last cycle. */
   readonly drift: string | null
 }
 
-/** Counting stops here. */
+/** Quarantined records are counted up to this number. */
 export const QUARANTINED_COUNT_MAX = 1_000
 
-/** Who runs it, where, and for how long the lease still holds. */
+/** The process that runs the sync, and the remaining time of its lease. */
 export interface LeaseHolder {
   readonly holder: string
   readonly location: { readonly host: string; readonly pid: number } | null
   readonly since: number | null
   readonly until: number
-  /** 0 when it is over. */
+  /** 0 if the lease has expired. */
   readonly remainingMs: number
-  /** Known to be gone, or out of time. */
+  /** The holder is known to have exited, or the lease has expired. */
   readonly isGone: boolean
 }
 
@@ -48,14 +48,14 @@ export interface SyncStatusRequest {
   readonly declared: ManifestSync | null
 }
 
-/** Of any number of syncs, and by the clock of the store. `store` is null while nothing was ever kept. */
-export async function readSyncStatus(store: Store | null, asked: readonly SyncStatusRequest[]): Promise<{ now: number; standings: SyncStatusDetails[] }> {
+/** Reads the status of the requested syncs, by the clock of the store. `store` is null if it does not exist yet. */
+export async function readSyncStatus(store: Store | null, requests: readonly SyncStatusRequest[]): Promise<{ now: number; syncs: SyncStatusDetails[] }> {
   const at = systemClock.now()
-  const { now, syncs } = await store?.listSyncStatus({ at, recent: RECENT_CYCLES }) ?? { now: at, syncs: [] }
-  const known = new Map(syncs.map((standing) => [syncKey(standing), standing]))
-  const quarantined = await countQuarantined(store, asked)
-  const drifts = await readDrift(store, asked.length > DRIFT_SYNCS_MAX ? [] : syncs)
-  const standings = asked.map(({ ref, declared }): SyncStatusDetails => {
+  const { now, syncs: stored } = await store?.listSyncStatus({ at, recent: RECENT_CYCLES }) ?? { now: at, syncs: [] }
+  const known = new Map(stored.map((status) => [syncKey(status), status]))
+  const quarantined = await countQuarantined(store, requests)
+  const drifts = await readDrift(store, requests.length > DRIFT_SYNCS_MAX ? [] : stored)
+  const syncs = requests.map(({ ref, declared }): SyncStatusDetails => {
     const facts = known.get(syncKey(ref)) ?? { checkpoint: EMPTY_CHECKPOINT, recent: [] }
     const { checkpoint, recent } = facts
     const find = (sync: string): CheckpointSummary | undefined => known.get(syncKey({ ...ref, sync }))?.checkpoint
@@ -72,18 +72,18 @@ export async function readSyncStatus(store: Store | null, asked: readonly SyncSt
       drift: drifts.get(syncKey(ref)) ?? null,
     }
   })
-  return { now, standings }
+  return { now, syncs }
 }
 
-/** So many syncs are asked one by one. */
+/** Drift needs one query per sync, so it is skipped beyond this number. */
 const DRIFT_SYNCS_MAX = 100
 
 async function readDrift(store: Store | null, syncs: readonly (SyncRef & { readonly recent: readonly CycleRecord[] })[]): Promise<Map<string, string>> {
   const drifts = new Map<string, string>()
   for (const { worker, sync, recent: [last] } of syncs) {
     if (store === null || last === undefined) continue
-    const told = (await store.audit({ worker, sync }, { limit: 20 })).filter(({ action, cycle }) => action === 'drift' && cycle === last.cycle)
-    if (told.length > 0) drifts.set(syncKey({ worker, sync }), told.toReversed().map(({ reason }) => reason).join('; '))
+    const entries = (await store.audit({ worker, sync }, { limit: 20 })).filter(({ action, cycle }) => action === 'drift' && cycle === last.cycle)
+    if (entries.length > 0) drifts.set(syncKey({ worker, sync }), entries.toReversed().map(({ reason }) => reason).join('; '))
   }
   return drifts
 }
@@ -93,12 +93,12 @@ function leaseHolderOf({ heldBy, heldSince, heldUntil }: CheckpointSummary, now:
   return { holder: heldBy, location: parseHolder(heldBy), since: heldSince, until: heldUntil, remainingMs: Math.max(0, heldUntil - now), isGone: heldUntil <= now || isHolderGone(heldBy) }
 }
 
-/** One question for all of them, unless there is very much in quarantine. */
-async function countQuarantined(store: Store | null, asked: readonly SyncStatusRequest[]): Promise<(ref: SyncRef) => number> {
+/** Uses one query for all syncs, unless the quarantine is very large. */
+async function countQuarantined(store: Store | null, requests: readonly SyncStatusRequest[]): Promise<(ref: SyncRef) => number> {
   const all = await store?.quarantineEntries({ limit: QUARANTINED_COUNT_MAX }) ?? []
   const counts = new Map<string, number>()
   for (const entry of all) counts.set(syncKey(entry), (counts.get(syncKey(entry)) ?? 0) + 1)
-  if (all.length === QUARANTINED_COUNT_MAX) for (const { ref } of asked) counts.set(syncKey(ref), (await store!.quarantineEntries({ ref, limit: QUARANTINED_COUNT_MAX })).length)
+  if (store !== null && all.length === QUARANTINED_COUNT_MAX) for (const { ref } of requests) counts.set(syncKey(ref), (await store.quarantineEntries({ ref, limit: QUARANTINED_COUNT_MAX })).length)
   return (ref) => counts.get(syncKey(ref)) ?? 0
 }
 

@@ -1,20 +1,20 @@
 import { maskUrl } from '../../redaction/mask-url.ts'
 import type { TargetFlags } from './target.ts'
 
-/** The given flags as words of a shell. A password is masked; the user has it in the command that was given. */
+/** Quotes the given flags for a shell. Passwords are masked. */
 export function formatTargetFlags({ file, store, tenant }: TargetFlags): string[] {
-  const given = { file, store: store === undefined ? undefined : maskUrl(store), tenant }
-  return Object.entries(given).flatMap(([name, value]) => (typeof value === 'string' ? [`--${name} ${quoteShellArgument(value)}`] : []))
+  const flags = { file, store: store === undefined ? undefined : maskUrl(store), tenant }
+  return Object.entries(flags).flatMap(([name, value]) => (typeof value === 'string' ? [`--${name} ${quoteShellArgument(value)}`] : []))
 }
 
-/** A hint whose commands lead to the same worker, store and tenant as the command that prints it. */
-export function addTargetFlags(hint: string, words: readonly string[]): string {
-  if (words.length === 0) return hint
-  const add = (command: string): string => (takesTargetFlags(command) ? `${command} ${words.join(' ')}` : command)
+/** Adds the target flags to the commands in a hint, so that they select the same worker, store and tenant. */
+export function addTargetFlags(hint: string, flags: readonly string[]): string {
+  if (flags.length === 0) return hint
+  const add = (command: string): string => (takesTargetFlags(command) ? `${command} ${flags.join(' ')}` : command)
   return hint.startsWith('npx tidemark ') ? add(hint) : hint.replaceAll(/`((?:npx )?tidemark [^`]+)`/g, (_, command: string) => `\`${add(command)}\``)
 }
 
-/** Verbs that have no worker, store or tenant yet. */
+/** Verbs without the flags --file, --store and --tenant. */
 const VERBS_WITHOUT_TARGET = /^(?:npx )?tidemark (?:init|demo|advise|sim|restate|keys new|<verb>)\b|--help/
 
 function takesTargetFlags(command: string): boolean {

@@ -8,8 +8,8 @@ export interface TargetPauses extends PauseStore {
 }
 
 /**
- * The pauses of a target's accounts, for commands that write nothing else. A store is made only to keep a pause, and one
- * that cannot be opened keeps nothing: the command goes on without it.
+ * The rate-limit pauses of a target, for commands that write nothing else. The store is created only to record a
+ * pause. If it cannot be opened, pauses are not recorded and the command continues.
  */
 export function openTargetPauses(target: Target): TargetPauses {
   let reading: Promise<Store | null> | undefined

@@ -11,17 +11,17 @@ import type { Cli } from '../cli.ts'
 import { formatNumber } from './counts.ts'
 import { toPrintable } from './printable.ts'
 
-/** The flags that say which worker, which store and which tenant are meant. */
+/** The flags that select the worker, the store and the tenant. */
 export interface TargetFlags {
   readonly file?: string
   readonly store?: string
   readonly tenant?: string
 }
 
-/** What a command is about. */
+/** The store and tenant that a command works on. */
 export interface Target {
   readonly settings: Settings
-  /** Shown: relative where that is shorter, and without a password. */
+  /** The store URL for display: relative if shorter, and without a password. */
   readonly storeLabel: string
   readonly tenant: string
   readonly onMigration: (progress: { readonly moved: number; readonly total: number }) => void
@@ -29,20 +29,20 @@ export interface Target {
 
 export interface WorkerTarget extends Target {
   readonly worker: WorkerLike
-  /** What the registry calls it. */
+  /** The name of the worker in the registry. */
   readonly name: string
   readonly file: string
 }
 
 export function withStoreFlags(command: Command): Command {
   return command
-    .option('--file <file>', 'the worker file (default: ./worker.ts, or .mts, .js, .mjs, or tidemark.yaml)')
-    .option('--store <url>', 'where the rows live: sqlite:file.db or postgres://… (default: $TIDEMARK_STORE, or sqlite:.tidemark/tidemark.db)')
-    .option('--tenant <name>', 'whose data it is (default: $TIDEMARK_TENANT, or default)')
-    .option('--json', 'answer in JSON, for programs')
+    .option('--file <file>', 'the worker file (default: worker.ts or tidemark.yaml)')
+    .option('--store <url>', 'the store: sqlite:file.db or postgres://… (default: $TIDEMARK_STORE, or sqlite:.tidemark/tidemark.db)')
+    .option('--tenant <name>', 'the tenant (default: $TIDEMARK_TENANT, or default)')
+    .option('--json', 'print JSON')
 }
 
-/** For a command that needs no worker: only where its store would be. */
+/** Resolves the target of a command that needs no worker file. */
 export function resolveStoreTarget(cli: Cli, flags: TargetFlags): Target {
   const folder = flags.file === undefined ? cli.folder : dirname(resolve(cli.folder, flags.file))
   return resolveTarget(cli, flags, folder)
@@ -53,7 +53,7 @@ export async function loadWorkerTarget(cli: Cli, flags: TargetFlags): Promise<Wo
   return { ...resolveTarget(cli, flags, dirname(file)), worker, name: worker.name ?? 'worker', file: relative(cli.folder, file) || file }
 }
 
-/** One line, so that nobody resets the wrong worker by being in the wrong folder. */
+/** Prints the target, to guard against commands run in the wrong folder. */
 export function printTarget({ terminal }: Cli, target: Target | WorkerTarget): void {
   const worker = 'name' in target ? `${target.name} (${target.file}) · ` : ''
   terminal.remark(terminal.colors.dim(`${worker}${target.storeLabel} · tenant ${target.tenant}`))
@@ -61,7 +61,7 @@ export function printTarget({ terminal }: Cli, target: Target | WorkerTarget): v
   if (notRun !== null) terminal.remark(terminal.colors.dim(`Not run here: ${notRun}`))
 }
 
-/** What the worker file declares and only another runtime would run, as a list; null when there is nothing. */
+/** Lists declarations of the worker file that only another runtime runs; null if there are none. */
 export function describeNotRun(target: Target | WorkerTarget): string | null {
   const notRun = listNotRun(target).map(({ kind, name, note }) => `${kind} ${name}${note === null ? '' : ` (${note})`}`)
   return notRun.length === 0 ? null : toPrintable(notRun.join(', '))
@@ -71,7 +71,7 @@ function listNotRun(target: Target | WorkerTarget): readonly NotRunDeclaration[]
   return 'worker' in target ? (target.worker.manifest.notRun ?? []) : []
 }
 
-/** The same for programs. */
+/** The target as part of a JSON document. */
 export function targetDocument(target: Target | WorkerTarget): object {
   const notRun = listNotRun(target)
   return {
@@ -80,19 +80,19 @@ export function targetDocument(target: Target | WorkerTarget): object {
   }
 }
 
-/** The caller closes it. */
+/** The caller must close the store. */
 export function openTargetStore({ settings, tenant, onMigration }: Target): Promise<Store> {
   return openStore(settings.storeUrl, { tenant, folder: settings.folder, environment: settings.environment, onMigration })
 }
 
-/** A line per tenth. */
+/** Prints one line per 10 % of progress. */
 function createMigrationReporter({ terminal }: Cli): Target['onMigration'] {
   let shown = -1
   return ({ moved, total }) => {
     const tenth = Math.floor((moved / total) * 10)
     if (tenth === shown) return
     shown = tenth
-    terminal.remark(`Moving the store to typed tables: ${formatNumber(moved)} of ${formatNumber(total)} changes. It can be interrupted, and goes on when the store is opened again.`)
+    terminal.remark(`Migrating the store to typed tables: ${formatNumber(moved)} of ${formatNumber(total)} changes. If interrupted, it continues when the store is opened again.`)
   }
 }
 
@@ -102,6 +102,6 @@ export function createTerminalLog({ terminal }: Cli, level: LogLevel, context?: 
 
 function resolveTarget(cli: Cli, flags: TargetFlags, folder: string): Target {
   const settings = resolveSettings({ flags, environment: cli.environment, folder })
-  const store = locateStore(settings.storeUrl, folder).describe(cli.folder)
-  return { settings, storeLabel: store, tenant: settings.tenant, onMigration: createMigrationReporter(cli) }
+  const storeLabel = locateStore(settings.storeUrl, folder).describe(cli.folder)
+  return { settings, storeLabel, tenant: settings.tenant, onMigration: createMigrationReporter(cli) }
 }

@@ -3,14 +3,14 @@ import type { Environment } from '../../config/settings.ts'
 import { toJson } from './json-document.ts'
 import { truncateToWidth, visibleWidth } from './table.ts'
 
-/** What a terminal needs of a stream. */
+/** The part of a stream that a terminal uses. */
 export interface OutputStream {
   write(text: string, done?: () => void): unknown
   on(event: 'error', listener: (error: NodeJS.ErrnoException) => void): unknown
   readonly isTTY?: boolean
   readonly columns?: number
   readonly rows?: number
-  /** As it is now; the other two are told only when the event loop gets to it. */
+  /** The current size; `columns` and `rows` are updated only when the event loop runs. */
   getWindowSize?(): [columns: number, rows: number]
 }
 
@@ -21,14 +21,14 @@ export interface TerminalOptions {
   readonly json: boolean
 }
 
-/** Where the answer goes (standard output) and where the remarks go (standard error, and nowhere with `--json`). */
+/** Writes results to standard output, and remarks to standard error unless `--json` is given. */
 export class Terminal {
   readonly json: boolean
   readonly colors: ReturnType<typeof createColors>
   readonly #stdout: OutputStream
   readonly #stderr: OutputStream
   readonly #closing = new AbortController()
-  /** Lines that are redrawn in place; whatever else is written goes above them. */
+  /** Lines that are redrawn in place; other output goes above them. */
   #drawnLines: string[] = []
   #isFullScreen = false
 
@@ -37,7 +37,7 @@ export class Terminal {
     this.#stderr = options.stderr
     this.json = options.json
     this.colors = createColors(!options.json && wantsColors(options))
-    // Whoever read the answer has gone, as `head` does: there is nobody left to tell.
+    // EPIPE: the reader, such as `head`, has closed the pipe, so further output is dropped.
     for (const stream of [options.stdout, options.stderr]) {
       stream.on('error', (error) => {
         if (error.code !== 'EPIPE') throw error
@@ -59,7 +59,7 @@ export class Terminal {
     return this.#stdout.getWindowSize?.()[1] ?? this.#stdout.rows ?? 24
   }
 
-  /** Aborted when nobody reads standard output any more. */
+  /** Aborted when the reader of standard output has closed the pipe. */
   get closed(): AbortSignal {
     return this.#closing.signal
   }
@@ -76,24 +76,23 @@ export class Terminal {
     this.print(toJson(document))
   }
 
-  /** Lines of the log, which bring their newline. */
+  /** Writes log lines, which include their newline. */
   log(text: string): void {
     this.#writeAbove(() => this.#stderr.write(text))
   }
 
-  /** In place of what was drawn before; no more and no wider than the screen, which could not be redrawn otherwise. */
+  /** Replaces the drawn lines. Truncates to the screen, because lines outside it could not be redrawn. */
   draw(lines: readonly string[]): void {
-    const most = Math.max(1, this.rows - 1)
-    const fitting = lines.length <= most ? lines : [...lines.slice(0, most - 1), this.colors.dim(`… and ${lines.length - most + 1} more`)]
+    const rowsMax = Math.max(1, this.rows - 1)
+    const fitting = lines.length <= rowsMax ? lines : [...lines.slice(0, rowsMax - 1), this.colors.dim(`… and ${lines.length - rowsMax + 1} more`)]
     const drawn = fitting.map((line) => truncateToWidth(line, this.columns - 1))
     this.#stdout.write(this.#erase() + drawn.map((line) => `\u001b[2K${line}\n`).join(''))
     this.#drawnLines = drawn
   }
 
   /**
-   * From now on what is drawn has the whole screen, and what was on it comes back at the end. Some terminals fold their lines
-   * when they are made narrower and others cut them: how many rows lie above the cursor is then anybody's guess, and a screen
-   * of one's own needs no guess.
+   * Switches to the alternate screen. On resize some terminals wrap lines and others cut them, so the number of rows
+   * above the cursor is unknown; the alternate screen does not need it.
    */
   enterFullScreen(): void {
     if (!this.isInteractive) return
@@ -101,7 +100,7 @@ export class Terminal {
     this.#stdout.write('\u001b[?1049h')
   }
 
-  /** Leaves the drawn lines where they are. */
+  /** Leaves the alternate screen and prints the drawn lines. */
   leaveFullScreen(): void {
     const drawn = this.#drawnLines
     this.#drawnLines = []
@@ -111,7 +110,7 @@ export class Terminal {
     this.print(...drawn)
   }
 
-  /** Everything written has left the process. */
+  /** Resolves when all output has been flushed. */
   async drain(): Promise<void> {
     await Promise.all([this.#stdout, this.#stderr].map((stream) => new Promise<void>((resolve) => {
       if (this.closed.aborted) resolve()
@@ -127,7 +126,7 @@ export class Terminal {
     if (live.length > 0) this.draw(live)
   }
 
-  /** A line that was drawn wider than the screen is now takes more of its rows. */
+  /** Accounts for drawn lines that wrap because the screen has become narrower. */
   #erase(): string {
     if (this.#isFullScreen) return '\u001b[H\u001b[0J'
     const rows = this.#drawnLines.reduce((sum, line) => sum + Math.max(1, Math.ceil(visibleWidth(line) / this.columns)), 0)

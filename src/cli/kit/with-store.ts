@@ -3,12 +3,12 @@ import type { Cli } from '../cli.ts'
 import { openExistingStoreOfAnyTenant, openExistingStore } from './open-existing-store.ts'
 import { printTarget, openTargetStore, resolveStoreTarget, type Target, type TargetFlags } from './target.ts'
 
-/** For verbs that need no worker file: the store that the flags name, closed whatever happens. Null where nothing was ever kept. */
+/** Runs `body` with the store that the flags select, or null if it does not exist, and always closes it. */
 export function withExistingStore<T>(cli: Cli, flags: TargetFlags, body: (target: Target, store: Store | null) => Promise<T>): Promise<T> {
   return withOpenedStore(cli, flags, openExistingStore, body)
 }
 
-/** The same for verbs about all tenants: bound to whichever is there. */
+/** The same for verbs about all tenants: bound to any existing tenant. */
 export function withExistingStoreOfAnyTenant<T>(cli: Cli, flags: TargetFlags, body: (target: Target, store: Store | null) => Promise<T>): Promise<T> {
   return withOpenedStore(cli, flags, openExistingStoreOfAnyTenant, body)
 }

@@ -21,74 +21,74 @@ export interface WorkerServiceOptions {
   readonly store: Store
   readonly sourceRuntime: TenantSourceRuntime
   readonly concurrency: number
-  /** Whose syncs run, beside the store's own tenant; `all` for every one that the store keeps something for, now or later. */
+  /** Tenants to run in addition to the store's own; `all` for every current and future tenant of the store. */
   readonly tenants?: readonly string[] | 'all'
-  /** Null to serve nothing. */
+  /** Null disables the API. */
   readonly api: Pick<ApiOptions, 'host' | 'port' | 'corsOrigins' | 'keysOnly'> | null
-  /** The least time between two cycles of a continuous sync. */
+  /** The minimum pause between two cycles of a continuous sync. */
   readonly pauseMs?: number
   readonly keepLogMs?: number | undefined
-  /** Null when this process itself says when a sync runs. */
+  /** Null when this process schedules the syncs itself. */
   readonly restate?: Pick<RestateOptions, 'ingress' | 'host' | 'port' | 'identityKeys'> | null
   readonly onEvent: (event: RunnerEvent) => void
 }
 
-/** Everything one process does for a worker: its schedules, its feed over HTTP, its webhooks in and out. */
+/** Runs a worker in one process: schedules, the API, inbound and outbound webhooks. */
 export interface WorkerService {
   readonly api: ServedApi | null
-  /** Whose syncs it runs, so far. */
+  /** The tenants whose syncs run. */
   readonly tenants: ReadonlySet<string>
-  /** Where Restate calls it, once it is started; null when it does not. */
+  /** The address that Restate calls, once started; null without Restate. */
   restateUrl(): string | null
   start(): Promise<void>
   stop(graceMs: number): Promise<void>
 }
 
-/** Listens at once, so that its address can be told; the rest begins with `start`. */
-export async function openWorkerService(given: WorkerServiceOptions): Promise<WorkerService> {
-  return given.store.isReplica === true ? openReplicaService(given) : openPrimaryService(given)
+/** Starts to listen immediately, so that the address is known. `start` starts everything else. */
+export async function openWorkerService(options: WorkerServiceOptions): Promise<WorkerService> {
+  return options.store.isReplica === true ? openReplicaService(options) : openPrimaryService(options)
 }
 
-/** Of a store that can only be read, what it holds: nothing runs, nothing is delivered, nothing comes in. */
-async function openReplicaService({ target, store, sourceRuntime: outside, api, keepLogMs, restate = null, tenants: others = [] }: WorkerServiceOptions): Promise<WorkerService> {
+/** Serves the feed of a read-only store. No syncs run, and no webhooks are delivered or received. */
+async function openReplicaService({ target, store, sourceRuntime, api, keepLogMs, restate = null, tenants: others = [] }: WorkerServiceOptions): Promise<WorkerService> {
   if (api === null || restate !== null || keepLogMs !== undefined) {
-    throw new SyncError('STORE_READONLY', 'The store is a replica: the feed is all that can be served from it, so --no-api, --keep-log and --runner restate have nothing to do here.')
+    throw new SyncError('STORE_READONLY', 'The store is a read-only replica, which can only serve the feed. Leave out --no-api, --keep-log and --runner restate.')
   }
   const metrics = await openMetrics()
   const tenants = new Set([store.tenant, ...(others === 'all' ? [] : others)])
-  const served = await serveApi({ store, ports: withMetrics(outside.ports, metrics), sourceRuntime: outside, syncs: listDeclaredSyncs(target.worker), schemas: schemasOf(target.worker), resourceTypes: resourceTypesOf(target.worker), metrics, isServedTenant: (tenant) => tenants.has(tenant), ...api })
+  const served = await serveApi({ store, ports: withMetrics(sourceRuntime.ports, metrics), sourceRuntime, syncs: listDeclaredSyncs(target.worker), schemas: schemasOf(target.worker), resourceTypes: resourceTypesOf(target.worker), metrics, isServedTenant: (tenant) => tenants.has(tenant), ...api })
   return { api: served, tenants, restateUrl: () => null, start: async () => {}, stop: () => served.close() }
 }
 
-async function openPrimaryService({ target, store, sourceRuntime: given, api, keepLogMs, restate = null, tenants: others = [], ...options }: WorkerServiceOptions): Promise<WorkerService> {
+async function openPrimaryService({ target, store, sourceRuntime: baseRuntime, api, keepLogMs, restate = null, tenants: others = [], ...options }: WorkerServiceOptions): Promise<WorkerService> {
   const metrics = api === null ? null : await openMetrics()
-  const outside = { ...given, ports: withMetrics(given.ports, metrics) }
-  const { ports } = outside
+  const sourceRuntime = { ...baseRuntime, ports: withMetrics(baseRuntime.ports, metrics) }
+  const { ports } = sourceRuntime
   const holder = holderName()
   const syncs = listDeclaredSyncs(target.worker)
-  const inbound = new TenantInboundWebhooks({ ...outside, store, holder: `webhook:${holder}`, isDead: isHolderGone, webhooks: target.worker.webhooks?.() ?? [] })
+  const inbound = new TenantInboundWebhooks({ ...sourceRuntime, store, holder: `webhook:${holder}`, isDead: isHolderGone, webhooks: target.worker.webhooks?.() ?? [] })
   const tenants = new Set([store.tenant, ...(others === 'all' ? [] : others)])
   for (const tenant of tenants) inbound.add(tenant)
-  const running = { ...outside, ...options, secrets: outside.secretsOf, store, tenants: [...tenants], syncs, holder, isDead: isHolderGone }
+  const running = { ...sourceRuntime, ...options, secrets: sourceRuntime.secretsOf, store, tenants: [...tenants], syncs, holder, isDead: isHolderGone }
   const runner = restate === null ? new Runner(running) : new RestateRunner({ ...running, ...restate })
   // Under Restate, Restate limits the concurrency.
   const capacity = runner instanceof Runner ? { runnerCapacity: () => runner.capacity() } : {}
-  const served = api === null || metrics === null ? null : await serveApi({ store, ports, sourceRuntime: outside, syncs, inbound, schemas: schemasOf(target.worker), resourceTypes: resourceTypesOf(target.worker), metrics, isServedTenant: (tenant) => tenants.has(tenant), ...capacity, ...api })
+  const served = api === null || metrics === null ? null : await serveApi({ store, ports, sourceRuntime, syncs, inbound, schemas: schemasOf(target.worker), resourceTypes: resourceTypesOf(target.worker), metrics, isServedTenant: (tenant) => tenants.has(tenant), ...capacity, ...api })
   const send = createSender()
   const deliverer = new TenantDeliverers({ store, ports, send, holder, isDead: isHolderGone, resourceTypes: resourceTypesOf(target.worker) })
   const stopping = new AbortController()
-  const beside: Array<Promise<void>> = []
-  /** All that goes on for a tenant beside its cycles. */
-  const attend = (tenant: string): void => {
+  const background: Array<Promise<void>> = []
+  /** Starts webhook delivery and log compaction for a tenant. */
+  const startTenantServices = (tenant: string): void => {
     deliverer.add(tenant)
-    if (keepLogMs !== undefined) beside.push(compactLogPeriodically(tenant === store.tenant ? store : store.forTenant(tenant), ports, keepLogMs, stopping.signal))
+    if (keepLogMs !== undefined) background.push(compactLogPeriodically(tenant === store.tenant ? store : store.forTenant(tenant), ports, keepLogMs, stopping.signal))
   }
-  const welcome = (tenant: string): void => {
+  const addTenant = (tenant: string): void => {
     if (tenants.has(tenant)) return
     tenants.add(tenant)
     inbound.add(tenant)
     runner.addTenant(tenant)
-    attend(tenant)
+    startTenantServices(tenant)
   }
   return {
     api: served,
@@ -98,17 +98,17 @@ async function openPrimaryService({ target, store, sourceRuntime: given, api, ke
       deliverer.start()
       inbound.start()
       await runner.start()
-      for (const tenant of tenants) attend(tenant)
-      if (others === 'all') beside.push(watchTenants(store, ports, welcome, stopping.signal))
+      for (const tenant of tenants) startTenantServices(tenant)
+      if (others === 'all') background.push(watchTenants(store, ports, addTenant, stopping.signal))
     },
     async stop(graceMs) {
-      stopping.abort(new Error('the service stops'))
-      await Promise.all([runner.stop({ graceMs }), deliverer.stop({ graceMs }).then(() => send.close()), (served?.close() ?? Promise.resolve()).then(() => inbound.stop()), ...beside])
+      stopping.abort(new Error('the service is stopping'))
+      await Promise.all([runner.stop({ graceMs }), deliverer.stop({ graceMs }).then(() => send.close()), (served?.close() ?? Promise.resolve()).then(() => inbound.stop()), ...background])
     },
   }
 }
 
-/** Like the other, it begins when it is started. */
+/** Has the interface of `Runner`: serving begins with `start`. */
 class RestateRunner {
   readonly #options: RestateOptions
   #served: RestateService | null = null
@@ -134,13 +134,13 @@ class RestateRunner {
   }
 }
 
-/** Loaded only here, as the server is. */
+/** Imported here, like the server, so that other commands start without it. */
 async function openMetrics(): Promise<Metrics> {
   const { Metrics } = await import('../../server/metrics.ts')
   return new Metrics()
 }
 
-/** What is noted is told at /metrics, beside whatever the program has set up. */
+/** Records measurements for /metrics in addition to the configured meter. */
 function withMetrics(ports: Ports, metrics: Metrics | null): Ports {
   const { meter } = ports
   if (metrics === null) return ports

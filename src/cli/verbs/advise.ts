@@ -15,14 +15,14 @@ interface AdviseFlags extends AnswerFlags {
 
 export function adviseVerb(): Command {
   return new Command('advise')
-    .summary('which strategy suits an API, why, and a worker to begin with')
-    .description('Asks how an API can be read, and says which strategy and mode suit it, what the state looks like, how far to stay behind, and why. Ends with a worker file to begin with. On a terminal it asks; elsewhere the answers are given.')
-    .option('--answers <file>', 'the answers as a JSON object; - reads it from standard input')
-    .addOption(new Option('--answer <name=value>', 'one answer; again for each').argParser((text: string, before: string[] | undefined) => [...(before ?? []), text]))
-    .option('--out <file>', 'write the worker there; printed unless given')
-    .option('--force', 'overwrite the file')
-    .option('--questions', 'list the questions and their answers')
-    .option('--json', 'answer in JSON, for programs')
+    .summary('recommend a sync strategy for an API')
+    .description('Asks how an API can be read, then recommends a strategy, mode, state and lag, gives the reasons, and writes a starter worker. Without a terminal, pass the answers as options.')
+    .option('--answers <file>', 'read answers from a JSON file; - reads standard input')
+    .addOption(new Option('--answer <name=value>', 'give one answer; repeatable').argParser((text: string, before: string[] | undefined) => [...(before ?? []), text]))
+    .option('--out <file>', 'write the worker to a file instead of standard output')
+    .option('--force', 'overwrite an existing file')
+    .option('--questions', 'list the questions and their possible answers')
+    .option('--json', 'print JSON')
 }
 
 export const advise: VerbAction<[AdviseFlags]> = async (cli, flags) => {
@@ -45,8 +45,8 @@ function writeWorkerFile(cli: Cli, out: string, text: string, force: boolean): s
   try {
     writeFileSync(path, text, { flag: force ? 'w' : 'wx' })
   } catch (cause) {
-    const isThere = (cause as NodeJS.ErrnoException).code === 'EEXIST'
-    throw new SyncError('ARGUMENT_INVALID', isThere ? `${path} is there already. Nothing was written. Choose another name, or add --force to overwrite.` : `${path} cannot be written: ${(cause as Error).message}`, { cause })
+    const exists = (cause as NodeJS.ErrnoException).code === 'EEXIST'
+    throw new SyncError('ARGUMENT_INVALID', exists ? `${path} already exists. Nothing was written. Choose another name, or add --force to overwrite it.` : `${path} cannot be written: ${(cause as Error).message}`, { cause })
   }
   return relative(cli.folder, path)
 }
@@ -65,15 +65,15 @@ function listQuestions({ terminal }: Cli): void {
 }
 
 const MODE_TEXT = {
-  pair: 'a backfill (replace, by hand) and a delta (incremental, scheduled) over one database: worker.track',
-  replace: 'replace: the whole list every time, what is gone is swept: worker.sync',
+  pair: 'a manual backfill (replace) and a scheduled delta (incremental) into one database: worker.track',
+  replace: 'replace: every cycle reads the whole list and sweeps missing rows: worker.sync',
 } as const
 
 const DELETES_TEXT = {
-  swept: 'swept: a cycle that lists everything shows what is gone',
-  told: 'told in the same stream',
-  streams: 'read after the changes, in every cycle: streams',
-  'until-backfill': 'not noticed before the next backfill',
+  swept: 'swept by each complete cycle',
+  told: 'reported in the same stream',
+  streams: 'read after the changes in every cycle: streams',
+  'until-backfill': 'not detected until the next backfill',
 } as const
 
 function printAdvice({ terminal }: Cli, advice: Advice, out: string | null, text: string): void {
@@ -90,9 +90,9 @@ function printAdvice({ terminal }: Cli, advice: Advice, out: string | null, text
     `${colors.bold('schedule')}  ${advice.schedule}`,
     '',
     colors.bold('why'),
-    ...advice.reasons.map(({ question, answer, therefore, rule }) => `  ${question} = ${answer}: ${therefore} ${colors.dim(rule)}`),
+    ...advice.reasons.map(({ question, answer, therefore }) => `  ${question} = ${answer}: ${therefore}`),
     ...advice.cautions.map((caution) => `  ${colors.yellow('!')} ${caution}`),
     '',
-    ...(out === null ? [text.trimEnd()] : [`A worker to begin with is in ${out}. Then: npx tidemark check ${out}`]),
+    ...(out === null ? [text.trimEnd()] : [`Wrote a starter worker to ${out}. Next: npx tidemark check ${out}`]),
   )
 }

@@ -15,16 +15,16 @@ interface CheckFlags {
 
 export function checkVerb(): Command {
   return new Command('check')
-    .summary('what is wrong with a worker, by reading a little with it')
-    .description('Reads one cycle of each sync, and the beginning of a second one, with the real source and up to a bound of pages, and says which of the classic faults show: no end, a state that stands still, ties at a page border, no lag, missing deletions and more. Writes nothing. A comment `tidemark-ignore <sync>: <finding>` in the worker sets a finding aside.')
+    .summary('test a worker against its source for common faults')
+    .description('Reads one cycle of each sync and the start of a second one from the real source, and reports common faults: paging that never ends, a state that does not advance, ties at a page boundary, no lag, missed deletions and more. Writes nothing. A comment `tidemark-ignore <sync>: <finding>` in the worker suppresses a finding.')
     .argument('<worker>', 'the worker file')
     .argument('[sync...]', 'the syncs to check (default: all)')
-    .addOption(new Option('--pages <n>', 'read at most so many pages of each cycle').argParser(parseCount).default(20))
-    .option('--json', 'answer in JSON, for programs')
+    .addOption(new Option('--pages <n>', 'read at most this many pages per cycle').argParser(parseCount).default(20))
+    .option('--json', 'print JSON')
 }
 
 export const check: VerbAction<[string, string[], CheckFlags]> = async (cli, file, syncs, flags) => {
-  // Loaded here: no other command needs it.
+  // Imported here because no other command needs it.
   const { checkWorker } = await import('../../linter/index.ts')
   const signal = cli.listenForStop()
   const target = await loadWorkerTarget(cli, { file })
@@ -47,8 +47,8 @@ export const check: VerbAction<[string, string[], CheckFlags]> = async (cli, fil
 function printCheck({ terminal }: Cli, result: WorkerCheck, all: readonly Finding[], pagesMax: number): void {
   const { colors } = terminal
   const paint = { error: colors.red, warning: colors.yellow, note: colors.dim } as const
-  const print = ({ finding, severity, seen, todo, rule }: Finding): void =>
-    terminal.print(`  ${paint[severity](severity)} ${colors.bold(finding)}  ${toPrintable(seen)} ${colors.dim(rule)}`, `      → ${toPrintable(todo)}`)
+  const print = ({ finding, severity, seen, todo }: Finding): void =>
+    terminal.print(`  ${paint[severity](severity)} ${colors.bold(finding)}  ${toPrintable(seen)}`, `      → ${toPrintable(todo)}`)
   for (const finding of result.findings) print(finding)
   for (const { sync, mode, pages, requests, changes, findings, ignored } of result.syncs) {
     const isBad = findings.some(({ severity }) => severity === 'error')
@@ -57,5 +57,5 @@ function printCheck({ terminal }: Cli, result: WorkerCheck, all: readonly Findin
   }
   const count = (severity: Finding['severity']): number => all.filter((finding) => finding.severity === severity).length
   terminal.print(`${count('error')} errors, ${count('warning')} warnings, ${count('note')} notes.`)
-  terminal.remark(colors.dim(`At most ${pagesMax} pages of each cycle were read. Nothing was written.`))
+  terminal.remark(colors.dim(`Read at most ${pagesMax} pages per cycle. Nothing was written.`))
 }

@@ -8,6 +8,7 @@ import type { RunnerEvent } from '../../runner/runner-options.ts'
 import { createApiKey } from '../../server/api-key.ts'
 import { addApiKey } from '../../server/cursor-ciphers.ts'
 import { generateSecret, serializeSecrets } from '../../webhooks/secrets.ts'
+import { required } from '../../values/required.ts'
 import { actorName } from '../kit/actor.ts'
 import { parseCount, parseCountOrZero } from '../kit/arguments.ts'
 import type { VerbAction, Cli } from '../cli.ts'
@@ -30,35 +31,35 @@ interface DemoFlags {
 
 export function demoVerb(): Command {
   return new Command('demo')
-    .summary('simulated APIs, a worker that follows them, the feed and the console: everything on this machine')
-    .description('Starts simulated Stripe, HubSpot and GitHub accounts that somebody works in, a worker that follows them, the feed, a webhook receiver and the console. Needs no account, no network and no settings, and leaves nothing behind when it ends.')
-    .addOption(new Option('--port <n>', `where to serve the console and the feed; 0 takes any (default: ${DEFAULT_PORT}, or any when it is taken)`).argParser(parseCountOrZero))
-    .addOption(new Option('--seconds <n>', 'end by itself so long after it is ready (default: on Ctrl-C)').argParser(parseCount))
-    .option('--keep <dir>', 'make the worker and its rows in this folder, and leave them there')
-    .option('--json', 'answer in JSON, for programs')
+    .summary('run a complete demo on this machine')
+    .description('Starts simulated Stripe, HubSpot and GitHub accounts with live edits and injected faults, a worker that syncs them, the feed, a webhook receiver and the console. Needs no account, network or settings, and deletes everything when it ends.')
+    .addOption(new Option('--port <n>', `port of the API; 0 for any (default: ${DEFAULT_PORT}, or any if taken)`).argParser(parseCountOrZero))
+    .addOption(new Option('--seconds <n>', 'exit after N seconds (default: on Ctrl-C)').argParser(parseCount))
+    .option('--keep <dir>', 'create the worker and its store in a folder, and keep it')
+    .option('--json', 'print JSON')
 }
 
-/** Between two cycles of a sync: often enough to be seen moving. */
+/** The pause between two cycles of a sync: short, so that changes are visible. */
 const CYCLE_PAUSE_MS = 2_000
-/** Of what is over. Without it the store of a demo that somebody leaves running would grow for as long. */
+/** Compaction keeps the store of a demo that runs for days from growing. */
 const KEEP_LOG_MS = 15 * 60_000
 const GRACE_MS = 3_000
-/** Requests a minute: nobody should meet it by playing. */
+/** Requests per minute; high enough that interactive use never reaches it. */
 const RATE_LIMIT_PER_MINUTE = 60_000
 
 export const demo: VerbAction<[DemoFlags]> = async (cli, flags) => {
   const ending = new AbortController()
   const stopping = ending.signal
-  cli.listenForStop('Stopping: the simulated accounts and everything that was made for them go.').addEventListener('abort', () => ending.abort(), { once: true })
+  cli.listenForStop('Stopping and deleting the simulated accounts and their data.').addEventListener('abort', () => ending.abort(), { once: true })
   const folder = makeFolder(cli, flags.keep)
-  /** Undone in the opposite order, whatever happens. */
+  /** Cleanup steps, run in reverse order even after a failure. */
   const undo: Array<() => unknown> = flags.keep === undefined ? [() => rmSync(folder, { recursive: true, force: true })] : []
   try {
-    // Loaded only here, like what serves the API: other commands start without it.
-    const { DemoVendors: DemoWorld } = await import('../kit/demo-vendors.ts')
-    const world = await DemoWorld.open()
-    undo.push(() => world.close())
-    const target = await makeWorker(cli, folder, world)
+    // Imported here so that other commands start without the simulators.
+    const { DemoVendors: Vendors } = await import('../kit/demo-vendors.ts')
+    const vendors = await Vendors.open()
+    undo.push(() => vendors.close())
+    const target = await makeWorker(cli, folder, vendors)
     const store = await openTargetStore(target)
     undo.push(() => store.close())
     const secret = generateSecret()
@@ -80,11 +81,12 @@ export const demo: VerbAction<[DemoFlags]> = async (cli, flags) => {
     await service.start()
     await Promise.race([backfills.done, waitForAbort(stopping)])
     await addWebhook(store, receiver.url, secret)
-    if (!stopping.aborted) await showReady(cli, { url: service.api!.url, key, target, store, receiver: receiver.url })
-    world.startActivity()
+    const { url } = required(service.api, 'the API of the demo')
+    if (!stopping.aborted) await showReady(cli, { url, key, target, store, receiver: receiver.url })
+    vendors.startActivity()
     if (flags.seconds !== undefined) setTimeout(() => ending.abort(), flags.seconds * 1_000).unref()
     await waitForAbort(stopping)
-    undo.unshift(() => showEnd(cli, { writes: world.writes, requests: world.requests, received: receiver.verified, forged: receiver.refused, kept: flags.keep === undefined ? null : folder }))
+    undo.unshift(() => showEnd(cli, { writes: vendors.writes, requests: vendors.requests, received: receiver.verified, forged: receiver.refused, kept: flags.keep === undefined ? null : folder }))
   } finally {
     for (const step of undo.toReversed()) await step()
   }
@@ -103,7 +105,7 @@ function makeFolder(cli: Cli, keep: string | undefined): string {
 
 const FOLDER_PREFIX = 'tidemark-demo-'
 
-/** A demo that was killed could not tidy up after itself; the next one does. */
+/** Deletes the folders of demos that were killed before they could clean up. */
 function removeStaleFolders(): void {
   for (const name of readdirSync(tmpdir())) {
     const pid = new RegExp(`^${FOLDER_PREFIX}(\\d+)-`).exec(name)?.[1]
@@ -119,10 +121,10 @@ function isProcessRunning(pid: number): boolean {
   }
 }
 
-/** Where rows go and what they are sealed with is the demo's own affair, whatever the environment says of the real one. */
-async function makeWorker(cli: Cli, folder: string, world: DemoVendors): Promise<WorkerTarget> {
-  for (const { path, text } of readTemplate(['demo'], world.urls)) writeFileSync(join(folder, path), text)
-  // That an account refuses or stumbles is part of the show, and shown as such.
+/** The demo ignores the environment: it uses its own store and its own encryption key. */
+async function makeWorker(cli: Cli, folder: string, vendors: DemoVendors): Promise<WorkerTarget> {
+  for (const { path, text } of readTemplate(['demo'], vendors.urls)) writeFileSync(join(folder, path), text)
+  // The injected faults are part of the demo, so warnings about them are not logged.
   const { TIDEMARK_LOG = 'error' } = cli.environment
   return loadWorkerTarget({ ...cli, environment: { TIDEMARK_LOG } }, { file: join(folder, 'worker.ts') })
 }
@@ -139,7 +141,7 @@ async function addWebhook(store: Store, url: string, secret: string): Promise<vo
   }, { sequence: await store.headSequence(), floor: 0 }, actorName())
 }
 
-/** The first reading of everything: asked for once, and waited for. */
+/** Triggers the backfill of every sync once, and resolves `done` when all have finished. */
 class BackfillTracker {
   readonly done: Promise<void>
   readonly #worker: string
@@ -161,7 +163,7 @@ class BackfillTracker {
   }
 }
 
-/** The same lines as those of `run`, for as long as it lasts. */
+/** Shows the same lines as `run`, until the demo ends. */
 function createEventDisplay(cli: Cli, { worker }: WorkerTarget, undo: Array<() => unknown>): (event: RunnerEvent) => void {
   const display = createDisplay(cli, worker.manifest.syncs.map(({ name }) => name), { reveal: false, continuous: true })
   undo.push(() => display.close())
@@ -196,13 +198,13 @@ async function showReady({ terminal, folder }: Cli, { url, key, target, store, r
   }
   const { bold, dim } = terminal.colors
   terminal.print(
-    `${bold('Three simulated accounts, followed as they change.')} ${databases.map(({ name, rows }) => `${formatNumber(rows)} ${name}`).join(', ')}.`,
-    dim('They are edited three times a second, answer 429 and 503 now and then, and are sometimes slow. Ctrl-C ends it and leaves nothing behind.'),
+    `${bold('Three simulated accounts, synced continuously.')} ${databases.map(({ name, rows }) => `${formatNumber(rows)} ${name}`).join(', ')}.`,
+    dim('They receive three edits per second, and sometimes respond with 429 or 503, or slowly. Ctrl-C stops the demo and deletes its data.'),
     '',
-    bold('1  Look at it'), `   ${commands.console}`,
+    bold('1  Open the console'), `   ${commands.console}`,
     bold('2  Follow every change'), `   ${commands.feed}`,
     bold('3  Query the rows'), `   ${commands.query}`,
-    bold('4  Ask why a row is as it is'), `   ${commands.why}`,
+    bold('4  Show the history of a row'), `   ${commands.why}`,
     '',
   )
 }
@@ -219,7 +221,7 @@ function showEnd({ terminal }: Cli, end: DemoTotals): void {
   if (terminal.json) return terminal.printDocument({ event: 'end', ...end })
   terminal.print(
     `${formatNumber(end.writes)} writes in the accounts, ${formatNumber(end.requests)} requests to them, ${formatNumber(end.received)} webhooks received and verified.`,
-    end.kept === null ? 'Nothing is left behind.' : `The worker and its rows are in ${end.kept}; the accounts they came from are gone.`,
+    end.kept === null ? 'All data of the demo is deleted.' : `The worker and its store are in ${end.kept}; the simulated accounts are gone.`,
   )
 }
 

@@ -8,8 +8,8 @@ import { addTargetFlags } from '../kit/target-flags.ts'
 
 export function doctorVerb(): Command {
   return withStoreFlags(new Command('doctor'))
-    .summary('what is wrong with this set-up, and the command that fixes it')
-    .description('Looks at Node, the worker file, the store, the disk, the clock, the secrets and every sync, and says what is wrong and which command fixes it. Writes nothing.')
+    .summary('diagnose this installation and suggest fixes')
+    .description('Checks Node, the worker file, the store, the disk, the clock, the secrets and every sync, and prints a fix for each problem. Writes nothing.')
 }
 
 export const doctor: VerbAction<[TargetFlags]> = async (cli, flags) => {

@@ -13,28 +13,28 @@ interface ExportFlags extends TargetFlags {
 
 export function exportVerb(): Command {
   return withStoreFlags(new Command('export'))
-    .summary('write what has landed to a file')
-    .description('Writes the rows of a database, or the log of all changes, to a Parquet, CSV or NDJSON file.')
-    .argument('<database>', 'the database; `log` for the log of all changes')
-    .requiredOption('--to <file>', 'the file to write; its ending says the format: .parquet, .csv or .ndjson')
-    .option('--since-last', 'only what changed since the export before, into a file of its own beside this name')
+    .summary('export rows or the change log to a file')
+    .description('Writes the rows of a database, or the change log, to a Parquet, CSV or NDJSON file.')
+    .argument('<database>', 'the database; `log` for the change log')
+    .requiredOption('--to <file>', 'the file to write: .parquet, .csv or .ndjson')
+    .option('--since-last', 'write only changes since the last export, to a new file')
 }
 
 export const exportRows: VerbAction<[string, ExportFlags]> = async (cli, name, flags) => {
   const target = resolveStoreTarget(cli, flags)
   printTarget(cli, target)
-  const { exportToFile: exportTo, detectFormat: formatOf } = await import('../../export/export-to-file.ts')
+  const { exportToFile, detectFormat } = await import('../../export/export-to-file.ts')
   const path = resolve(cli.folder, flags.to)
-  formatOf(path)
+  detectFormat(path)
   const store = await openExistingStore(target)
-  if (store === null) throw new SyncError('STORE_UNAVAILABLE', `There is no store at ${target.storeLabel} yet. \`tidemark run\` makes it.`)
+  if (store === null) throw new SyncError('STORE_UNAVAILABLE', `The store ${target.storeLabel} does not exist yet. Run \`tidemark run\` to create it.`)
   try {
-    // A database of that name is meant first.
+    // A database named `log` takes precedence over the change log.
     const database = name === 'log' && !(await store.databaseNames()).includes('log') ? null : name
-    const { file, rows, headSequence: position } = await exportTo(store, { database, file: path, sinceLast: flags.sinceLast === true })
+    const { file, rows, headSequence } = await exportToFile(store, { database, file: path, sinceLast: flags.sinceLast === true })
     const written = file === null ? null : relative(cli.folder, file) || file
-    if (cli.terminal.json) cli.terminal.printDocument({ ...targetDocument(target), database, file: written, rows, position })
-    else cli.terminal.print(written === null ? 'Nothing has changed since the last export.' : `Wrote ${formatNumber(rows)} ${rows === 1 ? 'row' : 'rows'} to ${written}.`)
+    if (cli.terminal.json) cli.terminal.printDocument({ ...targetDocument(target), database, file: written, rows, position: headSequence })
+    else cli.terminal.print(written === null ? 'No changes since the last export.' : `Wrote ${formatNumber(rows)} ${rows === 1 ? 'row' : 'rows'} to ${written}.`)
   } finally {
     await store.close()
   }

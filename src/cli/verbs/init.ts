@@ -17,13 +17,13 @@ interface InitFlags {
 
 export function initVerb(): Command {
   return new Command('init')
-    .summary('a worker project that runs at once')
-    .description('Makes a worker project for a source of yours. On a terminal it asks which. Each runs at once, without an account or a network, against something simulated, and against the real one as soon as its key is in .env.')
-    .argument('[dir]', 'where to make it', '.')
-    .addOption(new Option('--source <name>', 'what it reads from').choices(Object.keys(INIT_SOURCES)))
-    .option('--yes', 'ask nothing; without --source, a small harbour inside the worker')
-    .option('--force', 'overwrite files that are there already')
-    .option('--json', 'answer in JSON, for programs')
+    .summary('create a worker project')
+    .description('Creates a worker project for a source. On a terminal it asks which source to use. The project runs immediately against simulated data, without an account or a network, and against the real source once its key is in .env.')
+    .argument('[dir]', 'the folder to create it in', '.')
+    .addOption(new Option('--source <name>', 'the source to read from').choices(Object.keys(INIT_SOURCES)))
+    .option('--yes', 'do not prompt; the default source is built into the worker')
+    .option('--force', 'overwrite existing files')
+    .option('--json', 'print JSON')
 }
 
 export const init: VerbAction<[string, InitFlags]> = async (cli, dir, flags) => {
@@ -37,19 +37,19 @@ export const init: VerbAction<[string, InitFlags]> = async (cli, dir, flags) => 
     throw new SyncError('ARGUMENT_INVALID', `${folder} already has ${clashing.join(', ')}. Nothing was written. Choose another folder, or add --force to overwrite.`)
   }
   const linked = own.checkout !== null && linkPackage(own.checkout, folder)
-  // A checkout has all that its own tests need.
+  // A linked checkout already has the dev packages.
   const needsInstall = !(own.runsHere || linked) || source.packages !== undefined || (source.devPackages !== undefined && !linked)
   const { terminal } = cli
   if (terminal.json) terminal.printDocument({ folder, source: name, written, kept, dependency: own.dependency, linked })
   else printSummary(cli, source, { cd: relative(cli.folder, folder), written, kept, needsInstall })
 }
 
-/** Asks with arrows and Enter; loaded only where somebody can be asked. */
+/** Imports the prompt library only on a terminal. */
 async function promptForSource(): Promise<InitSourceName> {
   const { isCancel, select } = await import('@clack/prompts')
   const options = Object.entries<InitSource>(INIT_SOURCES).map(([value, { title }]) => ({ value: value as InitSourceName, label: title }))
   const answer = await select({ message: 'What do you want a copy of?', options, maxItems: 12 })
-  if (isCancel(answer)) throw new SyncError('CANCELLED', 'Nothing was chosen and nothing was written.')
+  if (isCancel(answer)) throw new SyncError('CANCELLED', 'No source was chosen. Nothing was written.')
   return answer
 }
 
@@ -58,7 +58,7 @@ function templateValues(source: InitSource, name: string, dependency: string): R
   return {
     first: describeNextStep(source),
     name, dependency, database, sync, key: database === 'vessels' ? 'V001' : '<key>', now: isoTime(Math.floor(systemClock.now() / 1_000) * 1_000),
-    settings: Object.entries(settings).map(([setting, what]) => `# ${what}\n# ${setting}=`).join('\n') || '# This source needs none.',
+    settings: Object.entries(settings).map(([setting, what]) => `# ${what}\n# ${setting}=`).join('\n') || '# This source needs no settings.',
     packages: packageLines(packages).map((line) => `,${line}`).join(''),
     devDependencies: devPackages === undefined ? '' : `,\n  "devDependencies": {${packageLines(devPackages).join(',')}\n  }`,
   }
@@ -69,29 +69,29 @@ function packageLines(packages: Readonly<Record<string, string>>): string[] {
 }
 
 interface InitSummary {
-  /** From where the command was given; empty for the same folder. */
+  /** The project folder relative to the working directory; empty if they are the same. */
   readonly cd: string
   readonly written: readonly string[]
   readonly kept: readonly string[]
   readonly needsInstall: boolean
 }
 
-/** What it reads now, and what leads to the real thing. */
+/** Says what the project reads now, and how to connect the real source. */
 function describeNextStep({ database, settings, simulated, until }: InitSource): string {
   const last = Object.keys(settings).at(-1)
-  if (database === 'vessels') return 'Then point worker.ts at an API of yours; its comments say where.'
-  if (last === undefined) return 'worker.ts says what is read and how often.'
-  return `It reads ${simulated} until ${until ?? `${last} is set in .env (see .env.example), and from then on the real one`}. Begin with a fresh store then: rm -r .tidemark`
+  if (database === 'vessels') return 'Next, point worker.ts at your API; its comments show where.'
+  if (last === undefined) return 'worker.ts defines what is read and how often.'
+  return `It reads ${simulated} until ${until ?? `${last} is set in .env (see .env.example), then the real one`}. Start with an empty store then: rm -r .tidemark`
 }
 
 function printSummary({ terminal }: Cli, source: InitSource, { cd, written, kept, needsInstall }: InitSummary): void {
   terminal.print(
-    `A worker project is in ${cd === '' ? 'this folder' : cd}: ${written.join(', ')}${kept.length === 0 ? '' : ` (kept: ${kept.join(', ')})`}`,
+    `Created a worker project in ${cd === '' ? 'this folder' : cd}: ${written.join(', ')}${kept.length === 0 ? '' : ` (kept: ${kept.join(', ')})`}`,
     '',
     ...[
       ...(cd === '' ? [] : [`cd ${cd}`]),
       ...(needsInstall ? ['npm install'] : []),
-      'npx tidemark run                                     # twice: the second time it finds what moved',
+      'npx tidemark run                                     # run it twice: the second run finds changes',
       `npx tidemark query "select * from ${source.database} limit 5"`,
       'npx tidemark status',
     ].map((line) => `  ${line}`),

@@ -39,37 +39,37 @@ export function keysVerbs(): { create: Command; list: Command; revoke: Command; 
   const verb = (name: string): Command => withStoreFlags(new Command(name))
   return {
     create: verb('create')
-      .summary('make a key; it is shown once')
-      .description('Makes a key of the served side for this tenant. The key is shown once: only a hash of it is kept.')
-      .argument('<name>', 'what the key is for, for people')
-      .option('--scopes <list>', 'what it may do: changes:read, <database>:read, *:read, sync:write, admin', parseScopes, ['*:read'])
-      .option('--rate <n>', 'requests a minute', parseCount, DEFAULT_RATE_LIMIT)
-      .option('--days <n>', 'how long it is valid (default: until it is revoked)', parseCount),
+      .summary('create an API key')
+      .description('Creates an API key for this tenant. The key is shown once; only its hash is stored. Scopes: changes:read, <database>:read, *:read, sync:read, sync:write, admin.')
+      .argument('<name>', 'a name that says what the key is for')
+      .option('--scopes <list>', 'comma-separated scopes', parseScopes, ['*:read'])
+      .option('--rate <n>', 'requests per minute', parseCount, DEFAULT_RATE_LIMIT)
+      .option('--days <n>', 'days until the key expires (default: never)', parseCount),
     list: verb('list')
-      .summary('the keys of this tenant')
-      .description('Lists the keys of this tenant, oldest first. Their secrets are not stored and cannot be shown.'),
+      .summary('list the API keys of this tenant')
+      .description('Lists the API keys of this tenant, oldest first. The secrets are not stored and cannot be shown.'),
     revoke: verb('revoke')
-      .summary('end a key at once')
-      .description('Ends a key: whoever uses it is refused within a second.')
+      .summary('revoke an API key')
+      .description('Revokes an API key. Requests with it are refused within a second.')
       .argument('<id>', 'the id of the key, from `tidemark keys list`')
-      .option('--yes', 'do it; without, the key is shown and nothing changes'),
+      .option('--yes', 'revoke the key instead of only showing it'),
     rotate: verb('rotate')
-      .summary('make the successor of a key; the old one stays valid for a while')
-      .description('Makes a key with the same name, scopes and limits; the old one ends after the overlap. Without an id: wraps the keys that states are sealed with anew, under the first key of the ring, while everything goes on; with --data-keys, also replaces them.')
-      .argument('[id]', 'the id of a key, from `tidemark keys list`; without, the keys that states are sealed with')
-      .option('--overlap <hours>', 'how long both are valid', parseCountOrZero, 24)
-      .option('--new', 'without an id: first put a new key in front of those in the key file')
-      .option('--data-keys', 'without an id: also make new data keys, and seal everything anew')
-      .option('--all-tenants', 'without an id: of every tenant of the store, not only of this one'),
+      .summary('rotate an API key or the encryption keys')
+      .description('With an id, creates a successor of an API key with the same name, scopes and limits; the old key expires after the overlap. Without an id, rewraps the data keys that encrypt stored state with the first key of the key ring, without downtime; with --data-keys, also replaces them.')
+      .argument('[id]', 'an API key id; without it, rotate the encryption keys')
+      .option('--overlap <hours>', 'hours that both API keys are valid', parseCountOrZero, 24)
+      .option('--new', 'without an id: first add a new key to the key file')
+      .option('--data-keys', 'without an id: also replace data keys and re-encrypt')
+      .option('--all-tenants', 'without an id: rotate for every tenant of the store'),
     retire: verb('retire')
-      .summary('take a key that states were sealed with out of the ring')
-      .description('Takes a key out of the key file. Refused while a data key of any tenant is wrapped by it: rotate first.')
-      .argument('<id>', 'the id of the key, such as k1a2b3c4d, from `tidemark tenants list`')
-      .option('--yes', 'do it; without, nothing changes'),
+      .summary('remove an encryption key from the key file')
+      .description('Removes an encryption key from the key file. Refused while it wraps a data key of any tenant: rotate first.')
+      .argument('<id>', 'the id of the key, from `tidemark tenants list`')
+      .option('--yes', 'remove the key; without it nothing changes'),
     new: new Command('new')
-      .summary('make a key to seal states with')
-      .description('Prints a new key for TIDEMARK_KEY, or for the file that TIDEMARK_KEY_FILE names. Nothing is stored.')
-      .option('--json', 'answer in JSON, for programs'),
+      .summary('generate an encryption key')
+      .description('Prints a new encryption key for TIDEMARK_KEY or the file named by TIDEMARK_KEY_FILE. Stores nothing.')
+      .option('--json', 'print JSON'),
   }
 }
 
@@ -80,7 +80,7 @@ export const keysCreate: VerbAction<[string, CreateFlags]> = async (cli, name, f
     const now = systemClock.now()
     const { text, key } = createApiKey({ name, scopes: flags.scopes, rateLimit: flags.rate, createdAt: now, endsAt: flags.days === undefined ? null : now + flags.days * 24 * HOUR_MS })
     await addApiKey(store, key, actorName())
-    printKey(cli, target, { key, text, said: `${toPrintable(name)} is key ${key.id}, for ${key.scopes.join(', ')}.` })
+    printKey(cli, target, { key, text, message: `Created key ${key.id} (${toPrintable(name)}) with scopes ${key.scopes.join(', ')}.` })
   })
 }
 
@@ -89,7 +89,7 @@ export const keysList: VerbAction<[TargetFlags]> = async (cli, flags) => {
     const keys = (await store?.apiKeys()) ?? []
     const now = systemClock.now()
     if (cli.terminal.json) return cli.terminal.printDocument({ ...targetDocument(target), keys: keys.map((key) => keyDocument(key, now)) })
-    if (keys.length === 0) return cli.terminal.print('There are no keys. `tidemark keys create <name>` makes one.')
+    if (keys.length === 0) return cli.terminal.print('No API keys. Create one with `tidemark keys create <name>`.')
     cli.terminal.print(...formatTable(['ID', 'NAME', 'SCOPES', 'RATE', 'CREATED', 'STATUS'], keys.map((key) => [
       key.id, toPrintable(key.name), key.scopes.join(','), `${key.rateLimit}/min`, isoTime(key.createdAt), describeKeyStatus(key, now),
     ])))
@@ -99,10 +99,10 @@ export const keysList: VerbAction<[TargetFlags]> = async (cli, flags) => {
 export const keysRevoke: VerbAction<[string, RevokeFlags]> = async (cli, id, flags) => {
   await withStore(cli, flags, async (target, store) => {
     const key = await findKey(store, id)
-    if (flags.yes !== true) throw new RefusedError('CONFIRMATION_NEEDED', `Nothing was changed: key ${id} (${toPrintable(key.name)}, tenant ${target.tenant}) ends only with --yes.`, { key: keyDocument(key, systemClock.now()) })
+    if (flags.yes !== true) throw new RefusedError('CONFIRMATION_NEEDED', `Nothing was changed. Add --yes to revoke key ${id} (${toPrintable(key.name)}, tenant ${target.tenant}).`, { key: keyDocument(key, systemClock.now()) })
     const now = systemClock.now()
     await store.revokeApiKey(id, now, { actor: actorName(), at: now })
-    printKey(cli, target, { key: await findKey(store, id), said: `Key ${id} (${toPrintable(key.name)}) has ended.` })
+    printKey(cli, target, { key: await findKey(store, id), message: `Revoked key ${id} (${toPrintable(key.name)}).` })
   })
 }
 
@@ -110,19 +110,19 @@ export const keysNew: VerbAction<[object]> = async ({ terminal }) => {
   const key = generateMasterKey(randomBytes)
   if (terminal.json) return terminal.printDocument({ id: key.id, text: encodeMasterKey(key) })
   terminal.print(encodeMasterKey(key))
-  terminal.remark(terminal.colors.dim(`Key ${key.id}. Keep it now: it is not shown again, and without it what it seals cannot be read.`))
+  terminal.remark(terminal.colors.dim(`Key ${key.id}. Save it now: it is not shown again, and data encrypted with it cannot be read without it.`))
 }
 
 export const keysRotate: VerbAction<[string | undefined, RotateFlags]> = async (cli, id, flags) => {
   if (id === undefined) return rotateSealingKeys(cli, flags)
-  if (flags.new === true || flags.allTenants === true || flags.dataKeys === true) throw new SyncError('ARGUMENT_INVALID', '--new, --data-keys and --all-tenants are about the keys that states are sealed with, and go without an id.')
+  if (flags.new === true || flags.allTenants === true || flags.dataKeys === true) throw new SyncError('ARGUMENT_INVALID', '--new, --data-keys and --all-tenants apply to the encryption keys. Leave out the id to use them.')
   await withStore(cli, flags, async (target, store) => {
     const now = systemClock.now()
     const old = await findKey(store, id)
     const { text, key } = createApiKey({ name: old.name, scopes: old.scopes, rateLimit: old.rateLimit, createdAt: now })
     await addApiKey(store, key, actorName())
     await store.revokeApiKey(id, now + flags.overlap * HOUR_MS, { actor: actorName(), at: now, reason: `rotated; ${key.id} follows` })
-    printKey(cli, target, { key, text, said: `Key ${key.id} follows ${id}, which ends ${isoTime(now + flags.overlap * HOUR_MS)}.` })
+    printKey(cli, target, { key, text, message: `Key ${key.id} replaces ${id}, which expires at ${isoTime(now + flags.overlap * HOUR_MS)}.` })
   })
 }
 
@@ -130,13 +130,13 @@ async function rotateSealingKeys(cli: Cli, flags: RotateFlags): Promise<void> {
   const { terminal } = cli
   await withStore(cli, flags, async (target, store) => {
     const { file, ring: before } = loadRing(target)
-    if (flags.new === true && file === null) throw new SyncError('ARGUMENT_INVALID', 'The keys are in TIDEMARK_KEY. Put a new one (`tidemark keys new`) in front of it, with a comma between them, and run this without --new.')
-    const ring = flags.new === true ? addKeyToFile(file!) : before
+    if (flags.new === true && file === null) throw new SyncError('ARGUMENT_INVALID', 'The keys are in TIDEMARK_KEY, so --new cannot add one. Put a new key (`tidemark keys new`) first in TIDEMARK_KEY, separated by a comma, and run this without --new.')
+    const ring = flags.new === true && file !== null ? addKeyToFile(file) : before
     const rewrapped: Record<string, number> = {}
     const replaced: Record<string, object> = {}
     for (const tenant of flags.allTenants === true ? await store.tenants() : [target.tenant]) {
       const keys = new DataKeys(store.forTenant(tenant), ring, randomBytes)
-      // Before the old ones are wrapped anew, so that a key wrapped by the current one is known to be of this rotation.
+      // Replaces before it rewraps: afterwards a data key wrapped by the current key belongs to this rotation.
       if (flags.dataKeys === true) replaced[tenant] = await replaceDataKey(cli, tenant, keys)
       rewrapped[tenant] = await keys.rewrap(actorName(), systemClock.now())
     }
@@ -144,20 +144,20 @@ async function rotateSealingKeys(cli: Cli, flags: RotateFlags): Promise<void> {
     const waiting = await listTenantsByOldKey(store, ring)
     const idle = ring.keys.map((key) => key.id).filter((key) => key !== ring.current.id && waiting[key] === undefined)
     if (terminal.json) return terminal.printDocument({ ...targetDocument(target), current: ring.current.id, rewrapped: counted, tenants: new RawJson(rewrapped), ...(flags.dataKeys === true && { replaced: new RawJson(replaced) }), waiting: new RawJson(waiting), idle })
-    terminal.print(`Key ${ring.current.id} wraps every data key of ${flags.allTenants === true ? 'every tenant' : `tenant ${target.tenant}`} (${counted} anew).`)
-    for (const [key, tenants] of Object.entries(waiting)) terminal.remark(`Key ${key} is still needed by ${toPrintable(tenants.join(', '))}: \`tidemark keys rotate --all-tenants\`.`)
-    if (idle.length > 0) terminal.remark(terminal.colors.dim(`No longer needed by any tenant: ${idle.join(', ')}. Restart what still runs with the old ring, then \`tidemark keys retire\`.`))
+    terminal.print(`Key ${ring.current.id} wraps every data key of ${flags.allTenants === true ? 'every tenant' : `tenant ${target.tenant}`} (${counted} rewrapped).`)
+    for (const [key, tenants] of Object.entries(waiting)) terminal.remark(`Key ${key} is still needed by ${toPrintable(tenants.join(', '))}. Run \`tidemark keys rotate --all-tenants\`.`)
+    if (idle.length > 0) terminal.remark(terminal.colors.dim(`No tenant needs ${idle.join(', ')} any longer. Restart the processes that use the old key ring, then run \`tidemark keys retire\`.`))
   })
 }
 
 async function replaceDataKey({ terminal }: Cli, tenant: string, keys: DataKeys): Promise<object> {
   const { resealed, removed, kept } = await keys.rotate(actorName(), systemClock.now(), (count) => {
-    if (!terminal.json) terminal.remark(terminal.colors.dim(`${toPrintable(tenant)}: ${count} sealed anew`))
+    if (!terminal.json) terminal.remark(terminal.colors.dim(`${toPrintable(tenant)}: ${count} re-encrypted`))
   })
   if (!terminal.json) {
-    terminal.print(`Tenant ${toPrintable(tenant)}: a new data key seals; ${resealed} texts were sealed anew.`)
-    if (removed.length > 0) terminal.remark(`Deleted, because they seal nothing any more: ${removed.join(', ')}.`)
-    if (kept.length > 0) terminal.remark(terminal.colors.dim(`Kept for the states in the audit log: ${kept.join(', ')}.`))
+    terminal.print(`Tenant ${toPrintable(tenant)} has a new data key; ${resealed} values were re-encrypted.`)
+    if (removed.length > 0) terminal.remark(`Deleted unused data keys: ${removed.join(', ')}.`)
+    if (kept.length > 0) terminal.remark(terminal.colors.dim(`Kept data keys that the audit log still needs: ${kept.join(', ')}.`))
   }
   return { resealed, removed, kept }
 }
@@ -166,15 +166,15 @@ export const keysRetire: VerbAction<[string, RevokeFlags]> = async (cli, id, fla
   const { terminal } = cli
   await withStore(cli, flags, async (target, store) => {
     const { file, ring } = loadRing(target)
-    if (ring.find(id) === undefined) throw new SyncError('KEY_UNKNOWN', `There is no key ${JSON.stringify(id.slice(0, 80))} in the ring; it has ${ring.keys.map((key) => key.id).join(', ')}.`)
-    if (ring.current.id === id) throw new SyncError('ARGUMENT_INVALID', `Key ${id} is the one that wraps. \`tidemark keys rotate --new --all-tenants\` puts another in front of it.`)
+    if (ring.find(id) === undefined) throw new SyncError('KEY_UNKNOWN', `The key ring has no key ${JSON.stringify(id.slice(0, 80))}. It has ${ring.keys.map((key) => key.id).join(', ')}.`)
+    if (ring.current.id === id) throw new SyncError('ARGUMENT_INVALID', `Key ${id} is the current key. Run \`tidemark keys rotate --new --all-tenants\` to replace it first.`)
     const tenants = (await listTenantsByOldKey(store, ring))[id] ?? []
-    if (tenants.length > 0) throw new SyncError('KEYS_MISSING', `Nothing was changed: without key ${id} the states of ${tenants.join(', ')} could not be read. Run \`tidemark keys rotate --all-tenants\` first.`)
-    if (file === null) throw new SyncError('ARGUMENT_INVALID', `No tenant needs key ${id} any more. The keys are in TIDEMARK_KEY: take it out there.`)
-    if (flags.yes !== true) throw new RefusedError('CONFIRMATION_NEEDED', `Nothing was changed: key ${id}, which no tenant needs any more, is taken out of ${file} only with --yes.`, { key: id, file })
+    if (tenants.length > 0) throw new SyncError('KEYS_MISSING', `Nothing was changed: key ${id} is needed to read the state of ${tenants.join(', ')}. Run \`tidemark keys rotate --all-tenants\` first.`)
+    if (file === null) throw new SyncError('ARGUMENT_INVALID', `The keys are in TIDEMARK_KEY. No tenant needs key ${id}; remove it there.`)
+    if (flags.yes !== true) throw new RefusedError('CONFIRMATION_NEEDED', `Nothing was changed. No tenant needs key ${id}; add --yes to remove it from ${file}.`, { key: id, file })
     removeKeyFromFile(file, id)
     if (terminal.json) terminal.printDocument({ ...targetDocument(target), retired: id, file })
-    else terminal.print(`Key ${id} is no longer in ${file}. A backup from before the rotation needs it: keep it as long as the backup.`)
+    else terminal.print(`Removed key ${id} from ${file}. Backups from before the rotation need it: keep it as long as those backups.`)
   })
 }
 
@@ -183,7 +183,7 @@ function loadRing({ settings: { environment, folder, storeUrl } }: Target): { fi
   return { file: findKeyFile(location, environment, folder), ring: loadKeyRing(location, environment, folder) }
 }
 
-/** Which tenants have data keys that another key than the current one wraps, by that key. */
+/** The tenants with data keys that an old key wraps, by the id of that key. */
 async function listTenantsByOldKey(store: Store, ring: KeyRing): Promise<Record<string, string[]>> {
   const waiting: Record<string, string[]> = {}
   for (const tenant of await store.tenants()) {
@@ -193,17 +193,17 @@ async function listTenantsByOldKey(store: Store, ring: KeyRing): Promise<Record<
   return waiting
 }
 
-/** Of this tenant only: another's key is as unknown as one that never was. */
+/** Finds a key of this tenant only: a key of another tenant is reported as unknown. */
 async function findKey(store: Store, id: string): Promise<ApiKey> {
   const found = (await store.apiKeys()).find((key) => key.id === id)
-  if (found === undefined) throw new SyncError('KEY_UNKNOWN', `There is no key ${JSON.stringify(id)} for tenant ${store.tenant}.`)
+  if (found === undefined) throw new SyncError('KEY_UNKNOWN', `Tenant ${store.tenant} has no key ${JSON.stringify(id)}. List its keys with \`tidemark keys list\`.`)
   return found
 }
 
-function printKey({ terminal }: Cli, target: Target, { key, text, said }: { key: Omit<ApiKey, 'tenant'>; text?: string; said: string }): void {
+function printKey({ terminal }: Cli, target: Target, { key, text, message }: { key: Omit<ApiKey, 'tenant'>; text?: string; message: string }): void {
   if (terminal.json) return terminal.printDocument({ ...targetDocument(target), key: { ...keyDocument(key, systemClock.now()), ...(text !== undefined && { text }) } })
   if (text !== undefined) terminal.print(text)
-  terminal.remark(said, ...(text === undefined ? [] : [terminal.colors.dim('Keep it now: it is not shown again.')]))
+  terminal.remark(message, ...(text === undefined ? [] : [terminal.colors.dim('Save the key now: it is not shown again.')]))
 }
 
 function keyDocument({ id, name, scopes, rateLimit, createdAt, endsAt }: Omit<ApiKey, 'tenant'>, now: number): object {
@@ -212,12 +212,12 @@ function keyDocument({ id, name, scopes, rateLimit, createdAt, endsAt }: Omit<Ap
 
 function describeKeyStatus({ endsAt }: ApiKey, now: number): string {
   if (endsAt === null) return 'valid'
-  return endsAt > now ? `valid until ${isoTime(endsAt)}` : 'ended'
+  return endsAt > now ? `valid until ${isoTime(endsAt)}` : 'expired'
 }
 
 function parseScopes(text: string): string[] {
   const scopes = text.split(',').map((scope) => scope.trim())
   const wrong = scopes.find((scope) => !isScope(scope))
-  if (wrong !== undefined) throw new InvalidArgumentError(`${JSON.stringify(wrong)} is no scope. There are changes:read, <database>:read, *:read, sync:read, sync:write and admin.`)
+  if (wrong !== undefined) throw new InvalidArgumentError(`${JSON.stringify(wrong)} is not a scope. The scopes are changes:read, <database>:read, *:read, sync:read, sync:write and admin.`)
   return scopes
 }

@@ -4,6 +4,7 @@ import type { ToolContext } from '../../mcp/tool-context.ts'
 import { systemClock } from '../../platform/clock.ts'
 import { listDeclaredSyncs } from '../../runner/declared-sync.ts'
 import { locateStore } from '../../stores/drivers.ts'
+import { required } from '../../values/required.ts'
 import { actorName } from '../kit/actor.ts'
 import type { VerbAction, Cli } from '../cli.ts'
 import { openExistingStore } from '../kit/open-existing-store.ts'
@@ -11,7 +12,7 @@ import { ownVersion } from '../kit/own-package.ts'
 import { runSelect } from '../kit/run-select.ts'
 import { printTarget, openTargetStore, resolveStoreTarget, withStoreFlags, loadWorkerTarget, type Target, type TargetFlags, type WorkerTarget } from '../kit/target.ts'
 
-/** An agent that asks too much is told so; meanwhile it is answered nothing else. */
+/** A query that takes longer fails: requests are served one at a time. */
 const QUERY_DEADLINE_MS = 10_000
 
 interface McpFlags extends TargetFlags {
@@ -20,9 +21,9 @@ interface McpFlags extends TargetFlags {
 
 export function mcpVerb(): Command {
   return withStoreFlags(new Command('mcp'))
-    .summary('let an agent look at the databases and the syncs (Model Context Protocol)')
-    .description('Serves the Model Context Protocol on standard input and output: an agent can look at the databases, the changes and the syncs of one tenant. It can change nothing unless allowed to.')
-    .option('--allow-writes', 'let it trigger, pause and resume syncs too')
+    .summary('serve the Model Context Protocol to an agent')
+    .description('Serves the Model Context Protocol on standard input and output: an agent can read the databases, the changes and the syncs of one tenant. Read-only unless --allow-writes is given.')
+    .option('--allow-writes', 'allow the agent to trigger, pause and resume syncs')
 }
 
 export const mcp: VerbAction<[McpFlags]> = async (cli, flags) => {
@@ -38,7 +39,7 @@ export const mcp: VerbAction<[McpFlags]> = async (cli, flags) => {
   }
 }
 
-/** A worker is welcome, but the store alone is enough to look at. */
+/** Loads the worker if there is one; the store alone is enough to read. */
 async function loadTarget(cli: Cli, flags: McpFlags): Promise<Target | WorkerTarget> {
   try {
     return await loadWorkerTarget(cli, flags)
@@ -60,7 +61,7 @@ function createToolContext(target: Target | WorkerTarget, stores: LazyStore): To
   }
 }
 
-/** Opened when it is first needed; one for all. */
+/** Opens one store on first use and shares it. */
 class LazyStore {
   readonly #target: Target
   #opening: Promise<Store | null> = Promise.resolve(null)
@@ -74,16 +75,16 @@ class LazyStore {
   }
 
   async openOrCreate(): Promise<Store> {
-    return (await this.#open(() => openTargetStore(this.#target)))!
+    return required(await this.#open(() => openTargetStore(this.#target)), 'the store')
   }
 
   async close(): Promise<void> {
     await (await this.#opening.catch(() => null))?.close()
   }
 
-  /** One after the other, so that two calls at once do not open two. */
-  #open(how: () => Promise<Store | null>): Promise<Store | null> {
-    this.#opening = this.#opening.catch(() => null).then((store) => store ?? how())
+  /** Serializes the calls, so that two concurrent calls do not open two stores. */
+  #open(open: () => Promise<Store | null>): Promise<Store | null> {
+    this.#opening = this.#opening.catch(() => null).then((store) => store ?? open())
     return this.#opening
   }
 }

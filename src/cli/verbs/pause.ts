@@ -5,8 +5,8 @@ import { withStoreFlags, type TargetFlags } from '../kit/target.ts'
 
 export function pauseVerb(): Command {
   return withStoreFlags(new Command('pause'))
-    .summary('let no further page be read')
-    .description('Pauses a sync: a running cycle ends after its page in hand, and no other begins until somebody resumes it. Its state stays.')
+    .summary('pause a sync')
+    .description('Pauses a sync. A running cycle ends after the current page, and no cycle starts until the sync is resumed. The state is kept.')
     .argument('<sync>', 'the sync')
 }
 

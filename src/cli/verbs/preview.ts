@@ -26,13 +26,13 @@ interface PreviewFlags extends TargetFlags {
 
 export function previewVerb(): Command {
   return withStoreFlags(new Command('preview'))
-    .summary('one page, shown, nothing written')
-    .description('Asks a source for one page, from where its sync stands or from a state of your own, and shows it. Writes no rows and no state. Waits as a cycle would when the source asks for a pause, and keeps a pause in the store.')
-    .argument('<sync>', 'the sync to ask')
-    .addOption(new Option('--state <json>', 'ask with this state; - reads it from standard input').conflicts('fromStart'))
-    .option('--from-start', 'ask without a state, as on the very first call')
-    .addOption(new Option('--limit <n>', 'how many changes to show; 0 for all').argParser(parseCountOrZero).default(10))
-    .option('--reveal', 'show the states as they are')
+    .summary('read one page of a sync without writing it')
+    .description('Reads one page from the source, starting at the stored state of the sync or at a given state, and shows it. Writes no rows and no state. Waits like a cycle when the source is rate-limited, and stores the pause.')
+    .argument('<sync>', 'the sync to preview')
+    .addOption(new Option('--state <json>', 'start at this state; - reads it from standard input').conflicts('fromStart'))
+    .option('--from-start', 'start without a state, as on the first call')
+    .addOption(new Option('--limit <n>', 'changes to show; 0 for all').argParser(parseCountOrZero).default(10))
+    .option('--reveal', 'show the raw states')
 }
 
 export const preview: VerbAction<[string, PreviewFlags]> = async (cli, name, flags) => {
@@ -41,8 +41,8 @@ export const preview: VerbAction<[string, PreviewFlags]> = async (cli, name, fla
   const plan = target.worker.plan(name)
   printTarget(cli, target)
   const given = flags.state === undefined ? undefined : await parseStateArgument(flags.state, plan)
-  const asked = await resolveRequest(target, plan, given, flags.fromStart === true)
-  const page = await readPage(cli, stopping, target, plan, asked)
+  const request = await resolveRequest(target, plan, given, flags.fromStart === true)
+  const page = await readPage(cli, stopping, target, plan, request)
   const { landings, quarantined } = await new PagePreparer(plan.sync, plan.databases, plan.limits).prepare(page.changes)
   const changes = flags.limit === 0 ? page.changes : page.changes.slice(0, flags.limit)
   const reveal = flags.reveal === true
@@ -50,7 +50,7 @@ export const preview: VerbAction<[string, PreviewFlags]> = async (cli, name, fla
   if (cli.terminal.json) {
     cli.terminal.printDocument({
       ...targetDocument(target), sync: plan.sync, mode: plan.mode,
-      asked: { from: asked.from, state: stateDocument(asked.state, reveal) },
+      asked: { from: request.from, state: stateDocument(request.state, reveal) },
       changes: page.changes.length, shown: changes.map((change) => changeDocument(change, reveal)),
       landable: landings.length, quarantined: quarantined.map(({ database, key, code, message }) => ({ database, key, code, message })),
       hasMore: page.hasMore, nextState: stateDocument(page.state, reveal),
@@ -61,19 +61,19 @@ export const preview: VerbAction<[string, PreviewFlags]> = async (cli, name, fla
   for (const { key, code, message } of quarantined) cli.terminal.print(`${cli.terminal.colors.yellow('quarantined')} ${toPrintable(key ?? '(no key)')}  ${code}: ${toPrintable(message)}`)
   cli.terminal.print(
     '',
-    `asked with  ${STATE_ORIGIN_TEXT[asked.from]}: ${describeState(asked.state, reveal)}`,
+    `started at  ${STATE_ORIGIN_TEXT[request.from]}: ${describeState(request.state, reveal)}`,
     `has more    ${page.hasMore ? 'yes' : 'no'}`,
     `next state  ${describeState(page.state, reveal)}`,
   )
   cli.terminal.remark('', 'Nothing was written.')
-  if (page.hasMore) {
+  if (page.hasMore && page.state !== null) {
     cli.terminal.remark(reveal
-      ? `The next page: npx tidemark preview ${plan.sync} --reveal --state '${page.state!.replaceAll("'", `'\\''`)}'`
-      : 'Add --reveal to see the state and to go on to the next page.')
+      ? `Next page: npx tidemark preview ${plan.sync} --reveal --state '${page.state.replaceAll("'", `'\\''`)}'`
+      : 'Add --reveal to see the state and the command for the next page.')
   }
 }
 
-const STATE_ORIGIN_TEXT = { argument: 'your state', start: 'no state, as on the very first call', inflight: 'the unfinished cycle’s state', committed: 'the committed state' } as const
+const STATE_ORIGIN_TEXT = { argument: 'the given state', start: 'no state, as on the first call', inflight: 'the state of the unfinished cycle', committed: 'the committed state' } as const
 
 interface PreviewRequest {
   readonly from: keyof typeof STATE_ORIGIN_TEXT
@@ -81,7 +81,7 @@ interface PreviewRequest {
   readonly pacers: Readonly<Record<string, number>>
 }
 
-/** The store is opened only when it has something to say. */
+/** Opens the store only if the stored state is needed. */
 async function resolveRequest(target: WorkerTarget, plan: SyncPlan, given: StateText | undefined, fromStart: boolean): Promise<PreviewRequest> {
   if (given !== undefined) return { from: 'argument', state: given, pacers: {} }
   if (fromStart) return { from: 'start', state: null, pacers: {} }
@@ -95,19 +95,19 @@ async function resolveRequest(target: WorkerTarget, plan: SyncPlan, given: State
   }
 }
 
-/** As the next cycle would begin. */
+/** The state that the next cycle would start with. */
 function nextCycleState(plan: SyncPlan, { inflight, committed }: Checkpoint): Omit<PreviewRequest, 'pacers'> {
   if (inflight !== null && inflight.mode === plan.mode) return { from: inflight.page === 0 && inflight.state === null ? 'start' : 'inflight', state: inflight.state }
   if (plan.mode === 'replace' || committed === null) return { from: 'start', state: null }
   return { from: 'committed', state: committed }
 }
 
-async function readPage(cli: Cli, stopping: AbortSignal, target: WorkerTarget, plan: SyncPlan, asked: PreviewRequest): Promise<CheckedPage> {
+async function readPage(cli: Cli, stopping: AbortSignal, target: WorkerTarget, plan: SyncPlan, request: PreviewRequest): Promise<CheckedPage> {
   const pauses = openTargetPauses(target)
-  const onWait: SourceCallOptions['onWait'] = ({ ms, code }) => cli.terminal.remark(`waits ${formatDuration(ms)} (${code})`)
+  const onWait: SourceCallOptions['onWait'] = ({ ms, code }) => cli.terminal.remark(`waiting ${formatDuration(ms)} (${code})`)
   try {
-    return await callSource(await createRuntime(cli, target), stopping, { tenant: target.tenant, plan, pacers: asked.pacers, pauses, onWait }, async (context) => {
-      const page = await plan.execute(parseState(plan.sync, asked.state) as JsonValue, context) as Page | { error: unknown }
+    return await callSource(await createRuntime(cli, target), stopping, { tenant: target.tenant, plan, pacers: request.pacers, pauses, onWait }, async (context) => {
+      const page = await plan.execute(parseState(plan.sync, request.state) as JsonValue, context) as Page | { error: unknown }
       if (typeof page === 'object' && page !== null && !('changes' in page) && 'error' in page) throw page.error
       return checkPage(plan.sync, page, plan.limits.stateBytesMax)
     })
@@ -117,24 +117,25 @@ async function readPage(cli: Cli, stopping: AbortSignal, target: WorkerTarget, p
 }
 
 function printPage({ terminal }: Cli, plan: SyncPlan, page: CheckedPage, changes: readonly Change[]): void {
-  const several = plan.databases.length > 1
+  const [firstDatabase] = plan.databases
+  const hasSeveral = plan.databases.length > 1
   const room = Math.max(40, terminal.columns - 40)
   const rows = changes.map((change) => [
     change.type === 'upsert' ? 'upsert' : 'delete', toPrintable(String(change.key), 60),
-    ...(several ? [change.database ?? plan.databases[0]!.name] : []),
+    ...(hasSeveral ? [change.database ?? firstDatabase?.name ?? '-'] : []),
     change.type === 'upsert' ? truncateToWidth(toPrintable(stringifyRecord(change.record)), room) : '',
   ])
-  if (rows.length > 0) terminal.print(...formatTable(['CHANGE', 'KEY', ...(several ? ['DATABASE'] : []), 'RECORD'], rows))
+  if (rows.length > 0) terminal.print(...formatTable(['CHANGE', 'KEY', ...(hasSeveral ? ['DATABASE'] : []), 'RECORD'], rows))
   const more = page.changes.length - changes.length
-  terminal.print(`${page.changes.length} ${page.changes.length === 1 ? 'change' : 'changes'}${more > 0 ? `, the first ${changes.length} shown (--limit 0 shows all)` : ''}`)
+  terminal.print(`${page.changes.length} ${page.changes.length === 1 ? 'change' : 'changes'}${more > 0 ? `, showing the first ${changes.length} (--limit 0 shows all)` : ''}`)
 }
 
-/** A record may be anything here: it has not been checked yet. */
+/** The record is not validated yet, so it may be any value. */
 function stringifyRecord(record: unknown): string {
   try {
     return JSON.stringify(record, (_, value: unknown) => (typeof value === 'bigint' ? value.toString() : value)) ?? String(record)
   } catch {
-    return '(cannot be written as JSON)'
+    return '(not serializable as JSON)'
   }
 }
 

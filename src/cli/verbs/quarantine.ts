@@ -36,21 +36,21 @@ export function quarantineVerbs(): Record<'list' | 'show' | 'replay', Command> {
   const database = ['--database <name>', 'only records of this database'] as const
   return {
     list: verb('list')
-      .summary('records that could not be landed, newest first')
-      .description('Lists the records that could not be landed, with the reason, newest first, and counts them by reason. A record that lands later leaves it by itself.')
+      .summary('list quarantined records, newest first')
+      .description('Lists the records that failed validation, newest first, with the reason and a count per reason. A record that lands later is removed from the list automatically.')
       .option(...database)
-      .option('--limit <n>', 'how many to list', parseCount, 50),
+      .option('--limit <n>', 'records to list', parseCount, 50),
     show: verb('show')
-      .summary('one of them, with all that is known of it')
-      .description('Shows a record that could not be landed: why, when and from which page, and which members it has. Their values only with --reveal.')
-      .argument('<id>', 'its id, from `tidemark quarantine list`', parseCount)
+      .summary('show one quarantined record')
+      .description('Shows a quarantined record: the reason, the time, the page it came from and its fields. Values are hidden unless --reveal is given.')
+      .argument('<id>', 'the id of the record, from `tidemark quarantine list`', parseCount)
       .option('--reveal', 'show the values'),
     replay: verb('replay')
-      .summary('land those that pass now')
-      .description('Puts the records through the checks and the door again: those that pass now land, those that do not stay with the new reason. Nothing newer is overwritten, and what was deleted since stays so.')
-      .argument('[sync...]', 'the syncs that met them (default: all)')
+      .summary('re-validate quarantined records and land those that pass')
+      .description('Re-validates quarantined records and lands those that now pass; the others stay with the new reason. Newer versions are not overwritten, and deleted rows stay deleted.')
+      .argument('[sync...]', 'the syncs that read the records (default: all)')
       .option(...database)
-      .option('--yes', 'do it; without, it is shown what would become of them'),
+      .option('--yes', 'replay the records instead of showing the plan'),
   }
 }
 
@@ -61,18 +61,18 @@ export const quarantineList: VerbAction<[ListFlags]> = async (cli, flags) => {
     const reasons = codes.map((code) => ({ code, count: entries.filter((entry) => entry.code === code).length }))
     const listed = entries.slice(0, flags.limit)
     if (cli.terminal.json) return cli.terminal.printDocument({ ...targetDocument(target), count: entries.length, reasons, entries: listed.map(entryDocument) })
-    if (entries.length === 0) return cli.terminal.print('Nothing is in quarantine.')
+    if (entries.length === 0) return cli.terminal.print('No records are quarantined.')
     cli.terminal.print(...formatTable(['ID', 'WHEN', 'SYNC', 'DATABASE', 'KEY', 'REASON'], listed.map((entry) => [
       String(entry.id), isoTime(entry.at), entry.sync, entry.database, toPrintable(entry.key ?? '(no key)'), toPrintable(`${entry.code}: ${entry.message}`),
     ])))
-    cli.terminal.remark(cli.terminal.colors.dim(`${formatNumber(entries.length)} in all: ${reasons.map(({ code, count }) => `${code} ×${formatNumber(count)}`).join(', ')}. \`tidemark quarantine replay\` tries them again.`))
+    cli.terminal.remark(cli.terminal.colors.dim(`${formatNumber(entries.length)} in total: ${reasons.map(({ code, count }) => `${code} ×${formatNumber(count)}`).join(', ')}. Replay them with \`tidemark quarantine replay\`.`))
   })
 }
 
 export const quarantineShow: VerbAction<[number, ShowFlags]> = async (cli, id, flags) => {
   await withExistingStore(cli, flags, async (target, store) => {
     const entry = (await store?.quarantineEntries({ limit: ENTRIES_MAX }))?.find((known) => known.id === id)
-    if (entry === undefined) throw new SyncError('ARGUMENT_INVALID', `Nothing in quarantine has the id ${id}. \`tidemark quarantine list\` shows what there is.`)
+    if (entry === undefined) throw new SyncError('ARGUMENT_INVALID', `No quarantined record has the id ${id}. List them with \`tidemark quarantine list\`.`)
     const content = readContent(entry, flags.reveal === true)
     if (cli.terminal.json) return cli.terminal.printDocument({ ...targetDocument(target), ...entryDocument(entry), cycle: entry.cycle, page: entry.page, content: new RawJson(content) })
     const { sync, database, key, code, message, at, cycle, page } = entry
@@ -93,32 +93,32 @@ export const quarantineReplay: VerbAction<[string[], ReplayFlags]> = async (cli,
     const ports = { clock: systemClock, random: systemRandom, log: createTerminalLog(cli, target.settings.logLevel) }
     const plans = names.length === 0 ? target.worker.plans() : names.map((name) => target.worker.plan(name))
     const replayed: ReplayResult[] = []
-    for (const plan of store === null ? [] : plans) {
-      replayed.push(...(await replayQuarantinedRecords(plan, { store: store!, ports, holder: `cli:${holderName()}`, isHolderGone: isHolderGone, actor: actorName(), database: flags.database, dryRun: dry })))
+    if (store !== null) for (const plan of plans) {
+      replayed.push(...(await replayQuarantinedRecords(plan, { store, ports, holder: `cli:${holderName()}`, isHolderGone: isHolderGone, actor: actorName(), database: flags.database, dryRun: dry })))
     }
-    const told = { ...targetDocument(target), ...countReplayOutcomes(replayed), entries: replayed.map(({ entry, outcome: fate, message }) => ({ ...entryDocument(entry), fate, message: message || entry.message })) }
+    const document = { ...targetDocument(target), ...countReplayOutcomes(replayed), entries: replayed.map(({ entry, outcome: fate, message }) => ({ ...entryDocument(entry), fate, message: message || entry.message })) }
     if (!cli.terminal.json) printReplay(cli, replayed)
-    if (dry && replayed.length > 0) throw new RefusedError('CONFIRMATION_NEEDED', 'Nothing was changed: this is what would become of them.', told)
-    if (cli.terminal.json) cli.terminal.printDocument(told)
+    if (dry && replayed.length > 0) throw new RefusedError('CONFIRMATION_NEEDED', 'Nothing was changed. Add --yes to replay these records.', document)
+    if (cli.terminal.json) cli.terminal.printDocument(document)
   } finally {
     await store?.close()
   }
 }
 
-/** More than this are neither counted nor looked through. */
+/** The newest entries that are counted and searched. */
 const ENTRIES_MAX = 10_000
 
 function printReplay({ terminal }: Cli, replayed: readonly ReplayResult[]): void {
-  if (replayed.length === 0) return terminal.print('Nothing is in quarantine.')
-  terminal.print(...formatTable(['ID', 'SYNC', 'KEY', 'WHAT', 'WHY'], replayed.map(({ entry, outcome: fate, message }) => [String(entry.id), entry.sync, toPrintable(entry.key ?? '(no key)'), fate, toPrintable(message) || '-'])))
+  if (replayed.length === 0) return terminal.print('No records are quarantined.')
+  terminal.print(...formatTable(['ID', 'SYNC', 'KEY', 'OUTCOME', 'REASON'], replayed.map(({ entry, outcome: fate, message }) => [String(entry.id), entry.sync, toPrintable(entry.key ?? '(no key)'), fate, toPrintable(message) || '-'])))
 }
 
-/** Without the record. */
+/** Leaves out the record itself, which may contain personal data. */
 function entryDocument({ id, sync, database, key, code, message, at }: QuarantineEntry): object {
   return { id, sync, database, key, code, message, at: isoTime(at) }
 }
 
-/** The record as it came; without its values what kind each of them has. */
+/** The record as received, or with the type in place of each value. */
 function readContent({ text }: QuarantineEntry, reveal: boolean): JsonValue {
   let content: JsonValue
   try {
@@ -133,5 +133,5 @@ function describeTypes(value: JsonValue | undefined): JsonValue {
   if (value === null || value === undefined) return 'null'
   if (Array.isArray(value)) return 'array'
   if (typeof value !== 'object') return typeof value === 'bigint' ? 'number' : typeof value
-  return Object.fromEntries(Object.entries(value as JsonObject).map(([name, member]) => [name, describeTypes(member)]))
+  return Object.fromEntries(Object.entries(value as JsonObject).map(([name, field]) => [name, describeTypes(field)]))
 }

@@ -17,17 +17,17 @@ import { printTarget, resolveStoreTarget, targetDocument, withStoreFlags, type T
 
 interface QueryFlags extends TargetFlags {
   readonly limit: number
-  /** In ms. */
+  /** Milliseconds since the epoch. */
   readonly asOf?: number
 }
 
 export function queryVerb(): Command {
   return withStoreFlags(new Command('query'))
-    .summary('look at what has landed, with SQL')
-    .description('Runs one SELECT on the store, on a connection that cannot write. Without one, lists what there is to select from.')
-    .argument('[sql]', 'the statement')
-    .addOption(new Option('--limit <n>', 'how many rows to show; 0 for all').argParser(parseCountOrZero).default(100))
-    .option('--as-of <time>', 'show the tables as they were, such as 2026-01-31T12:00:00Z', parseTime)
+    .summary('query the stored rows with SQL')
+    .description('Runs one SELECT on the store over a read-only connection. Without a statement, lists the tables.')
+    .argument('[sql]', 'the SELECT statement')
+    .addOption(new Option('--limit <n>', 'rows to show; 0 for all').argParser(parseCountOrZero).default(100))
+    .option('--as-of <time>', 'query the tables as of a time (2026-01-31T12:00:00Z)', parseTime)
 }
 
 export const query: VerbAction<[string | undefined, QueryFlags]> = async (cli, sql, flags) => {
@@ -35,7 +35,7 @@ export const query: VerbAction<[string | undefined, QueryFlags]> = async (cli, s
   printTarget(cli, target)
   const location = locateStore(target.settings.storeUrl, target.settings.folder)
   if (location.storage.kind === 'file' && !existsSync(location.storage.path)) {
-    throw new SyncError('STORE_UNAVAILABLE', `There is no store at ${target.storeLabel} yet. \`tidemark run\` makes it.`)
+    throw new SyncError('STORE_UNAVAILABLE', `The store ${target.storeLabel} does not exist yet. Run \`tidemark run\` to create it.`)
   }
   const { limit, asOf } = flags
   if (asOf !== undefined) await checkAsOf(target, sql, asOf)
@@ -43,7 +43,7 @@ export const query: VerbAction<[string | undefined, QueryFlags]> = async (cli, s
 
   const { columns, rows, truncated } = await runSelect(location, sql, { limit, tenant: target.tenant, asOf }).catch((error: unknown) => {
     if (!isSyncError(error) || !/no such table|42P01/.test(error.message)) throw error
-    throw new SyncError(error.code, `${error.message} \`tidemark query\` alone lists what there is.`, { cause: error })
+    throw new SyncError(error.code, `${error.message} List the tables with \`tidemark query\`.`, { cause: error })
   })
   const { terminal } = cli
   if (terminal.json) {
@@ -53,22 +53,27 @@ export const query: VerbAction<[string | undefined, QueryFlags]> = async (cli, s
   const room = terminal.isInteractive ? Math.max(12, Math.floor(terminal.columns / 3)) : 2_000
   const order = orderColumns(columns)
   const cell = (row: readonly unknown[], at: number): string => truncateToWidth(toPrintable(formatCell(row[at])), room)
-  if (rows.length > 0) terminal.print(...formatTable(order.map((at) => terminal.colors.bold(toPrintable(columns[at]!))), rows.map((row) => order.map((at) => cell(row, at)))))
-  terminal.remark(terminal.colors.dim(`${formatNumber(rows.length)} ${rows.length === 1 ? 'row' : 'rows'}${truncated ? ' of more; --limit 0 shows all' : ''}`))
+  if (rows.length > 0) terminal.print(...formatTable(order.map(({ name }) => terminal.colors.bold(toPrintable(name))), rows.map((row) => order.map(({ at }) => cell(row, at)))))
+  terminal.remark(terminal.colors.dim(`${formatNumber(rows.length)} ${rows.length === 1 ? 'row' : 'rows'}${truncated ? ' shown, more exist; --limit 0 shows all' : ''}`))
 }
 
 async function checkAsOf(target: Target, sql: string | undefined, at: number): Promise<void> {
-  if (sql === undefined) throw new SyncError('ARGUMENT_INVALID', '--as-of needs a statement.')
-  if (at > systemClock.now()) throw new SyncError('ARGUMENT_INVALID', `--as-of ${new Date(at).toISOString()} is in the future.`)
-  // Opening migrates a store of an older version, whose history has another shape.
+  if (sql === undefined) throw new SyncError('ARGUMENT_INVALID', '--as-of needs a SELECT statement.')
+  if (at > systemClock.now()) throw new SyncError('ARGUMENT_INVALID', `--as-of ${new Date(at).toISOString()} is in the future. Choose a past time.`)
+  // Opening the store migrates its history tables to the current version.
   await (await openExistingStore(target))?.close()
 }
 
-/** The bookkeeping columns of a table come last, except its key. */
-function orderColumns(columns: readonly string[]): number[] {
-  const isBookkeeping = (at: number): boolean => columns[at]!.startsWith('_') && columns[at] !== '_key'
-  const places = columns.map((_, at) => at)
-  return [...places.filter((at) => !isBookkeeping(at)), ...places.filter(isBookkeeping)]
+interface ColumnRef {
+  readonly name: string
+  readonly at: number
+}
+
+/** Moves the bookkeeping columns of a table, except its key, to the end. */
+function orderColumns(columns: readonly string[]): ColumnRef[] {
+  const isBookkeeping = ({ name }: ColumnRef): boolean => name.startsWith('_') && name !== '_key'
+  const all = columns.map((name, at) => ({ name, at }))
+  return [...all.filter((column) => !isBookkeeping(column)), ...all.filter(isBookkeeping)]
 }
 
 async function listDatabases(cli: Cli, target: Target): Promise<void> {
@@ -77,15 +82,16 @@ async function listDatabases(cli: Cli, target: Target): Promise<void> {
   const databases = store === null ? [] : await store.databases()
   await store?.close()
   if (terminal.json) {
-    terminal.printDocument({ ...targetDocument(target), databases: databases.map(({ name, table: relation, history, rows, columns }) => ({ name, table: relation, history, rows, columns: columns.map((column) => ({ ...column })) })) })
+    terminal.printDocument({ ...targetDocument(target), databases: databases.map(({ name, table, history, rows, columns }) => ({ name, table, history, rows, columns: columns.map((column) => ({ ...column })) })) })
     return
   }
-  if (databases.length === 0) {
-    terminal.print('Nothing has landed yet. `tidemark run` fills it.')
+  const [first] = databases
+  if (first === undefined) {
+    terminal.print('The store has no tables yet. Run `tidemark run` to fill it.')
     return
   }
-  terminal.print(...formatTable(['SELECT FROM', 'ROWS', 'COLUMNS'], databases.map(({ table: relation, rows, columns }) => [relation, formatNumber(rows), columns.map(({ name }) => toPrintable(name)).join(', ')])))
-  terminal.remark('', `Look at one: ${formatQueryCommand(cli, target, databases[0]!.table)}`)
+  terminal.print(...formatTable(['SELECT FROM', 'ROWS', 'COLUMNS'], databases.map(({ table, rows, columns }) => [table, formatNumber(rows), columns.map(({ name }) => toPrintable(name)).join(', ')])))
+  terminal.remark('', `Query one: ${formatQueryCommand(cli, target, first.table)}`)
 }
 
 function formatCell(value: unknown): string {

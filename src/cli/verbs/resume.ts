@@ -5,8 +5,8 @@ import { withStoreFlags, type TargetFlags } from '../kit/target.ts'
 
 export function resumeVerb(): Command {
   return withStoreFlags(new Command('resume'))
-    .summary('let a paused sync go on')
-    .description('Lets a paused sync go on where it stopped. Also forgives earlier failures, so that the next try need not wait.')
+    .summary('resume a paused sync')
+    .description('Resumes a paused sync where it stopped. Also clears the retry backoff.')
     .argument('<sync>', 'the sync')
 }
 

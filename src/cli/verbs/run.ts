@@ -29,16 +29,16 @@ interface RunFlags extends TargetFlags {
 
 export function runVerb(): Command {
   return withStoreFlags(new Command('run'))
-    .summary('one cycle of each sync; Ctrl-C is always safe')
-    .description('Runs one cycle of each named sync, or of all of them. Stopping it is always safe: what has landed stays, and the next run continues there.')
+    .summary('run one cycle of each sync')
+    .description('Runs one cycle of each named sync, or of all syncs. Ctrl-C is always safe: committed pages stay, and the next run continues after them.')
     .argument('[sync...]', 'the syncs to run (default: all)')
-    .option('--backfill', 'of tracked pairs, run the backfill instead of the delta')
-    .option('--fresh', 'give up an unfinished cycle and begin a new one')
-    .option('--allow-deletes', 'confirm a sweep that was stopped because it would delete too much')
-    .option('--max-pages <n>', 'stop after so many pages; the next run continues there', parseCount)
-    .option('--max-minutes <n>', 'stop after so many minutes; the next run continues there', parseCount)
-    .addOption(new Option('--concurrency <n>', 'how many syncs run side by side').argParser(parseCount).default(4))
-    .option('--reveal', 'show cursors that stand in for a time as they are')
+    .option('--backfill', 'run the backfill of a tracked pair instead of the delta')
+    .option('--fresh', 'abandon an unfinished cycle and start a new one')
+    .option('--allow-deletes', 'allow a sweep that exceeds the delete limit')
+    .option('--max-pages <n>', 'stop after N pages; the next run continues', parseCount)
+    .option('--max-minutes <n>', 'stop after N minutes; the next run continues', parseCount)
+    .addOption(new Option('--concurrency <n>', 'number of syncs to run in parallel').argParser(parseCount).default(4))
+    .option('--reveal', 'show raw cursor values')
 }
 
 export const run: VerbAction<[string[], RunFlags]> = async (cli, names, flags) => {
@@ -49,41 +49,41 @@ export const run: VerbAction<[string[], RunFlags]> = async (cli, names, flags) =
 
   const store = await openTargetStore(target)
   const plans = (await selectPlans(target, store, chosen, flags)).map((plan) => withLimits(plan, flags))
-  const outside = await createRuntime(cli, target)
-  const { log } = outside.ports
+  const runtime = await createRuntime(cli, target)
+  const { log } = runtime.ports
   const guards = [
-    guardStrayRejections((reason) => log.error('a promise that nobody waited for failed', { reason })),
-    guardStrayExceptions((reason) => log.error('a timer or listener of a connector threw', { reason })),
+    guardStrayRejections((reason) => log.error('unhandled promise rejection', { reason })),
+    guardStrayExceptions((reason) => log.error('a timer or event listener of a connector threw', { reason })),
   ]
   const display = createDisplay(cli, plans.map(({ sync }) => sync), { reveal: flags.reveal === true, continuous: false })
   let results: CycleResult[]
   try {
     const options: Omit<CycleOptions, 'onProgress'> = {
-      ...outside, store, signal, holder: holderName(), trigger: 'manual', isHolderGone: isHolderGone,
+      ...runtime, store, signal, holder: holderName(), trigger: 'manual', isHolderGone,
       fresh: flags.fresh === true, allowDeletes: flags.allowDeletes === true, actor: actorName(),
     }
-    const begun = new Map<string, Promise<CycleResult[]>>()
+    const started = new Map<string, Promise<CycleResult[]>>()
     const cycleOf = async (plan: SyncPlan): Promise<CycleResult> => {
-      const progress = (given: CycleProgress): void => display.showProgress(plan.sync, given)
+      const onProgress = (progress: CycleProgress): void => display.showProgress(plan.sync, progress)
       const startedAt = options.ports.clock.now()
-      const result = await runCycle(plan, { ...options, onProgress: progress }).catch((error: unknown) => createFailedResult(plan, startedAt, classifyError(error)))
+      const result = await runCycle(plan, { ...options, onProgress }).catch((error: unknown) => createFailedResult(plan, startedAt, classifyError(error)))
       display.showResult(result)
       return result
     }
     const resultsOf = async (plan: SyncPlan): Promise<CycleResult[]> => {
       if (plan.pair?.role !== 'delta') return [await cycleOf(plan)]
       const { backfill } = plan.pair
-      // Of a pair that has never run, it is the backfill that finds the place where the delta begins.
-      await begun.get(backfill)
+      // The first backfill of a pair sets the anchor at which its delta starts.
+      await started.get(backfill)
       const result = await cycleOf(plan)
-      // A delta that finds its history lost orders the backfill, which runs at once; then the delta goes on from its anchor.
-      if (result.error?.code !== 'HISTORY_LOST' || begun.has(backfill) || signal.aborted) return [result]
+      // A delta whose history is lost requests a backfill. The backfill runs now, and the delta resumes from its anchor.
+      if (result.error?.code !== 'HISTORY_LOST' || started.has(backfill) || signal.aborted) return [result]
       const repair = await cycleOf(withLimits(target.worker.plan(backfill), flags))
       return [repair, repair.error === null && !signal.aborted ? await cycleOf(plan) : result]
     }
     results = (await runInParallel(plans, flags.concurrency, signal, (plan) => {
       const running = resultsOf(plan)
-      begun.set(plan.sync, running)
+      started.set(plan.sync, running)
       return running
     })).flat()
     display.close()
@@ -105,7 +105,7 @@ export const run: VerbAction<[string[], RunFlags]> = async (cli, names, flags) =
   return exitCode
 }
 
-/** The store failed before the cycle could take its lease; the other syncs may still fare better. */
+/** The store failed before the cycle acquired its lease. The other syncs still run. */
 function createFailedResult({ worker, sync }: SyncPlan, startedAt: number, { code, message, advice }: SyncError): CycleResult {
   const counts = { created: 0, updated: 0, deleted: 0, swept: 0, unchanged: 0, stale: 0, missing: 0, quarantined: 0 }
   return {
@@ -114,11 +114,11 @@ function createFailedResult({ worker, sync }: SyncPlan, startedAt: number, { cod
   }
 }
 
-/** In the order they were given, each as soon as there is a place. After the signal no more are begun. */
-async function runInParallel<T, R>(items: readonly T[], placesMax: number, signal: AbortSignal, work: (item: T) => Promise<R>): Promise<R[]> {
+/** Starts items in order, at most `concurrencyMax` at a time. After the signal aborts, no further item starts. */
+async function runInParallel<T, R>(items: readonly T[], concurrencyMax: number, signal: AbortSignal, work: (item: T) => Promise<R>): Promise<R[]> {
   const results: R[] = []
   const queue = items.entries()
-  await Promise.all(Array.from({ length: Math.min(placesMax, items.length) }, async () => {
+  await Promise.all(Array.from({ length: Math.min(concurrencyMax, items.length) }, async () => {
     for (const [index, item] of queue) {
       if (signal.aborted) return
       results[index] = await work(item)
@@ -133,22 +133,22 @@ function resolvePlan(target: WorkerTarget, name: string, flags: RunFlags): SyncP
   return flags.backfill === true && plan.pair?.role === 'delta' ? target.worker.plan(plan.pair.backfill) : plan
 }
 
-/** The named syncs, or all of them. With the delta of a pair goes its backfill, before it, while the pair needs one. */
+/** The named syncs, or all. While a pair needs a backfill, it runs before the delta. */
 async function selectPlans(target: WorkerTarget, store: Store, chosen: readonly SyncPlan[], flags: RunFlags): Promise<SyncPlan[]> {
   const all = target.worker.plans()
   if (flags.backfill === true) return chosen.length > 0 ? [...chosen] : all.filter(({ pair }) => pair?.role === 'backfill')
-  const asked = chosen.length > 0 ? chosen : all.filter(({ pair }) => pair?.role !== 'backfill')
+  const requested = chosen.length > 0 ? chosen : all.filter(({ pair }) => pair?.role !== 'backfill')
   const plans: SyncPlan[] = []
-  for (const plan of asked) {
+  for (const plan of requested) {
     const { worker, pair } = plan
-    const isNew = pair?.role === 'delta' && !asked.some(({ sync }) => sync === pair.backfill)
+    const isNew = pair?.role === 'delta' && !requested.some(({ sync }) => sync === pair.backfill)
     if (isNew && isBackfillNeeded(await store.readCheckpoint({ worker, sync: pair.backfill }))) plans.push(target.worker.plan(pair.backfill))
     plans.push(plan)
   }
   return plans
 }
 
-/** The command line has the last word over what the worker declares. */
+/** Command-line limits override those of the worker. */
 function withLimits(plan: SyncPlan, { maxPages, maxMinutes }: RunFlags): SyncPlan {
   return {
     ...plan,
@@ -156,16 +156,16 @@ function withLimits(plan: SyncPlan, { maxPages, maxMinutes }: RunFlags): SyncPla
   }
 }
 
-/** A paused sync is a failure only for somebody who named it. */
+/** A paused sync counts as a failure only if it was named on the command line. */
 function exitCodeFor(results: readonly CycleResult[], names: readonly string[]): number {
-  const failures = results.filter(({ sync, error }) => error !== null && (error.code !== 'PAUSED' || names.includes(sync)))
-  return worstExitCode(failures.map(({ error }) => exitCodeOf(error!.code)))
+  const failures = results.flatMap(({ sync, error }) => (error !== null && (error.code !== 'PAUSED' || names.includes(sync)) ? [error] : []))
+  return worstExitCode(failures.map(({ code }) => exitCodeOf(code)))
 }
 
 async function showQueryHint(cli: Cli, target: Target, store: Store, plans: readonly SyncPlan[]): Promise<void> {
   const { terminal } = cli
-  if (plans.length === 0) terminal.remark('This worker declares no syncs: there is nothing to run.')
-  const names = plans.map(({ databases }) => databases[0]!.name)
+  if (plans.length === 0) terminal.remark('This worker declares no syncs. Declare one with worker.sync(name, …).')
+  const names = plans.flatMap(({ databases }) => databases.slice(0, 1).map(({ name }) => name))
   const filled = (await store.databases()).find(({ name, rows }) => rows > 0 && names.includes(name))
-  if (filled !== undefined) terminal.remark(terminal.colors.dim(`Look at it: ${formatQueryCommand(cli, target, filled.table)}`))
+  if (filled !== undefined) terminal.remark(terminal.colors.dim(`Query it: ${formatQueryCommand(cli, target, filled.table)}`))
 }

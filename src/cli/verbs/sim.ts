@@ -16,29 +16,29 @@ interface SimFlags {
   readonly seeds: number
   readonly firstSeed: number
   readonly seconds?: number
-  /** True for every one of them. */
+  /** `true` selects all vendors. */
   readonly vendors?: true | string
 }
 
 export function simVerb(): Command {
   return new Command('sim')
-    .summary('thousands of adversarial worlds, each from a seed')
-    .description('Runs the engine in simulated worlds: sources that lie and break off, stores that lose answers, crashes, frozen processes, wrong clocks. A world is a pure function of its seed. Says which promise broke, in which seed, and the fewest faults that break it.')
-    .argument('[worker]', 'a worker file of yours: run its syncs, instead of the engine’s own worlds, through crashes, lost answers and refusals')
-    .addOption(new Option('--seeds <n>', 'how many worlds, or runs of each sync').argParser(parseCount).default(1_000))
-    .addOption(new Option('--first-seed <n>', 'where to begin').argParser(parseCount).default(1))
-    .option('--vendors [names]', 'the sources of known vendors against what plays those vendors: all, or some, as salesforce,stripe')
-    .option('--seconds <n>', 'stop after so long, whatever is left', parseCount)
-    .option('--json', 'answer in JSON, for programs')
+    .summary('run seeded fault-injection simulations')
+    .description('Runs the engine in simulated worlds with faulty sources, lost store responses, crashes, frozen processes and wrong clocks. A world is a pure function of its seed. Reports the violated guarantee, the seed, and the smallest set of faults that reproduces it.')
+    .argument('[worker]', 'a worker file: simulate its syncs instead of the engine')
+    .addOption(new Option('--seeds <n>', 'number of worlds, or of runs per sync').argParser(parseCount).default(1_000))
+    .addOption(new Option('--first-seed <n>', 'the first seed').argParser(parseCount).default(1))
+    .option('--vendors [names]', 'simulate vendor sources: all, or a comma-separated list')
+    .option('--seconds <n>', 'stop after N seconds', parseCount)
+    .option('--json', 'print JSON')
 }
 
 export const sim: VerbAction<[string | undefined, SimFlags]> = async (cli, file, flags) => {
-  if (file !== undefined && flags.vendors !== undefined) throw new SyncError('ARGUMENT_INVALID', '`--vendors` has workers of its own; leave the file out.')
+  if (file !== undefined && flags.vendors !== undefined) throw new SyncError('ARGUMENT_INVALID', '--vendors brings its own workers. Leave out the worker file.')
   return file === undefined ? simWorlds(cli, flags) : simWorker(cli, file, flags)
 }
 
 async function simWorlds(cli: Cli, flags: SimFlags): Promise<number> {
-  // Loaded here: no other command needs a world of its own.
+  // Imported here because no other command needs the simulation.
   const { simulate } = await import('../../testing/simulation/simulate.ts')
   const { simulateVendors } = await import('../../testing/simulation/vendors/simulate-vendors.ts')
   const vendors = typeof flags.vendors === 'string' ? await parseVendors(flags.vendors) : undefined
@@ -56,11 +56,11 @@ async function simWorlds(cli: Cli, flags: SimFlags): Promise<number> {
 }
 
 async function parseVendors(text: string): Promise<string[]> {
-  const { OPT_IN_STREAMS: NAMED_STREAMS, VENDOR_STREAMS } = await import('../../testing/simulation/vendors/vendor-streams.ts')
-  const known = [...new Set([...VENDOR_STREAMS, ...NAMED_STREAMS].map(({ vendor }) => vendor))]
+  const { OPT_IN_STREAMS, VENDOR_STREAMS } = await import('../../testing/simulation/vendors/vendor-streams.ts')
+  const known = [...new Set([...VENDOR_STREAMS, ...OPT_IN_STREAMS].map(({ vendor }) => vendor))]
   const names = text.split(',').map((name) => name.trim())
   const unknown = names.find((name) => !known.includes(name))
-  if (unknown !== undefined) throw new SyncError('ARGUMENT_INVALID', `There is no vendor "${unknown}". There are ${known.join(', ')}.`)
+  if (unknown !== undefined) throw new SyncError('ARGUMENT_INVALID', `Unknown vendor "${unknown}". The vendors are ${known.join(', ')}.`)
   return names
 }
 
@@ -88,28 +88,28 @@ function printWorkerReport({ terminal }: Cli, report: WorkerReport, file: string
     terminal.print(`${failure === null ? colors.green('✓') : colors.red('✗')} ${sync}  ${formatNumber(rows)} rows in ${formatNumber(pages)} pages · ${formatNumber(seeds)} runs · ${formatNumber(injected)} faults`)
     if (failure === null) continue
     terminal.print(`  seed ${failure.seed}: ${colors.bold(failure.problem)}  ${toPrintable(failure.message)}`)
-    terminal.print(`  It takes ${failure.faults.length === 0 ? 'no faults' : failure.faults.map((fault) => toPrintable(fault)).join(', ')}.`)
-    if (failure.seed > 0) terminal.print(`  Again: npx tidemark sim ${file} --first-seed ${failure.seed} --seeds 1`)
+    terminal.print(`  Smallest set of faults: ${failure.faults.length === 0 ? 'none' : failure.faults.map((fault) => toPrintable(fault)).join(', ')}.`)
+    if (failure.seed > 0) terminal.print(`  Reproduce: npx tidemark sim ${file} --first-seed ${failure.seed} --seeds 1`)
   }
   const runs = report.syncs.reduce((sum, { seeds }) => sum + seeds, 0)
-  terminal.print(`${report.sentence} ${formatNumber(Math.round(runs / Math.max(0.001, ms / 1000)))} runs a second.`)
+  terminal.print(`${report.sentence} ${formatNumber(Math.round(runs / Math.max(0.001, ms / 1000)))} runs per second.`)
 }
 
 function printReport({ terminal }: Cli, report: SimulationReport, flags: string): void {
   const { colors } = terminal
   terminal.print(
-    `${formatNumber(report.seeds)} worlds from seed ${report.firstSeed} · ${formatNumber(Math.round(report.perSecond))} a second · ${formatNumber(report.faults)} faults injected · ${formatNumber(report.cycles)} cycles · ${formatNumber(Math.round(report.virtualHours))} virtual hours`,
+    `${formatNumber(report.seeds)} worlds from seed ${report.firstSeed} · ${formatNumber(Math.round(report.perSecond))} per second · ${formatNumber(report.faults)} faults injected · ${formatNumber(report.cycles)} cycles · ${formatNumber(Math.round(report.virtualHours))} virtual hours`,
     ...Object.entries(report.worldsByKind).toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([kind, worlds]) => `  ${formatNumber(worlds)} × ${kind}`),
     ...Object.entries(report.faultsByPlace).map(([kind, places]) => `  ${kind}  ${formatNumber(Object.values(places).reduce((sum, count) => sum + count, 0))}`),
   )
   for (const { seed, oracle, message, faults, trail } of report.failures) {
     terminal.print(
       `${colors.red('✗')} seed ${seed}: ${colors.bold(oracle)}  ${toPrintable(message)}`,
-      `  It takes ${faults.length === 0 ? 'no faults' : faults.join(', ')}:`,
+      `  Smallest set of faults: ${faults.length === 0 ? 'none' : faults.join(', ')}`,
       ...trail.map((step) => `    ${toPrintable(step)}`),
-      `  Again: npx tidemark sim${flags} --first-seed ${seed} --seeds 1`,
+      `  Reproduce: npx tidemark sim${flags} --first-seed ${seed} --seeds 1`,
     )
   }
   terminal.print(`${report.sentence} Digest ${report.digest}.`)
-  if (report.failures.length === 0 && report.kindsNeverHit.length > 0) terminal.remark(colors.dim(`Never injected in so few worlds: ${report.kindsNeverHit.join(', ')}`))
+  if (report.failures.length === 0 && report.kindsNeverHit.length > 0) terminal.remark(colors.dim(`Faults never injected in this run: ${report.kindsNeverHit.join(', ')}`))
 }

@@ -5,6 +5,7 @@ import { createChildLog } from '../../telemetry/child-log.ts'
 import { areCoreDumpsEnabled } from '../../platform/core-dumps.ts'
 import { guardStrayExceptions } from '../../platform/stray-exceptions.ts'
 import type { RunnerEvent } from '../../runner/runner-options.ts'
+import { required } from '../../values/required.ts'
 import { parseCount, parseCountOrZero, parseList, parseUrl } from '../kit/arguments.ts'
 import type { VerbAction, Cli } from '../cli.ts'
 import { createRuntime } from '../kit/create-runtime.ts'
@@ -35,22 +36,22 @@ interface StartFlags extends TargetFlags {
 
 export function startVerb(): Command {
   return withStoreFlags(new Command('start'))
-    .summary('run every sync on its schedule, serve the feed and deliver webhooks, until stopped')
-    .description('Runs every sync when it is due, serves the feed over HTTP and sends changes to webhooks, until stopped. Any number of these may share one PostgreSQL store; on a replica of one, only the feed is served. Logs go to standard error as JSON lines.')
-    .addOption(new Option('--concurrency <n>', 'how many syncs run side by side').argParser(parseCount).default(4))
-    .addOption(new Option('--grace <seconds>', 'how long to wait for pages in hand when stopped').argParser(parseCount).default(10))
-    .addOption(new Option('--port <n>', `where to serve the feed; 0 takes any (default: ${DEFAULT_PORT}, or any when it is taken)`).argParser(parseCountOrZero))
-    .addOption(new Option('--host <address>', 'whom to serve; beyond this machine control needs a key as well').default('127.0.0.1'))
-    .option('--cors-origin <origin...>', 'web pages of these origins may ask, with a key (default: none)')
-    .option('--keys-only', 'control and the console need a key on this machine too, as behind a proxy')
-    .option('--no-api', 'serve nothing')
-    .addOption(new Option('--keep-log <days>', 'forget older entries of the log, and records of cycles, that no row stands on, tombstones included; a reader further behind begins anew (default: keep all)').argParser(parseCount))
-    .option('--all-tenants', 'run for every tenant of the store, also for those that come later; `--tenant a,b` names several')
-    .addOption(new Option('--runner <runner>', 'what says when a sync runs: this process, or Restate').choices(['process', 'restate']).default('process'))
-    .addOption(new Option('--restate <url>', 'where Restate takes calls').argParser(parseUrl).default('http://127.0.0.1:8080'))
-    .addOption(new Option('--restate-port <n>', 'where Restate calls this process; 0 takes any').argParser(parseCountOrZero).default(9080))
-    .addOption(new Option('--restate-host <address>', 'whose calls to take: with Restate on another machine, an address that it reaches').default('127.0.0.1'))
-    .addOption(new Option('--identity-key <key>', 'take only calls that the Restate with this public key has signed (publickeyv1_…); may be given more than once').argParser(parseList).env('TIDEMARK_RESTATE_IDENTITY_KEYS'))
+    .summary('run syncs on schedule, serve the feed, deliver webhooks')
+    .description('Runs every sync on its schedule, serves the feed over HTTP and delivers webhooks until stopped. Any number of processes can share one PostgreSQL store; on a replica only the feed is served. Logs are JSON lines on standard error. With --keep-log, consumers that are further behind than the retention must start over.')
+    .addOption(new Option('--concurrency <n>', 'number of syncs to run in parallel').argParser(parseCount).default(4))
+    .addOption(new Option('--grace <seconds>', 'time to finish current pages on shutdown').argParser(parseCount).default(10))
+    .addOption(new Option('--port <n>', `port of the API; 0 for any (default: ${DEFAULT_PORT}, or any if taken)`).argParser(parseCountOrZero))
+    .addOption(new Option('--host <address>', 'address to bind; non-loopback addresses require an API key').default('127.0.0.1'))
+    .option('--cors-origin <origin...>', 'allow these web origins, with a key (default: none)')
+    .option('--keys-only', 'require an API key on loopback too, as behind a proxy')
+    .option('--no-api', 'do not serve the API')
+    .addOption(new Option('--keep-log <days>', 'delete log and run history older than N days, except the current version of each row (default: keep all)').argParser(parseCount))
+    .option('--all-tenants', 'run for all current and future tenants of the store')
+    .addOption(new Option('--runner <runner>', 'scheduler: this process, or Restate').choices(['process', 'restate']).default('process'))
+    .addOption(new Option('--restate <url>', 'ingress address of Restate').argParser(parseUrl).default('http://127.0.0.1:8080'))
+    .addOption(new Option('--restate-port <n>', 'port on which Restate calls this process; 0 for any').argParser(parseCountOrZero).default(9080))
+    .addOption(new Option('--restate-host <address>', 'address to bind for calls from Restate').default('127.0.0.1'))
+    .addOption(new Option('--identity-key <key>', 'public key that must sign Restate calls; repeatable').argParser(parseList).env('TIDEMARK_RESTATE_IDENTITY_KEYS'))
 }
 
 export const start: VerbAction<[StartFlags]> = async (cli, flags) => {
@@ -64,28 +65,28 @@ export const start: VerbAction<[StartFlags]> = async (cli, flags) => {
   })
 }
 
-/** What `start` serves, and how. */
+/** The worker that `start` serves, and its options. */
 export interface ServeOptions extends Pick<StartFlags, 'concurrency' | 'grace' | 'api' | 'host' | 'port' | 'corsOrigin' | 'keysOnly' | 'keepLog'> {
   readonly target: WorkerTarget
   readonly tenants?: NonNullable<WorkerServiceOptions['tenants']>
   readonly restate: NonNullable<WorkerServiceOptions['restate']> | null
 }
 
-/** A worker with all that belongs to it, for as long as `whileServed` takes. */
+/** Serves a worker until `whileServed` settles. */
 export async function serveWorker(cli: Cli, { restate, tenants = [], ...flags }: ServeOptions, whileServed: (service: WorkerService) => Promise<void>): Promise<void> {
   const target = withInfoLevel(flags.target)
   printTarget(cli, target)
   const store = await openTargetStore(target)
-  const outside = await createRuntime(cli, target)
-  const guard = guardStrayExceptions((reason) => outside.ports.log.error('a timer or listener of a connector threw', { reason }))
+  const runtime = await createRuntime(cli, target)
+  const guard = guardStrayExceptions((reason) => runtime.ports.log.error('a timer or event listener of a connector threw', { reason }))
   try {
-    if (areCoreDumpsEnabled()) outside.ports.log.warn('a crash would write the memory of this process to a file, keys included; start it with `ulimit -c 0`')
+    if (areCoreDumpsEnabled()) runtime.ports.log.warn('core dumps are enabled: a crash would write the memory of this process, including keys, to a file; disable them with `ulimit -c 0`')
     const service = await openWorkerService({
-      target, store, sourceRuntime: outside, concurrency: flags.concurrency, tenants,
+      target, store, sourceRuntime: runtime, concurrency: flags.concurrency, tenants,
       api: flags.api ? { host: flags.host, port: flags.port, keysOnly: flags.keysOnly === true, ...(flags.corsOrigin !== undefined && { corsOrigins: flags.corsOrigin }) } : null,
       keepLogMs: flags.keepLog === undefined ? undefined : flags.keepLog * 86_400_000,
       restate,
-      onEvent: cli.terminal.json ? createEventPrinter(cli) : createEventLogger(outside.ports.log),
+      onEvent: cli.terminal.json ? createEventPrinter(cli) : createEventLogger(runtime.ports.log),
     })
     try {
       if (store.isReplica === true) showReplica(cli, target, service)
@@ -101,7 +102,7 @@ export async function serveWorker(cli: Cli, { restate, tenants = [], ...flags }:
   }
 }
 
-/** `--tenant a,b`: the first is the one that is served without a key on this machine. */
+/** `--tenant a,b`: on loopback, the first tenant is served without a key. */
 function parseTenants({ tenant }: StartFlags): string[] {
   const names = tenant?.split(',') ?? []
   for (const name of names) checkName('tenant', name)
@@ -115,7 +116,7 @@ export function waitForAbort(signal: AbortSignal): Promise<void> {
   })
 }
 
-/** A service says what it does, unless it was told how much to say. */
+/** A service logs at level info unless TIDEMARK_LOG is set. */
 function withInfoLevel(target: WorkerTarget): WorkerTarget {
   const { settings } = target
   return settings.environment['TIDEMARK_LOG'] ? target : { ...target, settings: { ...settings, logLevel: 'info' } }
@@ -126,19 +127,20 @@ function showSchedules({ terminal }: Cli, target: WorkerTarget, { api, tenants }
   if (terminal.json) {
     terminal.printDocument({ event: 'serving', ...targetDocument(target), ...(isForAll || tenants.size > 1 ? { tenants: isForAll ? 'all' : [...tenants] } : {}), api: api?.url ?? null, syncs: syncs.map(({ name, mode, schedule, databases }) => ({ sync: name, mode, schedule, databases })) })
   } else terminal.print(...formatTable(['SYNC', 'MODE', 'SCHEDULE', 'INTO'], syncs.map(({ name, mode, schedule, databases }) => [name, mode, describeSchedule(schedule), databases.join(', ')])))
-  if (!terminal.json && (isForAll || tenants.size > 1)) terminal.print(`Runs for ${isForAll ? 'every tenant of the store' : [...tenants].join(', ')}; the console without a key is of ${target.tenant}.`)
-  if (!terminal.json && api !== null) terminal.print(`The console is at ${api.url}/console/.`, `The feed is served at ${api.url}/agents/v1. \`tidemark keys create <name>\` makes a key for it.`)
+  if (!terminal.json && (isForAll || tenants.size > 1)) terminal.print(`Running for ${isForAll ? 'every tenant of the store' : [...tenants].join(', ')}. Without a key, the console shows tenant ${target.tenant}.`)
+  if (!terminal.json && api !== null) terminal.print(`Console: ${api.url}/console/`, `Feed: ${api.url}/agents/v1 (create a key with \`tidemark keys create <name>\`)`)
 }
 
 function showReplica({ terminal }: Cli, target: WorkerTarget, { api }: WorkerService): void {
-  if (terminal.json) terminal.printDocument({ event: 'serving', ...targetDocument(target), replica: true, api: api!.url, syncs: [] })
-  else terminal.print(`The store is a replica: no sync runs here. What it holds is served at ${api!.url}/agents/v1; control is with a server on the primary.`)
+  const { url } = required(api, 'the API of the replica')
+  if (terminal.json) terminal.printDocument({ event: 'serving', ...targetDocument(target), replica: true, api: url, syncs: [] })
+  else terminal.print(`The store is a read-only replica, so no syncs run here. Feed: ${url}/agents/v1. Use a server on the primary to control syncs.`)
 }
 
 function showRestate({ terminal }: Cli, { restate: ingress }: StartFlags, url: string | null): void {
   if (url === null) return
   if (terminal.json) return terminal.printDocument({ event: 'restate', url, ingress })
-  terminal.print(`Restate at ${ingress} may call ${url}. \`tidemark restate register ${url}\` tells it so, once.`)
+  terminal.print(`Serving Restate at ${url} (ingress ${ingress}). Register it once with \`tidemark restate register ${url}\`.`)
 }
 
 export function createEventPrinter({ terminal }: Cli): (event: RunnerEvent) => void {
@@ -149,12 +151,12 @@ export function createEventPrinter({ terminal }: Cli): (event: RunnerEvent) => v
   })
 }
 
-function createEventLogger(own: Log): (event: RunnerEvent) => void {
+function createEventLogger(parent: Log): (event: RunnerEvent) => void {
   return (event) => {
-    // The runner has said so itself.
+    // The runner logs these itself.
     if (event.kind === 'store' || event.kind === 'stray') return
     const { tenant, worker, sync } = event
-    const log = createChildLog(own, { tenant, worker, sync })
+    const log = createChildLog(parent, { tenant, worker, sync })
     switch (event.kind) {
       case 'started':
         return log.info('cycle started', { cycle: event.cycle, why: event.why, resumed: event.resumed })
@@ -168,7 +170,7 @@ function createEventLogger(own: Log): (event: RunnerEvent) => void {
         return error === null ? log.info('cycle ended', fields) : log.error('cycle failed', fields)
       }
       case 'held':
-        return log.debug('held by another runner', { by: event.by })
+        return log.debug('lease held by another runner', { by: event.by })
       default:
         return event satisfies never
     }

@@ -3,6 +3,7 @@ import { systemClock } from '../../platform/clock.ts'
 import { holderName, isHolderGone } from '../../platform/lease-holder.ts'
 import { maskSecrets } from '../../redaction/known-secrets.ts'
 import { applyStateTransition, planReset, type ResetPlan } from '../../runner/state-transition.ts'
+import { required } from '../../values/required.ts'
 import { actorName } from '../kit/actor.ts'
 import type { VerbAction, Cli } from '../cli.ts'
 import { formatNumber } from '../kit/counts.ts'
@@ -31,7 +32,7 @@ interface RewindFlags extends Omit<TransitionFlags, 'reason'> {
 
 export const stateSet: VerbAction<[string, string, TransitionFlags]> = async (cli, name, json, flags) => {
   await transitionState(cli, flags, name, async ({ ref }) => ({
-    state: await parseStateArgument(json, ref), reason: flags.reason, next: 'goes on from the state you give',
+    state: await parseStateArgument(json, ref), reason: flags.reason, next: 'continues from the given state',
   }))
 }
 
@@ -40,42 +41,42 @@ export const stateReset: VerbAction<[string, TransitionFlags]> = async (cli, nam
 }
 
 export const stateRewind: VerbAction<[string, RewindFlags]> = async (cli, name, flags) => {
-  await transitionState(cli, flags, name, async ({ ref, readAudit: audit }) => {
+  await transitionState(cli, flags, name, async ({ ref, readAudit }) => {
     const reason = flags.reason ?? `rewound to version ${flags.to}`
-    const state = findStateOfVersion(ref, flags.to === 0 ? [] : await audit(), flags.to)
-    return { state, reason, next: `goes on from the state of version ${flags.to}, and reads again what came after it` }
+    const state = findStateOfVersion(ref, flags.to === 0 ? [] : await readAudit(), flags.to)
+    return { state, reason, next: `continues from the state of version ${flags.to} and re-reads later changes` }
   })
 }
 
 export const stateCopy: VerbAction<[string, string, CopyFlags]> = async (cli, from, to, flags) => {
-  await transitionState(cli, flags, to, async ({ ref, readCheckpoint: other }) => {
-    const { version, committed } = await other(from)
-    if (committed === null) throw new SyncError('ARGUMENT_INVALID', `${from} has no committed state to copy.`)
-    if (ref.sync === from) throw new SyncError('ARGUMENT_INVALID', `${from} has that state already.`)
-    return { state: committed, reason: flags.reason ?? `copied from version ${version} of ${from}`, next: `goes on from where ${from} stands` }
+  await transitionState(cli, flags, to, async ({ ref, readCheckpoint }) => {
+    const { version, committed } = await readCheckpoint(from)
+    if (committed === null) throw new SyncError('ARGUMENT_INVALID', `${from} has no committed state to copy. Run it first.`)
+    if (ref.sync === from) throw new SyncError('ARGUMENT_INVALID', `The source and the target are both ${from}. Name two different syncs.`)
+    return { state: committed, reason: flags.reason ?? `copied from version ${version} of ${from}`, next: `continues from the state of ${from}` }
   })
 }
 
-/** The state that a version had; version 0 is before the first. */
+/** The state of a version; version 0 is the empty state before the first. */
 export function findStateOfVersion(ref: SyncRef, audit: readonly AuditEntry[], wanted: number): StateText {
   if (wanted === 0) return null
-  const moves = audit.filter(isStateTransition)
-  const found = moves.find(({ version }) => version === wanted)
+  const transitions = audit.filter(isStateTransition)
+  const found = transitions.find(({ version }) => version === wanted)
   if (found !== undefined) return found.state
-  const known = moves.slice(0, 10).map(({ version }) => version).join(', ')
-  throw new SyncError('ARGUMENT_INVALID', `${ref.sync} has no version ${wanted} in its log${known === '' ? '' : `; the newest are ${known}`}.`)
+  const known = transitions.slice(0, 10).map(({ version }) => version).join(', ')
+  throw new SyncError('ARGUMENT_INVALID', `${ref.sync} has no version ${wanted} in its audit log${known === '' ? '' : `; the newest are ${known}`}.`)
 }
 
 interface TransitionContext {
   readonly ref: SyncRef
   readAudit(): Promise<AuditEntry[]>
-  /** Where another sync of the worker stands. */
+  /** Reads the checkpoint of another sync of the worker. */
   readCheckpoint(name: string): Promise<Checkpoint>
 }
 
 export const AUDIT_ENTRIES_MAX = 100_000
 
-/** Others only pause, resume or give up. */
+/** Other audit actions, such as pause and resume, do not change the state. */
 export function isStateTransition({ action }: AuditEntry): boolean {
   return action === 'complete' || action === 'set'
 }
@@ -83,7 +84,7 @@ export function isStateTransition({ action }: AuditEntry): boolean {
 interface TransitionIntent {
   readonly state: StateText
   readonly reason: string
-  /** What the next cycle does. Null when there is no state: see resetOf. */
+  /** The effect on the next cycle; null when the state is reset (see planReset). */
   readonly next: string | null
 }
 
@@ -92,9 +93,9 @@ interface PlannedTransition extends ResetPlan {
   readonly reason: string
 }
 
-/** Plans first, on what is stored now; moves only with --yes, and only if it is still that. */
+/** Plans against the stored checkpoint. Applies only with --yes, and only if the version has not changed since. */
 async function transitionState(
-  cli: Cli, flags: Omit<TransitionFlags, 'reason'>, name: string, intend: (on: TransitionContext) => Promise<TransitionIntent>,
+  cli: Cli, flags: Omit<TransitionFlags, 'reason'>, name: string, intend: (context: TransitionContext) => Promise<TransitionIntent>,
 ): Promise<void> {
   const target = await loadWorkerTarget(cli, flags)
   printTarget(cli, target)
@@ -112,15 +113,15 @@ async function transitionState(
     })
     const reason = maskSecrets(intended.reason)
     const declared = target.worker.manifest.syncs.some((sync) => sync.name === ref.sync) ? target.worker.plan(ref.sync) : null
-    const intent: PlannedTransition = { state: intended.state, reason, ...(intended.state === null ? planReset(declared, reason) : { nextCycle: intended.next! }) }
-    if (intent.reason.trim() === '') throw new SyncError('ARGUMENT_INVALID', 'The reason is empty. It is kept in the audit, for whoever wonders later.')
+    const intent: PlannedTransition = { state: intended.state, reason, ...(intended.state === null ? planReset(declared, reason) : { nextCycle: required(intended.next, 'the effect on the next cycle') }) }
+    if (intent.reason.trim() === '') throw new SyncError('ARGUMENT_INVALID', 'The reason is empty. Give a reason for the audit log with --reason.')
     if (flags.ifVersion !== undefined && flags.ifVersion !== before.version) {
-      throw new SyncError('VERSION_CONFLICT', `${ref.sync} is at version ${before.version}, not ${flags.ifVersion}. Its state was not changed.`)
+      throw new SyncError('VERSION_CONFLICT', `${ref.sync} is at version ${before.version}, not ${flags.ifVersion}. Nothing was changed.`)
     }
     const plan = planDocument(target, ref, before, intent)
     if (flags.yes !== true || store === null) {
       cli.terminal.remark(...formatPlan(ref, before, intent))
-      throw new RefusedError('CONFIRMATION_NEEDED', `Nothing was changed: the state of ${ref.sync} (worker ${ref.worker}, tenant ${target.tenant}, ${target.storeLabel}) moves only with --yes.`, plan)
+      throw new RefusedError('CONFIRMATION_NEEDED', `Nothing was changed. Add --yes to change the state of ${ref.sync} (worker ${ref.worker}, tenant ${target.tenant}, ${target.storeLabel}).`, plan)
     }
     const owner = declared?.owner ?? `${ref.worker}/${ref.sync}`
     const { version } = await applyStateTransition(store, ref, { state: intent.state, reason, owner, version: before.version, needsBackfill: intent.needsBackfill }, {
@@ -146,11 +147,11 @@ function planDocument(target: WorkerTarget, ref: SyncRef, before: Checkpoint, in
 
 function formatPlan(ref: SyncRef, { version, committed, inflight }: Checkpoint, intent: PlannedTransition): string[] {
   return [
-    `The plan for ${ref.sync}:`,
-    `  forgets     ${committed === null ? 'no state: there is none' : `the committed state ${describeState(committed, false)} of version ${version} (it stays in the log, for rewind)`}`,
-    ...(inflight === null ? [] : [`  gives up    cycle ${inflight.cycle}, unfinished after ${formatNumber(inflight.page)} pages; the rows it landed stay`]),
+    `Plan for ${ref.sync}:`,
+    `  replaces    ${committed === null ? 'no state' : `the committed state ${describeState(committed, false)} of version ${version} (kept in the audit log, for rewind)`}`,
+    ...(inflight === null ? [] : [`  abandons    cycle ${inflight.cycle}, unfinished after ${formatNumber(inflight.page)} pages; its rows are kept`]),
     `  stores      ${describeState(intent.state, false)} as version ${version + 1}`,
-    '  keeps       every row and the whole log',
+    '  keeps       all rows and the change log',
     `  next cycle  ${intent.nextCycle}`,
     `  reason      ${toPrintable(intent.reason)}`,
     '',

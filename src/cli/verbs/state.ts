@@ -28,47 +28,47 @@ export type StateVerb = 'get' | 'set' | 'reset' | 'log' | 'rewind' | 'diff' | 'c
 export function stateVerbs(): Record<StateVerb, Command> {
   const verb = (name: string): Command => withStoreFlags(new Command(name)).argument('<sync>', 'the sync')
   const destructive = (command: Command): Command => command
-    .option('--yes', 'do it; without, the plan is shown and nothing changes')
+    .option('--yes', 'apply the change instead of showing the plan')
     .option('--if-version <n>', 'only if the checkpoint still has this version', parseCountOrZero)
   return {
     get: verb('get')
-      .summary('what is stored: version, digest and size')
-      .description('Shows the stored state of a sync: its version, a digest and its size. The value itself only with --reveal.')
+      .summary('show the stored state of a sync')
+      .description('Shows the version, digest and size of the stored state. The value is hidden unless --reveal is given.')
       .option('--reveal', 'show the value'),
     set: destructive(verb('set'))
-      .summary('store another state')
-      .description('Stores another state for a sync, audited with the reason. An unfinished cycle is given up; rows and log stay.')
+      .summary('set the state of a sync')
+      .description('Replaces the state of a sync and records the reason in the audit log. An unfinished cycle is abandoned; rows and change log are kept.')
       .argument('<json>', 'the state; - reads it from standard input')
-      .requiredOption('--reason <text>', 'why, for the audit'),
+      .requiredOption('--reason <text>', 'the reason, for the audit log'),
     reset: destructive(verb('reset'))
-      .summary('forget the state of a sync')
-      .description('Forgets the state of a sync. Of a tracked pair the backfill is ordered with it, and the next run reads everything again. Without --yes the plan shows what the next cycle does. Rows and log stay.')
-      .requiredOption('--reason <text>', 'why, for the audit'),
+      .summary('delete the state of a sync')
+      .description('Deletes the state of a sync. For a tracked pair it also requests a backfill, so that the next run reads everything again. The plan shows the effect on the next cycle. Rows and change log are kept.')
+      .requiredOption('--reason <text>', 'the reason, for the audit log'),
     log: verb('log')
-      .summary('every move of the checkpoint, newest first')
-      .description('Shows the audit of a checkpoint: who moved it, when, from which cycle and why, newest first.')
-      .option('--limit <n>', 'how many entries', parseCount, 20)
-      .option('--reveal', 'show the states as they are'),
+      .summary('show the audit log of a checkpoint, newest first')
+      .description('Shows every change of a checkpoint, newest first: the actor, the time, the cycle and the reason.')
+      .option('--limit <n>', 'entries to show', parseCount, 20)
+      .option('--reveal', 'show the raw states'),
     rewind: destructive(verb('rewind'))
-      .summary('go back to the state of an earlier version')
-      .description('Stores the state that an earlier version had, as a new version. Rows and log stay.')
-      .requiredOption('--to <version>', 'the version whose state to take, from `tidemark state log`; 0 is before the first', parseCountOrZero)
-      .option('--reason <text>', 'why, for the audit'),
+      .summary('restore the state of an earlier version')
+      .description('Stores the state of an earlier version as a new version. Rows and change log are kept. `tidemark state log` lists the versions; 0 is before the first.')
+      .requiredOption('--to <version>', 'the version to restore', parseCountOrZero)
+      .option('--reason <text>', 'the reason, for the audit log'),
     diff: verb('diff')
-      .summary('what differs between two versions')
-      .description('Shows which members of the state differ between two versions. Their values only with --reveal.')
+      .summary('compare the states of two versions')
+      .description('Shows the fields that differ between the states of two versions. Values are hidden unless --reveal is given.')
       .argument('<from>', 'a version, from `tidemark state log`', parseCountOrZero)
-      .argument('<to>', 'another', parseCountOrZero)
+      .argument('<to>', 'the version to compare it with', parseCountOrZero)
       .option('--reveal', 'show the values'),
     copy: destructive(verb('copy'))
-      .summary('give a sync the state of another')
-      .description('Stores the committed state of one sync for another of the same worker, as a new version of that one. Rows and log stay.')
-      .argument('<to>', 'the sync that gets it')
-      .option('--reason <text>', 'why, for the audit'),
+      .summary('copy the state of one sync to another')
+      .description('Copies the committed state of a sync to another sync of the same worker, as a new version. Rows and change log are kept.')
+      .argument('<to>', 'the sync that receives the state')
+      .option('--reason <text>', 'the reason, for the audit log'),
     verify: withStoreFlags(new Command('verify'))
-      .summary('check that nobody changed the audit')
-      .description('Follows the chain of hashes through the whole audit of the tenant. An entry that was changed, moved, added or removed is found.')
-      .option('--expect <head>', 'a head printed earlier: it must still be in the chain'),
+      .summary('verify the hash chain of the audit log')
+      .description('Verifies the hash chain of the whole audit log of the tenant, and detects changed, moved, added or removed entries.')
+      .option('--expect <head>', 'a head printed earlier that the chain must contain'),
   }
 }
 
@@ -105,7 +105,7 @@ export const stateLog: VerbAction<[string, LogFlags]> = async (cli, name, flags)
       })
       return
     }
-    if (entries.length === 0) cli.terminal.print('The checkpoint has never moved.')
+    if (entries.length === 0) cli.terminal.print('The audit log of this checkpoint is empty.')
     else {
       cli.terminal.print(...formatTable(['VERSION', 'WHEN', 'ACTION', 'BY', 'CYCLE', 'STATE', 'REASON'], entries.map((entry) => [
         String(entry.version), isoTime(entry.at), entry.action, toPrintable(entry.actor), entry.cycle === null ? '-' : String(entry.cycle),
@@ -121,7 +121,7 @@ export const stateDiff: VerbAction<[string, number, number, ReadFlags]> = async 
     const differences = diffStates(findStateOfVersion(ref, entries, from), findStateOfVersion(ref, entries, to), flags.reveal === true)
     if (cli.terminal.json) cli.terminal.printDocument({ ...targetDocument(target), sync: ref.sync, from, to, differences: new RawJson(differences as never) })
     else if (differences.length === 0) cli.terminal.print(`Versions ${from} and ${to} have the same state.`)
-    else cli.terminal.print(...formatTable(['WHERE', 'WHAT', ...(flags.reveal === true ? ['FROM', 'TO'] : [])], differences.map(({ path, change, ...values }) => [
+    else cli.terminal.print(...formatTable(['FIELD', 'CHANGE', ...(flags.reveal === true ? ['FROM', 'TO'] : [])], differences.map(({ path, change, ...values }) => [
       toPrintable(path), change, ...(flags.reveal === true ? [toPrintable(values.from ?? '-'), toPrintable(values.to ?? '-')] : []),
     ])))
   })

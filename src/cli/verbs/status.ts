@@ -28,17 +28,17 @@ interface StatusFlags extends TargetFlags {
 }
 
 const WATCH_SECONDS = 2
-/** A thousand tenants one after the other would take a minute on PostgreSQL. */
+/** Read sequentially, a thousand tenants would take a minute on PostgreSQL. */
 const TENANTS_CONCURRENT_MAX = 8
 
 export function statusVerb(): Command {
   return withStoreFlags(new Command('status'))
-    .summary('where every sync stands')
-    .description('Shows where every sync of the worker stands: its health, its tidemark, how old the copy may be, its last cycle and its next.')
-    .addOption(new Option('--watch [seconds]', 'look again every so often, until Ctrl-C').argParser(parseCount).preset(WATCH_SECONDS))
-    .option('--all', 'every sync in the store, of all workers; needs no worker file')
-    .addOption(new Option('--all-tenants', 'of every tenant of the store, one after the other').conflicts('watch'))
-    .option('--reveal', 'show cursors that stand in for a time as they are')
+    .summary('show the status of every sync')
+    .description('Shows the health, tidemark, lag, last cycle and next cycle of every sync of the worker.')
+    .addOption(new Option('--watch [seconds]', 'refresh every N seconds until Ctrl-C').argParser(parseCount).preset(WATCH_SECONDS))
+    .option('--all', 'show the syncs of all workers; needs no worker file')
+    .addOption(new Option('--all-tenants', 'show every tenant of the store').conflicts('watch'))
+    .option('--reveal', 'show raw cursor values')
 }
 
 export const status: VerbAction<[StatusFlags]> = async (cli, flags) => {
@@ -50,7 +50,7 @@ export const status: VerbAction<[StatusFlags]> = async (cli, flags) => {
     return
   }
   const seconds = typeof flags.watch === 'number' ? flags.watch : WATCH_SECONDS
-  const stopping = cli.listenForStop('Nothing is stopped but the looking.')
+  const stopping = cli.listenForStop('Stopping the display. Syncs keep running.')
   printTarget(cli, target)
   cli.terminal.enterFullScreen()
   try {
@@ -70,10 +70,9 @@ async function showTenants(cli: Cli, target: Target | WorkerTarget, flags: Statu
   const documents: object[] = []
   const store = await openExistingStoreOfAnyTenant(target)
   try {
-    const tenants = (await store?.tenants()) ?? []
-    for (let at = 0; at < tenants.length; at += TENANTS_CONCURRENT_MAX) {
-      const views = await Promise.all(tenants.slice(at, at + TENANTS_CONCURRENT_MAX).map(async (tenant) => {
-        const own = store!.forTenant(tenant)
+    const stores = store === null ? [] : (await store.tenants()).map((tenant) => ({ tenant, own: store.forTenant(tenant) }))
+    for (let at = 0; at < stores.length; at += TENANTS_CONCURRENT_MAX) {
+      const views = await Promise.all(stores.slice(at, at + TENANTS_CONCURRENT_MAX).map(async ({ tenant, own }) => {
         return (await hasTenantData(own)) ? { tenant, view: await readStatusViewFrom(own, { ...target, tenant }) } : null
       }))
       for (const { tenant, view } of views.filter((found) => found !== null)) {
@@ -85,7 +84,7 @@ async function showTenants(cli: Cli, target: Target | WorkerTarget, flags: Statu
     await store?.close()
   }
   if (terminal.json) terminal.printDocument({ ...targetDocument(target), tenants: documents })
-  else if (documents.length === 0) terminal.print('Nothing was kept for any tenant yet.')
+  else if (documents.length === 0) terminal.print('The store has no tenants yet.')
 }
 
 function showOnce(cli: Cli, target: Target | WorkerTarget, view: StatusView, flags: StatusFlags): void {
@@ -94,26 +93,26 @@ function showOnce(cli: Cli, target: Target | WorkerTarget, view: StatusView, fla
   terminal.printDocument({ ...targetDocument(target), ...statusDocument(view, flags) })
 }
 
-function formatStatus(cli: Cli, { now, syncs: standings, webhooks, headSequence: position, pauses, drift }: StatusView, { all = false, reveal = false, watch }: StatusFlags): string[] {
-  if (standings.length === 0) return [all ? 'Nothing has run in this store.' : 'This worker declares no syncs.']
+function formatStatus(cli: Cli, { now, syncs, webhooks, headSequence, pauses, drift }: StatusView, { all = false, reveal = false, watch }: StatusFlags): string[] {
+  if (syncs.length === 0) return [all ? 'No sync has run in this store yet.' : 'This worker declares no syncs.']
   return [
-    ...formatSyncTable(cli, standings, now, { all, reveal, columns: watch !== undefined && cli.terminal.isInteractive ? WATCH_COLUMNS : STATUS_COLUMNS }),
-    ...standings.flatMap((standing) => formatRemarks(cli, standing, now)),
+    ...formatSyncTable(cli, syncs, now, { all, reveal, columns: watch !== undefined && cli.terminal.isInteractive ? WATCH_COLUMNS : STATUS_COLUMNS }),
+    ...syncs.flatMap((details) => formatRemarks(cli, details, now)),
     ...pauses.map((pause) => formatPause(cli, pause, now)),
     ...formatDrift(cli, drift),
-    ...webhooks.map((webhook) => formatWebhook(cli, webhook, position)),
+    ...webhooks.map((webhook) => formatWebhook(cli, webhook, headSequence)),
   ]
 }
 
-/** The webhooks are of the tenant, not of a worker. */
+/** Webhooks belong to the tenant, not to a worker. */
 interface StatusView {
   readonly now: number
   readonly syncs: readonly SyncStatusDetails[]
   readonly webhooks: readonly Webhook[]
   readonly headSequence: number
-  /** The pauses that sources have asked for. */
+  /** Pauses requested by sources, such as rate limits. */
   readonly pauses: readonly (Pause & { readonly worker: string })[]
-  /** What the columns of the tables do not show. */
+  /** Fields that the columns of the tables cannot hold. */
   readonly drift: readonly SchemaDrift[]
 }
 
@@ -127,9 +126,9 @@ async function readStatusView(target: Target | WorkerTarget): Promise<StatusView
 }
 
 async function readStatusViewFrom(store: Store | null, target: Target | WorkerTarget): Promise<StatusView> {
-  const { now, standings } = await readSyncStatus(store, await listSyncs(store, target))
-  const pauses = await readPauses(store, [...new Set(standings.map(({ worker }) => worker))])
-  return { now, syncs: standings, webhooks: (await store?.webhooks()) ?? [], headSequence: (await store?.headSequence()) ?? 0, pauses, drift: (await store?.schemaDrift()) ?? [] }
+  const { now, syncs } = await readSyncStatus(store, await listSyncs(store, target))
+  const pauses = await readPauses(store, [...new Set(syncs.map(({ worker }) => worker))])
+  return { now, syncs, webhooks: (await store?.webhooks()) ?? [], headSequence: (await store?.headSequence()) ?? 0, pauses, drift: (await store?.schemaDrift()) ?? [] }
 }
 
 async function readPauses(store: Store | null, workers: readonly string[]): Promise<StatusView['pauses']> {
@@ -141,27 +140,27 @@ async function readPauses(store: Store | null, workers: readonly string[]): Prom
   return found
 }
 
-/** Those of the worker in the order it declares them, then those it no longer does. */
+/** Declared syncs in declaration order, then stored syncs that the worker no longer declares. */
 async function listSyncs(store: Store | null, target: Target | WorkerTarget): Promise<SyncStatusRequest[]> {
-  const kept = store === null ? [] : await store.syncs()
-  if (!('worker' in target)) return kept.map((ref) => ({ ref, declared: null }))
+  const stored = store === null ? [] : await store.syncs()
+  if (!('worker' in target)) return stored.map((ref) => ({ ref, declared: null }))
   const declared = target.worker.manifest.syncs.map((sync) => ({ ref: { worker: target.name, sync: sync.name }, declared: sync }))
   const names = new Set(declared.map(({ ref }) => ref.sync))
-  const gone = kept.filter(({ worker, sync }) => worker === target.name && !names.has(sync)).map((ref) => ({ ref, declared: null }))
-  return [...declared, ...gone]
+  const undeclared = stored.filter(({ worker, sync }) => worker === target.name && !names.has(sync)).map((ref) => ({ ref, declared: null }))
+  return [...declared, ...undeclared]
 }
 
-// ── for programs ─────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── JSON output ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-function statusDocument({ now, syncs: standings, webhooks, headSequence: position, pauses, drift }: StatusView, { reveal = false }: StatusFlags): object {
-  return { at: isoTime(now), syncs: standings.map((standing) => syncDocument(standing, reveal)), webhooks: webhooks.map((webhook) => toWebhookDocument(webhook, position)),
+function statusDocument({ now, syncs, webhooks, headSequence, pauses, drift }: StatusView, { reveal = false }: StatusFlags): object {
+  return { at: isoTime(now), syncs: syncs.map((details) => syncDocument(details, reveal)), webhooks: webhooks.map((webhook) => toWebhookDocument(webhook, headSequence)),
     pauses: pauses.map(({ worker, pacer, origin, until }) => ({ worker, pacer: pacer || null, origin: origin || null, until: isoTime(until) })),
     ...(drift.length > 0 && { schemaDrift: drift.map(({ at, ...rest }) => ({ ...rest, at: isoTime(at) })) }),
   }
 }
 
-function syncDocument(standing: SyncStatusDetails, reveal: boolean): object {
-  const { worker, sync, health, declared, checkpoint, lastCycle: last, lagMs, due, leaseHolder: held, backfillNeeded, quarantined, drift } = standing
+function syncDocument(details: SyncStatusDetails, reveal: boolean): object {
+  const { worker, sync, health, declared, checkpoint, lastCycle: last, lagMs, due, leaseHolder, backfillNeeded, quarantined, drift } = details
   return {
     worker, sync, health,
     declared: declared !== null,
@@ -185,103 +184,103 @@ function syncDocument(standing: SyncStatusDetails, reveal: boolean): object {
     lastError: checkpoint.lastError === null ? null : {
       code: checkpoint.lastError.code, message: checkpoint.lastError.message, advice: adviceFor(checkpoint.lastError.code, sync), at: isoTime(checkpoint.lastError.at),
     },
-    heldBy: held?.holder ?? null,
-    heldUntil: isoTime(held?.until ?? null),
-    runner: held === null ? null : { host: held.location?.host ?? null, pid: held.location?.pid ?? null, since: isoTime(held.since), leaseLeftMs: held.remainingMs, gone: held.isGone },
+    heldBy: leaseHolder?.holder ?? null,
+    heldUntil: isoTime(leaseHolder?.until ?? null),
+    runner: leaseHolder === null ? null : { host: leaseHolder.location?.host ?? null, pid: leaseHolder.location?.pid ?? null, since: isoTime(leaseHolder.since), leaseLeftMs: leaseHolder.remainingMs, gone: leaseHolder.isGone },
     quarantined,
     ...(drift !== null && { drift }),
   }
 }
 
-// ── for people ───────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Text output ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-function formatSyncTable({ terminal: { colors } }: Cli, standings: readonly SyncStatusDetails[], now: number, options: { all: boolean; reveal: boolean; columns: readonly StatusColumn[] }): string[] {
+function formatSyncTable({ terminal: { colors } }: Cli, syncs: readonly SyncStatusDetails[], now: number, options: { all: boolean; reveal: boolean; columns: readonly StatusColumn[] }): string[] {
   const paint: Record<Health, (text: string) => string> = {
     HEALTHY: colors.green, INITIALIZING: colors.cyan, WARNING: colors.yellow, ERROR: colors.red, PAUSED: colors.dim,
   }
-  const cells: Record<StatusColumn, (standing: SyncStatusDetails) => string> = {
+  const cells: Record<StatusColumn, (details: SyncStatusDetails) => string> = {
     SYNC: ({ worker, sync }) => (options.all ? `${worker}/${sync}` : sync),
     HEALTH: ({ health }) => paint[health](health),
     MODE: ({ declared, lastCycle: last }) => declared?.mode ?? last?.mode ?? '-',
     SCHEDULE: ({ declared }) => (declared === null ? (options.all ? '-' : 'not declared') : describeSchedule(declared.schedule)),
     TIDEMARK: ({ checkpoint }) => {
-      const told = redactTidemark(checkpoint.tidemark, options.reveal) ?? '-'
-      return options.columns === WATCH_COLUMNS ? shortenTidemark(told, now) : told
+      const tidemark = redactTidemark(checkpoint.tidemark, options.reveal) ?? '-'
+      return options.columns === WATCH_COLUMNS ? shortenTidemark(tidemark, now) : tidemark
     },
     LAG: ({ lagMs }) => (lagMs === null ? '-' : formatDuration(lagMs)),
     VERSION: ({ checkpoint }) => String(checkpoint.version),
-    'LAST CYCLE': (standing) => formatLastCycle(standing, now),
-    NEXT: (standing) => formatNextRun(standing, now),
+    'LAST CYCLE': (details) => formatLastCycle(details, now),
+    NEXT: (details) => formatNextRun(details, now),
   }
-  return formatTable(options.columns.map((title) => colors.bold(title)), standings.map((standing) => options.columns.map((title) => cells[title](standing))))
+  return formatTable(options.columns.map((title) => colors.bold(title)), syncs.map((details) => options.columns.map((title) => cells[title](details))))
 }
 
 type StatusColumn = (typeof STATUS_COLUMNS)[number]
 
 const STATUS_COLUMNS = ['SYNC', 'HEALTH', 'MODE', 'SCHEDULE', 'TIDEMARK', 'LAG', 'VERSION', 'LAST CYCLE', 'NEXT'] as const
-/** Where lines are cut to the screen: what moves, and that first. */
+/** A watched table is cut to the width of the screen, so the columns that change come first. */
 const WATCH_COLUMNS: readonly StatusColumn[] = ['SYNC', 'HEALTH', 'TIDEMARK', 'LAG', 'NEXT', 'LAST CYCLE']
 
-function formatLastCycle({ lastCycle: last, leaseHolder: held }: SyncStatusDetails, now: number): string {
+function formatLastCycle({ lastCycle: last, leaseHolder }: SyncStatusDetails, now: number): string {
   if (last === null) return 'never ran'
   if (last.endedAt !== null) return `${last.stopReason ?? 'ended'}${last.endReason === null ? '' : ` (${last.endReason})`} ${formatAgo(last.endedAt, now)}: ${describeCounts(last.counts)}`
-  if (held?.isGone !== false) return `broke off, begun ${formatAgo(last.startedAt, now)}: ${describeCounts(last.counts)}`
+  if (leaseHolder?.isGone !== false) return `interrupted, started ${formatAgo(last.startedAt, now)}: ${describeCounts(last.counts)}`
   const perSecond = Math.round(totalRows(last.counts) / Math.max(1, (now - last.startedAt) / 1_000))
-  return `runs for ${formatDuration(now - last.startedAt)}: ${formatNumber(last.pages)} ${last.pages === 1 ? 'page' : 'pages'}, ${describeCounts(last.counts)}, ${formatNumber(perSecond)} rows/s`
+  return `running for ${formatDuration(now - last.startedAt)}: ${formatNumber(last.pages)} ${last.pages === 1 ? 'page' : 'pages'}, ${describeCounts(last.counts)}, ${formatNumber(perSecond)} rows/s`
 }
 
-function formatNextRun({ due, leaseHolder: held }: SyncStatusDetails, now: number): string {
-  if (held?.isGone === false) return 'now'
+function formatNextRun({ due, leaseHolder }: SyncStatusDetails, now: number): string {
+  if (leaseHolder?.isGone === false) return 'now'
   if (due === null) return '-'
-  if (due.kind === 'never') return due.why === 'manual' ? 'when asked' : due.why
+  if (due.kind === 'never') return due.why
   const when = due.at <= now ? 'due' : formatAgo(due.at, now)
   return due.why === 'schedule' ? when : `${when} (${due.why})`
 }
 
-function formatRemarks({ terminal: { colors }, targetFlags }: Cli, standing: SyncStatusDetails, now: number): string[] {
-  const { sync, declared, checkpoint: { lastError, failures, inflight }, leaseHolder: held, backfillNeeded, quarantined, drift } = standing
+function formatRemarks({ terminal: { colors }, targetFlags }: Cli, details: SyncStatusDetails, now: number): string[] {
+  const { sync, declared, checkpoint: { lastError, failures, inflight }, leaseHolder, backfillNeeded, quarantined, drift } = details
   const lines: string[] = []
   if (failures > 0 && lastError !== null) {
     lines.push(`${colors.red('✗')} ${sync}: failed ${failures === 1 ? 'once' : `${failures} times in a row`}, last ${formatAgo(lastError.at, now)}: ${colors.bold(lastError.code)} ${toPrintable(lastError.message)}`)
     lines.push(`  ${addTargetFlags(adviceFor(lastError.code, sync), targetFlags)}`)
   }
-  const isSaid = failures > 0 && lastError?.code === 'HISTORY_LOST' && declared?.pair === null
-  if (backfillNeeded !== null && declared?.pair !== 'delta' && !isSaid) {
-    lines.push(`${colors.yellow('•')} ${sync}: everything has to be read again, since ${formatAgo(backfillNeeded.since, now)}: ${toPrintable(backfillNeeded.reason)}`)
+  const isReported = failures > 0 && lastError?.code === 'HISTORY_LOST' && declared?.pair === null
+  if (backfillNeeded !== null && declared?.pair !== 'delta' && !isReported) {
+    lines.push(`${colors.yellow('•')} ${sync}: needs a backfill since ${formatAgo(backfillNeeded.since, now)}: ${toPrintable(backfillNeeded.reason)}`)
     lines.push(declared?.pair === null
       ? `  ${addTargetFlags(adviceFor('HISTORY_LOST', sync), targetFlags)}`
-      : `  The scheduler does it by itself, and so does the next \`tidemark run\`. Until then changes may be missing.`)
+      : '  The scheduler or the next `tidemark run` starts it. Until then changes may be missing.')
   }
-  if (held !== null) {
-    lines.push(held.isGone
-      ? `${colors.yellow('•')} ${sync}: ${describeHolder(held)} held it and is gone; the next run takes over.`
-      : `${colors.cyan('▸')} ${sync}: run by ${describeHolder(held)}${held.since === null ? '' : `, taken ${formatAgo(held.since, now)}`}, lease for another ${formatDuration(held.remainingMs)}`)
+  if (leaseHolder !== null) {
+    lines.push(leaseHolder.isGone
+      ? `${colors.yellow('•')} ${sync}: the lease of ${describeHolder(leaseHolder)} is abandoned; the next run takes over.`
+      : `${colors.cyan('▸')} ${sync}: run by ${describeHolder(leaseHolder)}${leaseHolder.since === null ? '' : `, lease acquired ${formatAgo(leaseHolder.since, now)}`}, expires in ${formatDuration(leaseHolder.remainingMs)}`)
   } else if (inflight !== null) lines.push(`${colors.yellow('•')} ${sync}: cycle ${inflight.cycle} is unfinished after ${formatNumber(inflight.page)} pages; the next run continues it.`)
-  if (drift !== null) lines.push(`${colors.yellow('•')} ${sync}: not as before: ${toPrintable(drift)}.`)
-  if (quarantined > 0) lines.push(`${colors.yellow('•')} ${sync}: ${quarantined >= QUARANTINED_COUNT_MAX ? `at least ${formatNumber(QUARANTINED_COUNT_MAX)}` : formatNumber(quarantined)} ${quarantined === 1 ? 'record is' : 'records are'} in quarantine.`)
+  if (drift !== null) lines.push(`${colors.yellow('•')} ${sync}: records changed shape: ${toPrintable(drift)}.`)
+  if (quarantined > 0) lines.push(`${colors.yellow('•')} ${sync}: ${quarantined >= QUARANTINED_COUNT_MAX ? `at least ${formatNumber(QUARANTINED_COUNT_MAX)}` : formatNumber(quarantined)} ${quarantined === 1 ? 'record is' : 'records are'} quarantined.`)
   return lines
 }
 
 function formatPause({ terminal: { colors } }: Cli, { pacer, origin, until }: Pause, now: number): string {
   const account = [origin || 'the source', ...(pacer === '' ? [] : [`pacer ${pacer}`])].join(', ')
-  return `${colors.yellow('•')} ${toPrintable(account)}: asked for a pause until ${isoTime(until)}, ${formatAgo(until, now)}. Nothing is sent before.`
+  return `${colors.yellow('•')} ${toPrintable(account)}: requests are paused until ${isoTime(until)}, ${formatAgo(until, now)}.`
 }
 
 const DRIFT_LINES_MAX = 10
 
 function formatDrift({ terminal: { colors } }: Cli, drift: readonly SchemaDrift[]): string[] {
-  const lines = drift.slice(0, DRIFT_LINES_MAX).map((item) => `${colors.yellow('•')} ${toPrintable(describeDrift(item))}. \`tidemark schema plan ${toPrintable(item.database)}\` makes room.`)
-  return drift.length > DRIFT_LINES_MAX ? [...lines, `${colors.yellow('•')} and ${formatNumber(drift.length - DRIFT_LINES_MAX)} more members.`] : lines
+  const lines = drift.slice(0, DRIFT_LINES_MAX).map((item) => `${colors.yellow('•')} ${toPrintable(describeDrift(item))}. Run \`tidemark schema plan ${toPrintable(item.database)}\`.`)
+  return drift.length > DRIFT_LINES_MAX ? [...lines, `${colors.yellow('•')} and ${formatNumber(drift.length - DRIFT_LINES_MAX)} more fields.`] : lines
 }
 
-function formatWebhook({ terminal: { colors } }: Cli, webhook: Webhook, position: number): string {
-  const { id, sequence: read, waiting, dead, disabledReason: disabled } = webhook
+function formatWebhook({ terminal: { colors } }: Cli, webhook: Webhook, headSequence: number): string {
+  const { id, sequence, waiting, dead, disabledReason } = webhook
   const marks = { enabled: colors.green('✓'), failing: colors.yellow('•'), disabled: colors.red('✗') }
   const state = computeWebhookState(webhook)
-  const counts = [[position - read, 'behind'], [waiting, 'waiting'], [dead, 'given up']] as const
-  return `${marks[state]} webhook ${id}: ${disabled === null ? state : `disabled: ${toPrintable(disabled)}`}${counts.filter(([number]) => number > 0).map(([number, what]) => `, ${formatNumber(number)} ${what}`).join('')}`
+  const counts = [[headSequence - sequence, 'behind'], [waiting, 'pending'], [dead, 'failed']] as const
+  return `${marks[state]} webhook ${id}: ${disabledReason === null ? state : `disabled: ${toPrintable(disabledReason)}`}${counts.filter(([number]) => number > 0).map(([number, what]) => `, ${formatNumber(number)} ${what}`).join('')}`
 }
 
-function describeHolder({ holder: by, location: at }: LeaseHolder): string {
-  return at === null ? toPrintable(by) : `process ${at.pid} on ${toPrintable(at.host)} (${toPrintable(by)})`
+function describeHolder({ holder, location }: LeaseHolder): string {
+  return location === null ? toPrintable(holder) : `process ${location.pid} on ${toPrintable(location.host)} (${toPrintable(holder)})`
 }

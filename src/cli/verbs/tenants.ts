@@ -15,23 +15,23 @@ import { withExistingStoreOfAnyTenant } from '../kit/with-store.ts'
 export function tenantsVerbs(): { list: Command; delete: Command } {
   return {
     list: withStoreFlags(new Command('list'))
-      .summary('the tenants of this store')
-      .description('Lists the tenants of this store, how much of each there is, and which keys of the ring their data keys are wrapped by.'),
+      .summary('list the tenants of this store')
+      .description('Lists the tenants of this store, the amount of data of each, and the encryption keys that wrap their data keys.'),
     delete: withStoreFlags(new Command('delete'))
-      .summary('erase everything of a tenant')
-      .description('Erases everything of a tenant for good: rows, log, states, keys, webhooks, quarantine and audit. Its data keys go too, so that a backup of its states opens no more. That it was done is the first entry of a new audit.')
+      .summary('erase all data of a tenant')
+      .description('Permanently erases all data of a tenant: rows, change log, states, API keys, webhooks, quarantine and audit log. Its data keys are deleted too, so backed-up state can no longer be decrypted. The deletion is recorded as the first entry of a new audit log.')
       .argument('<tenant>', 'the tenant, from `tidemark tenants list`')
-      .option('--yes', 'do it; without, the plan is shown and nothing changes'),
+      .option('--yes', 'erase the tenant instead of showing the plan'),
   }
 }
 
 export const tenantsList: VerbAction<[TargetFlags]> = async (cli, flags) => {
   await withExistingStoreOfAnyTenant(cli, flags, async (target, store) => {
     const tenants: TenantUsage[] = []
-    for (const tenant of (await store?.tenants()) ?? []) tenants.push(await readTenantUsage(store!.forTenant(tenant)))
+    if (store !== null) for (const tenant of await store.tenants()) tenants.push(await readTenantUsage(store.forTenant(tenant)))
     if (cli.terminal.json) return cli.terminal.printDocument({ ...targetDocument(target), tenants })
-    if (tenants.length === 0) return cli.terminal.print('Nothing was kept for any tenant yet.')
-    cli.terminal.print(...formatTable(['TENANT', 'SYNCS', 'DATABASES', 'ROWS', 'CHANGES', 'SEALED BY'], tenants.map((found) => [
+    if (tenants.length === 0) return cli.terminal.print('The store has no tenants yet.')
+    cli.terminal.print(...formatTable(['TENANT', 'SYNCS', 'DATABASES', 'ROWS', 'CHANGES', 'KEYS'], tenants.map((found) => [
       toPrintable(found.tenant), ...[found.syncs, found.databases, found.rows, found.changes].map(formatNumber), found.wrappedBy.join(', ') || '–',
     ])))
   })
@@ -40,40 +40,40 @@ export const tenantsList: VerbAction<[TargetFlags]> = async (cli, flags) => {
 export const tenantsDelete: VerbAction<[string, TargetFlags & { readonly yes?: boolean }]> = async (cli, tenant, flags) => {
   const { terminal } = cli
   await withExistingStoreOfAnyTenant(cli, flags, async (target, all) => {
-    if (all === null || !(await all.tenants()).includes(tenant)) throw new SyncError('ARGUMENT_INVALID', `There is no tenant ${JSON.stringify(tenant.slice(0, 80))} in ${target.storeLabel}.`)
+    if (all === null || !(await all.tenants()).includes(tenant)) throw new SyncError('ARGUMENT_INVALID', `${target.storeLabel} has no tenant ${JSON.stringify(tenant.slice(0, 80))}. List the tenants with \`tidemark tenants list\`.`)
     const store = all.forTenant(tenant)
     const plan = await readTenantUsage(store)
     if (flags.yes !== true) {
       terminal.remark(...formatPlan(plan))
-      throw new RefusedError('CONFIRMATION_NEEDED', `Nothing was changed: tenant ${tenant} (${target.storeLabel}) is erased only with --yes.`, plan)
+      throw new RefusedError('CONFIRMATION_NEEDED', `Nothing was changed. Add --yes to erase tenant ${tenant} (${target.storeLabel}).`, plan)
     }
     const { syncs, entries, remains } = await eraseTenant(store)
     if (terminal.json) return terminal.printDocument({ ...targetDocument(target), erased: tenant, syncs, entries, remains })
-    terminal.print(`Tenant ${tenant} is erased: ${formatNumber(syncs)} syncs, ${formatNumber(entries)} entries of the database, and the keys of its states.`)
-    if (remains !== null) terminal.remark(`Bytes of it may still be in ${remains}.`)
+    terminal.print(`Erased tenant ${tenant}: ${formatNumber(syncs)} syncs, ${formatNumber(entries)} stored entries and its data keys.`)
+    if (remains !== null) terminal.remark(`Some bytes of its data may remain in ${remains}.`)
   })
 }
 
-/** What a killed run still holds is taken from it first. */
+/** Takes over and releases the leases of killed runs first. */
 async function eraseTenant(store: Store): Promise<Extract<Awaited<ReturnType<Store['eraseTenant']>>, { kind: 'erased' }>> {
   for (;;) {
     const answer = await store.eraseTenant({ actor: actorName(), at: systemClock.now() })
     if (answer.kind === 'erased') return answer
-    const { ref, holder: by, expiresAt: until } = answer
-    if (!isHolderGone(by)) throw new SyncError('LEASE_HELD', `${ref.sync} (worker ${ref.worker}) is being run by ${by}, until ${new Date(until).toISOString()} at least. Nothing was erased.`)
-    const taken = await store.acquire(ref, { holder: by, ttlMs: 1, at: systemClock.now(), evictHolder: by })
-    if (taken.kind === 'acquired') await store.release(taken.lease)
+    const { ref, holder, expiresAt } = answer
+    if (!isHolderGone(holder)) throw new SyncError('LEASE_HELD', `Nothing was erased: ${ref.sync} (worker ${ref.worker}) is being run by ${holder} until at least ${new Date(expiresAt).toISOString()}.`)
+    const acquired = await store.acquire(ref, { holder, ttlMs: 1, at: systemClock.now(), evictHolder: holder })
+    if (acquired.kind === 'acquired') await store.release(acquired.lease)
   }
 }
 
 function formatPlan({ tenant, syncs, databases, rows, changes, wrappedBy }: TenantUsage): string[] {
   return [
-    `The plan for tenant ${tenant}:`,
-    `  erases   ${formatNumber(rows)} rows of ${formatNumber(databases)} databases, their views and the log (${formatNumber(changes)} changes)`,
-    `           the state, cycles, quarantine and audit of ${formatNumber(syncs)} syncs`,
-    '           its webhooks and its keys of the served feed',
-    `           the data keys${wrappedBy.length === 0 ? '' : ` wrapped by ${wrappedBy.join(', ')}`}: a backup of its states opens no more`,
-    '  keeps    its name, its sequence, and one entry of a new audit that says who did this',
+    `Plan for tenant ${tenant}:`,
+    `  erases   ${formatNumber(rows)} rows of ${formatNumber(databases)} databases, their views and the change log (${formatNumber(changes)} changes)`,
+    `           the state, run history, quarantine and audit log of ${formatNumber(syncs)} syncs`,
+    '           its webhooks and its API keys',
+    `           the data keys${wrappedBy.length === 0 ? '' : ` wrapped by ${wrappedBy.join(', ')}`}: backed-up state can no longer be decrypted`,
+    '  keeps    its name, its sequence, and one entry of a new audit log that names the actor',
     '',
   ]
 }

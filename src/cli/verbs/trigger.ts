@@ -5,8 +5,8 @@ import { withStoreFlags, type TargetFlags } from '../kit/target.ts'
 
 export function triggerVerb(): Command {
   return withStoreFlags(new Command('trigger'))
-    .summary('ask for a cycle now')
-    .description('Asks for one cycle of a sync. The `tidemark start` that watches this store runs it, whatever the schedule says.')
+    .summary('run a sync now')
+    .description('Requests one cycle of a sync now, regardless of its schedule. A running `tidemark start` on this store runs it.')
     .argument('<sync>', 'the sync')
 }
 

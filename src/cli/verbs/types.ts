@@ -13,8 +13,8 @@ interface TypesFlags extends TargetFlags {
 
 export function typesVerb(): Command {
   return withStoreFlags(new Command('types'))
-    .summary('TypeScript types of the databases, for the client of the feed')
-    .description('Writes a TypeScript type for each database: of its schema where one is declared, else of the columns that have landed.')
+    .summary('generate TypeScript types for the databases')
+    .description('Generates a TypeScript type for each database, from its declared schema or else from its stored columns, for use with the feed client.')
     .option('--out <file>', 'the file to write (default: standard output)')
 }
 
@@ -30,24 +30,24 @@ export const types: VerbAction<[TypesFlags]> = async (cli, flags) => {
   }
   const file = resolve(cli.folder, flags.out)
   const changed = !existsSync(file) || readFileSync(file, 'utf8') !== text
-  // A file that is the same keeps its time: whatever watches it need not build again.
+  // An unchanged file keeps its modification time, so that file watchers do not rebuild.
   if (changed) {
     mkdirSync(dirname(file), { recursive: true })
     writeFileSync(file, text)
   }
   const out = relative(cli.folder, file) || file
   if (terminal.json) terminal.printDocument({ ...targetDocument(target), databases, out, changed })
-  else terminal.print(changed ? `Wrote ${out}: ${databases.map(({ type }) => type).join(', ')}.` : `${out} is as it should be.`)
+  else terminal.print(changed ? `Wrote ${out}: ${databases.map(({ type }) => type).join(', ')}.` : `${out} is up to date.`)
 }
 
-/** Those of the worker, then those that others have landed for this tenant: the feed serves them all. */
+/** Declared databases, then those that other workers fill for this tenant: the feed serves all of them. */
 async function collectDatabases(target: WorkerTarget): Promise<TypedDatabase[]> {
   const store = await openExistingStore(target)
-  const landed = store === null ? [] : await store.databases().finally(() => store.close())
+  const stored = store === null ? [] : await store.databases().finally(() => store.close())
   const declared = target.worker.manifest.databases.map(({ name }): TypedDatabase => {
     const schema = target.worker.schemaOf?.(name)
-    return { name, schema: schema === undefined ? null : jsonSchemaOf(schema), columns: landed.find((database) => database.name === name)?.columns ?? [] }
+    return { name, schema: schema === undefined ? null : jsonSchemaOf(schema), columns: stored.find((database) => database.name === name)?.columns ?? [] }
   })
-  const others = landed.filter(({ name }) => !declared.some((database) => database.name === name))
+  const others = stored.filter(({ name }) => !declared.some((database) => database.name === name))
   return [...declared, ...others.map(({ name, columns }) => ({ name, schema: null, columns }))]
 }

@@ -46,57 +46,57 @@ export function webhooksVerbs(): Record<WebhookVerb, Command> {
   const id = ['<id>', 'the id of the webhook, from `tidemark webhooks list`'] as const
   return {
     add: verb('add')
-      .summary('send changes to a URL from now on; the secret is shown once')
-      .description('Sends every change from now on to a URL, signed by Standard Webhooks. The secret is shown once. `tidemark start` delivers.')
-      .argument('<url>', 'where to send them: a public https URL')
-      .option('--databases <list>', 'only changes of these (default: all)', parseNames)
-      .option('--actions <list>', 'only these of created, updated and deleted (default: all)', parseNamesOf(ACTIONS))
-      .option('--allow <list>', 'what is otherwise refused: http, private (addresses that are not public), port (other than 80 and 443)', parseNamesOf(ALLOWANCES), [])
-      .option('--all', 'begin with everything the log holds, not with what comes from now on'),
+      .summary('add a webhook')
+      .description('Adds a webhook: new changes are sent to a URL, signed as in Standard Webhooks. The secret is shown once. `tidemark start` delivers. --allow permits http, private (non-public addresses) and port (other than 80 and 443).')
+      .argument('<url>', 'the public https URL that receives changes')
+      .option('--databases <list>', 'send only these databases (default: all)', parseNames)
+      .option('--actions <list>', 'send only these: created, updated, deleted (default: all)', parseNamesOf(ACTIONS))
+      .option('--allow <list>', 'allow a restricted URL: http, private, port', parseNamesOf(ALLOWANCES), [])
+      .option('--all', 'start with the whole change log, not with new changes'),
     list: verb('list')
-      .summary('the webhooks of this tenant and where they stand')
-      .description('Lists the webhooks of this tenant, how far they have come, and what the last try brought.'),
+      .summary('list the webhooks and their progress')
+      .description('Lists the webhooks of this tenant with their progress and the result of the last delivery.'),
     edit: verb('edit')
-      .summary('change what a webhook is sent, or where')
-      .description('Changes what a webhook is sent from its place on, or where, and says what that means. What was sent stays sent; what landed earlier and was not wanted then is not sent, unless it is replayed.')
+      .summary('change the filter or the URL of a webhook')
+      .description('Changes the filter or the URL of a webhook and explains the effect. Edits apply from the current position of the webhook: earlier changes that the old filter excluded are sent only by a replay.')
       .argument(...id)
-      .option('--databases <list>', 'only changes of these; all for every one', parseOrAll(parseNames))
-      .option('--actions <list>', 'only these of created, updated and deleted; all for every one', parseOrAll(parseNamesOf(ACTIONS)))
-      .option('--url <url>', 'where to send them: a public https URL')
-      .option('--allow <list>', 'for the URL, what is otherwise refused: http, private (addresses that are not public), port (other than 80 and 443)', parseNamesOf(ALLOWANCES))
-      .option('--dry-run', 'say what it would mean; nothing changes'),
+      .option('--databases <list>', 'send only these databases, or all', parseOrAll(parseNames))
+      .option('--actions <list>', 'send only these: created, updated, deleted; or all', parseOrAll(parseNamesOf(ACTIONS)))
+      .option('--url <url>', 'the public https URL that receives changes')
+      .option('--allow <list>', 'allow a restricted URL: http, private, port', parseNamesOf(ALLOWANCES))
+      .option('--dry-run', 'show the effect without changing anything'),
     test: verb('test')
-      .summary('send a test message now')
-      .description('Sends a test message to a webhook now and shows the answer: its status and a little of its text.')
+      .summary('send a test message')
+      .description('Sends a test message to a webhook and shows the status and the start of the response.')
       .argument(...id),
     pause: verb('pause')
-      .summary('send nothing until it is resumed')
-      .description('Sends nothing to a webhook until it is resumed; what changes meanwhile is sent then.')
+      .summary('pause a webhook')
+      .description('Pauses a webhook. Changes made in the meantime are sent when it is resumed.')
       .argument(...id),
     resume: verb('resume')
-      .summary('go on where it was paused or disabled')
-      .description('Lets a webhook go on where it was paused or disabled. What was given up stays so; see replay.')
+      .summary('resume a paused or disabled webhook')
+      .description('Resumes a webhook where it was paused or disabled. Failed deliveries are not retried; see replay.')
       .argument(...id),
     replay: verb('replay')
-      .summary('try again what was given up, or send everything since a time once more')
-      .description('Enables a webhook and tries again what waits or was given up. With --since or --all changes are sent once more from there, with the same ids.')
+      .summary('retry failed deliveries or resend changes')
+      .description('Enables a webhook and retries its pending and failed deliveries. With --since or --all, changes are sent again with the same ids.')
       .argument(...id)
-      .option('--since <time>', 'everything since then once more, such as 2026-01-31T12:00:00Z', parseTime)
-      .option('--all', 'everything the log holds once more'),
+      .option('--since <time>', 'resend changes since a time (2026-01-31T12:00:00Z)', parseTime)
+      .option('--all', 'resend the whole change log'),
     dead: verb('dead')
-      .summary('what was given up')
-      .description('Lists the messages that a receiver refused until there were no tries left.')
+      .summary('list failed deliveries')
+      .description('Lists the deliveries that failed on every attempt.')
       .argument(...id),
     rotate: verb('rotate')
-      .summary('make the successor of a secret; both sign for a while')
-      .description('Makes a new secret for a webhook. Messages bear the signatures of both until the overlap is over.')
+      .summary('rotate the secret of a webhook')
+      .description('Creates a new secret for a webhook. Messages carry the signatures of both secrets until the overlap ends.')
       .argument(...id)
-      .option('--overlap <hours>', 'how long both sign', parseCountOrZero, 24),
+      .option('--overlap <hours>', 'hours that both secrets sign', parseCountOrZero, 24),
     remove: verb('remove')
-      .summary('send nothing there any more')
-      .description('Removes a webhook and everything that waits for it.')
+      .summary('remove a webhook')
+      .description('Removes a webhook and its pending and failed deliveries.')
       .argument(...id)
-      .option('--yes', 'do it; without, the webhook is shown and nothing changes'),
+      .option('--yes', 'remove the webhook instead of only showing it'),
   }
 }
 
@@ -104,18 +104,18 @@ export const webhooksAdd: VerbAction<[string, AddFlags]> = async (cli, url, { da
   checkWebhookUrl(url, allow)
   await withStore(cli, flags, async (target, store) => {
     const { webhook, secret } = await addWebhook(store, { url, databases, actions, allow, all }, currentActor())
-    await printWebhook(cli, target, store, webhook, { secret, said: `Webhook ${webhook.id} is sent ${all ? 'everything' : 'what changes from now on'}. \`tidemark start\` delivers.` })
+    await printWebhook(cli, target, store, webhook, { secret, message: `Added webhook ${webhook.id}. It receives ${all ? 'the whole change log' : 'new changes'}. \`tidemark start\` delivers.` })
   })
 }
 
 export const webhooksList: VerbAction<[TargetFlags]> = async (cli, flags) => {
   await withExistingStore(cli, flags, async (target, store) => {
     const webhooks = (await store?.webhooks()) ?? []
-    const position = (await store?.headSequence()) ?? 0
-    if (cli.terminal.json) return cli.terminal.printDocument({ ...targetDocument(target), webhooks: webhooks.map((webhook) => toWebhookDocument(webhook, position)) })
-    if (webhooks.length === 0) return cli.terminal.print('There are no webhooks. `tidemark webhooks add <url>` makes one.')
-    cli.terminal.print(...formatTable(['ID', 'URL', 'FOR', 'BEHIND', 'WAITING', 'DEAD', 'LAST', 'STATUS'], webhooks.map((webhook) => [
-      webhook.id, toPrintable(redactUrl(webhook.url)), describeFilter(webhook), String(position - webhook.sequence), String(webhook.waiting), String(webhook.dead),
+    const headSequence = (await store?.headSequence()) ?? 0
+    if (cli.terminal.json) return cli.terminal.printDocument({ ...targetDocument(target), webhooks: webhooks.map((webhook) => toWebhookDocument(webhook, headSequence)) })
+    if (webhooks.length === 0) return cli.terminal.print('No webhooks. Add one with `tidemark webhooks add <url>`.')
+    cli.terminal.print(...formatTable(['ID', 'URL', 'FILTER', 'BEHIND', 'PENDING', 'FAILED', 'LAST', 'STATUS'], webhooks.map((webhook) => [
+      webhook.id, toPrintable(redactUrl(webhook.url)), describeFilter(webhook), String(headSequence - webhook.sequence), String(webhook.waiting), String(webhook.dead),
       webhook.lastStatus === null ? (webhook.lastAnswer ?? '–') : String(webhook.lastStatus), webhook.disabledReason === null ? 'enabled' : `disabled: ${webhook.disabledReason}`,
     ])))
   })
@@ -123,13 +123,13 @@ export const webhooksList: VerbAction<[TargetFlags]> = async (cli, flags) => {
 
 export const webhooksEdit: VerbAction<[string, EditFlags]> = async (cli, id, { url, databases, actions, allow, dryRun = false, ...flags }) => {
   const edit: WebhookEdit = { ...(url !== undefined && { url }), ...(databases !== undefined && { databases: toFilter(databases) }), ...(actions !== undefined && { actions: toFilter(actions) }), ...(allow !== undefined && { allow }) }
-  if (Object.keys(edit).length === 0) throw new SyncError('ARGUMENT_INVALID', 'Nothing is to be changed. Give --databases, --actions, --url or --allow.')
+  if (Object.keys(edit).length === 0) throw new SyncError('ARGUMENT_INVALID', 'No change was requested. Add --databases, --actions, --url or --allow.')
   await withStore(cli, flags, async (target, store) => {
     const { webhook, plan } = await editWebhook(store, id, edit, { ...currentActor(), isDone: !dryRun })
     if (cli.terminal.json) return cli.terminal.printDocument({ ...targetDocument(target), changed: !dryRun && plan.changes.length > 0, plan, webhook: toWebhookDocument(webhook, await store.headSequence()) })
-    if (plan.changes.length === 0) return cli.terminal.remark(`Webhook ${id} is like that already.`)
+    if (plan.changes.length === 0) return cli.terminal.remark(`Webhook ${id} already has these settings.`)
     cli.terminal.print(...formatTable(['', 'WAS', dryRun ? 'WOULD BE' : 'IS'], plan.changes.map(({ what, from, to }) => [what, toPrintable(from), toPrintable(to)])))
-    cli.terminal.remark(...plan.notes, ...(dryRun ? [cli.terminal.colors.dim('Nothing was changed: without --dry-run it is.')] : []))
+    cli.terminal.remark(...plan.notes, ...(dryRun ? [cli.terminal.colors.dim('Nothing was changed. Leave out --dry-run to apply it.')] : []))
   })
 }
 
@@ -149,13 +149,13 @@ export const webhooksTest: VerbAction<[string, TargetFlags]> = async (cli, id, f
 
 export const webhooksPause: VerbAction<[string, TargetFlags]> = async (cli, id, flags) => {
   await withStore(cli, flags, async (target, store) => {
-    await printWebhook(cli, target, store, await pauseWebhook(store, id, currentActor()), { said: `Webhook ${id} is paused. \`tidemark webhooks resume ${id}\` lets it go on.` })
+    await printWebhook(cli, target, store, await pauseWebhook(store, id, currentActor()), { message: `Paused webhook ${id}. Resume it with \`tidemark webhooks resume ${id}\`.` })
   })
 }
 
 export const webhooksResume: VerbAction<[string, TargetFlags]> = async (cli, id, flags) => {
   await withStore(cli, flags, async (target, store) => {
-    await printWebhook(cli, target, store, await resumeWebhook(store, id, currentActor()), { said: `Webhook ${id} goes on where it stands.` })
+    await printWebhook(cli, target, store, await resumeWebhook(store, id, currentActor()), { message: `Resumed webhook ${id}.` })
   })
 }
 
@@ -163,7 +163,7 @@ export const webhooksReplay: VerbAction<[string, ReplayFlags]> = async (cli, id,
   await withStore(cli, flags, async (target, store) => {
     const { webhook, after, revived } = await replayWebhook(store, id, { since, all }, currentActor())
     await printWebhook(cli, target, store, webhook, {
-      said: after === null ? `Webhook ${id} is enabled; ${revived} that were given up are tried again.` : `Webhook ${id} is enabled; everything after sequence ${after} is sent once more.`,
+      message: after === null ? `Enabled webhook ${id}; retrying ${revived} failed deliveries.` : `Enabled webhook ${id}; resending every change after sequence ${after}.`,
     })
   })
 }
@@ -173,19 +173,19 @@ export const webhooksDead: VerbAction<[string, TargetFlags]> = async (cli, id, f
     if (store !== null) await findWebhook(store, id)
     const dead = (await store?.deliveries({ webhook: id, dead: true, limit: 1_000 })) ?? []
     if (cli.terminal.json) return cli.terminal.printDocument({ ...targetDocument(target), webhook: id, dead: dead.map(toDeliveryDocument) })
-    if (dead.length === 0) return cli.terminal.print('Nothing was given up.')
-    cli.terminal.print(...formatTable(['MESSAGE', 'DATABASE', 'KEY', 'TRIES', 'SINCE', 'LAST'], dead.map((delivery) => [
+    if (dead.length === 0) return cli.terminal.print('No failed deliveries.')
+    cli.terminal.print(...formatTable(['MESSAGE', 'DATABASE', 'KEY', 'ATTEMPTS', 'SINCE', 'LAST RESPONSE'], dead.map((delivery) => [
       delivery.messageId, delivery.database, toPrintable(delivery.key), String(delivery.attempts), isoTime(delivery.firstAt) ?? '–', `${delivery.lastStatus ?? ''} ${toPrintable(delivery.lastAnswer ?? '')}`.trim(),
     ])))
-    cli.terminal.remark(cli.terminal.colors.dim(`\`tidemark webhooks replay ${id}\` tries them again.`))
+    cli.terminal.remark(cli.terminal.colors.dim(`Retry them with \`tidemark webhooks replay ${id}\`.`))
   })
 }
 
 export const webhooksRotate: VerbAction<[string, TargetFlags & { readonly overlap: number }]> = async (cli, id, flags) => {
   await withStore(cli, flags, async (target, store) => {
-    const by = currentActor()
-    const { webhook, secret } = await rotateWebhook(store, id, flags.overlap * HOUR_MS, by)
-    await printWebhook(cli, target, store, webhook, { secret, said: `The secret before it signs as well until ${isoTime(by.at + flags.overlap * HOUR_MS)}.` })
+    const actor = currentActor()
+    const { webhook, secret } = await rotateWebhook(store, id, flags.overlap * HOUR_MS, actor)
+    await printWebhook(cli, target, store, webhook, { secret, message: `The previous secret also signs until ${isoTime(actor.at + flags.overlap * HOUR_MS)}.` })
   })
 }
 
@@ -193,10 +193,10 @@ export const webhooksRemove: VerbAction<[string, TargetFlags & { readonly yes?: 
   await withStore(cli, flags, async (target, store) => {
     const webhook = await findWebhook(store, id)
     const document = toWebhookDocument(webhook, await store.headSequence())
-    if (flags.yes !== true) throw new RefusedError('CONFIRMATION_NEEDED', `Nothing was changed: webhook ${id} (tenant ${target.tenant}, ${webhook.waiting + webhook.dead} messages kept) is removed only with --yes.`, { webhook: document })
+    if (flags.yes !== true) throw new RefusedError('CONFIRMATION_NEEDED', `Nothing was changed. Add --yes to remove webhook ${id} (tenant ${target.tenant}, ${webhook.waiting + webhook.dead} stored messages).`, { webhook: document })
     await removeWebhook(store, id, currentActor())
     if (cli.terminal.json) cli.terminal.printDocument({ ...targetDocument(target), removed: document })
-    else cli.terminal.remark(`Webhook ${id} is removed.`)
+    else cli.terminal.remark(`Removed webhook ${id}.`)
   })
 }
 
@@ -204,36 +204,37 @@ function currentActor(): WebhookActor {
   return { actor: actorName(), at: systemClock.now() }
 }
 
-async function printWebhook({ terminal }: Cli, target: Target, store: Store, webhook: Webhook, { secret, said }: { secret?: string; said: string }): Promise<void> {
+async function printWebhook({ terminal }: Cli, target: Target, store: Store, webhook: Webhook, { secret, message }: { secret?: string; message: string }): Promise<void> {
   if (terminal.json) return terminal.printDocument({ ...targetDocument(target), webhook: { ...toWebhookDocument(webhook, await store.headSequence()), ...(secret !== undefined && { secret }) } })
   if (secret !== undefined) terminal.print(secret)
-  terminal.remark(said, ...(secret === undefined ? [] : [terminal.colors.dim('Keep the secret now: it is not shown again.')]))
+  terminal.remark(message, ...(secret === undefined ? [] : [terminal.colors.dim('Save the secret now: it is not shown again.')]))
 }
 
 function describeFilter({ databases, actions }: Webhook): string {
   return [databases?.join(',') ?? 'all', ...(actions === null ? [] : [actions.join(',')])].join(' ')
 }
 
-/** The word for no filter at all; it stays a word, because commander takes null for an option without a value. */
-function parseOrAll<Words>(parse: (text: string) => Words): (text: string) => Words | 'all' {
+/** `all` removes the filter. It is converted to null later, because commander treats null as an option without a value. */
+function parseOrAll<Names>(parse: (text: string) => Names): (text: string) => Names | 'all' {
   return (text) => (text === 'all' ? text : parse(text))
 }
 
-function toFilter<Words>(given: Words | 'all'): Words | null {
-  return given === 'all' ? null : given
+function toFilter<Names>(names: Names | 'all'): Names | null {
+  return names === 'all' ? null : names
 }
 
 function parseNames(text: string): string[] {
   const names = [...new Set(text.split(',').map((name) => name.trim()).filter((name) => name !== ''))]
-  if (names.length === 0) throw new InvalidArgumentError('It names nothing.')
+  if (names.length === 0) throw new InvalidArgumentError('The list is empty.')
   return names
 }
 
-function parseNamesOf<Word extends string>(words: readonly Word[]): (text: string) => Word[] {
+function parseNamesOf<Name extends string>(allowed: readonly Name[]): (text: string) => Name[] {
+  const isAllowed = (name: string): name is Name => allowed.some((one) => one === name)
   return (text) => {
-    const given = parseNames(text)
-    const wrong = given.find((word) => !words.includes(word as Word))
-    if (wrong !== undefined) throw new InvalidArgumentError(`${JSON.stringify(wrong)} is none of ${words.join(', ')}.`)
-    return given as Word[]
+    const names = parseNames(text)
+    const wrong = names.find((name) => !isAllowed(name))
+    if (wrong !== undefined) throw new InvalidArgumentError(`${JSON.stringify(wrong)} is not one of ${allowed.join(', ')}.`)
+    return names.filter(isAllowed)
   }
 }

@@ -22,11 +22,11 @@ interface WhyNotFlags extends TargetFlags {
 
 export function whyNotVerb(): Command {
   return withStoreFlags(new Command('why-not'))
-    .summary('why a row is missing, and what to run')
-    .description('Says why a row is not there: whether it was deleted, swept or quarantined and by which cycle, which cycle should have brought it, and whether the source has it now. Says what to run. Writes nothing.')
+    .summary('explain why a row is missing')
+    .description('Explains why a row is missing: whether it was deleted, swept or quarantined and by which cycle, which cycle should have read it, and whether the source has it now. Suggests a command. Writes nothing.')
     .argument('<database>', 'the database')
-    .argument('<key>', 'the key that is missing')
-    .option('--no-ask', 'do not ask the source')
+    .argument('<key>', 'the key of the missing row')
+    .option('--no-ask', 'do not query the source')
 }
 
 export const whyNot: VerbAction<[string, string, WhyNotFlags]> = async (cli, database, key, flags) => {
@@ -36,13 +36,13 @@ export const whyNot: VerbAction<[string, string, WhyNotFlags]> = async (cli, dat
   const plans = target.worker.plans().filter(({ databases }) => databases.some(({ name }) => name === database))
   if (plans.length === 0) {
     const known = target.worker.manifest.databases.map(({ name }) => name)
-    throw new SyncError('ARGUMENT_INVALID', `No sync of ${target.name} writes a database ${describeValue(database)}.${didYouMean(database, known)}`)
+    throw new SyncError('ARGUMENT_INVALID', `No sync of ${target.name} writes to a database ${describeValue(database)}.${didYouMean(database, known)}`)
   }
   const store = await openExistingStore(target)
   const pauses = openTargetPauses(target)
   try {
-    const asked = { tenant: target.tenant, store, pauses, plans, database, key }
-    const source = flags.ask ? await lookUpKey(await createRuntime(cli, target), stopping, asked) : { kind: 'unasked', reason: 'you said not to.' } as const
+    const request = { tenant: target.tenant, store, pauses, plans, database, key }
+    const source = flags.ask ? await lookUpKey(await createRuntime(cli, target), stopping, request) : { kind: 'unasked', reason: '--no-ask was given.' } as const
     printAbsence(cli, target, await gatherAbsenceFacts(store, plans, { database, key, source }))
   } finally {
     await pauses.close()
@@ -51,14 +51,14 @@ export const whyNot: VerbAction<[string, string, WhyNotFlags]> = async (cli, dat
 }
 
 function printAbsence({ terminal }: Cli, target: WorkerTarget, facts: AbsenceFacts): void {
-  const { database, key, source, progress: coverage, quarantined, lastEntry: last } = facts
+  const { database, key, source, progress, quarantined, lastEntry: last } = facts
   const { verdict, why, advice, should } = explainAbsence(facts)
   if (terminal.json) {
     terminal.printDocument({
       ...targetDocument(target), database, key, verdict, why, advice, should, source,
       last: last === null ? null : { sequence: last.sequence, action: last.action, sync: last.sync, cycle: last.cycle, page: last.page, committedAt: isoTime(last.committedAt) },
       quarantined: quarantined === null ? null : { sync: quarantined.sync, cycle: quarantined.cycle, page: quarantined.page, code: quarantined.code, message: quarantined.message, at: isoTime(quarantined.at) },
-      syncs: coverage.map(({ tidemark, lastComplete, ...rest }) => ({
+      syncs: progress.map(({ tidemark, lastComplete, ...rest }) => ({
         ...rest, tidemark: redactTidemark(tidemark, false), lastComplete: lastComplete === null ? null : { cycle: lastComplete.cycle, startedAt: isoTime(lastComplete.startedAt) },
       })),
     })
@@ -70,9 +70,9 @@ function printAbsence({ terminal }: Cli, target: WorkerTarget, facts: AbsenceFac
     `${bold(verdict.replaceAll('_', ' '))}  ${toPrintable(why)}`,
     `  ${toPrintable(advice)}`,
     '',
-    ...formatTable(['SYNC', 'MODE', 'TIDEMARK', 'LAST COMPLETE CYCLE'], coverage.map(({ sync, mode, tidemark, lastComplete, paused, unfinished }) => [
+    ...formatTable(['SYNC', 'MODE', 'TIDEMARK', 'LAST COMPLETE CYCLE'], progress.map(({ sync, mode, tidemark, lastComplete, paused, unfinished }) => [
       sync, mode, redactTidemark(tidemark, false) ?? '-',
-      `${lastComplete === null ? 'never' : `${lastComplete.cycle}, begun ${formatAgo(lastComplete.startedAt, now)}`}${unfinished === null ? '' : `; ${unfinished} is unfinished`}${paused ? '; paused' : ''}`,
+      `${lastComplete === null ? 'never' : `${lastComplete.cycle}, started ${formatAgo(lastComplete.startedAt, now)}`}${unfinished === null ? '' : `; ${unfinished} is unfinished`}${paused ? '; paused' : ''}`,
     ])).map((line) => dim(line)),
   )
 }

@@ -17,11 +17,11 @@ interface WhyFlags extends TargetFlags {
 
 export function whyVerb(): Command {
   return withStoreFlags(new Command('why'))
-    .summary('every page, cycle and commit that touched a row')
-    .description('Shows why a row is as it is: every change of its key, with the sync, the cycle and the page that brought it.')
+    .summary('show the change history of a row')
+    .description('Shows every change of a row with the sync, the cycle and the page that wrote it.')
     .argument('<database>', 'the database')
     .argument('<key>', 'the key of the row')
-    .option('--reveal', 'show the records and cursors too')
+    .option('--reveal', 'also show the records and cursors')
 }
 
 export const why: VerbAction<[string, string, WhyFlags]> = async (cli, database, key, flags) => {
@@ -29,30 +29,36 @@ export const why: VerbAction<[string, string, WhyFlags]> = async (cli, database,
   printTarget(cli, target)
   const store = await openExistingStore(target)
   const databases = store === null ? [] : (await store.databases()).map(({ name }) => name)
-  if (!databases.includes(database)) {
+  if (store === null || !databases.includes(database)) {
     await store?.close()
     throw new SyncError('ARGUMENT_INVALID', `${target.storeLabel} has no database ${describeValue(database)} for tenant ${target.tenant}.${didYouMean(database, databases)}`)
   }
-  const { entries, isCompacted } = await readHistory(store!, database, key).finally(() => store!.close())
+  const { entries, isCompacted } = await readHistory(store, database, key).finally(() => store.close())
   const reveal = flags.reveal === true
 
   if (cli.terminal.json) {
     cli.terminal.printDocument({
       ...targetDocument(target), database, key,
-      history: entries.map(({ sequence, action, worker, sync, cycle, page, upstreamAt, committedAt, cursor, text }, at) => ({
-        sequence, action, worker, sync, cycle, page, upstreamAt, committedAt: isoTime(committedAt), changed: new RawJson(listChangedMembers(entries[at - 1], entries[at]!)),
-        ...(reveal ? { cursor, record: text === null ? null : new RawJson(parseJson(text)) } : {}),
-      })),
+      history: entries.map((entry, at) => {
+        const { sequence, action, worker, sync, cycle, page, upstreamAt, committedAt, cursor, text } = entry
+        return {
+          sequence, action, worker, sync, cycle, page, upstreamAt, committedAt: isoTime(committedAt), changed: new RawJson(listChangedMembers(entries[at - 1], entry)),
+          ...(reveal ? { cursor, record: text === null ? null : new RawJson(parseJson(text)) } : {}),
+        }
+      }),
     })
     return
   }
-  if (entries.length === 0) cli.terminal.print(`${database} has ${isCompacted ? 'no history of' : 'never had'} a row with the key ${describeValue(key)}${isCompacted ? ': it never had one, or it was deleted longer ago than the log is kept' : ''}.`)
-  else {
+  const [first] = entries
+  if (first === undefined) {
+    const note = isCompacted ? ' Entries older than the log retention are deleted.' : ''
+    cli.terminal.print(`${database} has no history for the key ${describeValue(key)}.${note}`)
+  } else {
     cli.terminal.print(...formatTable(['SEQUENCE', 'WHEN', 'ACTION', 'SYNC', 'CYCLE', 'PAGE', 'UPSTREAM', reveal ? 'RECORD' : 'CHANGED'], entries.map((entry, at) => [
       String(entry.sequence), isoTime(entry.committedAt), entry.action, `${entry.worker}/${entry.sync}`, String(entry.cycle), String(entry.page),
       entry.upstreamAt ?? '-', reveal ? toPrintable(entry.text ?? '') : toPrintable(listChangedMembers(entries[at - 1], entry).join(', ')),
     ])))
-    if (entries[0]!.action !== 'created') cli.terminal.remark(cli.terminal.colors.dim('What was before is older than the log is kept.'))
+    if (first.action !== 'created') cli.terminal.remark(cli.terminal.colors.dim('Earlier changes are older than the log retention and were deleted.'))
   }
 }
 

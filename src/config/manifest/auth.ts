@@ -2,7 +2,7 @@ import type { Auth } from '../../sources/kit/auth.ts'
 import { SECRET_SCHEMA, TEXT_SCHEMA } from './connector.ts'
 import { whenEquals } from './when-equals.ts'
 
-/** Who is asking, over HTTP. */
+/** HTTP authentication. */
 export const AUTH_SCHEMA = {
   type: 'object',
   required: ['kind'],

@@ -4,7 +4,7 @@ import type { SyncOptions } from '../../worker/sync-options.ts'
 import type { TrackSource } from '../../worker/track-options.ts'
 import type { ManifestStream } from './manifest.ts'
 
-/** Read by one function, whole each time or from where it stood; or read whole once and followed. */
+/** A single sync (replace or incremental), or a tracked pair. */
 export type ConnectorStream = (Pick<SyncOptions<any>, 'execute' | 'limits'> & { readonly mode: Mode }) | TrackSource
 
 export interface ConnectorInstance {
@@ -16,28 +16,28 @@ export interface DiscoveredStream {
   readonly key: readonly string[]
   readonly cursor?: string
   readonly candidates: readonly string[]
-  /** What else a manifest may call it. */
+  /** Other names that a manifest may use for it. */
   readonly aliases?: readonly string[]
-  /** What its records have, where the source tells. */
+  /** The columns of its records, if the source lists them. */
   readonly columns?: readonly string[]
 }
 
 export interface Connector {
-  /** What `config` holds. `${NAME}` where it is a secret. */
+  /** The schema of `config`. Secrets are written as `${NAME}`. */
   readonly config: JsonSchema
-  /** What its streams need and may hold besides. */
+  /** Additional schema of its streams. */
   readonly stream: { readonly required?: JsonSchema; readonly properties: Readonly<Record<string, JsonSchema>> }
-  /** The source's code is loaded only here. */
+  /** Imports the code of the source. */
   open(config: any, folder: string): Promise<ConnectorInstance>
-  /** False where streams are what the manifest makes them, and none is gone for not being listed. */
+  /** False if the manifest defines the streams, so that an unlisted stream is not gone. */
   readonly listsStreams?: false
-  /** Whether changes are followed without a cursor to be named. */
+  /** Whether changes are followed without a declared cursor. */
   readonly followsChanges?: boolean
-  /** `declared`: the streams that the manifest has already, of which a source may tell more. */
+  /** `declared` are the streams of the manifest, for sources that can describe only named streams. */
   discover?(config: any, folder: string, context: Pick<SyncContext, 'fetch' | 'secrets' | 'signal'> & { readonly clock: Clock; readonly log: Log }, declared?: readonly ManifestStream[]): Promise<DiscoveredStream[]>
 }
 
-/** A secret as it stands in a manifest: its name, and never itself. */
+/** A secret in a manifest: its name, never its value. */
 export const SECRET_SCHEMA = {
   type: 'string',
   pattern: '^\\$\\{[A-Za-z_][A-Za-z0-9_]*\\}$',
@@ -47,34 +47,35 @@ export const SECRET_SCHEMA = {
 export const TEXT_SCHEMA = { type: 'string', minLength: 1 } as const
 export const COUNT_SCHEMA = { type: 'integer', minimum: 1 } as const
 
-/** Left as it is when the manifest is read: its connector looks secrets up when it needs them. */
+/** Not resolved when the manifest is read: the connector looks up these secrets when it needs them. */
 export const LATE_SECRETS = { 'x-secrets': 'late' } as const
 
 export function objectSchema(properties: Record<string, JsonSchema>, required: string[] = []): JsonSchema {
   return { type: 'object', properties, additionalProperties: false, ...(required.length > 0 && { required }) }
 }
 
-/** Of a stream: what its connector knows by itself. */
-export const SET_BY_CONNECTOR = { not: {}, description: 'known of this connector, and cannot be chosen' } as const
+/** A stream option that the connector sets itself. */
+export const SET_BY_CONNECTOR = { not: {}, description: 'set by this connector and cannot be changed' } as const
 
-/** Only what was given: an option that is undefined is not the same as none. */
+/** Removes undefined options, which differ from absent ones. */
 export function omitUndefined<Members extends object>(members: Members): { [Name in keyof Members]?: Exclude<Members[Name], undefined> } {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as { [Name in keyof Members]?: Exclude<Members[Name], undefined> }
 }
 
-/** What the source calls it: `options.<member>`, or the end of the stream's id. */
+/** The name in the source: `options.<member>`, or the last part of the stream id. */
 export function resolveStreamName({ id, options = {} }: ManifestStream, member = 'stream'): string {
   return (options as Record<string, string | undefined>)[member] ?? id.slice(id.lastIndexOf('.') + 1)
 }
 
-/** One of those there are, as `mode` wants it. */
+/** Finds a stream by name and applies `mode`. */
 export function selectStream(streams: Readonly<Record<string, ConnectorStream>>, stream: ManifestStream): ConnectorStream {
   const name = resolveStreamName(stream)
-  if (!Object.hasOwn(streams, name)) throw new SyncError('SOURCE_NOT_FOUND', `There is no stream "${name}"; there are ${Object.keys(streams).join(', ')}.`)
-  return applyMode(streams[name]!, stream)
+  const found = Object.hasOwn(streams, name) ? streams[name] : undefined
+  if (found === undefined) throw new SyncError('SOURCE_NOT_FOUND', `Unknown stream "${name}". The streams are ${Object.keys(streams).join(', ')}.`)
+  return applyMode(found, stream)
 }
 
-/** Of one that is followed a full refresh is its backfill. */
+/** A full refresh of a tracked pair is its backfill. */
 export function applyMode(opened: ConnectorStream, { mode }: ManifestStream): ConnectorStream {
   return mode === 'full_refresh' && 'backfill' in opened ? { mode: 'replace', execute: opened.backfill } : opened
 }

@@ -9,7 +9,7 @@ import { singer } from './singer.ts'
 import { sql } from './sql.ts'
 import { airtable, bookmarks, github, githubStars, hubspot, kraken, linear, salesforce, servicenow, stripe } from './vendors.ts'
 
-/** What a manifest can name as `connector`. */
+/** The values of `connector` in a manifest. */
 export const CONNECTORS = {
   airtable, bookmarks, evm, files, github, 'github-stars': githubStars, hubspot, kafka, kraken, linear, odata, 'postgres-cdc': postgresCdc, rest, salesforce, servicenow, singer, sql, stripe,
 } as const satisfies Readonly<Record<string, Connector>> as Readonly<Record<ConnectorName, Connector>>

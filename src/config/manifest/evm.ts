@@ -8,13 +8,13 @@ const PROVIDER_SCHEMA = {
   ...objectSchema({
     kind: { enum: ['rpc', 'alchemy', 'etherscan'] },
     name: TEXT_SCHEMA,
-    url: { ...TEXT_SCHEMA, description: 'where the node answers; ${NAME} where the address itself holds its key' },
+    url: { ...TEXT_SCHEMA, description: 'the address of the node; use ${NAME} if it contains a key' },
     api_key: SECRET_SCHEMA, base_url: TEXT_SCHEMA, confirmations: BLOCKS_SCHEMA, page_size: COUNT_SCHEMA,
   }, ['kind', 'name']),
   allOf: [whenEquals('kind', 'rpc', { required: ['url'] }), whenEquals('kind', 'alchemy', { required: ['url'] }), whenEquals('kind', 'etherscan', { required: ['api_key'] })],
 }
 
-/** The transfers of an account on a chain, from whoever of the providers can tell them. */
+/** The transfers of an account on a chain, from the first provider that responds. */
 export const evm: Connector = {
   followsChanges: true,
   listsStreams: false,
@@ -23,12 +23,12 @@ export const evm: Connector = {
     required: { required: ['options'] },
     properties: {
       options: objectSchema({
-        address: { type: 'string', pattern: '^0x[0-9a-fA-F]{40}$', description: 'the account: 0x and forty digits, in quotes' },
+        address: { type: 'string', pattern: '^0x[0-9a-fA-F]{40}$', description: 'the account: 0x and 40 hex digits, in quotes' },
         operations: { type: 'array', minItems: 1, uniqueItems: true, items: { enum: ['native', 'token'] } },
         start_block: BLOCKS_SCHEMA,
       }, ['address']),
       key: SET_BY_CONNECTOR, cursor: SET_BY_CONNECTOR, select: SET_BY_CONNECTOR,
-      safety_window: { not: {}, description: 'of this connector: `confirmations` leave the newest blocks alone, and `depth` of them are repaired when the chain is reorganised' },
+      safety_window: { not: {}, description: 'not supported by this connector: `confirmations` excludes the newest blocks, and `depth` blocks are repaired after a reorganisation' },
     },
   },
   async open({ providers, preferred, chain_id: chainId, start_block: startBlock, confirmations, depth }) {
@@ -42,7 +42,7 @@ export const evm: Connector = {
       },
     }
   },
-  // Whose transfers is for the manifest to say: a chain has as many accounts as there are numbers.
+  // The accounts of a chain cannot be listed; the manifest names one.
   discover: async () => [{ id: 'transfers', key: ['transactionHash', 'logIndex'], cursor: 'blockNumber', candidates: ['blockNumber', 'timestamp'] }],
 }
 

@@ -5,7 +5,7 @@ import { COUNT_SCHEMA, omitUndefined, objectSchema, TEXT_SCHEMA, type Connector 
 
 const BUCKET_SCHEMA = objectSchema({ name: TEXT_SCHEMA, prefix: TEXT_SCHEMA, region: TEXT_SCHEMA, endpoint: TEXT_SCHEMA, path_style: { type: 'boolean' } }, ['name'])
 
-/** New and changed files of a folder, or of a bucket; who may read that one, the AWS client finds out in its own ways. */
+/** New and changed files of a folder or a bucket. The AWS client finds the credentials of a bucket itself. */
 export const files: Connector = {
   listsStreams: false,
   followsChanges: true,
@@ -13,13 +13,13 @@ export const files: Connector = {
   stream: {
     properties: {
       options: objectSchema({
-        match: { ...TEXT_SCHEMA, description: 'which paths are read, as a regular expression; every csv, tsv, ndjson, jsonl and parquet unless given' },
+        match: { ...TEXT_SCHEMA, description: 'a regular expression for the paths to read (default: all csv, tsv, ndjson, jsonl and parquet files)' },
         csv: objectSchema({ delimiter: TEXT_SCHEMA, columns: { type: 'array', items: TEXT_SCHEMA, minItems: 1 } }),
         deleted_files: { enum: ['keep', 'delete'] }, settle_ms: { type: 'integer', minimum: 0 }, page_size: COUNT_SCHEMA,
       }),
-      cursor: { type: 'string', description: 'the column that says when a row was last changed' },
-      select: { not: {}, description: 'of this connector: a file is read with all its columns' },
-      safety_window: { not: {}, description: 'of this connector: files that changed are read again by themselves' },
+      cursor: { type: 'string', description: 'the column with the time of the last change of a row' },
+      select: { not: {}, description: 'not supported by this connector: a file is read with all its columns' },
+      safety_window: { not: {}, description: 'not supported by this connector: changed files are read again automatically' },
     },
   },
   async open(config, folder) {
@@ -49,6 +49,6 @@ function parsePattern(text: string): RegExp {
   try {
     return new RegExp(text)
   } catch (cause) {
-    throw new SyncError('SYNC_INVALID', `\`match\` is not a regular expression: ${(cause as Error).message}`, { cause })
+    throw new SyncError('SYNC_INVALID', `\`match\` is not a valid regular expression: ${(cause as Error).message}`, { cause })
   }
 }

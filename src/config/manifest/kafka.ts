@@ -3,7 +3,7 @@ import { COUNT_SCHEMA, omitUndefined, applyMode, SET_BY_CONNECTOR, objectSchema,
 const BROKERS_SCHEMA = {
   type: 'string',
   pattern: '^(?:\\$\\{[A-Za-z_][A-Za-z0-9_]*\\}|[^\\s,:@]+:\\d+(?:,\\s*[^\\s,:@]+:\\d+)*)$',
-  description: 'host:port of some brokers, with commas between, or ${NAME} of a secret that holds them',
+  description: 'comma-separated host:port of brokers, or ${NAME} of a secret that contains them',
 } as const
 
 const SASL_SCHEMA = {
@@ -14,7 +14,7 @@ const SASL_SCHEMA = {
   else: { required: ['username', 'password'] },
 }
 
-/** Topics of Kafka: a message's key is the row's. */
+/** Kafka topics. The key of a message is the key of the row. */
 export const kafka: Connector = {
   followsChanges: true,
   config: objectSchema({ brokers: BROKERS_SCHEMA, ssl: { ...objectSchema({ ca: SECRET_SCHEMA, cert: SECRET_SCHEMA, key: SECRET_SCHEMA }), type: ['boolean', 'object'] }, sasl: SASL_SCHEMA, client_id: TEXT_SCHEMA }, ['brokers']),
@@ -24,7 +24,7 @@ export const kafka: Connector = {
         topic: TEXT_SCHEMA, include: { type: 'array', items: { enum: ['partition', 'offset', 'timestamp', 'headers'] }, uniqueItems: true },
         tombstones_ms: COUNT_SCHEMA, page_size: COUNT_SCHEMA, page_bytes: COUNT_SCHEMA,
       }),
-      key: SET_BY_CONNECTOR, cursor: SET_BY_CONNECTOR, select: SET_BY_CONNECTOR, safety_window: { not: {}, description: 'of a connector that follows a cursor: a log keeps its order, and goes on where it stood' },
+      key: SET_BY_CONNECTOR, cursor: SET_BY_CONNECTOR, select: SET_BY_CONNECTOR, safety_window: { not: {}, description: 'not supported by this connector: a log is ordered and continues at its offset' },
     },
   },
   async open(config) {

@@ -1,3 +1,4 @@
+import { required } from '../../values/required.ts'
 import type { ErrorObject } from 'ajv'
 import { Ajv } from 'ajv'
 import { readFileSync } from 'node:fs'
@@ -16,7 +17,7 @@ import { CONNECTORS, type ConnectorName } from './connectors.ts'
 import { MANIFEST_SCHEMA } from './schema.ts'
 import { selectStreams, type StreamSelection } from './select-streams.ts'
 
-/** `tidemark.yaml`, checked. */
+/** A validated `tidemark.yaml`. */
 export interface ManifestFile {
   readonly name?: string
   readonly connector: ConnectorName
@@ -43,15 +44,15 @@ export interface ManifestStream {
   readonly options?: Readonly<Record<string, unknown>>
 }
 
-/** The worker that a manifest describes: a database and a sync, or a pair of them, for every selected stream. */
+/** Creates the worker of a manifest: a database and a sync, or a tracked pair, for every selected stream. */
 export async function buildWorker(path: string, shownFile: string, environment: Environment = process.env): Promise<Worker> {
   const text = new ManifestDocument(path, shownFile)
   const { name, connector, config, select, streams } = text.check(environment)
-  if (streams.length === 0) throw text.error(['streams'], '`streams` is missing; `tidemark discover` lists what there is')
+  if (streams.length === 0) throw text.error(['streams'], '`streams` is missing; list the available streams with `tidemark discover`')
   const opened = await CONNECTORS[connector].open(config, dirname(path))
   const worker = new Worker(name === undefined ? {} : { name })
   const selected = new Set(selectStreams(streams.map(({ id }) => id), select))
-  if (selected.size === 0) throw text.error(['select'], 'it selects none of the streams')
+  if (selected.size === 0) throw text.error(['select'], '`select` matches none of the streams')
   for (const [index, stream] of streams.entries()) {
     if (!selected.has(stream.id)) continue
     try {
@@ -64,18 +65,18 @@ export async function buildWorker(path: string, shownFile: string, environment: 
   return worker
 }
 
-/** The manifest with its secrets as names, ready for its connector. */
+/** Reads and validates a manifest. Secrets stay names. */
 export function readManifest(path: string, shownFile: string, environment: Environment = process.env): ManifestFile {
   return new ManifestDocument(path, shownFile).check(environment)
 }
 
 function declareStream(worker: Worker, { id, schema, schema_changes: schemaChanges, history, deletes, schedule, backfill_schedule: backfillSchedule, mode, safety_window: safetyWindow }: ManifestStream, source: ConnectorStream): void {
-  // Read whole each time, it would do none of this, and nobody would notice.
+  // A full read would silently ignore these options.
   const isWhole = 'execute' in source && source.mode === 'replace'
-  if (isWhole && mode === 'incremental') throw new SyncError('SYNC_INVALID', 'it cannot be incremental, for nothing says how its changes are followed; name its `cursor`')
+  if (isWhole && mode === 'incremental') throw new SyncError('SYNC_INVALID', 'it cannot be incremental without a `cursor`; set one')
   if (isWhole && safetyWindow !== undefined) throw new SyncError('SYNC_INVALID', 'a full refresh has no safety window')
-  if ('execute' in source && mode === 'full_refresh' && !isWhole) throw new SyncError('SYNC_INVALID', 'it cannot be read whole each time, for this source only tells what is new')
-  if ('execute' in source && backfillSchedule !== undefined) throw new SyncError('SYNC_INVALID', 'it has no backfill of its own; `schedule` says when it is read')
+  if ('execute' in source && mode === 'full_refresh' && !isWhole) throw new SyncError('SYNC_INVALID', 'a full refresh is not possible, because this source only returns changes')
+  if ('execute' in source && backfillSchedule !== undefined) throw new SyncError('SYNC_INVALID', 'it has no backfill, so `backfill_schedule` has no effect; use `schedule`')
   const kept = history === undefined ? {} : { history: history === false ? (false as const) : { keepDays: history.keep_days } }
   const database = worker.database(id, { ...(schema !== undefined && { schema }), ...(schemaChanges !== undefined && { schemaChanges }), ...kept, ...(deletes !== undefined && { deletes }) })
   const shared = { database, ...(schedule !== undefined && { schedule }) }
@@ -87,12 +88,12 @@ type ManifestPath = readonly (string | number)[]
 
 const validateManifest = new Ajv({ strict: false, verbose: true, allowUnionTypes: true, allErrors: true }).compile<ManifestFile>(MANIFEST_SCHEMA)
 
-/** A member that does not exist before one that is missing: the first is usually the second, misspelt. */
+/** Prefers an unknown field over a missing one: it is usually the missing one, misspelt. */
 function pickClearestError(errors: readonly ErrorObject[]): ErrorObject {
-  return errors.find(({ keyword }) => keyword === 'additionalProperties') ?? errors.find(({ keyword }) => keyword !== 'if' && keyword !== 'anyOf') ?? errors[0]!
+  return errors.find(({ keyword }) => keyword === 'additionalProperties') ?? errors.find(({ keyword }) => keyword !== 'if' && keyword !== 'anyOf') ?? required(errors[0], 'the validation error')
 }
 
-/** The text of a manifest, which knows where everything in it stands. */
+/** The text of a manifest, with the line and column of each value. */
 class ManifestDocument {
   readonly #file: string
   readonly #folder: string
@@ -109,15 +110,15 @@ class ManifestDocument {
     const [broken] = this.#document.errors
     if (broken !== undefined) throw this.#errorAt(broken.pos[0], broken.message, 'MANIFEST_INVALID')
     const value: unknown = this.#document.toJS()
-    if (!validateManifest(value)) throw this.#toManifestError(pickClearestError(validateManifest.errors!))
+    if (!validateManifest(value)) throw this.#toManifestError(pickClearestError(validateManifest.errors ?? []))
     const { streams = [] } = value as Partial<ManifestFile>
     const twice = streams.findIndex(({ id }, index) => streams.findIndex((stream) => stream.id === id) !== index)
-    if (twice !== -1) throw this.error(['streams', twice, 'id'], `there are two streams ${describeValue(streams[twice]!.id)}`, 'NAME_TAKEN')
+    if (twice !== -1) throw this.error(['streams', twice, 'id'], `the stream id ${describeValue(streams[twice]?.id)} is used twice`, 'NAME_TAKEN')
     const full = withEnvFile(environment, this.#folder)
     return { ...value, streams, config: this.#resolveSecrets(value.config, ['config'], CONNECTORS[value.connector].config, full) as ManifestFile['config'] }
   }
 
-  /** Says where: line and column of the value, or of the nearest thing around it. */
+  /** An error with the line and column of the value, or of the nearest enclosing one. */
   error(path: ManifestPath, what: string, code: SyncError['code'] = 'MANIFEST_INVALID'): SyncError {
     for (let length = path.length; length > 0; length--) {
       const node = this.#document.getIn(path.slice(0, length), true) as Node | undefined
@@ -134,19 +135,19 @@ class ManifestDocument {
       const known = Object.keys((parentSchema as { properties: object }).properties)
       const map = path.length === 0 ? this.#document.contents : this.#document.getIn(path, true)
       const key = isMap(map) ? map.items.find((pair) => isScalar(pair.key) && pair.key.value === name)?.key : undefined
-      const what = `${where}there is no ${describeValue(name)}.${didYouMean(name, known) || ` There are ${known.join(', ')}.`}`
+      const what = `${where}unknown field ${describeValue(name)}.${didYouMean(name, known) || ` The fields are ${known.join(', ')}.`}`
       return isScalar(key) && key.range ? this.#errorAt(key.range[0], what, 'MANIFEST_INVALID') : this.error(path, what)
     }
-    // The value is not shown: it may be the secret that should not stand here.
-    const said = keyword === 'required' ? `\`${String(params['missingProperty'])}\` is missing`
-      : keyword === 'enum' ? `it is one of ${(params['allowedValues'] as string[]).join(', ')}`
-      : keyword === 'const' ? `it is ${JSON.stringify(params['allowedValue'])}`
+    // The value is not shown, because it may be a secret.
+    const problem = keyword === 'required' ? `\`${String(params['missingProperty'])}\` is missing`
+      : keyword === 'enum' ? `it must be one of ${(params['allowedValues'] as string[]).join(', ')}`
+      : keyword === 'const' ? `it must be ${JSON.stringify(params['allowedValue'])}`
       : keyword === 'not' || keyword === 'pattern' ? `it is ${(parentSchema as { description?: string } | undefined)?.description ?? 'not allowed'}`
       : (message ?? 'it is not valid')
-    return this.error(path, `${where}${said}`)
+    return this.error(path, `${where}${problem}`)
   }
 
-  /** A value that is a secret and nothing else stays a name, looked up when it is needed; in other values it is filled in now. */
+  /** A value that is only a secret stays a name and is looked up when needed; within other text it is substituted now. */
   #resolveSecrets(value: unknown, path: ManifestPath, schema: JsonSchema, environment: Environment): unknown {
     if (typeof value === 'string') {
       const isSecret = typeof schema['pattern'] === 'string'
@@ -162,7 +163,7 @@ class ManifestDocument {
     if (typeof value !== 'object' || value === null || schema['x-secrets'] === 'late') return value
     if (Array.isArray(value)) return value.map((item, index) => this.#resolveSecrets(item, [...path, index], (schema['items'] ?? {}) as JsonSchema, environment))
     const properties = (schema['properties'] ?? {}) as Record<string, JsonSchema>
-    return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, this.#resolveSecrets(member, [...path, name], properties[name] ?? {}, environment)]))
+    return Object.fromEntries(Object.entries(value).map(([name, field]) => [name, this.#resolveSecrets(field, [...path, name], properties[name] ?? {}, environment)]))
   }
 
   #errorAt(offset: number, what: string, code: SyncError['code']): SyncError {

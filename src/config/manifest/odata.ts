@@ -5,7 +5,7 @@ import { COUNT_SCHEMA, omitUndefined, resolveStreamName, objectSchema, TEXT_SCHE
 /** Entity sets of OData services. */
 export const odata: Connector = {
   config: objectSchema({
-    url: { ...TEXT_SCHEMA, description: 'the root of the service; ${NAME} in it is read from the environment' },
+    url: { ...TEXT_SCHEMA, description: 'the root URL of the service; ${NAME} is read from the environment' },
     auth: AUTH_SCHEMA,
     query: { type: 'object', additionalProperties: { type: 'string' } },
   }, ['url']),
@@ -23,7 +23,7 @@ export const odata: Connector = {
         const { filter, deleted, page_size: pageSize, lag_ms: lagMs, exact_cursor: exactCursor, delta_links: isTracked = false } = options as any
         const name = resolveStreamName(stream, 'entity_set')
         const shared = omitUndefined({ key, select, filter, pageSize })
-        if (isTracked && (cursor ?? deleted ?? safetyWindow) !== undefined) throw new SyncError('SYNC_INVALID', 'delta links say all there is to say: with them there is no `cursor`, no `deleted` and no `safety_window`')
+        if (isTracked && (cursor ?? deleted ?? safetyWindow) !== undefined) throw new SyncError('SYNC_INVALID', 'delta links exclude `cursor`, `deleted` and `safety_window`; remove these options')
         if (mode === 'full_refresh' || (cursor === undefined && !isTracked)) return source.listing(name, { ...shared, ...omitUndefined({ deleted }) })
         return isTracked ? source.tracked(name, shared) : source.entitySet(name, { ...shared, cursor: cursor!, ...omitUndefined({ deleted, safetyWindow, lagMs, exactCursor }) })
       },

@@ -1,11 +1,11 @@
 import { COUNT_SCHEMA, omitUndefined, applyMode, SET_BY_CONNECTOR, objectSchema, TEXT_SCHEMA, type Connector } from './connector.ts'
 import { sql } from './sql.ts'
 
-/** The log of PostgreSQL: every stream has a slot and a publication of its own, because each has a place of its own. */
+/** PostgreSQL logical replication. Every stream has its own slot and publication, because each has its own LSN. */
 export const postgresCdc: Connector = {
   followsChanges: true,
   config: objectSchema({ url: (sql.config['properties'] as { url: object }).url as never }, ['url']),
-  stream: { properties: { options: objectSchema({ table: TEXT_SCHEMA, slot: TEXT_SCHEMA, publication: TEXT_SCHEMA, page_size: COUNT_SCHEMA }), cursor: SET_BY_CONNECTOR, select: SET_BY_CONNECTOR, safety_window: { not: {}, description: 'of a connector that follows a cursor: a log keeps its order, and goes on where it stood' } } },
+  stream: { properties: { options: objectSchema({ table: TEXT_SCHEMA, slot: TEXT_SCHEMA, publication: TEXT_SCHEMA, page_size: COUNT_SCHEMA }), cursor: SET_BY_CONNECTOR, select: SET_BY_CONNECTOR, safety_window: { not: {}, description: 'not supported by this connector: a log is ordered and continues at its LSN' } } },
   async open({ url }) {
     const { postgresCdc: open } = await import('../../sources/postgres-cdc/source.ts')
     return {
@@ -18,7 +18,7 @@ export const postgresCdc: Connector = {
   discover: (config, folder, context) => sql.discover!(config, folder, context),
 }
 
-/** As PostgreSQL allows it. */
+/** A valid PostgreSQL slot name. */
 function defaultSlotName(id: string): string {
   return `tidemark_${id.toLowerCase().replaceAll(/[^a-z0-9]/g, '_')}`.slice(0, 63)
 }

@@ -3,21 +3,21 @@ import type { JsonSchema } from '../../worker/schema.ts'
 import { AUTH_SCHEMA, createAuth } from './auth.ts'
 import { omitUndefined, objectSchema, TEXT_SCHEMA, type Connector, type ConnectorStream } from './connector.ts'
 
-/** The manifest itself names a stream, its key and its cursor. */
+/** Options that the stream itself sets: name, key and cursor. */
 const { name: _name, key: _key, updatedAt: _updatedAt, ...OPTIONS } = REST_STREAM_SCHEMA['properties'] as Readonly<Record<string, JsonSchema>>
 
 /** Any HTTP API. */
 export const rest: Connector = {
   config: objectSchema({
-    base_url: { ...TEXT_SCHEMA, description: 'what all paths are below; ${NAME} in it is read from the environment' },
+    base_url: { ...TEXT_SCHEMA, description: 'the base URL of all paths; ${NAME} is read from the environment' },
     auth: AUTH_SCHEMA,
   }, ['base_url']),
   stream: {
     required: { required: ['key', 'options'] },
     properties: {
       options: objectSchema(OPTIONS, ['path', 'page']),
-      select: { not: {}, description: 'of this connector: name the fields in `options.query`, as the API has them' },
-      safety_window: { not: {}, description: 'of this connector: give `options.lagMs`, or `overlapMs` in `options.follow`' },
+      select: { not: {}, description: 'not supported by this connector: select fields in `options.query`' },
+      safety_window: { not: {}, description: 'not supported by this connector: set `options.lagMs`, or `overlapMs` in `options.follow`' },
     },
   },
   async open(config) {

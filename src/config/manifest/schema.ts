@@ -13,38 +13,38 @@ const STREAM_SCHEMA = {
   required: ['id'],
   additionalProperties: false,
   properties: {
-    id: { ...NAME_SCHEMA, description: 'The name of the stream, <namespace>.<entity>: letters, digits, "_", "-" and ".". It stays when the table behind it is renamed, for its state is kept under it.' },
-    key: { type: 'array', items: { type: 'string', minLength: 1 }, minItems: 1, uniqueItems: true, description: 'The fields that tell records apart. What the source declares unless given.' },
-    cursor: { type: 'string', minLength: 1, description: 'The field that every change raises. Without one, all of the stream is read each time.' },
-    schema_strategy: { enum: ['discovery', 'declared'], description: 'discovery: columns follow what lands. declared: records have to fit `schema`, and are put aside when they do not.' },
+    id: { ...NAME_SCHEMA, description: 'The name of the stream, <namespace>.<entity>: letters, digits, "_", "-" and ".". The state is stored under it, so it must not change when the table is renamed.' },
+    key: { type: 'array', items: { type: 'string', minLength: 1 }, minItems: 1, uniqueItems: true, description: 'The fields that identify a record. Default: the key that the source declares.' },
+    cursor: { type: 'string', minLength: 1, description: 'The field that increases with every change. Without one, every cycle reads the whole stream.' },
+    schema_strategy: { enum: ['discovery', 'declared'], description: 'discovery: columns follow the records. declared: records must match `schema`, or they are quarantined.' },
     schema: {
       anyOf: [{ type: 'object' }, { enum: ['evolve', 'freeze', 'quarantine'] }],
-      description: 'A JSON Schema of the records; or, without one, what `schema_changes` takes.',
+      description: 'A JSON Schema of the records, or a value of `schema_changes`.',
     },
     schema_changes: {
       enum: ['evolve', 'freeze', 'quarantine'],
-      description: 'What a record does that the columns do not fit. evolve: a new member gets a column. freeze: no column is added, new members are kept in `_extra`. quarantine: the record is set apart.',
+      description: 'What happens to a record that does not fit the columns. evolve: a new field gets a column. freeze: no column is added, new fields are stored in `_extra`. quarantine: the record is quarantined.',
     },
     history: {
-      description: 'How many days replaced and deleted versions are kept at least, however short the log is. As long as the log unless given, and with false.',
+      description: 'The minimum number of days to keep replaced and deleted versions. By default, and with false, they are kept as long as the log.',
       anyOf: [{ const: false }, { type: 'object', required: ['keep_days'], additionalProperties: false, properties: { keep_days: { type: 'integer', minimum: 1 } } }],
     },
     deletes: {
       enum: ['hard', 'soft'],
-      description: 'What a delete does to its row. hard: the row is removed from the table. soft: it stays with the values of its last version, and `_deleted_at` says when it was deleted.',
+      description: 'What a delete does to the row. hard: the row is removed from the table. soft: the row keeps its last values, and `_deleted_at` is set.',
     },
-    state_handling: { const: 'platform_registry', description: 'Where the position is kept: in the registry of the store, and nowhere else. A manifest never holds one.' },
-    safety_window: { type: 'string', pattern: '^P(?:\\d+D)?(?:T(?:\\d+H)?(?:\\d+M)?(?:\\d+(?:\\.\\d+)?S)?)?(?<![PT])$', description: 'How much every cycle reads again, as an ISO 8601 duration such as PT5M.' },
-    mode: { enum: ['incremental', 'full_refresh'], description: 'incremental where there is a cursor, unless given.' },
+    state_handling: { const: 'platform_registry', description: 'The state is always stored in the registry of the store, never in a manifest.' },
+    safety_window: { type: 'string', pattern: '^P(?:\\d+D)?(?:T(?:\\d+H)?(?:\\d+M)?(?:\\d+(?:\\.\\d+)?S)?)?(?<![PT])$', description: 'The overlap that every cycle reads again, as an ISO 8601 duration such as PT5M.' },
+    mode: { enum: ['incremental', 'full_refresh'], description: 'Default: incremental if there is a cursor.' },
     schedule: { ...SCHEDULE_SCHEMA, description: 'manual, continuous, an interval from 1m to 7d, or { cron, zone }.' },
-    backfill_schedule: { ...SCHEDULE_SCHEMA, description: 'Of a stream that is followed: when all of it is read, to find what is gone where the source does not tell. By hand unless given.' },
-    select: { type: 'array', items: { type: 'string', minLength: 1 }, minItems: 1, uniqueItems: true, description: 'The fields to read; all unless given.' },
-    options: { type: 'object', description: 'What only streams of this connector have.' },
+    backfill_schedule: { ...SCHEDULE_SCHEMA, description: 'When an incremental stream is read in full, to detect deletions that the source does not report. Default: manual.' },
+    select: { type: 'array', items: { type: 'string', minLength: 1 }, minItems: 1, uniqueItems: true, description: 'The fields to read. Default: all.' },
+    options: { type: 'object', description: 'Options that are specific to the connector.' },
   },
   allOf: [whenEquals('schema_strategy', 'declared', { required: ['schema'], properties: { schema: { type: 'object' } } })],
 } as const
 
-/** Validates manifests, and is published as docs/reference/manifest.schema.json for editors. */
+/** Validates manifests. Published as docs/reference/manifest.schema.json for editors. */
 export const MANIFEST_SCHEMA = {
   $schema: 'http://json-schema.org/draft-07/schema#',
   title: 'tidemark.yaml',
@@ -53,19 +53,19 @@ export const MANIFEST_SCHEMA = {
   additionalProperties: false,
   properties: {
     manifest_version: { const: 1 },
-    name: { ...NAME_SCHEMA, description: 'What the registry calls the connector; the name of the file unless given.' },
+    name: { ...NAME_SCHEMA, description: 'The name of the worker in the registry. Default: the name of the file.' },
     connector: { enum: Object.keys(CONNECTORS) },
     config: { type: 'object' },
     select: {
       type: 'object',
       additionalProperties: false,
       properties: {
-        include: { ...GLOBS_SCHEMA, description: 'Streams to run: *, ? and {a,b} stand for what they usually do. All unless given.' },
-        exclude: { ...GLOBS_SCHEMA, description: 'Streams to leave out, whatever `include` says.' },
-        limit: { type: 'integer', minimum: 1, description: 'At most so many streams.' },
+        include: { ...GLOBS_SCHEMA, description: 'Glob patterns of streams to run, with *, ? and {a,b}. Default: all.' },
+        exclude: { ...GLOBS_SCHEMA, description: 'Glob patterns of streams to exclude; they override `include`.' },
+        limit: { type: 'integer', minimum: 1, description: 'The maximum number of streams.' },
       },
     },
-    streams: { type: 'array', items: STREAM_SCHEMA, description: 'Needed to run; `tidemark discover` lists what there is.' },
+    streams: { type: 'array', items: STREAM_SCHEMA, description: 'Required to run. `tidemark discover` lists the available streams.' },
   },
   allOf: Object.entries(CONNECTORS).map(([name, { config, stream }]) => (
     whenEquals('connector', name, { properties: { config, streams: { items: { ...stream.required, properties: stream.properties } } } })

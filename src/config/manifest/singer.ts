@@ -3,25 +3,25 @@ import { resolve } from 'node:path'
 import type { SingerOptions } from '../../sources/singer/source.ts'
 import { COUNT_SCHEMA, omitUndefined, LATE_SECRETS, resolveStreamName, objectSchema, SECRET_SCHEMA, TEXT_SCHEMA, type Connector } from './connector.ts'
 
-/** As taps call what must not stand in a file: only a name may. */
+/** Setting names that hold secrets; a manifest may contain only the name of a secret for them. */
 const SECRET_NAME_PATTERN = '(?:^|_)(?:password|secret|token|api_key|access_key|private_key)$'
 
 const SETTINGS_SCHEMA = { type: 'object', patternProperties: { [SECRET_NAME_PATTERN]: { pattern: SECRET_SCHEMA.pattern, description: SECRET_SCHEMA.description } }, ...LATE_SECRETS } as const
 
-/** A tap of the Singer protocol; it runs in the folder of the manifest. */
+/** A Singer tap, which runs in the folder of the manifest. */
 export const singer: Connector = {
   config: objectSchema({
-    command: { anyOf: [TEXT_SCHEMA, { type: 'array', items: TEXT_SCHEMA, minItems: 1 }], description: 'the tap: a program in PATH or at a path, and arguments of its own' },
-    settings: { ...SETTINGS_SCHEMA, description: 'what the tap calls its config; ${NAME} and nothing else stands for a secret' },
-    environment: { type: 'object', additionalProperties: { type: 'string' }, ...LATE_SECRETS, description: 'what the tap sees of the environment besides PATH, HOME and the language' },
-    catalog: { ...TEXT_SCHEMA, description: 'a file with its catalog, or none; the tap is asked for it unless given' },
+    command: { anyOf: [TEXT_SCHEMA, { type: 'array', items: TEXT_SCHEMA, minItems: 1 }], description: 'the tap: a program in PATH or at a path, with its arguments' },
+    settings: { ...SETTINGS_SCHEMA, description: 'the config of the tap; a value of only ${NAME} is a secret' },
+    environment: { type: 'object', additionalProperties: { type: 'string' }, ...LATE_SECRETS, description: 'environment variables for the tap, in addition to PATH, HOME and the locale' },
+    catalog: { ...TEXT_SCHEMA, description: 'a file with the catalog, or none (default: run the tap in discovery mode)' },
     catalog_flag: { enum: ['--catalog', '--properties'] },
   }, ['command']),
   stream: {
     properties: {
       options: objectSchema({ stream: TEXT_SCHEMA, method: { enum: ['INCREMENTAL', 'LOG_BASED'] }, updated_at: TEXT_SCHEMA, page_size: COUNT_SCHEMA, hash_key: { type: 'boolean' } }),
-      select: { not: {}, description: 'of this connector: choose fields in the `catalog`' },
-      safety_window: { not: {}, description: 'of this connector: taps have settings of their own for it' },
+      select: { not: {}, description: 'not supported by this connector: select fields in the `catalog`' },
+      safety_window: { not: {}, description: 'not supported by this connector: use the settings of the tap' },
     },
   },
   async open(config, folder) {

@@ -1,13 +1,13 @@
 import { isAbsolute, join } from 'node:path'
 import { COUNT_SCHEMA, omitUndefined, objectSchema, TEXT_SCHEMA, type Connector } from './connector.ts'
 
-/** Tables and views. */
+/** Tables and views of SQL databases. */
 export const sql: Connector = {
   config: objectSchema({
     url: {
       type: 'string',
       pattern: '^(?:\\$\\{[A-Za-z_][A-Za-z0-9_]*\\}|sqlite:.+|(?:postgres|postgresql|mysql|mariadb)://(?:[^:@/]+@)?[^@]*)$',
-      description: 'postgres://…, mysql://…, mariadb://… or sqlite:file. With a password in it, it is a secret: write ${NAME} here, and set NAME in the environment or in .env',
+      description: 'postgres://…, mysql://…, mariadb://… or sqlite:file. A URL with a password is a secret: write ${NAME} here, and set NAME in the environment or in .env',
     },
   }, ['url']),
   stream: { properties: { options: objectSchema({ table: TEXT_SCHEMA, deleted: TEXT_SCHEMA, page_size: COUNT_SCHEMA }) } },

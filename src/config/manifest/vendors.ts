@@ -5,15 +5,15 @@ import { omitUndefined, applyMode, SET_BY_CONNECTOR, resolveStreamName, objectSc
 import type { ManifestStream } from './manifest.ts'
 import type { JsonSchema } from '../../worker/schema.ts'
 
-/** For tokens that expire: how to get the next. */
+/** How to refresh tokens that expire. */
 const OAUTH_SCHEMA = objectSchema({ token_url: TEXT_SCHEMA, client_id: SECRET_SCHEMA, client_secret: SECRET_SCHEMA, refresh_token: SECRET_SCHEMA, scope: TEXT_SCHEMA }, ['token_url', 'client_id'])
 
-/** Beside the manifest. */
+/** The folder for refresh tokens, next to the manifest. */
 const TOKENS_FOLDER = '.tidemark/tokens'
 
 /**
- * A source that rotates refresh tokens accepts each of them once, and revokes the grant when it sees an old one. So the newest
- * is kept in a file, sealed, before it is used: the next process goes on with it and not with the one of the manifest.
+ * A source that rotates refresh tokens accepts each token once, and revokes the grant when an old one is used. So the newest
+ * token is stored encrypted in a file before it is used, and the next process continues with it.
  */
 async function createOAuth(oauth: any, folder: string): Promise<{ auth?: Auth }> {
   if (oauth === undefined) return {}
@@ -26,7 +26,7 @@ async function createOAuth(oauth: any, folder: string): Promise<{ auth?: Auth }>
 }
 
 const FIELDS_SET_BY_SOURCE = { key: SET_BY_CONNECTOR, cursor: SET_BY_CONNECTOR }
-const NO_SAFETY_WINDOW = { not: {}, description: 'of a connector that follows a cursor: this one is read whole, or told by the source what is new, and leaves nothing to be read again' } as const
+const NO_SAFETY_WINDOW = { not: {}, description: 'not supported by this connector: it reads everything, or the source reports the changes' } as const
 
 interface FixedStreamsVendor {
   readonly followsChanges: boolean
@@ -34,7 +34,7 @@ interface FixedStreamsVendor {
   open(config: any, folder: string): Promise<Readonly<Record<string, ConnectorStream>>>
 }
 
-/** A system whose streams are known: `options.stream` names one, or the end of the stream's id. */
+/** A connector with a fixed set of streams, selected by `options.stream` or the last part of the stream id. */
 function defineFixedStreamsVendor({ followsChanges: isFollowed, config, open }: FixedStreamsVendor): Connector {
   return {
     followsChanges: isFollowed, config,
@@ -50,19 +50,19 @@ function defineFixedStreamsVendor({ followsChanges: isFollowed, config, open }: 
 interface NamedStreamsVendor {
   readonly followsChanges: boolean
   readonly config: JsonSchema
-  /** What its streams are called: `options.object`, `options.table`. */
+  /** The option that names a stream, such as `object` or `table`. */
   readonly streamOption: string
   readonly supportsSelect: boolean
-  /** Whether a cycle can begin before its position. */
+  /** Whether a cycle can start before its cursor. */
   readonly supportsSafetyWindow?: boolean
   open(config: any, folder: string): Promise<{
     stream(name: string, stream: ManifestStream): ConnectorStream
-    /** `names`: those that the manifest has already. */
+    /** `names` are the streams of the manifest. */
     discover(context: SyncContext, names: readonly string[]): Promise<DiscoveredStream[]>
   }>
 }
 
-/** A system whose streams are the user's own: `options` names one, or the end of the stream's id. */
+/** A connector with user-defined streams, selected by `options` or the last part of the stream id. */
 function defineNamedStreamsVendor({ followsChanges: isFollowed, config, streamOption: noun, supportsSelect: selects, supportsSafetyWindow: hasWindow = false, open }: NamedStreamsVendor): Connector {
   return {
     followsChanges: isFollowed, config,
@@ -71,7 +71,7 @@ function defineNamedStreamsVendor({ followsChanges: isFollowed, config, streamOp
       const source = await open(given, folder)
       return { stream: (stream) => applyMode(source.stream(resolveStreamName(stream, noun), stream), stream) }
     },
-    // Questions outside of any cycle: they need nothing else of a context.
+    // Discovery runs outside a cycle and needs only these parts of the context.
     discover: async (given, folder, context, declared = []) => (await open(given, folder)).discover(context as SyncContext, declared.map((stream) => resolveStreamName(stream, noun))),
   }
 }

@@ -1,7 +1,7 @@
 import { SyncError } from '../../contract/index.ts'
 import { describeValue } from '../../config/names.ts'
 
-/** What is read of a worker written on `@notionhq/workers`; the package itself is the user's own and is never imported for it. */
+/** The part of a `@notionhq/workers` worker that is read. The package is the user's own and is not imported for it. */
 export interface NotionWorker {
   readonly manifest: NotionManifest
   run(key: string, context: { readonly state?: unknown }, options: { readonly concreteOutput: true }): Promise<unknown>
@@ -26,11 +26,11 @@ export interface NotionCapability {
   readonly _tag: string
   readonly key: string
   readonly config: {
-    /** Of a sync into a database; one into another kind of table has none. */
+    /** Only for a sync into a database. */
     readonly databaseKey?: string
     readonly mode?: 'replace' | 'incremental' | undefined
     readonly schedule?: NotionSchedule | undefined
-    /** Of an OAuth provider. */
+    /** Only for an OAuth provider. */
     readonly name?: string
   }
 }
@@ -39,23 +39,23 @@ export type NotionSchedule =
   | { readonly type: 'continuous' }
   | { readonly type: 'manual' }
   | { readonly type: 'interval'; readonly intervalMs: number }
-  /** The package itself has none; `sdk.ts` adds it. */
+  /** Not part of the package; `sdk.ts` adds it. */
   | { readonly type: 'cron'; readonly cron: string; readonly zone?: string }
 
 export const NOTION_PACKAGE = '@notionhq/workers'
-/** The release that is recommended. */
+/** The recommended release. */
 export const TESTED_VERSION = '0.9.2'
-/** The series that the tests run; releases that differ in the last number only are taken as the same. */
+/** The tested minor versions; patch releases count as the same. */
 const SUPPORTED_SERIES = ['0.4', '0.8', '0.9']
 
-/** By structure: the user's package is another copy than any we could compare with. Throws PACKAGE_UNFIT for a release we do not know. */
+/** Checks the structure, because the user's copy of the package is another one. Throws PACKAGE_UNFIT for an unknown release. */
 export function isNotionWorker(value: unknown): value is NotionWorker {
   if (typeof value !== 'object' || value === null) return false
   const { run, tool, sync, manifest } = value as Partial<Record<'run' | 'tool' | 'sync' | 'manifest', unknown>>
   if (![run, tool, sync].every((method) => typeof method === 'function')) return false
   const version = (manifest as Partial<NotionManifest> | undefined)?.sdkVersion
   if (typeof version === 'string' && isSupportedVersion(version)) return true
-  throw new SyncError('PACKAGE_UNFIT', `The worker is written on ${NOTION_PACKAGE} ${version === undefined ? 'of a release that does not say which' : describeValue(version)}; supported are ${SUPPORTED_SERIES.map((series) => `${series}.x`).join(', ')}. Run \`npm install ${NOTION_PACKAGE}@${TESTED_VERSION}\`.`)
+  throw new SyncError('PACKAGE_UNFIT', `The worker uses ${NOTION_PACKAGE} ${version === undefined ? 'in an unknown release' : describeValue(version)}, but only ${SUPPORTED_SERIES.map((series) => `${series}.x`).join(', ')} are supported. Run \`npm install ${NOTION_PACKAGE}@${TESTED_VERSION}\`.`)
 }
 
 function isSupportedVersion(version: string): boolean {

@@ -1,10 +1,10 @@
 import type { JsonValue } from '../../contract/index.ts'
 import type { JsonSchema } from '../schema.ts'
 
-/** How a property of one kind becomes a column: what it lands as, and what that must look like. */
+/** How a property of one kind becomes a column: the conversion, and the schema of the result. */
 export interface PropertyKind {
   readonly schema: JsonSchema
-  /** A value that is not of the kind comes back as it is, for the schema to refuse. */
+  /** Returns a value of another kind unchanged, so that the schema rejects it. */
   readonly toPlain: (value: unknown) => unknown
 }
 
@@ -22,7 +22,7 @@ const PROPERTY_KINDS: Readonly<Record<string, PropertyKind>> = {
   date: { schema: TEXT_SCHEMA, toPlain: (value) => readTokens(value, (tokens) => emptyToNull(textOf(tokens))) },
   checkbox: { schema: { type: ['boolean', 'null'] }, toPlain: (value) => readTokens(value, (tokens) => parseSingle(tokens, (text) => CHECKBOX_VALUES.get(text))) },
   number: { schema: { type: ['number', 'null'] }, toPlain: (value) => readTokens(value, (tokens) => parseSingle(tokens, parseNumber)) },
-  // Names of options contain no comma: it is what separates them.
+  // Option names contain no comma, because it is the separator.
   multi_select: { schema: TEXT_LIST_SCHEMA, toPlain: (value) => readTokens(value, (tokens) => plainText(tokens).split(',').map((name) => name.trim()).filter((name) => name !== ''), []) },
   file: { schema: { type: ['array', 'null'], items: { type: 'object' } }, toPlain: (value) => readTokens(value, filesOf, []) },
   people: { schema: TEXT_LIST_SCHEMA, toPlain: (value) => pluckMember(value, 'email') },
@@ -33,18 +33,18 @@ const PROPERTY_KINDS: Readonly<Record<string, PropertyKind>> = {
   },
 }
 
-/** A kind that this release does not know is shown as text where it is text, and else as it is. */
+/** An unknown kind is converted to text if it is text, and else kept unchanged. */
 const UNKNOWN_KIND: PropertyKind = { schema: {}, toPlain: (value) => readTokens(value, textOf) }
 
 export function propertyKindOf(type: string): PropertyKind {
-  return Object.hasOwn(PROPERTY_KINDS, type) ? PROPERTY_KINDS[type]! : UNKNOWN_KIND
+  return (Object.hasOwn(PROPERTY_KINDS, type) ? PROPERTY_KINDS[type] : undefined) ?? UNKNOWN_KIND
 }
 
-// ── text as the package writes it: a list of tokens, each a text and perhaps what it stands for ─────────────────────────
+// ── Text as a list of tokens, each a text with optional annotations ─────────────────────────
 
 type RichTextToken = readonly [text: string, marks?: readonly (readonly unknown[])[]]
 
-/** Nothing said is null; an empty list is what the package writes for "no value". */
+/** Undefined is null; the package writes an empty list for "no value". */
 function readTokens(value: unknown, of: (tokens: readonly RichTextToken[]) => unknown, empty: JsonValue = null): unknown {
   if (value === undefined || value === null) return null
   if (!isTokens(value)) return value
@@ -55,7 +55,7 @@ function isTokens(value: unknown): value is readonly RichTextToken[] {
   return Array.isArray(value) && value.every((token) => Array.isArray(token) && typeof token[0] === 'string')
 }
 
-/** Formatting goes; what a token points to stays: a link as Markdown, a date as ISO 8601. */
+/** Drops formatting but keeps references: a link as Markdown, a date as ISO 8601. */
 function textOf(tokens: readonly RichTextToken[]): string {
   return tokens.map((token) => {
     const link = linkOf(token)
@@ -77,9 +77,9 @@ function dateOf(token: RichTextToken): string | null {
   const date = findMark(token, 'd') as Readonly<Record<string, string | undefined>> | null
   if (typeof date?.['start_date'] !== 'string') return null
   const zone = date['time_zone'] === undefined ? '' : `[${date['time_zone']}]`
-  const moment = (day: string, time: string | undefined): string => (time === undefined ? day : `${day}T${time}${zone}`)
-  const start = moment(date['start_date'], date['start_time'])
-  return date['end_date'] === undefined ? start : `${start}/${moment(date['end_date'], date['end_time'])}`
+  const format = (day: string, time: string | undefined): string => (time === undefined ? day : `${day}T${time}${zone}`)
+  const start = format(date['start_date'], date['start_time'])
+  return date['end_date'] === undefined ? start : `${start}/${format(date['end_date'], date['end_time'])}`
 }
 
 function findMark(token: RichTextToken | undefined, mark: string): unknown {
@@ -91,9 +91,9 @@ function filesOf(tokens: readonly RichTextToken[]): JsonValue {
   return tokens.filter(([text]) => !/^[\s,]*$/.test(text)).map((token) => ({ name: token[0], url: linkOf(token) ?? token[0] }))
 }
 
-// ── single values ────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Single values ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** The tokens themselves when they are not of the kind. */
+/** Returns the tokens unchanged if they are of another kind. */
 function parseSingle(tokens: readonly RichTextToken[], of: (text: string) => unknown): unknown {
   const text = plainText(tokens)
   return text === '' ? null : (of(text) ?? tokens)

@@ -3,7 +3,7 @@ import type { JsonSchema } from '../schema.ts'
 import type { NotionProperties } from './manifest.ts'
 import { propertyKindOf } from './property-kinds.ts'
 
-/** Beside the properties: what Notion would show of the page around them. */
+/** Columns for the parts of a Notion page that are not properties. */
 const PAGE_COLUMNS = ['_icon', '_cover', '_content'] as const
 
 export interface NotionPage {
@@ -13,12 +13,12 @@ export interface NotionPage {
   readonly pageContentMarkdown?: unknown
 }
 
-/** As the database's schema says it: every declared property is a column, null where the change says nothing of it. */
+/** Converts a change to a record: every declared property is a column, null if the change does not contain it. */
 export function createRecordReader(properties: NotionProperties): (page: NotionPage) => JsonObject {
   const columns = Object.entries(properties).map(([name, { type }]) => [name, propertyKindOf(type).toPlain] as const)
   return (page) => {
     const given = page.properties as Readonly<Record<string, unknown>>
-    // Not an object: left for the engine to refuse.
+    // Not an object: the engine rejects it.
     if (typeof given !== 'object' || given === null || Array.isArray(given)) return given as JsonObject
     const record: Record<string, unknown> = {}
     for (const [name, plain] of columns) record[name] = plain(given[name])
@@ -28,7 +28,7 @@ export function createRecordReader(properties: NotionProperties): (page: NotionP
   }
 }
 
-/** A property that was not declared, or a value of another kind, puts the record in quarantine with the reason. */
+/** An undeclared property or a value of another kind quarantines the record. */
 export function createRecordSchema(properties: NotionProperties): JsonSchema {
   const columns = Object.entries(properties).map(([name, { type }]) => [name, propertyKindOf(type).schema])
   return {

@@ -7,19 +7,18 @@ import { SyncError, type Pacing } from '../../contract/index.ts'
 import { withEnvFile } from '../../config/settings.ts'
 import { NOTION_PACKAGE, TESTED_VERSION } from './manifest.ts'
 
-/** The pacing of the cycle that the running code belongs to. */
+/** The pacing of the current cycle. */
 const cyclePacing = new AsyncLocalStorage<Pacing>()
 
-/** Whatever waits for a pacer during the call, waits for ours: on the engine's clock, within its budget, until it is stopped. */
+/** During the call, pacers of the package use the engine's pacing: its clock, its wait budget and its cancellation. */
 export function withPacing<T>(given: Pacing, call: () => Promise<T>): Promise<T> {
   return cyclePacing.run(given, call)
 }
 
 /**
- * What a worker file gets for `@notionhq/workers`: the user's own install, with pacers that wait for ours during a cycle.
- * The package keeps where its pacers stand in one variable of the module, so that two syncs at once would take each
- * other's slots, and it sleeps on a timer that nothing can stop; neither can be told from outside. Empty when the file's
- * folder has no such package.
+ * The modules that a worker file gets for `@notionhq/workers`: the user's own install, with the engine's pacing. The
+ * package keeps pacer state in a module variable, which concurrent syncs would share, and its timer cannot be
+ * cancelled. Empty if the package is not installed for the file.
  */
 export async function loadNotionModules(file: string): Promise<Record<string, unknown>> {
   const [main, pacer] = [NOTION_PACKAGE, `${NOTION_PACKAGE}/pacer`].map((name) => resolveFrom(file, name))
@@ -28,21 +27,21 @@ export async function loadNotionModules(file: string): Promise<Record<string, un
     const [sdk, { Pacer }] = (await Promise.all([import(pathToFileURL(main).href), import(pathToFileURL(pacer).href)])) as [NotionSdk, { Pacer: NotionPacer }]
     return { [NOTION_PACKAGE]: { ...sdk, Worker: wrapWorkerClass(sdk.Worker) }, [`${NOTION_PACKAGE}/pacer`]: { Pacer: { wait: (key: string) => waitForPacer(key, () => Pacer.wait(key)) } } }
   } catch {
-    // Whoever imports it will meet the same, and be told; a worker that does not is none the worse.
+    // A worker that imports the package gets the same error from the loader; others do not need it.
     return {}
   }
 }
 
 /**
- * Puts the variables of `.env` into `process.env`, where the code of a worker looks for them. Variables that are set already
- * stay. A Notion worker's `.env` may also lie beside the nearest package.json, where its own runtime reads it.
+ * Copies `.env` into `process.env` for the worker code, without overwriting variables. The `.env` of a Notion worker may
+ * also be next to the nearest package.json, where its own runtime reads it.
  */
 export function applyEnvFile(file: string, isNotion: boolean): void {
   const folder = dirname(file)
-  for (const place of new Set([folder, ...(isNotion ? [findPackageFolder(folder)] : [])])) Object.assign(process.env, withEnvFile(process.env, place))
+  for (const envFolder of new Set([folder, ...(isNotion ? [findPackageFolder(folder)] : [])])) Object.assign(process.env, withEnvFile(process.env, envFolder))
 }
 
-/** Every worker of this kind is a `src/index.ts` by its template: what tells them apart in one store is the package around it. */
+/** The template names every Notion worker `src/index.ts`, so the package name distinguishes them in a store. */
 export function readPackageName(file: string): string | null {
   try {
     const { name } = JSON.parse(readFileSync(join(findPackageFolder(dirname(file)), 'package.json'), 'utf8')) as { name?: unknown }
@@ -52,7 +51,7 @@ export function readPackageName(file: string): string | null {
   }
 }
 
-/** Null for an error that is not about this package. */
+/** Null for an error that does not concern this package. */
 export function toMissingPackageError(error: unknown, shownFile: string, file: string): SyncError | null {
   const { code, message = '' } = (error ?? {}) as { code?: unknown; message?: string }
   const name = /'(@notionhq\/[\w-]+)/.exec(message)?.[1]
@@ -83,7 +82,7 @@ function wrapWorkerClass(Worker: WorkerClass): WorkerClass {
       return { ...handle, wait: () => waitForPacer(key, handle.wait) }
     }
 
-    /** The package refuses a cron schedule. It gets a manual one, and its manifest the cron, which is run here. */
+    /** The package rejects cron schedules. It gets a manual schedule, and the manifest gets the cron, which the runner uses. */
     override sync(key: string, config: { readonly schedule?: unknown }): { readonly config: { schedule?: unknown } } {
       const { schedule } = config
       if (typeof schedule !== 'object' || schedule === null || !('cron' in schedule)) return super.sync(key, config)
@@ -94,7 +93,7 @@ function wrapWorkerClass(Worker: WorkerClass): WorkerClass {
   }
 }
 
-/** Outside a cycle (a tool called by a program of the user's own) the package's way. */
+/** Outside a cycle, such as in a tool call, the package's own pacing applies. */
 function waitForPacer(key: string, otherwise: () => Promise<void>): Promise<void> {
   const current = cyclePacing.getStore()
   return current === undefined ? otherwise() : current.wait(key)
@@ -109,8 +108,8 @@ function resolveFrom(file: string, name: string): string | null {
 }
 
 function findPackageFolder(folder: string): string {
-  for (let place = folder; ; place = dirname(place)) {
-    if (existsSync(join(place, 'package.json'))) return place
-    if (dirname(place) === place) return folder
+  for (let current = folder; ; current = dirname(current)) {
+    if (existsSync(join(current, 'package.json'))) return current
+    if (dirname(current) === current) return folder
   }
 }

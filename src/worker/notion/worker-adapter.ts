@@ -8,10 +8,10 @@ import type { NotionCapability, NotionManifest, NotionSchedule, NotionWorker } f
 import { createRecordReader, createRecordSchema, type NotionPage } from './record.ts'
 import { withPacing } from './sdk.ts'
 
-/** Its calls wait for pacers inside, once per request: a page of many slow turns is no stall. */
+/** A call waits for a pacer once per request, so a slow page with many requests is not a stall. */
 const PAGE_DEADLINE_MS = 600_000
 
-/** A worker written on `@notionhq/workers`, as the rest of the house knows workers: its manifest is read, its `run` is called. */
+/** Adapts a `@notionhq/workers` worker: reads its manifest and calls its `run`. */
 export class NotionWorkerAdapter implements WorkerLike {
   readonly #declared = new Worker()
   readonly #syncs: readonly DatabaseSync[]
@@ -27,7 +27,7 @@ export class NotionWorkerAdapter implements WorkerLike {
     for (const { key, config } of this.#syncs) {
       this.#declared.sync(key, {
         database: config.databaseKey,
-        // Which of them a sync names in its changes, and which pacers it waits for, shows only when it runs.
+        // The databases and pacers that a sync uses are known only when it runs.
         databases: databases.map((database) => database.key),
         pacer: pacers.map((pacer) => pacer.key),
         mode: config.mode ?? 'replace',
@@ -67,7 +67,7 @@ export class NotionWorkerAdapter implements WorkerLike {
     return this.#withOwners(this.#declared.plan(name, defaults))
   }
 
-  /** Of a delta, the rows of each database are with the one replace sync that is declared for that database. */
+  /** The replace sync of a database, if there is exactly one, owns the rows that deltas write to it. */
   #withOwners(plan: SyncPlan): SyncPlan {
     const owner = this.#ownerOf(plan.sync)
     if (plan.mode === 'replace') return { ...plan, owner }
@@ -91,7 +91,7 @@ function isDatabaseSync(capability: NotionCapability): capability is DatabaseSyn
   return capability._tag === 'sync' && capability.config.databaseKey !== undefined
 }
 
-// ── a page ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Pages ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 interface NotionResult {
   readonly changes: readonly NotionChange[]
@@ -106,7 +106,7 @@ interface NotionChange extends NotionPage {
   readonly upstreamUpdatedAt?: string | null
 }
 
-/** By database. */
+/** Grouped by database. */
 type RecordReaders = ReadonlyMap<string, ReturnType<typeof createRecordReader>>
 
 function createExecute(notion: NotionWorker, sync: string, readers: RecordReaders): Execute {
@@ -120,28 +120,28 @@ function toChange(change: NotionChange, readers: RecordReaders): Change {
   const { type, key, targetDatabaseKey: database, upstreamUpdatedAt } = change
   const at = upstreamUpdatedAt == null ? {} : { upstreamUpdatedAt: normalizeInstant(upstreamUpdatedAt) }
   if (type !== 'upsert') return { type, key, database, ...at }
-  // Of a database that is not declared nothing lands; the engine says so.
+  // The engine rejects changes to an undeclared database.
   return { type, key, database, ...at, record: readers.get(database)?.(change) ?? (change.properties as JsonObject) }
 }
 
-/** The package wraps what `execute` threw, except a rate limit; anything else it throws is about what `execute` returned. */
+/** The package wraps errors of `execute`, except rate limits. Its other errors concern the returned page. */
 function rethrowFor(sync: string): (error: unknown) => never {
   return (error) => {
     const { name, cause } = (error ?? {}) as { name?: unknown; cause?: unknown }
     if (name === 'ExecutionError') throw cause
     if (name === 'RateLimitError') throw error
-    throw new SyncError('PAGE_INVALID', `${sync}: \`execute\` returned a page whose \`changes\` is not a list of changes.`, { cause: error })
+    throw new SyncError('PAGE_INVALID', `${sync}: \`execute\` returned a page whose \`changes\` is not an array of changes.`, { cause: error })
   }
 }
 
-/** ISO 8601 allows more than an instant: no seconds, no zone, no time. What is not said is midnight and UTC, as for a date in JavaScript. */
+/** ISO 8601 allows missing seconds, zone and time. The defaults are midnight and UTC, as for a JavaScript date. */
 function normalizeInstant(text: string): string {
   if (typeof text !== 'string' || canonicalizeInstant(text) !== null) return text
   const [, day, time = '00:00', seconds = ':00', zone = 'Z'] = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(:\d\d(?:\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$/.exec(text) ?? []
   return day === undefined ? text : `${day}T${time}${seconds}${zone}`
 }
 
-/** State as the package's own runtime would hand it on: a member that is undefined is absent, and a Date is text. The rest is the engine's to judge. */
+/** Serializes state like the package's own runtime: undefined fields are dropped, and a Date becomes text. The engine validates the rest. */
 function toSerializable(value: unknown, depth = 0): unknown {
   if (value instanceof Date) return value.toJSON()
   if (typeof value !== 'object' || value === null || depth > STATE_DEPTH_MAX) return value
@@ -151,10 +151,10 @@ function toSerializable(value: unknown, depth = 0): unknown {
   return Object.fromEntries(Object.entries(value).flatMap(([name, member]) => (member === undefined ? [] : [[name, toSerializable(member, depth + 1)]])))
 }
 
-/** Deeper is refused in any case. */
+/** The engine rejects deeper state anyway. */
 const STATE_DEPTH_MAX = 64
 
-// ── what is declared ─────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Declarations ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 function toScheduleInput(schedule: NotionSchedule): ScheduleInput {
   switch (schedule.type) {
@@ -167,7 +167,7 @@ function toScheduleInput(schedule: NotionSchedule): ScheduleInput {
   }
 }
 
-/** The package also takes half a request a second; said with whole numbers, it is one in two. */
+/** The package accepts fractions, such as 0.5 requests per second; converted to whole numbers, one per 2 seconds. */
 function toWholeNumbers(config: NotionManifest['pacers'][number]['config']): { allowedRequests: number; intervalMs: number } {
   const { allowedRequests, intervalMs } = config
   return Number.isInteger(allowedRequests) && Number.isInteger(intervalMs) ? { allowedRequests, intervalMs } : { allowedRequests: 1, intervalMs: Math.ceil(intervalMs / allowedRequests) }
@@ -176,12 +176,12 @@ function toWholeNumbers(config: NotionManifest['pacers'][number]['config']): { a
 function listNotRun({ capabilities, credentials = [] }: Pick<NotionManifest, 'capabilities' | 'credentials'>): NotRunDeclaration[] {
   return [
     ...capabilities.filter((capability) => !isDatabaseSync(capability)).map((capability) => ({ kind: capability._tag.replaceAll('_', ' '), name: capability.key, note: describeCapability(capability) })),
-    ...credentials.map(({ key }) => ({ kind: 'credential', name: key, note: 'requests go out without it' })),
+    ...credentials.map(({ key }) => ({ kind: 'credential', name: key, note: 'requests are sent without it' })),
   ]
 }
 
 function describeCapability({ _tag, key, config }: NotionCapability): string | null {
-  if (_tag === 'sync') return 'it is not into a database'
-  // The package reads the token under this name, so it works here as soon as somebody puts one there.
+  if (_tag === 'sync') return 'it does not write to a database'
+  // The package reads the token from this variable, so it works here once the variable is set.
   return _tag === 'oauth' ? `its token is read from OAUTH_${Buffer.from(config.name ?? key).toString('hex').toUpperCase()}_ACCESS_TOKEN` : null
 }

@@ -63,10 +63,10 @@ test('the manifest of the guide reads a chain, continues with another provider, 
 })
 
 test.each([
-  ['no account', 'providers: [{ kind: rpc, name: node, url: "http://127.0.0.1:1" }]', '{ id: a, options: { address: vitalik } }', /^tidemark\.yaml:4:\d+: streams\.0\.options\.address: it is the account: 0x and forty digits, in quotes/],
+  ['no account', 'providers: [{ kind: rpc, name: node, url: "http://127.0.0.1:1" }]', '{ id: a, options: { address: vitalik } }', /^tidemark\.yaml:4:\d+: streams\.0\.options\.address: it is the account: 0x and 40 hex digits, in quotes/],
   ['a key written out', 'providers: [{ kind: etherscan, name: e, api_key: hunter2 }]', '{ id: a, options: { address: "0xd8da6bf26964af9d7eed9e03e53415d37aa96045" } }', /^tidemark\.yaml:3:\d+: config\.providers\.0\.api_key: it is a secret/],
   ['a node without an address', 'providers: [{ kind: rpc, name: e }]', '{ id: a, options: { address: "0xd8da6bf26964af9d7eed9e03e53415d37aa96045" } }', /^tidemark\.yaml:3:\d+: config\.providers\.0: `url` is missing/],
-  ['a safety window', 'providers: [{ kind: rpc, name: node, url: "http://127.0.0.1:1" }]', '{ id: a, safety_window: PT5M, options: { address: "0xd8da6bf26964af9d7eed9e03e53415d37aa96045" } }', /^tidemark\.yaml:4:35: streams\.0\.safety_window: it is of this connector: `confirmations`/],
+  ['a safety window', 'providers: [{ kind: rpc, name: node, url: "http://127.0.0.1:1" }]', '{ id: a, safety_window: PT5M, options: { address: "0xd8da6bf26964af9d7eed9e03e53415d37aa96045" } }', /^tidemark\.yaml:4:35: streams\.0\.safety_window: it is not supported by this connector: `confirmations`/],
 ])('a manifest with %s is refused where it says so', async (_, config, stream, words) => {
   const folder = mkdtempSync(join(tmpdir(), 'tidemark-evm-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
