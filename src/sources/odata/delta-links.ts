@@ -94,8 +94,8 @@ function parseRemovedKey(entity: JsonObject, plan: EntitySetPlan, isById: boolea
 }
 
 function parseKeyPredicate(id: string, { key }: EntitySetPlan): string[] | null {
-const [firstKey] = key
-if (firstKey === undefined) return null
+  const [firstKey] = key
+  if (firstKey === undefined) return null
   const predicate = /\(((?:[^()']|'[^']*')*)\)$/.exec(decodeUri(id))?.[1]
   if (predicate === undefined) return key.length > 1 || id.includes('(') ? null : [normalizeKeyPart(decodeUri(id.slice(id.lastIndexOf('/') + 1)), firstKey.type)]
   const values = new Map<string, string>()
