@@ -123,7 +123,7 @@ function isCursorExpired<Event>(state: EventFeedState, { retentionMs = Infinity 
  * end of the log, not its start: only a backfill can recover the earlier events.
  */
 async function readFromStart<Event>(options: EventFeedOptions<Event>, context: SyncContext): Promise<EventFeedAnswer<Event>> {
-  const lost = (why: string, cause?: unknown): SyncError => new SyncError('HISTORY_LOST', `The event log was empty at the last read, and ${why}. Run a full resync.`, { cause })
+  const lost = (why: string, cause?: unknown): SyncError => new SyncError('HISTORY_LOST', `The event log was empty at the last read, and ${why}.`, { cause })
   const answer = await options.read({ after: '' }, context).catch((error: unknown) => {
     // A source that does not support this request rejects it with an error of its own. Transient errors are retried.
     const mayPass = context.signal.aborted || (isSyncError(error) && RETRYABLE_REMEDIES.has(ERROR_CODES[error.code].remedy))

@@ -115,7 +115,7 @@ async function beginCycle<Message>(state: OffsetsState | undefined, { bounds: bo
 }
 
 function checkOffset(partition: string, offset: string, bounds: { readonly low: string; readonly end: string } | undefined): void {
-  const lost = (what: string): SyncError => new SyncError('HISTORY_LOST', `Partition ${partition} was read up to offset ${offset}, ${what}. Run a full resync.`)
+  const lost = (what: string): SyncError => new SyncError('HISTORY_LOST', `Partition ${partition} was read up to offset ${offset}, ${what}.`)
   if (bounds === undefined) throw lost('but no longer exists: the log was deleted or recreated')
   if (BigInt(offset) < BigInt(bounds.low)) throw lost(`but now begins at ${bounds.low}: the messages in between are no longer retained`)
   if (BigInt(offset) > BigInt(bounds.end)) throw lost(`but now ends at ${bounds.end}: the log was recreated or truncated`)

@@ -13,7 +13,7 @@ type Frontier = typeof frontier
 /** A defect of the first design, planted back. */
 export interface FrontierMutant {
   readonly name: string
-  readonly patches: ReadonlyArray<{ readonly file: 'frontier.ts' | 'kit/anchors.ts'; readonly from: string; readonly to: string }>
+  readonly patches: ReadonlyArray<{ readonly file: 'frontier.ts' | 'kit/frontier-anchors.ts'; readonly from: string; readonly to: string }>
   /** What is wrong with this frontier, and in how many worlds it was found; null when nothing is. */
   find(make: Frontier, worldsMax?: number): Promise<Finding | null>
 }
@@ -32,7 +32,7 @@ const worlds = (seeds: number, overrides: Partial<Conditions>) => async (make: F
 export const MUTANTS: readonly FrontierMutant[] = [
   {
     name: 'SD1 the head is promoted on the first page of a pass',
-    patches: [{ file: 'frontier.ts', from: '{ ...state, ...restart, pass: under', to: '{ ...state, ...restart, ...headOf(pending), anchors, pass: under' }],
+    patches: [{ file: 'frontier.ts', from: '{ ...state, ...restart, pass: nextPass', to: '{ ...state, ...restart, ...toHeadState(pending), anchors, pass: nextPass' }],
     find: worlds(40, { tokenMs: 10 * MINUTE, pagesMax: 2, burstShare: 0.2, offlineShare: 0.3, verifies: false }),
   },
   {
@@ -42,7 +42,7 @@ export const MUTANTS: readonly FrontierMutant[] = [
   },
   {
     name: 'SD3 a source that leaves the anchor out and says so is not heard',
-    patches: [{ file: 'frontier.ts', from: 'reachedSince || isReached(search)', to: 'isReached(search)' }],
+    patches: [{ file: 'frontier.ts', from: 'reachedSince || hasReachedAnchors(search)', to: 'hasReachedAnchors(search)' }],
     find: (make) => onList(async (list, run) => {
       const cutting = make<Entry>(async (context) => {
         const page = list.read(context)
@@ -56,7 +56,7 @@ export const MUTANTS: readonly FrontierMutant[] = [
   },
   {
     name: 'SD4 a page of known items ends backfill',
-    patches: [{ file: 'frontier.ts', from: 'phase, anchors, ...tailAt(nextCursor)', to: 'phase, anchors, ...tailAt(anchors === state.anchors ? null : nextCursor)' }],
+    patches: [{ file: 'frontier.ts', from: 'phase, anchors, ...toTailState(nextCursor)', to: 'phase, anchors, ...toTailState(anchors === state.anchors ? null : nextCursor)' }],
     find: worlds(60, { items: 60, tokenMs: 10 * MINUTE, pagesMax: 3, anchorsMax: 500, verifies: false }),
   },
   {
@@ -112,12 +112,12 @@ export const MUTANTS: readonly FrontierMutant[] = [
   },
   {
     name: 'T9 one anchor is enough, wherever it stands',
-    patches: [{ file: 'kit/anchors.ts', from: 'const NEIGHBOURS = 5', to: 'const NEIGHBOURS = 1' }],
+    patches: [{ file: 'kit/frontier-anchors.ts', from: 'const NEIGHBOURS = 5', to: 'const NEIGHBOURS = 1' }],
     find: worlds(60, { moveShare: 0.3, ordered: false, cuts: false, verifies: false, offlineShare: 0.3 }),
   },
   {
     name: 'XC30 a forward pass takes the tail along',
-    patches: [{ file: 'frontier.ts', from: '{ ...state, ...restart, pass: under', to: '{ ...state, ...restart, ...tailAt(nextCursor), pass: under' }],
+    patches: [{ file: 'frontier.ts', from: '{ ...state, ...restart, pass: nextPass', to: '{ ...state, ...restart, ...toTailState(nextCursor), pass: nextPass' }],
     find: (make) => onList(async (list, run, state) => {
       const plain = make<Entry>(async (context) => list.read(context), OPTIONS)
       await run(plain, 3)

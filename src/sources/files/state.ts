@@ -138,5 +138,5 @@ function isCount(value: unknown): boolean {
 }
 
 function stateRejectedError(what: string, cause?: unknown): SyncError {
-  return new SyncError('CURSOR_REJECTED', `The stored state does not belong to this folder: ${what}. Run a full resync.`, { cause })
+  return new SyncError('CURSOR_REJECTED', `The stored state does not belong to this folder: ${what}.`, { cause })
 }

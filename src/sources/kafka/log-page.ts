@@ -111,6 +111,6 @@ export class LogPage {
     const marked = messages.find(({ offset }) => offset === markedOffset)
     // Compaction may have removed the message; then it proves nothing.
     if (marked === undefined || marked.timestamp === this.#marks[partition]) return true
-    throw new SyncError('HISTORY_LOST', `Partition ${partition} has a different message at offset ${markedOffset} than the one read before: the topic was deleted and recreated. Run a full resync.`)
+    throw new SyncError('HISTORY_LOST', `Partition ${partition} has a different message at offset ${markedOffset} than the one read before: the topic was deleted and recreated.`)
   }
 }

@@ -92,7 +92,7 @@ export class TopicLog {
   #noMessagesError(answers: readonly FetchedPartition[], until: PartitionOffsets): SyncError {
     const behind = answers.find((answer) => !coversRange(answer, until))
     if (behind === undefined) return new SyncError('SOURCE_UNAVAILABLE', `topic ${this.#topic}: the brokers returned no messages for ${PAGE_MS} ms.`)
-    return new SyncError('HISTORY_LOST', `topic ${this.#topic}: partition ${behind.partition} reached ${until[behind.partition] ?? 'its end'} when the cycle began, but now ends at ${getReadableEnd(behind)}: it was recreated or truncated. Run a full resync.`)
+    return new SyncError('HISTORY_LOST', `topic ${this.#topic}: partition ${behind.partition} reached ${until[behind.partition] ?? 'its end'} when the cycle began, but now ends at ${getReadableEnd(behind)}: it was recreated or truncated.`)
   }
 }
 

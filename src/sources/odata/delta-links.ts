@@ -55,7 +55,7 @@ async function readPage({ service, limit }: EntitySet, plan: EntitySetPlan, link
   const { set, metadata: { version } } = plan
   if (version !== 4) throw new SyncError('SYNC_INVALID', `${set}: delta links need OData version 4, but the service uses version ${version}. Use \`entitySet\` with a cursor.`)
   const page = await service.fetchPage(link ?? buildQueryPath(plan), version, context, { prefer: ['odata.track-changes', `odata.maxpagesize=${limit}`], answers: link === undefined ? [] : EXPIRED_LINK_STATUSES })
-  if (page === null) throw new SyncError('HISTORY_LOST', `The service no longer accepts the stored delta link of ${set}. Run a full resync.`)
+  if (page === null) throw new SyncError('HISTORY_LOST', `The service no longer accepts the stored delta link of ${set}.`)
   const next = page.nextLink === null ? null : service.resolveLink(page.nextLink, page, context)
   const resume = page.deltaLink === null ? null : service.resolveLink(page.deltaLink, page, context)
   if (next === null && resume === null) throw new SyncError('SOURCE_INVALID', `${set}: the last page has no delta link. If the service does not track its changes, use \`entitySet\` with a cursor.`)

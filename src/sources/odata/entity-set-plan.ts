@@ -102,7 +102,7 @@ export function parseKey(text: string, plan: EntitySetPlan): readonly string[] {
 /** The parts come from a state, which may have been edited by hand. */
 export function checkKeyParts(parts: unknown, { set, key }: EntitySetPlan): readonly string[] {
   if (Array.isArray(parts) && parts.length === key.length && parts.every((part) => typeof part === 'string')) return parts
-  throw new SyncError('CURSOR_REJECTED', `The stored state does not match the key of ${set}. Run a full resync.`)
+  throw new SyncError('CURSOR_REJECTED', `The stored state does not match the key of ${set}.`)
 }
 
 /** Returns null if the text is not JSON. */

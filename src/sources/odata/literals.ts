@@ -44,6 +44,6 @@ export function isComparableType(type: string): boolean {
 export function formatLiteral(type: string, text: string, version: ODataVersion): string {
   const format = LITERAL_FORMATS[type]
   if (format === undefined) throw new SyncError('SYNC_INVALID', `Values of type ${type} cannot be compared in a query.`)
-  if (!format.matches(text)) throw new SyncError('CURSOR_REJECTED', `The stored state has a value that is not a valid ${type}. Run a full resync.`)
+  if (!format.matches(text)) throw new SyncError('CURSOR_REJECTED', `The stored state has a value that is not a valid ${type}.`)
   return format[version](text)
 }

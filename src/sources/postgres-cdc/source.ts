@@ -85,7 +85,7 @@ export function postgresCdc({ url, tables, slot = 'tidemark', publication = 'tid
         const replicated = await describeReplicatedTables(session, tables)
         const index = state === undefined ? 0 : replicated.findIndex(({ id }) => id === state.table)
         const [table, following] = index === -1 ? [] : replicated.slice(index)
-        if (table === undefined) throw new SyncError('CURSOR_REJECTED', 'The stored state refers to a table that is no longer followed. Run a full resync.')
+        if (table === undefined) throw new SyncError('CURSOR_REJECTED', 'The stored state refers to a table that is no longer followed.')
         const { changes, after } = await readTable(session, table, state?.after ?? null, pageSize * SNAPSHOT_PAGE_FACTOR)
         const next: SnapshotState | null = after !== null ? { table: table.id, after } : following !== undefined ? { table: following.id, after: null } : null
         if (next === null && heldSession !== null) await heldSession.close()

@@ -38,7 +38,7 @@ export function checkState(state: CdcState | undefined): asserts state is CdcSta
 }
 
 function stateRejectedError(what: string): SyncError {
-  return new SyncError('CURSOR_REJECTED', `The stored state does not belong to this source: ${what} is invalid. Run a full resync.`)
+  return new SyncError('CURSOR_REJECTED', `The stored state does not belong to this source: ${what} is invalid.`)
 }
 
 /**

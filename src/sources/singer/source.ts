@@ -351,7 +351,7 @@ function checkState(state: SingerState | undefined): void {
   if (state === undefined) return
   const { versions = {} } = state
   if (typeof state !== 'object' || state === null || typeof versions !== 'object' || versions === null) {
-    throw new SyncError('CURSOR_REJECTED', 'The stored state does not belong to this source: it must have the tap state in `tap`. Run a full resync.')
+    throw new SyncError('CURSOR_REJECTED', 'The stored state does not belong to this source: it must have the tap state in `tap`.')
   }
 }
 

@@ -266,6 +266,6 @@ function toSyncError(error: unknown, where: string): SyncError {
   const { errno, message, code } = error as { errno?: number; message?: string; code?: string }
   // Numbers below 1000 are system errors: the server did not answer.
   const known = errno === undefined || errno < 1_000 || code === 'PROTOCOL_CONNECTION_LOST' ? 'SOURCE_UNAVAILABLE' : (MYSQL_ERROR_CODES[errno] ?? 'CONNECTOR_FAILED')
-  if (known === 'CURSOR_REJECTED') return new SyncError(known, `${where}: the stored cursor does not match the type of its column (error ${errno}). Run a full resync.`)
+  if (known === 'CURSOR_REJECTED') return new SyncError(known, `${where}: the stored cursor does not match the type of its column (error ${errno}).`)
   return new SyncError(known, `${where}: ${message ?? String(error)}${errno === undefined ? '' : ` (error ${errno})`}.`, { cause: error })
 }

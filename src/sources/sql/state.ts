@@ -39,5 +39,5 @@ export function checkRowCursor(after: unknown, count: number): void {
 }
 
 function stateRejectedError(what: string): SyncError {
-  return new SyncError('CURSOR_REJECTED', `The stored state does not belong to this table: ${what}. Run a full resync.`)
+  return new SyncError('CURSOR_REJECTED', `The stored state does not belong to this table: ${what}.`)
 }

@@ -50,7 +50,7 @@ function rankProvider<Item>({ name }: Provider<Item>, { preferred, operation, st
 function noProviderError(operation: string, cursor: CursorState | undefined): SyncError {
   if (cursor === undefined) return new SyncError('SYNC_INVALID', `failover: no provider offers \`${operation}\`.`)
   const kinds = [...new Set([cursor.primary, ...(cursor.alternatives ?? [])].map(({ type }) => type))].join(', ')
-  return new SyncError('CURSOR_REJECTED', `failover: no provider supports the stored cursors of \`${operation}\` (${kinds}). Add a provider that does, or run a full resync.`)
+  return new SyncError('CURSOR_REJECTED', `failover: no provider supports the stored cursors of \`${operation}\` (${kinds}). Add a provider that does.`)
 }
 
 const RETRY_MIN_MS = 1_000

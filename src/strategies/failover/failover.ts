@@ -152,7 +152,7 @@ async function readNextBatch<Item>(options: FailoverOptions<Item>, run: Failover
 async function attemptRead<Item>(options: FailoverOptions<Item>, run: FailoverRun, given: FailoverState | undefined, context: SyncContext): Promise<ReadStep<Item>> {
   const state = run.withRateLimits(loadState(given, context.cycle))
   const [name, operation] = Object.entries(options.operations).find(([key]) => state.cursors[key]?.metadata?.isComplete !== true) ?? []
-  if (name === undefined || operation === undefined) throw new SyncError('CURSOR_REJECTED', 'failover: every operation of the stored state is complete, but its cycle is not. Run a full resync.')
+  if (name === undefined || operation === undefined) throw new SyncError('CURSOR_REJECTED', 'failover: every operation of the stored state is complete, but its cycle is not.')
   const isStarted = state.session.operations[name] !== undefined
   const choice = chooseProvider({ providers: options.providers, preferred: options.preferred, operation: name, state, failedProviders: run.failedProviders, isStarted, now: context.clock.now() })
   if (choice instanceof SyncError) {

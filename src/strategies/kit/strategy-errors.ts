@@ -9,7 +9,7 @@ export function sourceInvalidError(message: string): SyncError {
  * For a state that does not belong to this strategy: edited by hand, or written by another version of the connector.
  */
 export function stateRejectedError(strategy: string, what: string): SyncError {
-  return new SyncError('CURSOR_REJECTED', `The stored state is not a ${strategy} state: ${what}. Run a full resync.`)
+  return new SyncError('CURSOR_REJECTED', `The stored state is not a ${strategy} state: ${what}.`)
 }
 
 export function requireMode(strategy: string, mode: Mode, { cycle }: SyncContext, why: string): void {
