@@ -6,19 +6,22 @@ import { requireInstant, msToInstant, subtractMicrosecond } from './kit/instants
 import { sourceInvalidError, requireMode, requireNumber, stateRejectedError } from './kit/strategy-errors.ts'
 
 export interface EventFeedOptions<Event> {
-  /** The newest event there is, or nothing when the log is empty: then all that comes later is new. One younger than `lagMs` is waited for, so prefer one that is older. */
+  /**
+   * Returns the newest event, or nothing when the log is empty: then every later event is new. An event younger than
+   * `lagMs` delays the anchor, so prefer an older one.
+   */
   anchor(context: SyncContext): Promise<Event | undefined | null>
   /**
-   * The events that follow directly after the one named, on a page of the source's own size. `after` is empty for the log
-   * from its beginning: it held no event when the anchor was taken.
+   * Reads the events directly after the given one, in a page of the source's own size. An empty `after` means from the
+   * start of the log: the log was empty when the anchor was captured.
    */
   read(query: { readonly after: string }, context: SyncContext): Promise<EventFeedAnswer<Event>>
-  /** When it happened, RFC 3339 with a zone. */
+  /** When the event happened, RFC 3339 with a zone. */
   time(event: Event): string
   id(event: Event): string
-  /** An event often says more than one thing, or nothing of interest. Changes without `upstreamUpdatedAt` get the event's time. */
+  /** Converts an event to any number of changes. Changes without `upstreamUpdatedAt` get the event's time. */
   toChanges(event: Event): readonly Change[]
-  /** Events younger than this may still get neighbours and are left for the next cycle. */
+  /** Events younger than this may still get older neighbours, so they are left for the next cycle. */
   lagMs: number
   /** How the source orders the events of one page. */
   order: 'newest-first' | 'oldest-first'
@@ -32,20 +35,20 @@ export interface EventFeedAnswer<Event> extends ServerClock {
   readonly hasMore: boolean
 }
 
-/** `cursor` is null while the log has never held an event. That is a place too: everything that comes is new. */
+/** `cursor` is null while the log has never held an event. It is a valid cursor: every later event is new. */
 export type EventFeedState = EventFeedCursor | { readonly cursor: null }
 
 export interface EventFeedCursor {
-  /** The id of the newest event that was applied, or of the anchor. */
+  /** Id of the newest applied event, or of the anchor. */
   readonly cursor: string
   readonly cursorTime: string
-  /** How many events of that very time came before it: see `stamp`. */
+  /** Number of earlier events with the same timestamp; see `stampUpdatedAt`. */
   readonly cursorRank?: number
 }
 
 /**
- * For logs of events with an id as position. A sync without state only notes where the log stands, so let the first cycle
- * come before the backfill, or give the delta the `anchor` that was captured before it.
+ * For event logs whose events are addressed by id. A sync without state only records the end of the log, so run the
+ * first cycle before the backfill, or start the delta from the `anchor` captured before it.
  *
  * ```ts
  * import { eventFeed } from 'tidemark'
@@ -83,22 +86,23 @@ export function eventFeed<Event>(options: EventFeedOptions<Event>): AnchoredExec
 
     const events = sortOldestFirst(answer.events, state, options)
     const unsafe = events.findIndex(({ instant }) => instant >= msToInstant(untilMs))
-    // Not beyond the first that is too young, whatever follows it: the cursor would pass it.
+    // Stop at the first event that is too young, even if older ones follow it: the cursor would pass it.
     const safe = unsafe === -1 ? events : events.slice(0, unsafe)
+    const last = safe.at(-1)
     const hasMore = answer.hasMore && safe.length === events.length && safe.length > 0
     return {
       tidemark: computeTidemark(safe, events, state, untilMs, answer.hasMore),
       changes: safe.flatMap(({ event, instant, rank }) => options.toChanges(event).map((change) => stampUpdatedAt(change, instant, rank))),
       hasMore,
-      nextState: safe.length === 0 ? state : toEventFeedCursor(safe.at(-1)!),
+      nextState: last === undefined ? state : toEventFeedCursor(last),
     }
   }
   const anchor = async (context: SyncContext): Promise<EventFeedState> => {
     const event = await options.anchor(context)
     if (isMissing(event)) return { cursor: null }
     const newest = toRankedEvent(event, 0, options)
-    // Others may still show below it, where nobody who follows it would see them. Once it is old enough, all of those are there, and a
-    // backfill that begins now lists what they tell.
+    // Events may still appear before the newest one, where a reader that follows it never sees them. Once it is older
+    // than `lagMs` they are all visible, and a backfill that starts now covers them.
     const youngMs = Math.min(options.lagMs, instantToMs(newest.instant) + options.lagMs - context.clock.now()) + 1
     if (youngMs > 1) await context.clock.sleep(youngMs, context.signal)
     return toEventFeedCursor(newest)
@@ -107,25 +111,25 @@ export function eventFeed<Event>(options: EventFeedOptions<Event>): AnchoredExec
 }
 
 /**
- * In a quiet log the event of the cursor is dropped although no cycle was missed: the engine has checked that (see
- * Execute.retentionMs). Then everything that the log still holds is newer.
+ * In a quiet log the source drops the cursor's event although no cycle was missed: the engine has checked that (see
+ * Execute.retentionMs). Then every event still in the log is newer.
  */
 function isCursorExpired<Event>(state: EventFeedState, { retentionMs = Infinity }: EventFeedOptions<Event>, { cycle }: SyncContext): boolean {
-  return state.cursor !== null && cycle.startedAt - instantToMs(canonicalizeInstant(state.cursorTime)!) > retentionMs
+  return state.cursor !== null && cycle.startedAt - instantToMs(requireInstant(state.cursorTime, '`cursorTime`')) > retentionMs
 }
 
 /**
- * The log was empty when it was last read, so all that it holds now is new. Newest first, a page that others follow is
- * the end of the log and not its beginning: then only a backfill can tell what the events before it said.
+ * The log was empty when it was last read, so everything in it is new. Newest first, a page with more behind it is the
+ * end of the log, not its start: only a backfill can recover the earlier events.
  */
 async function readFromStart<Event>(options: EventFeedOptions<Event>, context: SyncContext): Promise<EventFeedAnswer<Event>> {
-  const lost = (why: string, cause?: unknown): SyncError => new SyncError('HISTORY_LOST', `The log of events held nothing to go on from, and ${why}.`, { cause })
+  const lost = (why: string, cause?: unknown): SyncError => new SyncError('HISTORY_LOST', `The event log was empty at the last read, and ${why}.`, { cause })
   const answer = await options.read({ after: '' }, context).catch((error: unknown) => {
-    // A source that has no such question refuses it in a way of its own. Anything that may pass is tried again.
+    // A source that does not support this request rejects it with an error of its own. Transient errors are retried.
     const mayPass = context.signal.aborted || (isSyncError(error) && RETRYABLE_REMEDIES.has(ERROR_CODES[error.code].remedy))
-    throw mayPass ? error : lost('the source cannot be asked for it from its beginning', error)
+    throw mayPass ? error : lost('the source cannot be read from the start of the log', error)
   })
-  if (options.order === 'newest-first' && answer.hasMore) throw lost('now holds more than a page')
+  if (options.order === 'newest-first' && answer.hasMore) throw lost('it now holds more than one page')
   return answer
 }
 
@@ -136,8 +140,8 @@ function isMissing(event: unknown): event is undefined | null {
 }
 
 /**
- * At the end of the log everything below the horizon has been read. Elsewhere everything below the last event; and an
- * event that is left for the next cycle may be older than its neighbours.
+ * At the end of the log everything below the horizon has been read; elsewhere, everything below the last event. An
+ * event left for the next cycle may be older than its neighbours.
  */
 function computeTidemark<Event>(safe: readonly RankedEvent<Event>[], events: readonly RankedEvent<Event>[], state: EventFeedState, untilMs: number, hasMore: boolean): string | null {
   const left = events.slice(safe.length)
@@ -163,24 +167,24 @@ function toRankedEvent<Event>(event: Event, rank: number, options: EventFeedOpti
   return { event, id, time, instant: requireInstant(time, 'The time of an event'), rank }
 }
 
-/** In the order of the log, whatever order the page is in; the event of the cursor itself is known already. */
+/** Sorts a page into log order and drops the cursor's own event, which is already applied. */
 function sortOldestFirst<Event>(events: readonly Event[], state: EventFeedState, options: EventFeedOptions<Event>): RankedEvent<Event>[] {
   const ordered = options.order === 'newest-first' ? events.toReversed() : events
-  const placed: RankedEvent<Event>[] = []
-  let previous = state.cursor === null ? { instant: '', rank: 0 } : { instant: canonicalizeInstant(state.cursorTime)!, rank: state.cursorRank ?? 0 }
+  const ranked: RankedEvent<Event>[] = []
+  let previous = state.cursor === null ? { instant: '', rank: 0 } : { instant: requireInstant(state.cursorTime, '`cursorTime`'), rank: state.cursorRank ?? 0 }
   for (const event of ordered) {
     const { instant, id } = toRankedEvent(event, 0, options)
     if (id === state.cursor) continue
     const next = toRankedEvent(event, instant === previous.instant ? previous.rank + 1 : 0, options)
-    placed.push(next)
+    ranked.push(next)
     previous = next
   }
-  const [first] = placed
-  const last = placed.at(-1)
-  if (first !== undefined && instantToMs(first.instant) - instantToMs(last!.instant) > options.lagMs) {
-    throw sourceInvalidError(`The page is not sorted ${options.order}, as \`order\` says it is.`)
+  const [first] = ranked
+  const last = ranked.at(-1)
+  if (first !== undefined && last !== undefined && instantToMs(first.instant) - instantToMs(last.instant) > options.lagMs) {
+    throw sourceInvalidError(`The event page is not sorted ${options.order}. Set \`order\` to the order the source uses.`)
   }
-  return placed
+  return ranked
 }
 
 function toEventFeedCursor<Event>({ id, time, rank }: RankedEvent<Event>): EventFeedCursor {
@@ -188,8 +192,8 @@ function toEventFeedCursor<Event>({ id, time, rank }: RankedEvent<Event>): Event
 }
 
 /**
- * Two events of one second happened one after the other, and their place in the log says which first. The rank goes into
- * the microseconds, so that what is landed later is also known to be later: a key deleted and made anew within a second lives.
+ * Events with the same timestamp are ordered by the log. Their rank goes into the microseconds, so a key that was
+ * deleted and recreated within one second keeps its newer version.
  */
 function stampUpdatedAt(change: Change, instant: string, rank: number): Change {
   if (change.upstreamUpdatedAt !== undefined) return change

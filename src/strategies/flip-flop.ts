@@ -6,23 +6,23 @@ import { requireMode, stateRejectedError } from './kit/strategy-errors.ts'
 
 export interface FlipFlopOptions<Delta, Deletes> {
   delta: Execute<Delta>
-  /** Give its changes an `upstreamUpdatedAt`: a delete that is found late then does not touch a row that was made anew. */
+  /** Give its changes an `upstreamUpdatedAt`: a delete found late then does not remove a recreated row. */
   deletes: Execute<Deletes>
 }
 
-/** Each cursor is moved only by its own stream; absent before its stream has run. */
+/** Each cursor is moved only by its own stream, and is absent before the stream's first cycle. */
 export interface FlipFlopState<Delta, Deletes> {
   readonly phase: 'delta' | 'deletes'
   readonly deltaCursor?: Delta
   readonly deletesCursor?: Deletes
-  /** What each stream stated last: a turn of one says nothing of the other. */
+  /** The last tidemark of each stream: a cycle of one stream proves nothing about the other. */
   readonly deltaTidemark?: string
   readonly deletesTidemark?: string
 }
 
 /**
- * Changes and deletions by turns, one stream per cycle. Prefer `streams`, which reads both in every cycle: a flipFlop is
- * only as fresh as two cycles, and its tidemark says so.
+ * Reads changes and deletions alternately, one stream per cycle. Prefer `streams`, which reads both in every cycle: a
+ * flipFlop lags by two cycles, and its tidemark reflects that.
  *
  *   delta ──caught up, end of cycle──▶ deletes
  *     ▲                                   │
@@ -87,13 +87,13 @@ export function flipFlop<Delta, Deletes>({ delta, deletes }: FlipFlopOptions<Del
     return { phase: 'delta', ...(deltaCursor !== undefined && { deltaCursor }), ...(deletesCursor !== undefined && { deletesCursor }) }
   }
   const { retentionMs, ...history } = combineRetention(delta, deletes)
-  // A stream is read in every second cycle: half as long between two cycles is as long between two of its turns.
+  // Each stream runs in every second cycle, so the longest allowed gap between two cycles is halved.
   return Object.assign(execute, history, retentionMs !== undefined && { retentionMs: retentionMs / 2 })
 }
 
-/** The minimum of both streams, or no claim at all: after a turn of one, the engine must not derive a time from it alone. */
+/** The tidemark is the minimum of both streams, or null: the engine must not derive one from a single stream. */
 function buildPage<Delta, Deletes>(page: Page, nextState: FlipFlopState<Delta, Deletes>): Page<FlipFlopState<Delta, Deletes>> {
   const tidemark = earliestTidemark([nextState.deltaTidemark, nextState.deletesTidemark]) ?? null
-  // A stream that says there is more without a state fails in the engine; its old state would hide that.
+  // A stream with more pages but no state must fail in the engine; keeping its old state would hide that.
   return { ...page, tidemark, nextState: page.hasMore && page.nextState === undefined ? undefined : nextState }
 }

@@ -5,11 +5,11 @@ import { formatIso } from './kit/instants.ts'
 import { sourceInvalidError, requireNumber, stateRejectedError } from './kit/strategy-errors.ts'
 import type { ItemChanges } from './kit/to-changes.ts'
 
-/** All a sync is given, and where to read. A source may take the `cursor` alone and leave the rest. */
+/** The sync context and the page to read. A source may use only `cursor`. */
 export interface FetchContext extends SyncContext {
-  /** Null: from the newest end. */
+  /** Null: read from the newest item. */
   readonly cursor: string | null
-  /** The newest item known when the last forward pass had ended; null without one, and always in backfill. */
+  /** The newest item when the last forward pass ended; null without one, and always null in backfill. */
   readonly sinceItemId: string | null
   readonly phase: 'forward' | 'backfill'
 }
@@ -17,50 +17,56 @@ export interface FetchContext extends SyncContext {
 export interface FrontierPage<Item> {
   /** Newest first. */
   readonly items: readonly Item[]
-  /** Null at the true end of the list, and only there. The page is asked for again before it is believed. */
+  /** Null only at the end of the list. The page is requested again before the end is accepted. */
   readonly nextCursor: string | null
-  /** The source itself was asked for what is newer than `sinceItemId` and has told all of it. Needed when it leaves that item out. */
+  /**
+   * True when the source was asked for items newer than `sinceItemId` and returned all of them. Needed when the source
+   * omits that item.
+   */
   readonly reachedSince?: boolean
 }
 
 export interface FrontierOptions<Item> {
   id(item: Item): string
   toChange(item: Item): ItemChanges
-  /** What the list is sorted by, where an item shows it: greater is newer, and an item that moves to the top gets a new one. */
+  /** The list's sort key, if items carry it: greater is newer, and an item that moves to the top gets a new value. */
   order?(item: Item): string | number
-  /** While a long backfill is under way, new items are looked for this often: every quarter of an hour unless said otherwise. */
+  /** How often a long backfill checks for new items; 15 minutes by default. */
   refreshMs?: number
-  /** How many of the newest items are remembered; 500 unless said otherwise. Three pages of them tell a known part of the list when every anchor is gone. */
+  /**
+   * How many of the newest items are remembered; 500 by default. Three pages of remembered items count as caught up
+   * when every anchor is gone.
+   */
   anchorsMax?: number
 }
 
-/** Head and tail apart: a forward pass never touches the tail, backfill never touches the head. */
+/** Head and tail are independent: a forward pass never moves the tail, backfill never moves the head. */
 export interface FrontierState {
-  /** What the next page is for. */
+  /** The phase of the next page. */
   readonly phase: 'forward' | 'backfill'
-  /** The newest item when the last forward pass had ended, and its order. */
+  /** The newest item when the last forward pass ended, and its order. */
   readonly headItemId?: string
   readonly headOrder?: string | number
   readonly anchors: Anchors
   /** When the last complete forward pass began. */
   readonly checkedAt: number
-  /** The forward pass under way; absent when there is none. */
+  /** The forward pass in progress; absent when there is none. */
   readonly pass?: ForwardPass
-  /** Where backfill goes on; absent at its start, after its end, and when the source has forgotten the place. */
+  /** Where backfill continues; absent at its start, after its end, and after the source rejected the cursor. */
   readonly tailCursor?: string
-  /** Set by a true end of the list and by nothing else. */
+  /** Set only by a confirmed end of the list. */
   readonly tailComplete: boolean
-  /** When a pass was last begun anew because the source had forgotten its place. */
+  /** When a pass last restarted because the source rejected its cursor. */
   readonly restartedAt?: number
-  /** The page that is asked for next has claimed to be the last one. */
+  /** The next page to read has already claimed to be the last one. */
   readonly ending?: EndClaim
 }
 
-/** What becomes the head once the pass has ended, and not before: until then the old anchors are in force. */
+/** Becomes the head only when the pass ends; until then the old anchors stay in force. */
 interface ForwardPass extends AnchorSearch {
   readonly headCursor: string
   readonly startedAt: number
-  /** Its newest item. */
+  /** The newest item of the pass. */
   readonly pending?: OrderedItem
   readonly anchors: Anchors
 }
@@ -71,7 +77,7 @@ interface OrderedItem {
 }
 
 /**
- * For lists that come newest first and tell nothing of what changed: bookmarks, stars, likes, timelines.
+ * For lists that are sorted newest first and do not report changes: bookmarks, stars, likes, timelines.
  *
  *               ┌──── pages, until the anchors are met (reached_since), three pages are known (caught_up) or the list ends
  *   begin ──▶ forward ──the tail is complete──────────────────────────▶ end of the cycle
@@ -79,15 +85,15 @@ interface OrderedItem {
  *               │  └──────────every `refreshMs`───────────┐                   │
  *               └──the first page, or the pass, is done──▶ backfill ──the list ends (end_of_data)
  *
- * The end of the list needs evidence, or a page that broke off would hide the rest of the list for good: the source
- * claims it in two answers in a row, after the same item. If a pass arrives there without a known item, its items do not become anchors: the
- * next cycle has none and reads the whole list.
+ * The end of the list needs evidence, or a truncated page would hide the rest of the list for good: the source must
+ * claim it in two consecutive answers, after the same item. If a pass reaches the end without a known item, its items
+ * do not become anchors: the next cycle has none and reads the whole list.
  *
- * An interruption, be it a crash, an error, a cancel or a budget of the engine, leaves the state of the last landed page:
- * the pass goes on from its `headCursor`, and the anchors are still the old ones.
+ * After an interruption (crash, error, cancellation or engine budget) the state of the last committed page applies: the
+ * pass continues from its `headCursor`, and the anchors are still the old ones.
  *
- * Nothing here tells of items that are gone. The same function in a replace sync reads the whole list, then its top once
- * more for what moved there meanwhile, and lets the engine sweep the rest: `worker.track` takes it as both halves.
+ * Deleted items are not detected. In a replace sync the same function reads the whole list, then its top once more for
+ * items that moved there meanwhile, and the engine sweeps the rest: pass it to `worker.track` as both halves.
  *
  * ```ts
  * import { frontier } from 'tidemark'
@@ -126,24 +132,24 @@ export function frontier<Item>(fetchPage: (context: FetchContext) => Promise<Fro
   }
 }
 
-/** Without an anchor there is nothing to reach: the first page makes the head, and backfill goes on where it ends. */
+/** The first page has no anchors to reach: it defines the head, and backfill continues where it ends. */
 async function readFirstPage<Item>(list: FrontierList<Item>, context: SyncContext): Promise<Page<FrontierState>> {
   const checkedAt = context.clock.now()
   const query = { cursor: null, sinceItemId: null, phase: 'forward' } as const
-  const { newest, fingerprints: marks, changes, nextCursor } = await list.read(query, context)
+  const { newest, fingerprints, changes, nextCursor } = await list.read(query, context)
   return buildPage(changes, null, {
-    phase: 'backfill', ...toHeadState(newest), anchors: list.mergeAnchors(marks), checkedAt,
-    // Backfill without a cursor asks for the top of the list.
-    ...(nextCursor === null ? { tailComplete: false, ending: buildEndClaim(marks, undefined, context) } : toTailState(nextCursor)),
+    phase: 'backfill', ...toHeadState(newest), anchors: list.mergeAnchors(fingerprints), checkedAt,
+    // Backfill without a cursor reads from the top of the list.
+    ...(nextCursor === null ? { tailComplete: false, ending: buildEndClaim(fingerprints, undefined, context) } : toTailState(nextCursor)),
   })
 }
 
-function buildEndClaim(marks: readonly ItemFingerprint[], before: EndClaim | undefined, { clock }: SyncContext): EndClaim {
-  return { mark: getLastFingerprint(marks), ...countEndClaim(before, clock.now()) }
+function buildEndClaim(fingerprints: readonly ItemFingerprint[], previous: EndClaim | undefined, { clock }: SyncContext): EndClaim {
+  return { mark: getLastFingerprint(fingerprints), ...countEndClaim(previous, clock.now()) }
 }
 
-function getLastFingerprint(marks: readonly ItemFingerprint[]): string {
-  return marks.at(-1)?.fingerprint ?? ''
+function getLastFingerprint(fingerprints: readonly ItemFingerprint[]): string {
+  return fingerprints.at(-1)?.fingerprint ?? ''
 }
 
 async function readForward<Item>(
@@ -151,39 +157,40 @@ async function readForward<Item>(
 ): Promise<Page<FrontierState>> {
   const now = context.clock.now()
   const query = { cursor: pass?.headCursor ?? null, sinceItemId: state.headItemId ?? null, phase: 'forward' } as const
-  const { newest, fingerprints: marks, changes, nextCursor, reachedSince, restart } = await list.read(query, context, state)
-  const before = restart === undefined ? pass : undefined
+  const { newest, fingerprints, changes, nextCursor, reachedSince, restart } = await list.read(query, context, state)
+  const resumed = restart === undefined ? pass : undefined
   const ending = restart === undefined ? claimed : undefined
-  const search = matchAnchors(state.anchors, marks, before ?? INITIAL_SEARCH)
-  const anchors = list.mergeAnchors(before?.anchors ?? '', marks)
-  const pending = before?.pending ?? newest
-  const startedAt = before?.startedAt ?? now
+  const search = matchAnchors(state.anchors, fingerprints, resumed ?? INITIAL_SEARCH)
+  const anchors = list.mergeAnchors(resumed?.anchors ?? '', fingerprints)
+  const pending = resumed?.pending ?? newest
+  const startedAt = resumed?.startedAt ?? now
   const reason = reachedSince || hasReachedAnchors(search) ? 'reached_since' : nextCursor === null ? 'end_of_data' : isCaughtUp(search) ? 'caught_up' : null
   if (nextCursor !== null && reason === null) {
-    const under = { headCursor: nextCursor, startedAt, ...(pending && { pending }), anchors, ...search }
-    const isOpen = ending !== undefined && marks.length === 0
-    return buildPage(changes, null, { ...state, ...restart, pass: under, ...(isOpen && { ending }) })
+    const nextPass = { headCursor: nextCursor, startedAt, ...(pending && { pending }), anchors, ...search }
+    const isOpen = ending !== undefined && fingerprints.length === 0
+    return buildPage(changes, null, { ...state, ...restart, pass: nextPass, ...(isOpen && { ending }) })
   }
-  if (reason === 'end_of_data' && !isEndConfirmed(ending, getLastFingerprint(marks))) {
-    return buildPage(changes, null, { ...state, ...restart, ...(before && { pass: before }), ending: buildEndClaim(marks, ending, context) })
+  if (reason === 'end_of_data' && !isEndConfirmed(ending, getLastFingerprint(fingerprints))) {
+    return buildPage(changes, null, { ...state, ...restart, ...(resumed && { pass: resumed }), ending: buildEndClaim(fingerprints, ending, context) })
   }
 
   const { headItemId, headOrder, ...rest } = state
-  // Known items stood below the last one of the pass. If all of them are gone, the list may also have broken off.
+  // Known items are expected below the last item of the pass. If all of them are gone, the list may also have been
+  // truncated.
   if (reason === 'end_of_data' && state.anchors !== '' && search.rank === -1) {
     if (!state.tailComplete) return buildPage(changes, null, { ...state, ...restart, phase: 'backfill' })
     return buildPage(changes, context.cycle.mode === 'incremental' ? reason : null, { ...rest, ...restart, anchors: '' })
   }
   const head = headItemId === undefined ? undefined : { id: headItemId, ...(headOrder !== undefined && { order: headOrder }) }
-  // The end of the list without enough known items: those of this pass take the place of the anchors.
+  // At the end of the list without enough known items, the items of this pass replace the anchors.
   const isMet = reason !== 'end_of_data'
   const settled: FrontierState = {
     ...rest, ...restart, phase: state.tailComplete ? 'forward' : 'backfill', ...toHeadState(pickNewerHead(pending, head, isMet)),
     anchors: list.mergeAnchors(anchors, isMet ? state.anchors : ''), checkedAt: startedAt,
   }
-  // What moved to the top while a replace cycle was reading below is not gone: it has seen all when a look at the top, in
-  // one page or without anything new, follows.
-  const isSettled = context.cycle.mode === 'incremental' || before === undefined || !search.isNews
+  // An item that moved to the top during a replace cycle is not deleted. The cycle is complete when a pass over the top
+  // fits in one page or finds nothing new.
+  const isSettled = context.cycle.mode === 'incremental' || resumed === undefined || !search.isNews
   return buildPage(changes, state.tailComplete && isSettled ? reason : null, settled)
 }
 
@@ -191,18 +198,18 @@ async function readBackfill<Item>(
   { tailCursor, ending: claimed, ...state }: FrontierState, list: FrontierList<Item>, refreshMs: number, context: SyncContext,
 ): Promise<Page<FrontierState>> {
   const query = { cursor: tailCursor ?? null, sinceItemId: null, phase: 'backfill' } as const
-  const { fingerprints: marks, changes, nextCursor, restart } = await list.read(query, context, state)
-  const anchors = list.mergeAnchors(state.anchors, marks)
+  const { fingerprints, changes, nextCursor, restart } = await list.read(query, context, state)
+  const anchors = list.mergeAnchors(state.anchors, fingerprints)
   const ending = restart === undefined ? claimed : undefined
-  if (nextCursor === null && !isEndConfirmed(ending, getLastFingerprint(marks))) {
-    const asked = restart === undefined && tailCursor !== undefined ? { tailCursor } : {}
-    return buildPage(changes, null, { ...state, ...restart, anchors, ...asked, tailComplete: false, ending: buildEndClaim(marks, ending, context) })
+  if (nextCursor === null && !isEndConfirmed(ending, getLastFingerprint(fingerprints))) {
+    const requested = restart === undefined && tailCursor !== undefined ? { tailCursor } : {}
+    return buildPage(changes, null, { ...state, ...restart, anchors, ...requested, tailComplete: false, ending: buildEndClaim(fingerprints, ending, context) })
   }
   // An empty page in between neither confirms the end nor refutes it.
-  const isOpen = ending !== undefined && nextCursor !== null && marks.length === 0
-  // In replace mode a look at the top follows, unless this page was the top and the end at once.
+  const isOpen = ending !== undefined && nextCursor !== null && fingerprints.length === 0
+  // In replace mode another pass over the top follows, unless this page was both the top and the end.
   const isDone = nextCursor === null && (context.cycle.mode === 'incremental' || tailCursor === undefined)
-  // Decided after a page and not before it: where a page takes longer than that, both still have their turns.
+  // Decided after the page, so both phases still alternate when one page takes longer than `refreshMs`.
   const isNext = isOpen || (nextCursor !== null && isWithin(refreshMs, state.checkedAt, context))
   const phase = isNext ? 'backfill' : 'forward'
   return buildPage(changes, isDone ? 'end_of_data' : null, {
@@ -211,7 +218,7 @@ async function readBackfill<Item>(
 }
 
 function buildPage(changes: Change[], endReason: string | null, nextState: FrontierState): Page<FrontierState> {
-  // At the end of a cycle nothing is missing that was on the list when the last complete pass began.
+  // At the end of a cycle, every item listed when the last complete pass began has been read.
   return { changes, hasMore: endReason === null, nextState, ...(endReason !== null && { endReason, tidemark: formatIso(nextState.checkedAt) }) }
 }
 
@@ -223,7 +230,7 @@ function toHeadState(head: OrderedItem | undefined): Pick<FrontierState, 'headIt
   return head === undefined ? {} : { headItemId: head.id, ...(head.order !== undefined && { headOrder: head.order }) }
 }
 
-/** The newest item of a pass, unless its order says that the head of before was newer and is only gone. */
+/** Returns the newest item of the pass, unless the previous head has a newer order and was only removed. */
 function pickNewerHead(pending: OrderedItem | undefined, head: OrderedItem | undefined, isMet: boolean): OrderedItem | undefined {
   if (pending === undefined) return isMet ? head : undefined
   return isOlderOrder(pending.order, head?.order) ? head : pending
@@ -233,13 +240,13 @@ function isOlderOrder(order: OrderedItem['order'], other: OrderedItem['order']):
   return order !== undefined && other !== undefined && order < other
 }
 
-/** A clock that was set back must not keep anything waiting. */
+/** Treats a clock that was set back as elapsed time, so nothing waits on it. */
 function isWithin(ms: number, since: number, { clock }: SyncContext): boolean {
   const passedMs = clock.now() - since
   return passedMs >= 0 && passedMs < ms
 }
 
-/** A source that forgets each place as soon as it has given it would be read from the top for ever. */
+/** A source that rejects every cursor soon after issuing it would otherwise be read from the top forever. */
 const RESTART_INTERVAL_MS = 10 * 60_000
 
 interface FrontierRead {
@@ -248,11 +255,11 @@ interface FrontierRead {
   readonly changes: Change[]
   readonly nextCursor: string | null
   readonly reachedSince: boolean
-  /** The source had forgotten the place, and this is the top of the list. */
+  /** Set when the source rejected the cursor and this page is the top of the list. */
   readonly restart: { readonly restartedAt: number } | undefined
 }
 
-/** The source's list, as pages that have been looked at. */
+/** Reads and validates pages of the source's list. */
 class FrontierList<Item> {
   readonly #fetchPage: (context: FetchContext) => Promise<FrontierPage<Item>>
   readonly #options: FrontierOptions<Item>
@@ -270,25 +277,25 @@ class FrontierList<Item> {
     } catch (error) {
       if (query.cursor === null || !isSyncError(error) || error.code !== 'CURSOR_REJECTED') throw error
       if (restartedAt !== undefined && isWithin(RESTART_INTERVAL_MS, restartedAt, context)) {
-        throw new SyncError('SOURCE_UNAVAILABLE', 'The source has forgotten its place in the list again, soon after the list was begun anew.', { cause: error })
+        throw new SyncError('SOURCE_UNAVAILABLE', 'The source rejected the list cursor again, less than 10 minutes after the list was restarted. The next attempt retries.', { cause: error })
       }
-      context.log.info('the source has forgotten its place in the list; reading from the newest item', { phase: query.phase })
+      context.log.info('the source rejected the list cursor; reading from the newest item', { phase: query.phase })
       return { ...(await this.read({ ...query, cursor: null }, context, { ...(headOrder !== undefined && { headOrder }) })), restart: { restartedAt: context.clock.now() } }
     }
   }
 
-  /** The newer ones first, each once, as many as are worth it. */
+  /** Merges anchors, newest first, without duplicates, up to the limit. */
   mergeAnchors(newer: Anchors | readonly ItemFingerprint[], older: Anchors | readonly ItemFingerprint[] = ''): Anchors {
     return mergeAnchors(serializeAnchors(newer), serializeAnchors(older), this.#anchorsMax)
   }
 
   #parsePage({ items, nextCursor, reachedSince = false }: FrontierPage<Item>, headOrder: OrderedItem['order']): FrontierRead {
-    if (!Array.isArray(items)) throw sourceInvalidError('A page of the list has no items.')
-    // Not even a missing cursor is taken for the end: a tail that is wrongly complete is never read again.
-    if (nextCursor !== null && typeof nextCursor !== 'string') throw sourceInvalidError('A page of the list says neither where the next one begins nor, with null, that it is the last.')
-    const placed = items.map((item: Item) => this.#toOrderedItem(item))
+    if (!Array.isArray(items)) throw sourceInvalidError('A list page has no `items` array.')
+    // A missing cursor is not the end: a tail that is wrongly marked complete is never read again.
+    if (nextCursor !== null && typeof nextCursor !== 'string') throw sourceInvalidError('A list page has no `nextCursor`. Return a string, or null on the last page.')
+    const ordered = items.map((item: Item) => this.#toOrderedItem(item))
     return {
-      newest: placed[0], fingerprints: placed.map(({ id, order }) => ({ fingerprint: fingerprintItem(id, order), isOlder: isOlderOrder(order, headOrder) })),
+      newest: ordered[0], fingerprints: ordered.map(({ id, order }) => ({ fingerprint: fingerprintItem(id, order), isOlder: isOlderOrder(order, headOrder) })),
       changes: items.flatMap((item: Item): readonly Change[] => [this.#options.toChange(item) ?? []].flat()),
       nextCursor, reachedSince, restart: undefined,
     }
@@ -296,21 +303,21 @@ class FrontierList<Item> {
 
   #toOrderedItem(item: Item): OrderedItem {
     const id = this.#options.id(item)
-    if (typeof id !== 'string' || id === '') throw sourceInvalidError('An item of the list has no id.')
+    if (typeof id !== 'string' || id === '') throw sourceInvalidError('A list item has no id.')
     const order = this.#options.order?.(item)
-    if (this.#options.order !== undefined && typeof order !== 'string' && !(typeof order === 'number' && Number.isFinite(order))) throw sourceInvalidError('An item of the list has no order.')
+    if (this.#options.order !== undefined && typeof order !== 'string' && !(typeof order === 'number' && Number.isFinite(order))) throw sourceInvalidError('A list item has no order: \`order\` must return a string or a finite number.')
     return { id, ...(order !== undefined && { order }) }
   }
 }
 
 function serializeAnchors(anchors: Anchors | readonly ItemFingerprint[]): Anchors {
-  return typeof anchors === 'string' ? anchors : anchors.map(({ fingerprint: mark }) => mark).join('')
+  return typeof anchors === 'string' ? anchors : anchors.map(({ fingerprint }) => fingerprint).join('')
 }
 
 function checkState(state: FrontierState): void {
   const { anchors, checkedAt, pass, tailCursor, tailComplete } = state
-  if (!isAnchors(anchors) || (pass !== undefined && !isAnchors(pass.anchors))) throw stateRejectedError('frontier', '`anchors` are not marks of items')
+  if (!isAnchors(anchors) || (pass !== undefined && !isAnchors(pass.anchors))) throw stateRejectedError('frontier', '`anchors` are not item fingerprints')
   if (typeof checkedAt !== 'number') throw stateRejectedError('frontier', '`checkedAt` is not a time')
   if (pass !== undefined && typeof pass.headCursor !== 'string') throw stateRejectedError('frontier', '`headCursor` is not a cursor')
-  if (typeof tailComplete !== 'boolean' || (tailCursor !== undefined && typeof tailCursor !== 'string')) throw stateRejectedError('frontier', 'the tail is neither complete nor at a cursor')
+  if (typeof tailComplete !== 'boolean' || (tailCursor !== undefined && typeof tailCursor !== 'string')) throw stateRejectedError('frontier', '`tailComplete` is not a boolean or `tailCursor` is not a string')
 }

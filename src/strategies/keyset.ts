@@ -9,41 +9,45 @@ import { sourceInvalidError, requireNumber, stateRejectedError } from './kit/str
 import { toChanges, type ItemChanges } from './kit/to-changes.ts'
 
 export interface KeysetOptions<Item> {
-  /** Asks the source for items strictly above `after`, up to and including `until`, sorted by (timestamp, id). */
+  /** Reads items strictly after `after`, up to and including `until`, sorted by (timestamp, id). */
   read(query: KeysetQuery, context: SyncContext): Promise<KeysetAnswer<Item>>
   /**
-   * RFC 3339 with a zone. Kept as the source wrote it, compared to the microsecond. For a list that is swept it must be one that
-   * no write sets back, such as the creation: a row that moves in front of the position is not seen, and deleted.
+   * RFC 3339 with a zone. Kept as the source wrote it, compared to the microsecond. For a list that is swept, use a
+   * timestamp that no write sets back, such as the creation time: a row that moves before the cursor is not seen, and
+   * is deleted.
    */
   timestamp(item: Item): string
   id(item: Item): string
   toChange(item: Item): ItemChanges
-  /** At least the time the source needs until a row can be found, plus the error of its clock, plus the coarseness of its timestamps. */
+  /** At least the source's indexing delay, plus its clock error, plus the resolution of its timestamps. */
   lagMs: number
   limit: number
-  /** The source's own order of ids; by bytes unless said otherwise. */
+  /** The source's own order of ids; binary by default. */
   compareIds?: CompareIds
-  /** Where an incremental sync without state begins; without it, at the very first item. */
+  /** Where an incremental sync without state begins; at the first item by default. */
   since?: string | ((context: SyncContext) => string)
-  /** Every incremental cycle begins this far before its position, which is then read again; 0 reads only its instant again. */
+  /**
+   * Every incremental cycle starts this far before its cursor and reads that range again; 0 re-reads only the cursor's
+   * instant.
+   */
   overlapMs?: number
   /**
-   * Ask for the first page of every cycle twice, and land what either answer holds. Nothing proves that a first answer follows
-   * the position: one that is empty by mistake, or was meant for another question, would pass rows over or end the cycle.
-   * It needs `compareIds` to be the source's order.
+   * Requests the first page of every cycle twice and commits the items of either answer. Nothing proves that a first
+   * answer belongs to the cursor: an empty answer by mistake, or one to another request, would skip rows or end the
+   * cycle. `compareIds` must match the source's order.
    */
   confirms?: boolean
 }
 
 export interface KeysetQuery {
-  /** Above it means: a later timestamp, or the same and a greater id. The id '' is below every other. */
+  /** After it means: a later timestamp, or the same timestamp and a greater id. The id '' sorts before every other. */
   readonly after: KeysetCursor | undefined
-  /** Not later than this; undefined in replace mode. What the source sends above it all the same is left for the next cycle. */
+  /** Inclusive upper bound; undefined in replace mode. Items above it are left for the next cycle. */
   readonly until: string | undefined
   readonly limit: number
-  /** Given when the answer before was empty and named it. */
+  /** Set when the previous answer was empty and returned a locator. */
   readonly locator: string | undefined
-  /** What the answer before said of `left`; undefined on a cycle's first page. */
+  /** The `left` of the previous answer; undefined on a cycle's first page. */
   readonly left?: number | undefined
 }
 
@@ -54,37 +58,40 @@ export interface KeysetCursor {
 
 export interface KeysetAnswer<Item> extends ServerClock {
   readonly items: readonly Item[]
-  /** By the source's own rule: which combination of flags and lengths means that nothing follows. */
+  /** True when nothing follows, by the source's own combination of flags and lengths. */
   readonly end: boolean
-  /** Where to go on after an empty page that is not the end. */
+  /** Where to continue after an empty page that is not the end. */
   readonly locator?: string | null
   /** See Page.left. */
   readonly left?: number
 }
 
-/** Between cycles only the cursor; the rest lives within one cycle. */
+/** Between cycles only the cursor is kept; the other fields belong to one cycle. */
 export interface KeysetState {
   /** As the source wrote it; null when nothing has been read yet. */
   readonly cursorTimestamp: string | null
   readonly cursorId: string | null
   /** The horizon of this cycle; see pinHorizon. */
   readonly untilMs?: number
-  /** Where the cycle's overlap ends: a cycle that finds nothing there leaves the cursor here, not at the overlap's beginning. */
+  /** The end of the cycle's overlap: a cycle that finds nothing leaves the cursor here, not at the overlap's start. */
   readonly frontier?: KeysetCursor
   readonly locator?: string
-  /** In replace mode: the source has claimed the end at the cursor. An item up to `horizonMs` that follows denies it. */
+  /**
+   * In replace mode: the source has claimed the end at the cursor. A following item up to `horizonMs` refutes the
+   * claim.
+   */
   readonly ending?: EndClaimCount & { readonly horizonMs: number }
-  /** How many items the source said are left behind the cursor. */
+  /** The source's count of items after the cursor. */
   readonly left?: number
-  /** The cycle's first answer, which has not moved the cursor: whether it was at the end, and its last item. */
+  /** The cycle's first answer, which does not move the cursor: whether it was at the end, and its last item. */
   readonly first?: { readonly isAtEnd: boolean; readonly last?: KeysetCursor }
 }
 
 /**
- * For sources that filter and sort by (timestamp, id): no row is skipped and none read twice, however many share a timestamp.
- * Incremental cycles stay behind a horizon that is fixed when they begin; replace cycles read to the end, which the source
- * has to claim in two answers in a row, after the same item: after an end that came too early, the sweep would delete
- * rows that exist. Items that are newer than the first claim do not contradict it.
+ * For sources that filter and sort by (timestamp, id): no row is skipped or read twice, however many share a timestamp.
+ * Incremental cycles stay behind a horizon that is fixed when they begin. Replace cycles read to the end, which the
+ * source must claim in two consecutive answers, after the same item: after a premature end the sweep would delete
+ * existing rows. Items newer than the first claim do not contradict it.
  *
  * ```ts
  * import { keyset } from 'tidemark'
@@ -112,7 +119,7 @@ export function keyset<Item>(options: KeysetOptions<Item>): AnchoredExecute<Keys
   if (options.overlapMs !== undefined) requireNumber('keyset', 'overlapMs', options.overlapMs, 0)
   const { lagMs, limit, compareIds = binaryIds } = options
 
-  const changesOf = (items: readonly KeysetItem<Item>[]): Change[] => toChanges(items, ({ item }) => options.toChange(item), ({ cursor: place }) => place.timestamp)
+  const changesOf = (items: readonly KeysetItem<Item>[]): Change[] => toChanges(items, ({ item }) => options.toChange(item), ({ cursor }) => cursor.timestamp)
 
   const execute: AnchoredExecute<KeysetState> = async (state, context) => {
     const bounded = context.cycle.mode === 'incremental'
@@ -126,31 +133,32 @@ export function keyset<Item>(options: KeysetOptions<Item>): AnchoredExecute<Keys
 
     const items = checkOrder(answer.items, after, options, compareIds)
     const safe = bounded ? items.filter(({ instant }) => instant <= msToInstant(untilMs)) : items
-    // Sorted, so nothing below the horizon can follow an item above it.
+    // Items are sorted, so none below the horizon can follow one above it.
     const isAtEnd = answer.end || safe.length < items.length
     const isFirst = bounded ? state?.untilMs === undefined : state === undefined
-    // The position stays, so the same question is asked again.
+    // The cursor stays, so the same request is sent again.
     if (isFirst && options.confirms === true && (isAtEnd || items.length > 0)) {
       const kept = { cursorTimestamp: after?.timestamp ?? null, cursorId: after?.id ?? null, ...(bounded && { untilMs }), ...(frontier !== undefined && { frontier }) }
-      const first = { isAtEnd, ...(safe.length > 0 && { last: safe.at(-1)!.cursor }) }
+      const last = safe.at(-1)?.cursor
+      const first = { isAtEnd, ...(last !== undefined && { last }) }
       return { changes: changesOf(safe), hasMore: true, ...(answer.left !== undefined && { left: answer.left }), nextState: { ...kept, first } }
     }
     const { first } = state ?? {}
     const isClaimed = isAtEnd && first?.isAtEnd !== false
-    // The cursor is the last item above the claimed end: nothing follows it, or only what came since.
+    // The cursor is the last item before the claimed end, so only items written since may follow it.
     const [next] = items
     const ending = state?.ending
     const isConfirmed = ending !== undefined && (next === undefined || next.instant > msToInstant(ending.horizonMs))
     const end = isClaimed && (bounded || isConfirmed)
     if (!isAtEnd && items.length === 0 && typeof answer.locator !== 'string') {
-      throw sourceInvalidError('The source sent an empty page that is not the end, and no locator to go on with.')
+      throw sourceInvalidError('The source returned an empty page that is not the end, without a locator to continue from.')
     }
-    // The position moves only to an item that was seen; an empty page proves nothing.
+    // The cursor moves only to an item that was read; an empty page proves nothing.
     const last = pickAgreedCursor(safe.at(-1)?.cursor, isAtEnd, first, compareIds) ?? after
     const horizonMs = bounded ? untilMs : lowerHorizon(pinHorizon('keyset', context.cycle, lagMs, undefined), lagMs, answer, tookMs)
     return {
-      // Rows of the cursor's own moment may follow it.
-      tidemark: end ? formatIso(horizonMs) : last === undefined ? undefined : subtractMicrosecond(canonicalizeInstant(last.timestamp)!),
+      // Rows with the cursor's own timestamp may still follow it.
+      tidemark: end ? formatIso(horizonMs) : last === undefined ? undefined : subtractMicrosecond(requireInstant(last.timestamp, 'The cursor')),
       changes: changesOf(safe),
       hasMore: !end,
       ...(answer.left !== undefined && { left: answer.left }),
@@ -163,14 +171,14 @@ export function keyset<Item>(options: KeysetOptions<Item>): AnchoredExecute<Keys
         ...(isClaimed && {
           ending: { ...countEndClaim(ending, now), horizonMs: lowerHorizon(now - tookMs - lagMs, lagMs, answer, tookMs) },
         }),
-        // A count belongs to the position it was told with.
+        // A count is valid only for the cursor it was returned with.
         ...(answer.left !== undefined && first === undefined && { left: answer.left }),
       },
     }
   }
   execute.anchor = async (context) => {
     const pinnedMs = pinHorizon('keyset', context.cycle, lagMs, undefined)
-    // One question, only to hear the source's time.
+    // One request, only to read the source's clock.
     const query = { after: { timestamp: formatIso(pinnedMs), id: '' }, until: formatIso(pinnedMs), limit, locator: undefined }
     const { answer, tookMs } = await measureRequest(context, () => options.read(query, context))
     const { timestamp, id } = makeSyntheticCursor(lowerHorizon(pinnedMs, lagMs, answer, tookMs))
@@ -184,29 +192,28 @@ interface KeysetStart {
   readonly frontier: KeysetCursor | undefined
 }
 
-/** The first page of an incremental cycle. */
 function beginCycle<Item>(state: KeysetState | undefined, untilMs: number, { since, overlapMs }: KeysetOptions<Item>, context: SyncContext): KeysetStart {
   let stored = readStoredCursor(state)
   if (stored === undefined) {
-    // Kept from the first cycle on, also when that finds nothing: a start reckoned anew each time would leave gaps.
+    // Stored by the first cycle, even if it finds nothing: recomputing the start each time would leave gaps.
     const start = typeof since === 'function' ? since(context) : since
     if (start === undefined) return { after: undefined, frontier: undefined }
     requireInstant(start, '`since`')
     return { after: { timestamp: start, id: '' }, frontier: undefined }
   }
-  const aheadMs = instantToMs(canonicalizeInstant(stored.timestamp)!) - untilMs
+  const aheadMs = instantToMs(requireInstant(stored.timestamp, 'The stored cursor')) - untilMs
   if (aheadMs > 0) {
-    context.log.warn('the stored position lies ahead of the horizon and was set back to it', { aheadMs })
-    // The id belonged to the timestamp that is given up: rows of the new one are all still to come.
+    context.log.warn('the stored cursor is ahead of the horizon and was moved back to it', { aheadMs })
+    // The id belonged to the discarded timestamp: every row of the new timestamp is still unread.
     stored = makeSyntheticCursor(untilMs)
   }
   if (overlapMs === undefined) return { after: stored, frontier: undefined }
-  return { after: makeSyntheticCursor(instantToMs(canonicalizeInstant(stored.timestamp)!) - overlapMs), frontier: stored }
+  return { after: makeSyntheticCursor(instantToMs(requireInstant(stored.timestamp, 'The stored cursor')) - overlapMs), frontier: stored }
 }
 
 /**
- * A position that no item has. On a whole second: a source that stamps in those is asked in those, and its items of that second
- * would otherwise come before the position, in this cycle and in every one that takes it up.
+ * A cursor that no item has. It is rounded down to a whole second: for a source with second resolution, items of that
+ * second would otherwise sort before the cursor, in this and every later cycle.
  */
 function makeSyntheticCursor(ms: number): KeysetCursor {
   return { timestamp: formatIso(Math.floor(ms / 1_000) * 1_000), id: '' }
@@ -221,7 +228,7 @@ function readStoredCursor(state: KeysetState | undefined): KeysetCursor | undefi
   const { cursorTimestamp, cursorId } = state
   if (typeof cursorTimestamp !== 'string' || canonicalizeInstant(cursorTimestamp) === null) throw stateRejectedError('keyset', '`cursorTimestamp` is not an instant')
   if (typeof cursorId !== 'string') throw stateRejectedError('keyset', '`cursorId` is not a string')
-  return cursorId === '' ? makeSyntheticCursor(instantToMs(canonicalizeInstant(cursorTimestamp)!)) : { timestamp: cursorTimestamp, id: cursorId }
+  return cursorId === '' ? makeSyntheticCursor(instantToMs(requireInstant(cursorTimestamp, '`cursorTimestamp`'))) : { timestamp: cursorTimestamp, id: cursorId }
 }
 
 interface KeysetItem<Item> {
@@ -230,30 +237,30 @@ interface KeysetItem<Item> {
   readonly cursor: KeysetCursor
 }
 
-/** Fails closed: a page out of order may hide rows that no later page will show. */
+/** Fails closed: an unsorted page may hide rows that no later page returns. */
 function checkOrder<Item>(items: readonly Item[], after: KeysetCursor | undefined, options: KeysetOptions<Item>, compareIds: CompareIds): KeysetItem<Item>[] {
   let previous = after
   return items.map((item, index) => {
-    const place = { timestamp: options.timestamp(item), id: options.id(item) }
-    const instant = requireInstant(place.timestamp, `The timestamp of item ${index + 1} of the page`)
-    if (typeof place.id !== 'string' || place.id === '') throw sourceInvalidError(`The id of item ${index + 1} of the page is not a text.`)
-    if (previous !== undefined && compareKeysetCursors(place, previous, compareIds) <= 0) {
-      throw sourceInvalidError(index === 0 ? 'The page begins at or before the position it was asked to follow.' : `Item ${index + 1} of the page does not come after the one before it.`)
+    const cursor = { timestamp: options.timestamp(item), id: options.id(item) }
+    const instant = requireInstant(cursor.timestamp, `The timestamp of item ${index + 1} on the page`)
+    if (typeof cursor.id !== 'string' || cursor.id === '') throw sourceInvalidError(`The id of item ${index + 1} on the page is not a non-empty string.`)
+    if (previous !== undefined && compareKeysetCursors(cursor, previous, compareIds) <= 0) {
+      throw sourceInvalidError(index === 0 ? 'The page begins at or before the requested cursor.' : `Item ${index + 1} on the page does not sort after the previous one.`)
     }
-    previous = place
-    return { item, instant, cursor: place }
+    previous = cursor
+    return { item, instant, cursor }
   })
 }
 
 function compareKeysetCursors(a: KeysetCursor, b: KeysetCursor, compareIds: CompareIds): number {
-  const x = canonicalizeInstant(a.timestamp)!
-  const y = canonicalizeInstant(b.timestamp)!
+  const x = requireInstant(a.timestamp, 'The cursor')
+  const y = requireInstant(b.timestamp, 'The cursor')
   if (x !== y) return x < y ? -1 : 1
   if (a.id === '' || b.id === '') return a.id.length - b.id.length
   return compareIds(a.id, b.id)
 }
 
-/** Of two answers to one question, what both have come to: the end, or the place where the first of them stopped. */
+/** Returns the cursor that two answers to one request both reached: the end, or where the shorter answer stopped. */
 function pickAgreedCursor(last: KeysetCursor | undefined, isAtEnd: boolean, first: KeysetState['first'], compareIds: CompareIds): KeysetCursor | undefined {
   if (first?.last === undefined) return last
   if (isAtEnd !== first.isAtEnd) return isAtEnd ? first.last : (last ?? first.last)
@@ -266,9 +273,9 @@ function laterKeysetCursor(a: KeysetCursor | undefined, b: KeysetCursor | undefi
   return compareKeysetCursors(a, b, compareIds) >= 0 ? a : b
 }
 
-/** A replace cycle begins anew each time. */
-function buildEndState(asked: KeysetState | undefined, place: KeysetCursor | undefined, bounded: boolean): KeysetState | undefined {
-  if (!bounded || (asked === undefined && place === undefined)) return undefined
-  // Also without a place: the horizon and the locator of this cycle must not stay behind.
-  return { cursorTimestamp: place?.timestamp ?? null, cursorId: place?.id ?? null }
+/** A replace cycle always starts from the beginning, so it leaves no state. */
+function buildEndState(state: KeysetState | undefined, cursor: KeysetCursor | undefined, bounded: boolean): KeysetState | undefined {
+  if (!bounded || (state === undefined && cursor === undefined)) return undefined
+  // Written without a cursor too: the horizon and the locator of this cycle must not remain in the state.
+  return { cursorTimestamp: cursor?.timestamp ?? null, cursorId: cursor?.id ?? null }
 }

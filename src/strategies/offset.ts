@@ -13,10 +13,11 @@ export interface OffsetState {
 }
 
 /**
- * For lists read by offset and limit, in replace mode only. The list is read until two passes in a row agree, or until as many
- * rows were read as the source says there are: then nothing has moved out of sight meanwhile.
+ * For lists read by offset and limit, in replace mode only. The list is read until two consecutive passes agree, or
+ * until as many rows were read as the source's total: then no row has shifted out of view.
  *
- * A total does not notice a row that goes while another comes; leave it out where that matters more than a second pass.
+ * A total does not reveal a row that is deleted while another is added; omit it where that matters more than a second
+ * pass.
  *
  * ```ts
  * import { offset } from 'tidemark'

@@ -3,59 +3,59 @@ import type { AnchoredExecute } from './kit/anchored-execute.ts'
 import { sourceInvalidError, requireNumber, stateRejectedError } from './kit/strategy-errors.ts'
 import { toChanges, type ItemChanges } from './kit/to-changes.ts'
 
-/** By partition, a whole number as text: offsets are larger than what a double holds. */
+/** Offset per partition, as decimal text: offsets exceed the precision of a double. */
 export type PartitionOffsets = Readonly<Record<string, string>>
 
 export interface OffsetsOptions<Message> {
-  /** Where each partition begins and ends now: the oldest offset that is kept, and the one that comes after the last. */
+  /** The current bounds of each partition: the oldest retained offset, and the one after the last. */
   bounds(context: SyncContext): Promise<Readonly<Record<string, { readonly low: string; readonly end: string }>>>
   /**
-   * Messages of the partitions in `from`, each from its offset on and none from `until` on; those of one partition in the order
-   * of their offsets. An offset that is no longer kept is a HISTORY_LOST.
+   * Reads messages of the partitions in `from`, each from its offset and before `until`, in offset order within a
+   * partition. An offset that is no longer retained is a HISTORY_LOST error.
    */
   read(query: OffsetsQuery, context: SyncContext): Promise<OffsetsAnswer<Message>>
-  /** Where the message stands, such as `3:1207`. */
+  /** The message's cursor, such as `3:1207`. */
   place(message: Message): string
   toChanges(message: Message): ItemChanges
-  /** How long the log tells that something was deleted, where it forgets that sooner than the rest: `delete.retention.ms` of a compacted topic. */
+  /** How long the log keeps tombstones, if shorter than other entries: `delete.retention.ms` of a compacted topic. */
   tombstonesMs?: number
 }
 
 export interface OffsetsQuery {
   readonly from: PartitionOffsets
   readonly until: PartitionOffsets
-  /** As the last answer gave them. */
+  /** As returned by the last answer. */
   readonly marks?: PartitionMarks
 }
 
-/** By partition, what tells its last message from another one at the same offset: a log that was made anew may have grown beyond it. */
+/** Per partition, an identifier of its last message: a recreated log may have grown beyond the same offset. */
 export type PartitionMarks = Readonly<Record<string, string>>
 
 export interface OffsetsAnswer<Message> {
   readonly messages: readonly Message[]
-  /** Where each partition is to be read on; what is not named stays where it is. */
+  /** The next offset of each partition; partitions that are not listed do not move. */
   readonly next: PartitionOffsets
-  /** Of the partitions in `next`, where there are any; kept, and handed to whoever reads on. */
+  /** For partitions in `next`, where available; stored, and passed to the next read. */
   readonly marks?: PartitionMarks
 }
 
-/** Where reading stands. Between cycles only `offsets` and `readAt`; the rest lives within one cycle. */
+/** Between cycles only `offsets` and `readAt` are kept; the other fields belong to one cycle. */
 export interface OffsetsState {
-  /** Everything below is landed. */
+  /** Everything below these offsets is committed. */
   readonly offsets: PartitionOffsets
-  /** When the cycle that read them began, RFC 3339. */
+  /** Start of the cycle that read them, RFC 3339. */
   readonly readAt: string
   readonly marks?: PartitionMarks
-  /** Up to where this cycle reads. */
+  /** Where this cycle stops. */
   readonly until?: PartitionOffsets
-  /** Partitions that are new, and where they begin. */
+  /** New partitions and their first offsets. */
   readonly added?: PartitionOffsets
 }
 
 /**
- * For logs in partitions. A cycle reads each partition up to where it ended when the cycle began; the offsets are the state, and
- * so they are kept with the rows they cover. In replace mode the log is read again from its beginning; what it tells there is
- * history, and does not stand against what another sync has landed since the cycle began.
+ * For partitioned logs. A cycle reads each partition up to its end when the cycle began. The offsets are the state, so
+ * they commit with the rows they cover. In replace mode the log is read again from its start; these older entries do
+ * not overwrite rows that another sync has committed since the cycle began.
  *
  * ```ts
  * import { offsets } from 'tidemark'
@@ -78,20 +78,20 @@ export function offsets<Message>(options: OffsetsOptions<Message>): AnchoredExec
 
   const execute: AnchoredExecute<OffsetsState> = async (state, context) => {
     if (state !== undefined) checkState(state)
-    const begun = state?.until === undefined ? await beginCycle(state, options, context) : (state as OffsetsCycleState)
-    const { readAt, until, added = {} } = begun
-    // New partitions come last: a key that moved into one has its older messages in the others.
-    const waits = hasUnread(begun.offsets, until) && Object.keys(added).length > 0
-    const from = waits ? begun.offsets : { ...begun.offsets, ...added }
-    const { messages, next, marks } = await readUnread(from, begun, options, context)
+    const cycle = state?.until === undefined ? await beginCycle(state, options, context) : (state as OffsetsCycleState)
+    const { readAt, until, added = {} } = cycle
+    // New partitions are read last: a key that moved into one has its older messages in the others.
+    const mustWait = hasUnread(cycle.offsets, until) && Object.keys(added).length > 0
+    const from = mustWait ? cycle.offsets : { ...cycle.offsets, ...added }
+    const { messages, next, marks } = await readUnread(from, cycle, options, context)
     const reached = { ...from, ...next }
-    const hasMore = waits || hasUnread(reached, until)
+    const hasMore = mustWait || hasUnread(reached, until)
     return {
       changes: toChanges(messages, (message) => options.toChanges(message), (message) => options.place(message)),
       hasMore,
-      nextState: { offsets: reached, readAt, ...mergeMarks(begun.marks, next, marks), ...(hasMore && { until }), ...(waits && { added }) },
+      nextState: { offsets: reached, readAt, ...mergeMarks(cycle.marks, next, marks), ...(hasMore && { until }), ...(mustWait && { added }) },
       isLog: true,
-      // Where the partitions ended was asked after this moment, so all that was in the log by then is below.
+      // The bounds were read after this time, so every message in the log by then is below them.
       ...(!hasMore && { tidemark: readAt }),
       left: countUnread({ ...added, ...reached }, until),
     } satisfies Page<OffsetsState>
@@ -115,10 +115,10 @@ async function beginCycle<Message>(state: OffsetsState | undefined, { bounds: bo
 }
 
 function checkOffset(partition: string, offset: string, bounds: { readonly low: string; readonly end: string } | undefined): void {
-  const lost = (what: string): SyncError => new SyncError('HISTORY_LOST', `Partition ${partition} was read up to ${offset}, ${what}.`)
-  if (bounds === undefined) throw lost('and is gone: the log was deleted, and made anew')
-  if (BigInt(offset) < BigInt(bounds.low)) throw lost(`and now begins at ${bounds.low}: what was in between is no longer kept`)
-  if (BigInt(offset) > BigInt(bounds.end)) throw lost(`and now ends at ${bounds.end}: the log was made anew, or has lost its end`)
+  const lost = (what: string): SyncError => new SyncError('HISTORY_LOST', `Partition ${partition} was read up to offset ${offset}, ${what}.`)
+  if (bounds === undefined) throw lost('but no longer exists: the log was deleted or recreated')
+  if (BigInt(offset) < BigInt(bounds.low)) throw lost(`but now begins at ${bounds.low}: the messages in between are no longer retained`)
+  if (BigInt(offset) > BigInt(bounds.end)) throw lost(`but now ends at ${bounds.end}: the log was recreated or truncated`)
 }
 
 async function readUnread<Message>(offsets: PartitionOffsets, { until, marks }: OffsetsCycleState, options: OffsetsOptions<Message>, context: SyncContext): Promise<OffsetsAnswer<Message>> {
@@ -127,29 +127,30 @@ async function readUnread<Message>(offsets: PartitionOffsets, { until, marks }: 
   try {
     return checkAnswer(await options.read({ from: unread, until, ...(marks !== undefined && { marks }) }, context), unread, until)
   } catch (error) {
-    // Whoever reads everything again has not lost what nobody can have any more, and goes on where the log now begins.
+    // A replace cycle reads only what is still retained, so it continues from the new start of the log.
     if (context.cycle.mode !== 'replace' || !isSyncError(error) || error.code !== 'HISTORY_LOST') throw error
     const bounds = await options.bounds(context)
     const next = mapPartitions(unread, (offset, partition) => maxOffset(offset, bounds[partition]?.low ?? offset))
-    const isAnew = Object.keys(unread).some((partition) => BigInt(bounds[partition]?.end ?? 0) < BigInt(until[partition]!))
-    if (isAnew || Object.keys(next).every((partition) => next[partition] === unread[partition])) throw new SyncError('CURSOR_REJECTED', 'The log was made anew while it was read.', { cause: error })
+    const isRecreated = Object.keys(unread).some((partition) => BigInt(bounds[partition]?.end ?? 0) < BigInt(until[partition] ?? 0))
+    if (isRecreated || Object.keys(next).every((partition) => next[partition] === unread[partition])) throw new SyncError('CURSOR_REJECTED', 'The log was recreated while it was read. It will be read again from the start.', { cause: error })
     return { messages: [], next }
   }
 }
 
 function checkAnswer<Message>(answer: OffsetsAnswer<Message>, from: PartitionOffsets, until: PartitionOffsets): OffsetsAnswer<Message> {
   for (const [partition, offset] of Object.entries(answer.next)) {
-    const before = from[partition]
-    if (before === undefined || !isOffset(offset) || BigInt(offset) < BigInt(before) || BigInt(offset) > BigInt(until[partition]!)) {
-      throw sourceInvalidError(`Partition ${partition} was read from ${before ?? 'nowhere'} to ${offset}, and this cycle reads it to ${until[partition] ?? 'nowhere'}.`)
+    const first = from[partition]
+    const limit = until[partition]
+    if (first === undefined || limit === undefined || !isOffset(offset) || BigInt(offset) < BigInt(first) || BigInt(offset) > BigInt(limit)) {
+      throw sourceInvalidError(`Partition ${partition} was read from ${first ?? 'no offset'} to ${offset}, but this cycle reads it up to ${limit ?? 'no offset'}.`)
     }
   }
   return answer
 }
 
-/** What was read has the marks it came with, or none; the others keep theirs. */
-function mergeMarks(before: PartitionMarks = {}, next: PartitionOffsets, given: PartitionMarks = {}): { marks?: PartitionMarks } {
-  const kept = Object.entries(before).filter(([partition]) => next[partition] === undefined)
+/** Partitions that were read take their new marks, or none; the others keep theirs. */
+function mergeMarks(previous: PartitionMarks = {}, next: PartitionOffsets, given: PartitionMarks = {}): { marks?: PartitionMarks } {
+  const kept = Object.entries(previous).filter(([partition]) => next[partition] === undefined)
   const marks = Object.fromEntries([...kept, ...Object.entries(given)])
   return Object.keys(marks).length > 0 ? { marks } : {}
 }
@@ -159,7 +160,7 @@ function selectUnread(offsets: PartitionOffsets, until: PartitionOffsets): Parti
 }
 
 function countUnread(offsets: PartitionOffsets, until: PartitionOffsets): number {
-  return Number(Object.entries(selectUnread(offsets, until)).reduce((sum, [partition, offset]) => sum + BigInt(until[partition]!) - BigInt(offset), 0n))
+  return Number(Object.entries(selectUnread(offsets, until)).reduce((sum, [partition, offset]) => sum + BigInt(until[partition] ?? 0) - BigInt(offset), 0n))
 }
 
 function hasUnread(offsets: PartitionOffsets, until: PartitionOffsets): boolean {
@@ -186,6 +187,6 @@ function checkState({ offsets, until, added, marks = {}, readAt }: OffsetsState)
   for (const [name, map] of Object.entries({ offsets, until: until ?? {}, added: added ?? {} })) {
     if (typeof map !== 'object' || map === null || !Object.values(map).every(isOffset)) throw stateRejectedError('offsets', `\`${name}\` is not a map of offsets`)
   }
-  if (typeof marks !== 'object' || marks === null || !Object.values(marks).every((mark) => typeof mark === 'string')) throw stateRejectedError('offsets', '`marks` is not a map of texts')
+  if (typeof marks !== 'object' || marks === null || !Object.values(marks).every((mark) => typeof mark === 'string')) throw stateRejectedError('offsets', '`marks` is not a map of strings')
   if (typeof readAt !== 'string' || Number.isNaN(Date.parse(readAt))) throw stateRejectedError('offsets', '`readAt` is not an instant')
 }

@@ -4,7 +4,7 @@ import { requireNumber, stateRejectedError } from './kit/strategy-errors.ts'
 
 export interface PageNumberOptions {
   read(query: { readonly page: number }, context: SyncContext): Promise<ListAnswer>
-  /** 1 unless the source counts from 0. */
+  /** The number of the first page; 1 by default. */
   firstPage?: number
 }
 
@@ -14,7 +14,8 @@ export interface PageNumberState {
 }
 
 /**
- * For lists read by page number, in replace mode only, with the same care as `offset`: until two passes agree, or a total does.
+ * For lists read by page number, in replace mode only. As with `offset`, the list is read until two passes agree or a
+ * total matches.
  *
  * ```ts
  * import { pageNumber } from 'tidemark'

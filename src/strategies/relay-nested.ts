@@ -5,57 +5,59 @@ import { readNextCursor, type PageInfo } from './kit/page-info.ts'
 import { sourceInvalidError, requireNumber, stateRejectedError } from './kit/strategy-errors.ts'
 
 export interface RelayNestedOptions {
-  /** One page of parents, each with the first page of what it holds. */
+  /** Reads one page of parents, each with the first page of its children. */
   readOuter(query: { readonly after: string | null }, context: SyncContext): Promise<OuterAnswer>
-  /** The next page of each of these parents, and of no other. */
+  /** Reads the next page of exactly these parents. */
   readInner(query: { readonly parents: readonly { readonly id: string; readonly after: string }[] }, context: SyncContext): Promise<InnerAnswer>
-  /** How many parents are asked for at once. */
+  /** Parents per request. */
   parentsPerRequest?: number
-  /** How many may be unfinished at a time, which is at most a page of parents. */
+  /** Maximum number of unfinished parents, which is at most one page of parents. */
   parentsMax?: number
 }
 
 export interface InnerAnswer {
   readonly changes: readonly Change[]
-  /** Of every parent asked for; null for one that no longer exists. */
+  /** One entry per requested parent; `pageInfo` is null for a parent that no longer exists. */
   readonly parents: readonly NestedPage[]
-  /** Kept in the state; later pages are paced by it. */
+  /** Kept in the state to pace later pages. */
   readonly budget?: RateBudget | null
 }
 
-/** What an answer holds of one parent. */
 export interface NestedPage {
   readonly id: string
   readonly pageInfo: PageInfo | null
-  /** How many nodes of the parent are on this page, and its `totalCount`: where both are given, a replace cycle that read fewer does not end. */
+  /**
+   * Nodes of the parent on this page, and its `totalCount`: with both, a replace cycle that read fewer nodes does not
+   * end.
+   */
   readonly count?: number
   readonly total?: number | null
 }
 
 export interface OuterAnswer extends InnerAnswer {
   readonly pageInfo: PageInfo
-  /** How many parents are on this page and in all, likewise. */
+  /** Parents on this page and in total, with the same effect. */
   readonly count?: number
   readonly total?: number | null
 }
 
 export interface RelayNestedState {
-  /** Where the next page of parents begins. */
+  /** Cursor of the next page of parents. */
   readonly cursor: string | null
-  /** There is no further page of parents. */
+  /** There are no more pages of parents. */
   readonly outerDone?: boolean
-  /** Of every parent that still has more: its id, and where its next page begins. */
+  /** Next cursor of every unfinished parent, by parent id. */
   readonly nestedCursors?: Readonly<Record<string, string>>
-  /** How many nodes of each of them were read, where the source counts. */
+  /** Nodes read of each unfinished parent, if the source counts them. */
   readonly nestedTallies?: Readonly<Record<string, ListTally>>
-  /** Of the parents. */
+  /** Progress over the parents. */
   readonly tally?: ListTally
   readonly pace?: RequestPace
 }
 
 /**
- * For a connection inside a connection: the issues of all repositories. What the parents of one page hold is read to its end
- * before the next page of parents, so the state never holds more than one page of them.
+ * For a connection inside a connection: the issues of all repositories. The children of one page of parents are read to
+ * the end before the next page of parents, so the state never holds more than one page of parents.
  *
  * ```ts
  * import { relayNested, type Change, type PageInfo } from 'tidemark'
@@ -106,7 +108,7 @@ export function relayNested({ readOuter, readInner, parentsPerRequest = 20, pare
       if ('tally' in step) ({ tally } = step)
       answer = outer
     }
-    if (nested.size > parentsMax) throw new SyncError('STATE_TOO_LARGE', `${nested.size} parents are unfinished at once; at most ${parentsMax} are kept. Ask for fewer parents in a page.`)
+    if (nested.size > parentsMax) throw new SyncError('STATE_TOO_LARGE', `${nested.size} parents are unfinished at once, and the limit is ${parentsMax}. Request fewer parents per page.`)
 
     const hasMore = !outerDone || nested.size > 0
     const pace = computePace(answer.budget, state?.pace, askedAt)
@@ -117,33 +119,32 @@ export function relayNested({ readOuter, readInner, parentsPerRequest = 20, pare
   }
 }
 
-/** Where the next page of a parent begins, and how much of it was read. */
 interface UnfinishedParent {
   readonly after: string
   readonly tally?: ListTally | undefined
 }
 
-/** Parents that are at their end, or gone, are asked no more. */
-function updateParents(nested: Map<string, UnfinishedParent>, { parents }: InnerAnswer, asked: Set<string> | null, isListing: boolean, now: number): void {
-  const missing = new Set(asked)
+/** Removes parents that are finished or gone. */
+function updateParents(nested: Map<string, UnfinishedParent>, { parents }: InnerAnswer, requested: Set<string> | null, isListing: boolean, now: number): void {
+  const missing = new Set(requested)
   for (const { id, pageInfo, count, total } of parents) {
-    if (typeof id !== 'string' || id === '') throw sourceInvalidError('A parent has no id.')
-    if (asked !== null && !missing.delete(id)) throw sourceInvalidError('The answer has a parent that was not asked for, or one of them twice.')
+    if (typeof id !== 'string' || id === '') throw sourceInvalidError('A parent in the response has no id.')
+    if (requested !== null && !missing.delete(id)) throw sourceInvalidError('The response contains a parent that was not requested, or the same parent twice.')
     const cursor = pageInfo === null ? null : readNextCursor(pageInfo, 'A nested connection')
-    const before = nested.get(id)
+    const previous = nested.get(id)
     const isCounted = isListing && pageInfo !== null && count !== undefined && typeof total === 'number'
-    // The first page of a parent comes with the page of parents. It has no cursor of its own to ask for it again with.
-    if (isCounted && before === undefined && cursor === null && count < total) throw sourceInvalidError(`A nested connection ended after ${count} nodes, and the source counts ${total}.`)
-    // The answer does not say which changes are the parent's, so their number stands for the last of them.
-    const step = isCounted && before !== undefined
-      ? decideListStep(before.tally ?? INITIAL_TALLY, { count, mark: String(count), isLast: cursor === null, total }, now)
+    // The first page of a parent comes with the page of parents, so there is no cursor to request it again.
+    if (isCounted && previous === undefined && cursor === null && count < total) throw sourceInvalidError(`A nested connection ended after ${count} nodes, but the source counts ${total}.`)
+    // The response does not say which changes belong to the parent, so their count identifies the page.
+    const step = isCounted && previous !== undefined
+      ? decideListStep(previous.tally ?? INITIAL_TALLY, { count, mark: String(count), isLast: cursor === null, total }, now)
       : null
-    if (step?.kind === 'again') nested.set(id, { after: before!.after, tally: step.tally })
+    if (previous !== undefined && step?.kind === 'again') nested.set(id, { after: previous.after, tally: step.tally })
     else if (cursor === null) nested.delete(id)
     else nested.set(id, { after: cursor, ...(isCounted && { tally: step?.kind === 'next' ? step.tally : { size: count, seen: count } }) })
   }
-  // Not the same as null: half an answer must not pass for the end.
-  if (missing.size > 0) throw sourceInvalidError(`The answer leaves out ${missing.size} of the parents it was asked for.`)
+  // A missing parent is not null: a partial response must not count as the end.
+  if (missing.size > 0) throw sourceInvalidError(`The response omits ${missing.size} of the requested parents.`)
 }
 
 function toNestedState(nested: ReadonlyMap<string, UnfinishedParent>): Pick<RelayNestedState, 'nestedCursors' | 'nestedTallies'> {

@@ -6,23 +6,23 @@ import { stateRejectedError } from './kit/strategy-errors.ts'
 
 export interface RelayOptions {
   read(query: { readonly after: string | null }, context: SyncContext): Promise<RelayAnswer>
-  /** What is asked for with `first`. A full page that says it is the last one is asked for again before it is believed. */
+  /** The value of `first`. A full page that claims to be the last is requested again before it is accepted. */
   limit?: number
 }
 
 export interface RelayAnswer {
   readonly changes: readonly Change[]
   readonly pageInfo: PageInfo
-  /** The connection's `totalCount`, where it has one. A replace cycle that read fewer nodes does not end. */
+  /** The connection's `totalCount`, if it has one. A replace cycle that read fewer nodes does not end. */
   readonly total?: number | null | undefined
-  /** Kept in the state; later pages are paced by it. */
+  /** Kept in the state to pace later pages. */
   readonly budget?: RateBudget | null
 }
 
 export interface RelayState {
   readonly cursor: string | null
   readonly pace?: RequestPace
-  /** Of a listing in replace mode. */
+  /** Progress of a listing in replace mode. */
   readonly tally?: ListTally
 }
 
@@ -30,9 +30,9 @@ export interface RelayState {
  * For GraphQL connections: `first`, `after`, `pageInfo`. Every cycle begins at the first page.
  *
  * ```ts
- * import { relay, type Budget, type PageInfo } from 'tidemark'
+ * import { relay, type RateBudget, type PageInfo } from 'tidemark'
  *
- * type Answer = { repositories: { nodes: { id: string; name: string }[]; pageInfo: PageInfo }; rateLimit: Budget }
+ * type Answer = { repositories: { nodes: { id: string; name: string }[]; pageInfo: PageInfo }; rateLimit: RateBudget }
  *
  * export const repositories = relay({
  *   read: async ({ after }, { fetch }) => {
@@ -50,17 +50,17 @@ export function relay({ read, limit }: RelayOptions): Execute<RelayState> {
     if (state?.tally !== undefined && !isListTally(state.tally)) throw stateRejectedError('relay', '`tally` is not a count of nodes')
     await waitForPace(state?.pace, context)
     const askedAt = context.clock.now()
-    const asked = state?.cursor ?? null
-    const { changes, pageInfo, total, budget } = await read({ after: asked }, context)
+    const requested = state?.cursor ?? null
+    const { changes, pageInfo, total, budget } = await read({ after: requested }, context)
     const cursor = readNextCursor(pageInfo, 'The connection')
     const pace = computePace(budget, state?.pace, askedAt)
     const paced = pace !== undefined && { pace }
     const page = { changes: [...changes], hasMore: cursor !== null }
-    // A state that says "from the start", or the cursor of the last page would stay.
+    // At the end the stored cursor is null, or the next cycle would continue at the last page.
     if (context.cycle.mode === 'incremental') return { ...page, nextState: { cursor, ...paced } }
     const listed = { count: changes.length, mark: fingerprintLastRow(changes), isLast: cursor === null, total, limit }
     const step = decideListStep(state?.tally ?? INITIAL_TALLY, listed, context.clock.now())
     if (step.kind === 'end') return { ...page, nextState: undefined }
-    return { ...page, hasMore: true, nextState: { cursor: step.kind === 'again' ? asked : cursor, ...paced, tally: step.tally } }
+    return { ...page, hasMore: true, nextState: { cursor: step.kind === 'again' ? requested : cursor, ...paced, tally: step.tally } }
   }
 }

@@ -8,40 +8,42 @@ import { toChanges, type ItemChanges } from './kit/to-changes.ts'
 
 export interface SearchOptions<Item> {
   read(query: SearchQuery, context: SyncContext): Promise<SearchAnswer<Item>>
-  /** When it was last modified, in milliseconds. */
+  /** Time of the last modification, in milliseconds. */
   modifiedMs(item: Item): number
-  /** A whole number above 0, as text. */
+  /** A positive whole number, as text. */
   id(item: Item): string
   toChange(item: Item): ItemChanges
-  /** At least the time the source needs to index a change, plus the error of its clock. */
+  /** At least the source's indexing delay plus its clock error. */
   lagMs: number
-  /** How many items make a full page. */
+  /** Items on a full page. */
   limit: number
   /** How far back the first cycle begins. */
   lookBackMs: number
-  /** Answers whose `total` is above this are not trusted: the source refuses or cuts them. */
+  /** Answers with a larger `total` are not trusted: the source rejects or truncates them. */
   windowMax?: number
 }
 
-/** Both bounds are inclusive, and only the first page of the answer is wanted. */
+/** Both bounds are inclusive, and only the first page of the answer is used. */
 export interface SearchQuery {
   readonly fromMs: number
   readonly untilMs: number
-  /** By `id` within one millisecond, with `id > afterId`; by `modified` otherwise. Always ascending. */
+  /** By `id` within one millisecond, with `id > afterId`; otherwise by `modified`. Always ascending. */
   readonly sortBy: 'modified' | 'id'
   readonly afterId: string | undefined
-  /** `id <= throughId`, when a millisecond holds more than the source will search through. */
+  /** `id <= throughId`, set when one millisecond has more items than the source can search. */
   readonly throughId: string | undefined
   readonly limit: number
 }
 
 export interface SearchAnswer<Item> extends ServerClock {
   readonly items: readonly Item[]
-  /** How many match in all, when the source says so. A page that holds fewer than this allows is refused and read again. */
+  /**
+   * Total matches, if the source reports them. A page with fewer items than this requires is rejected and read again.
+   */
   readonly total?: number
 }
 
-/** Between cycles only `cursorMs`. */
+/** Between cycles only `cursorMs` is kept. */
 export type SearchState = SearchDeltaState | SearchDeadlockState
 
 interface SearchDeltaState {
@@ -49,15 +51,15 @@ interface SearchDeltaState {
   readonly cursorMs: number
   /** The horizon of this cycle; see pinHorizon. */
   readonly untilMs?: number
-  /** How much time is searched at once, after all of it was too much. */
+  /** Width of the time window, once the full range was too large. */
   readonly widthMs?: number
-  /** The source did not keep the order: a window is left only when one page held all of it. */
+  /** The source returned unsorted items: a window is complete only when one page contains all of it. */
   readonly isWhole?: true
-  /** The page before: where it began, what it searched, and how many items it left to be found from `cursorMs` on. */
+  /** The previous page: its start, the end of its window, and the number of items it left from `cursorMs` on. */
   readonly before?: { readonly cursorMs: number; readonly throughMs: number; readonly left: number }
-  /** The window came back empty once. It is left after a second empty answer. */
+  /** The window was empty once. It is skipped after a second empty answer. */
   readonly isEmpty?: true
-  /** The source has claimed the end once, and is asked again from the same cursor: the newest time found. */
+  /** The source has claimed the end once and is asked again from the same cursor: the newest time found. */
   readonly endMs?: number
 }
 
@@ -67,26 +69,26 @@ interface SearchDeadlockState {
   readonly lastId: string
   readonly resumeCursorMs: number
   readonly untilMs: number
-  /** The upper end of the ids searched at once, after all of them were too many, and how many ids that were. */
+  /** The upper end of the id range, once all ids were too many, and the width of that range. */
   readonly throughId?: string
   readonly idSpan?: string
   readonly widthMs?: number
   readonly isWhole?: true
-  /** The page before: the id it followed, and how many items it left above `lastId`. */
+  /** The previous page: the id it started after, and the number of items it left above `lastId`. */
   readonly before?: { readonly lastId: string; readonly left: number }
   readonly isEmpty?: true
 }
 
 /**
- * For searches that filter by a time and sort by one field only. When a whole page shares one millisecond, the time cannot
- * lead any further; then that millisecond is read by id, from the lowest on, because the order inside it means nothing.
+ * For searches that filter by time and sort by one field only. When a whole page shares one millisecond, the time
+ * cannot advance; that millisecond is then read by id, from the lowest, because its items have no other order.
  *
  *   delta ──a full page of one millisecond──▶ deadlock ──two answers that agree──▶ delta, one millisecond later
  *
- * Every answer is held against the source's own count. A page that is shorter than its `total` is read again. When a page
- * finds other than the page before it left, or is out of order, the order is not trusted for the rest of the cycle: time is
- * then read in windows that fit on one page, and a millisecond in ranges of ids that do. An end needs two answers that agree:
- * the last page holds as many items as the page before it left, or the question is asked twice.
+ * Every answer is checked against the source's own count. A page shorter than its `total` requires is read again. When
+ * a page does not match the count that the previous page left, or is out of order, the order is not trusted for the
+ * rest of the cycle: time is read in windows that fit on one page, and a millisecond in id ranges that do. An end needs
+ * two answers that agree: the last page holds as many items as the previous page left, or the request is sent twice.
  *
  * ```ts
  * import { search } from 'tidemark'
@@ -116,15 +118,15 @@ export function search<Item>(options: SearchOptions<Item>): AnchoredExecute<Sear
   requireNumber('search', 'windowMax', windowMax, limit)
 
   const execute: AnchoredExecute<SearchState> = async (state, context) => {
-    requireMode('search', 'incremental', context, 'a search from a point in time does not list everything there is')
+    requireMode('search', 'incremental', context, 'a search from a point in time does not list all records')
     checkState(state)
     const untilMs = pinHorizon('search', context.cycle, lagMs, state?.untilMs)
-    const ask = async (query: Omit<SearchQuery, 'limit'>): Promise<CheckedSearchPage<Item>> => {
+    const runSearch = async (query: Omit<SearchQuery, 'limit'>): Promise<CheckedSearchPage<Item>> => {
       const { answer, tookMs } = await measureRequest(context, () => options.read({ ...query, limit }, context))
       const { items, total } = answer
       const isTooMany = total !== undefined && total > windowMax
       if (!isTooMany && total !== undefined && items.length < Math.min(total, limit)) {
-        throw sourceInvalidError(`The search sent ${items.length} items and says that ${total} match: the answer is not complete.`)
+        throw sourceInvalidError(`The search returned ${items.length} items but reports ${total} matches: the response is incomplete.`)
       }
       const horizonMs = lowerHorizon(untilMs, lagMs, answer, tookMs)
       return {
@@ -135,24 +137,24 @@ export function search<Item>(options: SearchOptions<Item>): AnchoredExecute<Sear
         windowMax,
         total,
         untilMs: horizonMs,
-        buildPage: (shown, hasMore, nextState) => ({
-          changes: toChanges(shown, ({ item }) => options.toChange(item), ({ modifiedMs }) => formatIso(modifiedMs)),
+        buildPage: (pageItems, hasMore, nextState) => ({
+          changes: toChanges(pageItems, ({ item }) => options.toChange(item), ({ modifiedMs }) => formatIso(modifiedMs)),
           hasMore,
           nextState,
-          // Items of the cursor's own millisecond may follow it.
+          // Items with the cursor's own millisecond may still follow it.
           tidemark: formatIso((hasMore ? getCompleteMs(nextState) : horizonMs) - 1),
           ...(total !== undefined && { left: Math.max(0, total - items.length) }),
         }),
       }
     }
-    if (state?.phase === 'deadlock') return readDeadlock(state, ask)
-    if (state !== undefined) return readDelta({ ...beginCycle(state, untilMs, context), untilMs }, ask)
+    if (state?.phase === 'deadlock') return readDeadlock(state, runSearch)
+    if (state !== undefined) return readDelta({ ...beginCycle(state, untilMs, context), untilMs }, runSearch)
     const cursorMs = Math.min(context.cycle.startedAt - lookBackMs, untilMs)
-    return readDelta({ phase: 'delta', cursorMs, untilMs, isFirst: true }, ask)
+    return readDelta({ phase: 'delta', cursorMs, untilMs, isFirst: true }, runSearch)
   }
   execute.anchor = async (context) => {
     const pinnedMs = pinHorizon('search', context.cycle, lagMs, undefined)
-    // One question, only to hear the source's time.
+    // One request, only to read the source's clock.
     const query: SearchQuery = { fromMs: pinnedMs, untilMs: pinnedMs, sortBy: 'modified', afterId: undefined, throughId: undefined, limit }
     const { answer, tookMs } = await measureRequest(context, () => options.read(query, context))
     const aheadMs = pinnedMs - lowerHorizon(pinnedMs, lagMs, answer, tookMs)
@@ -161,23 +163,22 @@ export function search<Item>(options: SearchOptions<Item>): AnchoredExecute<Sear
   return Object.assign(execute, { startsAtEnd: true })
 }
 
-/** Up to where nothing is missing. What a page has passed is certain once the next page has found what it left. */
+/** The time below which nothing is missing. A page's range is complete once the next page has matched its count. */
 function getCompleteMs(state: SearchState): number {
   return state.phase === 'delta' ? (state.before?.cursorMs ?? state.cursorMs) : state.deadlockMs
 }
 
 type RunSearch<Item> = (query: Omit<SearchQuery, 'limit'>) => Promise<CheckedSearchPage<Item>>
 
-/** An answer, looked at. */
 interface CheckedSearchPage<Item> {
   readonly items: readonly SearchItem<Item>[]
   readonly isFull: boolean
   readonly exceedsWindow: boolean
-  /** Which share of what matches the source will search through. */
+  /** The share of the matches that the source can search. */
   readonly searchableShare: number
   readonly windowMax: number
   readonly total: number | undefined
-  /** The horizon, after the source's clock had its say. */
+  /** The horizon, lowered by the source's clock. */
   readonly untilMs: number
   buildPage(items: readonly SearchItem<Item>[], hasMore: boolean, nextState: SearchState): Page<SearchState>
 }
@@ -188,73 +189,74 @@ interface SearchItem<Item> {
   readonly modifiedMs: number
 }
 
-async function readDelta<Item>(state: SearchDeltaState & { untilMs: number; isFirst?: boolean }, ask: RunSearch<Item>): Promise<Page<SearchState>> {
+async function readDelta<Item>(state: SearchDeltaState & { untilMs: number; isFirst?: boolean }, runSearch: RunSearch<Item>): Promise<Page<SearchState>> {
   const { cursorMs, widthMs, isWhole, before } = state
-  // Counts are compared over one and the same end of the window.
+  // Counts are compared over the same end of the window.
   const throughMs = before?.throughMs ?? Math.min(state.untilMs, cursorMs + (widthMs ?? Number.POSITIVE_INFINITY))
-  const found = await ask({ fromMs: cursorMs, untilMs: throughMs, sortBy: 'modified', afterId: undefined, throughId: undefined })
+  const found = await runSearch({ fromMs: cursorMs, untilMs: throughMs, sortBy: 'modified', afterId: undefined, throughId: undefined })
   const { untilMs, total } = found
-  const here = { phase: 'delta', cursorMs, untilMs, ...(widthMs !== undefined && { widthMs }), ...(isWhole && { isWhole }) } as const
-  // The first cycle's beginning was reckoned with a clock that is ahead: begin as much earlier as it is.
-  if (state.isFirst === true && untilMs < state.untilMs) return found.buildPage([], true, { ...here, cursorMs: cursorMs - (state.untilMs - untilMs) })
+  const current = { phase: 'delta', cursorMs, untilMs, ...(widthMs !== undefined && { widthMs }), ...(isWhole && { isWhole }) } as const
+  // The first cycle's start was computed from a clock that is ahead, so start that much earlier.
+  if (state.isFirst === true && untilMs < state.untilMs) return found.buildPage([], true, { ...current, cursorMs: cursorMs - (state.untilMs - untilMs) })
 
-  if (found.exceedsWindow) return found.buildPage([], true, throughMs > cursorMs ? { ...here, widthMs: fitWindowMs(cursorMs, throughMs, found) } : enterDeadlock(here))
-  if (found.items.some(({ modifiedMs }) => modifiedMs < cursorMs)) throw sourceInvalidError('The search found an item from before the time it was asked to begin with.')
-  // Modified again since the source found it: it will be found again, at its new time.
-  const asked = found.items.filter(({ modifiedMs }) => modifiedMs <= throughMs)
-  const safe = asked.filter(({ modifiedMs }) => modifiedMs <= untilMs)
-  const times = asked.map(({ modifiedMs }) => modifiedMs)
-  // No items, no new cursor; and the maximum of what was seen, not the last of it.
+  if (found.exceedsWindow) return found.buildPage([], true, throughMs > cursorMs ? { ...current, widthMs: fitWindowMs(cursorMs, throughMs, found) } : enterDeadlock(current))
+  if (found.items.some(({ modifiedMs }) => modifiedMs < cursorMs)) throw sourceInvalidError('The search returned an item from before the requested start time.')
+  // Modified again since the source matched it: it will match again at its new time.
+  const inWindow = found.items.filter(({ modifiedMs }) => modifiedMs <= throughMs)
+  const safe = inWindow.filter(({ modifiedMs }) => modifiedMs <= untilMs)
+  const times = inWindow.map(({ modifiedMs }) => modifiedMs)
+  // The cursor is the maximum time seen, not the last one; without items it does not move.
   const newestMs = safe.reduce((most, { modifiedMs }) => Math.max(most, modifiedMs), cursorMs)
 
-  // Items were modified since, or one of the two pages was not the one that was asked for. Only reading it again can tell.
+  // Either items were modified since, or one of the two pages was wrong. Reading the range again decides.
   if (before !== undefined && total !== undefined && total !== before.left) {
     return found.buildPage(safe, true, { phase: 'delta', cursorMs: before.cursorMs, untilMs, widthMs: cursorMs - before.cursorMs, isWhole: true })
   }
   if (found.isFull) {
-    if (times.length === 0) throw sourceInvalidError('A full page of the search has only items from after the time it was asked to end with.')
-    const isSorted = times.every((ms, index) => index === 0 || ms >= times[index - 1]!)
+    if (times.length === 0) throw sourceInvalidError('A full search page has only items from after the requested end time.')
+    const isSorted = times.every((ms, index) => ms >= (times[index - 1] ?? Number.NEGATIVE_INFINITY))
     if (isWhole || !isSorted) {
-      return found.buildPage(safe, true, throughMs > cursorMs ? { ...here, widthMs: narrowWindowMs(cursorMs, throughMs, times), isWhole: true } : enterDeadlock({ ...here, isWhole: true }))
+      return found.buildPage(safe, true, throughMs > cursorMs ? { ...current, widthMs: narrowWindowMs(cursorMs, throughMs, times), isWhole: true } : enterDeadlock({ ...current, isWhole: true }))
     }
   }
-  // The page before left as many, or this is the second answer to one question. Behind the horizon items only leave the
-  // window: one that is newer than all of the first answer shows that it broke off, and this one is a first claim again.
+  // The previous page left as many, or this is the second answer to one request. Behind the horizon items can only
+  // leave the window: an item newer than the whole first answer shows that it was truncated, so this is a new first
+  // claim.
   const isClaimed = state.endMs !== undefined && newestMs <= state.endMs
   const isAgreed = (before !== undefined && total !== undefined) || isClaimed
-  const ended = (): Page<SearchState> => (isAgreed
+  const endPage = (): Page<SearchState> => (isAgreed
     ? found.buildPage(safe, false, { phase: 'delta', cursorMs: Math.max(newestMs, Math.min(state.endMs ?? cursorMs, untilMs)) })
-    : found.buildPage(safe, true, { ...here, endMs: newestMs }))
-  // Cut by the source's clock: sorted, so nothing below the horizon can follow.
-  if (safe.length < asked.length) return ended()
+    : found.buildPage(safe, true, { ...current, endMs: newestMs }))
+  // Cut off by the source's clock. Items are sorted, so none below the horizon can follow.
+  if (safe.length < inWindow.length) return endPage()
   if (found.isFull) {
-    // A tie is entered from its own beginning, so that a page which left out what comes before it is found out first.
-    if (newestMs === cursorMs || (total === undefined && times.every((ms) => ms === newestMs))) return found.buildPage(safe, true, enterDeadlock({ ...here, cursorMs: newestMs }))
+    // A tie is read from its own start, so a page that skipped earlier items is detected first.
+    if (newestMs === cursorMs || (total === undefined && times.every((ms) => ms === newestMs))) return found.buildPage(safe, true, enterDeadlock({ ...current, cursorMs: newestMs }))
     const left = total === undefined ? undefined : total - times.filter((ms) => ms < newestMs).length
-    return found.buildPage(safe, true, { ...here, cursorMs: newestMs, ...(left !== undefined && { before: { cursorMs, throughMs, left } }) })
+    return found.buildPage(safe, true, { ...current, cursorMs: newestMs, ...(left !== undefined && { before: { cursorMs, throughMs, left } }) })
   }
-  if (throughMs >= untilMs) return ended()
-  // A window in the middle is left without a row to prove that it is over, so an empty one is confirmed first.
-  if (found.items.length === 0 && state.isEmpty === undefined) return found.buildPage([], true, { ...here, ...(before !== undefined && { before }), isEmpty: true })
+  if (throughMs >= untilMs) return endPage()
+  // No row proves that a window in the middle is complete, so an empty one must be confirmed.
+  if (found.items.length === 0 && state.isEmpty === undefined) return found.buildPage([], true, { ...current, ...(before !== undefined && { before }), isEmpty: true })
   const growth = found.items.length === 0 ? EMPTY_WINDOW_GROWTH : 2
-  // The window's own width: what is left of it on its last page is no measure of how much fits.
-  return found.buildPage(safe, true, { ...here, cursorMs: throughMs + 1, widthMs: growth * Math.max(widthMs ?? 0, throughMs - cursorMs + 1) })
+  // Use the window's full width: the remainder on its last page does not show how much fits.
+  return found.buildPage(safe, true, { ...current, cursorMs: throughMs + 1, widthMs: growth * Math.max(widthMs ?? 0, throughMs - cursorMs + 1) })
 }
 
-/** A long time without items is left in few steps. */
+/** Long periods without items are skipped in few requests. */
 const EMPTY_WINDOW_GROWTH = 16
 
-/** The end of a window that the source will search through, guessed from the items that it showed. */
-function fitWindowMs<Item>(fromMs: number, throughMs: number, { items, searchableShare: fits }: CheckedSearchPage<Item>): number {
+/** Estimates, from the items returned, the end of a window that the source can search. */
+function fitWindowMs<Item>(fromMs: number, throughMs: number, { items, searchableShare }: CheckedSearchPage<Item>): number {
   const times = items.map(({ modifiedMs }) => modifiedMs).filter((ms) => ms >= fromMs && ms <= throughMs)
   const oldestMs = Math.min(throughMs, ...times)
-  // Time without items is left in one step.
+  // Time without items is skipped in one request.
   if (times.length > 0 && oldestMs > fromMs) return oldestMs - 1 - fromMs
   if (times.length > 0 && times.every((ms) => ms === fromMs)) return 0
-  return Math.min(narrowWindowMs(fromMs, throughMs), Math.floor((throughMs - fromMs) * fits))
+  return Math.min(narrowWindowMs(fromMs, throughMs), Math.floor((throughMs - fromMs) * searchableShare))
 }
 
-/** The end of a smaller window: at most half of its time, and less where half of the items found are older than that. */
+/** Returns a smaller window: at most half the time, or up to the median item if that is earlier. */
 function narrowWindowMs(fromMs: number, throughMs: number, times: readonly number[] = []): number {
   const median = times.toSorted((a, b) => a - b)[times.length >> 1] ?? throughMs
   return Math.min(median - fromMs, Math.floor((throughMs - fromMs) / 2))
@@ -266,60 +268,61 @@ function enterDeadlock({ cursorMs, untilMs, widthMs, isWhole }: SearchDeltaState
 
 const LOWEST_ID = '0'
 
-async function readDeadlock<Item>(state: SearchDeadlockState, ask: RunSearch<Item>): Promise<Page<SearchState>> {
+async function readDeadlock<Item>(state: SearchDeadlockState, runSearch: RunSearch<Item>): Promise<Page<SearchState>> {
   const { deadlockMs, lastId, throughId, idSpan, resumeCursorMs, widthMs, isWhole, before } = state
-  const found = await ask({ fromMs: deadlockMs, untilMs: deadlockMs, sortBy: 'id', afterId: lastId, throughId })
+  const found = await runSearch({ fromMs: deadlockMs, untilMs: deadlockMs, sortBy: 'id', afterId: lastId, throughId })
   const { untilMs, total } = found
   const kept = { untilMs, ...(widthMs !== undefined && { widthMs }), ...(isWhole && { isWhole }) }
-  const staying: SearchDeadlockState = { phase: 'deadlock', deadlockMs, lastId, resumeCursorMs, ...kept, ...(idSpan !== undefined && { idSpan }) }
+  const unmoved: SearchDeadlockState = { phase: 'deadlock', deadlockMs, lastId, resumeCursorMs, ...kept, ...(idSpan !== undefined && { idSpan }) }
   const ids = found.items.map(({ id }) => id)
-  if (found.exceedsWindow) return found.buildPage([], true, { ...staying, ...narrowIdRange(lastId, throughId, idSpan, estimateIdSpan(lastId, ids, found.windowMax)) })
+  if (found.exceedsWindow) return found.buildPage([], true, { ...unmoved, ...narrowIdRange(lastId, throughId, idSpan, estimateIdSpan(lastId, ids, found.windowMax)) })
 
-  if (ids.some((id) => numericIds(id, lastId) <= 0 || (throughId !== undefined && numericIds(id, throughId) > 0))) throw sourceInvalidError('The search by id found ids other than those it was asked for.')
-  if (found.items.some(({ modifiedMs }) => modifiedMs < deadlockMs)) throw sourceInvalidError('The search found an item of another time than the one it was asked for.')
+  if (ids.some((id) => numericIds(id, lastId) <= 0 || (throughId !== undefined && numericIds(id, throughId) > 0))) throw sourceInvalidError('The search by id returned ids outside the requested range.')
+  if (found.items.some(({ modifiedMs }) => modifiedMs < deadlockMs)) throw sourceInvalidError('The search returned an item from before the requested millisecond.')
 
   if (before !== undefined && total !== undefined && total < before.left) {
-    return found.buildPage(found.items, true, { ...staying, lastId: before.lastId, throughId: lastId, isWhole: true })
+    return found.buildPage(found.items, true, { ...unmoved, lastId: before.lastId, throughId: lastId, isWhole: true })
   }
-  const isSorted = ids.every((id, index) => index === 0 || numericIds(id, ids[index - 1]!) > 0)
+  const isSorted = ids.every((id, index) => numericIds(id, ids[index - 1] ?? lastId) > 0)
   const range = throughId !== undefined && { throughId }
-  // More than the page before left: it is asked for again, without a count to hold it against.
-  if (before !== undefined && total !== undefined && total > before.left) return found.buildPage(found.items, true, { ...staying, ...range })
-  const over = (): Page<SearchState> => {
-    if (throughId !== undefined) return found.buildPage(found.items, true, { ...staying, lastId: throughId })
-    // Only a millisecond behind the horizon can get no more rows; another is begun again by the next cycle.
+  // More than the previous page left: read it again, without a count to compare with.
+  if (before !== undefined && total !== undefined && total > before.left) return found.buildPage(found.items, true, { ...unmoved, ...range })
+  const leaveRange = (): Page<SearchState> => {
+    if (throughId !== undefined) return found.buildPage(found.items, true, { ...unmoved, lastId: throughId })
+    // Only a millisecond behind the horizon is final; otherwise the next cycle reads it again.
     if (resumeCursorMs < untilMs) return found.buildPage(found.items, true, { phase: 'delta', cursorMs: resumeCursorMs + 1, ...kept })
     return found.buildPage(found.items, false, { phase: 'delta', cursorMs: resumeCursorMs })
   }
-  // All that the page before left is on this one: two answers agree on it.
-  if (before !== undefined && total === before.left && total === ids.length) return over()
+  // This page holds all that the previous page left: two answers agree.
+  if (before !== undefined && total === before.left && total === ids.length) return leaveRange()
   if (found.isFull && (isWhole || !isSorted) && !isSingleId(lastId, throughId)) {
-    return found.buildPage(found.items, true, { ...staying, throughId: pickMiddleId(lastId, ids), isWhole: true })
+    return found.buildPage(found.items, true, { ...unmoved, throughId: pickMiddleId(lastId, ids), isWhole: true })
   }
   const highest = ids.reduce<string | undefined>((most, id) => (most === undefined || numericIds(id, most) > 0 ? id : most), undefined)
   if (highest !== undefined) {
-    return found.buildPage(found.items, true, { ...staying, ...range, lastId: highest, ...(total !== undefined && { before: { lastId, left: total - ids.length } }) })
+    return found.buildPage(found.items, true, { ...unmoved, ...range, lastId: highest, ...(total !== undefined && { before: { lastId, left: total - ids.length } }) })
   }
-  // Nothing but an empty page says that a range of ids, or the millisecond, is over: so it has to say it twice.
-  if (state.isEmpty === undefined) return found.buildPage([], true, { ...staying, ...range, ...(before !== undefined && { before }), isEmpty: true })
-  return over()
+  // Only an empty page shows that an id range, or the millisecond, is complete, so two are required.
+  if (state.isEmpty === undefined) return found.buildPage([], true, { ...unmoved, ...range, ...(before !== undefined && { before }), isEmpty: true })
+  return leaveRange()
 }
 
 function isSingleId(lastId: string, throughId: string | undefined): boolean {
   return throughId !== undefined && parseWholeNumber(throughId) - parseWholeNumber(lastId) <= 1n
 }
 
-/** Half of the ids found lie above it, so that the next range holds fewer of them. */
+/** Half of the ids found are above it, so the next range has fewer of them. */
 function pickMiddleId(lastId: string, ids: readonly string[]): string {
   const sorted = ids.toSorted(numericIds)
+  const [lowest] = sorted
   const below = sorted[(sorted.length >> 1) - 1]
-  if (below !== undefined) return below
+  if (below !== undefined || lowest === undefined) return below ?? lastId
   const last = parseWholeNumber(lastId)
-  const middle = (last + parseWholeNumber(sorted[0]!)) / 2n
+  const middle = (last + parseWholeNumber(lowest)) / 2n
   return String(middle > last ? middle : last + 1n)
 }
 
-/** So many ids as would hold half of what the source will search through, if the ids it showed are like the others. */
+/** Estimates an id range that holds half of what the source can search, if ids are evenly distributed. */
 function estimateIdSpan(lastId: string, ids: readonly string[], windowMax: number): bigint | null {
   const highest = ids.toSorted(numericIds).at(-1)
   if (highest === undefined || numericIds(highest, lastId) <= 0) return null
@@ -327,14 +330,14 @@ function estimateIdSpan(lastId: string, ids: readonly string[], windowMax: numbe
 }
 
 /**
- * Ids have no known end: without any to guess from, the first guess is far beyond any. Each refusal halves it; the next range
- * begins with twice what went well.
+ * Ids have no known maximum: without ids to estimate from, the first guess exceeds any. Each rejection halves the
+ * range; the next range starts with twice the last size that worked.
  */
 function narrowIdRange(lastId: string, throughId: string | undefined, idSpan: string | undefined, guess: bigint | null): { throughId: string; idSpan: string } {
   const low = parseWholeNumber(lastId)
   const halved = halveIdSpan(low, throughId, idSpan)
   const span = guess !== null && guess < halved ? guess : halved
-  if (span < 1n) throw sourceInvalidError('The search refuses even a single id.')
+  if (span < 1n) throw sourceInvalidError('The search exceeds its limit even for a single id.')
   return { throughId: String(low + span), idSpan: String(span) }
 }
 
@@ -344,19 +347,19 @@ function halveIdSpan(low: bigint, throughId: string | undefined, idSpan: string 
 
 function toSearchItem<Item>(item: Item, index: number, options: SearchOptions<Item>): SearchItem<Item> {
   const modifiedMs = options.modifiedMs(item)
-  if (!Number.isSafeInteger(modifiedMs) || modifiedMs < 0 || modifiedMs > YEAR_9999_MS) throw sourceInvalidError(`\`modifiedMs\` of item ${index + 1} of the page is not a time in milliseconds.`)
+  if (!Number.isSafeInteger(modifiedMs) || modifiedMs < 0 || modifiedMs > YEAR_9999_MS) throw sourceInvalidError(`\`modifiedMs\` of item ${index + 1} on the page is not a time in milliseconds.`)
   const id = options.id(item)
-  if (typeof id !== 'string') throw sourceInvalidError(`The id of item ${index + 1} of the page is not a text.`)
+  if (typeof id !== 'string') throw sourceInvalidError(`The id of item ${index + 1} on the page is not a string.`)
   return { item, id, modifiedMs }
 }
 
-/** Beyond it lie microseconds and nanoseconds taken for milliseconds. */
+/** Larger values are microseconds or nanoseconds mistaken for milliseconds. */
 const YEAR_9999_MS = 253_402_300_799_999
 
-/** The first page of a cycle brings no horizon of its own. */
+/** A cycle's first page has no horizon in its state. */
 function beginCycle(state: SearchDeltaState, untilMs: number, { log }: SyncContext): SearchDeltaState {
   if (state.untilMs !== undefined || state.cursorMs <= untilMs) return state
-  log.warn('the stored position lies ahead of the horizon and was set back to it', { aheadMs: state.cursorMs - untilMs })
+  log.warn('the stored cursor is ahead of the horizon and was moved back to it', { aheadMs: state.cursorMs - untilMs })
   return { phase: 'delta', cursorMs: untilMs }
 }
 

@@ -1,31 +1,32 @@
 import type { Execute, Page, SyncContext } from '../contract/index.ts'
 import { captureAnchor, type AnchoredExecute } from './kit/anchored-execute.ts'
+import { required } from '../values/required.ts'
 import { earliestTidemark } from './kit/earliest-tidemark.ts'
 import type { FlipFlopState } from './flip-flop.ts'
 import { combineRetention } from './kit/combine-retention.ts'
 import { requireMode, stateRejectedError } from './kit/strategy-errors.ts'
 
-/** The streams by name, in the order they are read. One that is an `Anchored` gives the anchor its part. */
+/** The streams by name, in reading order. Each `AnchoredExecute` contributes its part of the anchor. */
 export type Streams<States extends object> = { readonly [Name in keyof States]: Execute<States[Name]> | AnchoredExecute<States[Name]> }
 
 export interface StreamsState<States extends object> {
-  /** One member per stream that has been read, moved only by its own pages. */
+  /** One entry per stream that has been read, changed only by its own pages. */
   readonly states: Partial<States>
   /** The stream being read; absent between cycles. */
   readonly reading?: keyof States & string
-  /** The last tidemark that each stream stated. */
+  /** The last tidemark of each stream. */
   readonly tidemarks?: StreamTidemarks<States>
 }
 
 type StreamTidemarks<States extends object> = { readonly [Name in keyof States]?: string }
 
 /**
- * For sources that tell one thing in several places: changes in a table and deletions in an audit log, parents and children.
- * A cycle reads every stream to its end, one after the other, and the tidemark is the minimum over the streams.
+ * For sources that split one data set over several endpoints: changes in a table and deletions in an audit log, parents
+ * and children. A cycle reads every stream to its end in turn, and the tidemark is the minimum over the streams.
  *
  *   changes ──no more──▶ deletes ──no more──▶ end of the cycle
  *
- * Give deletions an `upstreamUpdatedAt`: one that is found late then does not touch a record that was created again.
+ * Give deletions an `upstreamUpdatedAt`: a deletion found late then does not remove a recreated record.
  *
  * ```ts
  * import { keyset, streams, type KeysetQuery, type SyncContext } from 'tidemark'
@@ -34,8 +35,8 @@ type StreamTidemarks<States extends object> = { readonly [Name in keyof States]?
  * type Deletion = { id: string; deletedAt: string; incident: string }
  *
  * const read = (table: string) => async <Item>({ after, until, limit }: KeysetQuery, { fetch }: SyncContext) => {
- *   const position = `${after?.timestamp ?? ''},${after?.id ?? ''}`
- *   const response = await fetch(`https://desk.example/${table}?limit=${limit}&until=${until ?? ''}&after=${position}`)
+ *   const cursor = `${after?.timestamp ?? ''},${after?.id ?? ''}`
+ *   const response = await fetch(`https://desk.example/${table}?limit=${limit}&until=${until ?? ''}&after=${cursor}`)
  *   const items = (await response.json()) as Item[]
  *   return { items, end: items.length < limit }
  * }
@@ -55,23 +56,26 @@ type StreamTidemarks<States extends object> = { readonly [Name in keyof States]?
 export function streams<States extends object>(executes: Streams<States>): AnchoredExecute<StreamsState<States>> {
   type Name = keyof States & string
   const names = Object.keys(executes) as Name[]
+  const [firstName, secondName] = names
 
   const execute: AnchoredExecute<StreamsState<States>> = async (stored, context) => {
     requireMode('streams', 'incremental', context, 'a replace cycle finds deletions by itself')
-    const { states, reading = names[0]!, tidemarks }: StreamsState<States> = stored === undefined ? { states: {} } : readState(stored)
+    const state: StreamsState<States> = stored === undefined ? { states: {} } : readState(stored)
+    const { states, tidemarks } = state
+    const reading = state.reading ?? required(firstName, 'a stream')
     const page: Page<States[Name]> = await executes[reading](states[reading], context)
-    // A stream that says there is more without a state fails in the engine; its old state would hide that.
+    // A stream with more pages but no state must fail in the engine; keeping its old state would hide that.
     if (page.hasMore && page.nextState === undefined) return { ...page, nextState: undefined }
 
     const next = page.hasMore ? reading : names[names.indexOf(reading) + 1]
     const reached: StreamTidemarks<States> = { ...tidemarks, ...(typeof page.tidemark === 'string' && { [reading]: page.tidemark }) }
-    const state = page.nextState ?? states[reading]
+    const streamState = page.nextState ?? states[reading]
     return {
       ...page,
       hasMore: next !== undefined,
       tidemark: earliestTidemark(names.map((name) => reached[name])),
       nextState: {
-        states: { ...states, ...(state !== undefined && { [reading]: state }) },
+        states: { ...states, ...(streamState !== undefined && { [reading]: streamState }) },
         ...(next !== undefined && { reading: next }),
         tidemarks: reached,
       },
@@ -94,10 +98,12 @@ export function streams<States extends object>(executes: Streams<States>): Ancho
     return state
   }
 
-  /** Stores from before `streams` hold the state of a flipFlop. A cycle begins with the first stream whichever turn it was. */
+  /**
+   * Reads the state of a flipFlop that `streams` replaced. A cycle begins with the first stream, whichever was next.
+   */
   function fromFlipFlop({ deltaCursor, deletesCursor }: FlipFlopState<unknown, unknown>): StreamsState<States> {
-    if (names.length !== 2) throw stateRejectedError('streams', 'it is a flipFlop of two streams')
-    const states = { ...(deltaCursor !== undefined && { [names[0]!]: deltaCursor }), ...(deletesCursor !== undefined && { [names[1]!]: deletesCursor }) }
+    if (names.length !== 2 || firstName === undefined || secondName === undefined) throw stateRejectedError('streams', 'it is a flipFlop state of two streams')
+    const states = { ...(deltaCursor !== undefined && { [firstName]: deltaCursor }), ...(deletesCursor !== undefined && { [secondName]: deletesCursor }) }
     return { states: states as Partial<States> }
   }
 

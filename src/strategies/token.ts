@@ -3,37 +3,40 @@ import { INITIAL_TALLY, isListTally, fingerprintLastRow, decideListStep, type Li
 import { sourceInvalidError, stateRejectedError } from './kit/strategy-errors.ts'
 
 export interface TokenOptions {
-  /** Without a token on the first page. */
+  /** `token` is undefined on the first page. */
   read(query: { readonly token: string | undefined }, context: SyncContext): Promise<TokenAnswer>
-  /** How many rows make a full page. A full page that says it is the last one is asked for again before it is believed. */
+  /** Rows on a full page. A full page that claims to be the last is requested again before it is accepted. */
   limit?: number
-  /** In replace mode, ask for a list of a single page twice. An answer that belongs to another reading may be its last page. */
+  /** In replace mode, request a single-page list twice: the page may be the last page of another read. */
   confirms?: boolean
 }
 
 export interface TokenAnswer {
   readonly changes: readonly Change[]
-  /** Opaque; null or absent on the last page. The empty string is a token like any other. */
+  /** Opaque; null or absent on the last page. The empty string is a valid token. */
   readonly next?: string | null | undefined
-  /** On the last page: what the next incremental cycle begins with, where the source gives such a thing. Without it, every cycle begins at the first page. */
+  /**
+   * On the last page: the token the next incremental cycle starts from, if the source provides one. Without it, every
+   * cycle begins at the first page.
+   */
   readonly resume?: string | null | undefined
-  /** How many rows there are in all, where the source counts them. A replace cycle that read fewer does not end. */
+  /** Total rows, if the source counts them. A replace cycle that read fewer rows does not end. */
   readonly total?: number | null | undefined
 }
 
 export interface TokenState {
   readonly cursor: string | null
-  /** Of a listing in replace mode. */
+  /** Progress of a listing in replace mode. */
   readonly tally?: ListTally
-  /** The changes since `cursor` came back empty once. The position moves after a second empty answer. */
+  /** The changes since `cursor` were empty once. The cursor moves after a second empty answer. */
   readonly isEmpty?: true
-  /** What that answer would have moved it to. */
+  /** The token of that first empty answer. */
   readonly resume?: string
 }
 
 /**
- * For sources that hand out a token for the next page. The end of a replace cycle needs evidence (see `decideListStep`), and an
- * answer without changes moves a position that the source gave only when it is given twice.
+ * For sources that return a token for the next page. The end of a replace cycle needs evidence (see `decideListStep`),
+ * and an answer without changes moves the cursor only when it is repeated.
  *
  * ```ts
  * import { token } from 'tidemark'
@@ -53,30 +56,31 @@ export function token({ read, limit, confirms }: TokenOptions): Execute<TokenSta
   return async (state, context) => {
     if (state !== undefined && state.cursor !== null && typeof state.cursor !== 'string') throw stateRejectedError('token', '`cursor` is not a string')
     if (state?.tally !== undefined && !isListTally(state.tally)) throw stateRejectedError('token', '`tally` is not a count of rows')
-    const asked = state?.cursor ?? null
-    const answer = await readOrEnd(read({ token: asked ?? undefined }, context), state)
+    const requested = state?.cursor ?? null
+    const answer = await readOrEnd(read({ token: requested ?? undefined }, context), state)
     if (answer === null) return { changes: [], hasMore: false }
     const changes = [...answer.changes]
-    const hasMore = answer.next !== undefined && answer.next !== null
-    const cursor = hasMore ? answer.next! : (answer.resume ?? null)
-    if (cursor !== null && typeof cursor !== 'string') throw sourceInvalidError('The token of the next page is not a text.')
+    const { next, resume } = answer
+    const hasMore = next !== undefined && next !== null
+    const cursor = hasMore ? next : (resume ?? null)
+    if (cursor !== null && typeof cursor !== 'string') throw sourceInvalidError('The token of the next page is not a string.')
 
     if (context.cycle.mode === 'replace') {
       const page = { count: changes.length, mark: fingerprintLastRow(changes), isLast: !hasMore, total: answer.total, limit, confirms }
       const step = decideListStep(state?.tally ?? INITIAL_TALLY, page, context.clock.now())
       if (step.kind === 'end') return { changes, hasMore: false }
-      return { changes, hasMore: true, nextState: { cursor: step.kind === 'again' ? asked : cursor, tally: step.tally } }
+      return { changes, hasMore: true, nextState: { cursor: step.kind === 'again' ? requested : cursor, tally: step.tally } }
     }
     const isUnproven = !hasMore && cursor !== null && changes.length === 0 && state?.isEmpty !== true
-    // The next cycle begins at the same position; inside a cycle, whose tokens may not live that long, it is asked at once.
-    if (isUnproven) return { changes, hasMore: context.cycle.page > 1, nextState: { cursor: asked, isEmpty: true, resume: cursor } }
-    // One of the two empty answers may be wrong. Up to the token of the first, the other one agrees with it.
+    // The next cycle repeats the request. Inside a cycle, whose tokens may expire sooner, it is repeated at once.
+    if (isUnproven) return { changes, hasMore: context.cycle.page > 1, nextState: { cursor: requested, isEmpty: true, resume: cursor } }
+    // One of the two empty answers may be wrong. Both agree up to the token of the first.
     const isAgreed = !hasMore && cursor !== null && changes.length === 0
     return { changes, hasMore, nextState: { cursor: isAgreed ? (state?.resume ?? cursor) : cursor } }
   }
 }
 
-/** Some sources forget a listing with its last page. A refusal to give that page twice agrees with the end it claimed. */
+/** Some sources discard a listing with its last page. Their refusal to return that page again confirms the end. */
 async function readOrEnd(answer: Promise<TokenAnswer>, state: TokenState | undefined): Promise<TokenAnswer | null> {
   try {
     return await answer

@@ -1,53 +1,55 @@
 import { isSyncError, SyncError, type Change, type Execute, type JsonObject, type SyncContext } from '../contract/index.ts'
 import { parseDurationMs } from '../values/duration.ts'
-import { canonicalizeInstant } from '../values/instant.ts'
+import { required } from '../values/required.ts'
 import { compareCursors, subtractFromInstant, isCursorValue, laterCursor, type CursorKind, type CursorValue } from './kit/cursor-values.ts'
 import { lowerHorizon, measureRequest, type ServerClock } from './kit/horizon.ts'
-import { msToInstant, formatIso } from './kit/instants.ts'
+import { msToInstant, formatIso, requireInstant } from './kit/instants.ts'
 import { sourceInvalidError, requireNumber, stateRejectedError } from './kit/strategy-errors.ts'
 
 export interface WatermarkOptions {
-  /** `<namespace>.<entity>`; it stays when the table is renamed. */
+  /** `<namespace>.<entity>`; it does not change when the table is renamed. */
   streamId: string
-  /** The field that every change of a record raises. */
+  /** The field that every change to a record increases. */
   cursorField: string
-  /** How its values are ordered; instants unless said otherwise. */
+  /** The ordering of its values; instants by default. */
   cursorKind?: CursorKind
-  /** The fields that tell records apart. */
+  /** The fields that identify a record. */
   key: readonly string[]
-  /** Asks for one page. `sqlQuery`, `soqlQuery`, `odataQuery` and `newerFiles` write the question down. */
+  /** Reads one page. `sqlQuery`, `soqlQuery`, `odataQuery` and `newerFiles` build the query. */
   read(query: WatermarkQuery, context: SyncContext): Promise<WatermarkAnswer>
   limit: number
-  /** Every cycle reads so much again, as an ISO 8601 duration such as `PT5M`: for clocks that differ and rows that appear late. */
+  /**
+   * Every cycle re-reads this much, as an ISO 8601 duration such as `PT5M`: for clock skew and rows that appear late.
+   */
   safetyWindow?: string
-  /** Where a sync without state begins; at the first record unless given. */
+  /** Where a sync without state begins; at the first record by default. */
   since?: CursorValue
-  /** Ask with a bare `>`. Only for cursors that no two records share: others with the last value would never be read. */
+  /** Query with a bare `>`. Only for unique cursors: other records with the last value would never be read. */
   strict?: boolean
 }
 
-/** What a cycle is given. Frozen: the connector keeps nothing and changes nothing. */
+/** The input of a cycle. Frozen: the connector must not modify it. */
 export interface WatermarkInput {
   readonly stream_id: string
   readonly cursor_field: string
-  /** As the source wrote it; null before the first record, and while the cursor cannot be relied on. */
+  /** As the source wrote it; null before the first record, and while the cursor is unreliable. */
   readonly cursor_value: CursorValue | null
 }
 
-/** What a cycle that succeeded gives back. */
+/** The output of a successful cycle. */
 export interface WatermarkOutput extends WatermarkInput {
   readonly records_emitted: number
 }
 
 export interface WatermarkQuery {
   readonly input: WatermarkInput
-  /** The lower bound of the cycle; null when all of it is asked for. */
+  /** The lower bound of the cycle; null to read everything. */
   readonly from: { readonly cursor: CursorValue; readonly bound: '>' | '>=' } | null
-  /** The last record of the page before: what follows it in `order`. */
+  /** The last record of the previous page; the next page follows it in `order`. */
   readonly after: { readonly cursor: CursorValue | null; readonly key: readonly CursorValue[] } | undefined
-  /** By the cursor and then the key; by the key alone in a full refresh. */
+  /** By cursor, then key; by key alone in a full refresh. */
   readonly order: 'cursor' | 'key'
-  /** The source's own link, when the answer before gave one; it goes before `after`. */
+  /** The source's own link from the previous answer; it takes precedence over `after`. */
   readonly page: string | undefined
   readonly limit: number
 }
@@ -55,11 +57,11 @@ export interface WatermarkQuery {
 export interface WatermarkAnswer extends ServerClock {
   readonly items: readonly JsonObject[]
   readonly end: boolean
-  /** The source's own link to the next page. Then the pages need no order. */
+  /** The source's own link to the next page. Linked pages need no order. */
   readonly page?: string | null
 }
 
-/** Between cycles the output of the last; `run` lives within one. */
+/** Between cycles this is the output of the last cycle; `run` exists only within one. */
 export interface WatermarkState extends WatermarkInput {
   readonly records_emitted?: number
   readonly run?: WatermarkRun
@@ -68,21 +70,22 @@ export interface WatermarkState extends WatermarkInput {
 interface WatermarkRun {
   readonly from: CursorValue | null
   readonly bound: '>' | '>='
-  /** The greatest cursor of the pages that landed. */
+  /** The greatest cursor of the committed pages. */
   readonly max: CursorValue | null
   readonly emitted: number
   readonly limit: number
   readonly full: boolean
   readonly after?: { readonly cursor: CursorValue | null; readonly key: readonly CursorValue[] }
   readonly page?: string
-  /** The source's own time, when it told. */
+  /** The source's own time, if it reported one. */
   readonly untilMs?: number
 }
 
 /**
- * For streams with a field that every change raises. A cycle reads from the last watermark on, the records at it again, and
- * leaves the greatest value of all its pages. What lands twice changes nothing. A cursor that turns out not to order
- * the stream is reported, and all of it is read, each time until a cycle finds it in order.
+ * For streams with a field that every change increases. A cycle reads from the last watermark, including the records at
+ * it, and stores the greatest value of all its pages. Commits are idempotent, so re-read records change nothing. If the
+ * cursor turns out not to order the stream, this is logged and everything is read in every cycle until one finds it in
+ * order.
  *
  * ```ts
  * import { odataQuery, watermark } from 'tidemark'
@@ -113,26 +116,26 @@ export function watermark(options: WatermarkOptions): Execute<WatermarkState> {
     const run = state?.run ?? (isReplace ? createFullRun(options.limit) : beginRun(state, options, windowMs))
     const { answer, limit, tookMs } = await readPage(buildQuery(input, run), options, context)
     const { items, end, page } = answer
-    if (!end && items.length === 0 && typeof page !== 'string') throw sourceInvalidError('The source sent an empty page that is not the end, and no link to go on with.')
+    if (!end && items.length === 0 && typeof page !== 'string') throw sourceInvalidError('The source returned an empty page that is not the end, without a link to continue from.')
 
     const cursors = items.map((item) => item[options.cursorField])
     if (!run.full) {
-      const byPlace = run.after !== undefined || (!end && typeof page !== 'string')
-      const fault = findCursorFault(cursors, run, byPlace, kind)
+      const isKeysetPaged = run.after !== undefined || (!end && typeof page !== 'string')
+      const fault = findCursorFault(cursors, run, isKeysetPaged, kind)
       if (fault !== null) {
-        context.log.warn('the cursor does not order the stream, so all of it is read', { stream: options.streamId, cursorField: options.cursorField, fault })
+        context.log.warn('the cursor does not order the stream; reading the whole stream', { stream: options.streamId, cursorField: options.cursorField, fault })
         return { changes: [], hasMore: true, nextState: { ...input, run: createFullRun(options.limit) } }
       }
     }
     const untilMs = lowerHorizon(run.untilMs ?? Number.POSITIVE_INFINITY, 0, answer, tookMs)
-    // Nothing is left of a cursor that does not order: the next cycle begins anew.
+    // An unordered cursor is discarded: the next cycle starts from the beginning.
     const max = run.full ? null : cursors.reduce<CursorValue | null>((top, cursor) => laterCursor(kind, top, cursor as CursorValue), run.max)
     const emitted = run.emitted + items.length
     const changes = items.map((item) => toChange(item, options, kind, run.full))
-    // Without a window nothing says how late a row may show, so the engine derives the tidemark.
+    // Without a window nothing bounds how late a row may appear, so the engine derives the tidemark.
     const tidemark = windowMs === 0 ? undefined : formatIso(Math.min(untilMs, context.cycle.startedAt) - windowMs)
     if (end) return { changes, hasMore: false, tidemark, ...(!isReplace && { nextState: { ...input, cursor_value: capAtHorizon(max, untilMs, kind), records_emitted: emitted } }) }
-    const last = items.at(-1)
+    const next = typeof page === 'string' ? { page } : { after: toPageCursor(required(items.at(-1), 'the last record'), options) }
     return {
       changes,
       hasMore: true,
@@ -140,9 +143,9 @@ export function watermark(options: WatermarkOptions): Execute<WatermarkState> {
         ...input,
         run: {
           from: run.from, bound: run.bound, max, emitted, full: run.full,
-          // After a failure small at first, then as large again as asked for.
+          // The page size grows back to the configured limit after a failure reduced it.
           limit: Math.min(options.limit, limit * 2),
-          ...(typeof page === 'string' ? { page } : { after: toPageCursor(last!, options) }),
+          ...next,
           ...(Number.isFinite(untilMs) && { untilMs }),
         },
       },
@@ -155,29 +158,29 @@ function checkOptions({ streamId, cursorField, key, limit, safetyWindow, since, 
     throw new SyncError('SYNC_INVALID', `watermark: ${what}.`)
   }
   requireNumber('watermark', 'limit', limit, 1)
-  if (!streamId || !cursorField) refuse('`streamId` and `cursorField` name the stream and what orders it')
-  if (key.length === 0) refuse('`key` names no field that tells records apart')
-  if (since !== undefined && !isCursorValue(kind, since)) refuse('`since` is no value of the cursor')
+  if (!streamId || !cursorField) refuse('`streamId` and `cursorField` must name the stream and its cursor')
+  if (key.length === 0) refuse('`key` must name at least one field')
+  if (since !== undefined && !isCursorValue(kind, since)) refuse('`since` is not a valid cursor value')
   if (safetyWindow === undefined) return 0
   const windowMs = parseDurationMs(safetyWindow)
-  if (windowMs === null) return refuse('`safetyWindow` is an ISO 8601 duration such as PT5M')
-  if (kind !== 'instant') refuse('a safety window is a time, and the cursor is none')
-  if (strict === true) refuse('`strict` reads nothing again, so it has no safety window')
+  if (windowMs === null) return refuse('`safetyWindow` must be an ISO 8601 duration such as PT5M')
+  if (kind !== 'instant') refuse('`safetyWindow` requires a cursor of kind `instant`')
+  if (strict === true) refuse('`strict` never re-reads records, so it cannot be combined with `safetyWindow`')
   return windowMs
 }
 
-/** A state may have been set by hand, and a sync may have been given another cursor since. */
+/** A state may have been edited by hand, and the cursor field may have changed since. */
 function buildInput(state: WatermarkState | undefined, { streamId, cursorField }: WatermarkOptions, kind: CursorKind): WatermarkInput {
   if (state !== undefined) {
-    if (state.stream_id !== streamId) throw stateRejectedError('watermark', 'it is of another stream')
-    if (state.cursor_field !== cursorField) throw stateRejectedError('watermark', `it is a position of another field than "${cursorField}"`)
-    if (state.cursor_value !== null && !isCursorValue(kind, state.cursor_value)) throw stateRejectedError('watermark', '`cursor_value` is no value of the cursor')
+    if (state.stream_id !== streamId) throw stateRejectedError('watermark', 'it belongs to another stream')
+    if (state.cursor_field !== cursorField) throw stateRejectedError('watermark', `it is a cursor of another field than "${cursorField}"`)
+    if (state.cursor_value !== null && !isCursorValue(kind, state.cursor_value)) throw stateRejectedError('watermark', '`cursor_value` is not a valid cursor value')
   }
   return Object.freeze({ stream_id: streamId, cursor_field: cursorField, cursor_value: state?.cursor_value ?? null })
 }
 
 function beginRun(state: WatermarkState | undefined, { since, strict, limit }: WatermarkOptions, windowMs: number): WatermarkRun {
-  // Kept from the first cycle on, also when that finds nothing. A null that was left on purpose asks for all of it.
+  // Stored by the first cycle, even if it finds nothing. A stored null means: read everything.
   const known = state === undefined ? (since ?? null) : state.cursor_value
   const from = known === null || windowMs === 0 ? known : subtractFromInstant(String(known), windowMs)
   return { from, bound: strict === true ? '>' : '>=', max: known, emitted: 0, limit, full: false }
@@ -194,28 +197,28 @@ function buildQuery(input: WatermarkInput, { from, bound, after, page, limit, fu
 const PAGE_SHRINKS_MAX = 3
 const SHRINKABLE_CODES = ['SOURCE_TIMEOUT', 'SOURCE_UNAVAILABLE', 'SOURCE_INVALID']
 
-/** A page that fails is asked for again with fewer records; when that does not help either, the engine waits. */
+/** A failed page is requested again with fewer records; if that fails too, the engine backs off. */
 async function readPage(query: WatermarkQuery, options: WatermarkOptions, context: SyncContext): Promise<{ answer: WatermarkAnswer; tookMs: number; limit: number }> {
   for (let limit = query.limit, shrinks = 0; ; limit = Math.ceil(limit / 2), shrinks++) {
     try {
       return { ...(await measureRequest(context, () => options.read({ ...query, limit }, context))), limit }
     } catch (error) {
-      // A link of the source's own is for a page of its own size.
+      // A page link has a fixed page size.
       const canShrink = isSyncError(error) && SHRINKABLE_CODES.includes(error.code) && query.page === undefined
       if (!canShrink || limit === 1 || shrinks === PAGE_SHRINKS_MAX || context.signal.aborted) throw error
-      context.log.warn('a page failed and is asked for again with fewer records', { stream: options.streamId, code: error.code, limit })
+      context.log.warn('a page failed; retrying with fewer records', { stream: options.streamId, code: error.code, limit })
     }
   }
 }
 
-/** Why the cursor cannot be relied on; null when it can. What the source sent against the question is its own fault. */
-function findCursorFault(cursors: readonly unknown[], { from, bound, after }: WatermarkRun, byPlace: boolean, kind: CursorKind): string | null {
+/** Returns why the cursor is unreliable, or null. Records outside the requested range are the source's error. */
+function findCursorFault(cursors: readonly unknown[], { from, bound, after }: WatermarkRun, isKeysetPaged: boolean, kind: CursorKind): string | null {
   let previous = after?.cursor ?? null
   for (const cursor of cursors) {
-    if (!isCursorValue(kind, cursor)) return 'a record has no value in it that could be ordered'
+    if (!isCursorValue(kind, cursor)) return 'a record has no comparable cursor value'
     const distance = from === null ? 1 : compareCursors(kind, cursor, from)
-    if (distance < 0 || (distance === 0 && bound === '>' && typeof kind !== 'function')) throw sourceInvalidError('The source sent a record from before the position it was asked with.')
-    if (byPlace && previous !== null && compareCursors(kind, cursor, previous) < 0) return 'a record comes after one with a greater value'
+    if (distance < 0 || (distance === 0 && bound === '>' && typeof kind !== 'function')) throw sourceInvalidError('The source returned a record from before the requested cursor.')
+    if (isKeysetPaged && previous !== null && compareCursors(kind, cursor, previous) < 0) return 'a record follows one with a greater cursor'
     previous = cursor
   }
   return null
@@ -223,11 +226,11 @@ function findCursorFault(cursors: readonly unknown[], { from, bound, after }: Wa
 
 function toChange(item: JsonObject, { key, cursorField }: WatermarkOptions, kind: CursorKind, full: boolean): Change {
   const parts = key.map((field) => item[field])
-  // What has no key is put aside by the engine, with the reason. As a list, no two keys of several parts read the same.
+  // The engine quarantines records without a key. Serializing as a list keeps composite keys unambiguous.
   const text = parts.some((part) => part === null || part === undefined || typeof part === 'object') ? '' : parts.length === 1 ? String(parts[0]) : JSON.stringify(parts.map(String))
   const cursor = item[cursorField]
   if (!isCursorValue(kind, cursor)) return { type: 'upsert', key: text, record: item }
-  // A cursor that falls must not make a newer record the older one.
+  // An unreliable cursor must not make a newer record look older.
   return { type: 'upsert', key: text, record: item, cursor: String(cursor), ...(kind === 'instant' && !full && { upstreamUpdatedAt: String(cursor) }) }
 }
 
@@ -238,13 +241,16 @@ function toPageCursor(item: JsonObject, { key, cursorField }: WatermarkOptions):
     key: key.map((field) => {
       const value = item[field]
       if (typeof value === 'string' || typeof value === 'number') return value
-      throw sourceInvalidError(`The last record of a page has no plain value in "${field}", so the next page cannot be asked for.`)
+      throw sourceInvalidError(`The last record of a page has no string or number in "${field}", so the next page cannot be requested.`)
     }),
   }
 }
 
-/** A clock that jumped forward must not take the position along: what is stamped rightly afterwards would never be read. */
+/**
+ * A source clock that jumped ahead must not move the cursor with it: later records with correct times would never be
+ * read.
+ */
 function capAtHorizon(max: CursorValue | null, untilMs: number, kind: CursorKind): CursorValue | null {
   if (kind !== 'instant' || max === null || !Number.isFinite(untilMs)) return max
-  return canonicalizeInstant(String(max))! > msToInstant(untilMs) ? formatIso(untilMs) : max
+  return requireInstant(String(max), 'The cursor') > msToInstant(untilMs) ? formatIso(untilMs) : max
 }

@@ -82,7 +82,7 @@ export const VENDOR_MUTANTS: readonly VendorMutant[] = [
   },
   {
     name: 'D6 HubSpot: a tie is entered at the last id of a page that is sorted by time',
-    patches: [{ file: SEARCH, find: 'enterDeadlock({ ...here, cursorMs: newestMs })', replace: '{ ...enterDeadlock({ ...here, cursorMs: newestMs }), lastId: safe.at(-1).id }' }],
+    patches: [{ file: SEARCH, find: 'enterDeadlock({ ...current, cursorMs: newestMs })', replace: '{ ...enterDeadlock({ ...current, cursorMs: newestMs }), lastId: safe.at(-1).id }' }],
     vendors: ['hubspot'], kinds: ['delta', 'pair'], overrides: TIED, seeds: 40, foundBy: 2,
   },
   {
@@ -94,7 +94,7 @@ export const VENDOR_MUTANTS: readonly VendorMutant[] = [
     name: 'D8 HubSpot: the search has no upper end, and the cursor passes what is not indexed yet',
     patches: [
       { file: SEARCH, find: 'Math.min(state.untilMs, cursorMs + (widthMs ?? Number.POSITIVE_INFINITY))', replace: 'cursorMs + (widthMs ?? 1e12)' },
-      { file: SEARCH, find: 'asked.filter(({ modifiedMs }) => modifiedMs <= untilMs)', replace: 'asked' },
+      { file: SEARCH, find: 'inWindow.filter(({ modifiedMs }) => modifiedMs <= untilMs)', replace: 'inWindow' },
     ],
     vendors: ['hubspot'], kinds: ['delta', 'pair'], overrides: LATE, seeds: 60, foundBy: 12,
   },

@@ -13,8 +13,8 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
     ],
     [
       'the states of the other streams are lost',
-      'states: { ...states, ...(state !== undefined',
-      'states: { ...(state !== undefined',
+      'states: { ...states, ...(streamState !== undefined',
+      'states: { ...(streamState !== undefined',
     ],
     [
       'a missing state is hidden by the old one',
@@ -33,7 +33,7 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
     ],
     [
       'the deletions of an old state are read again from the start',
-      '...(deletesCursor !== undefined && { [names[1]!]: deletesCursor })',
+      '...(deletesCursor !== undefined && { [secondName]: deletesCursor })',
       '',
     ],
     [
@@ -345,15 +345,15 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
   ]),
   ...inFile('src/sources/files/state.ts', ['test/sources/files/files.test.ts', 'test/sources/files/cycles.test.ts'], [
     ['a state may name a file outside the folder', "path.split('/').includes('..')", 'false'],
-    ['a manifest that is cut off is read', 'if (!isCount(rows)) throw', 'if (rows < 0) throw'],
+    ['a manifest that is cut off is read', '|| !isCount(rows)) throw', '|| rows < 0) throw'],
   ]),
   ...inFile('src/sources/kafka/log-page.ts', [
     'test/sources/kafka/log.test.ts', 'test/sources/kafka/simulated.test.ts',
   ], [
     [
       'a topic that was made anew is read on',
-      'there === undefined || there.timestamp === this.#marks[partition]',
-      'there === undefined || there !== null',
+      'marked === undefined || marked.timestamp === this.#marks[partition]',
+      'marked === undefined || marked !== null',
     ],
     ['messages before the position land again', 'if (offset < first) continue', ''],
     ['a page goes beyond the end of the cycle', 'offset >= end || this.isFull', 'this.isFull'],
@@ -398,7 +398,7 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
     ],
     [
       'a partial entity lands as it is',
-      'if (isWhole) return toChange(row, plan)',
+      'if (isComplete) return toChange(row, plan)',
       'if (row !== null) return toChange(row, plan)',
     ],
     [
@@ -426,7 +426,7 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/sources/sql/statements.ts', [
     'test/sources/sql/statements.test.ts', 'test/sources/sql/sqlite.test.ts',
   ], [
-    ['rows with the value of the bound are skipped', "last ? bound : '>'", "'>'"],
+    ['rows with the value of the bound are skipped', "next === undefined ? bound : '>'", "'>'"],
     [
       'the upper bound is missing',
       'if (upper !== null) conditions.push',

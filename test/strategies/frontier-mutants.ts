@@ -33,7 +33,7 @@ const worlds = (seeds: number, overrides: Partial<Conditions>) => async (make: F
 export const MUTANTS: readonly FrontierMutant[] = [
   {
     name: 'SD1 the head is promoted on the first page of a pass',
-    patches: [{ file: 'frontier.ts', from: '{ ...state, ...restart, pass: under', to: '{ ...state, ...restart, ...toHeadState(pending), anchors, pass: under' }],
+    patches: [{ file: 'frontier.ts', from: '{ ...state, ...restart, pass: nextPass', to: '{ ...state, ...restart, ...toHeadState(pending), anchors, pass: nextPass' }],
     find: worlds(40, { tokenMs: 10 * MINUTE, pagesMax: 2, burstShare: 0.2, offlineShare: 0.3, verifies: false }),
   },
   {
@@ -113,12 +113,12 @@ export const MUTANTS: readonly FrontierMutant[] = [
   },
   {
     name: 'T9 one anchor is enough, wherever it stands',
-    patches: [{ file: 'kit/frontier-anchors.ts', from: 'const ANCHOR_RUN_MIN = 5', to: 'const ANCHOR_RUN_MIN = 1' }],
+    patches: [{ file: 'kit/frontier-anchors.ts', from: 'const NEIGHBOURS = 5', to: 'const NEIGHBOURS = 1' }],
     find: worlds(60, { moveShare: 0.3, ordered: false, cuts: false, verifies: false, offlineShare: 0.3 }),
   },
   {
     name: 'XC30 a forward pass takes the tail along',
-    patches: [{ file: 'frontier.ts', from: '{ ...state, ...restart, pass: under', to: '{ ...state, ...restart, ...toTailState(nextCursor), pass: under' }],
+    patches: [{ file: 'frontier.ts', from: '{ ...state, ...restart, pass: nextPass', to: '{ ...state, ...restart, ...toTailState(nextCursor), pass: nextPass' }],
     find: (make) => onList(async (list, run, state) => {
       const plain = make<Entry>(async (context) => list.read(context), OPTIONS)
       await run(plain, 3)

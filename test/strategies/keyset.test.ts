@@ -567,7 +567,7 @@ describe('what a source sends is not trusted', () => {
     fill(3)
     await cycle(keysetOf(table))
     const { r0001, r0002 } = table.truth()
-    for (const item of [r0001!, r0002!]) expect(await cycle(sends([item]))).toMatchObject({ error: { code: 'SOURCE_INVALID', message: expect.stringMatching(/at or before the position/) } })
+    for (const item of [r0001!, r0002!]) expect(await cycle(sends([item]))).toMatchObject({ error: { code: 'SOURCE_INVALID', message: expect.stringMatching(/at or before the requested cursor/) } })
   })
 
   test('XC20 ids are compared as declared: "9" comes before "10" as a number, after it as bytes', async () => {

@@ -276,7 +276,7 @@ describe.each([['offset', 'byOffset'], ['pageNumber', 'byPage']] as const)('%s',
     }
     const before = await scene.keys()
     const result = await cycle(list[way]())
-    expect(result).toMatchObject({ stopReason: 'error', error: { code: 'CURSOR_REJECTED', message: expect.stringMatching(/no two readings agree/) }, counts: { swept: 0 } })
+    expect(result).toMatchObject({ stopReason: 'error', error: { code: 'CURSOR_REJECTED', message: expect.stringMatching(/no two passes agree/) }, counts: { swept: 0 } })
     expect(await scene.keys()).toEqual(expect.arrayContaining(before))
   })
 

@@ -68,7 +68,7 @@ class World {
         for (const [partition, offset] of Object.entries(from)) {
           const log = this.partitions[Number(partition)]!
           let at = Number(offset)
-          if (at < this.low[Number(partition)]!) throw new SyncError('HISTORY_LOST', 'no longer kept')
+          if (at < this.low[Number(partition)]!) throw new SyncError('HISTORY_LOST', 'no longer retained')
           for (; at < Number(until[partition]) && messages.length < limit; at++) if (log[at] !== null) messages.push({ ...log[at]!, place: `${partition}:${at}` })
           next[partition] = String(at)
         }

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { SyncError, type Mode, type SyncContext } from '../../src/contract/index.ts'
 import { offsets, type OffsetsOptions, type OffsetsState } from '../../src/strategies/offsets.ts'
 
-/** A log in memory: partitions of texts, some of which are no longer kept. */
+/** A log in memory: partitions of texts, some of which are no longer retained. */
 class ToyLog {
   readonly partitions: string[][]
   readonly low: number[]
@@ -25,7 +25,7 @@ class ToyLog {
         const next: Record<string, string> = {}
         for (const [partition, offset] of Object.entries(from)) {
           let at = Number(offset)
-          if (at < (this.low[Number(partition)] ?? 0)) throw new SyncError('HISTORY_LOST', 'no longer kept')
+          if (at < (this.low[Number(partition)] ?? 0)) throw new SyncError('HISTORY_LOST', 'no longer retained')
           for (; at < Number(until[partition]) && messages.length < limit; at++) messages.push({ place: `${partition}:${at}`, text: this.partitions[Number(partition)]![at]! })
           next[partition] = String(at)
         }

@@ -266,7 +266,7 @@ describe('a cursor that does not order the stream', () => {
     const ledger = new Ledger()
     for (const [id, seconds] of [['a', 9], ['b', 1], ['c', 8], ['d', 2], ['e', 7]] as const) ledger.put(id, at(seconds))
     expect(await cycle(unsorted(ledger))).toMatchObject({ stopReason: 'complete', counts: { created: 5 } })
-    expect(scene.logged.join('\n')).toContain('the cursor does not order the stream, so all of it is read')
+    expect(scene.logged.join('\n')).toContain('the cursor does not order the stream; reading the whole stream')
     expect(ledger.asked.at(-1)).toMatchObject({ order: 'key', from: null })
     expect(await state()).toMatchObject({ cursor_value: null, records_emitted: 5 })
     expect(await scene.rows()).toEqual(of(ledger))

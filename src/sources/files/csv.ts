@@ -6,30 +6,30 @@ import { ROW_BYTES_MAX, setMember, UnreadableFileError, type FileRow, type RowRe
 import { readTextChunks } from './text-stream.ts'
 
 export interface CsvOptions {
-  /** A comma unless given; a tab in files named `.tsv`. */
+  /** A comma by default; a tab for `.tsv` files. */
   readonly delimiter?: string
-  /** What the columns are called, in files without a line that says so. */
+  /** Column names, for files without a header line. */
   readonly columns?: readonly string[]
 }
 
-/** Values stay the texts that they are. */
-export function csvReader(isPacked: boolean, { delimiter = ',', columns }: CsvOptions): RowReader {
+/** Values stay strings. */
+export function csvReader(isCompressed: boolean, { delimiter = ',', columns }: CsvOptions): RowReader {
   return async function* rows(file, from) {
-    const header = columns === undefined ? await readHeader(file, isPacked, delimiter) : { names: columns, offset: 0 }
+    const header = columns === undefined ? await readHeader(file, isCompressed, delimiter) : { names: columns, offset: 0 }
     if (header === null) return
     const { names } = header
     let { row } = from
     const start = row === 0 ? header.offset : from.offset
-    for await (const { fields, bytes } of readRecords(file, isPacked, delimiter, start)) {
+    for await (const { fields, bytes } of readRecords(file, isCompressed, delimiter, start)) {
       row++
-      const place = { row, offset: start + bytes }
-      yield { record: toRecord(fields, names, row), end: place, bytes: fields.reduce((sum, field) => sum + field.length, 0) } satisfies FileRow
+      const end = { row, offset: start + bytes }
+      yield { record: toRecord(fields, names, row), end, bytes: fields.reduce((sum, field) => sum + field.length, 0) } satisfies FileRow
     }
   }
 }
 
-async function readHeader(file: OpenFile, isPacked: boolean, delimiter: string): Promise<{ names: string[]; offset: number } | null> {
-  for await (const { fields, bytes } of readRecords(file, isPacked, delimiter, 0)) {
+async function readHeader(file: OpenFile, isCompressed: boolean, delimiter: string): Promise<{ names: string[]; offset: number } | null> {
+  for await (const { fields, bytes } of readRecords(file, isCompressed, delimiter, 0)) {
     const names = fields.map((field) => decode(field))
     if (names.some((name) => name === null || name === '')) throw new UnreadableFileError('the first line does not name every column')
     if (new Set(names).size !== names.length) throw new UnreadableFileError('the first line names a column twice')
@@ -38,17 +38,17 @@ async function readHeader(file: OpenFile, isPacked: boolean, delimiter: string):
   return null
 }
 
-/** `bytes` counts from the start to behind the record. */
-async function* readRecords(file: OpenFile, isPacked: boolean, delimiter: string, start: number): AsyncGenerator<{ fields: Buffer[]; bytes: number }> {
-  const text = Readable.from(readTextChunks(file, isPacked, start))
-  // Fields as bytes: whatever is no UTF-8 would silently become something else.
+/** `bytes` counts from the start to the end of the record. */
+async function* readRecords(file: OpenFile, isCompressed: boolean, delimiter: string, start: number): AsyncGenerator<{ fields: Buffer[]; bytes: number }> {
+  const text = Readable.from(readTextChunks(file, isCompressed, start))
+  // Fields are read as bytes: invalid UTF-8 would otherwise be replaced silently.
   const parser = parse({ bom: start === 0, delimiter, encoding: null, info: true, max_record_size: ROW_BYTES_MAX, relax_column_count: true, skip_empty_lines: true })
   text.once('error', (error) => parser.destroy(error))
   text.pipe(parser)
   try {
     for await (const { record, info } of parser as AsyncIterable<{ record: Buffer[]; info: { bytes: number } }>) yield { fields: record, bytes: info.bytes }
   } catch (error) {
-    if (error instanceof CsvError) throw new UnreadableFileError(`the text is no CSV (${error.code})`)
+    if (error instanceof CsvError) throw new UnreadableFileError(`the file is not valid CSV (${error.code})`)
     throw error
   } finally {
     text.destroy()
@@ -57,12 +57,13 @@ async function* readRecords(file: OpenFile, isPacked: boolean, delimiter: string
 }
 
 function toRecord(fields: readonly Buffer[], names: readonly string[], row: number): JsonObject | Error {
-  if (fields.length !== names.length) return new Error(`row ${row} has ${fields.length} fields, and there are ${names.length} columns`)
+  if (fields.length !== names.length) return new Error(`row ${row} has ${fields.length} fields, but there are ${names.length} columns`)
   const record: JsonObject = {}
-  for (let index = 0; index < names.length; index++) {
-    const value = decode(fields[index]!)
+  for (const [index, name] of names.entries()) {
+    const field = fields[index]
+    const value = field === undefined ? null : decode(field)
     if (value === null) return new Error(`row ${row} is not UTF-8`)
-    setMember(record, names[index]!, value)
+    setMember(record, name, value)
   }
   return record
 }

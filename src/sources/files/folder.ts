@@ -1,27 +1,27 @@
-/** Where files lie: a folder of this machine, or whatever else can list and read. */
+/** A location that can list and read files: a local folder, or another storage. */
 export interface Folder {
-  /** As people call it, for messages. */
+  /** Name for messages. */
   readonly name: string
-  /** Every file below it, by path; links are not followed. */
+  /** Lists every file below it by path; links are not followed. */
   list(signal: AbortSignal): Promise<ListedFile[]>
-  /** Null when it is not there any more. */
+  /** Returns null if the file no longer exists. */
   open(path: string): Promise<OpenFile | null>
 }
 
 export interface ListedFile {
-  /** Relative to the folder, with `/` between its parts. */
+  /** Relative to the folder, with `/` as separator. */
   readonly path: string
   readonly version: FileVersion
 }
 
-/** What cannot stay the same when the content changes. */
+/** Changes whenever the content changes. */
 export interface FileVersion {
   readonly tag: string
-  /** When it was last written, renamed or touched, by the clock of whoever keeps it. */
+  /** Time of the last write, rename or touch, by the clock of the storage. */
   readonly changedAtMs: number
 }
 
-/** One content, also when another file takes its name meanwhile. */
+/** One version of a file's content, even if another file takes its name meanwhile. */
 export interface OpenFile extends AsyncDisposable {
   readonly size: number
   version(): Promise<FileVersion>

@@ -22,8 +22,8 @@ export class LocalFolder implements Folder {
     const files: ListedFile[] = []
     for (let at = 0; at < paths.length; at += STAT_CONCURRENCY) {
       signal.throwIfAborted()
-      const looked = await Promise.all(paths.slice(at, at + STAT_CONCURRENCY).map((path) => this.#stat(path)))
-      files.push(...looked.filter((file) => file !== null))
+      const found = await Promise.all(paths.slice(at, at + STAT_CONCURRENCY).map((path) => this.#stat(path)))
+      files.push(...found.filter((file) => file !== null))
     }
     return files
   }
@@ -73,7 +73,7 @@ class LocalFile implements OpenFile {
       const { bytesRead } = await this.#handle.read(buffer, filled, buffer.length - filled, start + filled).catch((error: unknown) => {
         throw toSyncError(error, this.#path)
       })
-      // Cut shorter meanwhile: its version tells, when the page is done.
+      // The file was truncated meanwhile; the version check after the page detects it.
       if (bytesRead === 0) break
       filled += bytesRead
     }
@@ -85,7 +85,7 @@ class LocalFile implements OpenFile {
   }
 }
 
-/** The time of the last write can be set by anybody, that of the last change of the entry only by the machine's clock. */
+/** Programs can set the modification time, but only the system clock sets the change time of the entry. */
 function toFileVersion({ size, mtimeNs, ctimeNs, ino }: BigIntStats): FileVersion {
   return { tag: hash('sha256', `${size} ${mtimeNs} ${ctimeNs} ${ino}`, 'base64').slice(0, 8), changedAtMs: Number(ctimeNs / 1_000_000n) }
 }
@@ -96,7 +96,7 @@ function isNotFound(error: unknown): boolean {
 
 function toSyncError(error: unknown, what: string): SyncError {
   const { code } = error as NodeJS.ErrnoException
-  if (isNotFound(error)) return new SyncError('SOURCE_NOT_FOUND', `There is no folder ${what}.`, { cause: error })
-  if (code === 'EACCES' || code === 'EPERM') return new SyncError('SOURCE_FORBIDDEN', `${what} may not be read by this account (${code}).`, { cause: error })
-  return new SyncError('SOURCE_UNAVAILABLE', `${what} cannot be read now (${code ?? 'unknown error'}).`, { cause: error })
+  if (isNotFound(error)) return new SyncError('SOURCE_NOT_FOUND', `The folder ${what} does not exist. Check \`folder\`.`, { cause: error })
+  if (code === 'EACCES' || code === 'EPERM') return new SyncError('SOURCE_FORBIDDEN', `${what} is not readable by this account (${code}). Grant read access.`, { cause: error })
+  return new SyncError('SOURCE_UNAVAILABLE', `${what} could not be read (${code ?? 'unknown error'}).`, { cause: error })
 }

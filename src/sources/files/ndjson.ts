@@ -3,11 +3,11 @@ import { parseJson } from '../../values/json.ts'
 import { ROW_BYTES_MAX, UnreadableFileError, type FileRow, type RowReader } from './row-reader.ts'
 import { readTextChunks } from './text-stream.ts'
 
-/** One JSON object per line. A line that is none is set apart by itself. */
-export function ndjsonReader(isPacked: boolean): RowReader {
+/** One JSON object per line. An invalid line is quarantined by itself. */
+export function ndjsonReader(isCompressed: boolean): RowReader {
   return async function* rows(file, from) {
     let { row, offset } = from
-    for await (const line of splitLines(readTextChunks(file, isPacked, offset))) {
+    for await (const line of splitLines(readTextChunks(file, isCompressed, offset))) {
       offset += line.length
       const text = decode(offset === line.length ? stripBom(line) : line)
       if (text === '') continue
@@ -17,7 +17,7 @@ export function ndjsonReader(isPacked: boolean): RowReader {
   }
 }
 
-/** With their ends. */
+/** Yields lines including their line feed. */
 async function* splitLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let parts: Buffer[] = []
   let length = 0
@@ -40,9 +40,9 @@ async function* splitLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer
 function parseRecord(text: string, row: number): JsonObject | Error {
   try {
     const value = parseJson(text)
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : new Error(`row ${row} is no JSON object`)
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : new Error(`row ${row} is not a JSON object`)
   } catch {
-    return new Error(`row ${row} is no JSON`)
+    return new Error(`row ${row} is not valid JSON`)
   }
 }
 

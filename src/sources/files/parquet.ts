@@ -4,7 +4,7 @@ import { parseJson } from '../../values/json.ts'
 import type { OpenFile } from './folder.ts'
 import { setMember, UnreadableFileError, type FileRow, type RowReader } from './row-reader.ts'
 
-/** Rows are found by their number; one row group is held in memory. */
+/** Rows are addressed by number; one row group is held in memory. */
 export const parquetReader: RowReader = async function* rows(file, from, rowsMax, onColumns) {
   const buffer = toAsyncBuffer(file)
   const metadata = await wrapParquetErrors(() => parquetMetadataAsync(buffer))
@@ -27,13 +27,13 @@ export const parquetReader: RowReader = async function* rows(file, from, rowsMax
   }
 }
 
-/** A failed read of the file keeps its own name; everything else is the library that cannot make sense of the bytes. */
+/** Read errors keep their code; any other error means that the library cannot parse the file. */
 async function wrapParquetErrors<T>(read: () => Promise<T>): Promise<T> {
   try {
     return await read()
   } catch (error) {
     if (error instanceof SyncError) throw error
-    throw new UnreadableFileError('the file is no Parquet that can be read', { cause: error })
+    throw new UnreadableFileError('the file is not readable Parquet', { cause: error })
   }
 }
 
@@ -47,7 +47,7 @@ function toAsyncBuffer(file: OpenFile): AsyncBuffer {
   }
 }
 
-/** Only who reads such files needs it. */
+/** Optional dependency, needed only for these codecs. */
 async function loadCompressors({ row_groups }: FileMetaData): Promise<Compressors | undefined> {
   const codecs = new Set(row_groups.flatMap(({ columns }) => columns.map(({ meta_data }) => meta_data?.codec ?? 'UNCOMPRESSED')))
   const other = [...codecs].find((codec) => codec !== 'UNCOMPRESSED' && codec !== 'SNAPPY')
@@ -55,7 +55,7 @@ async function loadCompressors({ row_groups }: FileMetaData): Promise<Compressor
   try {
     return (await import('hyparquet-compressors')).compressors as Compressors
   } catch (error) {
-    throw new SyncError('PACKAGE_UNFIT', `To read Parquet files packed with ${other}, the package hyparquet-compressors is needed: npm install hyparquet-compressors`, { cause: error })
+    throw new SyncError('PACKAGE_UNFIT', `Parquet files compressed with ${other} need the package hyparquet-compressors. Run: npm install hyparquet-compressors`, { cause: error })
   }
 }
 
@@ -63,13 +63,13 @@ async function loadCompressors({ row_groups }: FileMetaData): Promise<Compressor
 
 interface ParquetColumn {
   readonly name: string
-  /** Of a decimal. */
+  /** Scale of a decimal; null for other types. */
   readonly scale: number | null
-  /** Moments of no zone. */
+  /** A timestamp without a time zone. */
   readonly isLocal: boolean
 }
 
-/** Takes the mark of a decimal away, so that its integer comes as it is: the library would make a double of it. */
+/** Removes the decimal annotation, so the unscaled integer is returned: the library would convert it to a double. */
 function readColumns(metadata: FileMetaData): ParquetColumn[] {
   return parquetSchema(metadata).children.map((tree) => {
     const { element } = tree
@@ -79,13 +79,13 @@ function readColumns(metadata: FileMetaData): ParquetColumn[] {
       delete element.logical_type
       return { name: element.name, scale, isLocal: false }
     }
-    if (holdsDecimals(tree)) throw new UnreadableFileError(`the column ${JSON.stringify(element.name)} holds decimals inside a list or a group, which cannot be read exactly`)
+    if (holdsDecimals(tree)) throw new UnreadableFileError(`the column ${JSON.stringify(element.name)} has decimals inside a list or a group, which cannot be read exactly`)
     const { logical_type } = element
     return { name: element.name, scale: null, isLocal: logical_type?.type === 'TIMESTAMP' && !logical_type.isAdjustedToUTC }
   })
 }
 
-/** Null where only the values tell: lists, groups, and intervals. */
+/** Returns null if the type must be inferred from the values: lists, groups and intervals. */
 function toColumnType(element: SchemaElement): ColumnType | null {
   const { type, converted_type: converted, logical_type: logical, repetition_type: repetition } = element
   if (repetition === 'REPEATED') return null
@@ -129,8 +129,8 @@ function holdsDecimals({ children }: SchemaTree): boolean {
 function toRecord(values: Record<string, unknown>, columns: readonly ParquetColumn[]): JsonObject {
   const record: JsonObject = {}
   for (const { name, scale, isLocal } of columns) {
-    const given = values[name]
-    const value = scale === null || given === null || given === undefined ? toJsonValue(given) : formatDecimal(toBigInt(given), scale)
+    const raw = values[name]
+    const value = scale === null || raw === null || raw === undefined ? toJsonValue(raw) : formatDecimal(toBigInt(raw), scale)
     setMember(record, name, isLocal && typeof value === 'string' ? value.replace(/Z$/, '') : value)
   }
   return record
@@ -139,17 +139,17 @@ function toRecord(values: Record<string, unknown>, columns: readonly ParquetColu
 function toJsonValue(value: unknown): JsonValue {
   if (value === null || value === undefined) return null
   if (typeof value === 'bigint') return value >= Number.MIN_SAFE_INTEGER && value <= Number.MAX_SAFE_INTEGER ? Number(value) : value
-  // What JSON has no number for, by its name.
+  // Numbers that JSON cannot represent become strings.
   if (typeof value === 'number') return Number.isFinite(value) ? value : String(value)
   if (value instanceof Uint8Array) return Buffer.from(value).toString('base64')
   if (Array.isArray(value)) return value.map(toJsonValue)
   if (typeof value !== 'object') return value as JsonValue
   const object: JsonObject = {}
-  for (const [name, member] of Object.entries(value)) setMember(object, name, toJsonValue(member))
+  for (const [name, field] of Object.entries(value)) setMember(object, name, toJsonValue(field))
   return object
 }
 
-/** Two's complement, the greatest byte first. */
+/** Two's complement, big-endian. */
 function toBigInt(value: unknown): bigint {
   if (!(value instanceof Uint8Array)) return BigInt(value as bigint | number)
   return value.length === 0 ? 0n : BigInt.asIntN(value.length * 8, BigInt(`0x${Buffer.from(value).toString('hex')}`))
@@ -164,11 +164,11 @@ function formatDecimal(integer: bigint, scale: number): string {
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const decodeText = (bytes: Uint8Array | undefined): string | undefined => bytes && decoder.decode(bytes)
 
-/** Moments with every digit that the file has. */
+/** Timestamps keep every digit of the file. */
 const PARSERS = {
-  timestampFromMilliseconds: (at: bigint) => formatTimestamp(at, 3),
-  timestampFromMicroseconds: (at: bigint) => formatTimestamp(at, 6),
-  timestampFromNanoseconds: (at: bigint) => formatTimestamp(at, 9),
+  timestampFromMilliseconds: (value: bigint) => formatTimestamp(value, 3),
+  timestampFromMicroseconds: (value: bigint) => formatTimestamp(value, 6),
+  timestampFromNanoseconds: (value: bigint) => formatTimestamp(value, 9),
   dateFromDays: (days: number) => formatDate(days),
   stringFromBytes: decodeText,
   jsonFromBytes: (bytes: Uint8Array | undefined) => (bytes === undefined ? undefined : parseJson(decoder.decode(bytes))),

@@ -3,29 +3,29 @@ import type { OpenFile } from './folder.ts'
 import type { FileOffset } from './state.ts'
 
 export interface FileRow {
-  /** An error in place of a row that cannot be read, when those behind it can. */
+  /** An error replaces a row that cannot be read, if the rows after it can. */
   readonly record: JsonObject | Error
-  /** Behind it. */
+  /** Offset after the row. */
   readonly end: FileOffset
-  /** About. */
+  /** Approximate size. */
   readonly bytes: number
 }
 
 /**
- * Reads rows from a place on. Throws UnreadableFileError when what follows cannot be trusted. A format that tells the types of its
- * columns calls `onColumns` before the first row.
+ * Reads rows from an offset. Throws UnreadableFileError when the rest of the file cannot be trusted. A format with
+ * typed columns calls `onColumns` before the first row.
  */
 export type RowReader = (file: OpenFile, from: FileOffset, rowsMax: number, onColumns?: (columns: readonly ShapeColumn[]) => void) => AsyncIterable<FileRow>
 
-/** The file itself is at fault, and reading it again would not help. Messages name the place, never a value. */
+/** The file itself is invalid, and a retry would not help. Messages include the location, never a value. */
 export class UnreadableFileError extends Error {
   override readonly name = 'UnreadableFile'
 }
 
-/** One row, or one line, is held in memory. */
+/** One row or line is held in memory. */
 export const ROW_BYTES_MAX = 16_000_000
 
-/** Not an assignment: a column may be called `__proto__`. */
+/** Defines instead of assigning: a column may be named `__proto__`. */
 export function setMember(record: JsonObject, name: string, value: JsonObject[string]): void {
   Object.defineProperty(record, name, { value, writable: true, enumerable: true, configurable: true })
 }

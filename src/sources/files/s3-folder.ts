@@ -1,13 +1,14 @@
 import { hash } from 'node:crypto'
 import type { S3Client } from '@aws-sdk/client-s3'
 import { SyncError, type ErrorCode } from '../../contract/index.ts'
+import { required } from '../../values/required.ts'
 import type { FileVersion, Folder, ListedFile, OpenFile } from './folder.ts'
 
 export interface S3Options {
   readonly bucket: string
-  /** Only what lies below it, such as `sales/orders/`; paths are told without it. */
+  /** Reads only keys with this prefix, such as `sales/orders/`; paths omit it. */
   readonly prefix?: string
-  /** As the AWS client takes it; its own ways to find region and credentials hold where nothing is given. */
+  /** Options of the AWS client, which finds region and credentials by its own defaults if they are not given. */
   readonly client?: {
     readonly region?: string
     readonly endpoint?: string
@@ -17,7 +18,7 @@ export interface S3Options {
   }
 }
 
-/** A bucket of S3, or of whatever speaks its protocol: `files({ folder: s3Folder({ bucket: 'sales', prefix: 'orders/' }) })`. */
+/** An S3 bucket, or a compatible storage: `files({ folder: s3Folder({ bucket: 'sales', prefix: 'orders/' }) })`. */
 export function s3Folder(options: S3Options): Folder {
   return new S3Folder(options)
 }
@@ -40,8 +41,8 @@ class S3Folder implements Folder {
     do {
       const page = await this.#send(() => client.send(new sdk.ListObjectsV2Command({ Bucket: bucket, Prefix: prefix, ContinuationToken: token }), { abortSignal: signal }))
       for (const object of page.Contents ?? []) {
-        const path = object.Key!.slice(prefix.length)
-        if (isSafePath(path)) files.push({ path, version: toFileVersion(object.ETag, object.Size, object.LastModified) })
+        const path = object.Key?.slice(prefix.length)
+        if (path !== undefined && isSafePath(path)) files.push({ path, version: toFileVersion(object.ETag, object.Size, object.LastModified) })
       }
       token = page.NextContinuationToken
     } while (token !== undefined)
@@ -50,11 +51,11 @@ class S3Folder implements Folder {
 
   async open(path: string): Promise<OpenFile | null> {
     const { client, sdk } = await this.#load()
-    const place = { Bucket: this.#options.bucket, Key: `${this.#options.prefix ?? ''}${path}` }
-    const look = async () => await this.#send(() => client.send(new sdk.HeadObjectCommand(place)))
-    let head: Awaited<ReturnType<typeof look>>
+    const target = { Bucket: this.#options.bucket, Key: `${this.#options.prefix ?? ''}${path}` }
+    const readHead = async () => await this.#send(() => client.send(new sdk.HeadObjectCommand(target)))
+    let head: Awaited<ReturnType<typeof readHead>>
     try {
-      head = await look()
+      head = await readHead()
     } catch (error) {
       if ((error as SyncError).code === 'SOURCE_NOT_FOUND') return null
       throw error
@@ -62,15 +63,15 @@ class S3Folder implements Folder {
     return {
       size: head.ContentLength ?? 0,
       version: async () => {
-        const { ETag, ContentLength, LastModified } = await look()
+        const { ETag, ContentLength, LastModified } = await readHead()
         return toFileVersion(ETag, ContentLength, LastModified)
       },
       read: async (start, end) => {
         if (end <= start) return Buffer.alloc(0)
-        const { Body, ETag } = await this.#send(() => client.send(new sdk.GetObjectCommand({ ...place, Range: `bytes=${start}-${end - 1}`, IfMatch: head.ETag })))
-        const bytes = Buffer.from(await Body!.transformToByteArray())
-        // Not every server heeds the condition.
-        if (ETag !== head.ETag) throw new SyncError('SOURCE_UNAVAILABLE', `${this.name}: ${path} was replaced while it was read.`)
+        const { Body, ETag } = await this.#send(() => client.send(new sdk.GetObjectCommand({ ...target, Range: `bytes=${start}-${end - 1}`, IfMatch: head.ETag })))
+        const bytes = Buffer.from(await required(Body, 'the response body').transformToByteArray())
+        // Not every server honours the condition.
+        if (ETag !== head.ETag) throw new SyncError('SOURCE_UNAVAILABLE', `${this.name}: ${path} was replaced while it was read. The next cycle reads the new version.`)
         return bytes
       },
       [Symbol.asyncDispose]: async () => {},
@@ -86,30 +87,30 @@ class S3Folder implements Folder {
       return await send()
     } catch (error) {
       const status = (error as { $metadata?: { httpStatusCode?: number } }).$metadata?.httpStatusCode
-      throw new SyncError(ERROR_CODES_BY_STATUS[status ?? 0] ?? 'SOURCE_UNAVAILABLE', `${this.name} answered ${status ?? 'nothing'} (${(error as Error).name}).`, { cause: error })
+      throw new SyncError(ERROR_CODES_BY_STATUS[status ?? 0] ?? 'SOURCE_UNAVAILABLE', `${this.name} ${status === undefined ? 'did not answer' : `answered ${status}`} (${(error as Error).name}).`, { cause: error })
     }
   }
 }
 
 type S3Sdk = typeof import('@aws-sdk/client-s3')
 
-/** Only who reads from S3 needs it. */
+/** Optional dependency, needed only for S3. */
 async function loadSdk(): Promise<S3Sdk> {
   try {
     return await import('@aws-sdk/client-s3')
   } catch (error) {
-    throw new SyncError('PACKAGE_UNFIT', 'To read from S3, the package @aws-sdk/client-s3 is needed: npm install @aws-sdk/client-s3', { cause: error })
+    throw new SyncError('PACKAGE_UNFIT', 'Reading from S3 needs the package @aws-sdk/client-s3. Run: npm install @aws-sdk/client-s3', { cause: error })
   }
 }
 
 const ERROR_CODES_BY_STATUS: Record<number, ErrorCode> = { 401: 'AUTH_REJECTED', 403: 'SOURCE_FORBIDDEN', 404: 'SOURCE_NOT_FOUND', 429: 'RATE_LIMITED', 503: 'RATE_LIMITED' }
 
-/** A key may be anything; only what reads like a path below the prefix is one. */
+/** Keys may be any string; only those that form a path below the prefix are accepted. */
 function isSafePath(path: string): boolean {
   return path !== '' && !path.endsWith('/') && !path.startsWith('/') && !path.includes('\0') && !path.split('/').includes('..')
 }
 
-/** To whole seconds, as the headers tell it: the listing knows more. */
+/** Rounded to whole seconds, like the header: the listing is more precise. */
 function toFileVersion(tag: string | undefined, size: number | undefined, at: Date | undefined): FileVersion {
   const seconds = Math.floor((at?.getTime() ?? 0) / 1_000)
   return { tag: hash('sha256', `${tag} ${size} ${seconds}`, 'base64').slice(0, 8), changedAtMs: (seconds + 1) * 1_000 }

@@ -2,11 +2,12 @@ import { createHash } from 'node:crypto'
 import { isSyncError, SyncError, type Change, type Execute, type JsonObject, type Page, type ShapeColumn, type SyncContext } from '../../contract/index.ts'
 import { csvReader, type CsvOptions } from './csv.ts'
 import { readChunks, type Folder, type ListedFile, type OpenFile } from './folder.ts'
+import { required } from '../../values/required.ts'
 import { UnreadableFileError, type RowReader } from './row-reader.ts'
 import { LocalFolder } from './local-folder.ts'
 import { ndjsonReader } from './ndjson.ts'
 import { parquetReader } from './parquet.ts'
-import { checkState, TO_DELETE_KEYS, packKeys, packManifest, READING_KEYS, shortenChecksum, unpackKeys, unpackManifest, type FilesState, type KnownFile, type FileReadState, type RowRemovalState } from './state.ts'
+import { checkState, TO_DELETE_KEYS, packKeys, packManifest, READING_KEYS, shortenChecksum, unpackKeys, unpackManifest, type FilesState, type KnownFile, type FileOffset, type FileReadState, type RowRemovalState } from './state.ts'
 
 export type { CsvOptions } from './csv.ts'
 export type { FileVersion, Folder, ListedFile, OpenFile } from './folder.ts'
@@ -14,40 +15,40 @@ export { s3Folder, type S3Options } from './s3-folder.ts'
 export type { FilesState } from './state.ts'
 
 export interface FilesOptions {
-  /** The path of a folder, read with all below it; or another place that files lie in. */
+  /** Path of a folder, read recursively; or another storage of files. */
   readonly folder: string | Folder
-  /** Which paths are read. Unless given: every `.csv`, `.tsv`, `.ndjson`, `.jsonl` (each also with `.gz`) and `.parquet`. */
+  /** The paths to read. By default every `.csv`, `.tsv`, `.ndjson`, `.jsonl` (also with `.gz`) and `.parquet` file. */
   readonly match?: RegExp
   readonly csv?: CsvOptions
   /**
-   * What tells rows apart, in all files together. Unless given, a row is known by its file's path and its number, such as
-   * `2026/orders.csv#17`.
+   * Columns that identify a row across all files. By default, a row is identified by its file's path and its number,
+   * such as `2026/orders.csv#17`.
    */
   readonly key?: string | readonly string[]
-  /** The column that says when the row was last changed: of two rows of one key, the newer stays. */
+  /** The column with the time of the last change: of two rows with the same key, the newer wins. */
   readonly updatedAt?: string
-  /** A file is left alone until it has not changed for so long; 10 seconds unless given. */
+  /** A file is read only after it has not changed for this long; 10 seconds by default. */
   readonly settleMs?: number
   /**
-   * What becomes of a row that a new content of its file has no more, and no other file has. Deleted unless told otherwise;
-   * with `key` that takes a memory of every key, about 300,000 UUIDs or a few million running numbers.
+   * What happens to a row that the new content of its file, and every other file, lacks. Deleted by default; with `key`
+   * this stores every key in the state, which fits about 300,000 UUIDs or a few million consecutive numbers.
    */
   readonly removedRows?: 'keep' | 'delete'
-  /** What becomes of the rows of a file that is no longer there. They are kept unless told otherwise. */
+  /** What happens to the rows of a deleted file. Kept by default. */
   readonly deletedFiles?: 'keep' | 'delete'
-  /** 10,000 unless given; a page of large rows ends earlier. */
+  /** 10,000 by default; a page of large rows ends earlier. */
   readonly pageSize?: number
 }
 
 export interface FilesStream {
   readonly mode: 'incremental'
   readonly execute: Execute<FilesState>
-  /** The state names every file: about 25 bytes for each. */
+  /** The state contains every file, at about 25 bytes each. */
   readonly limits: { readonly stateBytesMax: number }
 }
 
 const PAGE_SIZE = 10_000
-/** A page holds at most about so much, and one row; it looks into so many files and takes about so long. */
+/** Limits of one page: bytes (plus one row), files and duration. */
 const PAGE_BYTES = 32_000_000
 const PAGE_FILES = 1_000
 const PAGE_MS = 20_000
@@ -55,27 +56,29 @@ const SETTLE_MS = 10_000
 /** About 300,000 files. */
 const STATE_BYTES_MAX = 8_000_000
 
-/** New and changed files of a folder: `worker.sync('orders', { database, ...files({ folder: 'drop/orders' }) })`. */
+/**
+ * Reads new and changed files of a folder: `worker.sync('orders', { database, ...files({ folder: 'drop/orders' }) })`.
+ */
 export function files(options: FilesOptions): FilesStream {
   const { folder, deletedFiles = 'keep', removedRows = 'delete' } = options
-  if (deletedFiles === 'delete' && removedRows === 'keep') throw new SyncError('SYNC_INVALID', '`deletedFiles: "delete"` and `removedRows: "keep"` contradict each other.')
-  const place = typeof folder === 'string' ? new LocalFolder(folder) : folder
+  if (deletedFiles === 'delete' && removedRows === 'keep') throw new SyncError('SYNC_INVALID', '`deletedFiles: "delete"` and `removedRows: "keep"` contradict each other. Remove one of them.')
+  const storage = typeof folder === 'string' ? new LocalFolder(folder) : folder
   return {
     mode: 'incremental',
     limits: { stateBytesMax: STATE_BYTES_MAX },
     async execute(state, context) {
       checkState(state)
-      return await new FilesPageReader(place, options, state, context).read()
+      return await new FilesPageReader(storage, options, state, context).read()
     },
   }
 }
 
 /**
- * One page: first what the last one left undone, then file by file in the order of their paths.
+ * Reads one page: first the unfinished work of the last page, then file by file in path order.
  *
  *   listed, other version ──hash──▶ same content ─▶ known
- *                             └───▶ other content ─▶ reading ──end──▶ removing what is no more ─▶ known
- *                                                       └── changed meanwhile, damaged ─▶ left with what may have landed
+ *                             └───▶ other content ─▶ reading ──end──▶ removing missing rows ─▶ known
+ *                                                       └── changed meanwhile, damaged ─▶ left with its possible rows
  */
 class FilesPageReader {
   readonly #folder: Folder
@@ -86,7 +89,7 @@ class FilesPageReader {
   readonly #until: number
   #columns: readonly ShapeColumn[] | null = null
   readonly #changes: Change[] = []
-  /** By path; null where nothing has to be remembered. */
+  /** Keys by path; null if keys are not tracked. */
   readonly #keys: Map<string, Set<string>> | null
   #cursorValue: string | null
   #reading: FileReadState | undefined
@@ -119,28 +122,30 @@ class FilesPageReader {
     return this.#buildPage(this.#reading !== undefined || this.#removing !== undefined || this.#isFull())
   }
 
-  /** Everything that is to be done by what lies in the folder now; what changes after the cycle began is the next one's. */
+  /**
+   * Plans the work for the folder's current content; changes after the start of the cycle are left for the next one.
+   */
   async #planSteps(): Promise<Array<() => Promise<void>>> {
     const { deletedFiles = 'keep', match = READABLE_PATH, settleMs = SETTLE_MS } = this.#options
     const listed = await this.#folder.list(this.#context.signal)
-    const settled = this.#context.cycle.startedAt - settleMs
-    const fresh = listed.filter(({ path, version }) => isReadablePath(path, match) && version.changedAtMs <= settled && this.#manifest.get(path)?.tag !== version.tag)
-    const steps = fresh.toSorted((a, b) => (a.path < b.path ? -1 : 1)).map((file) => () => this.#checkFile(file))
+    const settledBefore = this.#context.cycle.startedAt - settleMs
+    const changed = listed.filter(({ path, version }) => isReadablePath(path, match) && version.changedAtMs <= settledBefore && this.#manifest.get(path)?.tag !== version.tag)
+    const steps = changed.toSorted((a, b) => (a.path < b.path ? -1 : 1)).map((file) => () => this.#checkFile(file))
     if (deletedFiles === 'keep') return steps
-    const here = new Set(listed.map(({ path }) => path))
-    const gone = [...this.#manifest.keys()].filter((path) => !here.has(path))
-    // A disk that is not mounted looks like this too.
-    if (listed.length === 0 && gone.length > 0) {
-      throw new SyncError('SOURCE_UNAVAILABLE', `${this.#folder.name} is empty, and ${gone.length} files of it were read. Nothing was deleted; put any other file there to say that it is the right folder.`)
+    const present = new Set(listed.map(({ path }) => path))
+    const missing = [...this.#manifest.keys()].filter((path) => !present.has(path))
+    // An unmounted disk looks the same.
+    if (listed.length === 0 && missing.length > 0) {
+      throw new SyncError('SOURCE_UNAVAILABLE', `${this.#folder.name} is empty, but ${missing.length} files were read from it before. Nothing was deleted. If the folder is correct, put any other file into it.`)
     }
-    return [...steps, ...gone.map((path) => async () => this.#removeFile(path))]
+    return [...steps, ...missing.map((path) => async () => this.#removeFile(path))]
   }
 
   async #checkFile({ path, version }: ListedFile): Promise<void> {
     this.#filesChecked++
-    // One that may not be read is not asked for again until something about it changes.
-    const refused = (): void => void this.#manifest.set(path, { tag: version.tag, sum: '', rows: this.#manifest.get(path)?.rows ?? 0 })
-    await this.#withFile(path, refused, async (file) => {
+    // An unreadable file is not retried until it changes.
+    const markUnreadable = (): void => void this.#manifest.set(path, { tag: version.tag, sum: '', rows: this.#manifest.get(path)?.rows ?? 0 })
+    await this.#withFile(path, markUnreadable, async (file) => {
       const { tag } = await file.version()
       const sha256 = await hashFile(file, this.#context.signal)
       const known = this.#manifest.get(path)
@@ -150,7 +155,7 @@ class FilesPageReader {
     })
   }
 
-  /** Goes on with what was begun, as far as the page holds. */
+  /** Continues unfinished work until the page is full. */
   async #finishPending(): Promise<void> {
     if (this.#removing === undefined && this.#reading !== undefined) await this.#continueReading(this.#reading)
     while (this.#removing !== undefined && !this.#isRowLimitReached()) this.#deleteLastRow(this.#removing)
@@ -160,90 +165,93 @@ class FilesPageReader {
     const { path, sha256 } = reading
     await this.#withFile(path, () => this.#abandon(reading), async (file) => {
       const { tag } = await file.version()
-      const mark = this.#changes.length
-      // Another version of the file may still be the same content.
+      const changesBefore = this.#changes.length
+      // A new version of the file may still have the same content.
       const isSame = tag === reading.tag || (await hashFile(file, this.#context.signal)) === sha256
       const outcome = isSame ? await this.#readRows(file, reading) : null
       if (outcome === null || (await file.version()).tag !== tag) {
-        // What was read here may be of two contents: it never lands.
-        this.#changes.length = mark
+        // These rows may mix two contents, so they are never committed.
+        this.#changes.length = changesBefore
         return this.#abandon(reading)
       }
       if (outcome.kind === 'full') {
-        this.#reading = { ...reading, tag, ...outcome.place }
+        this.#reading = { ...reading, tag, ...outcome.offset }
         return
       }
       this.#reading = undefined
       this.#cursorValue = formatFileCursor(path, sha256)
-      const { row } = outcome.place
-      // What could not be read may still be there: nothing of a damaged file is deleted.
+      const { row } = outcome.offset
+      // Unread rows may still exist: nothing of a damaged file is deleted.
       const rows = this.#options.key !== undefined ? 0 : Math.max(row, reading.before)
       this.#manifest.set(path, { tag, sum: shortenChecksum(sha256), rows })
-      if (this.#keys !== null && this.#replaceKeys(path, outcome.kind === 'end')) this.#removing = { path, keep: 0 }
+      if (this.#keys !== null && this.#replaceKeys(this.#keys, path, outcome.kind === 'end')) this.#removing = { path, keep: 0 }
       else if (outcome.kind === 'end' && rows > row && this.#options.removedRows !== 'keep') this.#removing = { path, keep: row }
     })
   }
 
-  async #readRows(file: OpenFile, { path, sha256, row, offset }: FileReadState): Promise<{ kind: 'end' | 'full' | 'damaged'; place: { row: number; offset: number } }> {
-    let place = { row, offset }
+  async #readRows(file: OpenFile, { path, sha256, row, offset }: FileReadState): Promise<{ kind: 'end' | 'full' | 'damaged'; offset: { row: number; offset: number } }> {
+    let end: FileOffset = { row, offset }
     const cursor = formatFileCursor(path, sha256)
     try {
-      for await (const read of pickReader(path, this.#options)(file, place, this.#pageSize, (columns) => (this.#columns = columns))) {
+      for await (const read of pickReader(path, this.#options)(file, end, this.#pageSize, (columns) => (this.#columns = columns))) {
         this.#context.signal.throwIfAborted()
         this.#changes.push(this.#toChange(read.record, path, read.end.row, cursor))
         this.#bytes += read.bytes
-        place = read.end
-        if (this.#isRowLimitReached()) return { kind: 'full', place }
+        end = read.end
+        if (this.#isRowLimitReached()) return { kind: 'full', offset: end }
       }
-      return { kind: 'end', place }
+      return { kind: 'end', offset: end }
     } catch (error) {
       if (!(error instanceof UnreadableFileError)) throw error
-      this.#changes.push(toFaultChange(path, `${path}: ${error.message}; ${place.row === 0 ? 'nothing of it was read' : `it was read up to row ${place.row}`}`))
-      return { kind: 'damaged', place }
+      this.#changes.push(toFaultChange(path, `${path}: ${error.message}; ${end.row === 0 ? 'no row was read' : `it was read up to row ${end.row}`}`))
+      return { kind: 'damaged', offset: end }
     }
   }
 
-  /** With what its rows may be, so that another content can tell which of them are no more. */
+  /** Keeps the possible rows, so that a later content can determine which of them to delete. */
   #abandon({ path, before, row }: FileReadState): void {
     this.#reading = undefined
-    if (this.#keys !== null) this.#replaceKeys(path, false)
+    if (this.#keys !== null) this.#replaceKeys(this.#keys, path, false)
     this.#manifest.set(path, { tag: '', sum: '', rows: this.#options.key !== undefined ? 0 : Math.max(before, row) })
   }
 
-  /** Whether keys of an earlier content are doomed: those that neither this one has, read to its end, nor another file. */
-  #replaceKeys(path: string, isWhole: boolean): boolean {
-    const keys = this.#keys!
-    const now = keys.get(READING_KEYS) ?? new Set<string>()
-    const before = keys.get(path) ?? new Set<string>()
+  /**
+   * Returns whether keys must be deleted: keys of an earlier content that neither this complete content nor another
+   * file has.
+   */
+  #replaceKeys(keys: Map<string, Set<string>>, path: string, isComplete: boolean): boolean {
+    const current = keys.get(READING_KEYS) ?? new Set<string>()
+      const previous = keys.get(path) ?? new Set<string>()
     keys.delete(READING_KEYS)
-    keys.set(path, isWhole ? now : new Set([...before, ...now]))
-    return isWhole && this.#markForDeletion(before)
+    keys.set(path, isComplete ? current : new Set([...previous, ...current]))
+    return isComplete && this.#markForDeletion(keys, previous)
   }
 
-  #markForDeletion(candidates: ReadonlySet<string>): boolean {
-    const doomed = new Set(candidates)
-    for (const listed of this.#keys!.values()) for (const key of candidates) if (listed.has(key)) doomed.delete(key)
-    if (doomed.size > 0) this.#keys!.set(TO_DELETE_KEYS, doomed)
-    return doomed.size > 0
+  #markForDeletion(keys: Map<string, Set<string>>, candidates: ReadonlySet<string>): boolean {
+    const toDelete = new Set(candidates)
+    for (const listed of keys.values()) for (const key of candidates) if (listed.has(key)) toDelete.delete(key)
+    if (toDelete.size > 0) keys.set(TO_DELETE_KEYS, toDelete)
+    return toDelete.size > 0
   }
 
   #removeFile(path: string): void {
-    this.#manifest.set(path, { ...this.#manifest.get(path)!, tag: '', sum: '' })
-    const before = this.#keys?.get(path)
-    this.#keys?.delete(path)
-    if (before !== undefined) this.#markForDeletion(before)
+    this.#manifest.set(path, { ...required(this.#manifest.get(path), `the manifest entry of ${path}`), tag: '', sum: '' })
+    const keys = this.#keys
+    const previous = keys?.get(path)
+    keys?.delete(path)
+    if (keys !== null && previous !== undefined) this.#markForDeletion(keys, previous)
     this.#removing = { path, keep: 0 }
   }
 
-  /** From the end, so that the manifest always says what is left. */
+  /** Deletes from the end, so the manifest always matches the remaining rows. */
   #deleteLastRow({ path, keep }: RowRemovalState): void {
     const known = this.#manifest.get(path)
-    const doomed = this.#keys?.get(TO_DELETE_KEYS)
-    if (doomed !== undefined) {
-      const [key] = doomed as Set<string> & Iterable<string>
-      this.#changes.push({ type: 'delete', key: key! })
-      doomed.delete(key!)
-      if (doomed.size === 0) this.#keys!.delete(TO_DELETE_KEYS)
+    const toDelete = this.#keys?.get(TO_DELETE_KEYS)
+    if (toDelete !== undefined) {
+      const [key] = toDelete as Set<string> & Iterable<string>
+      if (key !== undefined) this.#changes.push({ type: 'delete', key })
+      if (key !== undefined) toDelete.delete(key)
+      if (toDelete.size === 0) this.#keys?.delete(TO_DELETE_KEYS)
       return
     }
     if (known !== undefined && known.rows > keep) {
@@ -254,7 +262,7 @@ class FilesPageReader {
     if (known?.tag === '') this.#manifest.delete(path)
   }
 
-  /** Not there any more, or not for us: `otherwise`. */
+  /** Calls `otherwise` if the file is gone or not readable. */
   async #withFile(path: string, otherwise: () => void, use: (file: OpenFile) => Promise<void>): Promise<void> {
     let file: OpenFile | null
     try {
@@ -272,11 +280,11 @@ class FilesPageReader {
   #toChange(record: JsonObject | Error, path: string, row: number, cursor: string): Change {
     const { key, updatedAt } = this.#options
     if (record instanceof Error) return toFaultChange(formatRowKey(path, row), `${path}: ${record.message}`)
-    const at = updatedAt === undefined ? undefined : record[updatedAt]
-    const stamp = at === undefined || at === null ? {} : { upstreamUpdatedAt: at as string }
-    const own = key === undefined ? formatRowKey(path, row) : formatKey(record, key)
-    this.#keys?.get(READING_KEYS)?.add(own)
-    return { type: 'upsert', key: own, record, cursor, ...stamp }
+    const value = updatedAt === undefined ? undefined : record[updatedAt]
+    const time = value === undefined || value === null ? {} : { upstreamUpdatedAt: value as string }
+    const rowKey = key === undefined ? formatRowKey(path, row) : formatKey(record, key)
+    this.#keys?.get(READING_KEYS)?.add(rowKey)
+    return { type: 'upsert', key: rowKey, record, cursor, ...time }
   }
 
   #isRowLimitReached(): boolean {
@@ -301,10 +309,10 @@ class FilesPageReader {
   }
 }
 
-/** The folders below it that hold files of a kind that is read, and how they can be. A row is known by its file and its number. */
+/** Lists the subfolders with readable files. A row is identified by its file and its number. */
 export async function discover({ folder }: Pick<FilesOptions, 'folder'>, { signal }: Pick<SyncContext, 'signal'>): Promise<{ id: string; key: string[]; candidates: string[] }[]> {
-  const place = typeof folder === 'string' ? new LocalFolder(folder) : folder
-  const paths = (await place.list(signal)).map(({ path }) => path).filter((path) => isReadablePath(path, /./))
+  const storage = typeof folder === 'string' ? new LocalFolder(folder) : folder
+  const paths = (await storage.list(signal)).map(({ path }) => path).filter((path) => isReadablePath(path, /./))
   const folders = new Set(paths.map((path) => path.slice(0, Math.max(0, path.lastIndexOf('/')))))
   return [...folders].toSorted().map((id) => ({ id: id || '.', key: ['path', 'row'], candidates: [] }))
 }
@@ -312,20 +320,20 @@ export async function discover({ folder }: Pick<FilesOptions, 'folder'>, { signa
 // ── names ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 const READABLE_PATH = /\.(?:(?:csv|tsv|ndjson|jsonl)(?:\.gz)?|parquet)$/i
-/** As those who write call what is not finished, and what is not for readers. */
+/** Common names of unfinished and hidden files. */
 const UNFINISHED_PATH = /(?:^|\/)[._~]|~$|\.(?:tmp|temp|part|partial|crdownload|download|swp|filepart)$/i
 
 function isReadablePath(path: string, match: RegExp): boolean {
-  // A pattern with the flag `g` or `y` remembers where it stopped.
+  // `search` ignores the `lastIndex` of patterns with the flag `g` or `y`.
   return !UNFINISHED_PATH.test(path) && READABLE_PATH.test(path) && path.search(match) !== -1
 }
 
 function pickReader(path: string, { csv = {} }: FilesOptions): RowReader {
-  const isPacked = /\.gz$/i.test(path)
+  const isCompressed = /\.gz$/i.test(path)
   const name = path.replace(/\.gz$/i, '').toLowerCase()
   if (name.endsWith('.parquet')) return parquetReader
-  if (name.endsWith('.csv')) return csvReader(isPacked, csv)
-  return name.endsWith('.tsv') ? csvReader(isPacked, { delimiter: '\t', ...csv }) : ndjsonReader(isPacked)
+  if (name.endsWith('.csv')) return csvReader(isCompressed, csv)
+  return name.endsWith('.tsv') ? csvReader(isCompressed, { delimiter: '\t', ...csv }) : ndjsonReader(isCompressed)
 }
 
 function formatFileCursor(path: string, sha256: string): string {
@@ -336,17 +344,17 @@ function formatRowKey(path: string, row: number): string {
   return `${path}#${row}`
 }
 
-/** What cannot be a key becomes the empty one, which the engine quarantines. */
+/** A missing or invalid key becomes the empty string, which the engine quarantines. */
 function formatKey(record: JsonObject, key: string | readonly string[]): string {
   const parts = [key].flat().map((name) => {
     const value = record[name]
     return typeof value === 'string' || typeof value === 'number' || typeof value === 'bigint' ? String(value) : ''
   })
-  // As a list, so that no two keys of several parts can ever read the same.
-  return typeof key === 'string' ? parts[0]! : parts.includes('') ? '' : JSON.stringify(parts)
+  // Serialized as a list, so composite keys are unambiguous.
+  return typeof key === 'string' ? (parts[0] ?? '') : parts.includes('') ? '' : JSON.stringify(parts)
 }
 
-/** An error in place of a record: the engine sets it apart with the reason. */
+/** An error as the record makes the engine quarantine it with the reason. */
 function toFaultChange(key: string, message: string): Change {
   return { type: 'upsert', key, record: new Error(message) as unknown as JsonObject }
 }

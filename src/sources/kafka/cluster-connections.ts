@@ -3,7 +3,7 @@ import type { SyncContext } from '../../contract/index.ts'
 import { buildConfig, connectCluster, type KafkaOptions } from './connect.ts'
 import { toSyncError } from './failures.ts'
 
-/** Connections, each kept from page to page of one cycle and ended with it. Nothing depends on one: the state is all that counts. */
+/** Connections that live for one cycle. Correctness does not depend on them: the state is complete without. */
 export class ClusterConnections {
   readonly #options: KafkaOptions
   readonly #clusters = new Map<string, Promise<Cluster>>()
@@ -16,12 +16,12 @@ export class ClusterConnections {
     const { cycle, signal } = context
     signal.throwIfAborted()
     const config = buildConfig(this.#options, context)
-    // With the credentials: one worker may read for many tenants, and their cycles have the same numbers.
+    // The credentials are part of the name: one worker may read for many tenants whose cycles have the same numbers.
     const name = JSON.stringify([cycle.mode, cycle.id, config])
     let cluster = this.#clusters.get(name)
     if (cluster === undefined) {
       this.#clusters.set(name, (cluster = connectCluster(config)))
-      // Of the page that is the first to need it; also when the cycle is over.
+      // The signal of the first page that needs the connection also aborts at the end of the cycle.
       signal.addEventListener('abort', () => this.#disconnect(name), { once: true })
     }
     try {

@@ -1,23 +1,27 @@
 import type { Cluster, KafkaConfig, SASLOptions } from 'kafkajs'
 import { SyncError, type SyncContext } from '../../contract/index.ts'
 import { Secret } from '../../redaction/secret.ts'
+import { required } from '../../values/required.ts'
 
-/** The name of a secret, looked up when it is needed, or the secret itself. */
+/** The name of a secret, resolved on use, or the secret itself. */
 type SecretSource = string | Secret
 
 export interface KafkaOptions {
-  /** `host:port` of some brokers, which tell of the others: a list, a text with commas between, or the secret that holds it. */
+  /**
+   * `host:port` of some brokers, which report the others: a list, a comma-separated string, or the secret that contains
+   * it.
+   */
   readonly brokers: readonly string[] | SecretSource
-  /** TLS: true, or the certificates where they are not those of the system, as PEM. */
+  /** TLS: true, or PEM certificates if they are not the system's. */
   readonly ssl?: boolean | { readonly ca?: SecretSource; readonly cert?: SecretSource; readonly key?: SecretSource }
   readonly sasl?:
     | { readonly mechanism: 'plain' | 'scram-sha-256' | 'scram-sha-512'; readonly username: SecretSource; readonly password: SecretSource }
     | { readonly mechanism: 'oauthbearer'; readonly token: SecretSource }
-  /** What the brokers' logs and quotas call this client; `tidemark` unless given. */
+  /** The client name in the brokers' logs and quotas; `tidemark` by default. */
   readonly clientId?: string
 }
 
-/** The options with their secrets: whoever has the same is the same client. */
+/** The options with resolved secrets; equal values identify the same client. */
 export type KafkaClientConfig = KafkaConfig & { readonly brokers: string[] }
 
 export function buildConfig({ brokers, ssl, sasl, clientId = 'tidemark' }: KafkaOptions, { secrets }: Pick<SyncContext, 'secrets'>): KafkaClientConfig {
@@ -27,7 +31,7 @@ export function buildConfig({ brokers, ssl, sasl, clientId = 'tidemark' }: Kafka
   )
   const text = typeof brokers === 'string' ? (brokers.includes(':') ? brokers : secrets.get(brokers)) : brokers instanceof Secret ? brokers.reveal() : brokers.join(',')
   const list = text.split(',').map((broker) => broker.trim()).filter((broker) => broker !== '')
-  if (list.length === 0) throw new SyncError('SYNC_INVALID', 'kafka needs the address of at least one broker.')
+  if (list.length === 0) throw new SyncError('SYNC_INVALID', 'kafka: `brokers` is empty. Set the address of at least one broker.')
   return {
     brokers: list,
     clientId,
@@ -42,30 +46,31 @@ function buildSaslOptions(sasl: NonNullable<KafkaOptions['sasl']>, reveal: (sour
 }
 
 /**
- * kafkajs reads by consumer groups alone, whose rebalances and offsets are not ours. Beneath them lies what asks brokers
- * directly; it is handed to whoever divides partitions among a group's members, and no group is ever joined for it.
+ * kafkajs exposes reads only through consumer groups, whose rebalances and offsets we do not use. The cluster below
+ * them can fetch from brokers directly; kafkajs passes it to a partition assigner, and no group is ever joined.
  */
 export async function connectCluster(config: KafkaClientConfig): Promise<Cluster> {
   const { Kafka, logLevel } = await loadKafkajs()
-  // The engine tries again, with the patience and the log of the cycle.
+  // The engine retries with the cycle's own backoff and log.
   const kafka = new Kafka({ ...config, logLevel: logLevel.NOTHING, connectionTimeout: 5_000, retry: { retries: 1, initialRetryTime: 100 } })
   let cluster: Cluster | undefined
   kafka.consumer({
     groupId: 'none', allowAutoTopicCreation: false, readUncommitted: false,
-    partitionAssigners: [(given) => {
-      cluster = given.cluster
+    partitionAssigners: [(assignment) => {
+      cluster = assignment.cluster
       return { name: 'none', version: 0, assign: () => Promise.resolve([]), protocol: () => ({ name: 'none', metadata: Buffer.alloc(0) }) }
     }],
   })
-  await cluster!.connect()
-  return cluster!
+  const opened = required<Cluster>(cluster, 'the Kafka cluster')
+  await opened.connect()
+  return opened
 }
 
-/** Only who reads from Kafka needs it. */
+/** Optional dependency, needed only for Kafka. */
 async function loadKafkajs(): Promise<typeof import('kafkajs')> {
   try {
     return await import('kafkajs')
   } catch (error) {
-    throw new SyncError('PACKAGE_UNFIT', 'To read from Kafka, the package kafkajs is needed: npm install kafkajs', { cause: error })
+    throw new SyncError('PACKAGE_UNFIT', 'Reading from Kafka needs the package kafkajs. Run: npm install kafkajs', { cause: error })
   }
 }

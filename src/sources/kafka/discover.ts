@@ -2,7 +2,7 @@ import type { SyncContext } from '../../contract/index.ts'
 import { buildConfig, connectCluster, type KafkaOptions } from './connect.ts'
 import { toSyncError } from './failures.ts'
 
-/** Every topic that the account may see, but for those that Kafka keeps for itself. */
+/** Lists every topic that the account can see, except Kafka's internal topics. */
 export async function listTopics(options: KafkaOptions, context: Pick<SyncContext, 'secrets' | 'signal'>): Promise<string[]> {
   context.signal.throwIfAborted()
   const config = buildConfig(options, context)

@@ -9,27 +9,27 @@ const KAFKA_ERROR_CODES: Readonly<Record<string, ErrorCode>> = {
   SASL_AUTHENTICATION_FAILED: 'AUTH_REJECTED',
   KafkaJSSASLAuthenticationError: 'AUTH_REJECTED',
   CORRUPT_MESSAGE: 'SOURCE_INVALID',
-  // A codec that kafkajs does not bring along.
+  // A compression codec that kafkajs does not include.
   KafkaJSNotImplemented: 'PACKAGE_UNFIT',
 }
 
 interface KafkaError {
   readonly name?: string
   readonly message?: string
-  /** Of an answer of the broker. */
+  /** Error type of a broker response. */
   readonly type?: string
-  /** What was tried again in vain. */
+  /** The error behind exhausted retries. */
   readonly cause?: unknown
 }
 
-/** What kafkajs throws, as ours. `where` is the topic, or the brokers. */
+/** Converts an error of kafkajs. `where` is the topic or the brokers. */
 export function toSyncError(thrown: unknown, where: string): SyncError {
   if (isSyncError(thrown)) return thrown
   for (let error = thrown as KafkaError | undefined; error !== undefined && error !== null; error = error.cause as KafkaError | undefined) {
     const code = KAFKA_ERROR_CODES[error.type ?? ''] ?? KAFKA_ERROR_CODES[error.name ?? '']
     if (code === undefined) continue
-    const what = error.name === 'KafkaJSNotImplemented' ? `${error.message ?? ''}. kafkajs knows gzip; add the codec to its \`CompressionCodecs\` in the worker file` : error.message ?? code
+    const what = error.name === 'KafkaJSNotImplemented' ? `${error.message ?? ''}. kafkajs supports only gzip; add the codec to its \`CompressionCodecs\` in the worker file` : error.message ?? code
     return new SyncError(code, `${where}: ${what.replace(/\.$/, '')}.`, { cause: thrown })
   }
-  return new SyncError('SOURCE_UNAVAILABLE', `${where}: ${(thrown as KafkaError).message ?? 'no answer'}`, { cause: thrown })
+  return new SyncError('SOURCE_UNAVAILABLE', `${where}: ${(thrown as KafkaError).message ?? 'no answer from the brokers'}`, { cause: thrown })
 }

@@ -1,4 +1,5 @@
 import { SyncError } from '../../contract/index.ts'
+import { required } from '../../values/required.ts'
 import type { PartitionOffsets, OffsetsAnswer, OffsetsQuery } from '../../strategies/offsets.ts'
 import { filterCommitted, getEndOffset, type FetchedMessage, type FetchedPartition } from './committed-messages.ts'
 
@@ -12,8 +13,8 @@ export interface LogPageLimits {
 }
 
 /**
- * A page as it fills with what brokers answer. Of every partition the last message read is remembered by its timestamp, and
- * is asked for again with the next page: where another one stands in its place, the topic was deleted and made anew.
+ * Collects one page from broker responses. The timestamp of the last message of every partition is stored and compared
+ * with the next page: if another message has that offset, the topic was deleted and recreated.
  */
 export class LogPage {
   readonly messages: LogMessage[] = []
@@ -21,7 +22,7 @@ export class LogPage {
   readonly #limits: LogPageLimits
   readonly #next: Record<string, string>
   readonly #marks: Record<string, string>
-  /** Partitions whose mark is still to be compared. */
+  /** Partitions whose mark has not been compared yet. */
   #unverified: Set<string>
   #bytes = 0
 
@@ -42,33 +43,33 @@ export class LogPage {
   }
 
   get unreadPartitions(): number[] {
-    return Object.keys(this.#next).filter((partition) => BigInt(this.#next[partition]!) < BigInt(this.#until[partition]!)).map(Number)
+    return Object.entries(this.#next).filter(([partition, offset]) => BigInt(offset) < BigInt(this.#getLimit(partition))).map(([partition]) => Number(partition))
   }
 
   get answer(): OffsetsAnswer<LogMessage> {
     return { messages: this.messages, next: this.#next, marks: this.#marks }
   }
 
-  /** Where to ask: one before, where a mark is to be compared. */
+  /** Starts one message earlier while the partition's mark is not verified. */
   getFetchOffset(partition: number): string {
-    const next = this.#next[partition]!
+    const next = this.#getNext(partition)
     return this.#unverified.has(String(partition)) ? String(BigInt(next) - 1n) : next
   }
 
-  /** What the marks stand for is no longer kept, though what follows may be. */
+  /** The marked messages are no longer retained, but the following ones may be. */
   skipVerification(): void {
     this.#unverified = new Set()
   }
 
-  /** Whether it led anywhere. */
+  /** Returns whether the response advanced the partition. */
   addPartition(answer: FetchedPartition): boolean {
     const { partition } = answer
-    const isProof = this.#verifyMark(answer)
-    const [first, end] = [BigInt(this.#next[partition]!), BigInt(this.#until[partition]!)]
+    const isMarkVerified = this.#verifyMark(answer)
+    const [first, end] = [BigInt(this.#getNext(partition)), BigInt(this.#getLimit(partition))]
     let reached = getEndOffset(answer) ?? first
     for (const message of filterCommitted(answer)) {
       const offset = BigInt(message.offset)
-      // A batch comes whole, also where it was read from its middle.
+      // A batch is returned whole, even if it is read from its middle.
       if (offset < first) continue
       if (offset >= end || this.isFull) {
         reached = offset
@@ -77,15 +78,23 @@ export class LogPage {
       this.messages.push({ ...message, partition })
       this.#bytes += (message.key?.length ?? 0) + (message.value?.length ?? 0)
     }
-    if (reached <= first) return isProof
+    if (reached <= first) return isMarkVerified
     this.#advanceTo(partition, reached < end ? reached : end, answer)
     return true
   }
 
-  /** Nothing is left between here and the end. */
+  /** No messages are left up to the end. */
   skipToEnd({ partition }: FetchedPartition): void {
-    this.#next[partition] = this.#until[partition]!
+    this.#next[partition] = this.#getLimit(partition)
     delete this.#marks[partition]
+  }
+
+  #getNext(partition: number): string {
+    return required(this.#next[partition], `the offset of partition ${partition}`)
+  }
+
+  #getLimit(partition: number | string): string {
+    return required(this.#until[partition], `the limit of partition ${partition}`)
   }
 
   #advanceTo(partition: number, reached: bigint, { messages }: FetchedPartition): void {
@@ -96,12 +105,12 @@ export class LogPage {
   }
 
   #verifyMark({ partition, messages }: FetchedPartition): boolean {
-    // Without any message the answer says nothing of it either.
+    // A response without messages does not verify the mark.
     if (messages.length === 0 || !this.#unverified.delete(String(partition))) return false
-    const place = String(BigInt(this.#next[partition]!) - 1n)
-    const there = messages.find(({ offset }) => offset === place)
-    // Compaction may have taken it; then nothing is known.
-    if (there === undefined || there.timestamp === this.#marks[partition]) return true
-    throw new SyncError('HISTORY_LOST', `Partition ${partition} has another message at ${place} than the one that was read there: the topic was deleted, and made anew.`)
+    const markedOffset = String(BigInt(this.#getNext(partition)) - 1n)
+    const marked = messages.find(({ offset }) => offset === markedOffset)
+    // Compaction may have removed the message; then it proves nothing.
+    if (marked === undefined || marked.timestamp === this.#marks[partition]) return true
+    throw new SyncError('HISTORY_LOST', `Partition ${partition} has a different message at offset ${markedOffset} than the one read before: the topic was deleted and recreated.`)
   }
 }

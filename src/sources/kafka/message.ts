@@ -2,40 +2,40 @@ import type { Change, JsonObject, JsonValue } from '../../contract/index.ts'
 import { parseJson } from '../../values/json.ts'
 import type { LogMessage } from './log-page.ts'
 
-/** What a record can have besides the value, under `_kafka`. */
+/** Metadata that a record may include, under `_kafka`. */
 export type MetadataField = 'partition' | 'offset' | 'timestamp' | 'headers'
 
 export interface MessageOptions {
-  /** Nothing unless given. */
+  /** None by default. */
   readonly include?: readonly MetadataField[]
-  /** What the value's bytes say; JSON unless given. What it throws becomes the reason why the message is put aside. */
+  /** Decodes the value; JSON by default. If it throws, the message is quarantined with the error as the reason. */
   readonly decode?: (value: Buffer) => unknown
 }
 
-/** A null value is a tombstone; without a key there is nothing for it to delete. */
+/** A null value is a tombstone; without a key it deletes nothing. */
 export function toChange(topic: string, message: LogMessage, options: MessageOptions): Change | null {
-  const place = `${topic}/${message.partition}/${message.offset}`
+  const location = `${topic}/${message.partition}/${message.offset}`
   const { key: bytes, value } = message
-  const key = bytes === null ? place : bytesToText(bytes)
+  const key = bytes === null ? location : bytesToText(bytes)
   if (value === null) return bytes === null ? null : { type: 'delete', key }
-  return { type: 'upsert', key, record: toRecord(value, place, message, options) }
+  return { type: 'upsert', key, record: toRecord(value, location, message, options) }
 }
 
-/** The engine puts an Error in place of a record aside, with its message as the reason. */
-function toRecord(value: Buffer, place: string, message: LogMessage, { include = [], decode = decodeJson }: MessageOptions): JsonObject {
+/** The engine quarantines an Error in place of a record, with its message as the reason. */
+function toRecord(value: Buffer, location: string, message: LogMessage, { include = [], decode = decodeJson }: MessageOptions): JsonObject {
   let decoded: unknown
   try {
     decoded = decode(value)
   } catch (error) {
-    return new Error(`${place}: ${(error as Error).message}`) as unknown as JsonObject
+    return new Error(`${location}: ${(error as Error).message}`) as unknown as JsonObject
   }
-  if (typeof decoded !== 'object' || decoded === null || Array.isArray(decoded)) return new Error(`${place}: the value is no object`) as unknown as JsonObject
+  if (typeof decoded !== 'object' || decoded === null || Array.isArray(decoded)) return new Error(`${location}: the value is not an object`) as unknown as JsonObject
   return include.length === 0 ? (decoded as JsonObject) : { ...(decoded as JsonObject), _kafka: buildMetadata(message, include) }
 }
 
-/** Not with the words of the parser: they quote the value. */
+/** The parser's own message is dropped: it quotes the value. */
 function decodeJson(value: Buffer): JsonValue {
-  if (value[0] === 0 && value.length > 5) throw new Error('the value begins as those of a schema registry do, and is no JSON; give `decode`')
+  if (value[0] === 0 && value.length > 5) throw new Error('the value has a schema registry header and is not JSON; set `decode`')
   let text: string
   try {
     text = utf8.decode(value)
@@ -45,7 +45,7 @@ function decodeJson(value: Buffer): JsonValue {
   try {
     return parseJson(text)
   } catch {
-    throw new Error('the value is no JSON')
+    throw new Error('the value is not JSON')
   }
 }
 
@@ -69,13 +69,13 @@ function formatHeader(value: Buffer | null): JsonValue {
 
 const BASE64_PREFIX = 'base64:'
 
-/** Bytes that are no text a database can keep, or would be taken for such, are written in base64: no two keys become one. */
+/** Bytes that a database cannot store as text, or that look encoded, become base64, so distinct keys stay distinct. */
 function bytesToText(bytes: Buffer): string {
   try {
     const text = utf8.decode(bytes)
     if (text !== '' && !text.includes('\0') && !text.startsWith(BASE64_PREFIX)) return text
   } catch {
-    // No UTF-8.
+    // Not UTF-8.
   }
   return `${BASE64_PREFIX}${bytes.toString('base64')}`
 }

@@ -12,32 +12,38 @@ export type { MessageOptions, MetadataField } from './message.ts'
 export type { OffsetsState } from '../../strategies/offsets.ts'
 
 export interface TopicOptions extends MessageOptions {
-  /** `delete.retention.ms` of a compacted topic: who was away for longer has missed deletions, and reads the topic anew. */
+  /**
+   * `delete.retention.ms` of a compacted topic: a sync that was away for longer has missed deletions, and reads the
+   * topic again.
+   */
   readonly tombstonesMs?: number
-  /** Messages; 10,000 unless given. */
+  /** Messages per page; 10,000 by default. */
   readonly pageSize?: number
-  /** Of keys and values; 8,000,000 unless given. A page ends with the message that goes beyond. */
+  /** Bytes of keys and values per page; 8,000,000 by default. A page ends with the message that exceeds it. */
   readonly pageBytes?: number
 }
 
 export interface KafkaStream {
   readonly backfill: Execute<OffsetsState>
-  /** Without a state, from the oldest message that is kept. */
+  /** Without a state, starts at the oldest retained message. */
   readonly delta: Execute<OffsetsState>
   readonly anchor: (context: SyncContext) => Promise<OffsetsState | undefined>
 }
 
 export interface KafkaSource {
-  /** Followed by its offsets: `worker.track('orders', { database, source: kafka({ brokers }).topic('orders') })`. */
+  /** Follows the offsets: `worker.track('orders', { database, source: kafka({ brokers }).topic('orders') })`. */
   topic(name: string, options?: TopicOptions): KafkaStream
-  /** All that is kept, each time; what is no longer there is swept: `worker.sync('countries', { database, ...kafka({ brokers }).listing('countries') })`. */
+  /**
+   * Reads all retained messages each time and sweeps missing rows: `worker.sync('countries', { database, ...kafka({
+   * brokers }).listing('countries') })`.
+   */
   listing(name: string, options?: TopicOptions): { readonly mode: 'replace'; readonly execute: Execute<OffsetsState> }
 }
 
 const PAGE_SIZE = 10_000
 const PAGE_BYTES = 8_000_000
 
-/** Topics of Kafka: the last value of every key, by the key; a message without one is a row of its own. */
+/** Reads Kafka topics: the last value of every key. A message without a key is a row of its own. */
 export function kafka(source: KafkaOptions): KafkaSource {
   const topic = (name: string, options: TopicOptions = {}): KafkaStream => {
     const log = offsets(buildOffsetsOptions(source, name, options))

@@ -1,14 +1,14 @@
 import { SyncError, type Execute, type SyncContext } from '../../contract/index.ts'
 import { watermark, type WatermarkQuery, type WatermarkState } from '../../strategies/index.ts'
 import type { EntitySet, RowPage } from './entity-set.ts'
-import type { EntitySetPlan } from './entity-set-plan.ts'
+import { requireCursor, type EntitySetPlan } from './entity-set-plan.ts'
 import { buildAfterCondition, buildCursorCondition, type EntityQuery } from './query.ts'
 import type { CursorOptions } from './source.ts'
 import { completeTimestampTies } from './timestamp-ties.ts'
 
-/** What is newer than the position and nothing else, as many tools ask. */
+/** Reads only entities strictly after the cursor, as many tools do. */
 export function createAfterCursorDelta(entitySet: EntitySet, { cursor, since, deleted, safetyWindow }: CursorOptions): Execute<WatermarkState> {
-  if (deleted !== undefined || safetyWindow !== undefined) throw new SyncError('SYNC_INVALID', '`strict` asks for what is newer and nothing else: it goes with neither `deleted` nor `safetyWindow`.')
+  if (deleted !== undefined || safetyWindow !== undefined) throw new SyncError('SYNC_INVALID', '`strict` reads only newer entities: remove `deleted` and `safetyWindow`, or `strict`.')
   return async (state, context) => {
     const plan = await entitySet.loadPlan(context)
     const execute = watermark({
@@ -20,8 +20,8 @@ export function createAfterCursorDelta(entitySet: EntitySet, { cursor, since, de
       ...(since !== undefined && { since }),
       async read(query) {
         const answer = await readPage(entitySet, plan, query, context)
-        const { rows, nextLink, page, isTruncated: isCut } = answer
-        return { items: rows.map(({ record }) => record), end: nextLink === null && isCut !== true, page: entitySet.getLocator(answer, context), serverTime: page.answer.serverTime }
+        const { rows, nextLink, page, isTruncated } = answer
+        return { items: rows.map(({ record }) => record), end: nextLink === null && isTruncated !== true, page: entitySet.getLocator(answer, context), serverTime: page.answer.serverTime }
       },
     })
     return execute(state, context)
@@ -30,10 +30,10 @@ export function createAfterCursorDelta(entitySet: EntitySet, { cursor, since, de
 
 async function readPage(entitySet: EntitySet, plan: EntitySetPlan, { from, after, order, page, limit }: WatermarkQuery, context: SyncContext): Promise<RowPage> {
   const at = after?.cursor ?? from?.cursor
-  const question: EntityQuery = order === 'key'
+  const entityQuery: EntityQuery = order === 'key'
     ? { conditions: after === undefined ? [] : [buildAfterCondition(plan.key, after.key.map(String), plan)], order: plan.key, top: limit }
-    : { conditions: at === undefined ? [] : [buildCursorCondition(plan.cursor!, 'gt', String(at), plan)], order: [plan.cursor!], top: limit }
+    : { conditions: at === undefined ? [] : [buildCursorCondition(requireCursor(plan), 'gt', String(at), plan)], order: [requireCursor(plan)], top: limit }
   const located = page === undefined ? null : await entitySet.followLink(plan, page, context)
-  const answer = located ?? await entitySet.query(plan, question, context)
+  const answer = located ?? await entitySet.query(plan, entityQuery, context)
   return order === 'key' ? { ...answer, isTruncated: answer.rows.length >= limit } : completeTimestampTies(answer, { top: limit, isShortPageLast: true }, entitySet, plan, context)
 }

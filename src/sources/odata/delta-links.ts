@@ -7,20 +7,20 @@ import { buildEntityPath, buildQueryPath } from './query.ts'
 import type { EntitySet } from './entity-set.ts'
 
 /**
- * By the service's own delta links. The first cycle reads all there is; its last page, and that of every cycle after it, has
- * the link that tells what changed since the reading began. A link that the service no longer takes is HISTORY_LOST: the
- * backfill finds what was deleted meanwhile.
+ * Follows the service's delta links. The first cycle reads everything; its last page, and that of every later cycle,
+ * has the link to the changes since the read began. A link that the service no longer accepts is HISTORY_LOST: the
+ * backfill then finds the deletions.
  *
- * The anchor is the second page of such a first reading: it begins before the backfill does, so that whatever is deleted
- * behind the backfill's back is in a delta. What is on the first page, the backfill reads itself. That reading is older than
- * the cycle that ends it, so the cycle goes on with the delta link at its end before it is complete.
+ * The anchor is the second page of such a first read: it begins before the backfill, so everything deleted behind the
+ * backfill is in a delta. The backfill covers the first page itself. That read is older than the cycle that ends it, so
+ * the cycle also follows the delta link at its end before it completes.
  */
 export function createDeltaLinkDelta(entitySet: EntitySet): AnchoredExecute<TokenState> {
   const execute = withLaggedTidemark(token({
-    async read({ token: position }, context) {
-      const plan = await entitySet.loadPlan(context)
-      const isAnchored = position?.startsWith(ANCHOR_PREFIX) === true
-      const link = isAnchored ? position.slice(ANCHOR_PREFIX.length) : position
+    async read({ token: cursor }, context) {
+      const plan = await entitySet.plan(context)
+      const isAnchored = cursor?.startsWith(ANCHOR_PREFIX) === true
+      const link = isAnchored ? cursor.slice(ANCHOR_PREFIX.length) : cursor
       const { entities, next, resume } = await readPage(entitySet, plan, link, context)
       const changes: Change[] = []
       for (const entity of entities) {
@@ -39,10 +39,10 @@ export function createDeltaLinkDelta(entitySet: EntitySet): AnchoredExecute<Toke
   })
 }
 
-/** Before the link to a page of the reading that the anchor began. */
+/** Prefix of a link to a page of the anchor's read. */
 const ANCHOR_PREFIX = 'anchored '
 
-/** How long a change may take until the service tells it; nothing in the protocol says. */
+/** Maximum delay before the service reports a change; the protocol does not define one. */
 const LAG_MS = 30_000
 
 interface DeltaPage {
@@ -53,50 +53,59 @@ interface DeltaPage {
 
 async function readPage({ service, limit }: EntitySet, plan: EntitySetPlan, link: string | undefined, context: SyncContext): Promise<DeltaPage> {
   const { set, metadata: { version } } = plan
-  if (version !== 4) throw new SyncError('SYNC_INVALID', `${set}: delta links are of version 4, and the service speaks version ${version}. Follow it by a cursor.`)
+  if (version !== 4) throw new SyncError('SYNC_INVALID', `${set}: delta links need OData version 4, but the service uses version ${version}. Use \`entitySet\` with a cursor.`)
   const page = await service.fetchPage(link ?? buildQueryPath(plan), version, context, { prefer: ['odata.track-changes', `odata.maxpagesize=${limit}`], answers: link === undefined ? [] : EXPIRED_LINK_STATUSES })
-  if (page === null) throw new SyncError('HISTORY_LOST', `The service no longer tells what changed in ${set} since the stored position.`)
+  if (page === null) throw new SyncError('HISTORY_LOST', `The service no longer accepts the stored delta link of ${set}.`)
   const next = page.nextLink === null ? null : service.resolveLink(page.nextLink, page, context)
   const resume = page.deltaLink === null ? null : service.resolveLink(page.deltaLink, page, context)
-  if (next === null && resume === null) throw new SyncError('SOURCE_INVALID', `${set}: the last page has no delta link. If the service does not track changes of it, follow it by a cursor.`)
+  if (next === null && resume === null) throw new SyncError('SOURCE_INVALID', `${set}: the last page has no delta link. If the service does not track its changes, use \`entitySet\` with a cursor.`)
   return { entities: page.entities, next, resume }
 }
 
-/** 410 is what the rules say. But whoever refuses a link of its own making, has forgotten what it stood for. */
+/** The standard status is 410, but some services reject their own expired links with 400 or 404. */
 const EXPIRED_LINK_STATUSES = [400, 404, 410]
 
-/** Null for what is not about an entity of the set. */
+/** Returns null for items that are not entities of the set. */
 async function parseDeltaEntity(entity: JsonObject, entitySet: EntitySet, plan: EntitySetPlan, context: SyncContext): Promise<Change | null> {
-  const about = String(entity['@odata.context'] ?? entity['@context'] ?? '')
-  if (/\/\$(?:link|deletedLink)$/.test(about)) return null
-  const isDeleted = about.endsWith('/$deletedEntity')
+  const contextUrl = String(entity['@odata.context'] ?? entity['@context'] ?? '')
+  if (/\/\$(?:link|deletedLink)$/.test(contextUrl)) return null
+  const isDeleted = contextUrl.endsWith('/$deletedEntity')
   if (isDeleted || isObject(entity['@removed'] ?? entity['@odata.removed'])) return { type: 'delete', key: formatKey(parseRemovedKey(entity, plan, isDeleted)) }
   const row = toRow(entity, plan)
-  const isWhole = (plan.select ?? [...plan.type.properties.keys()]).every((name) => Object.hasOwn(entity, name) || plan.type.properties.get(name)!.type === 'Edm.Stream')
-  if (isWhole) return toChange(row, plan)
-  // A changed entity may come with what changed alone. It is read as it is now; when it is gone by now, a later page says so.
-  const whole = await entitySet.service.fetchEntity(buildEntityPath(plan, row.keyParts), plan.metadata.version, context)
-  return whole === null ? null : toChange(toRow(whole, plan), plan)
+  const isComplete = (plan.select ?? [...plan.type.properties.keys()]).every((name) => Object.hasOwn(entity, name) || plan.type.properties.get(name)?.type === 'Edm.Stream')
+  if (isComplete) return toChange(row, plan)
+  // A changed entity may contain only the changed properties, so its current version is read. If it has been deleted
+  // meanwhile, a later page reports that.
+  const complete = await entitySet.service.fetchEntity(buildEntityPath(plan, row.keyParts), plan.metadata.version, context)
+  return complete === null ? null : toChange(toRow(complete, plan), plan)
 }
 
-/** Of an entity that was removed: by its key's own properties, or by the id it had, `Orders(7)`, `Lines(Order=7,No=1)` or bare. As of 4.0 a member `id` is the latter. */
+/**
+ * Reads the key of a removed entity from its key properties, or from its id: `Orders(7)`, `Lines(Order=7,No=1)` or
+ * bare. In version 4.0 the field `id` is the latter.
+ */
 function parseRemovedKey(entity: JsonObject, plan: EntitySetPlan, isById: boolean): readonly string[] {
   const { set, key } = plan
   if (!isById && key.every(({ name }) => Object.hasOwn(entity, name))) return toRow(entity, plan).keyParts
   const id = entity['@odata.id'] ?? entity['@id'] ?? entity.id
   const parts = typeof id === 'string' ? parseKeyPredicate(id, plan) : null
-  if (parts === null) throw new SyncError('SOURCE_INVALID', `${set}: an entity was removed whose key cannot be told.`)
+  if (parts === null) throw new SyncError('SOURCE_INVALID', `${set}: the key of a removed entity cannot be determined.`)
   return parts
 }
 
 function parseKeyPredicate(id: string, { key }: EntitySetPlan): string[] | null {
+  const [firstKey] = key
+  if (firstKey === undefined) return null
   const predicate = /\(((?:[^()']|'[^']*')*)\)$/.exec(decodeUri(id))?.[1]
-  if (predicate === undefined) return key.length > 1 || id.includes('(') ? null : [normalizeKeyPart(decodeUri(id.slice(id.lastIndexOf('/') + 1)), key[0]!.type)]
+  if (predicate === undefined) return key.length > 1 || id.includes('(') ? null : [normalizeKeyPart(decodeUri(id.slice(id.lastIndexOf('/') + 1)), firstKey.type)]
   const values = new Map<string, string>()
   for (const [, name, quoted, bare] of predicate.matchAll(/(?:^|,)(?:(\w+)=)?(?:'((?:[^']|'')*)'|([^',]+))/g)) {
-    values.set(name ?? key[0]!.name, quoted === undefined ? bare! : quoted.replaceAll("''", "'"))
+    values.set(name ?? firstKey.name, quoted === undefined ? (bare ?? '') : quoted.replaceAll("''", "'"))
   }
-  const parts = key.flatMap(({ name, type }) => (values.has(name) ? [normalizeKeyPart(values.get(name)!, type)] : []))
+  const parts = key.flatMap(({ name, type }) => {
+    const value = values.get(name)
+    return value === undefined ? [] : [normalizeKeyPart(value, type)]
+  })
   return values.size === key.length && parts.length === key.length ? parts : null
 }
 

@@ -1,11 +1,12 @@
 import { SyncError, type Change, type JsonObject } from '../../contract/index.ts'
 import { canonicalizeInstant } from '../../values/instant.ts'
+import { required } from '../../values/required.ts'
 import { isComparableType } from './literals.ts'
 import type { ODataMetadata, ODataProperty, StructuredType } from './metadata.ts'
 import { toRecord } from './record.ts'
 import type { EntitySetOptions } from './source.ts'
 
-/** How one entity set is read, as the service describes it now. */
+/** How to read one entity set, from the service's current metadata. */
 export interface EntitySetPlan {
   readonly set: string
   readonly metadata: ODataMetadata
@@ -13,25 +14,24 @@ export interface EntitySetPlan {
   readonly key: readonly ODataProperty[]
   readonly cursor: ODataProperty | null
   /**
-   * Whether an answer shows all digits of the cursor. Version 2 cuts them after the milliseconds, but compares and sorts by
-   * all of them: then nobody can ask for "the same moment and a greater key".
+   * Whether responses contain every digit of the cursor. Version 2 truncates to milliseconds but compares and sorts by
+   * all digits, so "the same timestamp and a greater key" cannot be expressed.
    */
   readonly hasExactCursor: boolean
-  /** What is asked for; null for everything. */
+  /** The selected properties; null for all. */
   readonly select: readonly string[] | null
-  /** Holds for all that is asked for. */
+  /** Applies to every query. */
   readonly filter: string | null
-  /** The property that says that an entity is gone. */
+  /** The property that marks an entity as deleted. */
   readonly deletedProperty: string | null
 }
 
-/** An entity, and where it stands. */
 export interface EntityRow {
   readonly record: JsonObject
-  /** Of its key, in its order. */
+  /** The parts of the key, in key order. */
   readonly keyParts: readonly string[]
   readonly key: string
-  /** Of its cursor: an instant, for a day its last; '' without one. */
+  /** The cursor as an instant; the last instant of the day for a date, '' without a cursor. */
   readonly timestamp: string
 }
 
@@ -43,20 +43,20 @@ export function isCursorType(type: string): boolean {
 
 export function buildPlan(set: string, metadata: ODataMetadata, options: EntitySetOptions & { readonly cursor?: string; readonly exactCursor?: boolean }): EntitySetPlan {
   const type = metadata.entitySets.get(set)
-  if (type === undefined) throw new SyncError('SOURCE_NOT_FOUND', `The service has no entity set "${set}".`)
+  if (type === undefined) throw new SyncError('SOURCE_NOT_FOUND', `The service has no entity set "${set}". Check the name against \`$metadata\`.`)
   const property = (name: string): ODataProperty => {
     const found = type.properties.get(name)
-    if (found === undefined) throw new SyncError('SOURCE_NOT_FOUND', `${set} has no property "${name}".`)
+    if (found === undefined) throw new SyncError('SOURCE_NOT_FOUND', `${set} has no property "${name}". Check the name against \`$metadata\`.`)
     return found
   }
   const names = options.key ?? type.key
-  if (names.length === 0) throw new SyncError('SYNC_INVALID', `The service names no key of ${set}: say with \`key\` which properties tell its entities apart.`)
+  if (names.length === 0) throw new SyncError('SYNC_INVALID', `The service declares no key for ${set}. Set \`key\` to the properties that identify an entity.`)
   const key = names.map(property)
-  const unfit = key.find((part) => !isComparableType(part.type))
-  if (unfit !== undefined) throw new SyncError('SYNC_INVALID', `${set}: "${unfit.name}" (${unfit.type}) cannot be compared, so its entities cannot be read page by page. Say with \`key\` what else tells them apart.`)
+  const incomparable = key.find((part) => !isComparableType(part.type))
+  if (incomparable !== undefined) throw new SyncError('SYNC_INVALID', `${set}: "${incomparable.name}" (${incomparable.type}) cannot be compared, so pages cannot be read by key. Set \`key\` to comparable properties.`)
   const cursor = options.cursor === undefined ? null : property(options.cursor)
   if (cursor !== null && !isCursorType(cursor.type)) {
-    throw new SyncError('SYNC_INVALID', `${set}: "${cursor.name}" (${cursor.type}) cannot order changes; a cursor is a moment or a day. Use \`listing\` for a full refresh.`)
+    throw new SyncError('SYNC_INVALID', `${set}: "${cursor.name}" (${cursor.type}) cannot be a cursor, which must be a timestamp or a date. Use \`listing\` for a full refresh.`)
   }
   const extra = [...names, ...(cursor === null ? [] : [cursor.name]), ...(options.deleted === undefined ? [] : [property(options.deleted).name])]
   return {
@@ -68,39 +68,44 @@ export function buildPlan(set: string, metadata: ODataMetadata, options: EntityS
   }
 }
 
-export function toRow(entity: JsonObject, { set, metadata, type: own, key, cursor }: EntitySetPlan): EntityRow {
-  const record = toRecord(entity, own, metadata)
+export function toRow(entity: JsonObject, { set, metadata, type: entityType, key, cursor }: EntitySetPlan): EntityRow {
+  const record = toRecord(entity, entityType, metadata)
   const parts = key.map(({ name, type }) => {
     const value = record[name]
     if (typeof value === 'string' || typeof value === 'number' || typeof value === 'bigint') return normalizeKeyPart(String(value), type)
-    throw new SyncError('SOURCE_INVALID', `An entity of ${set} has no plain value in "${name}", which is part of its key.`)
+    throw new SyncError('SOURCE_INVALID', `An entity of ${set} has no string or number in its key property "${name}".`)
   })
-  const at = cursor === null ? null : record[cursor.name]
-  const stamp = typeof at !== 'string' ? '' : cursor!.type === 'Edm.Date' ? endOfDay(at) : at
-  return { record, keyParts: parts, key: formatKey(parts), timestamp: stamp }
+  const value = cursor === null ? null : record[cursor.name]
+  const timestamp = typeof value !== 'string' ? '' : cursor?.type === 'Edm.Date' ? endOfDay(value) : value
+  return { record, keyParts: parts, key: formatKey(parts), timestamp }
 }
 
-/** A GUID is the same in capitals. */
+/** GUIDs are case-insensitive. */
 export function normalizeKeyPart(text: string, type: string): string {
   return type === 'Edm.Guid' ? text.toLowerCase() : text
 }
 
-/** As a list, so that no two keys of several parts can ever read the same. */
+/** Serializes several parts as a list, so composite keys are unambiguous. */
 export function formatKey(parts: readonly string[]): string {
-  return parts.length === 1 ? parts[0]! : JSON.stringify(parts)
+  const [first, ...rest] = parts
+  return first !== undefined && rest.length === 0 ? first : JSON.stringify(parts)
+}
+
+export function requireCursor({ cursor, set }: EntitySetPlan): ODataProperty {
+  return required(cursor, `the cursor of ${set}`)
 }
 
 export function parseKey(text: string, plan: EntitySetPlan): readonly string[] {
   return plan.key.length === 1 ? [text] : checkKeyParts(parseJsonOrNull(text), plan)
 }
 
-/** Of a state, which may have been set by hand. */
+/** The parts come from a state, which may have been edited by hand. */
 export function checkKeyParts(parts: unknown, { set, key }: EntitySetPlan): readonly string[] {
   if (Array.isArray(parts) && parts.length === key.length && parts.every((part) => typeof part === 'string')) return parts
-  throw new SyncError('CURSOR_REJECTED', `The stored position is not one of ${set}.`)
+  throw new SyncError('CURSOR_REJECTED', `The stored state does not match the key of ${set}.`)
 }
 
-/** Null when it is no JSON. */
+/** Returns null if the text is not JSON. */
 export function parseJsonOrNull(text: string): unknown {
   try {
     return JSON.parse(text)
@@ -109,17 +114,17 @@ export function parseJsonOrNull(text: string): unknown {
   }
 }
 
-export function toChange({ record, key, timestamp: stamp }: EntityRow, { cursor, deletedProperty: deleted }: EntitySetPlan): Change {
-  const at = cursor === null ? null : record[cursor.name]
-  const position = typeof at === 'string' ? { cursor: at } : {}
-  // A day is too coarse to say which of two facts is the newer.
-  const time = cursor !== null && INSTANT_TYPES.includes(cursor.type) && canonicalizeInstant(stamp) !== null ? { upstreamUpdatedAt: stamp } : {}
-  const mark = deleted === null ? null : record[deleted]
+export function toChange({ record, key, timestamp }: EntityRow, { cursor, deletedProperty }: EntitySetPlan): Change {
+  const value = cursor === null ? null : record[cursor.name]
+  const cursorField = typeof value === 'string' ? { cursor: value } : {}
+  // A date is too coarse to order two versions.
+  const time = cursor !== null && INSTANT_TYPES.includes(cursor.type) && canonicalizeInstant(timestamp) !== null ? { upstreamUpdatedAt: timestamp } : {}
+  const mark = deletedProperty === null ? null : record[deletedProperty]
   const isDeleted = mark !== null && mark !== undefined && mark !== false && mark !== '' && mark !== 0
-  return isDeleted ? { type: 'delete', key, ...time } : { type: 'upsert', key, record, ...position, ...time }
+  return isDeleted ? { type: 'delete', key, ...time } : { type: 'upsert', key, record, ...cursorField, ...time }
 }
 
-/** A row of a day may change until the day is over. */
+/** An entity may change until its day is over. */
 function endOfDay(day: string): string {
   return `${day}T23:59:59.999999Z`
 }

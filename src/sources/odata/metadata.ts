@@ -1,28 +1,28 @@
 import { SyncError } from '../../contract/index.ts'
 import { parseTags, type XmlTag } from './xml-tags.ts'
 
-/** What a service says of itself. */
+/** The parsed `$metadata` of a service. */
 export interface ODataMetadata {
   readonly version: 2 | 4
   readonly entitySets: ReadonlyMap<string, StructuredType>
-  /** Of a complex type, by the name a property gives it. */
+  /** Resolves a complex type by the name that a property uses. */
   getComplexType(name: string): StructuredType | undefined
 }
 
-/** An entity type or a complex type, with what it has from its base types. */
+/** An entity type or a complex type, including properties of its base types. */
 export interface StructuredType {
-  /** Empty for complex types, and for views without one. */
+  /** Empty for complex types, and for views without a key. */
   readonly key: readonly string[]
   readonly properties: ReadonlyMap<string, ODataProperty>
 }
 
 export interface ODataProperty {
   readonly name: string
-  /** `Edm.String`; one of the service's own by its full name; `Collection(…)` of either. */
+  /** `Edm.String`, a type of the service by its full name, or `Collection(…)` of either. */
   readonly type: string
-  /** Digits of a second, as far as it says. */
+  /** Fractional digits of a second, if declared. */
   readonly precision: number | null
-  /** False where the service says that it cannot filter or sort by it. */
+  /** False if the service declares that it cannot filter or sort by the property. */
   readonly isSortable: boolean
 }
 
@@ -32,22 +32,22 @@ interface DeclaredType extends StructuredType {
   readonly properties: Map<string, ODataProperty>
 }
 
-/** Reads `$metadata`: of entity types and complex types the properties and keys, and which set is of which type. */
+/** Parses `$metadata`: the properties and keys of entity and complex types, and the type of each set. */
 export function parseMetadata(xml: string): ODataMetadata {
   const types = new Map<string, DeclaredType>()
   const sets = new Map<string, string>()
-  /** By alias and by namespace alike. */
+  /** Keyed by alias or by namespace. */
   const namespaces = new Map<string, string>()
   const definitions = new Map<string, string>()
   let version: string | undefined
   let namespace = ''
   let current: DeclaredType | null = null
-  let isWhole = false
+  let isComplete = false
   for (const { name, kind, attributes } of parseTags(xml)) {
     const named = attributes.get('Name') ?? ''
     if (kind === 'close') {
       if (name === 'EntityType' || name === 'ComplexType') current = null
-      if (name === 'Edmx') isWhole = true
+      if (name === 'Edmx') isComplete = true
     } else if (name === 'Edmx') version ??= attributes.get('Version')
     else if (name === 'Schema') {
       namespace = attributes.get('Namespace') ?? ''
@@ -61,17 +61,17 @@ export function parseMetadata(xml: string): ODataMetadata {
     else if (name === 'Property' && current !== null) current.properties.set(named, parseProperty(named, attributes))
     else if (name === 'EntitySet') sets.set(named, attributes.get('EntityType') ?? '')
   }
-  // Half a description would be a service without some of its sets.
-  if (version !== undefined && !isWhole) throw new SyncError('SOURCE_INVALID', 'The service broke off while it described itself.')
-  if (version !== '4.0' && version !== '4.01' && version !== '1.0') throw new SyncError('SOURCE_INVALID', 'The service does not describe itself as OData of version 4 or 2.')
+  // Truncated metadata would look like a service without some of its sets.
+  if (version !== undefined && !isComplete) throw new SyncError('SOURCE_INVALID', 'The `$metadata` document is truncated.')
+  if (version !== '4.0' && version !== '4.01' && version !== '1.0') throw new SyncError('SOURCE_INVALID', 'The `$metadata` document is not OData version 4 or 2. Check `url`.')
 
   const fullName = (type: string): string => {
     const dot = type.lastIndexOf('.')
     return `${namespaces.get(type.slice(0, dot)) ?? type.slice(0, dot)}.${type.slice(dot + 1)}`
   }
-  const whole = (type: string, depth = 0): StructuredType | undefined => {
+  const resolveType = (type: string, depth = 0): StructuredType | undefined => {
     const own = types.get(fullName(type))
-    const base = own?.base === undefined || depth === BASE_TYPE_DEPTH_MAX ? undefined : whole(own.base, depth + 1)
+    const base = own?.base === undefined || depth === BASE_TYPE_DEPTH_MAX ? undefined : resolveType(own.base, depth + 1)
     if (own === undefined) return undefined
     const declared = [...own.properties.values()].map((property) => ({ ...property, type: definitions.get(fullName(property.type)) ?? property.type }))
     const properties = new Map([...(base?.properties ?? []), ...declared.map((property) => [property.name, property] as const)])
@@ -79,8 +79,8 @@ export function parseMetadata(xml: string): ODataMetadata {
   }
   return {
     version: version === '1.0' ? 2 : 4,
-    entitySets: new Map([...sets].map(([name, type]) => [name, whole(type) ?? { key: [], properties: new Map() }])),
-    getComplexType: (name) => whole(name),
+    entitySets: new Map([...sets].map(([name, type]) => [name, resolveType(type) ?? { key: [], properties: new Map() }])),
+    getComplexType: (name) => resolveType(name),
   }
 }
 
@@ -92,7 +92,7 @@ function parseProperty(name: string, attributes: XmlTag['attributes']): ODataPro
     name,
     type: attributes.get('Type') ?? '',
     precision: Number.isInteger(precision) ? precision : null,
-    // Said by SAP, of version 2.
+    // SAP declares these in version 2.
     isSortable: attributes.get('filterable') !== 'false' && attributes.get('sortable') !== 'false',
   }
 }

@@ -14,40 +14,46 @@ export { clientCredentials, refreshToken } from '../kit/oauth.ts'
 export { discover, type DiscoveredStream } from './discover.ts'
 
 export interface ODataOptions {
-  /** The service's root, below which `$metadata` and the entity sets lie. */
+  /** The service root, which contains `$metadata` and the entity sets. */
   readonly url: string
   readonly auth?: Auth
   /** Sent with every request. */
   readonly headers?: Readonly<Record<string, string>>
-  /** In every query of ours: `{ 'sap-client': '100' }`. */
+  /** Added to every query: `{ 'sap-client': '100' }`. */
   readonly query?: Readonly<Record<string, string>>
 }
 
 export interface EntitySetOptions {
-  /** What tells entities apart; the key that the service declares unless given. */
+  /** Properties that identify an entity; the declared key by default. */
   readonly key?: readonly string[]
-  /** The properties to read, besides those needed to read at all; all unless given. */
+  /** Properties to read in addition to the required ones; all by default. */
   readonly select?: readonly string[]
-  /** A condition of OData that holds for all that is read: `CompanyCode eq '1010'`. */
+  /** An OData condition applied to every read: `CompanyCode eq '1010'`. */
   readonly filter?: string
-  /** A property that says that the entity is gone: true, or anything but null, false, 0 and ''. */
+  /** The property that marks a deleted entity: true, or any value other than null, false, 0 and ''. */
   readonly deleted?: string
-  /** 1,000 unless given; the service may give fewer at a time. */
+  /** 1,000 by default; the service may return fewer per page. */
   readonly pageSize?: number
 }
 
 export interface CursorOptions extends EntitySetOptions {
-  /** The property that every change raises: a moment or a day. */
+  /** The property that every change increases: a timestamp or a date. */
   readonly cursor: string
-  /** How long after its moment a change may become visible; 30 seconds unless given. A second is added, for moments without fractions. */
+  /**
+   * Maximum delay before a change becomes visible; 30 seconds by default. One second is added for timestamps without
+   * fractions.
+   */
   readonly lagMs?: number
-  /** Every cycle reads so much again, such as `PT5M`: for clocks that differ, and moments that clients set. */
+  /** Every cycle re-reads this much, such as `PT5M`: for clock skew and timestamps set by clients. */
   readonly safetyWindow?: string
-  /** Where a sync without state begins. At the first entity unless given. */
+  /** Where a sync without state begins; at the first entity by default. */
   readonly since?: string
-  /** Whether answers show every digit of the cursor. Told from `$metadata` unless given. */
+  /** Whether responses contain every digit of the cursor; derived from `$metadata` by default. */
   readonly exactCursor?: boolean
-  /** Ask with a bare `gt` and with no upper bound. Entities that share the last cursor's value, or become visible late, are then never read. */
+  /**
+   * Query with a bare `gt` and no upper bound. Entities that share the last cursor value, or become visible late, are
+   * never read.
+   */
   readonly strict?: boolean
 }
 
@@ -55,27 +61,36 @@ export interface ODataStream<DeltaState = KeysetState> {
   readonly backfill: Execute<TokenState>
   readonly delta: Execute<DeltaState>
   readonly anchor: (context: SyncContext) => Promise<DeltaState | undefined>
-  /** How long a change may take to show in the backfill. */
+  /** Maximum delay before a change is visible to the backfill. */
   readonly lagMs?: number
 }
 
-/** It begins at the first entity, so it needs no anchor. */
+/** Starts at the first entity, so it needs no anchor. */
 export type StrictStream = Omit<ODataStream<WatermarkState>, 'anchor'>
 
 export interface ODataSource {
-  /** Followed by its cursor: `worker.track('accounts', { database, source: erp.entitySet('GLAccounts', { cursor: 'LastUpdated' }) })`. */
+  /**
+   * Follows a cursor: `worker.track('accounts', { database, source: erp.entitySet('GLAccounts', { cursor: 'LastUpdated'
+   * }) })`.
+   */
   entitySet(name: string, options: CursorOptions & { readonly strict: true }): StrictStream
   entitySet(name: string, options: CursorOptions): ODataStream
-  /** Followed by the delta links of the service, which tell of deletions too: `worker.track('people', { database, source: erp.tracked('People') })`. */
+  /**
+   * Follows the service's delta links, which include deletions: `worker.track('people', { database, source:
+   * erp.tracked('People') })`.
+   */
   tracked(name: string, options?: Omit<EntitySetOptions, 'deleted'>): ODataStream<TokenState>
-  /** All of it each time; what is no longer there is swept: `worker.sync('countries', { database, ...erp.listing('Countries') })`. */
+  /**
+   * Reads everything each time and sweeps missing rows: `worker.sync('countries', { database,
+   * ...erp.listing('Countries') })`.
+   */
   listing(name: string, options?: EntitySetOptions): { readonly mode: 'replace'; readonly execute: Execute<TokenState> }
 }
 
-/** Entity sets of OData services, versions 4 and 2. */
+/** Reads entity sets of OData services, versions 4 and 2. */
 export function odata(options: ODataOptions): ODataSource {
   const service = new ODataService(options)
-  /** Each half of a sync reads by a plan of its own. */
+  /** Each half of a sync has its own plan. */
   const shaped = <Read extends Execute<any>>(name: string, given: EntitySetOptions & Partial<CursorOptions>, make: (set: EntitySet) => Read): Read => {
     const set = new EntitySet(service, name, given)
     return withTableShape(set, make(set))

@@ -2,17 +2,20 @@ import type { ColumnType, Execute, ScalarType, SyncContext, TableShape } from '.
 import type { EntitySet } from './entity-set.ts'
 import type { EntitySetPlan } from './entity-set-plan.ts'
 
-/** Integers of 64 bits and decimals are asked for as texts; times of the day and bytes are written in ways that only a text keeps. */
+/**
+ * 64-bit integers and decimals are requested as strings. Times of day and binary values have no type here: only text
+ * preserves them.
+ */
 const COLUMN_TYPES: Readonly<Record<string, ScalarType>> = {
   'Edm.Boolean': 'boolean', 'Edm.Byte': 'bigint', 'Edm.Date': 'date', 'Edm.DateTime': 'timestamp', 'Edm.DateTimeOffset': 'timestamp', 'Edm.Decimal': 'decimal',
   'Edm.Double': 'double', 'Edm.Guid': 'uuid', 'Edm.Int16': 'bigint', 'Edm.Int32': 'bigint', 'Edm.Int64': 'decimal', 'Edm.SByte': 'bigint', 'Edm.Single': 'double',
   'Edm.String': 'text',
 }
 
-/** Version 2 writes them as texts, with an exponent where it likes. */
+/** Version 2 writes these as strings, possibly with an exponent. */
 const V2_TEXT_TYPES: ReadonlySet<string> = new Set(['Edm.Double', 'Edm.Single'])
 
-/** Adds the types of `$metadata`, which is read once per cycle, to the pages. */
+/** Adds column types from `$metadata`, which is read once per cycle, to the pages. */
 export function withTableShape<Read extends Execute<any>>(entitySet: EntitySet, execute: Read): Read {
   const typed = async (...given: Parameters<Read>): Promise<Awaited<ReturnType<Read>>> => {
     const page = await execute(...(given as [unknown, SyncContext]))
@@ -30,7 +33,7 @@ function buildTableShape({ type, key, metadata: { version } }: EntitySetPlan): T
   return { columns, key: key.map(({ name }) => name) }
 }
 
-/** Null where only the values tell. */
+/** Returns null if the type must be inferred from the values. */
 function toColumnType(edm: string, version: 2 | 4): ColumnType | null {
   const item = /^Collection\((.*)\)$/.exec(edm)?.[1]
   const type = version === 2 && V2_TEXT_TYPES.has(edm) ? 'text' : COLUMN_TYPES[item ?? edm]

@@ -1,16 +1,16 @@
 import { SyncError } from '../../contract/index.ts'
 
 export interface XmlTag {
-  /** Without its prefix. */
+  /** Local name, without the prefix. */
   readonly name: string
   readonly kind: 'open' | 'close' | 'empty'
-  /** Under their names without prefixes. */
+  /** Keyed by local name. */
   readonly attributes: ReadonlyMap<string, string>
 }
 
 /**
- * The tags of an XML text, one after the other; what stands between them is left out. It knows no document types and so no
- * entities of anybody's own: a few lines of those can name a file of this machine, or grow until the memory is full.
+ * Iterates over the tags of an XML document and skips the text between them. Document types and custom entities are not
+ * supported: they can reference local files or expand until memory is exhausted.
  */
 export function* parseTags(xml: string): Generator<XmlTag> {
   for (let at = xml.indexOf('<'); at !== -1; at = xml.indexOf('<', at)) {
@@ -21,7 +21,7 @@ export function* parseTags(xml: string): Generator<XmlTag> {
       at = end + skipped.close.length
       continue
     }
-    if (xml[at + 1] === '!') throw new SyncError('SOURCE_INVALID', 'The service describes itself with a document type of its own, which is not read.')
+    if (xml[at + 1] === '!') throw new SyncError('SOURCE_INVALID', 'The `$metadata` document declares a DOCTYPE, which is not supported.')
     const { tag, end } = parseTagAt(xml, at)
     yield tag
     at = end
@@ -41,25 +41,28 @@ function parseTagAt(xml: string, start: number): { tag: XmlTag; end: number } {
     if (match !== null) at = pattern.lastIndex
     return match
   }
-  const name = next(TAG_NAME)
-  if (name === null) throw invalidXmlError()
+  const [, slash, name] = next(TAG_NAME) ?? []
+  if (name === undefined) throw invalidXmlError()
   const attributes = new Map<string, string>()
-  for (let match = next(ATTRIBUTE); match !== null; match = next(ATTRIBUTE)) attributes.set(match[1]!, decodeEntities(match[2] ?? match[3]!))
+  for (let match = next(ATTRIBUTE); match !== null; match = next(ATTRIBUTE)) {
+    const [, attribute = '', quoted, apostrophed = ''] = match
+    attributes.set(attribute, decodeEntities(quoted ?? apostrophed))
+  }
   const end = next(TAG_END)
   if (end === null) throw invalidXmlError()
-  return { tag: { name: name[2]!, kind: name[1] === '/' ? 'close' : end[1] === '/' ? 'empty' : 'open', attributes }, end: at }
+  return { tag: { name, kind: slash === '/' ? 'close' : end[1] === '/' ? 'empty' : 'open', attributes }, end: at }
 }
 
 const ENTITIES: Readonly<Record<string, string>> = { lt: '<', gt: '>', amp: '&', quot: '"', apos: "'" }
 
 function decodeEntities(text: string): string {
-  return text.replaceAll(/&(?:#(\d{1,7})|#x([\da-fA-F]{1,6})|(\w+));/g, (whole, decimal?: string, hex?: string, name?: string) => {
-    if (name !== undefined) return ENTITIES[name] ?? whole
-    const code = decimal === undefined ? Number.parseInt(hex!, 16) : Number(decimal)
-    return code > 0x10_ff_ff ? whole : String.fromCodePoint(code)
+  return text.replaceAll(/&(?:#(\d{1,7})|#x([\da-fA-F]{1,6})|(\w+));/g, (reference, decimal?: string, hex = '', name?: string) => {
+    if (name !== undefined) return ENTITIES[name] ?? reference
+    const code = decimal === undefined ? Number.parseInt(hex, 16) : Number(decimal)
+    return code > 0x10_ff_ff ? reference : String.fromCodePoint(code)
   })
 }
 
 function invalidXmlError(): SyncError {
-  return new SyncError('SOURCE_INVALID', 'The service describes itself with something that is not whole and valid XML.')
+  return new SyncError('SOURCE_INVALID', 'The `$metadata` document is truncated or not valid XML.')
 }

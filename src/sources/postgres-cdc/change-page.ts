@@ -1,4 +1,5 @@
 import { SyncError, type Change, type JsonObject } from '../../contract/index.ts'
+import { required } from '../../values/required.ts'
 import { quoteName, type PostgresSession } from '../kit/postgres/session.ts'
 import { decodeRecord, type TextRow } from '../kit/postgres/decode-values.ts'
 import type { ValueDecoder } from '../kit/postgres/decode-values.ts'
@@ -6,7 +7,7 @@ import { UNCHANGED_TOAST, type PgoutputMessage, type Relation, type Tuple } from
 import { bindKey, extractKey, formatKey, toUpsert } from './read-table.ts'
 import type { ReplicatedTable } from './replicated-tables.ts'
 
-/** A table as the log last described it. */
+/** A table as last described by the log. */
 interface RelationDecoder {
   readonly table: ReplicatedTable
   readonly names: readonly string[]
@@ -15,7 +16,10 @@ interface RelationDecoder {
 
 type RowMessage = Extract<PgoutputMessage, { kind: 'insert' | 'update' | 'delete' }>
 
-/** The tables of one stream, as it describes them on its way: before its first change, and again after each change of its columns. */
+/**
+ * The tables of one stream, as the stream describes them: before a table's first change, and after each change of its
+ * columns.
+ */
 export class RelationCache {
   readonly #tables: ReadonlyMap<string, ReplicatedTable>
   readonly #session: PostgresSession
@@ -32,10 +36,10 @@ export class RelationCache {
     this.#known.set(oid, table === undefined ? null : { table, names: columns.map((column) => column.name), decoders })
   }
 
-  /** Null for a table that is published and not followed. */
+  /** Null for a published table that is not followed. */
   get(oid: number): RelationDecoder | null {
     const known = this.#known.get(oid)
-    if (known === undefined) throw new SyncError('SOURCE_INVALID', 'PostgreSQL sent a change of a table that it did not describe before.')
+    if (known === undefined) throw new SyncError('SOURCE_INVALID', 'PostgreSQL sent a change for a table without describing the table first.')
     return known
   }
 }
@@ -46,16 +50,16 @@ interface IncompleteUpsert {
   /** Columns whose values were not sent. */
   readonly missing: readonly string[]
   readonly record: JsonObject
-  /** Where in the page. */
+  /** Index in the page. */
   readonly index: number
 }
 
-/** The changes of one page, in the order of the log. */
+/** The changes of one page, in log order. */
 export class ChangePage {
   readonly #session: PostgresSession
   readonly #changes: (Change | null)[] = []
   readonly #incomplete: IncompleteUpsert[] = []
-  /** The last whole record of a key on this page: what is unchanged since is known from there. */
+  /** The last complete record of each key on this page, which supplies unchanged values. */
   readonly #records = new Map<string, JsonObject>()
   bytes = 0
 
@@ -70,19 +74,19 @@ export class ChangePage {
   add(message: RowMessage, relation: RelationDecoder): void {
     const { table } = relation
     if (message.kind === 'delete') return this.#delete(table, extractKey(table, decodePartialRow(relation, message.old)))
-    const { oldKey: keyBefore = null, oldRow = null } = message.kind === 'update' ? message : {}
-    const old = keyBefore ?? oldRow
-    // With the whole old row at hand nothing is missing.
-    const row = oldRow === null ? message.row : message.row.map((value, index) => (value === UNCHANGED_TOAST ? oldRow[index]! : value))
+    const { oldKey: previousKey = null, oldRow = null } = message.kind === 'update' ? message : {}
+    const old = previousKey ?? oldRow
+    // The full old row supplies every missing value.
+    const row = oldRow === null ? message.row : message.row.map((value, index) => (value === UNCHANGED_TOAST ? required(oldRow[index], `column ${index} of the old row`) : value))
     const record = decodePartialRow(relation, row)
     const key = extractKey(table, record)
     const oldKey = old === null ? key : extractKey(table, decodePartialRow(relation, old))
-    const before = this.#records.get(`${table.id} ${formatKey(oldKey)}`)
+    const previous = this.#records.get(`${table.id} ${formatKey(oldKey)}`)
     if (formatKey(oldKey) !== formatKey(key)) this.#delete(table, oldKey)
-    this.#upsert(relation, key, record, row, before)
+    this.#upsert(relation, key, record, row, previous)
   }
 
-  /** With every record whole. */
+  /** Returns the changes after fetching missing values. */
   async completeRecords(): Promise<Change[]> {
     const byTable = new Map<string, IncompleteUpsert[]>()
     for (const entry of this.#incomplete) byTable.set(entry.relation.table.id, [...(byTable.get(entry.relation.table.id) ?? []), entry])
@@ -92,20 +96,20 @@ export class ChangePage {
     return this.#changes.filter((change) => change !== null)
   }
 
-  #upsert(relation: RelationDecoder, key: readonly string[], record: JsonObject, row: Tuple, before: JsonObject | undefined): void {
+  #upsert(relation: RelationDecoder, key: readonly string[], record: JsonObject, row: Tuple, previous: JsonObject | undefined): void {
     const { table, names } = relation
     const missing: string[] = []
-    for (let index = 0; index < row.length; index++) {
+    for (const [index, name] of names.entries()) {
       const value = row[index]
+      if (value === undefined) continue
       this.bytes += typeof value === 'string' ? value.length : 4
       if (value !== UNCHANGED_TOAST) continue
-      const name = names[index]!
-      if (before !== undefined && Object.hasOwn(before, name)) record[name] = before[name]
+      if (previous !== undefined && Object.hasOwn(previous, name)) record[name] = previous[name]
       else missing.push(name)
     }
-    const place = this.#changes.push(toUpsert(table, key, record)) - 1
+    const index = this.#changes.push(toUpsert(table, key, record)) - 1
     this.#records.set(`${table.id} ${formatKey(key)}`, record)
-    if (missing.length > 0) this.#incomplete.push({ relation, key, missing, record, index: place })
+    if (missing.length > 0) this.#incomplete.push({ relation, key, missing, record, index })
   }
 
   #delete(table: ReplicatedTable, key: readonly string[]): void {
@@ -115,19 +119,21 @@ export class ChangePage {
   }
 
   /**
-   * A large value that did not change is not in the log; the row still has it. If it has another by now, a change further
-   * down the log says so; and if the row is gone, so does its deletion, and until then it stays as it was landed.
+   * A large unchanged value is not in the log, but the row still has it. If the row has changed since, a later log
+   * entry says so; if it was deleted, its deletion follows, and until then the committed row stays.
    */
   async #fetchMissing(entries: readonly IncompleteUpsert[]): Promise<void> {
-    const { table } = entries[0]!.relation
+    const [first] = entries
+    if (first === undefined) return
+    const { table } = first.relation
     const missing = [...new Set(entries.flatMap((entry) => entry.missing))]
     const keys = table.key.map(quoteName).join(', ')
     const values = entries.flatMap((entry) => bindKey(table, entry.key))
     const tuples = entries.map((_, at) => `(${table.key.map((__, part) => `$${at * table.key.length + part + 1}`).join(', ')})`)
     const { rows, columns } = await this.#session.query(`SELECT ${keys}, ${missing.map(quoteName).join(', ')} FROM ${table.quoted} WHERE (${keys}) IN (${tuples.join(', ')})`, values)
-    const read = await this.#session.loadDecoders(columns.map(({ oid }) => oid))
+    const decoders = await this.#session.loadDecoders(columns.map(({ oid }) => oid))
     const found = new Map(rows.map((row: TextRow) => {
-      const record = decodeRecord(columns.map(({ name }) => name), read, row)
+      const record = decodeRecord(columns.map(({ name }) => name), decoders, row)
       return [formatKey(extractKey(table, record)), record]
     }))
     for (const entry of entries) {
@@ -138,16 +144,17 @@ export class ChangePage {
   }
 }
 
-/** Few enough for one statement, whatever the number of key columns. */
+/** Small enough for one statement with any number of key columns. */
 const LOOKUP_KEYS_MAX = 500
 
-/** Without what was not sent. */
+/** Omits values that were not sent. */
 function decodePartialRow({ names, decoders }: RelationDecoder, row: Tuple): JsonObject {
   const record: JsonObject = {}
-  for (let index = 0; index < names.length; index++) {
+  for (const [index, name] of names.entries()) {
     const value = row[index]
-    if (value === UNCHANGED_TOAST || value === undefined) continue
-    Object.defineProperty(record, names[index]!, { value: value === null ? null : decoders[index]!(value), writable: true, enumerable: true, configurable: true })
+    const decode = decoders[index]
+    if (value === UNCHANGED_TOAST || value === undefined || decode === undefined) continue
+    Object.defineProperty(record, name, { value: value === null ? null : decode(value), writable: true, enumerable: true, configurable: true })
   }
   return record
 }

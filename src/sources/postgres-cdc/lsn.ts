@@ -1,13 +1,13 @@
 import { SyncError } from '../../contract/index.ts'
 
-/** A place in the log of the server, as PostgreSQL writes it: `16/B374D848`. Two spellings of one place are one value. */
+/** A log sequence number of PostgreSQL, such as `16/B374D848`. Different spellings of one LSN are equal values. */
 export type Lsn = bigint
 
 const LSN_FORMAT = /^([0-9A-Fa-f]{1,8})\/([0-9A-Fa-f]{1,8})$/
 
 export function parseLsn(text: unknown): Lsn {
   const match = typeof text === 'string' ? LSN_FORMAT.exec(text) : null
-  if (match === null) throw new SyncError('CURSOR_REJECTED', 'The stored position is not a place in the log of PostgreSQL.')
+  if (match === null) throw new SyncError('CURSOR_REJECTED', 'The stored state has no valid PostgreSQL log sequence number (LSN).')
   return (BigInt(`0x${match[1]}`) << 32n) | BigInt(`0x${match[2]}`)
 }
 

@@ -1,9 +1,9 @@
 import type { Lsn } from './lsn.ts'
 
-/** A value the row keeps as it was, too large to be sent again. Only the row itself still knows it. */
+/** An unchanged large value that is not sent again. Only the row itself has it. */
 export const UNCHANGED_TOAST = Symbol('unchanged')
 
-/** Values as PostgreSQL writes them. */
+/** Values in PostgreSQL's text format. */
 export type Tuple = (string | null | typeof UNCHANGED_TOAST)[]
 
 export interface Relation {
@@ -13,17 +13,17 @@ export interface Relation {
   readonly columns: readonly { readonly name: string; readonly typeOid: number }[]
 }
 
-/** What the plugin `pgoutput` says, protocol version 1: transactions whole and in the order of their commits. */
+/** A message of the plugin `pgoutput`, protocol version 1: complete transactions in commit order. */
 export type PgoutputMessage =
   | { readonly kind: 'begin'; readonly commitLsn: Lsn }
   | { readonly kind: 'commit'; readonly endLsn: Lsn }
   | { readonly kind: 'relation'; readonly relation: Relation }
   | { readonly kind: 'insert'; readonly relationOid: number; readonly row: Tuple }
-  /** `oldKey` when the key changed: the rest of it is null. `oldRow` where the table's replica identity is full. */
+  /** `oldKey` is set when the key changed; its other columns are null. `oldRow` is set for REPLICA IDENTITY FULL. */
   | { readonly kind: 'update'; readonly relationOid: number; readonly oldKey: Tuple | null; readonly oldRow: Tuple | null; readonly row: Tuple }
   | { readonly kind: 'delete'; readonly relationOid: number; readonly old: Tuple }
   | { readonly kind: 'truncate'; readonly relationOids: readonly number[] }
-  /** Types and origins, which need no answer. */
+  /** Types and origins, which are ignored. */
   | { readonly kind: 'other' }
 
 export function parseMessage(bytes: Buffer): PgoutputMessage {
@@ -64,40 +64,40 @@ export function parseMessage(bytes: Buffer): PgoutputMessage {
     case 'M':
       return { kind: 'other' }
     default:
-      // Going on past what is not understood would be going on past data.
-      throw new Error(`PostgreSQL sent a message of the kind ${JSON.stringify(tag)}, which protocol version 1 does not have`)
+      // Skipping an unknown message could skip data.
+      throw new Error(`PostgreSQL sent the message type ${JSON.stringify(tag)}, which is unknown in protocol version 1`)
   }
 }
 
 class PgoutputReader {
   readonly #bytes: Buffer
-  #at = 0
+  #offset = 0
 
   constructor(bytes: Buffer) {
     this.#bytes = bytes
   }
 
   char(): string {
-    return String.fromCharCode(this.#bytes.readUInt8(this.#at++))
+    return String.fromCharCode(this.#bytes.readUInt8(this.#offset++))
   }
 
   skip(count: number): void {
-    this.#at += count
+    this.#offset += count
   }
 
   uint32(): number {
-    this.#at += 4
-    return this.#bytes.readUInt32BE(this.#at - 4)
+    this.#offset += 4
+    return this.#bytes.readUInt32BE(this.#offset - 4)
   }
 
   lsn(): Lsn {
-    this.#at += 8
-    return this.#bytes.readBigUInt64BE(this.#at - 8)
+    this.#offset += 8
+    return this.#bytes.readBigUInt64BE(this.#offset - 8)
   }
 
   relation(): Relation {
     const oid = this.uint32()
-    // An empty one stands for pg_catalog.
+    // An empty name means pg_catalog.
     const schema = this.#name() || 'pg_catalog'
     const name = this.#name()
     this.skip(1)
@@ -116,24 +116,24 @@ class PgoutputReader {
       const kind = this.char()
       if (kind === 't') {
         const length = this.uint32()
-        tuple[index] = this.#bytes.toString('utf8', this.#at, this.#at + length)
-        this.#at += length
+        tuple[index] = this.#bytes.toString('utf8', this.#offset, this.#offset + length)
+        this.#offset += length
       } else if (kind === 'n') tuple[index] = null
       else if (kind === 'u') tuple[index] = UNCHANGED_TOAST
-      else throw new Error(`PostgreSQL sent a value of the kind ${JSON.stringify(kind)}, which was not asked for`)
+      else throw new Error(`PostgreSQL sent the value type ${JSON.stringify(kind)}, which was not requested`)
     }
     return tuple
   }
 
   #uint16(): number {
-    this.#at += 2
-    return this.#bytes.readUInt16BE(this.#at - 2)
+    this.#offset += 2
+    return this.#bytes.readUInt16BE(this.#offset - 2)
   }
 
   #name(): string {
-    const end = this.#bytes.indexOf(0, this.#at)
-    const name = this.#bytes.toString('utf8', this.#at, end)
-    this.#at = end + 1
+    const end = this.#bytes.indexOf(0, this.#offset)
+    const name = this.#bytes.toString('utf8', this.#offset, end)
+    this.#offset = end + 1
     return name
   }
 }

@@ -5,7 +5,7 @@ import { connect, quoteName, SESSION_SETTINGS_SQL, getSocket, describeServer } f
 import { formatLsn, type Lsn } from './lsn.ts'
 import { parseMessage, type PgoutputMessage } from './pgoutput.ts'
 
-/** A message of the log, or the server's word that everything before a place has been sent. */
+/** A log message, or the server's notice that everything before an LSN has been sent. */
 export type ReplicationMessage = PgoutputMessage | { readonly kind: 'reached'; readonly lsn: Lsn }
 
 interface ReplicationConnection {
@@ -14,7 +14,7 @@ interface ReplicationConnection {
   sendCopyFromChunk(chunk: Buffer): void
 }
 
-/** Past so many messages that nobody has taken yet, the socket is not read: the server waits, and memory stays bounded. */
+/** Backpressure: above this many unread messages the socket is paused, so memory stays bounded. */
 const QUEUE_MAX = 2_000
 
 export interface ReplicationOptions {
@@ -23,7 +23,7 @@ export interface ReplicationOptions {
   readonly publication: string
 }
 
-/** The log of the server from a place on. Nothing is acknowledged unless `acknowledge` is called. */
+/** Streams the server's log from an LSN. Only `acknowledge` acknowledges. */
 export class ReplicationStream {
   readonly #client: pg.Client
   readonly #where: string
@@ -39,32 +39,32 @@ export class ReplicationStream {
     this.#acknowledged = acknowledged
   }
 
-  /** `landed` is what may be acknowledged, which can be less than where the stream begins. */
-  static async open({ url, slot, publication }: ReplicationOptions, from: Lsn, landed: Lsn, context: SyncContext): Promise<ReplicationStream> {
+  /** `committed` is the LSN that may be acknowledged, which can be before the start of the stream. */
+  static async open({ url, slot, publication }: ReplicationOptions, from: Lsn, committed: Lsn, context: SyncContext): Promise<ReplicationStream> {
     const where = describeServer(url)
     for (let attempt = 1; ; attempt++) {
       try {
-        return await ReplicationStream.#start({ url, slot, publication }, where, from, landed, context.signal)
+        return await ReplicationStream.#start({ url, slot, publication }, where, from, committed, context.signal)
       } catch (error) {
-        // A reader that died a moment ago may not have been noticed yet.
+        // The server may not have noticed yet that a previous reader has disconnected.
         if (getSqlState(error) !== OBJECT_IN_USE || attempt >= ATTEMPTS_MAX) throw context.signal.aborted ? context.signal.reason : toSyncError(error, where)
         await context.clock.sleep(BUSY_RETRY_MS, context.signal)
       }
     }
   }
 
-  static async #start({ url, slot, publication }: ReplicationOptions, where: string, from: Lsn, landed: Lsn, signal: AbortSignal): Promise<ReplicationStream> {
+  static async #start({ url, slot, publication }: ReplicationOptions, where: string, from: Lsn, committed: Lsn, signal: AbortSignal): Promise<ReplicationStream> {
     const client = await connect(url, where, signal, { replication: 'database' })
     try {
       await client.query(SESSION_SETTINGS_SQL)
-      const stream = new ReplicationStream(client, where, landed)
-      const wire = (client as unknown as { connection: ReplicationConnection }).connection
+      const stream = new ReplicationStream(client, where, committed)
+      const wire = getConnection(client)
       wire.on('copyData', ({ chunk }) => stream.#receive(chunk))
       const started = new Promise<void>((resolve) => wire.once('replicationStart', resolve))
-      // It never answers: it ends with the connection, or by failing.
-      const over = client.query(`START_REPLICATION SLOT ${quoteName(slot)} LOGICAL ${formatLsn(from)} (proto_version '1', publication_names '${quoteName(publication).replaceAll("'", "''")}')`)
-      over.then(() => stream.#fail(new Error('the server ended the replication')), (error: unknown) => stream.#fail(error))
-      await Promise.race([started, over])
+      // The query never completes normally: it ends with the connection or an error.
+      const ended = client.query(`START_REPLICATION SLOT ${quoteName(slot)} LOGICAL ${formatLsn(from)} (proto_version '1', publication_names '${quoteName(publication).replaceAll("'", "''")}')`)
+      ended.then(() => stream.#fail(new Error('the server ended the replication stream')), (error: unknown) => stream.#fail(error))
+      await Promise.race([started, ended])
       return stream
     } catch (error) {
       getSocket(client)?.destroy()
@@ -76,7 +76,7 @@ export class ReplicationStream {
     return this.#failure !== null
   }
 
-  /** The next message; null when none came in time. */
+  /** Returns the next message, or null on timeout. */
   async next(context: SyncContext, waitMs: number): Promise<ReplicationMessage | null> {
     if (this.#queue.length === 0) {
       if (this.#failure !== null) throw context.signal.aborted ? context.signal.reason : toSyncError(this.#failure, this.#where)
@@ -91,7 +91,7 @@ export class ReplicationStream {
     return received
   }
 
-  /** Everything before it is landed: the server may forget it. Asks besides how far the server has come. */
+  /** Everything before the LSN is committed, so the server may discard it. Also requests the server's current LSN. */
   acknowledge(lsn: Lsn): void {
     if (lsn > this.#acknowledged) this.#acknowledged = lsn
     this.#sendStatus(true)
@@ -101,14 +101,14 @@ export class ReplicationStream {
     getSocket(this.#client)?.destroy()
   }
 
-  #sendStatus(ask: boolean): void {
+  #sendStatus(requestReply: boolean): void {
     if (this.#failure !== null) return
     const status = Buffer.alloc(34)
     status.write('r')
-    // Written, flushed and applied: there is but one way of having it.
-    for (const at of [1, 9, 17]) status.writeBigUInt64BE(this.#acknowledged, at)
-    status.writeUInt8(ask ? 1 : 0, 33)
-    ;(this.#client as unknown as { connection: ReplicationConnection }).connection.sendCopyFromChunk(status)
+    // Written, flushed and applied are the same for us.
+    for (const offset of [1, 9, 17]) status.writeBigUInt64BE(this.#acknowledged, offset)
+    status.writeUInt8(requestReply ? 1 : 0, 33)
+    getConnection(this.#client).sendCopyFromChunk(status)
   }
 
   #receive(chunk: Buffer): void {
@@ -116,7 +116,7 @@ export class ReplicationStream {
       const tag = chunk[0]
       if (tag === KEEPALIVE) {
         this.#queue.push({ kind: 'reached', lsn: chunk.readBigUInt64BE(1) })
-        // It wants to know whether anybody is still there.
+        // The server requests a reply to check that we are connected.
         if (chunk[17] === 1) this.#sendStatus(false)
       } else if (tag === XLOG_DATA) this.#queue.push(parseMessage(chunk.subarray(25)))
     } catch (error) {
@@ -137,12 +137,16 @@ export class ReplicationStream {
   async #waitForMessage({ clock, signal }: SyncContext, waitMs: number): Promise<void> {
     const waiting = new AbortController()
     const arrived = new Promise<void>((resolve) => (this.#wake = resolve))
-    const late = clock.sleep(waitMs, AbortSignal.any([signal, waiting.signal])).catch(() => {})
-    await Promise.race([arrived, late])
+    const timedOut = clock.sleep(waitMs, AbortSignal.any([signal, waiting.signal])).catch(() => {})
+    await Promise.race([arrived, timedOut])
     this.#wake = null
     waiting.abort()
     signal.throwIfAborted()
   }
+}
+
+function getConnection(client: pg.Client): ReplicationConnection {
+  return (client as unknown as { connection: ReplicationConnection }).connection
 }
 
 const XLOG_DATA = 0x77

@@ -1,31 +1,31 @@
 import { SyncError } from '../../contract/index.ts'
 import { parseLsn, type Lsn } from './lsn.ts'
 
-/** Where following the log stands. */
+/** Progress of following the log. */
 export interface CdcState {
-  /** Everything that was committed before it is landed. */
+  /** Every transaction that ended before this LSN is committed. */
   readonly lsn: string
-  /** The columns each table had when its rows were last read whole. */
+  /** Digest of each table's columns when its rows were last read in full. */
   readonly columns: Readonly<Record<string, string>>
-  /** Within a cycle: up to where it reads. */
+  /** Within a cycle: its upper bound. */
   readonly until?: string
-  /** Within a transaction larger than a page: where it commits, and how many of its changes are landed. */
+  /** Within a transaction larger than a page: its commit LSN, and how many of its changes are committed. */
   readonly transaction?: { readonly commitLsn: string; readonly done: number }
-  /** How often in a row the server had nothing to send yet. */
+  /** Consecutive pages without data from the server. */
   readonly quiet?: number
-  /** Tables whose columns changed, to be read whole before the cycle ends; the first up to the key `after`. */
+  /** Tables whose columns changed, re-read before the cycle ends; `after` is the last key read of the first one. */
   readonly reread?: readonly string[]
   readonly after?: readonly string[]
 }
 
-/** Where reading all tables stands: the key of the last row read. */
+/** Progress of the snapshot: the key of the last row read. */
 export interface SnapshotState {
   readonly table: string
   readonly after: readonly string[] | null
 }
 
 export function checkState(state: CdcState | undefined): asserts state is CdcState {
-  if (state === undefined) throw new SyncError('HISTORY_LOST', 'There is no position in the log yet: it is taken when the backfill begins.')
+  if (state === undefined) throw new SyncError('HISTORY_LOST', 'There is no stored LSN yet: it is captured when the backfill begins.')
   parseLsn(state.lsn)
   if (state.until !== undefined) parseLsn(state.until)
   if (state.transaction !== undefined) {
@@ -38,22 +38,22 @@ export function checkState(state: CdcState | undefined): asserts state is CdcSta
 }
 
 function stateRejectedError(what: string): SyncError {
-  return new SyncError('CURSOR_REJECTED', `The stored state is not one of this source: ${what} is not what it writes there.`)
+  return new SyncError('CURSOR_REJECTED', `The stored state does not belong to this source: ${what} is invalid.`)
 }
 
 /**
- * What is landed for sure when a page is asked for. The engine reads a page ahead while the one before it is being landed:
- * the state it asks with may never become durable. The one it asked with before that is.
+ * Determines which LSN is durable when a page is requested. The engine reads one page ahead while the previous page
+ * commits, so the state of a request may never become durable, but the state of the request before it is.
  */
 export class DurableLsnTracker {
   #cycle = -1
   #requested: Lsn = 0n
   #durable: Lsn = 0n
 
-  /** With every call, what it was asked with. Gives what may be acknowledged. */
+  /** Call it with the LSN of every request. Returns the LSN that may be acknowledged. */
   track(cycle: number, lsn: Lsn): Lsn {
     if (cycle !== this.#cycle) {
-      // The first page of a cycle is asked for with what the store holds.
+      // The first page of a cycle is requested with the stored state.
       this.#cycle = cycle
       this.#durable = lsn
     } else if (lsn > this.#requested) this.#durable = this.#requested

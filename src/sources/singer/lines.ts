@@ -1,15 +1,15 @@
-/** A line as text; null for one that is too long to be looked at. `isUnterminated` for the last one when nothing ended it. */
+/** A line of output; null if it exceeds the size limit. `isUnterminated` marks a last line without a newline. */
 export interface TapLine {
   readonly text: string | null
   readonly isUnterminated: boolean
 }
 
-/** A record may have 5 MB; with what is around it a line has less than this. */
+/** A record may have 5 MB; a whole message stays below this. */
 const LINE_BYTES_MAX = 16_000_000
 
 const NEWLINE = 10
 
-/** All complete lines of what has come, as it comes. Blank ones are left out. */
+/** Yields complete lines as they arrive, without blank ones. */
 export async function* readLines(stream: AsyncIterable<Buffer>): AsyncGenerator<readonly TapLine[]> {
   let parts: Buffer[] = []
   let size = 0
@@ -33,8 +33,8 @@ export async function* readLines(stream: AsyncIterable<Buffer>): AsyncGenerator<
       from = at + 1
     }
     keep(chunk.subarray(from))
-    const told = lines.filter(isNotBlank)
-    if (told.length > 0) yield told
+    const present = lines.filter(isNotBlank)
+    if (present.length > 0) yield present
   }
   if (size === 0) return
   const last = finish(true)

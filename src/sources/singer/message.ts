@@ -1,37 +1,37 @@
 import type { JsonObject, JsonValue } from '../../contract/index.ts'
 import { parseJson } from '../../values/json.ts'
 
-/** What a tap may write, line by line. */
+/** The messages of the Singer protocol, one per line. */
 export type SingerMessage =
-  /** `schema` with numbers as JavaScript has them: nothing of it lands. */
+  /** `schema` is parsed with JavaScript numbers: it is not committed. */
   | { readonly type: 'SCHEMA'; readonly stream: string; readonly schema: JsonObject; readonly key: readonly string[]; readonly cursor: string | undefined }
   | { readonly type: 'RECORD'; readonly stream: string; readonly record: JsonObject }
-  /** Everything before it is told for good: this is where to go on from. */
+  /** Covers all records before it: the tap can resume from here. */
   | { readonly type: 'STATE'; readonly value: JsonValue }
-  /** The records of this version are all that there are. */
+  /** The records of this version are the complete stream. */
   | { readonly type: 'ACTIVATE_VERSION'; readonly stream: string; readonly version: JsonValue }
   | { readonly type: 'BATCH'; readonly stream: string }
 
-/** Null for what is none of these. */
+/** Returns null for any other line. */
 export function parseMessage(line: string): SingerMessage | null {
-  let told: JsonValue
+  let message: JsonValue
   try {
-    told = parseJson(line)
+    message = parseJson(line)
   } catch {
     return null
   }
-  if (!isObject(told)) return null
-  const { type, stream } = told
-  if (type === 'STATE') return told['value'] === undefined ? null : { type, value: told['value'] }
+  if (!isObject(message)) return null
+  const { type, stream } = message
+  if (type === 'STATE') return message['value'] === undefined ? null : { type, value: message['value'] }
   if (typeof stream !== 'string') return null
   switch (type) {
     case 'RECORD':
-      return isObject(told['record']) ? { type, stream, record: told['record'] } : null
+      return isObject(message['record']) ? { type, stream, record: message['record'] } : null
     case 'SCHEMA':
-      if (!isObject(told['schema'])) return null
-      return { type, stream, schema: (JSON.parse(line) as { schema: JsonObject }).schema, key: toStringList(told['key_properties']), cursor: toStringList(told['bookmark_properties'])[0] }
+      if (!isObject(message['schema'])) return null
+      return { type, stream, schema: (JSON.parse(line) as { schema: JsonObject }).schema, key: toStringList(message['key_properties']), cursor: toStringList(message['bookmark_properties'])[0] }
     case 'ACTIVATE_VERSION':
-      return told['version'] === undefined ? null : { type, stream, version: told['version'] }
+      return message['version'] === undefined ? null : { type, stream, version: message['version'] }
     case 'BATCH':
       return { type, stream }
     default:
@@ -39,7 +39,7 @@ export function parseMessage(line: string): SingerMessage | null {
   }
 }
 
-/** A list of names, or one alone, as some write it. */
+/** Accepts a list of names, or a single name. */
 export function toStringList(value: JsonValue | undefined): string[] {
   return [value].flat().filter((item) => typeof item === 'string')
 }

@@ -1,12 +1,12 @@
 import { Ajv, type ValidateFunction } from 'ajv'
 import type { JsonObject, Log } from '../../contract/index.ts'
 
-/** Told of a record, and the line that it came in. */
+/** Checks a record; `line` is the message that contained it. */
 export type SchemaCheck = (record: JsonObject, line: string) => void
 
 /**
- * Whether the records are as the tap says they are. It is told once and they land all the same: the schema is the tap's
- * word about a source that changes, and what may not land is said by the schema of the database.
+ * Checks records against the tap's schema. A mismatch is logged once and the record is committed: the tap's schema may
+ * be outdated, and the database schema decides what is rejected.
  */
 export function createSchemaCheck(stream: string, schema: JsonObject, log: Log): SchemaCheck {
   let validate: ValidateFunction
@@ -14,20 +14,20 @@ export function createSchemaCheck(stream: string, schema: JsonObject, log: Log):
     const { $schema: _, ...rest } = JSON.parse(JSON.stringify(schema, dropDraft4Bounds)) as JsonObject
     validate = new Ajv({ strict: false, logger: false, validateFormats: false, validateSchema: false, allowUnionTypes: true, multipleOfPrecision: 9 }).compile(rest)
   } catch {
-    log.warn('the schema that the tap sends cannot be used to check records', { stream })
+    log.warn('the schema of the tap cannot be used to check records', { stream })
     return () => {}
   }
-  let isTold = false
+  let isReported = false
   return (record, line) => {
-    // Integers too large for a double are not what a schema knows as such; as doubles they are near enough for this.
-    if (isTold || validate(record) || validate((JSON.parse(line) as { record: JsonObject }).record)) return
-    isTold = true
+    // Integers beyond double precision fail the schema's types, so they are checked again as doubles.
+    if (isReported || validate(record) || validate((JSON.parse(line) as { record: JsonObject }).record)) return
+    isReported = true
     const [error] = validate.errors ?? []
-    log.warn('a record is not as the schema of the tap says; it lands', { stream, field: error?.instancePath ?? '', reason: error?.message ?? '' })
+    log.warn('a record does not match the schema of the tap; it is committed nevertheless', { stream, field: error?.instancePath ?? '', reason: error?.message ?? '' })
   }
 }
 
-/** Taps write an old draft, in which these were true or false. */
+/** Taps use draft 4, in which these were booleans. */
 function dropDraft4Bounds(name: string, value: unknown): unknown {
   return typeof value === 'boolean' && /^exclusiveM(?:ax|in)imum$/.test(name) ? undefined : value
 }

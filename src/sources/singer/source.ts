@@ -15,77 +15,86 @@ export type { DiscoveredStream } from './catalog.ts'
 export type { TapConfig } from './tap-config.ts'
 
 export interface SingerOptions {
-  /** The tap: a program in `PATH` or at a path, and arguments of its own. Never a secret: others can read arguments. */
+  /**
+   * The tap: a program in `PATH` or at a path, and its arguments. Never put a secret here: other users can read
+   * arguments.
+   */
   readonly command: string | readonly string[]
-  /** What it is configured with. `${NAME}` and nothing else stands for the secret of that name. */
+  /** The tap's configuration. A value of exactly `${NAME}` is replaced by the secret of that name. */
   readonly config?: TapConfig
-  /** Its catalog. Asked for at the beginning of every cycle unless given; `none` for a tap that has no such thing. */
+  /** The tap's catalog. Requested at the start of every cycle by default; `none` for a tap without one. */
   readonly catalog?: JsonObject | 'none'
-  /** How it takes the catalog; older ones with `--properties`. */
+  /** The option for the catalog; older taps use `--properties`. */
   readonly catalogFlag?: '--catalog' | '--properties'
-  /** What it sees of the environment besides `PATH`, `HOME` and the language; `${NAME}` stands for a secret here too. */
+  /** Environment variables besides `PATH`, `HOME` and the locale; `${NAME}` is replaced by a secret here too. */
   readonly environment?: Readonly<Record<string, string>>
-  /** Where it runs; the folder of this process unless given. */
+  /** Working directory; that of this process by default. */
   readonly folder?: string | URL
-  /** A page ends with the first STATE after so many records; 1,000 unless given. A run without any is divided at ten times as many. */
+  /**
+   * A page ends with the first STATE after this many records; 1,000 by default. Without a STATE, a page ends at ten
+   * times as many.
+   */
   readonly pageSize?: number
-  /** A tap that writes nothing for so long has hung; a quarter of an hour unless given. */
+  /** A tap that writes nothing for this long is considered hung; 15 minutes by default. */
   readonly quietMaxMs?: number
 }
 
 export interface TapStreamOptions extends StreamSelection {
-  /** What tells records apart; what the tap says unless given. `hash` makes a key of the whole record. */
+  /** Fields that identify a record; the tap's key properties by default. `hash` derives a key from the whole record. */
   readonly key?: readonly string[] | 'hash'
-  /** The member that says when a record was last changed: then an older fact never overwrites a newer one. */
+  /** The field with the time of the last change: an older version then never overwrites a newer one. */
   readonly updatedAt?: string
 }
 
 export interface SingerSource {
-  /** As the tap follows it, from the state it left: `worker.sync('issues', { database, ...github.stream('issues') })`. */
+  /** Follows a stream from the tap's last state: `worker.sync('issues', { database, ...github.stream('issues') })`. */
   stream(name: string, options?: TapStreamOptions): { readonly mode: 'incremental'; readonly execute: Execute<SingerState> }
-  /** All of it each time; what is no longer there is swept. */
+  /** Reads everything each time and sweeps missing rows. */
   listing(name: string, options?: Omit<TapStreamOptions, 'cursor' | 'method'>): { readonly mode: 'replace'; readonly execute: Execute<SingerState> }
-  /** Several with one run of the tap, each into a database of the sync; for taps that read one stream by way of another. */
+  /**
+   * Reads several streams in one run of the tap, each into a database of the sync; for taps that read one stream
+   * through another.
+   */
   streams(databases: Readonly<Record<string, string | (TapStreamOptions & { readonly database: string })>>): { readonly mode: 'incremental'; readonly execute: Execute<SingerState> }
 }
 
-/** Where the tap stands. Between two pages also which run it was and which page, so that the run can go on. */
+/** The tap's state. Between two pages also the run and the page, so that the run can continue. */
 export interface SingerState {
-  /** What the tap said last; as text when it holds an integer that JavaScript has no number for. */
+  /** The tap's last STATE; as text if it has an integer beyond JavaScript's precision. */
   readonly tap?: JsonValue
-  /** The version of each stream that has such. */
+  /** The version of each versioned stream. */
   readonly versions?: Readonly<Record<string, string>>
   readonly run?: string
   readonly page?: number
 }
 
 const PAGE_SIZE = 1_000
-/** How many pages may pass without a STATE before one ends without. */
+/** Number of page sizes without a STATE after which a page ends anyway. */
 const PAGES_WITHOUT_STATE_MAX = 10
 const PAGE_BYTES = 32_000_000
-/** What has come by then is landed. */
+/** Records received within this time are committed. */
 const PAGE_MS = 10_000
 const QUIET_MAX_MS = 900_000
-/** So much that is no message is not from a tap. */
+/** A program that writes more invalid lines than this is not a tap. */
 const INVALID_LINES_MAX = 100
 
 /**
- * Any tap of the Singer protocol. It runs once for a cycle and writes to us as fast as its pages land:
+ * Runs any tap of the Singer protocol, once per cycle. Backpressure on its output paces it to our commits:
  *
  *   start (catalog, state) ──▶ SCHEMA, RECORD … STATE, RECORD … STATE ──▶ exit 0: the cycle is complete
- *                               └─ page ──────────┘                  └──▶ exit ≠ 0: what has landed stays, with its state
+ *                               └─ page ──────────┘                  └──▶ exit ≠ 0: committed pages stay, with their state
  *
- * A STATE covers the records before it, and is kept with the page that ends with it or after it. A page that ends without
- * one leaves the state where it was: a run that begins there tells its records again, and landing them changes nothing.
+ * A STATE covers the records before it, and is stored with the page that contains it. A page without one keeps the
+ * previous state: a run from there repeats its records, and committing them again is idempotent.
  */
 export function singer(options: SingerOptions): SingerSource {
   const { command, environment = {}, catalog } = options
-  if (command.length === 0 || command[0] === '') throw new SyncError('SYNC_INVALID', 'singer needs the `command` of a tap.')
-  if (catalog !== undefined && catalog !== 'none' && !isCatalog(catalog)) throw new SyncError('SYNC_INVALID', '`catalog` is not one: it has no list `streams`.')
+  if (command.length === 0 || command[0] === '') throw new SyncError('SYNC_INVALID', 'singer: `command` is empty. Set the program of the tap.')
+  if (catalog !== undefined && catalog !== 'none' && !isCatalog(catalog)) throw new SyncError('SYNC_INVALID', '`catalog` is invalid: it has no list `streams`.')
   const program = { command: [command].flat(), environment, folder: options.folder }
   return {
-    stream: (name, chosen = {}) => ({ mode: 'incremental', execute: createExecute(program, options, new Map([[name, chosen]])) }),
-    listing: (name, chosen = {}) => ({ mode: 'replace', execute: createExecute(program, options, new Map([[name, chosen]])) }),
+    stream: (name, selection = {}) => ({ mode: 'incremental', execute: createExecute(program, options, new Map([[name, selection]])) }),
+    listing: (name, selection = {}) => ({ mode: 'replace', execute: createExecute(program, options, new Map([[name, selection]])) }),
     streams: (databases) => ({
       mode: 'incremental',
       execute: createExecute(program, options, new Map(Object.entries(databases).map(([name, target]) => [name, typeof target === 'string' ? { database: target } : target]))),
@@ -93,7 +102,7 @@ export function singer(options: SingerOptions): SingerSource {
   }
 }
 
-/** What the tap offers. */
+/** Lists the streams that the tap offers. */
 export async function discover(options: SingerOptions, context: Pick<SyncContext, 'clock' | 'log' | 'signal' | 'secrets'>): Promise<DiscoveredStream[]> {
   const { command, config = {}, environment = {}, folder } = options
   const { secrets } = context
@@ -103,21 +112,21 @@ export async function discover(options: SingerOptions, context: Pick<SyncContext
 type StreamTarget = TapStreamOptions & { readonly database?: string }
 
 function createExecute(program: TapProgram, options: SingerOptions, targets: ReadonlyMap<string, StreamTarget>): Execute<SingerState> {
-  /** By a name that no other has: one worker may run for many tenants at once. */
+  /** Keyed by a random id: one worker may run for many tenants at once. */
   const runs = new Map<string, TapRun>()
-  // What is asked for; another answer to that may lack what was there, without its being gone.
+  // Identifies the request: the answer to another request may lack records that still exist.
   const scope = createHash('sha256').update(JSON.stringify([program.command, options.config, [...targets]])).digest('hex').slice(0, 16)
   return async (state, context) => {
     checkState(state)
     let run = state?.run === undefined ? undefined : runs.get(state.run)
-    if (run === undefined || run.lastPage !== state!.page) {
+    if (run === undefined || run.lastPage !== state?.page) {
       run?.stop()
       const id = `${context.cycle.id}-${Math.floor(context.random.next() * 2 ** 48).toString(36)}`
-      const begun: TapRun = (run = new TapRun(id, program, options, targets, state, context, () => runs.delete(begun.id)))
-      runs.set(id, begun)
+      const newRun: TapRun = (run = new TapRun(id, program, options, targets, state, context, () => runs.delete(newRun.id)))
+      runs.set(id, newRun)
     }
     const current = run
-    // Also when the cycle is over, or this page is no longer wanted.
+    // Also aborts at the end of the cycle, or when this page is no longer needed.
     context.signal.addEventListener('abort', () => current.stop(), { once: true })
     try {
       context.signal.throwIfAborted()
@@ -136,7 +145,7 @@ function createExecute(program: TapProgram, options: SingerOptions, targets: Rea
 /** One run of the tap, read page by page. */
 class TapRun {
   readonly id: string
-  /** The page it has given last. Until one is done nobody can go on from it. */
+  /** The last page returned; null while a page is being read, so that no other request resumes from it. */
   lastPage: number | null = null
   readonly #name: string
   readonly #options: SingerOptions
@@ -151,7 +160,9 @@ class TapRun {
   #lines: readonly TapLine[] = []
   #lineIndex = 0
   #ended = false
-  /** What nothing ended: of a tap that broke off it is told again, of one that says that all is well it counts. */
+  /**
+   * A last line without a newline: discarded if the tap fails, because it is repeated; processed if the tap succeeds.
+   */
   #unterminatedLine: TapLine | null = null
   #invalidLines = 0
   #failure: SyncError | null = null
@@ -159,7 +170,7 @@ class TapRun {
 
   constructor(id: string, program: TapProgram, options: SingerOptions, targets: ReadonlyMap<string, StreamTarget>, state: SingerState | undefined, context: SyncContext, onStop: () => void) {
     this.id = id
-    this.#name = program.command[0]!
+    this.#name = program.command[0] ?? ''
     this.#options = options
     this.#targets = targets
     this.#isListing = context.cycle.mode === 'replace'
@@ -177,16 +188,16 @@ class TapRun {
     const program = { command, environment: fillSecrets(environment, secrets) as Record<string, string>, folder }
     const redact = createRedactor(() => this.#tap)
     const text = stringifyJson(fillSecrets(config, secrets))
-    let chosen: string | undefined
+    let selectedCatalog: string | undefined
     if (catalog !== 'none') {
       const found = selectStreams(catalog === undefined ? await readCatalog(program, text, redact, context) : (catalog as never), this.#targets, context.cycle.mode, this.#name)
       this.#names = found.names
-      chosen = stringifyJson(found.catalog as never)
+      selectedCatalog = stringifyJson(found.catalog as never)
     }
     return TapProcess.start(program, {
       config: text,
       state: this.#tap === undefined ? undefined : typeof this.#tap === 'string' ? this.#tap : stringifyJson(this.#tap),
-      catalog: chosen === undefined ? undefined : { flag: catalogFlag, text: chosen },
+      catalog: selectedCatalog === undefined ? undefined : { flag: catalogFlag, text: selectedCatalog },
     }, redact, context)
   }
 
@@ -199,11 +210,11 @@ class TapRun {
     const changes: Change[] = []
     let bytes = 0
     const tap = await waitUntil(this.#opening, until, signal, context)
-    // It may take its time to list what there is.
+    // Listing its streams may take the tap a long time.
     if (tap === TIMED_OUT) return this.#continuePage(changes, context)
     for (;;) {
-      while (this.#lineIndex < this.#lines.length) {
-        const line = this.#lines[this.#lineIndex++]!
+      for (let line = this.#lines[this.#lineIndex]; line !== undefined; line = this.#lines[this.#lineIndex]) {
+        this.#lineIndex++
         if (line.isUnterminated) {
           this.#unterminatedLine = line
           continue
@@ -227,11 +238,11 @@ class TapRun {
       if (code !== null) return this.#fail(toTapExitError(this.#name, code, tap.lastStderrLine), changes, context)
       if (clock.now() < until) continue
       if (clock.now() - tap.lastOutputAt < quietMaxMs) return this.#continuePage(changes, context)
-      return this.#fail(new SyncError('SOURCE_TIMEOUT', `${this.#name} wrote nothing for ${Math.round(quietMaxMs / 1_000)} seconds.`), changes, context)
+      return this.#fail(new SyncError('SOURCE_TIMEOUT', `${this.#name} wrote nothing for ${Math.round(quietMaxMs / 1_000)} seconds. Raise \`quietMaxMs\` if that is normal.`), changes, context)
     }
   }
 
-  /** What it told before is landed first, with its state. */
+  /** Changes received before the failure are committed first, with their state. */
   #fail(failure: SyncError, changes: Change[], context: SyncContext): Page<SingerState> {
     this.#failure = failure
     if (changes.length === 0) throw failure
@@ -251,7 +262,10 @@ class TapRun {
     return { changes, hasMore: true, nextState: { ...this.#buildState(), run: this.id, page: cycle.page }, tables: this.#buildTables() }
   }
 
-  /** By the schemas that the tap has sent. Where several streams share a database, its columns follow the values. */
+  /**
+   * The column types of the tap's schemas. If several streams share a database, its columns are inferred from the
+   * values.
+   */
   #buildTables(): TableShape[] {
     const tables = [...this.#shapes.values()].flatMap((known) => (known === null ? [] : [known.table]))
     return tables.filter(({ database }) => tables.filter((other) => other.database === database).length === 1)
@@ -259,13 +273,13 @@ class TapRun {
 
   #buildState(): SingerState {
     return {
-      // A listing that was interrupted begins anew: what a sweep may delete does not hang on where a tap says that it stood.
+      // An interrupted listing starts over: a sweep must not depend on a tap's own state.
       ...(this.#tap !== undefined && !this.#isListing && { tap: toPlainJson(this.#tap) }),
       ...(Object.keys(this.#versions).length > 0 && { versions: { ...this.#versions } }),
     }
   }
 
-  /** Whether it was a STATE. */
+  /** Returns whether the line was a STATE. */
   #handleLine({ text }: TapLine, changes: Change[], context: SyncContext): boolean {
     const message = text === null ? null : parseMessage(text)
     switch (message?.type) {
@@ -276,11 +290,11 @@ class TapRun {
         this.#tap = message.value
         return true
       case 'BATCH':
-        throw new SyncError('CONNECTOR_FAILED', `${this.#name} sends batches of "${message.stream}": names of files instead of records. Take \`batch_config\` out of its config.`)
+        throw new SyncError('CONNECTOR_FAILED', `${this.#name} sends BATCH messages for "${message.stream}", which are not supported. Remove \`batch_config\` from its config.`)
       case 'SCHEMA': {
         const target = this.#getTarget(message.stream)
         const { key = message.key, updatedAt, database, cursor } = target ?? {}
-        if (target !== undefined && key.length === 0) throw new SyncError('SYNC_INVALID', `${this.#name} names no key of "${message.stream}": say with \`key\` which members tell its records apart, or \`hash\` to take all of a record for its key.`)
+        if (target !== undefined && key.length === 0) throw new SyncError('SYNC_INVALID', `${this.#name} declares no key for "${message.stream}". Set \`key\` to the fields that identify a record, or to \`hash\` to use the whole record.`)
         const table = { ...(database !== undefined && { database }), columns: deriveSchemaColumns(message.schema), ...(key !== 'hash' && { key }) }
         const check = createSchemaCheck(message.stream, message.schema, context.log)
         this.#shapes.set(message.stream, target === undefined ? null : { shape: { key, cursor: cursor ?? message.cursor, updatedAt, database }, check, table })
@@ -288,10 +302,10 @@ class TapRun {
       }
       case 'RECORD': {
         const known = this.#shapes.get(message.stream)
-        if (known === undefined) throw new SyncError('CONNECTOR_FAILED', `${this.#name} sends a record of "${message.stream}" before its schema.`)
-        // Of a stream that nobody asked for.
+        if (known === undefined) throw new SyncError('CONNECTOR_FAILED', `${this.#name} sent a record of "${message.stream}" before its schema.`)
+        // A stream that was not selected.
         if (known === null) return false
-        known.check(message.record, text!)
+        known.check(message.record, text ?? '')
         changes.push(toChange(message.record, known.shape))
         return false
       }
@@ -307,19 +321,24 @@ class TapRun {
     return this.#targets.get(this.#names.get(stream) ?? stream)
   }
 
-  /** A listing is swept at its end, which is what a new version means. Elsewhere nobody knows what the old one had more. */
+  /**
+   * A new version means that missing records are deleted. A listing sweeps them at its end; elsewhere they are unknown.
+   */
   #recordVersion(stream: string, version: string, { log }: SyncContext): void {
-    const before = this.#versions[stream]
-    if (this.#isListing || this.#getTarget(stream) === undefined || before === version) return
+    const previous = this.#versions[stream]
+    if (this.#isListing || this.#getTarget(stream) === undefined || previous === version) return
     this.#versions[stream] = version
-    if (before !== undefined) log.warn('the tap began to tell a stream anew; what is gone from it stays until it is read as a listing', { stream })
+    if (previous !== undefined) log.warn('the tap started a new version of a stream; records missing from it stay until it is read as a listing', { stream })
   }
 
-  /** What cannot be read is set apart with the reason. In a listing it may be any record, and the sweep would take that for gone. */
+  /**
+   * Quarantines an invalid line with the reason. In a listing it could be any record, which the sweep would then
+   * delete.
+   */
   #toFaultChange(text: string | null): Change {
-    const what = text === null ? 'a line that is too long to be a message' : 'a line that is no message'
-    if (this.#isListing) throw new SyncError('CONNECTOR_FAILED', `${this.#name} wrote ${what}; which record is missing cannot be told, and nothing was swept.`)
-    if (++this.#invalidLines > INVALID_LINES_MAX) throw new SyncError('CONNECTOR_FAILED', `${this.#name} wrote more than ${INVALID_LINES_MAX} lines that are no messages.`)
+    const what = text === null ? 'a line that exceeds the size limit' : 'a line that is not a Singer message'
+    if (this.#isListing) throw new SyncError('CONNECTOR_FAILED', `${this.#name} wrote ${what}; it may have been any record, so nothing was swept.`)
+    if (++this.#invalidLines > INVALID_LINES_MAX) throw new SyncError('CONNECTOR_FAILED', `${this.#name} wrote more than ${INVALID_LINES_MAX} lines that are not Singer messages. Check that \`command\` is a tap.`)
     const record = Object.assign(new Error(`${this.#name} wrote ${what}`), text !== null && { line: text.slice(0, LINE_EXCERPT_LENGTH) })
     const [{ database } = {}] = this.#targets.values()
     return { type: 'upsert', key: `line:${createHash('sha256').update(text ?? '').digest('hex').slice(0, 16)}`, record: record as unknown as JsonObject, ...(database !== undefined && { database }) }
@@ -332,11 +351,11 @@ function checkState(state: SingerState | undefined): void {
   if (state === undefined) return
   const { versions = {} } = state
   if (typeof state !== 'object' || state === null || typeof versions !== 'object' || versions === null) {
-    throw new SyncError('CURSOR_REJECTED', 'The stored state is not one of this source: it holds what the tap said last in `tap`.')
+    throw new SyncError('CURSOR_REJECTED', 'The stored state does not belong to this source: it must have the tap state in `tap`.')
   }
 }
 
-/** A state is plain JSON; an integer beyond that is kept in the text it came as. */
+/** A state is plain JSON; an integer beyond double precision is kept as text. */
 function toPlainJson(value: JsonValue): JsonValue {
   try {
     JSON.stringify(value)

@@ -2,15 +2,15 @@ import type { JsonObject, JsonValue, Secrets } from '../../contract/index.ts'
 import { maskSecrets, registerSecret } from '../../redaction/known-secrets.ts'
 import { Secret } from '../../redaction/secret.ts'
 
-/** What a tap is configured with: JSON, in which `${NAME}` and nothing else stands for a secret of that name. */
+/** The tap's configuration: JSON, in which a value of exactly `${NAME}` is replaced by the secret of that name. */
 export interface TapConfig {
   readonly [name: string]: JsonValue | Secret | TapConfig | readonly (JsonValue | Secret | TapConfig)[]
 }
 
-/** Takes out of a text what must not be shown. */
+/** Removes confidential values from a text. */
 export type Redact = (text: string) => string
 
-/** With the secrets looked up, which happens when the tap is about to start and not before. */
+/** Resolves the secrets. Called only when the tap is about to start. */
 export function fillSecrets(config: TapConfig, secrets: Secrets): JsonObject {
   const visit = (value: unknown, name: string): JsonValue => {
     if (value instanceof Secret) return value.reveal()
@@ -23,20 +23,20 @@ export function fillSecrets(config: TapConfig, secrets: Secrets): JsonObject {
     }
     if (Array.isArray(value)) return value.map((item) => visit(item, name))
     if (typeof value !== 'object' || value === null) return value as JsonValue
-    return Object.fromEntries(Object.entries(value).map(([member, inner]) => [member, visit(inner, member)]))
+    return Object.fromEntries(Object.entries(value).map(([field, inner]) => [field, visit(inner, field)]))
   }
   return visit(config, '') as JsonObject
 }
 
-/** As those who write taps call what they would not show. */
+/** Common names of confidential options. */
 const SECRET_NAME = /key|token|secret|pass|pwd|auth|credential|private/i
 
-/** A word so short stands in every other sentence. */
+/** Shorter values occur in ordinary text. */
 const REDACTED_LENGTH_MIN = 4
 
-/** Without secrets, and without the values of a state: neither is for a log (invariant 10). */
+/** Invariant 10: neither secrets nor values of a state are logged. */
 export function createRedactor(state: () => JsonValue | undefined): Redact {
-  return (text) => listLeafValues(state()).filter((word) => word.length >= REDACTED_LENGTH_MIN).toSorted((a, b) => b.length - a.length).reduce((said, word) => said.replaceAll(word, '[state]'), maskSecrets(text))
+  return (text) => listLeafValues(state()).filter((value) => value.length >= REDACTED_LENGTH_MIN).toSorted((a, b) => b.length - a.length).reduce((redacted, value) => redacted.replaceAll(value, '[state]'), maskSecrets(text))
 }
 
 function listLeafValues(value: JsonValue | undefined): string[] {

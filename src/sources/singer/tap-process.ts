@@ -1,32 +1,35 @@
-import { spawn, type ChildProcess } from 'node:child_process'
+import { spawn, type ChildProcessByStdio } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Readable, Writable } from 'node:stream'
 import type { SyncContext } from '../../contract/index.ts'
 import { readLines, type TapLine } from './lines.ts'
 import type { Redact } from './tap-config.ts'
 
+type TapChild = ChildProcessByStdio<Writable, Readable, Readable>
+
 export interface TapProgram {
   /** The tap and its own arguments. */
   readonly command: readonly string[]
-  /** What it sees of the environment besides `PATH`, `HOME` and the language. */
+  /** Environment variables besides `PATH`, `HOME` and the locale. */
   readonly environment: Readonly<Record<string, string>>
-  /** Where it runs. */
+  /** Working directory. */
   readonly folder: string | URL | undefined
 }
 
-/** What a tap is told: files, because others can read arguments. */
+/** The tap's input, passed as files because other users can read arguments. */
 export interface TapInput {
   readonly config: string
   readonly state?: string | undefined
   readonly catalog?: { readonly flag: '--catalog' | '--properties'; readonly text: string } | undefined
-  /** Asks what there is, instead of for what is in it. */
+  /** Lists the streams instead of reading them. */
   readonly discover?: boolean
 }
 
 /**
- * Runs the tap, and ends it when we are gone, however that came about: then its standard input is at an end. What it was
- * told goes with it. A signal to the group reaches the tap and not this shell, which is there to tell how it ended.
+ * Runs the tap and stops it when this process is gone for any reason, which closes its standard input. Its input files
+ * are removed too. A signal to the group reaches the tap but not this shell, which reports the exit code.
  */
 const GUARD_SCRIPT = `
 exec 3<&0 </dev/null
@@ -39,44 +42,44 @@ code=$?
 kill -KILL $guard
 exit $code`
 
-/** How long a tap may take to end when it is asked to. */
+/** How long a tap may take to stop after SIGTERM. */
 const STOP_GRACE_MS = 5_000
 const INHERITED_ENV = ['PATH', 'HOME', 'LANG', 'LC_ALL', 'TZ']
 const STDERR_LINES_MAX = 200
 const STDERR_LINE_MAX = 500
 
-/** A tap at work. It writes no faster than it is read: nothing is taken from its pipe before somebody asks for it. */
+/** A running tap. Backpressure: its pipe is read only on demand. */
 export class TapProcess {
-  readonly #child: ChildProcess
+  readonly #child: TapChild
   readonly #folder: string
   readonly #context: Pick<SyncContext, 'clock' | 'log'>
   readonly #lines: AsyncIterator<readonly TapLine[]>
   readonly #exit: Promise<number>
   #next: Promise<IteratorResult<readonly TapLine[]>> | null = null
   #removal: Promise<void> | null = null
-  /** The last thing it said on standard error. */
+  /** The last line on standard error. */
   lastStderrLine = ''
   /** When it last wrote anything. */
   lastOutputAt: number
 
-  private constructor(child: ChildProcess, folder: string, redact: Redact, context: Pick<SyncContext, 'clock' | 'log'>) {
+  private constructor(child: TapChild, folder: string, redact: Redact, context: Pick<SyncContext, 'clock' | 'log'>) {
     this.#child = child
     this.#folder = folder
     this.#context = context
     this.lastOutputAt = context.clock.now()
-    this.#lines = readLines(child.stdout!)
+    this.#lines = readLines(child.stdout)
     this.#exit = new Promise((resolve, reject) => {
       child.once('error', reject)
       child.once('exit', (code) => resolve(code ?? SIGNAL_EXIT_CODE))
     })
     this.#exit.catch(() => {})
-    // It may be gone while this is being closed.
-    child.stdin!.on('error', () => {})
+    // The process may exit while its input is closed.
+    child.stdin.on('error', () => {})
     this.#logStderr(redact)
   }
 
-  static async start({ command, environment, folder: cwd }: TapProgram, told: TapInput, redact: Redact, context: Pick<SyncContext, 'clock' | 'log' | 'signal'>): Promise<TapProcess> {
-    // Only for the account we run as.
+  static async start({ command, environment, folder: cwd }: TapProgram, input: TapInput, redact: Redact, context: Pick<SyncContext, 'clock' | 'log' | 'signal'>): Promise<TapProcess> {
+    // Readable only by the current account.
     const folder = await mkdtemp(join(tmpdir(), 'tidemark-singer-'))
     try {
       const file = async (name: string, text: string): Promise<string> => {
@@ -84,14 +87,14 @@ export class TapProcess {
         await writeFile(path, text, { mode: 0o600, flag: 'wx' })
         return path
       }
-      const args = ['--config', await file('config.json', told.config)]
-      if (told.state !== undefined) args.push('--state', await file('state.json', told.state))
-      if (told.catalog !== undefined) args.push(told.catalog.flag, await file('catalog.json', told.catalog.text))
-      if (told.discover === true) args.push('--discover')
+      const args = ['--config', await file('config.json', input.config)]
+      if (input.state !== undefined) args.push('--state', await file('state.json', input.state))
+      if (input.catalog !== undefined) args.push(input.catalog.flag, await file('catalog.json', input.catalog.text))
+      if (input.discover === true) args.push('--discover')
       context.signal.throwIfAborted()
       const child = spawn('/bin/sh', ['-c', GUARD_SCRIPT, folder, ...command, ...args], {
         ...(cwd !== undefined && { cwd }), env: { ...pickInheritedEnv(), ...environment }, stdio: ['pipe', 'pipe', 'pipe'],
-        // A group of its own: what it starts is ended with it.
+        // Its own process group, so that its child processes are stopped with it.
         detached: true,
       })
       return new TapProcess(child, folder, redact, context)
@@ -101,7 +104,7 @@ export class TapProcess {
     }
   }
 
-  /** The next lines, an empty list when none came in time, null at the end. */
+  /** Returns the next lines, an empty list on timeout, or null at the end. */
   async readLines(until: number, signal: AbortSignal): Promise<readonly TapLine[] | null> {
     this.#next ??= this.#lines.next()
     const read = await waitUntil(this.#next, until, signal, this.#context)
@@ -111,7 +114,7 @@ export class TapProcess {
     return read.done === true ? null : read.value
   }
 
-  /** What it ended with, 128 and more for a signal; null when it has not in time. */
+  /** Returns the exit code, 128 or more for a signal; null on timeout. */
   async waitForExit(until: number, signal: AbortSignal): Promise<number | null> {
     const code = await waitUntil(this.#exit, until, signal, this.#context)
     if (code === TIMED_OUT) return null
@@ -119,16 +122,16 @@ export class TapProcess {
     return code
   }
 
-  /** Ends it and everything it started: asks first, and insists after a while. */
+  /** Stops the tap and its child processes: SIGTERM first, SIGKILL after the grace period. */
   async stop(): Promise<void> {
     if (this.#child.exitCode === null && this.#child.signalCode === null) {
       this.#signal('SIGTERM')
-      const enough = new AbortController()
-      const ended = this.#exit.finally(() => enough.abort()).catch(() => {})
-      await Promise.race([ended, this.#context.clock.sleep(STOP_GRACE_MS, enough.signal).catch(() => {})])
+      const exited = new AbortController()
+      const ended = this.#exit.finally(() => exited.abort()).catch(() => {})
+      await Promise.race([ended, this.#context.clock.sleep(STOP_GRACE_MS, exited.signal).catch(() => {})])
       this.#signal('SIGKILL')
     }
-    this.#child.stdout!.destroy()
+    this.#child.stdout.destroy()
     await this.#removeFolder()
   }
 
@@ -136,53 +139,53 @@ export class TapProcess {
     try {
       if (this.#child.pid !== undefined) process.kill(-this.#child.pid, name)
     } catch {
-      // Nobody is left in the group.
+      // The process group no longer exists.
     }
   }
 
   #removeFolder(): Promise<void> {
-    this.#child.stdin!.destroy()
+    this.#child.stdin.destroy()
     return (this.#removal ??= rm(this.#folder, { recursive: true, force: true }))
   }
 
-  /** Standard error is for people: a bounded part of it goes to the log. It is always read, or the tap would wait for us. */
+  /** Logs a bounded part of standard error. It is always read, or the tap would block. */
   #logStderr(redact: Redact): void {
     let rest = ''
-    let told = 0
-    const say = (line: string): void => {
+    let lineCount = 0
+    const logLine = (line: string): void => {
       const text = redact(line).trim().slice(0, STDERR_LINE_MAX)
       if (text === '') return
       this.lastStderrLine = text
-      if (++told > STDERR_LINES_MAX) return
+      if (++lineCount > STDERR_LINES_MAX) return
       const { log } = this.#context
-      if (told === STDERR_LINES_MAX) log.warn('the tap goes on to say a great deal, which is left out')
-      else if (/\b(?:WARN|WARNING|ERROR|CRITICAL|FATAL)\b/.test(text)) log.warn('the tap said', { line: text })
-      else log.debug('the tap said', { line: text })
+      if (lineCount === STDERR_LINES_MAX) log.warn('the tap wrote more lines to standard error; they are omitted')
+      else if (/\b(?:WARN|WARNING|ERROR|CRITICAL|FATAL)\b/.test(text)) log.warn('tap output', { line: text })
+      else log.debug('tap output', { line: text })
     }
-    this.#child.stderr!.setEncoding('utf8').on('data', (chunk: string) => {
+    this.#child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
       this.lastOutputAt = this.#context.clock.now()
       const parts = `${rest}${chunk}`.split('\n')
-      rest = parts.pop()!.slice(0, STDERR_BUFFER_MAX)
-      for (const part of parts) say(part)
-    }).on('end', () => say(rest)).on('error', () => {})
+      rest = (parts.pop() ?? '').slice(0, STDERR_BUFFER_MAX)
+      for (const part of parts) logLine(part)
+    }).on('end', () => logLine(rest)).on('error', () => {})
   }
 }
 
-/** Of a shell that a signal ended. */
+/** Exit code of a shell that a signal terminated. */
 const SIGNAL_EXIT_CODE = 128
-/** More of one line is not looked at; a secret that is cut must not slip through, so this is more than is shown. */
+/** The rest of a line is ignored; longer than the logged part, so that a truncated secret is still redacted. */
 const STDERR_BUFFER_MAX = 16_384
 export const TIMED_OUT: unique symbol = Symbol('late')
 
-/** The promise is not lost when it comes late: it can be waited for again. */
+/** The promise stays pending after a timeout: it can be awaited again. */
 export async function waitUntil<T>(promise: Promise<T>, until: number, signal: AbortSignal, { clock }: Pick<SyncContext, 'clock'>): Promise<T | typeof TIMED_OUT> {
-  const enough = new AbortController()
-  const late = clock.sleep(Math.max(0, until - clock.now()), AbortSignal.any([signal, enough.signal])).then((): typeof TIMED_OUT => TIMED_OUT)
-  late.catch(() => {})
+  const settled = new AbortController()
+  const timedOut = clock.sleep(Math.max(0, until - clock.now()), AbortSignal.any([signal, settled.signal])).then((): typeof TIMED_OUT => TIMED_OUT)
+  timedOut.catch(() => {})
   try {
-    return await Promise.race([promise, late])
+    return await Promise.race([promise, timedOut])
   } finally {
-    enough.abort()
+    settled.abort()
   }
 }
 

@@ -1,17 +1,20 @@
 import { canonicalizeInstant, instantToMs } from '../../values/instant.ts'
 
-/** A column's moment on one line with all others; null when it is none: `infinity`, a day that does not exist, years before ours. */
+/** Converts a column value to a canonical instant; null for `infinity`, invalid dates and years before 1. */
 export function parseColumnInstant(text: string): string | null {
   return canonicalizeInstant(text) ?? canonicalizeInstant(`${text}Z`) ?? canonicalizeInstant(`${text}T00:00:00Z`)
 }
 
-/** What is no moment is before all that are. */
+/** Values that are not instants sort before all others. */
 export function laterInstant(a: string | null, b: string | null): string | null {
   if (a === null || b === null) return a ?? b
   return (parseColumnInstant(a) ?? '') >= (parseColumnInstant(b) ?? '') ? a : b
 }
 
-/** Earlier by so much: at the beginning of that second, so that as a text it comes before every other of it; written as the given one is. */
+/**
+ * Subtracts a duration and truncates to the second, so that as text it sorts before every value of that second; keeps
+ * the given format.
+ */
 export function subtractMs(text: string, ms: number): string {
   const instant = parseColumnInstant(text)
   if (instant === null || ms === 0) return text

@@ -3,58 +3,58 @@ import type { SerializedRecord } from '../../values/serialized-upsert.ts'
 import type { TableName } from '../kit/postgres/catalog.ts'
 import type { RowSelection } from './statements.ts'
 
-/** What a column's values can serve for: a moment, an integer, bytes, or anything else that can be compared. */
+/** How a column's values can be used: as a timestamp, an integer, bytes, or any other comparable value. */
 export type SqlColumnKind = 'instant' | 'integer' | 'binary' | 'other'
 
 export interface SqlColumn {
   readonly name: string
   readonly kind: SqlColumnKind
-  /** As the database calls it. */
+  /** The database's own type name. */
   readonly type: string
-  /** What its values are in records; null where only the values tell. */
+  /** The type in records; null if it must be inferred from the values. */
   readonly columnType: ColumnType | null
   readonly nullable: boolean
-  /** Whether its moments are of UTC, by their type or because the server's zone is. */
+  /** Whether its timestamps are UTC, by type or by the server's time zone. */
   readonly isUtc: boolean
 }
 
 export interface SqlTable {
-  /** As people write it: `public.customers`. */
+  /** Readable name: `public.customers`. */
   readonly id: string
-  /** As SQL wants it. */
+  /** Quoted name for SQL. */
   readonly quoted: string
   readonly isView: boolean
   readonly columns: readonly SqlColumn[]
   readonly key: readonly string[]
-  /** Sets of columns that no two rows share. */
+  /** Sets of columns with a unique constraint. */
   readonly unique: readonly (readonly string[])[]
 }
 
 export interface SqlRow {
-  /** Where the row is written already, only the members that were asked for. */
+  /** Only the requested fields if the row is already serialized. */
   readonly record: JsonObject
   readonly serialized?: SerializedRecord
-  /** About. */
+  /** Approximate size. */
   readonly bytes: number
 }
 
 export interface ReadHorizon {
   /** The server's own time, UTC. */
   readonly now: string
-  /** Whoever wrote before it can be seen by now, UTC. */
+  /** Every write before this time is visible, UTC. */
   readonly settled: string
-  /** The same in the words of the cursor's column. */
+  /** The same time, in the format of the cursor's column. */
   readonly until: string
 }
 
-/** How a database wants to be asked. */
+/** The SQL syntax of a database. */
 export interface SqlDialect {
   quote(name: string): string
-  /** Where the value of that number goes, compared with the column. */
+  /** The placeholder of a value that is compared with the column. */
   placeholder(number: number, column: SqlColumn): string
-  /** A position as the driver wants it bound. */
+  /** Converts a cursor value to the driver's bind value. */
   bind(text: string, column: SqlColumn): unknown
-  /** `(a, b) > (x, y)` goes by the index; elsewhere it has to be spelled out. */
+  /** Whether `(a, b) > (x, y)` can use the index; otherwise the comparison is expanded. */
   readonly supportsRowComparison: boolean
 }
 
@@ -63,11 +63,11 @@ export interface SqlDatabase extends AsyncDisposable {
   readonly dialect: SqlDialect
   describeTable(name: TableName): Promise<SqlTable>
   listTables(): Promise<SqlTable[]>
-  /** What the cursor's values are, where only the values tell. */
+  /** The kind of the cursor's values, if it must be detected from the values. */
   detectCursorKind(table: SqlTable, column: SqlColumn): Promise<SqlColumnKind>
   readHorizon(table: SqlTable, column: SqlColumn, lagMs: number): Promise<ReadHorizon>
-  /** The greatest value of an integer column; null when there is none. */
+  /** The maximum of an integer column; null for an empty table. */
   readMaxValue(table: SqlTable, column: SqlColumn): Promise<string | null>
-  /** As they come; of each at least the members that are wanted. Leaving the loop ends the statement. */
+  /** Streams rows with at least the wanted fields. Leaving the loop ends the statement. */
   readRows(selection: RowSelection, wanted: readonly string[]): AsyncIterable<readonly SqlRow[]>
 }

@@ -3,20 +3,19 @@ import type { Secret } from '../../redaction/secret.ts'
 import type { SqlDatabase, SqlTable } from './database.ts'
 import { openDatabase } from './open-database.ts'
 
-/** A table that can be read, and how. */
+/** A readable table, with its key and possible cursors. */
 export interface DiscoveredStream {
   readonly id: string
-  /** Empty when the database knows none: then `key` has to be named. */
+  /** Empty when the table has none: set `key` then. */
   readonly key: string[]
-  /** What its name and type say is raised by every change; without one, a full refresh is the way. */
+  /** The column whose name and type suggest that every change increases it. Without one, use a full refresh. */
   readonly cursor?: string
-  /** Everything that could be a cursor, for somebody who knows how the table is written. */
+  /** All columns that could be a cursor. */
   readonly candidates: string[]
-  /** Everything a row has. */
   readonly columns: string[]
 }
 
-/** Every table and view that the account may read. */
+/** Lists every table and view that the account can read. */
 export async function discover({ url }: { readonly url: string | Secret }, context: Partial<Pick<SyncContext, 'secrets' | 'signal'>> = {}): Promise<DiscoveredStream[]> {
   const { signal = new AbortController().signal, secrets = { get: (name: string) => name } } = context
   await using database = await openDatabase(url, { signal, secrets })
@@ -25,7 +24,7 @@ export async function discover({ url }: { readonly url: string | Secret }, conte
   return streams
 }
 
-/** As people call the moment of the last change. */
+/** Common names for the time of the last change. */
 const UPDATED_AT_NAME = /^(?:sys(?:tem)?_?)?(?:last_?)?(?:updated?|modif(?:y|ied)|changed?|modstamp)(?:_?(?:at|on|time|date|ts|timestamp))?$/i
 
 async function describeStream(database: SqlDatabase, table: SqlTable): Promise<DiscoveredStream> {
@@ -34,7 +33,7 @@ async function describeStream(database: SqlDatabase, table: SqlTable): Promise<D
   const candidates: string[] = []
   for (const column of columns) {
     const isNamed = UPDATED_AT_NAME.test(column.name)
-    // Only the values tell what a text is, and looking costs.
+    // The kind of a text column depends on its values, and reading them is expensive.
     const kind = isNamed ? await database.detectCursorKind(table, column) : column.kind
     const isOrdered = kind === 'instant' || (kind === 'integer' && (isNamed || unique.some((set) => set.length === 1 && set[0] === column.name)))
     if (isOrdered) candidates.push(column.name)

@@ -1,6 +1,7 @@
 import type { Connection, ConnectionOptions } from 'mysql2'
 import { SyncError, type ColumnType, type ErrorCode, type JsonObject, type JsonValue } from '../../contract/index.ts'
 import { parseJson } from '../../values/json.ts'
+import { required } from '../../values/required.ts'
 import { splitTableName, type TableName } from '../kit/postgres/catalog.ts'
 import { decodeInteger } from '../kit/postgres/decode-values.ts'
 import type { SqlColumn, SqlColumnKind, SqlDatabase, SqlDialect, ReadHorizon, SqlRow, SqlTable } from './database.ts'
@@ -12,7 +13,7 @@ export async function openMysql(url: string, signal: AbortSignal): Promise<SqlDa
   const where = `${protocol === 'mariadb:' ? 'MariaDB' : 'MySQL'} at ${host}${pathname}`
   signal.throwIfAborted()
   const options: ConnectionOptions = {
-    // Every value as it is: no Date, no double in place of a large integer, no parsed JSON.
+    // Values stay exact: no Date, no double for large integers, no parsed JSON.
     dateStrings: true, supportBigNumbers: true, bigNumberStrings: true, jsonStrings: true, rowsAsArray: true, timezone: 'Z', connectTimeout: 10_000,
   }
   const connection = createConnection({ ...options, uri: url.replace(/^mariadb:/, 'mysql:') })
@@ -26,18 +27,18 @@ export async function openMysql(url: string, signal: AbortSignal): Promise<SqlDa
   }
 }
 
-/** Only who reads from MySQL needs it. */
+/** Optional dependency, needed only for MySQL and MariaDB. */
 async function loadMysql2(): Promise<typeof import('mysql2')> {
   try {
     return await import('mysql2')
   } catch (error) {
-    throw new SyncError('PACKAGE_UNFIT', 'To read from MySQL or MariaDB, the package mysql2 is needed: npm install mysql2', { cause: error })
+    throw new SyncError('PACKAGE_UNFIT', 'Reading from MySQL or MariaDB needs the package mysql2. Run: npm install mysql2', { cause: error })
   }
 }
 
 export const mysqlDialect: SqlDialect = {
   quote: (name) => `\`${name.replaceAll('`', '``')}\``,
-  // A text beside a number would be compared as floating point.
+  // A string compared with a number would be converted to floating point.
   placeholder: (_, { kind, type }) => {
     if (kind === 'integer') return `CAST(? AS ${type.includes('unsigned') ? 'UNSIGNED' : 'SIGNED'})`
     if (kind === 'instant') return type === 'date' ? 'CAST(? AS DATE)' : 'CAST(? AS DATETIME(6))'
@@ -61,7 +62,7 @@ class MysqlSession {
     this.#where = where
     this.#signal = signal
     this.#end = () => connection.destroy()
-    // Whatever breaks also fails the statement that waits for it; without a listener it would end the process.
+    // A connection error also fails the pending statement; without a listener it would end the process.
     connection.on('error', () => {})
     signal.addEventListener('abort', this.#end, { once: true })
   }
@@ -77,7 +78,7 @@ class MysqlSession {
   async *stream({ text, values }: SqlStatement): AsyncIterable<{ fields: readonly MysqlField[]; row: unknown[] }> {
     const command = this.#connection.execute(text, values as string[])
     let fields: MysqlField[] = []
-    command.on('fields', (given: MysqlField[]) => (fields = given))
+    command.on('fields', (received: MysqlField[]) => (fields = received))
     try {
       for await (const row of command.stream({ highWaterMark: ROWS_AHEAD })) yield { fields, row: row as unknown[] }
     } catch (error) {
@@ -109,7 +110,7 @@ class MysqlDatabase implements SqlDatabase {
     const [found] = await this.#session.query(
       'SELECT table_schema, table_name, table_type FROM information_schema.tables WHERE table_schema = coalesce(?, database()) AND table_name = ?', [parts.length === 2 ? parts[0] : null, parts.at(-1)],
     )
-    if (found === undefined) throw new SyncError('SOURCE_NOT_FOUND', `There is no table ${JSON.stringify(name)}, or the account may not see it.`)
+    if (found === undefined) throw new SyncError('SOURCE_NOT_FOUND', `The table ${JSON.stringify(name)} does not exist, or the account cannot see it. Check the name and grants.`)
     return this.#loadTable(found as string[])
   }
 
@@ -131,16 +132,17 @@ class MysqlDatabase implements SqlDatabase {
           ELSE date_format(convert_tz(settled, '+00:00', @@global.time_zone), '%Y-%m-%dT%H:%i:%s.%f') END
       FROM (SELECT utc_timestamp(6) AS now_, utc_timestamp(6) - INTERVAL ? SECOND AS settled) h`, [UTC_FORMAT, UTC_FORMAT, type.replace(/\W.*/, ''), String(Math.max(lagMs / 1_000, await this.#oldestTransactionAgeS()))],
     )
-    const [now, settled, until] = row as string[]
-    return { now: now!, settled: settled!, until: until! }
+    const [now = '', settled = '', until = ''] = row as string[]
+    return { now, settled, until }
   }
 
-  /** Of the oldest transaction that is still open; 0 where the account may not know. */
+  /** Age of the oldest open transaction; 0 if the account lacks the privilege to see it. */
   async #oldestTransactionAgeS(): Promise<number> {
     try {
       const [row] = await this.#session.query('SELECT max(timestampdiff(SECOND, trx_started, now())) FROM information_schema.innodb_trx WHERE trx_mysql_thread_id <> connection_id()')
-      // Whole seconds on both sides.
-      return row![0] === null ? 0 : Number(row![0]) + 2
+      const [ageS] = required(row, 'the transaction age')
+      // Both times are rounded to whole seconds.
+      return ageS === null ? 0 : Number(ageS) + 2
     } catch (error) {
       if (error instanceof SyncError && error.code === 'SOURCE_FORBIDDEN') return 0
       throw error
@@ -149,7 +151,8 @@ class MysqlDatabase implements SqlDatabase {
 
   async readMaxValue(table: SqlTable, column: SqlColumn): Promise<string | null> {
     const [row] = await this.#session.query(`SELECT max(${mysqlDialect.quote(column.name)}) FROM ${table.quoted}`)
-    return row![0] === null ? null : String(row![0])
+    const [max] = required(row, 'the maximum')
+    return max === null ? null : String(max)
   }
 
   async *readRows(selection: RowSelection): AsyncIterable<SqlRow[]> {
@@ -160,24 +163,24 @@ class MysqlDatabase implements SqlDatabase {
     this.#session.close()
   }
 
-  async #loadTable([schema, name, type]: readonly string[]): Promise<SqlTable> {
-    const columns = await this.#session.query('SELECT column_name, data_type, column_type, is_nullable FROM information_schema.columns WHERE table_schema = ? AND table_name = ? ORDER BY ordinal_position', [schema, name]) as string[][]
-    const indexes = await this.#session.query(`SELECT index_name, column_name FROM information_schema.statistics WHERE table_schema = ? AND table_name = ? AND non_unique = 0 ORDER BY index_name, seq_in_index`, [schema, name]) as (string | null)[][]
+  async #loadTable([schema = '', name = '', type]: readonly string[]): Promise<SqlTable> {
+    const columns = (await this.#session.query('SELECT column_name, data_type, column_type, is_nullable FROM information_schema.columns WHERE table_schema = ? AND table_name = ? ORDER BY ordinal_position', [schema, name])) as [string, string, string, string][]
+    const indexes = (await this.#session.query(`SELECT index_name, column_name FROM information_schema.statistics WHERE table_schema = ? AND table_name = ? AND non_unique = 0 ORDER BY index_name, seq_in_index`, [schema, name])) as [string, string][]
     const unique = new Map<string, string[]>()
-    for (const [index, column] of indexes) unique.set(index!, [...(unique.get(index!) ?? []), column!])
+    for (const [index, column] of indexes) unique.set(index, [...(unique.get(index) ?? []), column])
     const key = unique.get('PRIMARY') ?? []
-    // MariaDB keeps JSON as text with a check; MySQL has a type for it.
+    // MariaDB stores JSON as text with a check constraint; MySQL has a type for it.
     const checks = await this.#session.query("SELECT check_clause FROM information_schema.check_constraints WHERE constraint_schema = ? AND check_clause LIKE 'json_valid(%'", [schema])
-    const valid = new Set(checks.map(([clause]) => /^json_valid\(`(.+)`\)$/.exec(String(clause))?.[1]))
-    this.#jsonColumns = new Set(columns.filter(([column, kind]) => kind === 'json' || (kind === 'longtext' && valid.has(column))).map(([column]) => column!))
-    const [zone] = await this.#session.query('SELECT timestampdiff(SECOND, utc_timestamp(), convert_tz(utc_timestamp(), \'+00:00\', @@global.time_zone))')
+    const checked = new Set(checks.map(([clause]) => /^json_valid\(`(.+)`\)$/.exec(String(clause))?.[1]))
+    this.#jsonColumns = new Set(columns.filter(([column, kind]) => kind === 'json' || (kind === 'longtext' && checked.has(column))).map(([column]) => column))
+    const [[offsetS] = []] = await this.#session.query('SELECT timestampdiff(SECOND, utc_timestamp(), convert_tz(utc_timestamp(), \'+00:00\', @@global.time_zone))')
     return {
       id: `${schema}.${name}`,
-      quoted: `${mysqlDialect.quote(schema!)}.${mysqlDialect.quote(name!)}`,
+      quoted: `${mysqlDialect.quote(schema)}.${mysqlDialect.quote(name)}`,
       isView: type === 'VIEW',
       columns: columns.map(([column, kind, full, nullable]) => ({
-        name: column!, kind: toColumnKind(kind!), type: full!, columnType: this.#jsonColumns.has(column!) ? 'json' : toColumnType(kind!, full!), nullable: nullable === 'YES',
-        isUtc: kind === 'timestamp' || Number(zone![0]) === 0,
+        name: column, kind: toColumnKind(kind), type: full, columnType: this.#jsonColumns.has(column) ? 'json' : toColumnType(kind, full), nullable: nullable === 'YES',
+        isUtc: kind === 'timestamp' || Number(offsetS) === 0,
       })),
       key,
       unique: [...unique.values()],
@@ -196,7 +199,7 @@ const SESSION_SETTINGS = "SET SESSION time_zone = '+00:00'"
 const UTC_FORMAT = '%Y-%m-%dT%H:%i:%s.%fZ'
 const ROWS_AHEAD = 200
 
-/** Of mysql2's `Types`. */
+/** Values of mysql2's `Types`. */
 const LONGLONG = 8
 const TIMESTAMP = 7
 const DATETIME = 12
@@ -214,20 +217,19 @@ const COLUMN_TYPES: Readonly<Record<string, ColumnType>> = {
   timestamp: 'timestamp', tinyblob: 'bytes', tinytext: 'text', uuid: 'uuid', varbinary: 'bytes', varchar: 'text', year: 'bigint',
 }
 
-/** A time may be a duration of many hours, which no column for times holds. */
+/** TIME may be a duration of many hours, which no time type can hold. */
 function toColumnType(type: string, full: string): ColumnType | null {
   if (toColumnKind(type) === 'integer') return type === 'bigint' && full.includes('unsigned') ? 'numeric' : 'bigint'
-  return Object.hasOwn(COLUMN_TYPES, type) ? COLUMN_TYPES[type]! : null
+  return Object.hasOwn(COLUMN_TYPES, type) ? (COLUMN_TYPES[type] ?? null) : null
 }
 
 function toRow(fields: readonly MysqlField[], values: readonly unknown[], json: ReadonlySet<string>): SqlRow {
   const record: JsonObject = {}
   let bytes = 0
-  for (let index = 0; index < fields.length; index++) {
-    const field = fields[index]!
-    const given = values[index]
-    bytes += typeof given === 'string' || Buffer.isBuffer(given) ? given.length : 8
-    Object.defineProperty(record, field.name, { value: toJsonValue(given, field, json.has(field.name)), writable: true, enumerable: true, configurable: true })
+  for (const [index, field] of fields.entries()) {
+    const raw = values[index]
+    bytes += typeof raw === 'string' || Buffer.isBuffer(raw) ? raw.length : 8
+    Object.defineProperty(record, field.name, { value: toJsonValue(raw, field, json.has(field.name)), writable: true, enumerable: true, configurable: true })
   }
   return { record, bytes }
 }
@@ -242,7 +244,7 @@ function toJsonValue(value: unknown, { columnType }: MysqlField, isJson: boolean
   return columnType === DATETIME ? value.replace(' ', 'T') : value
 }
 
-/** By the number of the error. */
+/** Keyed by MySQL error number. */
 const MYSQL_ERROR_CODES: Record<number, ErrorCode> = {
   1040: 'SOURCE_UNAVAILABLE', // too many connections
   1044: 'SOURCE_FORBIDDEN', // no access to the database
@@ -255,15 +257,15 @@ const MYSQL_ERROR_CODES: Record<number, ErrorCode> = {
   1205: 'SOURCE_UNAVAILABLE', // lock wait
   1213: 'SOURCE_UNAVAILABLE', // deadlock
   1227: 'SOURCE_FORBIDDEN', // a privilege
-  1292: 'CURSOR_REJECTED', // the position is no value of its column
+  1292: 'CURSOR_REJECTED', // the cursor is not a value of its column
   1698: 'AUTH_REJECTED',
   3024: 'SOURCE_TIMEOUT',
 }
 
 function toSyncError(error: unknown, where: string): SyncError {
   const { errno, message, code } = error as { errno?: number; message?: string; code?: string }
-  // Below a thousand it is the machine's own number: nobody answered.
+  // Numbers below 1000 are system errors: the server did not answer.
   const known = errno === undefined || errno < 1_000 || code === 'PROTOCOL_CONNECTION_LOST' ? 'SOURCE_UNAVAILABLE' : (MYSQL_ERROR_CODES[errno] ?? 'CONNECTOR_FAILED')
-  if (known === 'CURSOR_REJECTED') return new SyncError(known, `${where}: the stored position is not of the type its column has (error ${errno}).`)
+  if (known === 'CURSOR_REJECTED') return new SyncError(known, `${where}: the stored cursor does not match the type of its column (error ${errno}).`)
   return new SyncError(known, `${where}: ${message ?? String(error)}${errno === undefined ? '' : ` (error ${errno})`}.`, { cause: error })
 }

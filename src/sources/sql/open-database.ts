@@ -2,7 +2,7 @@ import { SyncError, type SyncContext } from '../../contract/index.ts'
 import { Secret } from '../../redaction/secret.ts'
 import type { SqlDatabase } from './database.ts'
 
-/** Each driver is loaded only when its kind of database is asked for. */
+/** Each driver is loaded only when its database is used. */
 export async function openDatabase(source: string | Secret, context: Pick<SyncContext, 'secrets' | 'signal'>): Promise<SqlDatabase> {
   const url = getDatabaseUrl(source, context)
   const { signal } = context
@@ -22,11 +22,11 @@ export async function openDatabase(source: string | Secret, context: Pick<SyncCo
       return openSqlite(url.slice('sqlite:'.length))
     }
     default:
-      throw new SyncError('SYNC_INVALID', 'The URL of the database begins with none of postgres:, mysql:, mariadb: and sqlite:.')
+      throw new SyncError('SYNC_INVALID', 'The database URL has an unsupported scheme. Use postgres:, mysql:, mariadb: or sqlite:.')
   }
 }
 
-/** A URL is one; anything else is the name of a secret. */
+/** A source that is not a URL is the name of a secret. */
 export function getDatabaseUrl(source: string | Secret, { secrets }: Pick<SyncContext, 'secrets'>): string {
   if (source instanceof Secret) return source.reveal()
   return /^[a-z]+:/.test(source) ? source : secrets.get(source)

@@ -1,4 +1,5 @@
 import pg from 'pg'
+import { required } from '../../values/required.ts'
 import { describeTable, listTables, type PostgresTable, type TableName } from '../kit/postgres/catalog.ts'
 import { mapColumnType } from '../kit/postgres/column-types.ts'
 import { PostgresSession, quoteName } from '../kit/postgres/session.ts'
@@ -21,13 +22,13 @@ export const postgresDialect: SqlDialect = {
   supportsRowComparison: true,
 }
 
-/** COPY binds nothing: its values stand in the text, as literals of no type like those that are bound. */
+/** COPY has no bind parameters, so values are inlined as untyped literals, like bound ones. */
 function inlineValues(selection: RowSelection): string {
   const literals: string[] = []
   return buildSelect(selection, {
     ...postgresDialect,
     bind: (value, column) => literals.push(pg.escapeLiteral(postgresDialect.bind(value, column) as string)),
-    placeholder: (number) => literals[number - 1]!,
+    placeholder: (number) => required(literals[number - 1], `literal ${number}`),
   }).text
 }
 
@@ -51,7 +52,7 @@ class PostgresDatabase implements SqlDatabase {
     return column.kind
   }
 
-  /** Also behind every transaction that is still open: what it writes bears the time it began. */
+  /** The horizon is also before every open transaction: its rows have the time it began. */
   async readHorizon(_: SqlTable, { type }: SqlColumn, lagMs: number): Promise<ReadHorizon> {
     const { rows } = await this.#session.query(`select to_char(now_, ${UTC_FORMAT}), to_char(settled, ${UTC_FORMAT}),
         case $2 when 'timestamptz' then to_char(settled, ${UTC_FORMAT}) when 'date' then to_char(settled at time zone $3, 'YYYY-MM-DD')
@@ -59,20 +60,20 @@ class PostgresDatabase implements SqlDatabase {
       from (select clock_timestamp() as now_, least(clock_timestamp() - $1 * interval '1 millisecond',
           (select min(xact_start) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend') - interval '1 microsecond',
           (select min(prepared) from pg_prepared_xacts where database = current_database()) - $1 * interval '1 millisecond') as settled) h`, [lagMs, type, this.#session.timeZone])
-    const [now, settled, until] = rows[0]!
-    return { now: now!, settled: settled!, until: until! }
+    const [now, settled, until] = required(rows[0], 'the horizon')
+    return { now: required(now, 'now'), settled: required(settled, 'settled'), until: required(until, 'until') }
   }
 
   async readMaxValue(table: SqlTable, column: SqlColumn): Promise<string | null> {
     const { rows } = await this.#session.query(`SELECT max(${quoteName(column.name)}) FROM ${table.quoted}`)
-    return rows[0]![0]!
+    return rows[0]?.[0] ?? null
   }
 
-  /** Without making records where it can be done without: whoever wants one gets it of the text. */
+  /** Serializes rows without building records where possible; a record is parsed from the text on demand. */
   async *readRows(selection: RowSelection, wanted: readonly string[]): AsyncIterable<readonly SqlRow[]> {
     const { text, values } = buildSelect(selection, postgresDialect)
     await this.#session.query('BEGIN READ ONLY')
-    // Bound, before anything is spelled out: a place that is no value of its column ends here.
+    // Values are bound here first: a cursor that is not a value of its column fails before values are inlined.
     const writer = await this.#session.createRowSerializer(buildSelect({ ...selection, limit: 0 }, postgresDialect).text, values, wanted)
     if (writer === null) yield* this.#session.streamRecords(text, values)
     else yield* this.#session.streamCopy(inlineValues(selection), (line) => writer.serialize(line))

@@ -1,4 +1,5 @@
 import { SyncError, type Execute, type Lookup, type Page, type SyncContext } from '../../contract/index.ts'
+import { required } from '../../values/required.ts'
 import { withLaggedTidemark } from '../../strategies/kit/lagged-tidemark.ts'
 import { subtractMicrosecond } from '../../strategies/kit/instants.ts'
 import type { TableName } from '../kit/postgres/catalog.ts'
@@ -7,7 +8,7 @@ import type { Secret } from '../../redaction/secret.ts'
 import type { SqlColumn, SqlDatabase } from './database.ts'
 import { subtractMs, parseColumnInstant, laterInstant } from './column-instants.ts'
 import { openDatabase } from './open-database.ts'
-import { toChange, parseKey, readOrderValues, buildPlan, buildTableShape, type TablePlan } from './table-plan.ts'
+import { toChange, parseKey, readOrderValues, buildPlan, buildTableShape, requireCursor, type TablePlan } from './table-plan.ts'
 import { checkRowCursor, checkState, type SqlListState, type SqlState } from './state.ts'
 import type { LowerBound, RowSelection } from './statements.ts'
 
@@ -16,32 +17,38 @@ export type { SqlListState, SqlState } from './state.ts'
 export type { TableName } from '../kit/postgres/catalog.ts'
 
 export interface SqlOptions {
-  /** `postgres://…`, `mysql://…`, `mariadb://…` or `sqlite:path`; or the name of the secret that holds it. */
+  /** `postgres://…`, `mysql://…`, `mariadb://…` or `sqlite:path`; or the name of the secret that contains it. */
   readonly url: string | Secret
 }
 
 export interface TableOptions {
-  /** What tells rows apart; the primary key unless given. */
+  /** Columns that identify a row; the primary key by default. */
   readonly key?: readonly string[]
-  /** What every change of a row raises: a timestamp, a date, or an integer. */
+  /** The column that every change increases: a timestamp, a date, or an integer. */
   readonly cursor?: string
-  /** All unless given. */
+  /** All by default. */
   readonly columns?: readonly string[]
-  /** A column that says that the row is gone: true, or anything but null, false and 0. */
+  /** The column that marks a deleted row: true, or any value other than null, false and 0. */
   readonly deleted?: string
-  /** 10,000 unless given; a page of large rows ends earlier. */
+  /** 10,000 by default; a page of large rows ends earlier. */
   readonly pageSize?: number
 }
 
 export interface CursorOptions extends TableOptions {
   readonly cursor: string
-  /** How long after its timestamp a row may become visible; 30 seconds unless given. Open transactions are waited for besides, where the account may see them. */
+  /**
+   * Maximum delay before a row becomes visible; 30 seconds by default. Open transactions are waited for in addition, if
+   * the account can see them.
+   */
   readonly lagMs?: number
-  /** Every cycle reads so much again, such as `PT5M`: for clocks that differ, and stamps that are set by clients. */
+  /** Every cycle re-reads this much, such as `PT5M`: for clock skew and timestamps set by clients. */
   readonly safetyWindow?: string
-  /** Where a sync without state begins. At the first row unless given. */
+  /** Where a sync without state begins; at the first row by default. */
   readonly since?: string
-  /** Ask with a bare `>` and with no upper bound. Rows that share the last cursor's value, or become visible late, are then never read. */
+  /**
+   * Query with a bare `>` and no upper bound. Rows that share the last cursor value, or become visible late, are never
+   * read.
+   */
   readonly strict?: boolean
 }
 
@@ -53,18 +60,24 @@ export interface SqlStream {
 }
 
 export interface SqlSource {
-  /** Followed by its cursor: `worker.track('customers', { database, source: shop.table('public.customers', { cursor: 'updated_at' }) })`. */
+  /**
+   * Follows a cursor: `worker.track('customers', { database, source: shop.table('public.customers', { cursor:
+   * 'updated_at' }) })`.
+   */
   table(name: TableName, options: CursorOptions): SqlStream
-  /** All of it each time; what is no longer there is swept: `worker.sync('countries', { database, ...shop.listing('public.countries') })`. */
+  /**
+   * Reads everything each time and sweeps missing rows: `worker.sync('countries', { database,
+   * ...shop.listing('public.countries') })`.
+   */
   listing(name: TableName, options?: TableOptions): { readonly mode: 'replace'; readonly execute: Execute<SqlListState>; readonly lookup: Lookup }
 }
 
 const PAGE_SIZE = 10_000
-/** A page holds at most about so much, and one row. */
+/** Approximate size limit of a page, plus one row. */
 const PAGE_BYTES = 32_000_000
 const LAG_MS = 30_000
 
-/** Tables and views of PostgreSQL, MySQL, MariaDB and SQLite. */
+/** Reads tables and views of PostgreSQL, MySQL, MariaDB and SQLite. */
 export function sql({ url }: SqlOptions): SqlSource {
   return {
     table(name, options) {
@@ -91,7 +104,7 @@ export function sql({ url }: SqlOptions): SqlSource {
   }
 }
 
-/** By key, from the first row to the last. */
+/** Reads all rows in key order. */
 function createListing(url: SqlOptions['url'], name: TableName, options: TableOptions): Execute<SqlListState> {
   return async (state, context) => {
     await using database = await openDatabase(url, context)
@@ -103,7 +116,7 @@ function createListing(url: SqlOptions['url'], name: TableName, options: TableOp
   }
 }
 
-/** The first row at its key or above: the row itself, or none. */
+/** Reads the first row at or above the key, which is the row itself if it exists. */
 function createLookup(url: SqlOptions['url'], name: TableName, options: TableOptions): Lookup {
   return async (key, context) => {
     await using database = await openDatabase(url, context)
@@ -126,46 +139,51 @@ async function loadPlan(database: SqlDatabase, name: TableName, options: TableOp
 interface CursorRange {
   readonly lower: LowerBound | null
   readonly until: string | null
-  /** What the state becomes when the cycle is over, but for what it reads. */
+  /** The state at the end of the cycle, without the rows it reads. */
   readonly state: SqlState
 }
 
-function isMidCycle(state: SqlState | undefined): state is SqlState {
+function isMidCycle(state: SqlState | undefined): state is SqlState & { readonly after: readonly string[] } {
   return state?.after !== undefined
 }
 
-/** Within a cycle always above the last row's cursor and key: rows that share a timestamp are neither lost nor read twice. */
-function resumeCycle(state: SqlState, { order }: TablePlan): CursorRange {
+/**
+ * Within a cycle, reads after the last row's cursor and key, so rows with equal cursors are neither lost nor read
+ * twice.
+ */
+function resumeCycle(state: SqlState & { readonly after: readonly string[] }, { order }: TablePlan): CursorRange {
   const { after, until = null, ...rest } = state
-  return { lower: { columns: order, values: after!, bound: '>' }, until, state: rest }
+  return { lower: { columns: order, values: after, bound: '>' }, until, state: rest }
 }
 
-/** Null when there is nothing to read. */
+/** Returns null when there is nothing to read. */
 async function beginCycle(database: SqlDatabase, plan: TablePlan, state: SqlState | undefined, options: CursorOptions, overlapMs: number, context: SyncContext): Promise<CursorRange | null> {
   const { table } = plan
-  const cursor = plan.cursor!
+  const cursor = requireCursor(plan)
   const known = state?.cursorValue ?? options.since ?? null
   const from = (text: string | null, bound: '>' | '>='): LowerBound | null => (text === null ? null : { columns: [cursor], values: [text], bound })
   const field = { cursorField: cursor.name }
   if (options.strict === true) return { lower: from(known, '>'), until: null, state: { ...field, cursorValue: known } }
-  if (cursor.nullable && !table.isView) context.log.warn('rows whose cursor is null are seen by the backfill alone', { table: table.id })
+  if (cursor.nullable && !table.isView) context.log.warn('rows with a null cursor are read by the backfill only', { table: table.id })
 
   const { now, settled, until } = await database.readHorizon(table, cursor, options.lagMs ?? LAG_MS)
   if (cursor.kind === 'instant') {
-    const isAhead = known !== null && (parseColumnInstant(known) ?? '') > parseColumnInstant(until)!
-    if (isAhead) context.log.warn('the stored position lies ahead of the horizon and was set back to it', { table: table.id })
+    const horizon = parseColumnInstant(until) ?? ''
+    const isAhead = known !== null && (parseColumnInstant(known) ?? '') > horizon
+    if (isAhead) context.log.warn('the stored cursor is ahead of the horizon and was moved back to it', { table: table.id })
     const frontier = isAhead ? until : known
     return { lower: from(frontier === null ? null : subtractMs(frontier, overlapMs), '>='), until, state: { ...field, cursorValue: frontier } }
   }
   if (known === null && state?.mark === undefined) {
-    // The first time all of it is read once: what may still appear below is waited for, instead of being read for again.
+    // The first cycle reads the whole table once: it waits for rows that may still appear, instead of reading again.
     const first = await captureAnchor(database, plan, options, context)
-    return first === undefined ? null : { lower: null, until: first.cursorValue ?? first.mark!.value, state: first }
+    return first === undefined ? null : { lower: null, until: first.cursorValue ?? required(first.mark, 'the mark').value, state: first }
   }
   const top = await database.readMaxValue(table, cursor)
   if (top === null) return null
   const { mark } = state ?? {}
-  // From here on nothing below the mark can appear any more: this cycle reads it once again, the next one begins there.
+  // No row below the mark can appear any more: this cycle reads the range once more, and the next one begins at the
+  // mark.
   const isSettled = mark !== undefined && mark.at <= settled
   return {
     lower: from(minInteger(known, top), cursor.isUnique ? '>' : '>='), until: top,
@@ -173,38 +191,44 @@ async function beginCycle(database: SqlDatabase, plan: TablePlan, state: SqlStat
   }
 }
 
-async function captureAnchor(database: SqlDatabase, { table, cursor }: TablePlan, options: CursorOptions, context: SyncContext): Promise<SqlState | undefined> {
+async function captureAnchor(database: SqlDatabase, plan: TablePlan, options: CursorOptions, context: SyncContext): Promise<SqlState | undefined> {
+  const { table } = plan
+  const cursor = requireCursor(plan)
   const { lagMs = LAG_MS } = options
-  const cursorField = cursor!.name
-  const { now, until } = await database.readHorizon(table, cursor!, lagMs)
-  if (cursor!.kind === 'instant') return { cursorField, cursorValue: until }
-  const top = await database.readMaxValue(table, cursor!)
+  const cursorField = cursor.name
+  const { now, until } = await database.readHorizon(table, cursor, lagMs)
+  if (cursor.kind === 'instant') return { cursorField, cursorValue: until }
+  const top = await database.readMaxValue(table, cursor)
   if (top === null) return undefined
   await context.clock.sleep(lagMs, context.signal)
-  const { settled } = await database.readHorizon(table, cursor!, lagMs)
-  // Where somebody holds a transaction open for long, the delta has to look at all of it once.
+  const { settled } = await database.readHorizon(table, cursor, lagMs)
+  // If a transaction stays open for long, the delta reads the whole table once.
   return now <= settled ? { cursorField, cursorValue: top } : { cursorField, cursorValue: null, mark: { value: top, at: now } }
 }
 
 async function readByCursor(database: SqlDatabase, plan: TablePlan, start: CursorRange, options: CursorOptions): Promise<Page<SqlState>> {
-  const cursor = plan.cursor!
+  const cursor = requireCursor(plan)
   const upper = start.until === null ? null : { column: cursor, text: start.until }
   const { changes, last, isFull } = await readPage(database, plan, { lower: start.lower, upper, order: plan.order }, options)
-  // The position moves only to a row that was seen. An integer's moves by its mark.
-  const cursorValue = last === null || (cursor.kind === 'integer' && options.strict !== true) ? start.state.cursorValue
-    : cursor.kind === 'integer' ? last[0]! : laterInstant(last[0]!, start.state.cursorValue)
+  // The cursor moves only to a row that was read. An integer cursor moves by its mark.
+  const [lastValue] = last ?? []
+  const cursorValue = lastValue === undefined || (cursor.kind === 'integer' && options.strict !== true) ? start.state.cursorValue
+    : cursor.kind === 'integer' ? lastValue : laterInstant(lastValue, start.state.cursorValue)
   const reached = { ...start.state, cursorValue }
-  const tidemark = cursor.kind === 'instant' && cursor.isUtc ? computeTidemark(isFull ? last![0]! : start.until) : undefined
-  return { changes, hasMore: isFull, tidemark, tables: [buildTableShape(plan, options)], nextState: isFull ? { ...reached, after: last!, ...(start.until !== null && { until: start.until }) } : reached }
+  const tidemark = cursor.kind === 'instant' && cursor.isUtc ? computeTidemark(isFull ? (lastValue ?? null) : start.until) : undefined
+  return { changes, hasMore: isFull, tidemark, tables: [buildTableShape(plan, options)], nextState: isFull && last !== null ? { ...reached, after: last, ...(start.until !== null && { until: start.until }) } : reached }
 }
 
-/** Rows of the very moment may follow: those of the cursor on the next page, those of a day until it is over. */
+/**
+ * More rows of the same instant may follow: rows with equal cursors on the next page, rows of a date until the day is
+ * over.
+ */
 function computeTidemark(reached: string | null): string | undefined {
   const instant = reached === null ? null : parseColumnInstant(reached)
   return instant === null ? undefined : subtractMicrosecond(instant)
 }
 
-/** A row may have been deleted, and in some databases its number is given again. */
+/** The row may have been deleted, and some databases reuse its number. */
 function minInteger(a: string | null, b: string): string | null {
   return a === null || BigInt(a) <= BigInt(b) ? a : b
 }
@@ -214,34 +238,36 @@ function minInteger(a: string | null, b: string): string | null {
 interface RowsPage {
   readonly changes: Page['changes']
   readonly last: string[] | null
-  /** Whether it ended because it was full. */
+  /** Whether the page ended because it was full. */
   readonly isFull: boolean
 }
 
 async function readPage(database: SqlDatabase, plan: TablePlan, range: Pick<RowSelection, 'lower' | 'upper'> & { order: readonly SqlColumn[] }, options: TableOptions): Promise<RowsPage> {
-  const { table, isKeyUnique: isKeyProven } = plan
+  const { table, isKeyUnique } = plan
   const limit = options.pageSize ?? PAGE_SIZE
-  // Where nothing keeps two rows from having one key, the row behind the page tells whether the border cuts between two such.
-  const selection = { table, columns: options.columns, ...range, limit: isKeyProven ? limit : limit + 1 }
+  // Without a unique constraint, the row after the page shows whether the page boundary separates two rows with the
+  // same key.
+  const selection = { table, columns: options.columns, ...range, limit: isKeyUnique ? limit : limit + 1 }
   const changes: Page['changes'] = []
   let last: string[] | null = null
   let bytes = 0
   for await (const rows of database.readRows(selection, listNeededColumns(plan, options))) {
     for (const row of rows) {
-      const place = readOrderValues(row.record, range.order, table)
-      if (!isKeyProven && last !== null && place.every((text, index) => text === last![index])) {
-        throw new SyncError('SOURCE_INVALID', `${table.id}: two rows have the same ${range.order.map(({ name }) => `"${name}"`).join(' and ')}; name a \`key\` that tells them apart.`)
+      const values = readOrderValues(row.record, range.order, table)
+      const previous: readonly string[] | null = last
+      if (!isKeyUnique && previous !== null && values.every((text, index) => text === previous[index])) {
+        throw new SyncError('SOURCE_INVALID', `${table.id}: two rows have the same ${range.order.map(({ name }) => `"${name}"`).join(' and ')}; set \`key\` to columns that identify a row.`)
       }
       if (changes.length === limit || bytes >= PAGE_BYTES) return { changes, last, isFull: true }
       changes.push(toChange(row, plan, options.deleted))
-      last = place
+      last = values
       bytes += row.bytes
     }
   }
   return { changes, last, isFull: changes.length === limit }
 }
 
-/** The members that say what a change is, of what, and where. */
+/** The fields needed for a change's type, key and cursor. */
 function listNeededColumns({ key, cursor }: TablePlan, { deleted }: TableOptions): string[] {
   return [...new Set([...key.map(({ name }) => name), ...(cursor === null ? [] : [cursor.name]), ...(deleted === undefined ? [] : [deleted])])]
 }

@@ -1,12 +1,13 @@
 import { existsSync } from 'node:fs'
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite'
 import { SyncError, type ColumnType, type ErrorCode, type JsonObject, type JsonValue } from '../../contract/index.ts'
+import { required } from '../../values/required.ts'
 import { splitTableName, type TableName } from '../kit/postgres/catalog.ts'
 import type { SqlColumn, SqlColumnKind, SqlDatabase, SqlDialect, ReadHorizon, SqlRow, SqlTable } from './database.ts'
 import { buildSelect, type RowSelection } from './statements.ts'
 
 export async function openSqlite(file: string): Promise<SqlDatabase> {
-  if (!existsSync(file)) throw new SyncError('SOURCE_NOT_FOUND', `There is no SQLite file ${file}.`)
+  if (!existsSync(file)) throw new SyncError('SOURCE_NOT_FOUND', `The SQLite file ${file} does not exist. Check the URL.`)
   return translateErrors(file, () => {
     const db = new DatabaseSync(file, { readOnly: true })
     db.exec('pragma busy_timeout = 10000')
@@ -36,7 +37,7 @@ class SqliteDatabase implements SqlDatabase {
 
   async describeTable(name: TableName): Promise<SqlTable> {
     const parts = splitTableName(name)
-    const table = parts.at(-1)!
+    const table = parts.at(-1) ?? ''
     const found = this.#listEntries().find((entry) => entry.name.toLowerCase() === table.toLowerCase())
     if (found === undefined || (parts.length === 2 && parts[0] !== 'main')) throw new SyncError('SOURCE_NOT_FOUND', `${this.#file} has no table ${JSON.stringify(name)}.`)
     return this.#loadTable(found)
@@ -46,25 +47,27 @@ class SqliteDatabase implements SqlDatabase {
     return this.#listEntries().map((entry) => this.#loadTable(entry))
   }
 
-  /** A column may hold anything; what it holds last decides. */
+  /** A column may hold any type; its maximum decides. */
   async detectCursorKind(table: SqlTable, column: SqlColumn): Promise<SqlColumnKind> {
     const name = sqliteDialect.quote(column.name)
     const [row] = this.#queryAll(`SELECT typeof(max(${name})) AS type FROM ${table.quoted}`)
-    return row!['type'] === 'text' ? 'instant' : row!['type'] === 'integer' ? 'integer' : row!['type'] === 'null' ? column.kind : 'other'
+    const type = row?.['type']
+    return type === 'text' ? 'instant' : type === 'integer' ? 'integer' : type === 'null' ? column.kind : 'other'
   }
 
   async readHorizon(table: SqlTable, column: SqlColumn, lagMs: number): Promise<ReadHorizon> {
     const [greatest] = this.#queryAll(`SELECT cast(max(${sqliteDialect.quote(column.name)}) AS text) AS value FROM ${table.quoted}`)
-    const like = String(greatest!['value'] ?? '')
-    // Texts are compared as texts, so the horizon must be written as they are.
-    const form = like.length === 10 ? '%Y-%m-%d' : `%Y-%m-%d${like.includes('T') ? 'T' : ' '}%H:%M:%f${like.endsWith('Z') ? 'Z' : ''}`
-    const [row] = this.#queryAll(`SELECT strftime('%Y-%m-%dT%H:%M:%fZ', 'now') AS now, strftime('%Y-%m-%dT%H:%M:%fZ', 'now', $lag) AS settled, strftime($form, 'now', $lag) AS until`, { form, lag: `-${lagMs / 1_000} seconds` })
-    return row as unknown as ReadHorizon
+    const example = String(greatest?.['value'] ?? '')
+    // Text is compared as text, so the horizon must use the same format.
+    const form = example.length === 10 ? '%Y-%m-%d' : `%Y-%m-%d${example.includes('T') ? 'T' : ' '}%H:%M:%f${example.endsWith('Z') ? 'Z' : ''}`
+    const [row] = this.#queryAll<ReadHorizon>(`SELECT strftime('%Y-%m-%dT%H:%M:%fZ', 'now') AS now, strftime('%Y-%m-%dT%H:%M:%fZ', 'now', $lag) AS settled, strftime($form, 'now', $lag) AS until`, { form, lag: `-${lagMs / 1_000} seconds` })
+    return required(row, 'the horizon')
   }
 
   async readMaxValue(table: SqlTable, column: SqlColumn): Promise<string | null> {
     const [row] = this.#queryAll(`SELECT max(${sqliteDialect.quote(column.name)}) AS value FROM ${table.quoted}`)
-    return row!['value'] === null ? null : String(row!['value'])
+    const value = row?.['value'] ?? null
+    return value === null ? null : String(value)
   }
 
   async *readRows(selection: RowSelection): AsyncIterable<SqlRow[]> {
@@ -92,21 +95,21 @@ class SqliteDatabase implements SqlDatabase {
     this.#db.close()
   }
 
-  #queryAll(text: string, named?: Record<string, string>): Record<string, unknown>[] {
+  #queryAll<Row = Record<string, unknown>>(text: string, named?: Record<string, string>): Row[] {
     return translateErrors(this.#file, () => {
       const statement = this.#db.prepare(text)
-      return (named === undefined ? statement.all() : statement.all(named)) as Record<string, unknown>[]
+      return (named === undefined ? statement.all() : statement.all(named)) as Row[]
     })
   }
 
   #listEntries(): { name: string; type: string }[] {
-    return this.#queryAll("SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name") as { name: string; type: string }[]
+    return this.#queryAll<{ name: string; type: string }>("SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name")
   }
 
   #loadTable({ name, type }: { name: string; type: string }): SqlTable {
-    const columns = this.#queryAll(`SELECT name, upper(type) AS type, "notnull" AS required, pk FROM pragma_table_xinfo($name) WHERE hidden <> 1`, { name }) as unknown as {
-      name: string; type: string; required: number; pk: number
-    }[]
+    const columns = this.#queryAll<{ name: string; type: string; required: number; pk: number }>(
+      `SELECT name, upper(type) AS type, "notnull" AS required, pk FROM pragma_table_xinfo($name) WHERE hidden <> 1`, { name },
+    )
     const unique = this.#queryAll('SELECT name FROM pragma_index_list($name) WHERE "unique" = 1 AND partial = 0', { name }).map(({ name: index }) => (
       this.#queryAll('SELECT name FROM pragma_index_info($index)', { index: String(index) }).map((entry) => entry['name'] as string | null)
     )).filter((names): names is string[] => names.every((entry) => entry !== null))
@@ -122,14 +125,14 @@ class SqliteDatabase implements SqlDatabase {
   }
 }
 
-/** By SQLite's own rules of affinity, but that a name of time is one. */
+/** Follows SQLite's affinity rules, except that DATE and TIME names are timestamps. */
 function toColumnKind(type: string): SqlColumnKind {
   if (/DATE|TIME/.test(type)) return 'instant'
   if (type.includes('INT')) return 'integer'
   return type.includes('BLOB') ? 'binary' : 'other'
 }
 
-/** A column may hold anything. Only where its affinity turns values into one type, or bytes are declared, they are told in advance. */
+/** A column may hold any type. The type is declared only where the affinity converts values, or for BLOB. */
 function toColumnType(type: string): ColumnType | null {
   if (type.includes('INT')) return 'bigint'
   if (/CHAR|CLOB|TEXT/.test(type)) return null
@@ -140,10 +143,10 @@ function toColumnType(type: string): ColumnType | null {
 function toRow(names: readonly string[], values: readonly unknown[]): SqlRow {
   const record: JsonObject = {}
   let bytes = 0
-  for (let index = 0; index < names.length; index++) {
+  for (const [index, name] of names.entries()) {
     const value = toJsonValue(values[index])
     bytes += typeof value === 'string' ? value.length : 8
-    Object.defineProperty(record, names[index]!, { value, writable: true, enumerable: true, configurable: true })
+    Object.defineProperty(record, name, { value, writable: true, enumerable: true, configurable: true })
   }
   return { record, bytes }
 }
@@ -151,7 +154,7 @@ function toRow(names: readonly string[], values: readonly unknown[]): SqlRow {
 function toJsonValue(value: unknown): JsonValue {
   if (typeof value === 'bigint') return value >= Number.MIN_SAFE_INTEGER && value <= Number.MAX_SAFE_INTEGER ? Number(value) : value
   if (value instanceof Uint8Array) return Buffer.from(value).toString('base64')
-  // A real may be infinite, and JSON has no word for that.
+  // JSON cannot represent an infinite REAL.
   if (typeof value === 'number' && !Number.isFinite(value)) return String(value)
   return value as JsonValue
 }

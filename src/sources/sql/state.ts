@@ -1,40 +1,43 @@
 import { SyncError } from '../../contract/index.ts'
 
-/** Where reading by a cursor stands. Between cycles only the cursor, and for integers the mark; the rest lives within one cycle. */
+/**
+ * Progress of reading by a cursor. Between cycles only the cursor and, for integers, the mark are kept; the other
+ * fields belong to one cycle.
+ */
 export interface SqlState {
   readonly cursorField: string
   /** As the database writes it; null when nothing has been read yet. */
   readonly cursorValue: string | null
   /**
-   * Of an integer cursor: the greatest value at a moment of the server. A smaller one may still be on its way, in a
-   * transaction that took it earlier and commits later; so the cursor moves up to here only when that can be no more.
+   * For an integer cursor: the maximum at a time of the server. A transaction that took a smaller value earlier may
+   * still commit, so the cursor moves up to the mark only once that is impossible.
    */
   readonly mark?: { readonly value: string; readonly at: string }
   /** The last row read in this cycle: its cursor, then its key. */
   readonly after?: readonly string[]
-  /** Up to where this cycle reads. */
+  /** Upper bound of this cycle. */
   readonly until?: string
 }
 
-/** Where a full refresh stands: the key of the last row read. */
+/** Progress of a full refresh: the key of the last row read. */
 export interface SqlListState {
   readonly after: readonly string[]
 }
 
-/** A state may have been set by hand, and a sync may have been given another cursor since. */
-export function checkState(state: SqlState | undefined, cursorField: string, places: number): void {
+/** A state may have been edited by hand, and the cursor column may have changed since. */
+export function checkState(state: SqlState | undefined, cursorField: string, count: number): void {
   if (state === undefined) return
-  if (state.cursorField !== cursorField) throw stateRejectedError(`it is a position of another column than "${cursorField}"`)
-  if (state.cursorValue !== null && typeof state.cursorValue !== 'string') throw stateRejectedError('`cursorValue` is not a text')
-  if (state.until !== undefined && typeof state.until !== 'string') throw stateRejectedError('`until` is not a text')
-  if (state.mark !== undefined && (typeof state.mark?.value !== 'string' || typeof state.mark.at !== 'string')) throw stateRejectedError('`mark` is no mark')
-  if (state.after !== undefined) checkRowCursor(state.after, places)
+  if (state.cursorField !== cursorField) throw stateRejectedError(`it is a cursor of another column than "${cursorField}"`)
+  if (state.cursorValue !== null && typeof state.cursorValue !== 'string') throw stateRejectedError('`cursorValue` is not a string')
+  if (state.until !== undefined && typeof state.until !== 'string') throw stateRejectedError('`until` is not a string')
+  if (state.mark !== undefined && (typeof state.mark?.value !== 'string' || typeof state.mark.at !== 'string')) throw stateRejectedError('`mark` has no value or time')
+  if (state.after !== undefined) checkRowCursor(state.after, count)
 }
 
-export function checkRowCursor(after: unknown, places: number): void {
-  if (!Array.isArray(after) || after.length !== places || after.some((text) => typeof text !== 'string')) throw stateRejectedError('`after` is not the place of a row of this table')
+export function checkRowCursor(after: unknown, count: number): void {
+  if (!Array.isArray(after) || after.length !== count || after.some((text) => typeof text !== 'string')) throw stateRejectedError('`after` does not match the order columns of this table')
 }
 
 function stateRejectedError(what: string): SyncError {
-  return new SyncError('CURSOR_REJECTED', `The stored state is not one of this table: ${what}.`)
+  return new SyncError('CURSOR_REJECTED', `The stored state does not belong to this table: ${what}.`)
 }

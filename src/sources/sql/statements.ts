@@ -1,12 +1,13 @@
+import { required } from '../../values/required.ts'
 import type { SqlColumn, SqlDialect, SqlTable } from './database.ts'
 
-/** Values are bound, never written into the text; names are quoted. */
+/** Values are bound, never inlined; names are quoted. */
 export interface SqlStatement {
   readonly text: string
   readonly values: readonly unknown[]
 }
 
-/** Above a place, or at a value and above. */
+/** Selects rows after a cursor, or from a value on. */
 export interface LowerBound {
   readonly columns: readonly SqlColumn[]
   readonly values: readonly string[]
@@ -15,7 +16,7 @@ export interface LowerBound {
 
 export interface RowSelection {
   readonly table: SqlTable
-  /** All unless given. */
+  /** All by default. */
   readonly columns?: readonly string[] | undefined
   readonly lower: LowerBound | null
   readonly upper: { readonly column: SqlColumn; readonly text: string } | null
@@ -25,25 +26,29 @@ export interface RowSelection {
 
 export function buildSelect({ table, columns, lower, upper, order, limit }: RowSelection, dialect: SqlDialect): SqlStatement {
   const values: unknown[] = []
-  const place = (column: SqlColumn, text: string): string => dialect.placeholder(values.push(dialect.bind(text, column)), column)
+  const addValue = (column: SqlColumn, text: string): string => dialect.placeholder(values.push(dialect.bind(text, column)), column)
   const conditions: string[] = []
-  if (lower !== null) conditions.push(buildLowerCondition(lower, dialect, place))
-  if (upper !== null) conditions.push(`${dialect.quote(upper.column.name)} <= ${place(upper.column, upper.text)}`)
+  if (lower !== null) conditions.push(buildLowerCondition(lower, dialect, addValue))
+  if (upper !== null) conditions.push(`${dialect.quote(upper.column.name)} <= ${addValue(upper.column, upper.text)}`)
   const names = columns === undefined ? '*' : columns.map((name) => dialect.quote(name)).join(', ')
   const where = conditions.length === 0 ? '' : ` WHERE ${conditions.join(' AND ')}`
   const by = order.map(({ name }) => dialect.quote(name)).join(', ')
   return { text: `SELECT ${names} FROM ${table.quoted}${where} ORDER BY ${by} LIMIT ${limit}`, values }
 }
 
-function buildLowerCondition({ columns, values: texts, bound }: LowerBound, dialect: SqlDialect, place: (column: SqlColumn, text: string) => string): string {
-  const names = columns.map(({ name }) => dialect.quote(name))
-  if (columns.length === 1) return `${names[0]} ${bound} ${place(columns[0]!, texts[0]!)}`
-  if (dialect.supportsRowComparison) return `(${names.join(', ')}) ${bound} (${columns.map((column, index) => place(column, texts[index]!)).join(', ')})`
-  // a >= x AND (a > x OR (a = x AND (b > y OR …))): the first condition is the one an index serves.
-  const nested = (index: number): string => {
-    const last = index === columns.length - 1
-    const greater = `${names[index]} ${last ? bound : '>'} ${place(columns[index]!, texts[index]!)}`
-    return last ? greater : `(${greater} OR (${names[index]} = ${place(columns[index]!, texts[index]!)} AND ${nested(index + 1)}))`
+function buildLowerCondition({ columns, values: texts, bound }: LowerBound, dialect: SqlDialect, addValue: (column: SqlColumn, text: string) => string): string {
+  const terms = columns.map((column, index) => {
+    const text = required(texts[index], `the value of ${column.name}`)
+    return { name: dialect.quote(column.name), addValue: () => addValue(column, text) }
+  })
+  const [first] = terms
+  if (first === undefined) throw new Error('a lower bound has no columns')
+  if (terms.length === 1) return `${first.name} ${bound} ${first.addValue()}`
+  if (dialect.supportsRowComparison) return `(${terms.map(({ name }) => name).join(', ')}) ${bound} (${terms.map((term) => term.addValue()).join(', ')})`
+  // a >= x AND (a > x OR (a = x AND (b > y OR …))): an index serves the first condition.
+  const nested = (term: typeof first, [next, ...rest]: typeof terms): string => {
+    const greater = `${term.name} ${next === undefined ? bound : '>'} ${term.addValue()}`
+    return next === undefined ? greater : `(${greater} OR (${term.name} = ${term.addValue()} AND ${nested(next, rest)}))`
   }
-  return `${names[0]} >= ${place(columns[0]!, texts[0]!)} AND ${nested(0)}`
+  return `${first.name} >= ${first.addValue()} AND ${nested(first, terms.slice(1))}`
 }

@@ -1,47 +1,54 @@
 import { SyncError, type Change, type JsonObject, type TableShape } from '../../contract/index.ts'
+import { required } from '../../values/required.ts'
 import { SerializedUpsert } from '../../values/serialized-upsert.ts'
 import type { SqlColumn, SqlColumnKind, SqlRow, SqlTable } from './database.ts'
 import { parseColumnInstant } from './column-instants.ts'
 import type { TableOptions } from './source.ts'
 
-/** How one table is read, as it stands now. */
+/** How to read one table, from its current definition. */
 export interface TablePlan {
   readonly table: SqlTable
   readonly key: readonly SqlColumn[]
-  /** Whether the database keeps two rows from having one key. */
+  /** Whether a unique constraint covers the key. */
   readonly isKeyUnique: boolean
   readonly cursor: (SqlColumn & { readonly isUnique: boolean }) | null
-  /** For a page by the cursor: the cursor, then the key; the cursor alone where no two rows share it. */
+  /** The order of pages by cursor: the cursor, then the key; the cursor alone if it is unique. */
   readonly order: readonly SqlColumn[]
 }
 
 export function buildPlan(table: SqlTable, options: TableOptions, cursorKind?: SqlColumnKind): TablePlan {
   const column = (name: string): SqlColumn => {
     const found = table.columns.find((entry) => entry.name === name)
-    if (found === undefined) throw new SyncError('SOURCE_NOT_FOUND', `${table.id} has no column "${name}".`)
+    if (found === undefined) throw new SyncError('SOURCE_NOT_FOUND', `${table.id} has no column "${name}". Check the options of the table.`)
     return found
   }
   for (const name of options.columns ?? []) column(name)
   if (options.deleted !== undefined) column(options.deleted)
   const names = options.key ?? table.key
-  if (names.length === 0) throw new SyncError('SYNC_INVALID', `${table.id} has no primary key: say with \`key\` which columns tell its rows apart.`)
+  if (names.length === 0) throw new SyncError('SYNC_INVALID', `${table.id} has no primary key. Set \`key\` to the columns that identify a row.`)
   const key = names.map(column)
   const nullable = table.isView ? undefined : key.find((entry) => entry.nullable)
-  if (nullable !== undefined) throw new SyncError('SYNC_INVALID', `${table.id}: "${nullable.name}" may be null, and what is null is no key.`)
+  if (nullable !== undefined) throw new SyncError('SYNC_INVALID', `${table.id}: "${nullable.name}" is nullable and cannot be part of the key. Set \`key\` to columns that are NOT NULL.`)
   const isUnique = (columns: readonly string[]): boolean => table.unique.some((set) => set.every((name) => columns.includes(name)))
-  const own = options.cursor === undefined ? null : column(options.cursor)
-  const cursor = own === null ? null : { ...own, kind: cursorKind ?? own.kind, isUnique: !own.nullable && isUnique([own.name]) }
+  const cursorColumn = options.cursor === undefined ? null : column(options.cursor)
+  const cursor = cursorColumn === null ? null : { ...cursorColumn, kind: cursorKind ?? cursorColumn.kind, isUnique: !cursorColumn.nullable && isUnique([cursorColumn.name]) }
   if (cursor !== null && cursor.kind !== 'instant' && cursor.kind !== 'integer') {
-    throw new SyncError('SYNC_INVALID', `${table.id}: "${cursor.name}" (${cursor.type}) cannot order changes; a cursor is a timestamp, a date or an integer. Use \`listing\` for a full refresh.`)
+    throw new SyncError('SYNC_INVALID', `${table.id}: "${cursor.name}" (${cursor.type}) cannot be a cursor, which must be a timestamp, a date or an integer. Use \`listing\` for a full refresh.`)
   }
-  const needed = [...names, ...(cursor === null ? [] : [cursor.name])]
-  const left = options.columns === undefined ? undefined : needed.find((name) => !options.columns!.includes(name))
-  if (left !== undefined) throw new SyncError('SYNC_INVALID', `${table.id}: \`columns\` leaves out "${left}", which is part of the key or the cursor.`)
+  const requiredNames = [...names, ...(cursor === null ? [] : [cursor.name])]
+  const { columns } = options
+  const omitted = columns === undefined ? undefined : requiredNames.find((name) => !columns.includes(name))
+  if (omitted !== undefined) throw new SyncError('SYNC_INVALID', `${table.id}: \`columns\` omits "${omitted}", which is part of the key or the cursor. Add it.`)
   const order = cursor === null ? key : cursor.isUnique ? [cursor] : [cursor, ...key.filter(({ name }) => name !== cursor.name)]
   return { table, key, isKeyUnique: isUnique(names), cursor, order }
 }
 
-/** The types of the columns that are read. */
+/** Legal only for plans of a sync that has a cursor. */
+export function requireCursor({ cursor, table }: TablePlan): NonNullable<TablePlan['cursor']> {
+  return required(cursor, `the cursor of ${table.id}`)
+}
+
+/** The types of the selected columns. */
 export function buildTableShape({ table, key }: TablePlan, { columns }: TableOptions): TableShape {
   const read = table.columns.filter(({ name }) => columns?.includes(name) ?? true)
   return {
@@ -50,16 +57,16 @@ export function buildTableShape({ table, key }: TablePlan, { columns }: TableOpt
   }
 }
 
-/** The place of a row in an order, as texts that a state can hold. */
+/** The order values of a row, as strings for the state. */
 export function readOrderValues(record: JsonObject, order: readonly SqlColumn[], table: SqlTable): string[] {
   return order.map(({ name }) => {
     const value = record[name]
     if (typeof value === 'string' || typeof value === 'number' || typeof value === 'bigint' || typeof value === 'boolean') return String(value)
-    throw new SyncError('SOURCE_INVALID', `${table.id}: a row has ${value === null ? 'null' : 'no plain value'} in "${name}", which orders its pages.`)
+    throw new SyncError('SOURCE_INVALID', `${table.id}: a row has ${value === null ? 'null' : 'no scalar value'} in "${name}", which orders its pages.`)
   })
 }
 
-/** The parts of a key as `changeOf` wrote it; null when it is none of so many parts. */
+/** Splits a key that `toChange` wrote; null if it does not have this many parts. */
 export function parseKey(key: string, count: number): string[] | null {
   if (count === 1) return [key]
   try {
@@ -70,16 +77,17 @@ export function parseKey(key: string, count: number): string[] | null {
   }
 }
 
-export function toChange({ record, serialized: written }: SqlRow, { table, key, cursor }: TablePlan, deleted: string | undefined): Change {
+export function toChange({ record, serialized }: SqlRow, { table, key, cursor }: TablePlan, deleted: string | undefined): Change {
   const parts = readOrderValues(record, key, table)
-  // As a list, so that no two keys of several parts can ever read the same.
-  const text = parts.length === 1 ? parts[0]! : JSON.stringify(parts)
-  const at = cursor === null ? null : record[cursor.name]
-  const position = at === null || at === undefined ? {} : { cursor: String(at) }
-  const instant = cursor?.kind === 'instant' && cursor.isUtc && typeof at === 'string' ? parseColumnInstant(at) : null
-  const stamp = instant === null ? {} : { upstreamUpdatedAt: instant }
+  // Serialized as a list, so composite keys are unambiguous.
+  const [first, ...others] = parts
+  const keyText = first !== undefined && others.length === 0 ? first : JSON.stringify(parts)
+  const value = cursor === null ? null : record[cursor.name]
+  const cursorField = value === null || value === undefined ? {} : { cursor: String(value) }
+  const instant = cursor?.kind === 'instant' && cursor.isUtc && typeof value === 'string' ? parseColumnInstant(value) : null
+  const time = instant === null ? {} : { upstreamUpdatedAt: instant }
   const mark = deleted === undefined ? null : record[deleted]
   const isDeleted = mark !== null && mark !== undefined && mark !== false && mark !== 0
-  if (isDeleted) return { type: 'delete', key: text, ...stamp }
-  return written === undefined ? { type: 'upsert', key: text, record, ...position, ...stamp } : Object.assign(new SerializedUpsert(text, written), position, stamp)
+  if (isDeleted) return { type: 'delete', key: keyText, ...time }
+  return serialized === undefined ? { type: 'upsert', key: keyText, record, ...cursorField, ...time } : Object.assign(new SerializedUpsert(keyText, serialized), cursorField, time)
 }

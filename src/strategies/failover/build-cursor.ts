@@ -1,4 +1,4 @@
-import { isComparableCursor, type CursorMetadata, type CursorState, type PaginationCursor, type ComparableCursor, type ComparableCursorType } from './cursors.ts'
+import { isComparableCursor, requireMetadata, type CursorMetadata, type CursorState, type PaginationCursor, type ComparableCursor, type ComparableCursorType } from './cursors.ts'
 import type { PagedProvider } from './paged-provider.ts'
 import type { ProviderOperation, ProviderPage, StreamRequest } from './provider.ts'
 
@@ -11,28 +11,28 @@ export interface CursorBuildInput<Item = any> {
   readonly now: number
 }
 
-/** Of a stream that never had anything. */
+/** The cursor of a stream that has never returned an item. */
 export const START_CURSOR: PaginationCursor = { type: 'blockNumber', value: 0 }
 
-/** Where a page leads. */
+/** Computes the cursor that follows a page. */
 export function buildNextCursor<Item>(build: CursorBuildInput<Item>): CursorState {
-  const { provider, operation, page, request: asked, isComplete, now: at } = build
-  const { cursorState: from } = asked
+  const { provider, operation, page, request, isComplete, now } = build
+  const { cursorState: from } = request
   const last = page.items.at(-1)
   const token = page.next ?? null
-  const isMute = last === undefined && token === null && page.custom === undefined && page.metadata === undefined
-  if (isMute && !isBeyondCursor(page.through, asked)) {
-    const still = keepCursor(provider, asked, at)
-    return { ...still, metadata: { ...still.metadata!, isComplete } }
+  const isSilent = last === undefined && token === null && page.custom === undefined && page.metadata === undefined
+  if (isSilent && !isBeyondCursor(page.through, request)) {
+    const kept = keepCursor(provider, request, now)
+    return { ...kept, metadata: { ...requireMetadata(kept), isComplete } }
   }
 
-  const told = listCursors(page, last === undefined ? [] : operation.cursors(last)).map((cursor) => clampToRequested(asked.cursor, cursor))
+  const cursors = listCursors(page, last === undefined ? [] : operation.cursors(last)).map((cursor) => clampToRequested(request.cursor, cursor))
   const primary: PaginationCursor = token !== null
     ? { type: 'pageToken', value: token, providerName: provider.name }
-    : (page.through === undefined ? pickPreferredCursor(provider, told) : told[0]) ?? asked.cursor ?? from?.primary ?? START_CURSOR
-  // A place that only says how far the page reaches stands beside what the last item before it told in other forms.
-  const earlier = told.length > 1 ? [] : (from?.alternatives ?? []).filter(({ type }) => told[0]?.type !== type)
-  const alternatives = [...told, ...earlier]
+    : (page.through === undefined ? pickPreferredCursor(provider, cursors) : cursors[0]) ?? request.cursor ?? from?.primary ?? START_CURSOR
+  // A cursor that only marks the page's extent is stored next to the forms that the last earlier item provided.
+  const earlier = cursors.length > 1 ? [] : (from?.alternatives ?? []).filter(({ type }) => cursors[0]?.type !== type)
+  const alternatives = [...cursors, ...earlier]
   return {
     primary,
     ...(alternatives.length > 0 && { alternatives }),
@@ -43,43 +43,43 @@ export function buildNextCursor<Item>(build: CursorBuildInput<Item>): CursorStat
 }
 
 /**
- * An empty page proves nothing of where the stream stands: the position stays as it is, whoever wrote it. Without one, it is that of
- * a stream that never had anything.
+ * An empty page proves nothing about the stream, so the cursor stays, whichever provider wrote it. Without one, it is
+ * the start cursor.
  */
-export function keepCursor({ name }: CursorBuildInput['provider'], { cursorState: from, cursor }: CursorBuildInput['request'], at: number): CursorState {
-  if (from === undefined) return { primary: cursor ?? START_CURSOR, lastTransactionId: '', totalFetched: 0, metadata: { providerName: name, updatedAt: at, isComplete: false } }
-  return { ...from, metadata: { ...from.metadata, providerName: from.metadata?.providerName ?? name, updatedAt: at, isComplete: false } }
+export function keepCursor({ name }: CursorBuildInput['provider'], { cursorState: from, cursor }: CursorBuildInput['request'], now: number): CursorState {
+  if (from === undefined) return { primary: cursor ?? START_CURSOR, lastTransactionId: '', totalFetched: 0, metadata: { providerName: name, updatedAt: now, isComplete: false } }
+  return { ...from, metadata: { ...from.metadata, providerName: from.metadata?.providerName ?? name, updatedAt: now, isComplete: false } }
 }
 
-/** How far the page is complete, where it says so; else as far as its last item. */
+/** The extent that the page declares complete; otherwise the cursors of its last item. */
 function listCursors({ through }: ProviderPage<unknown>, extracted: readonly PaginationCursor[]): PaginationCursor[] {
   if (through === undefined) return [...extracted]
   const same = extracted.find((cursor): cursor is ComparableCursor => cursor.type === through.type)
-  // Items beyond the place up to which all is told would lead others past what is missing before them.
+  // Items beyond the declared extent would lead other providers past rows that are missing before them.
   return same !== undefined && same.value <= through.value ? [through, ...extracted] : [through]
 }
 
-/** A page that was asked for from a place on tells of nothing before it, whatever else it holds. */
-function clampToRequested(asked: PaginationCursor | undefined, told: PaginationCursor): PaginationCursor {
-  return asked?.type === told.type && isComparableCursor(asked) && isComparableCursor(told) && told.value < asked.value ? asked : told
+/** A page requested from a cursor covers nothing before it, whatever items it contains. */
+function clampToRequested(requested: PaginationCursor | undefined, cursor: PaginationCursor): PaginationCursor {
+  return requested?.type === cursor.type && isComparableCursor(requested) && isComparableCursor(cursor) && cursor.value < requested.value ? requested : cursor
 }
 
-function pickPreferredCursor({ prefers, supports }: CursorBuildInput['provider'], told: readonly PaginationCursor[]): PaginationCursor | undefined {
-  const usable = told.filter(({ type }) => supports.includes(type))
+function pickPreferredCursor({ prefers, supports }: CursorBuildInput['provider'], cursors: readonly PaginationCursor[]): PaginationCursor | undefined {
+  const usable = cursors.filter(({ type }) => supports.includes(type))
   return usable.find(({ type }) => type === prefers) ?? usable.find(({ type }) => type === 'blockNumber') ?? usable[0]
 }
 
 function isBeyondCursor(through: ComparableCursor | undefined, { cursor, cursorState: from }: CursorBuildInput['request']): boolean {
   if (through === undefined) return false
-  const known = [cursor, from?.primary, ...(from?.alternatives ?? [])].find((place) => place?.type === through.type)
+  const known = [cursor, from?.primary, ...(from?.alternatives ?? [])].find((candidate) => candidate?.type === through.type)
   return through.value > ((known?.value as number | undefined) ?? 0)
 }
 
-function buildMetadata({ page, operation, request: { cursorState: from }, provider, isComplete, now: at }: CursorBuildInput, cursors: readonly PaginationCursor[]): CursorMetadata {
+function buildMetadata({ page, operation, request: { cursorState: from }, provider, isComplete, now }: CursorBuildInput, cursors: readonly PaginationCursor[]): CursorMetadata {
   const { custom: _, ...kept } = from?.metadata ?? {}
   const reached: Partial<Record<ComparableCursorType, number>> = { ...from?.metadata?.reached }
   for (const cursor of cursors.filter(isComparableCursor)) reached[cursor.type] = Math.max(cursor.value, reached[cursor.type] ?? 0)
   const last = page.items.at(-1)
   const lastAt = last !== undefined && { lastAt: Object.fromEntries(operation.cursors(last).filter(isComparableCursor).map(({ type, value }) => [type, value])) }
-  return { ...kept, ...page.metadata, ...(page.custom !== undefined && { custom: page.custom }), ...lastAt, reached, providerName: provider.name, updatedAt: at, isComplete }
+  return { ...kept, ...page.metadata, ...(page.custom !== undefined && { custom: page.custom }), ...lastAt, reached, providerName: provider.name, updatedAt: now, isComplete }
 }

@@ -1,17 +1,17 @@
 import type { ErrorCode, SyncError } from '../../contract/index.ts'
 
-/** How a provider has done so far; kept in the state, so that a restart does not forget it. */
+/** A provider's success and failure history; kept in the state, so it survives a restart. */
 export interface ProviderHealth {
-  /** In a row. */
+  /** Consecutive failures. */
   readonly failures: number
   readonly requests: number
   readonly failed: number
   readonly averageMs: number
-  /** When the circuit opened; it stays in force until the next success. */
+  /** When the circuit opened; kept until the next success. */
   readonly openedAt?: number
-  /** It asked not to be asked before then. */
+  /** End of the provider's rate limit. */
   readonly waitUntil?: number
-  /** In a row, without being told how long to wait. */
+  /** Consecutive rate limits without a retry time. */
   readonly refusals?: number
   readonly lastError?: { readonly code: ErrorCode; readonly at: number }
 }
@@ -27,16 +27,19 @@ export const INITIAL_HEALTH: ProviderHealth = { failures: 0, requests: 0, failed
 
 const FAILURES_TO_OPEN = 3
 export const CIRCUIT_OPEN_MS = 5 * 60_000
-/** Of a provider that refuses and does not say for how long: doubled with every refusal in a row, for some count refusals too. */
+/**
+ * First wait after a rate limit without a retry time. It doubles each time, because some providers count rejected
+ * requests too.
+ */
 const RETRY_WAIT_MS = 1_000
 const UNSPECIFIED_WAIT_MAX_MS = 15 * 60_000
 const WAIT_MAX_MS = 24 * 60 * 60_000
-/** What happened longer ago counts less and less. */
+/** Older requests count less and less. */
 const HEALTH_WINDOW_REQUESTS = 100
 
 export function getCircuitState({ openedAt }: ProviderHealth, now: number): CircuitState {
   if (openedAt === undefined) return 'closed'
-  // A clock that was set back must not keep it shut.
+  // A clock that was set back must not keep the circuit open.
   return now >= openedAt && now - openedAt < CIRCUIT_OPEN_MS ? 'open' : 'half-open'
 }
 
@@ -49,7 +52,7 @@ export function recordSuccess({ requests, failed, averageMs }: ProviderHealth, t
   return { failures: 0, ...decayCounts(requests + 1, failed), averageMs: Math.round((averageMs * share + tookMs) / (share + 1)) }
 }
 
-/** To be told to slow down is no failure; to time out is one. */
+/** A rate limit is not a failure; a timeout is. */
 export function recordFailure(health: ProviderHealth, { code, retryAfterMs }: SyncError, now: number): ProviderHealth {
   const lastError = { code, at: now }
   if (code === 'RATE_LIMITED') {
@@ -63,15 +66,15 @@ export function recordFailure(health: ProviderHealth, { code, retryAfterMs }: Sy
   return { ...rest, failures, ...decayCounts(health.requests + 1, health.failed + 1), lastError, ...(failures >= FAILURES_TO_OPEN && { openedAt: now }) }
 }
 
-/** The best is asked first. */
+/** The provider with the highest score is asked first. */
 export function scoreHealth(health: ProviderHealth, now: number): number {
-  const { failures, requests, failed: failedCount, averageMs } = health
+  const { failures, requests, failed, averageMs } = health
   const circuit = { closed: 0, 'half-open': -25, open: -100 }[getCircuitState(health, now)]
-  const speed = requests === failedCount || averageMs > 5_000 ? (requests === failedCount ? 0 : -30) : averageMs < 1_000 ? 20 : 0
-  const rate = requests === 0 ? 0 : failedCount / requests
+  const speed = requests === failed || averageMs > 5_000 ? (requests === failed ? 0 : -30) : averageMs < 1_000 ? 20 : 0
+  const rate = requests === 0 ? 0 : failed / requests
   return Math.max(0, 100 + circuit + (failures > 0 ? -50 : 0) + speed - rate * 50 - failures * 10)
 }
 
-function decayCounts(requests: number, failedCount: number): Pick<ProviderHealth, 'requests' | 'failed'> {
-  return requests > HEALTH_WINDOW_REQUESTS ? { requests: requests / 2, failed: failedCount / 2 } : { requests, failed: failedCount }
+function decayCounts(requests: number, failed: number): Pick<ProviderHealth, 'requests' | 'failed'> {
+  return requests > HEALTH_WINDOW_REQUESTS ? { requests: requests / 2, failed: failed / 2 } : { requests, failed }
 }

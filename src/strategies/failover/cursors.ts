@@ -1,6 +1,10 @@
 import { SyncError, type JsonValue } from '../../contract/index.ts'
+import { required } from '../../values/required.ts'
 
-/** A place in a stream of transactions, in one of the forms that providers understand. Everything from it on is read again, itself included. */
+/**
+ * A cursor into a stream of transactions, in one of the forms that providers support. Reading from it includes its own
+ * item.
+ */
 export type PaginationCursor =
   | { readonly type: 'blockNumber'; readonly value: number }
   /** Milliseconds since the epoch. */
@@ -8,23 +12,23 @@ export type PaginationCursor =
   | { readonly type: 'txHash'; readonly value: string }
   | { readonly type: 'slot'; readonly value: number }
   | { readonly type: 'signature'; readonly value: string }
-  /** Means nothing to anybody but the provider that gave it. */
+  /** Opaque: only the provider that issued it can use it. */
   | { readonly type: 'pageToken'; readonly value: string; readonly providerName: string }
 
 export type CursorType = PaginationCursor['type']
-/** Kinds that can be compared, and set back. */
+/** Cursor types that can be compared and moved back. */
 export type ComparableCursorType = 'blockNumber' | 'slot' | 'timestamp'
 export type ComparableCursor = Extract<PaginationCursor, { type: ComparableCursorType }>
 
-/** Where one operation stands. */
+/** The cursor of one operation. */
 export interface CursorState {
   /** For the provider that wrote it. */
   readonly primary: PaginationCursor
-  /** For the others: every form in which the last transaction tells its place. */
+  /** For the other providers: every cursor form of the last transaction. */
   readonly alternatives?: readonly PaginationCursor[]
   /** Empty when nothing was ever read. */
   readonly lastTransactionId: string
-  /** Items, over all cycles. */
+  /** Number of items over all cycles. */
   readonly totalFetched: number
   readonly metadata?: CursorMetadata
 }
@@ -32,39 +36,41 @@ export interface CursorState {
 export interface CursorMetadata {
   readonly providerName: string
   readonly updatedAt: number
-  /** The only word on whether the operation has come to its end. */
+  /** The only flag that decides whether the operation is complete. */
   readonly isComplete?: boolean
-  /** The provider's own, given back to it alone. */
+  /** The provider's own value, passed back only to that provider. */
   readonly custom?: JsonValue
-  /** The furthest place of each kind that any provider got to: it never goes back. */
+  /** The furthest cursor of each type that any provider reached; it never decreases. */
   readonly reached?: Readonly<Partial<Record<ComparableCursorType, number>>>
-  /** The place of the last transaction. The position may lie before it, or far behind it. */
+  /** The cursor of the last transaction. The primary cursor may be before or after it. */
   readonly lastAt?: Readonly<Partial<Record<ComparableCursorType, number>>>
-  /** While what was read before is read again. */
+  /** Set while earlier items are read again. */
   readonly replay?: Replay
-  /** Pages in a row that brought nothing new. */
+  /** Consecutive pages without new items. */
   readonly barren?: number
-  /** Where it went on after a page token had run out. */
+  /** The cursor used after a page token expired. */
   readonly fallback?: PaginationCursor
-  /** What others put here stays. */
+  /** Unknown fields are preserved. */
   readonly [name: string]: unknown
 }
 
-/** Reading again after a change of providers, until the place is passed where the one before had got to. */
+/** Re-reading after a provider switch, until the previous provider's cursor is passed. */
 export interface Replay {
-  /** The furthest that anybody got to. */
+  /** The furthest cursor that any provider reached. */
   readonly until: ComparableCursor
-  /** Where the one before stood: the window is opened before it. */
+  /** The previous provider's cursor: the window starts before it. */
   readonly from: ComparableCursor
-  /** The last item of the provider before: one that does not show it may have a gap there. Null once it was shown, or where none is sought. */
+  /**
+   * The last item of the previous provider: a provider that does not return it may have a gap there. Null once it was
+   * found, or if there is none to find.
+   */
   readonly seek: string | null
-  /** How often the window was widened to find it. */
+  /** Number of times the window was widened to find it. */
   readonly widened: number
-  /** It is read again because it has changed, and so it may have become shorter. */
+  /** The range is read again because history changed, so it may have become shorter. */
   readonly isRepair?: true
 }
 
-/** One state per operation. */
 export type CursorMap = Readonly<Record<string, CursorState>>
 
 const CURSOR_VALUE_KINDS: Readonly<Record<CursorType, 'position' | 'text'>> = {
@@ -75,14 +81,14 @@ export function isComparableCursor(cursor: PaginationCursor): cursor is Comparab
   return CURSOR_VALUE_KINDS[cursor.type] === 'position'
 }
 
-/** What is wrong with a cursor, or null. Never quotes it. */
+/** Describes what is wrong with a cursor, or returns null. Never includes the cursor's value. */
 export function findCursorFault(value: unknown): string | null {
-  if (!isRecord(value) || typeof value.type !== 'string' || !Object.hasOwn(CURSOR_VALUE_KINDS, value.type)) return 'is of no known type'
+  if (!isRecord(value) || typeof value.type !== 'string' || !Object.hasOwn(CURSOR_VALUE_KINDS, value.type)) return 'has an unknown type'
   const type = value.type as CursorType
   if (CURSOR_VALUE_KINDS[type] === 'position') return isCount(value.value) ? null : `is a ${type} that is not a whole number`
-  // The empty string is a token like any other.
-  if (typeof value.value !== 'string' || (value.value === '' && type !== 'pageToken')) return `is a ${type} that is not a text`
-  if (type === 'pageToken' && (typeof value.providerName !== 'string' || value.providerName === '')) return 'is a page token that does not say whose it is'
+  // The empty string is a valid token.
+  if (typeof value.value !== 'string' || (value.value === '' && type !== 'pageToken')) return `is a ${type} that is not a string`
+  if (type === 'pageToken' && (typeof value.providerName !== 'string' || value.providerName === '')) return 'is a page token without a providerName'
   return null
 }
 
@@ -95,49 +101,49 @@ export function findCursorStateFault(value: unknown): string | null {
     const fault = value.alternatives.map(findCursorFault).find((found) => found !== null)
     if (fault !== undefined) return `has an alternative that ${fault}`
   }
-  if (typeof value.lastTransactionId !== 'string') return 'has a lastTransactionId that is not a text'
+  if (typeof value.lastTransactionId !== 'string') return 'has a lastTransactionId that is not a string'
   if (!isCount(value.totalFetched)) return 'has a totalFetched that is not a whole number'
   return value.metadata === undefined ? null : findMetadataFault(value.metadata)
 }
 
 function findMetadataFault(value: unknown): string | null {
   if (!isRecord(value)) return 'has metadata that is not an object'
-  if (typeof value.providerName !== 'string' || value.providerName === '') return 'does not say which provider wrote it'
-  if (!isCount(value.updatedAt)) return 'does not say when it was written'
-  if (value.isComplete !== undefined && typeof value.isComplete !== 'boolean') return 'has an isComplete that is neither true nor false'
-  if (value.fallback !== undefined && findCursorFault(value.fallback) !== null) return 'has a fallback that is no cursor'
+  if (typeof value.providerName !== 'string' || value.providerName === '') return 'has no providerName'
+  if (!isCount(value.updatedAt)) return 'has no updatedAt'
+  if (value.isComplete !== undefined && typeof value.isComplete !== 'boolean') return 'has an isComplete that is not a boolean'
+  if (value.fallback !== undefined && findCursorFault(value.fallback) !== null) return 'has a fallback that is not a cursor'
   if (value.barren !== undefined && !isCount(value.barren)) return 'has a barren that is not a whole number'
   for (const name of ['reached', 'lastAt'] as const) {
-    const places = value[name] ?? {}
-    if (!isRecord(places) || !Object.entries(places).every(([type, at]) => CURSOR_VALUE_KINDS[type as CursorType] === 'position' && isCount(at))) return `has a ${name} that is no place`
+    const values = value[name] ?? {}
+    if (!isRecord(values) || !Object.entries(values).every(([type, at]) => CURSOR_VALUE_KINDS[type as CursorType] === 'position' && isCount(at))) return `has a ${name} that is not a map of cursor values`
   }
   const { replay } = value
   if (replay === undefined) return null
-  const isPlace = (place: unknown): boolean => findCursorFault(place) === null && isComparableCursor(place as PaginationCursor)
-  const isReplay = isRecord(replay) && isPlace(replay.until) && isPlace(replay.from) && (replay.seek === null || typeof replay.seek === 'string') && isCount(replay.widened)
-  return isReplay ? null : 'has a replay that is none'
+  const isComparable = (cursor: unknown): boolean => findCursorFault(cursor) === null && isComparableCursor(cursor as PaginationCursor)
+  const isReplay = isRecord(replay) && isComparable(replay.until) && isComparable(replay.from) && (replay.seek === null || typeof replay.seek === 'string') && isCount(replay.widened)
+  return isReplay ? null : 'has an invalid replay'
 }
 
 /**
- * The map with one operation moved on. The others stay as they are: not copies, the very same. Refuses what is no cursor, and a
- * place that goes back for no reason: it would read all of it again, cycle after cycle, and nobody would be told.
+ * Returns the map with one operation advanced; the other entries keep their identity. Rejects an invalid cursor, and
+ * one that moves back without a replay: it would silently re-read everything in every cycle.
  */
 export function mergeCursor(map: CursorMap, operation: string, next: CursorState): CursorMap {
   const fault = findCursorStateFault(next) ?? findRegression(map[operation], next)
-  if (fault !== null) throw new SyncError('STATE_INVALID', `failover: the new position of \`${operation}\` ${fault}. It was not kept.`)
+  if (fault !== null) throw new SyncError('STATE_INVALID', `failover: the new cursor of \`${operation}\` ${fault}. It was not stored. Check the provider that returned it.`)
   return { ...map, [operation]: next }
 }
 
-/** Why a position may not follow another, or null. */
+/** Explains why a cursor may not follow another, or returns null. */
 export function findRegression(previous: CursorState | undefined, next: CursorState): string | null {
-  const before = previous?.metadata?.reached ?? {}
-  const after = next.metadata?.reached ?? {}
-  for (const type of Object.keys(before) as ComparableCursorType[]) {
-    if ((after[type] ?? -1) < before[type]!) return `forgets that ${type} had got further`
+  const reachedBefore = previous?.metadata?.reached ?? {}
+  const reachedAfter = next.metadata?.reached ?? {}
+  for (const [type, value] of Object.entries(reachedBefore) as [ComparableCursorType, number][]) {
+    if ((reachedAfter[type] ?? -1) < value) return `is behind the ${type} that was reached`
   }
   const { primary } = next
-  const isBack = isComparableCursor(primary) && primary.value < (after[primary.type] ?? 0)
-  return isBack && next.metadata?.replay === undefined ? 'lies before the place that was reached' : null
+  const isBack = isComparableCursor(primary) && primary.value < (reachedAfter[primary.type] ?? 0)
+  return isBack && next.metadata?.replay === undefined ? 'is before the cursor that was reached' : null
 }
 
 export function isSameCursor(a: PaginationCursor | undefined, b: PaginationCursor | undefined): boolean {
@@ -145,9 +151,14 @@ export function isSameCursor(a: PaginationCursor | undefined, b: PaginationCurso
   return a.type === b.type && a.value === b.value && (a.type !== 'pageToken' || a.providerName === (b as typeof a).providerName)
 }
 
-/** Written when an operation ended and there had never been anything: every provider can begin there. */
+/** The state of an operation that ended without any item: every provider can start from it. */
 export function isStartState({ primary, lastTransactionId, totalFetched }: CursorState): boolean {
   return lastTransactionId === '' && totalFetched === 0 && primary.value === 0
+}
+
+/** The engine's own cursor states always have metadata; the type leaves it optional for states written by providers. */
+export function requireMetadata({ metadata }: CursorState): CursorMetadata {
+  return required(metadata, 'the metadata of a failover cursor')
 }
 
 export function isRecord(value: unknown): value is Record<string, unknown> {

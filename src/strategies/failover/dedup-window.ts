@@ -1,6 +1,6 @@
 /**
- * The ids seen last, at most so many. It saves landing again what was just landed; nothing depends on it, because landing the same
- * thing twice changes nothing (invariant 4).
+ * A bounded set of the most recent ids. It avoids committing the same items again; correctness does not depend on it,
+ * because commits are idempotent (invariant 4).
  */
 export class DedupWindow {
   readonly #ids: Set<string>
@@ -12,7 +12,7 @@ export class DedupWindow {
     this.#evictOldest()
   }
 
-  /** Only with what the cursor remembers; a wider window lives no longer than the process. */
+  /** Starts from the id in the cursor; the larger window exists only within the process. */
   static fromLastId(size: number, lastTransactionId: string | undefined): DedupWindow {
     return new DedupWindow(size, lastTransactionId === undefined || lastTransactionId === '' ? [] : [lastTransactionId])
   }
@@ -25,16 +25,16 @@ export class DedupWindow {
     return this.#ids.size
   }
 
-  /** The items that are new, once each, in their order; from then on they are not. */
+  /** Returns unseen items, once each and in order, and records them. */
   takeNew<Item>(items: readonly Item[], idOf: (item: Item) => string): Item[] {
-    const found = items.filter((item) => {
+    const unseen = items.filter((item) => {
       const id = idOf(item)
       if (this.#ids.has(id)) return false
       this.#ids.add(id)
       return true
     })
     this.#evictOldest()
-    return found
+    return unseen
   }
 
   #evictOldest(): void {

@@ -5,12 +5,12 @@ import type { FailoverState } from './state.ts'
 export const DEDUP_WINDOW_SIZE = 1_000
 const WINDOWS_MAX = 3
 
-/** What one run of a cycle remembers. */
+/** In-memory state of one run of a cycle. */
 export class FailoverRun {
   readonly failedProviders = new Set<string>()
-  /** Providers that asked to wait. The state may not have them: a step that fails as a whole lands none. */
+  /** Rate-limited providers. The stored state may lack them: a step that fails as a whole commits nothing. */
   readonly rateLimitedProviders = new Map<string, ProviderHealth>()
-  /** By the state they led to: a page that must be read again is read with what was known before it. */
+  /** Keyed by the resulting state: a page that must be read again uses the window from before it. */
   readonly #windows: Array<{ readonly operation: string; readonly state: string; readonly window: DedupWindow }> = []
 
   withRateLimits(state: FailoverState): FailoverState {

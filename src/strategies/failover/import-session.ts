@@ -1,12 +1,15 @@
 import type { BatchStats } from './provider.ts'
 
-/** One cycle's import, resumed with its totals when the cycle is. Kept with every batch, in the batch's own transaction. */
+/**
+ * The import of one cycle; a resumed cycle continues its totals. Stored with every batch, in the batch's own
+ * transaction.
+ */
 export interface ImportSession {
   readonly cycle: number
   readonly startedAt: number
   readonly status: 'completed' | 'started'
   readonly operations: Readonly<Record<string, ImportTotals>>
-  /** Changes of provider in this session. */
+  /** Provider switches in this session. */
   readonly switches: number
 }
 

@@ -3,35 +3,38 @@ import type { ItemChanges } from '../kit/to-changes.ts'
 import type { CursorState, CursorType, PaginationCursor, ComparableCursor } from './cursors.ts'
 import type { FailoverResult } from './result.ts'
 
-/** What is read, whoever provides it: providers must agree on items, or each would land its own. */
+/** An operation is independent of the provider: providers must agree on items, or each would commit its own version. */
 export interface ProviderOperation<Item> {
   /**
-   * Two items with one id are the same item with the same content. Where content can change under its key, a part of it that
-   * changes with it belongs into the id, such as the block.
+   * Items with the same id have the same content. If content can change under its key, include a part that changes with
+   * it, such as the block.
    */
   id(item: Item): string
-  /** Every form in which the item tells its place. */
+  /** Every cursor form of the item. */
   cursors(item: Item): readonly PaginationCursor[]
   toChange(item: Item): ItemChanges
-  /** What is wrong with an item, or null. The items before it are landed; then the provider has failed. */
+  /**
+   * Describes what is wrong with an item, or returns null. The items before it are committed; then the provider has
+   * failed.
+   */
   check?(item: Item): string | null
 }
 
-/** One of several that can tell the same. */
+/** One of several providers of the same data. */
 export interface Provider<Item> {
   readonly name: string
-  /** The kinds of cursor it can go on from. */
+  /** The cursor types it can resume from. */
   readonly supports: readonly CursorType[]
-  /** The kind its own position is kept as, when it gives no page token. */
+  /** The type of its own cursor when it returns no page token. */
   readonly prefers: CursorType
-  /** The operations it offers; all of them when absent. */
+  /** The operations it offers; all by default. */
   readonly operations?: readonly string[]
   readonly replay: ReplayWindow
-  /** Batch after batch from a place on. Yields its failures and never throws them. */
+  /** Yields batches from a cursor on. Failures are yielded, never thrown. */
   stream(request: StreamRequest<Item>, context: SyncContext): AsyncGenerator<FailoverResult<ProviderBatch<Item>>, void>
 }
 
-/** How far before another provider's position this one begins to read. */
+/** How far before another provider's cursor this one starts to read. */
 export interface ReplayWindow {
   readonly blocks: number
   readonly ms: number
@@ -40,25 +43,25 @@ export interface ReplayWindow {
 export interface StreamRequest<Item> {
   readonly operationName: string
   readonly operation: ProviderOperation<Item>
-  /** Undefined at the very beginning. */
+  /** Undefined at the start of the stream. */
   readonly cursor: PaginationCursor | undefined
-  /** What the cursor was taken from, also when another provider wrote it. */
+  /** The state that the cursor was taken from, even if another provider wrote it. */
   readonly cursorState: CursorState | undefined
-  /** Whether this provider wrote it: then `from` is its own, and nothing is to be read again. */
+  /** Whether this provider wrote the state: then the cursor is its own, and nothing is read again. */
   readonly isSameProvider: boolean
 }
 
-/** What can be landed by itself, with the place it leads to. */
+/** A unit that can be committed by itself, with the cursor that follows it. */
 export interface ProviderBatch<Item> {
   readonly operationType: string
   readonly items: readonly Item[]
   readonly cursor: CursorState
-  /** Always what the cursor's metadata says. */
+  /** Always equal to the flag in the cursor's metadata. */
   readonly isComplete: boolean
   readonly stats: BatchStats
-  /** All that the page held, duplicates too. */
+  /** All items of the page, including duplicates. */
   readonly fetchedItems: readonly Item[]
-  /** The page broke in the middle: these are the items before, and the failure follows. */
+  /** The page has an invalid item: these are the items before it, and the failure follows. */
   readonly isTruncated: boolean
 }
 
@@ -71,22 +74,22 @@ export interface BatchStats {
 export interface FetchRequest {
   readonly operation: string
   readonly cursor: PaginationCursor | undefined
-  /** The position as this provider left it; undefined when it is another's, or none. */
+  /** The state as this provider wrote it; undefined if it is another provider's, or missing. */
   readonly own: CursorState | undefined
 }
 
-/** One answer of an API. */
+/** One response of an API. */
 export interface ProviderPage<Item> {
-  /** Oldest first, unless `through` says how far the page is complete. */
+  /** Oldest first, unless `through` declares how far the page is complete. */
   readonly items: readonly Item[]
   /** The token of the next page. */
   readonly next?: string | null
-  /** The API's own word on whether this is all there is now. */
+  /** Whether the API reports that nothing follows for now. */
   readonly end?: boolean
-  /** Everything before this place has been told: where to go on, also when the page is empty. */
+  /** Everything before this cursor has been returned: where to continue, even if the page is empty. */
   readonly through?: ComparableCursor
-  /** Given back with the next request to this provider. */
+  /** Passed back with the next request to this provider. */
   readonly custom?: JsonValue
-  /** Kept in the cursor's metadata by name. */
+  /** Stored in the cursor's metadata by name. */
   readonly metadata?: Readonly<Record<string, JsonValue>>
 }

@@ -4,16 +4,19 @@ import { INITIAL_HEALTH, type ProviderHealth } from './circuit-breaker.ts'
 import { findCursorStateFault, isCount, isRecord, type CursorMap, type CursorState } from './cursors.ts'
 import { createSession, type ImportSession } from './import-session.ts'
 
-/** All of it, and all of it JSON: where every operation stands, how every provider does, what this import has brought. */
+/** The whole state, as JSON: the cursor of every operation, the health of every provider, the totals of this import. */
 export interface FailoverState {
   readonly cursors: CursorMap
   readonly providers: Readonly<Record<string, ProviderHealth>>
   readonly session: ImportSession
-  /** What the source keeps for itself, by operation. */
+  /** The repair state of each operation. */
   readonly kept?: Readonly<Record<string, JsonValue>>
 }
 
-/** As the cycle takes it up: a new one reads every operation on, a resumed one only those that had not ended. */
+/**
+ * Prepares the state for a cycle: a new cycle reopens every operation, a resumed one only continues the unfinished
+ * ones.
+ */
 export function loadState(value: unknown, cycle: CycleFacts): FailoverState {
   if (value === undefined) return { cursors: {}, providers: {}, session: createSession(cycle.id, cycle.startedAt) }
   const state = validateState(value)
@@ -37,7 +40,7 @@ function validateState(value: unknown): FailoverState {
     if (fault !== null) throw stateRejectedError('failover', `a cursor ${fault}`)
   }
   const isHealthy = Object.values(value.providers).every((health) => isRecord(health) && isCount(health.failures) && typeof health.requests === 'number' && typeof health.failed === 'number')
-  if (!isHealthy) throw stateRejectedError('failover', 'what it knows of a provider is not that')
-  if (!isRecord(value.session) || !isCount(value.session.cycle) || !isRecord(value.session.operations)) throw stateRejectedError('failover', '`session` is none')
+  if (!isHealthy) throw stateRejectedError('failover', '`providers` has an invalid entry')
+  if (!isRecord(value.session) || !isCount(value.session.cycle) || !isRecord(value.session.operations)) throw stateRejectedError('failover', '`session` is invalid')
   return value as unknown as FailoverState
 }

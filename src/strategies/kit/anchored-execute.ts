@@ -1,15 +1,15 @@
 import type { Execute, SyncContext } from '../../contract/index.ts'
 
 /**
- * A strategy that can say where the source's changes stand now. Captured before a backfill's first page and given to the
- * delta as its state, nothing that changes during the backfill is missed.
+ * A strategy that can capture the current end of the source's changes. Captured before a backfill's first page and
+ * passed to the delta as its state, it ensures that no change during the backfill is missed.
  */
 export interface AnchoredExecute<State> extends Execute<State> {
-  /** Undefined: the delta without a state reads from the beginning. A log that is empty has a place all the same. */
+  /** Undefined: the delta starts from the beginning. An empty log still has an anchor. */
   anchor(context: SyncContext): Promise<State | undefined>
 }
 
-/** Undefined for a stream that has no anchor: it begins without a state. */
+/** Undefined for a stream without an anchor: it starts without a state. */
 export async function captureAnchor<State>(execute: Execute<State> | AnchoredExecute<State>, context: SyncContext): Promise<State | undefined> {
   return 'anchor' in execute ? execute.anchor(context) : undefined
 }

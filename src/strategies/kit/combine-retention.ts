@@ -1,6 +1,6 @@
 import type { Execute } from '../../contract/index.ts'
 
-/** Of several streams that are read as one: it looks back no further than the stream that forgets first. */
+/** Streams read as one retain only as much history as the stream with the shortest retention. */
 export function combineRetention(...streams: ReadonlyArray<Execute<any>>): Pick<Execute, 'retentionMs' | 'startsAtEnd'> {
   const retentionMs = Math.min(...streams.map((stream) => stream.retentionMs ?? Infinity))
   return {

@@ -1,18 +1,19 @@
 import { SyncError } from '../../contract/index.ts'
 import { canonicalizeInstant } from '../../values/instant.ts'
+import { required } from '../../values/required.ts'
 import type { WatermarkQuery } from '../watermark.ts'
 import { binaryIds } from './compare-ids.ts'
 import type { CursorValue } from './cursor-values.ts'
 
-/** What is asked for, apart from where the sync stands. */
+/** The table and the fields to query. */
 export interface QueryTarget {
   /** The table, object or entity set. */
   readonly name: string
-  /** All unless given; SOQL needs them. */
+  /** All fields by default; required for SOQL. */
   readonly fields?: readonly string[]
   /**
-   * What tells records with one cursor apart and orders them. With none, ties at a page's border are lost unless the source
-   * links its pages itself: give `page` in the answer then.
+   * Fields that identify a record and order records with equal cursors. Without a key, ties at a page boundary are lost
+   * unless the source links its pages: return `page` in the answer then.
    */
   readonly key: readonly string[]
 }
@@ -22,7 +23,6 @@ export interface SqlQuery {
   readonly values: Readonly<Record<string, CursorValue>>
 }
 
-/** SQL with named parameters. */
 export function sqlQuery(selected: QueryTarget, query: WatermarkQuery): SqlQuery {
   const values: Record<string, CursorValue> = {}
   const bind = (name: string, value: CursorValue): string => {
@@ -33,7 +33,7 @@ export function sqlQuery(selected: QueryTarget, query: WatermarkQuery): SqlQuery
   return { text, values }
 }
 
-/** SQL with the values written into it, for drivers that bind none. */
+/** SQL with inlined values, for drivers without bind parameters. */
 export function literalSqlQuery(selected: QueryTarget, query: WatermarkQuery): string {
   return buildSql(selected, query, (field, value) => {
     const instant = field === query.input.cursor_field ? canonicalizeInstant(String(value)) : null
@@ -50,7 +50,7 @@ export function soqlQuery(selected: QueryTarget, query: WatermarkQuery): string 
   return `SELECT ${fields.join(', ')} FROM ${checkName(selected.name)}${where === null ? '' : ` WHERE ${where}`} ORDER BY ${listOrderFields(selected, query).map((field) => `${field} ASC`).join(', ')} LIMIT ${query.limit}`
 }
 
-/** Path and query, to be resolved against the service's root: `new URL(text, root)` escapes what has to be. */
+/** Path and query to resolve against the service root: `new URL(text, root)` does the escaping. */
 export function odataQuery(selected: QueryTarget, query: WatermarkQuery): string {
   const literal: FormatLiteral = (field, value) => formatInstant(field, value, query) ?? (typeof value === 'number' ? String(value) : `'${encodeURIComponent(value.replaceAll("'", "''"))}'`)
   const filter = buildCondition(selected, query, literal, { '>': 'gt', '>=': 'ge', '=': 'eq', AND: 'and', OR: 'or' })
@@ -64,17 +64,17 @@ export interface ListedFile {
   readonly sha256: string
 }
 
-/** The cursor of a file: where it lies and what is in it. */
+/** A file's cursor combines its path and content hash. */
 export function fileCursor({ path, sha256 }: ListedFile): string {
   return `${path}#sha256=${sha256}`
 }
 
-/** Orders file cursors by their paths: a file that was written anew stands where it stood. */
+/** Orders file cursors by path: a rewritten file keeps its position. */
 export function fileOrder(a: string, b: string): number {
   return binaryIds(parsePath(a), parsePath(b))
 }
 
-/** The files after the last one that was processed, and that one too when it holds something else by now; in the order of their paths. */
+/** Returns the files after the last processed one, and that one if its content has changed, in path order. */
 export function newerFiles<File extends ListedFile>(files: readonly File[], { from, after, limit }: Pick<WatermarkQuery, 'from' | 'after' | 'limit'>): File[] {
   const last = after?.cursor ?? from?.cursor ?? null
   return files
@@ -94,34 +94,33 @@ function buildSql(selected: QueryTarget, query: WatermarkQuery, literal: FormatL
   return `SELECT ${fields} FROM ${checkName(selected.name)}${where === null ? '' : ` WHERE ${where}`} ORDER BY ${listOrderFields(selected, query).join(', ')} LIMIT ${limit}`
 }
 
-/** The cursor and then the key; in a full refresh the key alone. */
+/** Sorts by cursor, then key; in a full refresh by key alone. */
 function listOrderFields({ key }: QueryTarget, { input, order }: WatermarkQuery): string[] {
   return [...new Set([...(order === 'cursor' ? [input.cursor_field] : []), ...key])].map(checkName)
 }
 
-/** Above the last record of the page before, or from the position on. */
-function buildCondition(selected: QueryTarget, query: WatermarkQuery, literal: FormatLiteral, words: OperatorNames): string | null {
+/** Selects records after the last one of the previous page, or from the cursor on. */
+function buildCondition(selected: QueryTarget, query: WatermarkQuery, literal: FormatLiteral, operators: OperatorNames): string | null {
   const { input, from, after, order } = query
-  if (after === undefined) return from === null ? null : `${checkName(input.cursor_field)} ${words[from.bound]} ${literal(input.cursor_field, from.cursor)}`
-  const place = new Map<string, CursorValue>(order === 'cursor' && after.cursor !== null ? [[input.cursor_field, after.cursor]] : [])
-  selected.key.forEach((field, index) => place.has(field) || place.set(field, after.key[index]!))
-  const columns = listOrderFields(selected, query)
-  const above = (index: number): string => {
-    const field = columns[index]!
-    const value = literal(field, place.get(field)!)
-    const greater = `${field} ${words['>']} ${value}`
-    return index === columns.length - 1 ? greater : `(${greater} ${words.OR} (${field} ${words['=']} ${value} ${words.AND} ${above(index + 1)}))`
+  if (after === undefined) return from === null ? null : `${checkName(input.cursor_field)} ${operators[from.bound]} ${literal(input.cursor_field, from.cursor)}`
+  const bounds = new Map<string, CursorValue>(order === 'cursor' && after.cursor !== null ? [[input.cursor_field, after.cursor]] : [])
+  selected.key.forEach((field, index) => bounds.has(field) || bounds.set(field, required(after.key[index], `key value ${field}`)))
+  const above = ([field, ...rest]: readonly string[]): string => {
+    if (field === undefined) throw new SyncError('SYNC_INVALID', 'The query has no field to order by. Set `key`.')
+    const value = literal(field, required(bounds.get(field), `value of ${field}`))
+    const greater = `${field} ${operators['>']} ${value}`
+    return rest.length === 0 ? greater : `(${greater} ${operators.OR} (${field} ${operators['=']} ${value} ${operators.AND} ${above(rest)}))`
   }
-  return above(0)
+  return above(listOrderFields(selected, query))
 }
 
-/** As it was written, when that is UTC: a `+` would be read as a space. */
+/** Keeps a UTC instant as written: in a URL, the `+` of an offset would be read as a space. */
 function formatInstant(field: string, value: CursorValue, { input }: WatermarkQuery): string | null {
   const instant = field === input.cursor_field ? canonicalizeInstant(String(value)) : null
   return instant === null ? null : String(value).endsWith('Z') ? String(value) : trimFraction(instant)
 }
 
-/** Without the zeros behind the last digit that says something. */
+/** Drops trailing zeros of the fraction. */
 function trimFraction(instant: string): string {
   return instant.replace(/\.?0+Z$/, 'Z')
 }
@@ -131,8 +130,8 @@ function parsePath(cursor: string): string {
   return at === -1 ? cursor : cursor.slice(0, at)
 }
 
-/** Names stand in the text as they are, so they have to be plain. */
+/** Names are inlined into the query text, so only plain identifiers are accepted. */
 function checkName(name: string): string {
   if (/^[A-Za-z_][\w$]*(?:\.[A-Za-z_][\w$]*)*$/.test(name)) return name
-  throw new SyncError('SYNC_INVALID', `${JSON.stringify(name)} cannot stand in a query as it is; a name is made of letters, digits, "_" and dots.`)
+  throw new SyncError('SYNC_INVALID', `${JSON.stringify(name)} cannot be used as a name in a query. Use letters, digits, "_" and dots.`)
 }

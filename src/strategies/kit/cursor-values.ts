@@ -1,11 +1,11 @@
 import { canonicalizeInstant, instantToMs } from '../../values/instant.ts'
 import { binaryIds } from './compare-ids.ts'
-import { formatIso } from './instants.ts'
+import { formatIso, requireInstant } from './instants.ts'
 
-/** As the source writes it, and as a state can hold it. */
+/** A cursor value as the source writes it, in a form that fits in a state. */
 export type CursorValue = string | number
 
-/** How the values of a cursor are ordered; a function for an order of the source's own. */
+/** The ordering of cursor values; a function defines the source's own order. */
 export type CursorKind = 'instant' | 'integer' | 'text' | ((a: string, b: string) => number)
 
 export function isCursorValue(kind: CursorKind, value: unknown): value is CursorValue {
@@ -14,21 +14,21 @@ export function isCursorValue(kind: CursorKind, value: unknown): value is Cursor
   return typeof value === 'string' && value !== ''
 }
 
-/** Negative, zero or positive. Both are cursors of the kind. */
+/** Returns a negative number, zero or a positive number. Both values must be cursors of the kind. */
 export function compareCursors(kind: CursorKind, a: CursorValue, b: CursorValue): number {
   if (typeof kind === 'function') return kind(String(a), String(b))
   if (kind === 'text') return binaryIds(String(a), String(b))
-  const [x, y] = kind === 'instant' ? [canonicalizeInstant(String(a))!, canonicalizeInstant(String(b))!] : [BigInt(a), BigInt(b)]
+  const [x, y] = kind === 'instant' ? [requireInstant(String(a), 'A cursor'), requireInstant(String(b), 'A cursor')] : [BigInt(a), BigInt(b)]
   return x < y ? -1 : x > y ? 1 : 0
 }
 
-/** Of two that stand at one place the second: a file written anew is known by its new content. */
+/** For equal cursors the second wins: a rewritten file is identified by its new content. */
 export function laterCursor(kind: CursorKind, a: CursorValue | null, b: CursorValue | null): CursorValue | null {
   if (a === null || b === null) return a ?? b
   return compareCursors(kind, a, b) > 0 ? a : b
 }
 
-/** Of an instant; as short as it can be written. */
+/** Subtracts milliseconds and omits a zero fraction. */
 export function subtractFromInstant(text: string, ms: number): string {
-  return formatIso(instantToMs(canonicalizeInstant(text)!) - ms).replace('.000Z', 'Z')
+  return formatIso(instantToMs(requireInstant(text, 'A cursor')) - ms).replace('.000Z', 'Z')
 }

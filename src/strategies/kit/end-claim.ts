@@ -1,28 +1,28 @@
 import { SyncError } from '../../contract/index.ts'
 
-/** Ends of a list that answers in a row have claimed, none of which agrees with the one before. */
+/** Consecutive claims that a list has ended, each contradicting the one before. */
 export interface EndClaimCount {
   readonly claims: number
-  /** When the last one was made. */
+  /** Time of the last claim. */
   readonly at: number
 }
 
 export interface EndClaim extends EndClaimCount {
-  /** Of the last item above the end; '' when the page was empty. */
+  /** Fingerprint of the last item before the end; '' when the page was empty. */
   readonly mark: string
 }
 
-/** Two answers confirm an end after the same item. A true end of a list that grew since and a wrong one do not. */
+/** Two answers confirm an end only after the same item: a list that grew since, or a wrong end, does not match. */
 export function isEndConfirmed(claimed: EndClaim | undefined, mark: string): boolean {
   return claimed?.mark === mark
 }
 
-export function countEndClaim(before: EndClaimCount | undefined, now: number): EndClaimCount {
-  const passedMs = before === undefined ? Number.NaN : now - before.at
-  // The state of a cycle that failed here has all its claims. They do not count for ever, or it would fail for ever.
-  const claims = passedMs >= 0 && passedMs < CLAIM_TTL_MS ? before!.claims + 1 : 1
+export function countEndClaim(previous: EndClaimCount | undefined, now: number): EndClaimCount {
+  const elapsedMs = previous === undefined ? Number.NaN : now - previous.at
+  // The state of a cycle that failed here keeps its claims. They expire, or the sync would fail forever.
+  const claims = previous !== undefined && elapsedMs >= 0 && elapsedMs < CLAIM_TTL_MS ? previous.claims + 1 : 1
   if (claims > CLAIMS_MAX) {
-    throw new SyncError('SOURCE_UNAVAILABLE', `The source ended the list ${claims} times, each time after another item.`)
+    throw new SyncError('SOURCE_UNAVAILABLE', `The source ended the list ${claims} times, each time after a different item. The next attempt retries.`)
   }
   return { claims, at: now }
 }

@@ -1,55 +1,54 @@
 import { hashText } from './hash.ts'
 
 /**
- * What is remembered of the newest items of a list, newest first: a mark of four characters each, in one text. A state is
- * kept and audited with every cycle, and whole ids of a few pages would be most of it. Two items share a mark once in
- * sixteen million; nothing is ever decided by one mark alone.
+ * Fingerprints of a list's newest items, newest first: four characters each, in one string. The state is stored and
+ * audited with every cycle, and full ids would make up most of it. Two items collide once in sixteen million, so
+ * nothing is decided by one fingerprint alone.
  */
 export type Anchors = string
 
-/** How the items of a walk, from the newest down, compare with the anchors so far. */
+/** The match between the items read so far, newest first, and the anchors. */
 export interface AnchorSearch {
-  /** Of the last item; -1 when it was not remembered. */
+  /** Anchor index of the last item; -1 when it is not an anchor. */
   readonly rank: number
-  /** Items in a row, from one of the newest anchors on, that stand as they stood. */
+  /** Consecutive items, starting at one of the newest anchors, in their old order. */
   readonly run: number
-  /** Pages in a row of nothing but known items. */
+  /** Consecutive pages that contain only known items. */
   readonly stale: number
-  /** Something was met that is not remembered. */
+  /** An unknown item was read. */
   readonly isNews: boolean
 }
 
-/** An item as it is compared. */
 export interface ItemFingerprint {
   readonly fingerprint: string
-  /** By its order, it stood below the head when that was made. */
+  /** By its order, the item is older than the head. */
   readonly isOlder: boolean
 }
 
 export const INITIAL_SEARCH: AnchorSearch = { rank: -1, run: 0, stale: 0, isNews: false }
 
-/** The order goes into the mark where there is one: an item that moved to the top has a new order, and is not met again. */
+/** Includes the order if there is one: an item that moved to the top has a new order and no longer matches. */
 export function fingerprintItem(id: string, order: string | number | undefined): string {
   let hash = hashText(order === undefined ? id : `${id} ${order}`)
-  let mark = ''
+  let fingerprint = ''
   for (let at = 0; at < FINGERPRINT_CHARS; at++) {
-    mark += ALPHABET[hash % 64]!
+    fingerprint += ALPHABET.charAt(hash % 64)
     hash = Math.floor(hash / 64)
   }
-  return mark
+  return fingerprint
 }
 
 /**
- * Goes on with the walk by one page. One anchor alone proves nothing: bookmarked again, it stands at the top with all that
- * is new below it. What moved comes before what stayed, and hardly ever in the order in which it once stood; so the walk
- * has arrived when several anchors follow each other as they did, and nothing new is between them.
+ * Extends the match by one page. One anchor alone proves nothing: bookmarked again, it is at the top with all new items
+ * below it. Moved items come before unmoved ones and rarely keep their order, so the anchors are reached when several
+ * follow each other as before with nothing new between them.
  */
-export function matchAnchors(anchors: Anchors, page: readonly ItemFingerprint[], before: AnchorSearch): AnchorSearch {
-  const ranks = new Map(splitFingerprints(anchors).map((mark, rank) => [mark, rank]))
-  let { rank: last, run, isNews } = before
+export function matchAnchors(anchors: Anchors, page: readonly ItemFingerprint[], previous: AnchorSearch): AnchorSearch {
+  const ranks = new Map(splitFingerprints(anchors).map((fingerprint, rank) => [fingerprint, rank]))
+  let { rank: last, run, isNews } = previous
   let isKnown = true
-  for (const { fingerprint: mark, isOlder } of page) {
-    const rank = ranks.get(mark) ?? -1
+  for (const { fingerprint, isOlder } of page) {
+    const rank = ranks.get(fingerprint) ?? -1
     const follows = last !== -1 && rank > last
     if (run > 0 && follows && rank <= last + RANK_GAP_MAX) run++
     else run = rank !== -1 && rank < ANCHOR_COUNT ? 1 : 0
@@ -58,20 +57,19 @@ export function matchAnchors(anchors: Anchors, page: readonly ItemFingerprint[],
     last = rank
     if (run >= ANCHOR_RUN_MIN) break
   }
-  return { rank: last, run, isNews, stale: page.length === 0 ? before.stale : isKnown ? before.stale + 1 : 0 }
+  return { rank: last, run, isNews, stale: page.length === 0 ? previous.stale : isKnown ? previous.stale + 1 : 0 }
 }
 
-/** Enough anchors stand as they stood. */
 export function hasReachedAnchors({ run }: AnchorSearch): boolean {
   return run >= ANCHOR_RUN_MIN
 }
 
-/** Known items for so long that what follows is known too, though none of the newest anchors was met. */
+/** Enough consecutive known pages to assume that the rest is known, although no new anchor was reached. */
 export function isCaughtUp({ stale }: AnchorSearch): boolean {
   return stale >= KNOWN_PAGES_MIN
 }
 
-/** The first ones first, each once, as many as are worth remembering. */
+/** Merges both, first argument first, without duplicates, up to the limit. */
 export function mergeAnchors(newer: Anchors, older: Anchors, anchorsMax: number): Anchors {
   return [...new Set([...splitFingerprints(newer), ...splitFingerprints(older)])].slice(0, anchorsMax).join('')
 }
@@ -80,11 +78,11 @@ export function isAnchors(value: unknown): value is Anchors {
   return typeof value === 'string' && value.length % FINGERPRINT_CHARS === 0 && /^[\w-]*$/.test(value)
 }
 
-/** How many of the newest items are anchors; what is remembered beyond them only tells known pages from new ones. */
+/** Number of newest items that serve as anchors; older fingerprints only identify known pages. */
 export const ANCHOR_COUNT = 10
-/** How many must follow each other. Half of the anchors may vanish, and it still costs nothing. */
+/** Number of anchors that must follow each other. Half of the anchors may disappear at no cost. */
 const ANCHOR_RUN_MIN = 5
-/** How many ranks further the next one may be: two in between may have vanished. */
+/** Maximum rank difference between neighbours: two anchors in between may have disappeared. */
 const RANK_GAP_MAX = 3
 const KNOWN_PAGES_MIN = 3
 

@@ -1,7 +1,7 @@
-/** Sums of hashes below this stay exact, so that the order of what is summed does not matter. */
+/** Sums of hashes below this stay exact, so the order of summation does not matter. */
 export const HASH_RANGE = 2 ** 48
 
-/** For telling things apart, not for keeping secrets: FNV-1a in two lanes. */
+/** FNV-1a in two lanes: distinguishes values, not for cryptography. */
 export function hashText(text: string): number {
   let low = 0x811c9dc5
   let high = 0x050c5d1f

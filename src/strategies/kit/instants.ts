@@ -3,10 +3,10 @@ import { canonicalizeInstant, instantToMs, msToInstant } from '../../values/inst
 
 export { msToInstant } from '../../values/instant.ts'
 
-/** UTC with microseconds, so that instants compare as text; refuses local times, numbers and `infinity`. */
+/** Returns UTC with microseconds, so instants compare as text; rejects local times, numbers and `infinity`. */
 export function requireInstant(text: unknown, what: string): string {
   const canonical = typeof text === 'string' ? canonicalizeInstant(text) : null
-  if (canonical === null) throw new SyncError('SOURCE_INVALID', `${what} is not an instant such as 2026-01-31T12:00:00.123456Z.`)
+  if (canonical === null) throw new SyncError('SOURCE_INVALID', `${what} is not an RFC 3339 instant such as 2026-01-31T12:00:00.123456Z.`)
   return canonical
 }
 
@@ -14,7 +14,7 @@ export function formatIso(ms: number): string {
   return new Date(ms).toISOString()
 }
 
-/** The instant before a canonical one: a cursor at `t` proves everything below `t`, and perhaps not all of `t`. */
+/** The instant before a canonical one: a cursor at `t` proves everything below `t`, but not all of `t`. */
 export function subtractMicrosecond(canonical: string): string {
   const micros = Number(canonical.slice(23, 26))
   const before = (text: string, last: number): string => `${text.slice(0, 23)}${String(last).padStart(3, '0')}Z`

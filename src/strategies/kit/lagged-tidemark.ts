@@ -1,7 +1,7 @@
 import type { Execute } from '../../contract/index.ts'
 import { formatIso } from './instants.ts'
 
-/** States the tidemark of a listing: it shows what the source could find when the cycle began, less the source's lag. */
+/** Adds the tidemark of a listing: it covers everything visible when the cycle began, minus the source's lag. */
 export function withLaggedTidemark<State>(execute: Execute<State>, lagMs: number): Execute<State> {
   return async (state, context) => {
     const page = await execute(state, context)

@@ -2,75 +2,80 @@ import { SyncError, type Change } from '../../contract/index.ts'
 import { countEndClaim, isEndConfirmed, type EndClaim } from './end-claim.ts'
 import { hashText } from './hash.ts'
 
-/** How far a listing has come; kept in the state between its pages. */
+/** Progress of a listing; kept in the state between its pages. */
 export interface ListTally {
-  /** Rows on the largest page before. */
+  /** Rows on the largest previous page. */
   readonly size: number
-  /** Rows on all pages before; only where the source counts. A number that grows with every page would hide a loop from the engine. */
+  /**
+   * Rows on all previous pages; only if the source counts. A number that grows with every page would hide a loop from
+   * the engine.
+   */
   readonly seen?: number
-  /** The source has claimed the end on this page, and is asked for it again. */
+  /** The source claimed the end on this page, and the page is requested again. */
   readonly claimed?: EndClaim
-  /** It is asked again because the source counts more rows. */
+  /** The page is requested again because the source counts more rows. */
   readonly isShort?: true
 }
 
 export const INITIAL_TALLY: ListTally = { size: 0, seen: 0 }
 
-/** One page of a listing, as far as its end is concerned. */
+/** One page of a listing, reduced to what decides its end. */
 export interface ListPageSummary {
   readonly count: number
-  /** Tells the last row from others; '' without one. */
+  /** Identifies the last row; '' for an empty page. */
   readonly mark: string
-  /** The source says that nothing follows. */
+  /** The source reports that nothing follows. */
   readonly isLast: boolean
-  /** How many rows there are in all, where the source counts them. */
+  /** Total rows, if the source counts them. */
   readonly total?: number | null | undefined
-  /** How many rows make a full page. */
+  /** Rows on a full page. */
   readonly limit?: number | undefined
-  /** Whether a list of one page is confirmed: nothing led to that page, so it may be the last one of another reading. */
+  /** Whether a single-page list is confirmed: no cursor led to the page, so it may be the last page of another read. */
   readonly confirms?: boolean | undefined
 }
 
 /**
- * next   the page that follows is read
- * again  the same page is asked for once more
+ * next   read the following page
+ * again  request the same page once more
  * end    the listing is complete
  */
 export type ListStep = { readonly kind: 'next' | 'again'; readonly tally: ListTally } | { readonly kind: 'end' }
 
-/** The mark of a page whose rows become these changes. */
+/** Identifies a page by its last change. */
 export function fingerprintLastRow(changes: readonly Change[]): string {
   const last = changes.at(-1)
   return last === undefined ? '' : String(hashText(`${last.database ?? ''} ${last.key}`))
 }
 
 /**
- * A listing that ends too early makes the sweep delete rows that exist, so its end needs evidence. The end is confirmed by a
- * second answer when the page is empty, when it is full (pages in the middle are), when it is the only one and the list asks for
- * that, or when the source counts more rows than were read. Such an answer after another row is a first claim again.
- * A count that still says more ends the cycle with an error, and the listing is read from the start.
- * Rows deleted meanwhile are no contradiction: the count of the last page no longer has them.
+ * A listing that ends too early makes the sweep delete existing rows, so its end needs evidence. A second answer must
+ * confirm the end when the page is empty, when it is full (like any page in the middle), when it is the only page and
+ * `confirms` is set, or when the source counts more rows than were read. A second answer that ends after another row is
+ * a new first claim. If the count is still higher, the cycle fails and the listing is read from the start. Rows deleted
+ * meanwhile do not contradict the count: the last page's count excludes them.
  */
 export function decideListStep(tally: ListTally, { count, mark, isLast, total, limit, confirms }: ListPageSummary, now: number): ListStep {
-  const seen = typeof total === 'number' && tally.seen !== undefined ? tally.seen + count : undefined
-  if (seen !== undefined && seen > 2 * total! + LOOP_ROWS_MARGIN) throw new SyncError('CURSOR_CYCLE', `The list gave ${seen} rows, and the source counts ${total}: its pages go in a circle.`)
-  if (!isLast) return { kind: 'next', tally: { size: Math.max(tally.size, count), ...(seen !== undefined && { seen }) } }
-  const isShort = seen !== undefined && seen < total!
+  const counted = typeof total === 'number' && tally.seen !== undefined ? { seen: tally.seen + count, total } : undefined
+  if (counted !== undefined && counted.seen > 2 * counted.total + LOOP_ROWS_MARGIN) {
+    throw new SyncError('CURSOR_CYCLE', `The list returned ${counted.seen} rows, but the source counts ${counted.total}: its pages repeat.`)
+  }
+  if (!isLast) return { kind: 'next', tally: { size: Math.max(tally.size, count), ...(counted !== undefined && { seen: counted.seen }) } }
+  const isShort = counted !== undefined && counted.seen < counted.total
   const isFull = count >= (limit ?? Number.POSITIVE_INFINITY) || (tally.size > 0 && count >= tally.size)
-  const isOnly = confirms === true && tally.size === 0 && (seen === undefined || seen !== total)
-  const { isShort: _, claimed, ...before } = tally
+  const isOnly = confirms === true && tally.size === 0 && (counted === undefined || counted.seen !== counted.total)
+  const { isShort: _, claimed, ...previous } = tally
   if (isShort && claimed !== undefined) {
-    const found = `The list ended after ${seen} rows, and the source counts ${total}.`
-    throw new SyncError('CURSOR_REJECTED', `${found} Nothing was deleted; the list is read from the start.`)
+    const found = `The list ended after ${counted.seen} rows, but the source counts ${counted.total}.`
+    throw new SyncError('CURSOR_REJECTED', `${found} Nothing was deleted; the list will be read again from the start.`)
   }
   if ((count === 0 || isFull || isShort || isOnly) && !isEndConfirmed(claimed, mark)) {
     const again = { mark, ...countEndClaim(claimed, now) }
-    return { kind: 'again', tally: { ...before, claimed: again, ...(isShort && { isShort }) } }
+    return { kind: 'again', tally: { ...previous, claimed: again, ...(isShort && { isShort }) } }
   }
   return { kind: 'end' }
 }
 
-/** So many rows more than twice the count: no list changes so fast while it is read. */
+/** A list cannot grow to twice its count plus this margin while it is read. */
 const LOOP_ROWS_MARGIN = 10_000
 
 export function isListTally(value: unknown): value is ListTally {

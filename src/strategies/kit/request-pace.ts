@@ -1,29 +1,29 @@
 import { SyncError, type SyncContext } from '../../contract/index.ts'
 import { canonicalizeInstant, instantToMs } from '../../values/instant.ts'
 
-/** What a source says of its rate limit, as GraphQL's `rateLimit` does. */
+/** A source's rate limit, in the shape of GraphQL's `rateLimit`. */
 export interface RateBudget {
-  /** Points in an interval; what one request costs is `cost`. */
+  /** Points per interval; one request costs `cost` points. */
   readonly limit: number
   readonly cost?: number | null | undefined
   readonly remaining?: number | null | undefined
-  /** When `remaining` becomes `limit` again, RFC 3339. */
+  /** When `remaining` resets to `limit`, RFC 3339. */
   readonly resetAt?: string | null | undefined
-  /** An hour unless said otherwise. */
+  /** One hour by default. */
   readonly intervalMs?: number | null | undefined
 }
 
-/** A budget as the state keeps it: how far apart the next requests must be, and since when. */
+/** A budget as kept in the state: the minimum interval between requests, and the time of the last one. */
 export interface RequestPace {
   readonly limit: number
   readonly paceMs: number
   readonly askedAt: number
 }
 
-/** Longer than this is not waited for inside a page: the engine waits instead, without holding a request up. */
+/** Longer waits are left to the engine, which does not hold the page open. */
 const WAIT_MAX_MS = 30_000
 
-/** Spreads what is left evenly until more is given; without knowing what is left, the whole budget over its interval. */
+/** Spreads the remaining points evenly until the reset; without `remaining`, the whole limit over its interval. */
 export function computePace(budget: RateBudget | null | undefined, previous: RequestPace | undefined, askedAt: number): RequestPace | undefined {
   if (budget === null || budget === undefined || !(budget.limit > 0)) return previous === undefined ? undefined : { ...previous, askedAt }
   const { limit, cost, remaining, resetAt, intervalMs } = budget
@@ -36,12 +36,12 @@ export function computePace(budget: RateBudget | null | undefined, previous: Req
   return { limit, paceMs: Math.ceil(paceMs), askedAt }
 }
 
-/** Before a request; at once when nothing is known of a budget. */
+/** Waits before a request; returns at once when no budget is known. */
 export async function waitForPace(pace: RequestPace | undefined, { clock, signal }: SyncContext): Promise<void> {
   if (pace === undefined) return
-  // A clock that was set back must not make it wait longer than the pace is.
+  // A clock that was set back must not extend the wait beyond the pace.
   const waitMs = Math.min(pace.paceMs, pace.askedAt + pace.paceMs - clock.now())
   if (waitMs <= 0) return
-  if (waitMs > WAIT_MAX_MS) throw new SyncError('RATE_LIMITED', 'The budget that the source grants is used up.', { retryAfterMs: waitMs })
+  if (waitMs > WAIT_MAX_MS) throw new SyncError('RATE_LIMITED', 'The source\'s rate limit is used up. Requests resume after it resets.', { retryAfterMs: waitMs })
   await clock.sleep(waitMs, signal)
 }

@@ -154,7 +154,7 @@ for (const { cluster, isHere, hasGroups, start } of CLUSTERS) describe.skipIf(!i
     for (let n = 0; n < 7; n++) await broker.produce(topic, [large(`large${n}`)])
     await broker.produce(topic, [{ key: 'kept', value: { n: 2 } }])
     const lost = await stage.run('orders')
-    expect(lost.error).toMatchObject({ code: 'HISTORY_LOST', message: expect.stringContaining('no longer kept') as string })
+    expect(lost.error).toMatchObject({ code: 'HISTORY_LOST', message: expect.stringContaining('no longer retained') as string })
     expect(await stage.state('orders')).toBeNull()
     expect((await stage.store.readCheckpoint({ worker: 'office', sync: 'orders-backfill' })).backfillNeeded).not.toBeNull()
 

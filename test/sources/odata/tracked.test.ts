@@ -204,8 +204,8 @@ describe('answers that only some services give', () => {
     }
   })
 
-  test('a removed entity whose key cannot be told fails the page', async () => {
+  test('a removed entity whose key of a removed entity cannot be determined fails the page', async () => {
     const { error } = await run({ '/Ts': { value: [{ '@removed': {} }], '@odata.deltaLink': 'Ts?d=1' } })
-    expect(error).toMatchObject({ code: 'SOURCE_INVALID', message: expect.stringContaining('key cannot be told') })
+    expect(error).toMatchObject({ code: 'SOURCE_INVALID', message: expect.stringContaining('key of a removed entity cannot be determined') })
   })
 })

@@ -55,7 +55,7 @@ test.skipIf(inject('postgresUrl') === '')('R42 R50 changes go on while the reade
     said.push(...last)
     // No position was ever refused, and no place in the log was lost.
     expect(said.filter(({ error }) => error !== null && error !== undefined).map(({ error }) => (error as { code: string }).code).filter((code) => code !== 'SOURCE_UNAVAILABLE' && code !== 'HISTORY_LOST')).toEqual([])
-    expect(said.filter(({ event, error }) => event === 'cycle' && (error as { message?: string } | null)?.message?.includes('cannot be had') === true)).toEqual([])
+    expect(said.filter(({ event, error }) => event === 'cycle' && (error as { message?: string } | null)?.message?.includes('no longer available') === true)).toEqual([])
 
     const store = await openStore(url)
     for (const [table, key] of [['orders', 'id'], ['lines', "json_build_array(order_id::text, line::text)::text"]] as const) {

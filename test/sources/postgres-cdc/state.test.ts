@@ -8,7 +8,7 @@ describe('a place in the log', () => {
     expect(formatLsn(parseLsn('0000001a/000000f3'))).toBe('1A/F3')
     expect(formatLsn(parseLsn('FFFFFFFF/FFFFFFFF'))).toBe('FFFFFFFF/FFFFFFFF')
     expect(parseLsn('1/0') > parseLsn('0/FFFFFFFF')).toBe(true)
-    for (const text of ['', '1A', '1A/', '/F3', '123456789/0', 'x/y', 7]) expect(() => parseLsn(text), String(text)).toThrow(/place in the log/)
+    for (const text of ['', '1A', '1A/', '/F3', '123456789/0', 'x/y', 7]) expect(() => parseLsn(text), String(text)).toThrow(/log sequence number/)
   })
 })
 

@@ -160,7 +160,7 @@ describe('a tap', () => {
     const schema = { $schema: 'http://json-schema.org/draft-04/schema#', type: 'object', properties: { id: { type: 'integer', maximum: 1e62, exclusiveMaximum: true }, name: { type: 'string' }, price: { type: 'number', multipleOf: 0.01 } } }
     world.serve({ streams: { people: { schema, rows: [{ id: 1, name: 'a', price: 0.07, updated_at: '1' }, { id: 2, name: 7, updated_at: '2' }, { id: 3, name: 8, updated_at: '3' }] } } })
     expect(await world.run()).toMatchObject({ counts: { created: 3, quarantined: 0 } })
-    expect(world.logged.filter((line) => line.startsWith('a record is not'))).toEqual([expect.stringContaining('"stream":"people","field":"/name","reason":"must be string"')])
+    expect(world.logged.filter((line) => line.startsWith('a record does not'))).toEqual([expect.stringContaining('"stream":"people","field":"/name","reason":"must be string"')])
   })
 })
 
@@ -248,7 +248,7 @@ describe('what a tap is told', () => {
       expect(config['api_key']).toBe(KEY)
       expect(environment.filter((name) => !['PATH', 'HOME', 'LANG', 'LC_ALL', 'TZ', 'PWD', 'OLDPWD', 'SHLVL', '_'].includes(name))).toEqual(['PLAIN', 'TAP_SETTING'])
     }
-    expect(world.logged.filter((line) => line.includes('the tap said'))).toHaveLength(4)
+    expect(world.logged.filter((line) => line.includes('tap output'))).toHaveLength(4)
     expect(world.logged.join('\n')).toContain('INFO starting with [secret]')
     expect(world.logged.join('\n')).not.toContain('sk_live')
   })

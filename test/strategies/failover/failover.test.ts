@@ -69,7 +69,7 @@ describe('several providers of one dataset', () => {
     const results: Array<FailoverResult<ImportBatch<Tx>>> = []
     for await (const result of strategy.stream(undefined, contextOf())) results.push(result)
     expect(results).toHaveLength(1)
-    expect(results[0]).toMatchObject({ ok: false, error: { code: 'SOURCE_UNAVAILABLE', message: 'failover: every provider of `token` has failed (north: SOURCE_UNAVAILABLE, south: CONNECTOR_FAILED).' } })
+    expect(results[0]).toMatchObject({ ok: false, error: { code: 'SOURCE_UNAVAILABLE', message: 'failover: every provider of `token` has failed (north: SOURCE_UNAVAILABLE, south: CONNECTOR_FAILED). The next attempt retries.' } })
   })
 
   test('E20 E14 the same can be read as a stream of batches, each with the state to go on from', async () => {
@@ -231,7 +231,7 @@ describe('several providers of one dataset', () => {
     expect((await runOn(scene, over(south))).stopReason).toBe('complete')
     expect(south.asked.map(({ cursor }) => cursor!.value)).toEqual([198, 192, 168, 72])
     expect(await keys()).toEqual(named(1, 203))
-    expect(scene.logged.some((line) => line.includes('going on without it'))).toBe(true)
+    expect(scene.logged.some((line) => line.includes('continuing without it'))).toBe(true)
     await feedIsClean()
   })
 
@@ -332,7 +332,7 @@ describe('several providers of one dataset', () => {
     expect((await runOn(scene, over(createListProvider('south', () => txs(1, 9))))).endReason).toBeNull()
     const twice = failover({ providers: [breaking('west', () => txs(1, 30), 1), breaking('north', () => txs(1, 30), 1), createListProvider('south', () => txs(1, 30))], operations: { token: OPERATION }, preferred: 'west' })
     expect((await runOn(scene, twice)).endReason).toBe('switched_2_times')
-    expect(scene.logged.filter((line) => line.startsWith('another provider goes on')).slice(0, 1)).toEqual([expect.stringContaining('"operation":"token","from":"north","to":"south","after":"SOURCE_UNAVAILABLE"')])
+    expect(scene.logged.filter((line) => line.startsWith('switched to another provider')).slice(0, 1)).toEqual([expect.stringContaining('"operation":"token","from":"north","to":"south","after":"SOURCE_UNAVAILABLE"')])
   })
 
   test('E50 positions are not portable by force: what no provider understands is an error that says so', async () => {
@@ -347,7 +347,7 @@ describe('several providers of one dataset', () => {
     }
     const north = createListProvider('north', () => [])
     expect(() => over()).toThrow(/`providers` is empty/)
-    expect(() => over(north, north)).toThrow(/one name/)
+    expect(() => over(north, north)).toThrow(/same name/)
     expect(() => failover({ providers: [north], operations: {} })).toThrow(/`operations` is empty/)
     expect(() => failover({ providers: [north], operations: { token: OPERATION }, preferred: 'west' })).toThrow(/`preferred`/)
     expect(() => createScriptedProvider('north', [], { supports: ['slot'], prefers: 'blockNumber' })).toThrow(/`prefers`/)

@@ -64,7 +64,7 @@ const DEFECTS: readonly Defect[] = [
   },
   {
     name: 'ED5 pages of nothing but duplicates are not told, and their progress is lost',
-    file: 'paged-provider.ts', find: 'if (sound.fault === null || items.length > 0) yield', replace: 'if (items.length > 0 || cursor.metadata!.isComplete === true) yield',
+    file: 'pages.ts', find: 'if (checked.fault === null || items.length > 0) yield', replace: 'if (items.length > 0 || cursor.metadata!.isComplete === true) yield',
     holds: async (built) => {
       const first = await drain(built, [scripted(built, 'north', [{ items: txs(1, 1), next: 'n/1' }, createUnavailableError()])])
       const { state } = await drain(built, [scripted(built, 'north', [{ items: txs(1, 1), next: 'n/2' }, { items: txs(1, 1), next: 'n/3' }, createUnavailableError()])], first.state)
