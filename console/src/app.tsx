@@ -47,7 +47,9 @@ export function App() {
   )
 }
 
-/** What comes after the kind of page, as it was before `path` made it safe. The router's own leaves a slash, a question mark and the like as they were written. */
+/**
+ * The decoded parts after the page kind. The router's own parameters leave an encoded slash or question mark encoded.
+ */
 function parsePathNames(): string[] {
   return location.pathname.split('/').slice(3).map((part) => {
     try {
@@ -93,7 +95,7 @@ function Shell({ children }: { children: ReactNode }) {
   )
 }
 
-/** Whether what is shown is what the server says now. */
+/** Shows whether the displayed data may be out of date. */
 function StaleNotice() {
   const client = useQueryClient()
   useIsFetching()

@@ -14,7 +14,7 @@ export function formatDuration(ms: number): string {
   return rest === 0 || next === undefined ? `${whole}${unit}` : `${whole}${unit} ${rest}${next[0]}`
 }
 
-/** In whole seconds: what is drawn anew every second should not flicker. */
+/** Whole seconds, so that a value updated every second does not flicker. */
 export function formatAgo(at: string, now: number): string {
   const ms = now - Date.parse(at)
   if (Math.abs(ms) < 1_500) return 'now'
@@ -37,17 +37,17 @@ export function pluralize(value: number, one: string, many = `${one}s`): string 
   return `${formatCount(value)} ${value === 1 ? one : many}`
 }
 
-/** A key of nothing but blanks could be neither seen nor followed. */
+/** A blank key would be invisible and could not be clicked. */
 export function formatKey(key: string): string {
   return key.trim() === '' ? JSON.stringify(key) : key
 }
 
-/** So many by their names; of more, how many there are. */
+/** Lists up to five names, otherwise their number. */
 export function summarizeNames(names: readonly string[], what: string): string {
   return names.length > 5 ? pluralize(names.length, what) : names.join(', ')
 }
 
-/** In this machine's zone. */
+/** In the local time zone. */
 export function formatTime(at: string): string {
   const time = new Date(at)
   return `${padTwo(time.getHours())}:${padTwo(time.getMinutes())}:${padTwo(time.getSeconds())}`
@@ -82,7 +82,7 @@ export function countDeleted({ deleted, swept }: LandingCounts): number {
   return deleted + swept
 }
 
-/** All that went through, changed or not. */
+/** All processed records, changed or not. */
 function countProcessed({ created, updated, deleted, swept, unchanged, stale, missing, quarantined }: LandingCounts): number {
   return created + updated + deleted + swept + unchanged + stale + missing + quarantined
 }

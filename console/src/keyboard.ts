@@ -1,6 +1,6 @@
 import { useEffect } from 'react'
 
-/** Single keys, while nobody is typing. */
+/** Ignored while an input has the focus. */
 export function useShortcuts(keys: Readonly<Record<string, () => void>>): void {
   useEffect(() => {
     const listen = (event: KeyboardEvent): void => {
@@ -16,7 +16,6 @@ export function useShortcuts(keys: Readonly<Record<string, () => void>>): void {
   })
 }
 
-/** The search field of the page, wherever it is. */
 export function focusSearch(): void {
   document.querySelector<HTMLInputElement>('input[type=search]')?.focus()
 }

@@ -6,11 +6,11 @@ import { parseExact } from './exact-json.ts'
 export type LiveState = 'connecting' | 'live' | 'broken' | 'refused'
 
 const CHANGES_MAX = 300
-/** So often at most is anything drawn, however fast changes come. */
+/** Minimum time between two renders. */
 const RENDER_INTERVAL_MS = 250
 const RETRY_MS = 2_000
 
-/** The newest changes, newest first, for as long as the page is open. Goes on where it was after a break. */
+/** The newest changes first, while the page is open. Resumes after a disconnect. */
 export function useLiveChanges(types: string): { changes: readonly ChangeDocument[]; state: LiveState; error: Error | null } {
   const [changes, setChanges] = useState<readonly ChangeDocument[]>([])
   const [state, setState] = useState<LiveState>('connecting')
@@ -47,7 +47,7 @@ interface FeedListener {
   onState(state: LiveState, cause: Error | null): void
 }
 
-/** With fetch and not with EventSource, which cannot send a key. */
+/** Uses fetch, because EventSource cannot send a key. */
 async function followFeed(types: string, signal: AbortSignal, { onChange, onState }: FeedListener): Promise<void> {
   let cursor = ''
   while (!signal.aborted) {

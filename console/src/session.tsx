@@ -6,9 +6,9 @@ import { ErrorMessage, Loading } from './components/query-states.tsx'
 
 interface SessionState {
   readonly session: SessionDocument
-  /** Whether the key, or being on this machine, allows it. */
+  /** Whether the key or local access has the scope. */
   hasScope(scope: string): boolean
-  /** Asks for a key, where being on this machine is not enough. */
+  /** Asks for a key where local access is not sufficient. */
   signIn(): void
   signOut(): void
 }
@@ -19,7 +19,7 @@ export function useSession(): SessionState {
   return useContext(SessionContext)!
 }
 
-/** Asks who is there. On this machine nobody need say; else a key is asked for. */
+/** Loads the session. Local access needs no key; otherwise the login form is shown. */
 export function SessionGate({ children }: { children: ReactNode }) {
   const client = useQueryClient()
   const asked = useQuery({ queryKey: ['session'], queryFn: () => get<{ data: SessionDocument }>('/console/api/session'), staleTime: Infinity })

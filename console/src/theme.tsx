@@ -15,9 +15,9 @@ export function ThemeSwitch() {
       if (next === 'system') localStorage.removeItem('tidemark.theme')
       else localStorage.setItem('tidemark.theme', next)
     } catch {
-      // For this page it holds all the same.
+      // Storage is unavailable: the theme applies to this page only.
     }
-    // Charts are painted with the colours of their moment.
+    // Charts read the theme's colours when they are drawn.
     dispatchEvent(new Event('tidemark-theme'))
   }
   return <button type="button" className="icon-button" onClick={turn} aria-label={`Theme: ${theme}. Switch to ${NEXT_THEME[theme]}.`} title={`Theme: ${theme}`}>{THEME_ICON[theme]}</button>

@@ -2,16 +2,15 @@ import type { JsonObject } from '../contract/index.ts'
 import type { Change } from './change.ts'
 import { ClientError } from './client-error.ts'
 
-/** What came in one go. */
 export interface ChangeBatch {
   readonly changes: readonly Change[]
-  /** The place after them; null when the server tells none. */
+  /** The cursor after the changes; null if the server sent none. */
   readonly cursor: string | null
-  /** There was nothing more when it was read. */
+  /** Nothing was left to read. */
   readonly upToDate: boolean
 }
 
-/** A page of `/changes`. Members that are not known here do no harm (A29). */
+/** Parses a page of `/changes`. Unknown fields are ignored (A29). */
 export function parseBatch(body: JsonObject): ChangeBatch {
   const { data, page } = body as { data?: unknown; page?: { nextCursor?: unknown; hasMore?: unknown } | null }
   if (!Array.isArray(data) || typeof page !== 'object' || page === null || typeof page.hasMore !== 'boolean') {

@@ -1,4 +1,4 @@
-/** Why something could not be read, and what to do about it. Those of the server are in its own words; the last ones are ours. */
+/** Error codes with their remedies. Codes of the server come first; the last ones belong to the client. */
 export const CLIENT_ERRORS = {
   INVALID_REQUEST: 'Change the request as the message says.',
   UNAUTHORIZED: 'Give a key that is valid: `tidemark keys create` makes one.',
@@ -35,17 +35,17 @@ export interface ClientErrorOptions {
 export class ClientError extends Error {
   override readonly name = 'ClientError'
   readonly code: ClientErrorCode
-  /** What to do, as a sentence. */
+  /** What to do next. */
   readonly advice: string
-  /** Of the answer; null when there was none. */
+  /** HTTP status; null without a response. */
   readonly status: number | null
-  /** Names the request in the server's log; null when it never got there. */
+  /** Identifies the request in the server's log; null if it did not reach the server. */
   readonly requestId: string | null
-  /** The server's word for what was wrong with the request, such as `cursor_expired`. */
+  /** The server's reason code, such as `cursor_expired`. */
   readonly reason: string | null
-  /** The way back when a place in the feed is lost. */
+  /** How to recover when the position in the feed is lost. */
   readonly restart: 'updatedSince' | 'backfill' | null
-  /** How long the server asked to be left alone. */
+  /** Wait requested by the server. */
   readonly retryAfterMs: number | null
 
   constructor(code: ClientErrorCode, message: string, { status, requestId, reason, restart, retryAfterMs, cause }: ClientErrorOptions = {}) {
@@ -59,7 +59,7 @@ export class ClientError extends Error {
     this.retryAfterMs = retryAfterMs ?? null
   }
 
-  /** Whether the same request may well succeed later. */
+  /** Whether a retry of the same request may succeed. */
   get isTransient(): boolean {
     return TRANSIENT.has(this.code)
   }

@@ -1,4 +1,4 @@
-/** The newest keys, in the order in which they came. */
+/** A bounded set of keys that drops the oldest. */
 export class RecentKeys {
   readonly #max: number
   readonly #keys = new Set<string>()

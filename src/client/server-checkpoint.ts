@@ -8,7 +8,7 @@ const PATH = '/agents/v1/sync-state/checkpoint'
 
 type SendRequest = (path: string, query: Query, signal?: AbortSignal, body?: JsonObject) => Promise<JsonObject>
 
-/** With the server of the feed, which then also knows how far behind the consumer is. */
+/** Stores the position on the feed's server, which can then report the consumer's lag. */
 export function serverCheckpoint(name: string, ask: SendRequest): Checkpoint {
   return {
     async load() {

@@ -7,14 +7,14 @@ import { EventStreamParser, type ServerEvent } from './event-stream-parser.ts'
 import { CHANGES_PATH, type PollOptions } from './poll-pages.ts'
 import { parseErrorResponse, translateError, type Query, type Transport } from './transport.ts'
 
-/** The server lets itself be heard every 15 seconds. */
+/** The server sends a heartbeat every 15 seconds. */
 const SILENCE_MAX_MS = 45_000
 
 export interface StreamOptions extends Pick<PollOptions, 'types' | 'signal'> {
   readonly silenceMaxMs?: number
 }
 
-/** The same as server-sent events: what arrives together is a batch. Never ends by itself; a stream that ends has failed. */
+/** Reads server-sent events; events that arrive together form a batch. Never returns: a stream that ends has failed. */
 export async function* streamEvents(wire: Transport, from: Query, { types, signal, silenceMaxMs = SILENCE_MAX_MS }: StreamOptions): AsyncGenerator<ChangeBatch> {
   const listening = new LinkedAbortController(signal)
   const heard = async <T>(answer: Promise<T>): Promise<T> => {
@@ -36,7 +36,7 @@ export async function* streamEvents(wire: Transport, from: Query, { types, signa
     reader = response.body.getReader()
     const [lines, decoder] = [new EventStreamParser(), new TextDecoder()]
     for (;;) {
-      // Only here is the time counted: a slow consumer is not a silent server.
+      // Only reads are timed: a slow consumer does not count as a silent server.
       const { done, value } = await heard(reader.read())
       if (done) throw new ClientError('SERVICE_UNAVAILABLE', 'The server ended the stream.', { requestId: response.headers.get('x-request-id') ?? undefined })
       const events = lines.push(decoder.decode(value, { stream: true }))
@@ -57,7 +57,7 @@ function collectBatch(events: readonly ServerEvent[]): ChangeBatch | null {
   for (const { id, event, data } of events) {
     if (id === null) continue
     cursor = id
-    // A place and nothing else: so far there is no more.
+    // An event with an id only marks the end of the available changes.
     upToDate = data === null
     if (data !== null && event === 'change') changes.push(parseChange(parseJson(data)))
   }

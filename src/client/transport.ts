@@ -6,12 +6,12 @@ import { systemClock as machineClock, systemRandom as machineRandom } from './cl
 import { computeDelayMs, parseRetryAfterMs } from './retry.ts'
 
 export interface TransportOptions {
-  /** Where the server is, such as https://feed.example. What stands before `/agents/v1` on the way there belongs to it. */
+  /** Base URL such as https://feed.example, including any path prefix before `/agents/v1`. */
   readonly url: string
-  /** Asked for with every request when it is a function, so that it may be renewed. */
+  /** A function is called for every request, so that the key can be rotated. */
   readonly key: string | (() => string | Promise<string>)
   readonly fetch?: typeof fetch
-  /** Told before every wait for another try. */
+  /** Called before every retry delay. */
   readonly onRetry?: (retry: Retry) => void
   /** For tests. */
   readonly clock?: Clock
@@ -20,7 +20,7 @@ export interface TransportOptions {
 
 export interface Retry {
   readonly error: ClientError
-  /** The first one is 1. */
+  /** Starts at 1. */
   readonly attempt: number
   readonly delayMs: number
 }
@@ -31,14 +31,14 @@ interface TransportRequest {
   readonly path: string
   readonly query?: Query
   readonly accept?: string
-  /** Sent as JSON, with POST. */
+  /** Sent as JSON with POST. */
   readonly body?: JsonObject
   readonly signal: AbortSignal
 }
 
 const BODY_EXCERPT_MAX = 200
 
-/** Requests, one try at a time, and the waits between them. */
+/** Sends single requests and waits between retries. */
 export class Transport {
   readonly clock: Clock
   readonly #options: TransportOptions
@@ -50,7 +50,7 @@ export class Transport {
     this.#random = options.random ?? machineRandom
   }
 
-  /** One try, answered with JSON. */
+  /** Sends one request and parses the JSON response. */
   async requestJson({ timeoutMs, signal, ...ask }: TransportRequest & { readonly timeoutMs: number }): Promise<JsonObject> {
     const asking = new LinkedAbortController(signal)
     const timer = setTimeout(() => asking.abort(new Error('no answer in time')), timeoutMs)
@@ -65,7 +65,7 @@ export class Transport {
     }
   }
 
-  /** One try; the body is the caller's. */
+  /** Sends one request; the caller reads the body. */
   async openResponse({ path, query = {}, accept = 'application/json', body, signal }: TransportRequest): Promise<Response> {
     const { url, key } = this.#options
     const given = Object.entries(query).filter((entry): entry is [string, string | number] => entry[1] !== undefined)
@@ -83,7 +83,7 @@ export class Transport {
     return response
   }
 
-  /** The act until it succeeds, fails for good, or has been tried often enough. */
+  /** Retries until success, a permanent error or the retry limit. */
   async withRetries<T>(retriesMax: number, signal: AbortSignal, act: () => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       try {
@@ -94,7 +94,7 @@ export class Transport {
     }
   }
 
-  /** Waits before the next try; throws what cannot be tried again. */
+  /** Waits before the next attempt; throws errors that cannot be retried. */
   async waitForRetry(error: unknown, attempt: number, retriesMax: number, signal: AbortSignal): Promise<void> {
     if (!(error instanceof ClientError) || !error.isTransient) throw error
     await this.backOff(error, attempt, retriesMax, signal)
@@ -108,7 +108,7 @@ export class Transport {
   }
 }
 
-/** What went wrong while a body was read, once the answer had begun. */
+/** Translates errors of the request and of reading its body. */
 export function translateError(error: unknown, signal: AbortSignal, asking: AbortSignal): unknown {
   if (signal.aborted) return signal.reason
   if (error instanceof ClientError) return error
@@ -116,7 +116,6 @@ export function translateError(error: unknown, signal: AbortSignal, asking: Abor
   return new ClientError('NETWORK_FAILED', `The answer broke off: ${describeCause(error)}.`, { cause: error })
 }
 
-/** The error that an answer tells of. */
 export function parseErrorResponse(text: string, { status, headers }: Pick<Response, 'status' | 'headers'>, now: number): ClientError {
   const body = tryParseObject(text)
   const details = (body?.['details'] ?? {}) as JsonObject
@@ -130,7 +129,7 @@ export function parseErrorResponse(text: string, { status, headers }: Pick<Respo
   })
 }
 
-/** Whatever stands in between, a proxy or a balancer, answers in words of its own. */
+/** Proxies and load balancers respond with bodies of their own. */
 function codeForStatus(status: number): ClientErrorCode {
   if (status === 401) return 'UNAUTHORIZED'
   if (status === 403) return 'FORBIDDEN'
@@ -167,7 +166,7 @@ function originOf(url: string): string {
   }
 }
 
-/** The reason lies below in Node ("fetch failed" says nothing). */
+/** Node's own message is only "fetch failed"; the reason is in `cause`. */
 function describeCause(error: unknown): string {
   const { message, cause } = Object(error) as { message?: unknown; cause?: { code?: unknown; message?: unknown } }
   return String(cause?.code ?? cause?.message ?? message ?? error)

@@ -5,22 +5,22 @@ import type { SyncPlan } from '../engine/sync-plan.ts'
 import type { AbsenceFacts, SyncProgress, SourceLookupResult } from './absence.ts'
 import { callSource, type SourceRuntime } from './call-source.ts'
 
-/** Looked through from the newest on. */
+/** Newest first. */
 const CYCLES_MAX = 1_000
 const QUARANTINED_MAX = 10_000
 
 export interface KeyLookupRequest {
   readonly tenant: string
-  /** Null where there is none yet. */
+  /** Null if the store does not exist yet. */
   readonly store: Store | null
-  /** Where the pauses of the account are kept; in the store unless given. */
+  /** Defaults to the store. */
   readonly pauses?: PauseStore
   readonly plans: readonly SyncPlan[]
   readonly database: string
   readonly key: string
 }
 
-/** What the source says of one key, by the first of its syncs that can tell. */
+/** Looks the key up at the source, through the first sync of the database that supports lookups. */
 export async function lookUpKey(outside: SourceRuntime, stopping: AbortSignal, { tenant, store, pauses = store ?? NOOP_PAUSE_STORE, plans, database, key }: KeyLookupRequest): Promise<SourceLookupResult> {
   const plan = plans.find(({ databases, lookup }) => lookup != null && databases[0]!.name === database)
   if (plan === undefined) return { kind: 'unasked', reason: 'it cannot be asked for one record.' }
@@ -35,7 +35,7 @@ export async function lookUpKey(outside: SourceRuntime, stopping: AbortSignal, {
   }
 }
 
-/** What the store knows of one key, and of the syncs (`plans`) that write its database. */
+/** Reads the state of one key from the store, and the progress of the syncs (`plans`) that write its database. */
 export async function gatherAbsenceFacts(store: Store | null, plans: readonly SyncPlan[], { database, key, source }: Pick<AbsenceFacts, 'database' | 'key' | 'source'>): Promise<AbsenceFacts> {
   const coverage: SyncProgress[] = []
   let quarantined: AbsenceFacts['quarantined'] = null

@@ -1,32 +1,30 @@
 import type { CycleRecord, LogEntry, Mode, QuarantineEntry } from '../contract/index.ts'
 import { canonicalizeInstant, instantToMs } from '../values/instant.ts'
 
-/** How far one sync of the database has come. */
 export interface SyncProgress {
   readonly sync: string
   readonly mode: Mode
   readonly role: 'backfill' | 'delta' | null
   readonly tidemark: string | null
   readonly paused: boolean
-  /** The newest cycle that went through; null when none has. */
+  /** The newest complete cycle, or null. */
   readonly lastComplete: Pick<CycleRecord, 'cycle' | 'startedAt'> | null
   readonly unfinished: number | null
 }
 
-/** What the source says of the key now. */
 export type SourceLookupResult =
   | { readonly kind: 'has'; readonly sync: string; readonly updatedAt: string | null }
   | { readonly kind: 'has_not'; readonly sync: string }
-  /** It cannot be asked for one record, or could not just now. */
+  /** The source does not support lookups, or the lookup failed. */
   | { readonly kind: 'unasked'; readonly reason: string }
 
 export interface AbsenceFacts {
   readonly database: string
   readonly key: string
   readonly exists: boolean
-  /** The newest entry of the key; null when there never was one. */
+  /** The newest log entry of the key, or null. */
   readonly lastEntry: LogEntry | null
-  /** Of the cycle that wrote it, if it is still on record. */
+  /** The mode of the cycle that wrote `lastEntry`; null if its record was compacted. */
   readonly lastEntryMode: Mode | null
   readonly quarantined: QuarantineEntry | null
   readonly progress: readonly SyncProgress[]
@@ -39,11 +37,13 @@ export interface Absence {
   readonly verdict: AbsenceCause
   readonly why: string
   readonly advice: string
-  /** The cycle that should have brought the row. */
+  /** The cycle that should have returned the row. */
   readonly should: { readonly sync: string; readonly cycle: number } | null
 }
 
-/** Why a row is not there, from what is known: the log, the quarantine, how far each sync has come, and what the source says now. */
+/**
+ * Explains why a row is missing, from the log, the quarantine, the progress of each sync and a lookup at the source.
+ */
 export function explainAbsence(facts: AbsenceFacts): Absence {
   const { database, key, exists: isThere, lastEntry: last, quarantined, progress: coverage, source } = facts
   const full = runArgumentFor(coverage, 'replace')
@@ -77,13 +77,16 @@ const SOURCE_RESULT_TEXT: Record<SourceLookupResult['kind'], string> = {
   has: ' The source has it now.', has_not: ' The source has nothing under this key.', unasked: '',
 }
 
-/** The sync that would bring it: one of the mode, or else any. */
+/** Prefers a sync of the given mode. */
 function runArgumentFor(coverage: readonly SyncProgress[], mode: Mode): string {
   const found = coverage.find((sync) => sync.mode === mode) ?? coverage[0]!
   return found.role === 'backfill' ? `${found.sync.replace(/-backfill$/, '')} --backfill` : found.sync
 }
 
-/** A full reading begun after the change, or a delta whose tidemark has passed it. Without a time nobody can tell; then the newest full one. */
+/**
+ * Finds a full listing that began after the change, or a delta whose tidemark has passed it. Without a change time,
+ * the newest full listing counts.
+ */
 function findExpectedCycle(coverage: readonly SyncProgress[], updatedAt: string | null): Absence['should'] {
   const changed = updatedAt === null ? null : canonicalizeInstant(updatedAt)
   for (const { sync, mode, tidemark, lastComplete } of coverage) {

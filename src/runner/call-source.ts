@@ -8,7 +8,6 @@ import type { SyncPlan } from '../engine/sync-plan.ts'
 import { raceWithAbort, rejectAfter } from '../engine/promise-timeouts.ts'
 import type { Fetch } from '../platform/fetch.ts'
 
-/** What a source is asked with. */
 export interface SourceRuntime {
   readonly ports: Ports
   readonly fetch: Fetch
@@ -19,16 +18,15 @@ export interface SourceCallOptions {
   readonly tenant: string
   readonly plan: SyncPlan
   readonly pacers: Readonly<Record<string, number>>
-  /** Where the pauses of the account are kept. */
   readonly pauses: PauseStore
   /**
-   * Given, the source is asked again after a passing failure, as in a cycle, and this is called before each wait. Without
-   * it the source is asked once.
+   * If set, retryable errors are retried as in a cycle, and this is called before each wait. If unset, there is one
+   * attempt.
    */
   readonly onWait?: (wait: { readonly ms: number; readonly code: ErrorCode }) => void
 }
 
-/** Asks a source outside of any cycle, as the engine would: paced, outside of its pauses, and bounded in time. */
+/** Calls a source outside of a cycle with the engine's limits: paced, respecting account pauses, with a deadline. */
 export async function callSource<Answer>(outside: SourceRuntime, stopping: AbortSignal, asking: SourceCallOptions, ask: (context: SyncContext) => Promise<Answer>): Promise<Answer> {
   const { plan: { sync, limits }, onWait } = asking
   const { clock, random } = outside.ports
@@ -88,7 +86,7 @@ async function callOnce<Answer>(
   }
 }
 
-/** After the last slot given to anybody; what is taken here nobody else knows of. */
+/** Continues after the last slot taken from the store. Slots taken here are not written back. */
 function createLocalSlots(given: Readonly<Record<string, number>>): SlotProvider {
   const last = new Map(Object.entries(given))
   return async ({ pacer, count, paceMs, at: now }) => {

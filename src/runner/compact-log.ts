@@ -1,14 +1,17 @@
 import type { Clock, Ports, Store } from '../contract/index.ts'
 
-/** At the most; what is kept for less is looked after as often as that. */
+/** Upper bound; a shorter retention is also the interval. */
 const COMPACT_INTERVAL_MS = 3_600_000
-/** Of the log in one transaction, for which the tenant's commits wait; between two they have at least as long, and this. */
+/**
+ * The tenant's commits wait for a compaction transaction. It scans at most this many entries, and the pause between
+ * two is at least as long as the last transaction took.
+ */
 const SCAN_MAX = 2_000
 const COMPACT_PAUSE_MS = 50
 
 /**
- * Compacts the log, and the record of cycles with it, of what is older than so long, every hour or sooner, until stopped. Whoever reads from further back is told that
- * its place has expired; rows are not touched.
+ * Compacts the log and the cycle records older than `keepMs`, at least hourly, until stopped. Cursors that point
+ * before the compacted range expire; rows are not touched.
  */
 export async function compactLogPeriodically(store: Store, { clock, log }: Ports, keepMs: number, stopping: AbortSignal): Promise<void> {
   while (!stopping.aborted) {

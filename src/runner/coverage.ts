@@ -1,35 +1,37 @@
 import type { CycleRecord, Mode, CheckpointSummary, SyncStatusRow, StateText } from '../contract/index.ts'
 import type { PairPlan } from '../engine/sync-plan.ts'
 
-/** What of the source's history is in the copy, from its beginning on the left to the tidemark on the right. */
+/** The part of the source's history that is in the copy, from its beginning (left) to the tidemark (right). */
 export interface Coverage {
-  /** pair: a backfill and its delta together. frontier: head and tail of a list that comes newest first. */
+  /** pair: a backfill and its delta. frontier: head and tail of a list sorted newest first. */
   readonly kind: 'snapshot' | 'stream' | 'pair' | 'frontier'
-  /** Their shares add up to one. They tell the order of things, not how many there are: nobody knows that. */
+  /** The shares add up to 1. They show the order of the parts, not their sizes, which are unknown. */
   readonly parts: readonly CoveragePart[]
-  /** How much of the cycle under way is done, as far as the one before tells; null when it cannot be told, or nothing is. */
+  /**
+   * Fraction of the current cycle that is done, estimated from the previous cycle; null if unknown or no cycle runs.
+   */
   readonly progress: number | null
-  /** The same for who cannot see it. */
+  /** The same as text, for screen readers and terminals. */
   readonly words: string
 }
 
 export interface CoveragePart {
-  /** proven: a complete cycle has told all of it. filling: being read. hole: not read. */
+  /** proven: read by a complete cycle. filling: being read. hole: not read. */
   readonly state: 'proven' | 'filling' | 'hole'
   readonly share: number
   readonly what: string
-  /** A line to be drawn at its end that is nearer to what is unknown. */
+  /** A line to draw at the end of this part that is nearer to the unread part. */
   readonly edge?: 'head' | 'tail' | 'anchor'
 }
 
 export interface CoverageFacts {
   readonly mode: Mode | null
-  /** What the state tells, when it is one of a list that comes newest first. */
+  /** Set when the state belongs to a list sorted newest first. */
   readonly frontier: Frontier | null
   readonly pair: PairPlan | undefined
-  /** Changes were lost; see backfillOf. An order in the store says so too. */
+  /** Changes were lost; see `findPairBackfill`. A backfill request in the store implies it. */
   readonly hasLostChanges?: boolean
-  /** The standings of the same worker, by name: of a pair, both halves tell. */
+  /** Status rows of the same worker by sync name: a pair needs both halves. */
   readonly siblings: ReadonlyMap<string, SyncStatusRow>
 }
 
@@ -61,7 +63,7 @@ function computePairCoverage(delta: SyncStatusRow, backfill: SyncStatusRow | und
     ...past.parts.map((part) => ({ ...part, share: part.share / 2, what: `Backfill: ${part.what}` })),
     ...recent.parts.map((part) => ({ ...part, share: part.share / 2, what: `Delta: ${part.what}` })),
   ]
-  // Where the backfill's anchor lies: from there on the delta tells.
+  // The backfill's anchor: the delta covers everything after it.
   parts[past.parts.length] = { ...parts[past.parts.length]!, edge: 'anchor' }
   return { kind: 'pair', parts, words: `Backfill: ${past.words} Delta: ${recent.words}`, progress: computeProgress(delta) }
 }
@@ -87,7 +89,7 @@ function computeFrontierCoverage(standing: SyncStatusRow, { tailComplete, isRead
   return { kind: 'frontier', parts, words, progress: computeProgress(standing) }
 }
 
-/** By its shape: what a source keeps is its own, and this one is known. */
+/** Recognised by its shape: state is opaque, but this one comes from a built-in strategy. */
 export function parseFrontier(text: StateText): Frontier | null {
   const state = parseState(text)
   if (typeof state !== 'object' || state === null) return null
@@ -100,7 +102,7 @@ function parseState(state: StateText): unknown {
   try {
     return state === null ? null : JSON.parse(state)
   } catch {
-    // Not of our making; whoever reads it next will say so.
+    // Not written by a built-in strategy. The source reports it when it reads its state.
     return null
   }
 }
@@ -110,7 +112,7 @@ function buildFillingParts(progress: number | null, what: string, rest: string):
   return [{ state: 'filling', share, what, edge: 'head' }, { state: 'hole', share: 1 - share, what: rest }]
 }
 
-/** Of the pages that the last complete cycle had; never quite all of them. */
+/** Compares with the page count of the last complete cycle, and stays below 1. */
 function computeProgress({ checkpoint: { inflight }, recent }: SyncStatusRow): number | null {
   const before = inflight === null ? undefined : recent.find(({ stopReason, cycle }: CycleRecord) => stopReason === 'complete' && cycle !== inflight.cycle)
   return before === undefined || before.pages < 2 ? null : Math.min(0.95, inflight!.page / before.pages)

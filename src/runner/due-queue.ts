@@ -2,8 +2,8 @@ import { Heap } from './heap.ts'
 import { computeRank, type TenantLoad, type QueueItem } from './queue-order.ts'
 
 /**
- * Who waits until when, and who goes next of those whose time has come. Made for a hundred thousand: to arrange one or to
- * take the next costs a few comparisons, and those who wait cost nothing.
+ * Priority queue of scheduled items. Scheduling and taking cost O(log n), and waiting items cost nothing, so it holds
+ * a hundred thousand syncs.
  */
 export class DueQueue<T extends QueueItem> {
   readonly #entries = new Map<T, QueueEntry<T>>()
@@ -11,7 +11,7 @@ export class DueQueue<T extends QueueItem> {
   readonly #ready = new Map<string, Heap<QueueEntry<T>>>()
   #readyTotal = 0
 
-  /** From `at` on; Infinity for never. Whatever was said of it before is forgotten. */
+  /** Replaces an earlier schedule of the item. Infinity means never. */
   schedule(item: T, at: number): void {
     this.remove(item)
     if (at === Infinity) return
@@ -31,21 +31,21 @@ export class DueQueue<T extends QueueItem> {
     this.#readyTotal--
   }
 
-  /** When the next one's time comes; in the past when it has come. */
+  /** Time at which the next item becomes ready; not later than `now` if one is ready. */
   nextAt(now: number): number {
     this.#promoteDue(now)
     return this.#readyTotal > 0 ? now : this.#scheduled.first?.at ?? Infinity
   }
 
-  /** How many could go, were there a place. */
+  /** Number of items that could start if there were free slots. */
   readyCount(now: number): number {
     this.#promoteDue(now)
     return this.#readyTotal
   }
 
   /**
-   * Takes the next one out. Tenants share the places evenly: the one with the fewest running cycles, then the one served
-   * longest ago, then the one whose first has waited longest.
+   * Removes and returns the next item. Tenants share the slots evenly: fewest running cycles first, then served
+   * longest ago, then longest waiting.
    */
   takeNext(now: number, shares: TenantLoad): T | null {
     this.#promoteDue(now)

@@ -14,7 +14,7 @@ export type Health = 'HEALTHY' | 'INITIALIZING' | 'WARNING' | 'ERROR' | 'PAUSED'
 
 export type HealthFacts = Pick<Checkpoint, 'paused' | 'failures' | 'lastError' | 'lastSuccessAt'>
 
-/** The first cycle counts as initializing while it waits and while it runs. `backfill`: see backfillOf. */
+/** The first cycle counts as initializing while it waits and while it runs. `backfill`: see `findPairBackfill`. */
 export function computeHealth({ paused, failures, lastError, lastSuccessAt }: HealthFacts, backfill: PairBackfill | null): Health {
   if (paused) return 'PAUSED'
   const isLacking = backfill !== null && backfill.backfillNeeded !== null
@@ -22,7 +22,7 @@ export function computeHealth({ paused, failures, lastError, lastSuccessAt }: He
   if (failures >= ERROR_AFTER_FAILURES) return 'ERROR'
   if (failures > 0) {
     const remedy = lastError === null ? null : ERROR_CODES[lastError.code].remedy
-    // Lost history waits for no person once the backfill is ordered.
+    // Lost history needs no operator once the backfill is requested.
     const needsPerson = remedy !== null && FAILURE_EFFECTS[remedy].needsPerson && !(remedy === 'restart' && isOrdered)
     return needsPerson ? 'ERROR' : 'WARNING'
   }
@@ -33,8 +33,8 @@ export function computeHealth({ paused, failures, lastError, lastSuccessAt }: He
 const ERROR_AFTER_FAILURES = 3
 
 /**
- * What a failed cycle means for the ones after it. Only refused credentials stop the schedule: asking again with them
- * may lock the account. Everything else may heal by itself, or by a hand on the other side, and is worth a try a while later.
+ * Effect of a failed cycle on later ones. Only refused credentials stop the schedule, because retrying with them may
+ * lock the account. Other errors may be fixed on the other side and are retried after a backoff.
  */
 export const FAILURE_EFFECTS: Readonly<Record<Remedy, { readonly needsPerson: boolean; readonly stopsSchedule: boolean }>> = {
   retry: { needsPerson: false, stopsSchedule: false },

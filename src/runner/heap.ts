@@ -1,4 +1,4 @@
-/** The first of many, at the cost of a few comparisons, and any one taken out as cheaply. */
+/** Binary heap with an index: add, and remove any item, in O(log n). */
 export class Heap<T> {
   readonly #isBefore: (a: T, b: T) => boolean
   readonly #items: T[] = []

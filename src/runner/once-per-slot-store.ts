@@ -2,13 +2,13 @@ import type { Store, SyncRef } from '../contract/index.ts'
 import { fingerprintCheckpoint } from './due.ts'
 
 /**
- * The same store, but a lease on a sync that has moved since it was judged is given back at once: another process saw
- * the same slot, took it first and has already ended. Without this, one slot could be run once by everybody who saw it.
+ * Wraps the store and releases a lease at once if the checkpoint has changed since the due time was computed: another
+ * process saw the same slot and has already run it. Without this, every process that saw the slot would run it.
  */
 export function createOncePerSlotStore(store: Store, judged: SyncRef, mark: string, onMoved: () => void): Store {
   const acquire: Store['acquire'] = async (ref, request) => {
     const taken = await store.acquire(ref, request)
-    // A backfill also takes its delta for a moment, of which nothing was judged.
+    // A backfill also takes its delta's lease briefly; the fingerprint does not cover that sync.
     const isJudged = ref.worker === judged.worker && ref.sync === judged.sync
     if (taken.kind === 'held' || !isJudged || fingerprintCheckpoint(taken.checkpoint) === mark) return taken
     onMoved()

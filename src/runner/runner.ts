@@ -27,7 +27,7 @@ export class Runner {
   readonly #clock: StoreClock
   readonly #watcher: SyncWatcher
   readonly #queue = new DueQueue<Job>()
-  /** Held by others, as far as is known. */
+  /** Held by other processes, as last polled. */
   readonly #held = new Set<Job>()
   readonly #running = new Map<Job, ActiveCycle>()
   readonly #lastServed = new Map<string, number>()
@@ -52,7 +52,7 @@ export class Runner {
     })
   }
 
-  /** Runs the syncs for another tenant as well, from now on. */
+  /** Also runs the syncs for another tenant from now on. */
   addTenant(tenant: string): void {
     if (this.#jobs.some((job) => job.tenant === tenant)) return
     const jobs = this.#createJobs(tenant)
@@ -60,7 +60,7 @@ export class Runner {
     this.#watcher.add(jobs)
   }
 
-  /** Resolves once it is at work. A store that cannot be reached is asked again, not given up. */
+  /** Resolves after the first poll. An unreachable store is retried. */
   async start(): Promise<void> {
     if (this.#state !== 'idle') return
     this.#state = 'running'
@@ -73,7 +73,8 @@ export class Runner {
     this.#loop = first
       .then(() => this.#runLoop())
       .then(() => Promise.all([...this.#running.values()].map(({ done: ended }) => ended)))
-      // A failure of the loop itself is nobody's to catch: without the guard it ends the process, and a supervisor starts another.
+      // A failure of the loop itself is an unhandled rejection: without the guard it ends the process, and a
+      // supervisor restarts it.
       .finally(async () => {
         guard.remove()
         this.#state = 'stopped'
@@ -83,9 +84,9 @@ export class Runner {
   }
 
   /**
-   * No new cycle begins; running ones are told to stop, which they do between two pages. Resolves when all have ended, or
-   * after `graceMs`: whatever still runs then is safe to leave, and others take it over when its lease is over. May be
-   * asked again with less patience.
+   * Starts no new cycle and aborts running ones, which end between two pages. Resolves when all have ended, or after
+   * `graceMs`: a cycle that still runs then is safe to abandon, and other processes take over when its lease expires.
+   * May be called again with a shorter `graceMs`.
    */
   async stop({ graceMs = 10_000 }: { graceMs?: number } = {}): Promise<void> {
     if (this.#state === 'running') this.#state = 'stopping'
@@ -129,7 +130,7 @@ export class Runner {
       await this.#waitForWork()
       if (this.#state !== 'running' || this.#watcher.nextPollMs() > 0) continue
       await this.#watcher.poll()
-      // Whether their holders live is for us to find out.
+      // A holder may have exited since the last poll.
       for (const job of this.#held) this.#reschedule(job)
     }
   }
@@ -142,7 +143,6 @@ export class Runner {
     }
   }
 
-  /** Where it belongs by all that is known of it. */
   #reschedule(job: Job): void {
     const isRunning = this.#running.has(job)
     const isHeld = !isRunning && job.heldUntil(this.#isDead) > this.#clock.now()
@@ -150,14 +150,17 @@ export class Runner {
     this.#queue.schedule(job, isRunning ? Infinity : job.readyAt(this.#isDead))
   }
 
-  /** Of the whole fleet: a tenant that is being served elsewhere has its share. */
+  /** Counts the whole fleet: cycles that run elsewhere use up the tenant's share. */
   #tenantLoad(): TenantLoad {
     const running = new Map<string, number>()
     for (const jobs of [this.#running.keys(), this.#held]) for (const { tenant } of jobs) running.set(tenant, (running.get(tenant) ?? 0) + 1)
     return { runningCycles: (tenant) => running.get(tenant) ?? 0, lastServed: (tenant) => this.#lastServed.get(tenant) ?? 0 }
   }
 
-  /** Until it is time to look, a sync becomes due, or a cycle ends. A moment at least, so that the rest of the process gets its turn. */
+  /**
+   * Waits until the next poll, the next due sync or the end of a cycle; at least 1 ms, so that other work of the
+   * process can run.
+   */
   async #waitForWork(): Promise<void> {
     let ms = this.#watcher.nextPollMs()
     if (this.#running.size < this.#concurrency) {
@@ -185,7 +188,7 @@ export class Runner {
     })
   }
 
-  /** Never rejects: whatever goes wrong with one sync is its own affair. */
+  /** Never rejects: a failing sync must not affect the others. */
   async #runCycle(job: Job, running: ActiveCycle): Promise<void> {
     const { fetch, secrets } = this.#options
     const ports = { ...this.#options.ports, clock: this.#clock }
@@ -204,11 +207,11 @@ export class Runner {
       })
       job.backoffStep = 0
       if (result.stopReason !== 'held') {
-        // Paused between the look and the lease: nothing began, so nothing ended.
+        // Paused between the poll and the lease: no cycle began, so none ended.
         if (result.stopReason !== 'paused' || result.cycle !== null) this.#emit({ kind: 'ended', ...job.ref, result })
         return await this.#watcher.refresh(job)
       }
-      // By the store's own clock the lease may last longer than by ours.
+      // By the store's clock the lease may last longer than by ours.
       job.notBefore = ports.clock.now() + this.#pollMs
       await this.#watcher.refresh(job)
       const { heldBy, heldUntil } = job.facts!.checkpoint
@@ -234,14 +237,14 @@ export class Runner {
     this.#emit({ kind: 'store', ...trouble })
   }
 
-  /** A lease of our own that no cycle of ours runs under could not be given back. */
+  /** A lease with our name that none of our cycles uses is left over from a failed release. */
   readonly #isDead = (holder: string): boolean => {
     const { holder: own, isDead } = this.#options
     if (!holder.startsWith(`${own}#`)) return isDead?.(holder) === true
     return ![...this.#running.values()].some(({ cycle }) => cycle.holder === holder)
   }
 
-  /** A listener that throws is told so in the log; it must not fail the cycle it was told about. */
+  /** A throwing listener is logged; it must not fail the cycle. */
   #emit(event: RunnerEvent): void {
     try {
       this.#options.onEvent?.(event)

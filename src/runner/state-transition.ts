@@ -6,15 +6,15 @@ export interface StateTransition {
   readonly state: StateText
   readonly reason: string
   readonly owner: string
-  /** The version the decision was made on. */
+  /** The version that the decision was based on. */
   readonly version: number
-  /** Orders the backfill of the pair in the same transaction. */
+  /** Requests the backfill of the pair in the same transaction. */
   readonly needsBackfill?: ResetPlan['needsBackfill'] | undefined
 }
 
 export interface TransitionContext {
   readonly clock: Clock
-  /** Who does it, for the audit. */
+  /** Recorded in the audit log. */
   readonly actor: string
   readonly holder: string
   isDead(holder: string): boolean
@@ -22,15 +22,15 @@ export interface TransitionContext {
 
 const LEASE_MS = 10_000
 
-/** A move to no state, and what the next cycle does then, as the end of a sentence. */
+/** A reset to no state. `nextCycle` completes the sentence "The next cycle …". */
 export interface ResetPlan {
   readonly nextCycle: string
   readonly needsBackfill?: { readonly sync: string; readonly reason: string }
 }
 
 /**
- * A delta of a pair cannot read by itself what it has missed: its backfill is ordered with the reset. Null for a sync that
- * no worker declares.
+ * A delta cannot read the changes it missed, so its backfill is requested with the reset. `plan` is null for a sync
+ * that no worker declares.
  */
 export function planReset(plan: Pick<SyncPlan, 'mode' | 'pair' | 'execute'> | null, reason: string): ResetPlan {
   if (plan?.pair?.role === 'delta') {
@@ -46,8 +46,9 @@ export function planReset(plan: Pick<SyncPlan, 'mode' | 'pair' | 'execute'> | nu
 }
 
 /**
- * An operator's hand on a checkpoint, through the door every page goes through: with the lease, so that no runner is in
- * the middle of something, and on the version that was seen, so that nothing newer is overwritten. It is audited there.
+ * Sets the state of a checkpoint on behalf of an operator, through the same commit as every page: under the lease, so
+ * that no runner is active, and with the expected version, so that nothing newer is overwritten. The commit writes the
+ * audit log.
  */
 export async function applyStateTransition(store: Store, ref: SyncRef, move: StateTransition, mover: TransitionContext): Promise<{ version: number; before: Checkpoint }> {
   const { lease, checkpoint } = await acquireLease(store, ref, mover)

@@ -1,8 +1,8 @@
 import type { Clock } from '../contract/index.ts'
 
 /**
- * The clock of the store, as it was told with its answers: the one clock that all who share a store go by, whatever their
- * own say. A machine whose clock is an hour off is neither an hour early at a slot nor an hour late at an ended lease.
+ * The store's clock, estimated from its responses. All processes that share a store use it, so a machine whose clock
+ * is an hour off neither runs a slot an hour early nor waits an hour for an expired lease.
  */
 export class StoreClock implements Clock {
   readonly #local: Clock
@@ -20,7 +20,10 @@ export class StoreClock implements Clock {
     return this.#local.sleep(ms, signal)
   }
 
-  /** The answer tells the store's time at some moment while it was waited for. Corrected by no more than that proves, so that it does not waver. */
+  /**
+   * The response carries the store's time at some point during the call. The offset changes only as far as that
+   * proves, so that it does not oscillate.
+   */
   async synchronize<T extends { readonly now: number }>(question: (at: number) => Promise<T>): Promise<T> {
     const asked = this.#local.now()
     const answer = await question(asked + this.#offsetMs)

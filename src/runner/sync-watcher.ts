@@ -11,10 +11,10 @@ export interface SyncWatcherOptions {
   readonly pollBatchMax: number
   readonly pauseMs: number
   readonly isBusy: (job: Job) => boolean
-  /** What is known of it may have changed. */
+  /** The facts of the job may have changed. */
   readonly onUpdate: (job: Job) => void
   readonly onStoreFailure: (trouble: StoreFailure) => void
-  /** There is a reason to look. */
+  /** A poll is worthwhile now. */
   readonly onWake: () => void
 }
 
@@ -25,8 +25,9 @@ export interface StoreFailure {
 }
 
 /**
- * Keeps what is known of the jobs true. Each tenant's store is asked in turn, a bounded number in one round, with one
- * question for all its syncs that moved; whose store tells of news is asked at once, and all of them more seldom.
+ * Keeps the facts of the jobs current. Tenants are polled in turn, a bounded number per round, with one query for all
+ * changed syncs of a tenant. A change notification triggers a poll at once, and the regular interval is longer while
+ * the subscription is connected.
  */
 export class SyncWatcher {
   readonly #options: SyncWatcherOptions
@@ -49,14 +50,14 @@ export class SyncWatcher {
     this.#addJobs(jobs)
   }
 
-  /** They are looked at as soon as possible. */
+  /** New tenants are polled as soon as possible. */
   add(jobs: readonly Job[]): void {
     const added = this.#addJobs(jobs)
     for (const { store: { tenant } } of added) this.#subscription?.addTenant(tenant)
     this.#requestPoll(added)
   }
 
-  /** From now on news are heard, where the store tells them. */
+  /** Subscribes to change notifications, if the store supports them. */
   subscribe(): void {
     this.#subscription = this.#tenantOrder[0]?.store.subscribe({
       tenants: [...this.#tenants.keys()],
@@ -64,7 +65,7 @@ export class SyncWatcher {
       onConnected: (is) => {
         this.#isConnected = is
         this.#intervalMs = this.#options.pollMs
-        // Something may have been told while nobody heard it; and it may be another server that is heard now.
+        // Notifications may have been missed while disconnected, and the new connection may lead to another server.
         for (const tenant of this.#tenantOrder) tenant.changeCursor = null
         this.#requestPoll(this.#tenantOrder)
       },
@@ -75,14 +76,17 @@ export class SyncWatcher {
     await this.#subscription?.close()
   }
 
-  /** How long the next look may wait; 0 when it is time. The first round goes on without a rest. */
+  /** Time until the next poll; 0 if one is due. The first round runs without pauses. */
   nextPollMs(): number {
     if (!this.#firstRoundDone && this.#failures === 0) return 0
     const round = this.#remainingMs(this.#roundAt, this.#intervalMs)
     return this.#requested.size > 0 && this.#failures === 0 ? Math.min(round, this.#remainingMs(this.#polledAt, WAKE_GAP_MS)) : round
   }
 
-  /** Those with news, and the next few in the round when it is time. A store that cannot be asked is left alone for longer and longer. */
+  /**
+   * Polls the tenants with notifications, and the next batch of the round if it is due. Backs off while the store is
+   * unreachable.
+   */
   async poll(): Promise<void> {
     const { clock, ports, pollMs, pollBatchMax: looksMax, onStoreFailure: onTrouble } = this.#options
     const isRound = !this.#firstRoundDone || this.#remainingMs(this.#roundAt, this.#intervalMs) === 0
@@ -97,7 +101,7 @@ export class SyncWatcher {
       if (isRound) {
         this.#nextIndex = end < this.#tenantOrder.length ? end : 0
         if (this.#nextIndex === 0) this.#firstRoundDone = true
-        // Different for everybody, or processes that were started together would reach for the same sync together for ever.
+        // Jitter: processes that started together must not compete for the same sync in every round.
         this.#intervalMs = Math.round(pollMs * (this.#isConnected ? CONNECTED_POLL_FACTOR : 1) * (0.9 + 0.2 * ports.random.next()))
       }
     } catch (thrown) {
@@ -122,7 +126,7 @@ export class SyncWatcher {
     try {
       await this.#query(tenant, { recent, ...(mark !== null && { changedSince: mark }) }, (answer) => {
         if (tenant.changeCursor === mark) tenant.changeCursor = answer.changeToken
-        // What runs here is looked at when it ends.
+        // Jobs that run here are refreshed when they end.
         const unknown = mark === null ? new Set(jobs.values()) : new Set<Job>()
         for (const standing of answer.syncs) {
           const job = jobs.get(syncKey(standing))
@@ -138,7 +142,7 @@ export class SyncWatcher {
     }
   }
 
-  /** One question at a time about one tenant, so that the answer that comes later is the newer one. */
+  /** Serializes the queries of a tenant, so that the later response is the newer one. */
   #query(tenant: WatchedTenant, query: Omit<SyncStatusQuery, 'at'>, onAnswer: (answer: SyncStatusList) => void): Promise<void> {
     const { clock } = this.#options
     const asking = tenant.pendingQuery.then(async () => {
@@ -177,7 +181,7 @@ export class SyncWatcher {
     this.#options.onWake()
   }
 
-  /** What was reckoned by a clock that has been set back since may lie hours ahead. */
+  /** Due times computed before the clock was set back may be hours ahead. */
   #recomputeDue(): void {
     for (const { jobs } of this.#tenants.values()) {
       for (const job of jobs.values()) {
@@ -193,7 +197,7 @@ export class SyncWatcher {
     return { now, since: Math.min(this.#since ?? now, now), pauseMs: this.#options.pauseMs }
   }
 
-  /** Nothing when the clock was set back. */
+  /** 0 if the clock was set back. */
   #remainingMs(since: number, ms: number): number {
     const passed = this.#options.clock.now() - since
     return passed < 0 ? 0 : Math.max(0, ms - passed)
@@ -203,7 +207,7 @@ export class SyncWatcher {
 interface WatchedTenant {
   readonly store: Store
   readonly jobs: Map<string, Job>
-  /** How far its news are known; null before the first answer. */
+  /** Null before the first response. */
   changeCursor: string | null
   recent: number
   pendingQuery: Promise<unknown>
@@ -217,15 +221,15 @@ function recentCyclesFor({ sync: { schedule } }: Job): number {
   return schedule.kind === 'continuous' ? RECENT_CYCLES : 1
 }
 
-/** Twice as long with every failure in a row. */
+/** Doubles with every consecutive failure. */
 export function backoffMs(firstMs: number, failures: number): number {
   return Math.min(firstMs * 2 ** failures, Math.max(firstMs, BACKOFF_MAX_MS))
 }
 
 const BACKOFF_MAX_MS = 30_000
-/** Few, because running cycles want their connections too. */
+/** Low, because running cycles need connections too. */
 const QUERIES_AT_ONCE = 4
-/** So many times as seldom is a store asked that tells by itself. */
+/** While notifications arrive, the store is polled this many times less often. */
 const CONNECTED_POLL_FACTOR = 10
-/** News that come thick and fast are looked at together. */
+/** Notifications within this time are handled by one poll. */
 const WAKE_GAP_MS = 50

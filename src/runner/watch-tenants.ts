@@ -3,8 +3,8 @@ import type { Ports, Store } from '../contract/index.ts'
 const TENANT_POLL_MS = 5_000
 
 /**
- * Tells of every tenant that the store keeps something for, now and whenever one comes, until stopped. The name of an erased
- * one stays in the store, and is not told: to run its syncs would bring back what was erased.
+ * Reports every tenant with data in the store, now and as they appear, until stopped. The name of an erased tenant
+ * stays in the store and is skipped: running its syncs would restore the erased data.
  */
 export async function watchTenants(store: Store, { clock, log }: Ports, onTenant: (tenant: string) => void, stopping: AbortSignal): Promise<void> {
   const told = new Set([store.tenant])
@@ -22,7 +22,6 @@ export async function watchTenants(store: Store, { clock, log }: Ports, onTenant
   }
 }
 
-/** Whether there is a tenant behind the name. */
 export async function hasTenantData(store: Store): Promise<boolean> {
   return (await store.syncs()).length > 0 || (await store.apiKeys()).length > 0
 }

@@ -1,6 +1,6 @@
 import type { Consumer, Store } from '../contract/index.ts'
 
-/** How old the oldest change may be that a consumer has not done. */
+/** Limits for the age of the oldest unprocessed change. */
 const HEALTHY_MS = 300_000
 const WARNING_MS = 1_800_000
 const SCAN_ENTRIES_MAX = 50_000
@@ -8,7 +8,6 @@ const SCANS_MAX = 20
 
 export type LagStatus = 'healthy' | 'warning' | 'critical'
 
-/** How far behind a consumer is. */
 export async function computeConsumerLag(store: Store, consumer: Consumer, now: number): Promise<{ behind: number; lagSeconds: number; status: LagStatus }> {
   const { position, oldest } = await findOldestUnread(store, consumer)
   const lagMs = oldest === null ? 0 : Math.max(0, now - oldest)
@@ -18,13 +17,13 @@ export async function computeConsumerLag(store: Store, consumer: Consumer, now: 
   }
 }
 
-/** When the oldest change was committed that the consumer has not done. */
+/** Returns the commit time of the oldest unprocessed change. */
 async function findOldestUnread(store: Store, { sequence, databases }: Consumer): Promise<{ position: number; oldest: number | null }> {
   for (let [after, looks] = [sequence, 1]; ; looks++) {
     const page = await store.feed({ after, limit: 1, scanMax: SCAN_ENTRIES_MAX, ...(databases !== null && { databases }) })
     const [entry] = page.entries
     if (entry !== undefined || page.scannedSequence >= page.headSequence) return { position: page.headSequence, oldest: entry?.committedAt ?? null }
-    // So much of other databases: what is further on is at most this old.
+    // The scan limit was reached within other databases: a remaining change is at most this old.
     if (looks === SCANS_MAX) return { position: page.headSequence, oldest: page.scannedCommittedAt }
     after = page.scannedSequence
   }

@@ -9,7 +9,7 @@ import { BODY_FIELDS, objectSchema } from './schemas.ts'
 
 const PATH = '/agents/v1/sync-state/checkpoint'
 const access = { kind: 'key' } as const
-/** Of one key's name. */
+/** Per key name. */
 const CONSUMERS_MAX = 100
 const METADATA_MAX_BYTES = 8_192
 
@@ -24,7 +24,7 @@ const LAG = {
 }
 const QUERY = objectSchema({ integrationKey, resourceType }, [])
 
-/** Consumers may tell how far they have come: to find their place again without a disk of their own, and to be watched. */
+/** Consumers can store their position here instead of on a disk, and operators can monitor their lag. */
 export const consumerRoutes: readonly Route[] = [
   {
     method: 'POST', path: PATH, id: 'putCheckpoint', access, response: objectSchema({ data: objectSchema(CHECKPOINT) }),

@@ -41,7 +41,7 @@ const SIGNAL_SUMMARIES = {
   resume: 'Lets it run again.',
 }
 
-/** For the console and for scripts: what `tidemark status` and its neighbours show and do. State itself is never shown. */
+/** Control API for the console and for scripts; mirrors `tidemark status` and related commands. Never returns state. */
 export const controlRoutes: readonly Route[] = [
   {
     method: 'GET', path: '/api/syncs', id: 'listSyncs', access: readAccess, response: listSchema(SYNC), summary: 'Where every sync stands.',
@@ -84,7 +84,7 @@ export const controlRoutes: readonly Route[] = [
 
 type SyncDocument = ReturnType<typeof toDeclaredDocument> | ReturnType<typeof toUndeclaredDocument>
 
-/** Those the worker declares, and those that only the store still knows. */
+/** Includes syncs that only the store knows. */
 async function listSyncDocuments(hall: ServerContext, store: Store): Promise<SyncDocument[]> {
   const { now, syncs } = await readKnownSyncs(store, hall.syncs, hall.ports.clock.now())
   return syncs.map(({ declared, ...standing }) => declared === null
@@ -114,7 +114,7 @@ async function replayQuarantine(ask: RouteRequest): Promise<unknown> {
   const { caller, context: hall, reply } = ask
   const ref = await findSyncRef(ask)
   const declared = hall.syncs.find(({ plan }) => plan.worker === ref.worker && plan.sync === ref.sync)
-  // Of a sync that nobody declares any more, nobody knows what its records must be like.
+  // Without a declaration the schema of the records is unknown.
   const fates = declared === undefined ? { ...countReplayOutcomes([]), lost: (await caller.store.quarantineEntries({ ref })).length }
     : countReplayOutcomes(await replayQuarantinedRecords(declared.plan, { store: caller.store, ports: hall.ports, holder: `api:${caller.name}#${hall.ports.random.next()}`, actor: `api:${caller.name}` }))
   return sendJson(reply, JSON.stringify({ data: fates }))
@@ -151,20 +151,20 @@ function toCycleDocument(record: CycleRecord) {
   return { ...cycle, startedAt: toIso(startedAt), endedAt: toIso(endedAt) }
 }
 
-/** Without the state. */
+/** Omits the state. */
 function toAuditDocument(audited: AuditEntry) {
   const { at, state: _, ...entry } = audited
   return { ...entry, at: toIso(at) }
 }
 
-/** The record, its key and the reason why it was refused are content: they take the right to read its database. */
+/** Record, key and error message are content, so they require the scope to read the database. */
 function toQuarantineDocument({ at, ...entry }: QuarantineEntry, { scopes }: Caller) {
   const scope = databaseReadScope(entry.database)
   const withheld = allowsScope(scopes, scope) ? {} : { key: null, text: null, message: `Withheld: the key lacks the scope \`${scope}\`.` }
   return { ...entry, ...withheld, at: toIso(at) }
 }
 
-/** A time is for everybody; the last cursor of a source without times is a piece of state. */
+/** A timestamp may be shown; the last cursor of a source without timestamps is part of the state. */
 function redactTidemark(tidemark: string | null): string | null {
   return tidemark !== null && canonicalizeInstant(tidemark) !== null ? tidemark : null
 }

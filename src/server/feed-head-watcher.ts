@@ -2,7 +2,7 @@ import type { Clock, Store } from '../contract/index.ts'
 
 const POLL_MS = 200
 
-/** Tells whoever waits at the head of a feed that it moved. One look per tenant serves all who wait there. */
+/** Notifies waiting readers when the feed's head advances. One poll per tenant serves all of them. */
 export class FeedHeadWatcher {
   readonly #clock: Clock
   readonly #stopping: AbortSignal
@@ -13,7 +13,7 @@ export class FeedHeadWatcher {
     this.#stopping = stopping
   }
 
-  /** Until the newest sequence is beyond `after`, the time is over, the signal is aborted or the server stops. */
+  /** Resolves when the head is beyond `after`, the time is over, the signal is aborted or the server stops. */
   async waitBeyond(store: Store, after: number, ms: number, signal: AbortSignal): Promise<void> {
     const waiting = this.#tenants.get(store.tenant) ?? this.#startPolling(store)
     const ended = new AbortController()
@@ -42,9 +42,9 @@ export class FeedHeadWatcher {
   }
 
   async #poll(store: Store, waiting: TenantListeners): Promise<void> {
-    // The one who called it joins in the same turn, so that there is a listener.
+    // The caller adds its listener synchronously, so there is at least one.
     do {
-      // A store that cannot be asked is asked again; whoever waits finds out when it reads.
+      // An unreachable store is polled again; readers get the error when they read.
       const position = await store.headSequence().catch(() => 0)
       for (const listener of waiting.listeners) listener(position)
       await this.#clock.sleep(POLL_MS, this.#stopping).catch(() => {})

@@ -15,7 +15,7 @@ import {
   CHANGES_RESPONSE, CHANGES_QUERY, DATABASE_PARAMS, LIST_RESPONSE, LIST_QUERY, ROW_RESPONSE, ROW_PARAMS, ROW_QUERY,
 } from './schemas.ts'
 
-/** Document 003: the lists and the changes. */
+/** Lists and changes, as in document 003. */
 export const feedRoutes: readonly Route[] = [
   {
     method: 'GET', path: '/agents/v1/changes', id: 'listChanges', access: { kind: 'scope', scope: 'changes:read' }, query: CHANGES_QUERY, response: CHANGES_RESPONSE,
@@ -59,7 +59,7 @@ function handleChanges(ask: RouteRequest): unknown {
   return known === null ? sendChanges(ask) : sendPageBody(ask, known.body)
 }
 
-/** One that is kept, also as it is packed. */
+/** Sends a cached page, compressed if accepted. */
 async function sendPageBody({ caller: { store }, request, reply, context: hall }: RouteRequest, body: Buffer): Promise<unknown> {
   const encoding = chooseEncoding(request.headers['accept-encoding'], body.length)
   const vary = reply.getHeader('vary')
@@ -67,7 +67,7 @@ async function sendPageBody({ caller: { store }, request, reply, context: hall }
   return encoding === null ? reply.send(body) : reply.header('content-encoding', encoding).send(await hall.pageCache.packed(store.tenant, request.url, body, encoding))
 }
 
-/** Without a cursor and a time, from `after` on. */
+/** Without a cursor and a time, starts after `after`. */
 export async function sendChanges(ask: RouteRequest, after = 0): Promise<unknown> {
   const { caller, query, reply, request, context: hall } = ask
   const { store } = caller
@@ -87,7 +87,7 @@ export async function sendChanges(ask: RouteRequest, after = 0): Promise<unknown
     const over = AbortSignal.any([left.signal, followed.signal])
     const until = hall.ports.clock.now() + waitMs
     try {
-      // What moved may be of another type: then on from where the look ended.
+      // The new entries may belong to other types; continue from the end of the last scan.
       for (let now = hall.ports.clock.now(); now < until && page.entries.length === 0 && !over.aborted && !hall.stopping.aborted; now = hall.ports.clock.now()) {
         await hall.feedHead.waitBeyond(store, page.headSequence, until - now, over)
         page = await readFeed(hall, store, { ...asked, cursor: page.nextCursor, updatedSince: undefined })
@@ -112,7 +112,7 @@ function buildPageBody({ nextCursor, hasMore }: FeedPageResult, items: readonly 
 function sendFeedPage(reply: FastifyReply, known: string | undefined, page: FeedPageResult, items: readonly string[], more: string, limit: number): FastifyReply {
   const body = buildPageBody(page, items, more, limit)
   if (items.length === 0) {
-    // A poller that stands still keeps its cursor, and so its tag: it need not even be told again that nothing happened.
+    // An idle poller keeps its cursor and so its ETag, and gets 304.
     const tag = `"${hash('sha1', body, 'base64url')}"`
     reply.header('etag', tag)
     if (matchesEtag(known, tag)) return reply.code(304).send()
@@ -124,7 +124,7 @@ function matchesEtag(header: string | undefined, tag: string): boolean {
   return header !== undefined && header.split(',').some((one) => one.trim().replace(/^W\//, '') === tag)
 }
 
-/** Each once; by the name of the database or by its resource type. */
+/** Resolves names of databases or resource types, without duplicates. */
 async function resolveTypes(store: Store, types: readonly string[], declared: ResourceTypes): Promise<string[]> {
   const known = await store.databaseNames()
   const meant = types.map((type) => (known.includes(type) ? type : (known.find((name) => resourceTypeOf(name, declared) === type) ?? type)))

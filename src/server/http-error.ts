@@ -1,6 +1,6 @@
 import { maskSecrets } from '../redaction/known-secrets.ts'
 
-/** What an answer can say when it is not the one that was asked for. Codes are forever; docs/reference/http.md lists them. */
+/** HTTP errors. Codes are stable; docs/reference/http.md lists them. */
 export const HTTP_ERRORS = {
   INVALID_REQUEST: { status: 400, meaning: 'A parameter, a cursor or the body is not valid; `details.reason` says which and `details.restart` the way back.' },
   UNAUTHORIZED: { status: 401, meaning: 'There is no key, or it is not known, or it has ended.' },
@@ -36,7 +36,7 @@ export class HttpError extends Error {
     return HTTP_ERRORS[this.code].status
   }
 
-  /** The one stable shape of every error (AX7). */
+  /** The stable shape of every error (AX7). */
   body(requestId: string): string {
     return JSON.stringify({ error: this.code, message: maskSecrets(this.message), status: this.status, requestId, ...(this.details && { details: this.details }) })
   }

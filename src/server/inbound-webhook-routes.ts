@@ -9,7 +9,7 @@ const INBOUND_ROUTE = {
   method: 'POST', access: { kind: 'public' }, rawBytesMax: 1_048_576, response: objectSchema({ status: { type: 'string', enum: ['accepted', 'kept', 'ignored', 'duplicate'] } }), handle: receiveWebhook,
 } as const
 
-/** Where vendors send their messages to. Who they are is proved by their signatures, not by a key. */
+/** Endpoints for webhooks of vendors. Requests are authenticated by their signature, not by a key. */
 export const inboundWebhookRoutes: readonly Route[] = [
   {
     ...INBOUND_ROUTE, path: '/webhooks/:worker/:name', id: 'receiveWebhook', params: objectSchema({ worker: NAME, name: NAME }),

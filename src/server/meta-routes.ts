@@ -11,10 +11,9 @@ const PUBLIC_ACCESS = { kind: 'public' } as const
 const ANY_OBJECT = { type: 'object', additionalProperties: true }
 const STATUS_SCHEMA = objectSchema({ status: { type: 'string' } })
 
-/** For anybody, by what is served: made once, since anybody may ask for it as often as they like. */
+/** The anonymous document is cached, because unauthenticated callers may request it at any rate. */
 const openApiCache = new WeakMap<readonly Route[], string>()
 
-/** About the server itself. */
 export const metaRoutes: readonly Route[] = [
   {
     method: 'GET', path: '/health', id: 'getHealth', access: PUBLIC_ACCESS, response: STATUS_SCHEMA, summary: 'The process lives.',

@@ -6,7 +6,7 @@ import { computeWebhookState, type WebhookState } from '../webhooks/manage-webho
 import { computeConsumerLag, type LagStatus } from './consumer-lag.ts'
 import type { SyncMetrics } from './sync-metrics.ts'
 
-/** What is looked up when somebody asks, of the caller's tenant alone. */
+/** Gauges computed per scrape for the caller's tenant only. */
 export const TENANT_GAUGES = {
   tidemark_syncs: { about: 'Syncs by health.', labels: ['health'] },
   tidemark_sync_lag_seconds: { about: 'Since the last complete cycle of the sync began: what changed in the source since may be missing. Absent before the first, and of the backfill of a pair, whose delta tells what came after.', labels: ['worker', 'sync'] },
@@ -20,7 +20,7 @@ export const TENANT_GAUGES = {
   tidemark_consumers: { about: 'Consumers that told where they stand, by how far behind they are.', labels: ['status'] },
 } as const satisfies Record<string, { about: string; labels: readonly string[] }>
 
-/** What this process did and does for everybody, for who runs it. */
+/** Process-wide metrics for the operator. */
 export const PROCESS_METRICS = {
   tidemark_http_requests_total: { kind: 'counter', about: 'Requests answered.', labels: ['route', 'status'] },
   tidemark_http_request_seconds: { kind: 'histogram', about: 'Time to answer.', labels: ['route'], buckets: [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10] },
@@ -29,7 +29,7 @@ export const PROCESS_METRICS = {
   tidemark_runner_waiting: { kind: 'gauge', about: 'Syncs that are due and wait for a place.', labels: [] },
 } as const
 
-/** A figure of the contract by the name that OpenTelemetry's own translation gives it. */
+/** The name that the OpenTelemetry-to-Prometheus translation gives the metric. */
 export function prometheusName({ name, kind, unit }: Metric): string {
   return `${name.replaceAll('.', '_')}${unit === 's' ? '_seconds' : ''}${kind === 'counter' ? '_total' : ''}`
 }
@@ -42,19 +42,19 @@ export interface MetricsRequest {
   readonly store: Store
   readonly syncMetrics: SyncMetrics
   readonly now: number
-  /** Whether it is who runs the process. */
+  /** Whether the caller operates this process. */
   readonly isOperator: boolean
   readonly capacity: RunnerCapacity | null
 }
 
-/** Labels have few values, whatever is asked: a route by its pattern, a status by its class. Nobody's names (XF16). */
+/** Labels have few values: routes by pattern, statuses by class. Never names of tenants or records (XF16). */
 export class Metrics implements Meter {
   readonly #registry = new Registry()
   readonly #labelBounds = new LabelLimiter()
   readonly #recorders = new Map<MetricName, (value: number, labels: Readonly<Record<string, string>>) => void>()
   readonly #requests: Counter
   readonly #seconds: Histogram
-  /** Found once, so that noting costs next to nothing. */
+  /** Cached, so that recording is cheap. */
   readonly #series = new Map<string, { requests: Counter.Internal; seconds: Histogram.Internal<string> }>()
 
   constructor() {
@@ -94,7 +94,7 @@ export class Metrics implements Meter {
     return this.#registry.contentType
   }
 
-  /** What is of the caller's tenant is gathered anew for each answer: two tenants that ask at once must not see each other's. */
+  /** Tenant gauges use a registry per response: concurrent scrapes of two tenants must not see each other's values. */
   async render({ store, syncMetrics: figures, now, isOperator: isOwn, capacity: places }: MetricsRequest): Promise<string> {
     const position = await store.headSequence()
     const webhooks = await store.webhooks()
@@ -123,12 +123,12 @@ export class Metrics implements Meter {
     if (isOwn && places !== null) {
       for (const [name, value] of Object.entries(places)) gauges.set(`tidemark_runner_${name}`, PROCESS_METRICS[`tidemark_runner_${name as keyof RunnerCapacity}`], [[{}, value]])
     }
-    // What all callers together did is for who runs the server.
+    // Metrics over all tenants are for the operator only.
     return `${isOwn ? await this.#registry.metrics() : ''}${await gauges.render()}`
   }
 }
 
-/** Of one answer. */
+/** The gauges of one response. */
 class TenantGauges {
   readonly #registry = new Registry()
 

@@ -4,7 +4,9 @@ import { HTTP_ERRORS } from './http-error.ts'
 import type { Route } from './route.ts'
 import { COMPONENTS, LIST_RESPONSE, objectSchema, schemaRef, ROW_RESPONSE, type JsonSchema } from './schemas.ts'
 
-/** Made of the very schemas that check requests; the databases that are given have paths of their own, with their records. */
+/**
+ * Built from the schemas that validate requests. The given databases get paths of their own, with their record types.
+ */
 export function buildOpenApiDocument(routes: readonly Route[], version: string, databases: readonly DatabaseSchema[] = []): Record<string, unknown> {
   const paths: Record<string, Record<string, unknown>> = {}
   for (const route of routes) (paths[toOpenApiPath(route)] ??= {})[route.method.toLowerCase()] = describeOperation(route)
@@ -34,7 +36,7 @@ export function buildOpenApiDocument(routes: readonly Route[], version: string, 
   }
 }
 
-/** The list and the row of one database, of those of any. */
+/** Specializes the list and row routes for one database. */
 function specializeRoute(route: Route, name: string): Route[] {
   const answers: Record<string, JsonSchema> = {
     listRows: objectSchema({ ...(LIST_RESPONSE['properties'] as object), data: { type: 'array', items: schemaRef(`Row_${name}`) } }), getRow: objectSchema({ ...(ROW_RESPONSE['properties'] as object), data: schemaRef(`Row_${name}`) }),

@@ -12,17 +12,17 @@ export interface RateLimitStatus {
 }
 
 interface RequestCount {
-  /** Where it is shared; null for what this process counts alone, such as what is asked of a replica. */
+  /** Store that shares the count; null for counts of this process only, such as requests to a replica. */
   readonly store: Store | null
   local: number
-  /** How many of them the store knows of. */
+  /** The part of `local` that was reported to the store. */
   reported: number
   remote: number
 }
 
 /**
- * Fixed windows of a minute. What was counted here is told to the store, and what the others counted comes back with it: all
- * processes on one store share a limit, give or take what they serve within a second. A request waits for none of this.
+ * Fixed one-minute windows. Local counts are reported to the store, which returns the counts of the other processes:
+ * all processes on one store share a limit, within the requests of about a second. Requests never wait for this.
  */
 export class RateLimiter {
   readonly #clock: Clock
@@ -36,7 +36,7 @@ export class RateLimiter {
     this.#stopping = stopping
   }
 
-  /** Counts one more, also beyond the limit. */
+  /** Counts one request, also beyond the limit. */
   count(who: string, limit: number, store: Store | null = null): RateLimitStatus {
     const counts = this.#current()
     let count = counts.get(who)
@@ -46,11 +46,11 @@ export class RateLimiter {
     return { limit, remaining: limit - count.local - count.remote, resetAt: ((this.#window + 1) * WINDOW_MS) / 1_000 }
   }
 
-  /** For as long as somebody asks. */
+  /** Runs while requests arrive. */
   async #shareCounts(): Promise<void> {
     this.#isSharing = true
     for (let news = this.#unreported(); news.size > 0 && !this.#stopping.aborted; news = this.#unreported()) {
-      // A store that cannot be told is told the next time: nobody can be let in without it anyway.
+      // A failed report is retried with the next one; without the store no caller can be authenticated anyway.
       await Promise.all([...news].map(([store, counts]) => this.#report(store, counts).catch(() => {})))
       await this.#clock.sleep(SHARE_INTERVAL_MS, this.#stopping).catch(() => {})
     }
@@ -77,7 +77,7 @@ export class RateLimiter {
     }
   }
 
-  /** Forgotten with their window, so that they need no sweeping. */
+  /** Counts are dropped with their window, so no cleanup is needed. */
   #current(): Map<string, RequestCount> {
     const window = Math.floor(this.#clock.now() / WINDOW_MS)
     if (window !== this.#window) {

@@ -1,4 +1,4 @@
-/** Every parameter and every answer, once: requests are checked by these, and the OpenAPI document is made of them. */
+/** Every parameter and response schema is defined once: they validate requests and form the OpenAPI document. */
 
 export type JsonSchema = Readonly<Record<string, unknown>>
 
@@ -14,7 +14,7 @@ const cursor = { type: 'string', minLength: 1, maxLength: 4_096, description: 'F
 const updatedSince = { type: 'string', maxLength: 64, description: 'RFC 3339 with a zone, inclusive: where a first incremental read begins.', examples: ['2026-01-31T12:00:00Z'] }
 const fields = { type: 'string', minLength: 1, maxLength: 4_096, description: 'Comma-separated top-level members of the record to show; all when absent.', examples: ['name,email'] }
 
-/** Members of bodies that are also parameters. */
+/** Body fields that are also query parameters. */
 export const BODY_FIELDS = { cursor, updatedSince }
 
 export const LIST_QUERY = objectSchema({ cursor, updatedSince, limit, fields }, [])
@@ -64,7 +64,7 @@ export const LIST_RESPONSE = objectSchema({ data: { type: 'array', items: schema
 export const ROW_RESPONSE = objectSchema({ data: schemaRef('Row') })
 export const CHANGES_RESPONSE = objectSchema({ data: { type: 'array', items: schemaRef('Change') }, page: schemaRef('ChangesPage') })
 
-/** All members are required unless said otherwise. */
+/** All properties are required by default. */
 export function objectSchema(properties: Readonly<Record<string, unknown>>, required: readonly string[] = Object.keys(properties)): JsonSchema {
   return { type: 'object', properties, ...(required.length > 0 && { required }) }
 }

@@ -4,12 +4,12 @@ import { chooseEncoding } from './encoding.ts'
 import { recordRequest, type ServerContext } from './route.ts'
 
 const CHANGES_PREFIX = '/agents/v1/changes?'
-/** What clients accept who want a page and no stream. */
+/** Accept headers of clients that want a page, not a stream. */
 const JSON_ACCEPT_VALUES: ReadonlySet<string | undefined> = new Set([undefined, '*/*', 'application/json'])
 
 /**
- * A page that is in memory, for a key that was just seen, is sent before the framework is asked: routing, hooks and checks
- * would take longer than all the rest. Whatever is not as usual gets no answer here, and so goes the long way (false).
+ * Fast path: sends a cached page for a cached key before the framework runs, because routing, hooks and validation
+ * would take longer than everything else. Returns false for every request that needs the normal path.
  */
 export function sendCachedPage(hall: ServerContext, request: IncomingMessage, response: ServerResponse, id: () => string): boolean {
   const { method, url = '', headers } = request

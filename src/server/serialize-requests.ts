@@ -1,14 +1,14 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** Requests that one connection may send ahead; a client that sends more is cut off. */
+/** Requests that one connection may pipeline; a client that sends more is disconnected. */
 const PIPELINED_MAX = 64
 
 type PendingRequests = Array<readonly [IncomingMessage, ServerResponse]>
 
 /**
- * Answers the requests of one connection one after the other. Node begins all that a client has pipelined at once and keeps
- * their answers in memory until their turn comes, so a few connections could take as much of it as they like.
+ * Handles the requests of one connection sequentially. Node starts all pipelined requests at once and buffers their
+ * responses in order, so a few connections could use unbounded memory.
  */
 export function serializeRequests(handle: RequestListener): RequestListener {
   const connections = new WeakMap<Socket, PendingRequests>()

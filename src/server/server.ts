@@ -41,38 +41,38 @@ export interface ServerOptions {
   readonly store: Store
   readonly ports: Ports
   readonly version: string
-  /** What the worker declares; others that the store knows are shown too. */
+  /** The syncs that the worker declares; syncs that only the store knows are shown too. */
   readonly syncs?: readonly DeclaredSync[]
-  /** What sources are asked with for one record. Without, they are not asked. */
+  /** Runtime for lookups of single records at the source; without it, lookups are disabled. */
   readonly sourceRuntime?: SourceRuntime
-  /** JSON Schemas of the records, by database. */
+  /** JSON Schemas of the records by database. */
   readonly schemas?: Readonly<Record<string, JsonSchema>>
-  /** What rows are called on the wire, by database; the singular of its name otherwise. */
+  /** Resource types by database; defaults to the singular of its name. */
   readonly resourceTypes?: ResourceTypes
-  /** What takes the webhooks of vendors. */
+  /** Handles webhooks of vendors. */
   readonly inbound?: TenantInboundWebhooks
-  /** Whose syncs the worker runs; the store's own tenant unless said otherwise. */
+  /** Tenants that the worker runs for; defaults to the store's tenant. */
   readonly isServedTenant?: (tenant: string) => boolean
-  /** This machine alone unless said otherwise. */
+  /** Defaults to loopback. */
   readonly host?: string
-  /** Origins whose pages may ask, with a key; `*` for all. None unless said otherwise. */
+  /** Origins whose pages may send requests with a key; `*` for all. None by default. */
   readonly corsOrigins?: readonly string[]
-  /** Control needs a key on this machine too: a proxy on it may let in anybody. */
+  /** Requires a key for control routes even on loopback: a local proxy may forward requests from anywhere. */
   readonly keysOnly?: boolean
-  /** How long a request may take to come in whole, and a stream may go unread. */
+  /** Time limit for receiving a request, and for a stream that is not read. */
   readonly timeoutMs?: number
-  /** What else is told at /metrics is noted here. */
+  /** Registry for the other metrics served at /metrics. */
   readonly metrics?: Metrics
   readonly runnerCapacity?: () => RunnerCapacity
-  /** Resolves the names of webhooks that are registered; the system's resolver by default. */
+  /** Resolves hosts of webhooks at registration; defaults to the system resolver. */
   readonly resolve?: ResolveHost
 }
 
 export interface Server {
   readonly app: FastifyInstance
-  /** The address it listens at. */
+  /** Returns the address. */
   listen(port: number): Promise<string>
-  /** Ends streams and long polls, answers what is in hand, and closes. */
+  /** Ends streams and long polls, finishes requests in progress, and closes. */
   close(): Promise<void>
 }
 
@@ -80,7 +80,7 @@ export const ROUTES: readonly Route[] = [...metaRoutes, ...consumerRoutes, ...fe
 
 const HEADERS_MAX_BYTES = 16_384
 const BODY_MAX_BYTES = 65_536
-/** A key has at most 1024 bytes, each of which may be written as three. */
+/** A key has at most 1024 bytes, each percent-encoded as three characters. */
 const PATH_PART_MAX = 3_200
 
 export function createServer({ store, ports, version, syncs = [], sourceRuntime: outside, schemas = {}, resourceTypes = {}, inbound, host = '127.0.0.1', corsOrigins = [], keysOnly = false, isServedTenant: isOwn = (tenant) => tenant === store.tenant, timeoutMs: patienceMs = 30_000, metrics = new Metrics(), runnerCapacity: places, resolve = systemResolveHost }: ServerOptions): Server {
@@ -104,7 +104,7 @@ export function createServer({ store, ports, version, syncs = [], sourceRuntime:
     frameworkErrors: (error, request, reply) => void sendError(toHttpError(error), request, reply as FastifyReply),
     clientErrorHandler: handleClientError,
   })
-  // Hooks call back instead of promising: a promise for each would cost as much as the answer.
+  // Callback hooks: a promise per hook would cost as much as the response.
   app.addHook('onRequest', (request, reply, next) => {
     void reply.header('x-request-id', request.id).header('cache-control', 'no-store').header('x-content-type-options', 'nosniff').headers(cors.headersFor(request.headers))
     const preflight = cors.preflightFor(request.method, request.headers)
@@ -122,7 +122,7 @@ export function createServer({ store, ports, version, syncs = [], sourceRuntime:
   })
   app.setNotFoundHandler((request, reply) => sendError(new HttpError('NOT_FOUND', 'There is nothing at this address. /openapi.json describes what there is.'), request, reply))
   void app.register(compress, { global: false, threshold: COMPRESS_MIN_BYTES, encodings: ['br', 'gzip', 'deflate'], brotliOptions: { params: { 1: 4 } }, zlibOptions: { level: 4 } })
-  // After the plugin, so that its decorators are there.
+  // The routes use decorators of the plugin.
   app.after(() => {
     for (const route of routes) registerRoute(app, route, hall, callers, isLoopback(host) && !keysOnly)
     rejectOtherMethods(app, routes)
@@ -139,13 +139,13 @@ export function createServer({ store, ports, version, syncs = [], sourceRuntime:
   }
 }
 
-/** Those who were let in. */
+/** Authenticated callers. */
 type CallerByRequest = WeakMap<FastifyRequest, Caller>
 
 function registerRoute(app: FastifyInstance, route: Route, hall: ServerContext, callers: CallerByRequest, onlyThisMachine: boolean): void {
   const { rawBytesMax } = route
   if (rawBytesMax === undefined) return addRoute(app, route, hall, callers, onlyThisMachine)
-  // In a scope of its own: how a body is read is said for all the routes of one.
+  // Content type parsers apply to a whole scope.
   void app.register(async (scope) => {
     scope.removeAllContentTypeParsers()
     scope.addContentTypeParser('*', { parseAs: 'buffer', bodyLimit: rawBytesMax }, async (_request: FastifyRequest, body: Buffer) => body)
@@ -159,12 +159,12 @@ function addRoute(app: FastifyInstance, route: Route, hall: ServerContext, calle
     schema: { ...(route.params && { params: route.params }), ...querySchema(route), ...(route.body && { body: route.body }) },
     preValidation: (request, _reply, next) => {
       if (route.body !== undefined) request.body ??= {}
-      // A cursor is opened here and refused in its own words.
+      // Cursors are checked when they are decoded, with errors of their own.
       const { cursor: _, ...query } = (request.query ?? {}) as Record<string, unknown>
       const isRefused = route.rawBytesMax === undefined && [request.params, query, request.body].some(hasNul)
       next(isRefused ? new HttpError('INVALID_REQUEST', 'A text of the request contains a NUL character.', { details: { reason: 'parameter_invalid' } }) : undefined)
     },
-    // Before anything is parsed: who may not ask learns nothing about what would be valid.
+    // Runs before parsing: an unauthorized caller learns nothing about valid parameters.
     onRequest: (request, reply, next) => {
       const enter = (caller: Caller): void => {
         if (caller.rateLimit !== null) void reply.headers(rateLimitHeaders(caller.rateLimit))
@@ -185,22 +185,22 @@ function addRoute(app: FastifyInstance, route: Route, hall: ServerContext, calle
         request, reply, context: hall, caller: callers.get(request)!,
         params: (request.params ?? {}) as Record<string, string>, query: (request.query ?? {}) as Record<string, string>,
       })
-      // What was answered at once needs no promise.
+      // A synchronous response needs no promise.
       return handled instanceof Promise ? handled : undefined
     },
   })
 }
 
 /**
- * A misspelt parameter would be ignored in silence, and the answer would be to another question. Vendors' webhooks bring their
- * own, and the lists stay valid for calls of older clients (A29).
+ * Unknown parameters are rejected, because a misspelt one would silently change the result. Webhooks of vendors add
+ * parameters of their own, and lists accept calls of older clients (A29).
  */
 function querySchema({ id, query = objectSchema({}, []), rawBytesMax }: Route): { querystring?: JsonSchema } {
   if (rawBytesMax !== undefined) return {}
   return { querystring: id === 'listRows' ? query : { ...query, additionalProperties: false } }
 }
 
-/** No store keeps one, and PostgreSQL fails on it. */
+/** No store accepts NUL, and PostgreSQL fails on it. */
 function hasNul(value: unknown): boolean {
   if (typeof value === 'string') return value.includes('\0')
   return typeof value === 'object' && value !== null && Object.entries(value).some(([name, member]) => name.includes('\0') || hasNul(member))
@@ -227,7 +227,7 @@ function checkScope(access: Exclude<Access, { kind: 'public' }>, request: Fastif
   return caller
 }
 
-/** Unique and cheap: which process, and which of its requests. */
+/** Unique and cheap: process id and counter. */
 function createRequestIds(): () => string {
   const own = randomUUID()
   let count = 0
@@ -237,7 +237,7 @@ function createRequestIds(): () => string {
 function extractKey({ headers }: FastifyRequest): string | undefined {
   const bearer = /^Bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1]
   const token = headers['x-agents-token']
-  // Something that is no key at all is refused as one, not taken for nothing.
+  // An Authorization header of another scheme is rejected as an invalid key, not ignored.
   return bearer ?? headers.authorization ?? (typeof token === 'string' ? token : token?.[0])
 }
 
@@ -262,7 +262,7 @@ function rejectOtherMethods(app: FastifyInstance, served: readonly Route[]): voi
   }
 }
 
-/** What is not HTTP, or does not come, gets no further than the socket; it is told so in the same shape. */
+/** Responds to malformed or incomplete requests on the socket, in the same error shape. */
 function handleClientError({ code = '' }: Error & { code?: string }, socket: Socket): void {
   if (!socket.writable) return
   const told = SOCKET_ERRORS[code] ?? new HttpError('INVALID_REQUEST', 'This is not an HTTP request.')

@@ -9,7 +9,7 @@ interface FrameworkError {
   readonly validationContext?: string
 }
 
-/** Whatever was thrown, as an answer. What is not ours to tell is INTERNAL_ERROR, without its text. */
+/** Converts any thrown value. Unexpected errors become INTERNAL_ERROR without their text. */
 export function toHttpError(thrown: unknown): HttpError {
   if (thrown instanceof HttpError) return thrown
   if (thrown instanceof FeedError) {

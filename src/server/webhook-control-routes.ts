@@ -32,7 +32,7 @@ const DELIVERY = objectSchema({
 })
 const DELIVERIES = objectSchema({ data: { type: 'array', items: DELIVERY } })
 
-/** Members that are not known are refused: a filter with a slip in its name would let everything through. */
+/** Unknown fields are rejected: a misspelt filter would let everything through. */
 function strictBody(properties: Readonly<Record<string, unknown>>, required: readonly string[] = []) {
   return { ...objectSchema(properties, required), additionalProperties: false }
 }
@@ -42,7 +42,7 @@ const DATABASES = { type: ['array', 'null'], items: { ...TEXT, minLength: 1, max
 const ONLY_ACTIONS = { type: ['array', 'null'], items: { ...TEXT, enum: ACTIONS }, minItems: 1, maxItems: 3 }
 const ALLOW = { type: 'array', items: { ...TEXT, enum: ALLOWANCES }, maxItems: 3, description: 'What is otherwise refused; only for who asks from this machine without a key.' }
 
-/** Where changes are sent to, for the console and for scripts: what `tidemark webhooks` shows and does. */
+/** Control API of outbound webhooks; mirrors `tidemark webhooks`. */
 export const webhookControlRoutes: readonly Route[] = [
   {
     method: 'GET', path: '/api/webhooks', id: 'listWebhooks', access, response: objectSchema({ data: { type: 'array', items: objectSchema(WEBHOOK) } }), summary: 'The webhooks and where they stand. Secrets are never shown.',
@@ -138,7 +138,7 @@ interface NewWebhookBody {
   readonly all?: boolean
 }
 
-/** A key may belong to somebody who must not reach what this machine reaches. */
+/** A key may belong to a caller who must not reach this machine's network. */
 function checkAllow({ caller }: RouteRequest, allow: readonly WebhookAllowance[]): void {
   if (allow.length > 0 && caller.id !== null) throw new HttpError('FORBIDDEN', 'With a key `allow` cannot be given. `tidemark webhooks` takes --allow, on the machine of the store.')
 }

@@ -4,8 +4,8 @@ import { isPublicAddress, isPublicHost } from '../platform/public-address.ts'
 import { systemResolveHost, type ResolveHost } from '../platform/resolve-host.ts'
 
 /**
- * What can be told of a URL without asking anybody: WHATWG parsing has made every spelling of an address the same one.
- * What a name leads to is checked when it is resolved, each time, by whoever connects; see send.ts.
+ * Checks a URL without network access; WHATWG parsing has normalized every spelling of an address. Resolved addresses
+ * are checked at each connection, in send.ts.
  */
 export function checkWebhookUrl(text: string, allow: readonly WebhookAllowance[]): URL {
   if (!URL.canParse(text)) throw urlRefusedError('is not a URL')
@@ -19,8 +19,8 @@ export function checkWebhookUrl(text: string, allow: readonly WebhookAllowance[]
 }
 
 /**
- * For a registration or an edit: also resolves the name, and refuses it if any of its addresses is not public. A name that
- * does not resolve yet is accepted; send.ts checks the addresses again at every connection.
+ * For registrations and edits: also resolves the host, and refuses it if any of its addresses is not public. A host
+ * that does not resolve yet is accepted; send.ts checks the addresses again at every connection.
  */
 export async function checkResolvedWebhookUrl(text: string, allow: readonly WebhookAllowance[], resolve: ResolveHost = systemResolveHost): Promise<URL> {
   const url = checkWebhookUrl(text, allow)
@@ -30,7 +30,7 @@ export async function checkResolvedWebhookUrl(text: string, allow: readonly Webh
   return url
 }
 
-/** Never the URL itself: its path or query may be the receiver's secret. */
+/** The message omits the URL, because its path or query may be the receiver's secret. */
 function urlRefusedError(what: string): SyncError {
   return new SyncError('WEBHOOK_URL_REFUSED', `The URL of the webhook ${what}.`)
 }

@@ -13,17 +13,17 @@ export interface DelivererOptions {
   readonly store: Store
   readonly ports: Ports
   readonly send: WebhookSender
-  /** Different for every process. */
+  /** Unique per process. */
   readonly holder: string
   readonly isDead?: (holder: string) => boolean
-  /** How often the store is asked whether there is something to deliver; every second unless said otherwise. */
+  /** Interval at which the store is polled for due deliveries; defaults to one second. */
   readonly pollMs?: number
   readonly claimTtlMs?: number
   readonly resourceTypes?: ResourceTypes
 }
 
 const BATCH_SIZE = 50
-/** Messages on their way to one receiver at once. */
+/** Concurrent messages to one receiver. */
 const CONCURRENCY = 8
 const SCAN_MAX = 50_000
 
@@ -37,7 +37,7 @@ export class Deliverer {
   readonly #options: DelivererOptions
   readonly #active = new Map<string, Promise<void>>()
   readonly #stopping = new AbortController()
-  /** Ends what is still on its way. */
+  /** Aborts messages in flight. */
   readonly #aborting = new AbortController()
   #loop: Promise<void> = Promise.resolve()
 
@@ -52,7 +52,7 @@ export class Deliverer {
     this.#loop = this.#runLoop()
   }
 
-  /** Begins whatever is due; for whoever looks after many of these in turn, and starts none. */
+  /** Starts due deliveries once; for a caller that polls many deliverers in turn. */
   async poll(): Promise<void> {
     try {
       await this.#startDue()
@@ -61,7 +61,7 @@ export class Deliverer {
     }
   }
 
-  /** No new message is sent; those on their way are waited for, and then left: they are sent again by whoever comes next. */
+  /** Sends no new message and waits for those in flight, then aborts them: the next holder sends them again. */
   async stop({ graceMs = 10_000 }: { graceMs?: number } = {}): Promise<void> {
     this.#stopping.abort(new Error('the deliverer stops'))
     const patience = new AbortController()
@@ -92,7 +92,7 @@ export class Deliverer {
     }
   }
 
-  /** Round after round, while there is something to do. */
+  /** Runs rounds while there is work. */
   async #deliver({ id, heldBy }: Webhook): Promise<void> {
     const { store, ports: { clock }, holder, isDead, claimTtlMs = 60_000 } = this.#options
     const evict = heldBy !== null && isDead?.(heldBy) === true ? { evictHolder: heldBy } : {}
@@ -112,7 +112,7 @@ export class Deliverer {
     }
   }
 
-  /** Where the webhook stands after it; null when there is nothing more to do for now. */
+  /** Returns the webhook after the round; null if there is nothing more to do now. */
   async #runRound(webhook: Webhook, claim: WebhookClaim, cut: AbortSignal): Promise<Webhook | null> {
     const { store, ports: { clock, random } } = this.#options
     const now = clock.now()
@@ -145,17 +145,17 @@ export class Deliverer {
     for (const [at, delivery] of chain.entries()) {
       const startedAt = clock.now()
       if (round.isOver || this.#stopping.signal.aborted || cut.aborted) return round.postpone(chain.slice(at), startedAt)
-      // Read for every message: a rotation, an edit or a pause holds from the moment it is acknowledged.
+      // Read for every message: a rotation, edit or pause applies from the time it is acknowledged.
       const secrets = await store.webhookSecrets(claim)
       if (secrets === null) return round.postpone(chain.slice(at), startedAt)
       const outcome = await this.#send({ ...webhook, secrets }, delivery, startedAt, cut)
-      // Cut off by ourselves: nobody can say whether it arrived, and it is no fault of the receiver.
+      // Aborted by this process: the outcome is unknown, and the receiver is not at fault.
       if (outcome.status === null && cut.aborted) return round.postpone(chain.slice(at), clock.now())
       if (!round.recordOutcome(delivery, chain.slice(at + 1), outcome, startedAt, clock.now())) return
     }
   }
 
-  /** One try, as it is seen from outside. */
+  /** Sends one attempt, with span, metric and log. */
   async #send(webhook: Webhook, { messageId, body, attempts }: Delivery, startedAt: number, cut: AbortSignal): Promise<DeliveryOutcome> {
     const { store, ports: { clock, tracer, meter }, send } = this.#options
     const attempt = attempts + 1

@@ -14,18 +14,18 @@ import type { DeliveryOutcome } from './send.ts'
  *            └── nothing did ──▶ the webhook is disabled, and all of it stays as it is
  */
 
-/** Waits after the first, second … try. */
+/** Delays after the first, second … attempt. */
 const RETRY_DELAYS_MS = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400].map((seconds) => seconds * 1_000)
 export const ATTEMPTS_MAX = RETRY_DELAYS_MS.length + 1
-/** Different deliveries that fail in a row before the receiver counts as down, and is only asked now and then. */
+/** Consecutive failing deliveries after which the receiver counts as down and is only probed. */
 export const FAILURE_STREAK_MAX = 5
 const DOWN_DELAYS_MS = [30, 60, 300, 900, 3_600].map((seconds) => seconds * 1_000)
 const RETRY_AFTER_MAX_MS = 86_400_000
-/** Once so many wait, the log is not read on for this webhook. */
+/** With this many pending deliveries, the log is not read further for this webhook. */
 export const PENDING_MAX = 100
-/** So many dead letters say that the receiver and we do not understand each other. */
+/** This many dead letters indicate that the receiver cannot process the messages. */
 export const DEAD_LETTERS_MAX = 1_000
-/** Not due by itself: whoever is before it in its key takes it along. */
+/** Not due by itself: becomes due after its predecessor of the same key. */
 const AFTER_PREDECESSOR = Number.MAX_SAFE_INTEGER
 
 /** Deliveries of one key, in order. */
@@ -59,13 +59,13 @@ export class DeliveryRound {
     for (const chain of all) if (!this.chains.includes(chain)) this.#retain(chain.filter((delivery) => !this.#stored.has(delivery.sequence)), due.includes(chain) ? now : AFTER_PREDECESSOR)
   }
 
-  /** Nothing more is to be sent in this round. */
+  /** The round sends nothing more. */
   get isOver(): boolean {
     const { disabledReason: disabled, retryAt, failureStreak: streak } = this.#progress
     return disabled !== null || (!this.#isProbe && streak >= FAILURE_STREAK_MAX) || (retryAt !== null && this.#failed > 0)
   }
 
-  /** Whether the chain goes on with the next. */
+  /** Returns whether the chain continues. */
   recordOutcome(delivery: Delivery, rest: DeliveryChain, outcome: DeliveryOutcome, startedAt: number, now: number): boolean {
     const standing = this.#progress
     standing.lastStatus = outcome.status
@@ -81,7 +81,7 @@ export class DeliveryRound {
     standing.failedAt = now
     const attempts = delivery.attempts + 1
     const firstAt = delivery.firstAt ?? startedAt
-    // Many that fail at once say no more than a few do; only time that passes makes the waits longer.
+    // Many simultaneous failures count like a few; only elapsed time makes the delays longer.
     if (this.#isProbe) standing.failureStreak++
     else if (attempts === 1) standing.failureStreak = Math.min(standing.failureStreak + 1, FAILURE_STREAK_MAX)
     if (standing.failureStreak >= FAILURE_STREAK_MAX) this.#waitUntil(now + this.#applyJitter(DOWN_DELAYS_MS[Math.min(standing.failureStreak - FAILURE_STREAK_MAX, DOWN_DELAYS_MS.length - 1)]!))
@@ -98,13 +98,13 @@ export class DeliveryRound {
     return false
   }
 
-  /** The rest of a chain whose head is gone, when the round ends early. */
+  /** Keeps the rest of a chain when the round ends early. */
   postpone(rest: DeliveryChain, now: number): void {
     this.#retain(rest.slice(0, 1), now)
     this.#retain(rest.slice(1), AFTER_PREDECESSOR)
   }
 
-  /** A log that was compacted further than this webhook has read. */
+  /** Whether the log was compacted beyond the webhook's position. */
   static hasGap(webhook: Webhook, page: FeedPage): boolean {
     return webhook.sequence < page.floor && webhook.floor !== page.floor
   }
@@ -121,7 +121,7 @@ export class DeliveryRound {
     this.#progress.retryAt = Math.max(this.#progress.retryAt ?? 0, at)
   }
 
-  /** A fifth less or more, so that receivers are not asked by everybody at once. */
+  /** ±20 %, so that processes do not all call a receiver at once. */
   #applyJitter(ms: number): number {
     return Math.round(ms * (0.8 + 0.4 * this.#jitter()))
   }
@@ -141,7 +141,7 @@ function groupByKey(deliveries: readonly Delivery[]): DeliveryChain[] {
 export interface DeliveryRoundOptions {
   readonly webhook: Webhook
   readonly pending: readonly Delivery[]
-  /** Wanted changes of the page. */
+  /** Changes of the page that match the filter. */
   readonly newDeliveries: readonly Delivery[]
   readonly page: FeedPage | null
   readonly now: number

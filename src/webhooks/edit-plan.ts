@@ -1,15 +1,15 @@
 import type { Webhook } from '../contract/index.ts'
 import { redactUrl } from './redact-url.ts'
 
-/** What an edit does, from which change on, and what it does not do. */
+/** The effect of an edit, the first change it applies to, and its limits. */
 export interface EditPlan {
   readonly changes: ReadonlyArray<{ readonly what: 'url' | 'databases' | 'actions' | 'allow'; readonly from: string; readonly to: string }>
-  /** The first sequence that is judged by the new settings. */
+  /** The first sequence to which the new settings apply. */
   readonly from: number
   readonly notes: readonly string[]
 }
 
-/** The place of a webhook divides: what is before it was judged, and stays judged; what comes after it is judged by the new settings. */
+/** An edit applies from the webhook's current sequence: earlier changes are not evaluated again. */
 export function planEdit(before: Webhook, after: Webhook, newest: number): EditPlan {
   const changes = (['url', 'databases', 'actions', 'allow'] as const)
     .map((what) => ({ what, from: describeSetting(before, what), to: describeSetting(after, what) }))
@@ -37,7 +37,7 @@ function describeSetting(webhook: Webhook, what: EditPlan['changes'][number]['wh
   return webhook[what]?.join(', ') ?? 'all'
 }
 
-/** Whether something fits now that did not. */
+/** Whether the new filter matches changes that the old one did not. */
 function widensFilter(before: Webhook, after: Webhook): boolean {
   return widens(before.databases, after.databases) || widens(before.actions, after.actions)
 }

@@ -7,12 +7,12 @@ import type { SyncPlan } from '../engine/sync-plan.ts'
 import { parseJson } from '../values/json.ts'
 import { WebhookRefused, type InboundDelivery, type VerifiedMessage, type WebhookVerifier } from './verify/verify.ts'
 
-/** A message that is what it claims to be. */
+/** A verified message. */
 export interface WebhookEvent {
   readonly id: string
   readonly headers: InboundDelivery['headers']
   readonly rawBody: Uint8Array
-  /** The body as JSON; null when it is none. */
+  /** The body as JSON; null if it is not JSON. */
   readonly body: JsonValue
 }
 
@@ -23,7 +23,7 @@ export interface WebhookContext {
   readonly fetch: CycleOptions['fetch']
 }
 
-/** What a message comes to: changes to land, a sync to run now, or nothing. */
+/** The result of a message: changes to commit, a sync to trigger, or neither. */
 export interface WebhookResult {
   readonly changes?: readonly Change[]
   readonly trigger?: string
@@ -35,14 +35,17 @@ export interface DeclaredWebhook {
   readonly worker: string
   readonly name: string
   readonly verify: WebhookVerifier
-  /** Whether a message is of interest at all; one that is not is answered and forgotten. */
+  /** Whether the message is relevant; others are acknowledged and dropped. */
   readonly wants?: ((event: WebhookEvent) => boolean) | undefined
   readonly execute: ExecuteWebhook
-  /** Answer as soon as the message is kept, and act on it after. */
+  /** Acknowledge once the message is stored, and process it afterwards. */
   readonly later?: boolean | undefined
-  /** How its changes land: as a sync of its own. Null for one that has no database and can only trigger. */
+  /**
+   * How its changes are committed: as a sync of its own. Null for a webhook without a database, which can only
+   * trigger.
+   */
   readonly plan: SyncPlan | null
-  /** Those it may trigger. */
+  /** Syncs that it may trigger. */
   readonly syncs: readonly string[]
 }
 
@@ -50,7 +53,7 @@ export interface InboundWebhooksOptions {
   readonly store: Store
   readonly ports: Ports
   readonly secrets: Secrets
-  /** What messages are checked with. */
+  /** Secrets that verify messages. */
   readonly verificationSecrets: Secrets
   readonly fetch: CycleOptions['fetch']
   readonly holder: string
@@ -58,35 +61,42 @@ export interface InboundWebhooksOptions {
   readonly webhooks: readonly DeclaredWebhook[]
 }
 
-/** kept: it will be acted on. ignored: it is not wanted. unknown: there is no such webhook. refused: the sender need not come again. failed: it should, later. */
+/**
+ * kept: it will be processed. ignored: it is filtered out. unknown: there is no such webhook. refused: the sender
+ * should not retry. failed: the sender should retry later.
+ */
 export type ReceiveResult = 'accepted' | 'kept' | 'ignored' | 'duplicate' | 'unknown' | 'refused' | 'failed'
 
 export interface ReceiveOptions {
-  /** The id of the request that brought the message. */
+  /** The id of the HTTP request. */
   readonly requestId?: string | undefined
-  /** The address names a tenant: until the signature is proven, the answer must not depend on whether the tenant exists or is set up. */
+  /**
+   * The address names a tenant: until the signature is verified, the response must not reveal whether the tenant
+   * exists or is configured.
+   */
   readonly isTenantAddressed?: boolean
 }
 
-/** Whoever took a message and has not settled it after this has died. */
+/** A claim that is not settled within this time belongs to a crashed process. */
 const CLAIM_TTL_MS = 60_000
 const DEDUPE_MS = 30 * 24 * 3_600_000
-/** What was kept is tried again after BUSY_MS, and again, for so long. */
+/** A stored message is retried after CLAIM_TTL_MS, repeatedly, up to this age. */
 const RETRY_AGE_MAX_MS = 3 * 24 * 3_600_000
 const RETRY_BATCH_SIZE = 50
-/** They prove who sends, and are nobody's business after that. */
+/** Credentials of the sender, not needed after verification. */
 const DROPPED_HEADERS = new Set(['authorization', 'cookie'])
-/** While another process lands a message of the same webhook. */
+/** Wait while another process commits a message of the same webhook. */
 const LEASE_WAIT_MS = 100
 const LEASE_WAITS_MAX = 100
 
 /**
- * Takes the messages of vendors for one tenant: checks them, takes each once, and lands what they tell through the one door, as a cycle of
- * one page. A message is settled after it has landed; a crash in between makes it land twice, which changes nothing.
+ * Receives webhooks of vendors for one tenant: verifies each message, claims it once, and commits its changes as a
+ * cycle of one page. A message is settled after the commit; after a crash in between it is committed again, which is
+ * idempotent.
  */
 export class InboundWebhooks {
   readonly #options: InboundWebhooksOptions
-  /** The last of each webhook: its sync has one lease, so its messages land one after the other. */
+  /** The last task of each webhook: its sync has one lease, so its messages are committed one after the other. */
   readonly #tails = new Map<string, Promise<unknown>>()
   readonly #pending = new Set<Promise<void>>()
   #cycles = 0
@@ -118,7 +128,7 @@ export class InboundWebhooks {
       throw error
     })
     if (taken === 'erased') return 'unknown'
-    // One that is kept is in good hands, whoever has it.
+    // A stored message is processed by the process that claimed it, or retried.
     if (taken !== 'new') return taken === 'done' || webhook.later === true ? 'duplicate' : 'failed'
     if (webhook.later === true) {
       this.#executeLater(webhook, event)
@@ -136,8 +146,8 @@ export class InboundWebhooks {
   }
 
   /**
-   * The answer to a message for a tenant that does not exist. The signature is checked against a decoy, so that status, body
-   * and work are those of a message for an existing tenant that is not signed for it.
+   * Responds to a message for a tenant that does not exist. The signature is verified against a decoy, so that status,
+   * body and work equal those of a wrongly signed message for an existing tenant.
    */
   async refuse(worker: string, name: string, delivery: InboundDelivery, { requestId }: ReceiveOptions = {}): Promise<ReceiveResult> {
     const webhook = this.#find(worker, name)
@@ -163,7 +173,7 @@ export class InboundWebhooks {
     }
   }
 
-  /** Takes up what was kept and not done: by a process that died, or because it failed. */
+  /** Retries stored messages that were not processed, because a process crashed or failed. */
   async retryStored(): Promise<void> {
     const { ports: { log }, store, webhooks } = this.#options
     try {
@@ -173,7 +183,7 @@ export class InboundWebhooks {
     }
   }
 
-  /** Until what is under way has ended. */
+  /** Resolves when all messages in progress have ended. */
   async drain(): Promise<void> {
     await Promise.all(this.#pending)
   }
@@ -249,7 +259,7 @@ const NO_SECRETS: Secrets = {
   },
 }
 
-/** A missing secret is replaced, so that checking a message takes the same work with and without it. */
+/** Replaces a missing secret, so that verification takes the same work with and without it. */
 function withDecoy(secrets: Secrets, missing: (reason: string) => void): Secrets {
   return {
     get(name) {
@@ -288,7 +298,7 @@ function parseBody(rawBody: Uint8Array): JsonValue {
   }
 }
 
-/** By name, not by class: a worker may carry a copy of this package of its own. */
+/** Compares the name, not the class: a worker may have its own copy of this package. */
 function isRefusal(error: unknown): error is WebhookRefused {
   return error instanceof Error && error.name === 'WebhookRefused'
 }

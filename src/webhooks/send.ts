@@ -17,13 +17,13 @@ export interface WebhookRequest {
 }
 
 export interface DeliveryOutcome {
-  /** gone: the receiver wants nothing any more. */
+  /** gone: the receiver wants no further messages. */
   readonly kind: 'delivered' | 'failed' | 'gone'
-  /** Null when no answer came. */
+  /** Null without a response. */
   readonly status: number | null
-  /** A little of the answer, or why there was none; safe to show. */
+  /** Excerpt of the response, or the error; safe to display. */
   readonly answer: string | null
-  /** As the receiver asked. */
+  /** Delay requested by the receiver. */
   readonly retryAfterMs: number | null
 }
 
@@ -33,7 +33,7 @@ export interface SenderOptions {
   readonly deadlineMs?: number
   readonly resolve?: ResolveHost
   readonly now?: () => number
-  /** Trusted instead of the authorities that Node knows. */
+  /** Trusted instead of Node's certificate authorities. */
   readonly ca?: string
 }
 
@@ -41,7 +41,7 @@ const DEADLINE_MS = 20_000
 const ANSWER_BYTES_MAX = 65_536
 const EXCERPT_MAX = 256
 
-/** Sends one message and says what came of it; never throws. Redirects are not followed, and no proxy is asked. */
+/** Sends one message and returns the outcome; never throws. Does not follow redirects or use a proxy. */
 export function createSender({ deadlineMs = DEADLINE_MS, resolve = systemResolveHost, now = () => Date.now(), ca }: SenderOptions = {}): WebhookSender & { close(): Promise<void> } {
   const agents = new Map<boolean, Promise<Dispatcher>>()
   const agentFor = (allowPrivate: boolean): Promise<Dispatcher> => {
@@ -54,7 +54,7 @@ export function createSender({ deadlineMs = DEADLINE_MS, resolve = systemResolve
     const late = new Error(`no answer within ${deadlineMs / 1_000} s`)
     const timer = setTimeout(() => sending.abort(late), deadlineMs)
     try {
-      // Here as well as when it was added: what was allowed may have changed since, and a literal address is never looked up.
+      // Also checked at registration, but allowances may have changed since, and literal addresses are not resolved.
       const checked = checkWebhookUrl(url, allow)
       const { request } = await import('undici')
       const answer = await request(checked, {
@@ -96,7 +96,7 @@ function classifyResponse({ statusCode: status, headers }: Dispatcher.ResponseDa
   return { kind: status === 410 ? 'gone' : 'failed', ...outcome }
 }
 
-/** The status has decided; whatever happens to the rest of the answer does not matter. */
+/** The status decides; errors while reading the rest are ignored. */
 async function readExcerpt(body: Dispatcher.ResponseData['body'], url: URL): Promise<string | null> {
   const pieces: Buffer[] = []
   let bytes = 0
@@ -107,20 +107,22 @@ async function readExcerpt(body: Dispatcher.ResponseData['body'], url: URL): Pro
       if (bytes > ANSWER_BYTES_MAX) break
     }
   } catch {
-    // Cut off, or too slow.
+    // The body ended early or was too slow.
   }
   body.on('error', () => {}).destroy()
   return pieces.length === 0 ? null : toPrintable(maskSecrets(redactQuery(Buffer.concat(pieces).subarray(0, EXCERPT_MAX * 4).toString('utf8'), url)))
 }
 
-/** What comes after the question mark is often a token, and a receiver may repeat what it was asked. */
+/** The query often contains a token, and a receiver may echo the request. */
 function redactQuery(text: string, { search, searchParams }: URL): string {
   const asSent = search.slice(1).split('&').map((part) => part.slice(part.indexOf('=') + 1))
   const parts = [search, ...asSent, ...searchParams.values()].filter((part) => part.length > 3)
   return parts.reduce((rest, part) => rest.replaceAll(part, '…'), text)
 }
 
-/** Letters, digits and signs; nothing that a terminal or a page would act on. */
+/**
+ * Keeps letters, digits, punctuation and symbols; drops control characters that a terminal or a page would interpret.
+ */
 export function toPrintable(text: string): string {
   return text.replaceAll(/[^\p{L}\p{N}\p{P}\p{S}]+/gu, ' ').trim().slice(0, EXCERPT_MAX)
 }
@@ -128,11 +130,11 @@ export function toPrintable(text: string): string {
 function describeFailure(error: unknown): string {
   const { code, message } = Object(error) as { code?: unknown; message?: unknown }
   if (code === 'WEBHOOK_URL_REFUSED') return String(message)
-  // Codes of the network alone: messages name addresses, which are nobody's business.
+  // Only network error codes: messages contain internal addresses.
   return typeof code === 'string' ? `the connection failed (${toPrintable(code)})` : 'the connection failed'
 }
 
-/** Seconds, or a date. */
+/** Seconds or an HTTP date. */
 function parseRetryAfter(header: string | string[] | undefined, now: number): number | null {
   const text = [header].flat()[0]
   if (text === undefined) return null

@@ -1,6 +1,9 @@
 import { Deliverer, type DelivererOptions } from './deliverer.ts'
 
-/** Delivers for many tenants. They are looked at one after the other, so that a thousand of them ask no more at once than one does. */
+/**
+ * Delivers for many tenants. Tenants are polled one after the other, so that a thousand of them cause no more
+ * concurrent queries than one.
+ */
 export class TenantDeliverers {
   readonly #options: DelivererOptions
   readonly #deliverers = new Map<string, Deliverer>()

@@ -14,14 +14,15 @@ interface ChartProps {
   readonly values: readonly (number | null)[]
   readonly format: (value: number) => string
   readonly tone: 'accent' | 'ink' | 'alarm'
-  /** How far the axis goes while there is nothing. */
+  /** Upper end of the axis while all values are 0. */
   readonly emptyMax: number
   readonly bars?: boolean
 }
 
-/** Three looks at the same stretch of time, with one cursor. */
+/** Three charts of the same time range with a shared cursor. */
 export function ActivityCharts({ activity: { from, stepMs, rows, errors, lagMs } }: { activity: ActivityDocument }) {
-  // The last step is not over: what it has so far came in less time. Of its first moments too little is known to say.
+  // The last step is incomplete, so its rate uses the elapsed time; at least a quarter step, because a shorter one is
+  // too noisy.
   const begunMs = Math.max(stepMs / 4, Math.min(stepMs, now() - Date.parse(from) - (rows.length - 1) * stepMs))
   const perSecond = rows.map((value, at) => (value * 1_000) / (at === rows.length - 1 ? begunMs : stepMs))
   const shared = { from, stepMs }
@@ -62,7 +63,7 @@ function Chart({ title, unit, from, stepMs, values, format, tone, emptyMax: room
       plot.current?.destroy()
       plot.current = null
     }
-    // The rest does not change while the chart is there.
+    // The other options are constant.
   }, [tone, bars])
   useEffect(() => plot.current?.setData(data), [from, values])
 

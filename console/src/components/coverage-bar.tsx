@@ -2,7 +2,7 @@ import type { Coverage } from '../../../src/runner/coverage.ts'
 import { useNow } from '../clock.ts'
 import { formatDuration } from '../format.ts'
 
-/** The water: what is proven, what is being filled, where there are holes, up to the tidemark; right of it what may have happened since. */
+/** Draws the coverage up to the tidemark; the part right of it is the lag. */
 export function CoverageBar({ coverage, completeSince, large = false }: { coverage: Coverage; completeSince: string | null; large?: boolean }) {
   const lagMs = Math.max(0, useNow() - (completeSince === null ? 0 : Date.parse(completeSince)))
   const open = completeSince === null ? 0 : computeLagShare(lagMs)
@@ -26,7 +26,7 @@ export function CoverageBar({ coverage, completeSince, large = false }: { covera
   )
 }
 
-/** Seconds are a sliver, days a fifth: the eye compares lags of all sizes. */
+/** Logarithmic: seconds are a sliver, days a fifth. */
 function computeLagShare(lagMs: number): number {
   return Math.min(22, 1.5 + 3.2 * Math.log10(1 + lagMs / 1_000))
 }

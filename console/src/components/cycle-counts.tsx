@@ -1,7 +1,7 @@
 import type { CycleDocument } from '../../../src/server/console/documents.ts'
 import { formatCompact, countDeleted, countLanded } from '../format.ts'
 
-/** What a cycle came to, in signs: what is zero is left out. */
+/** Counts with signs; zeros are omitted. */
 export function CycleCounts({ cycle: { counts } }: { cycle: Pick<CycleDocument, 'counts'> }) {
   const told = [
     { sign: '+', value: countLanded(counts), word: 'landed', tone: 'plus' },

@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react'
 import { ApiError } from '../api.ts'
 
-/** As tall as what will come, so that nothing jumps when it does. */
+/** As tall as the expected content, to avoid layout shifts. */
 export function Loading({ lines = 6, what = 'Loading' }: { lines?: number; what?: string }) {
   return (
     <div className="skeleton" role="status" aria-label={what}>
@@ -23,7 +23,7 @@ export function EmptyState({ title, children }: { title: string; children?: Reac
   )
 }
 
-/** What the server says, with what is between backticks as code. */
+/** Renders text between backticks as code. */
 export function MessageText({ text }: { text: string }) {
   return <>{text.split('`').map((part, at) => (at % 2 === 1 ? <code key={at}>{part}</code> : part))}</>
 }
@@ -47,7 +47,7 @@ interface QueryState<Data> {
   refetch(): unknown
 }
 
-/** One of the three. What was shown stays while a later look fails; the header says that it is stale. */
+/** Keeps the last data when a refetch fails; the header shows that it is stale. */
 export function QueryView<Data>({ of, lines, children }: { of: QueryState<Data>; lines?: number; children: (data: Data) => ReactNode }) {
   if (of.data !== undefined) return <>{children(of.data)}</>
   if (of.error !== null) return <ErrorMessage error={of.error} onRetry={() => void of.refetch()} />

@@ -56,7 +56,7 @@ export function AccessPage() {
   )
 }
 
-/** How much of each there is; never what. */
+/** Shows counts only. */
 function TenantsSection({ own }: { own: string }) {
   const asked = useQuery({ queryKey: ['tenants'], queryFn: ({ signal }) => get<{ data: TenantsDocument }>('/console/api/tenants', signal) })
   return (

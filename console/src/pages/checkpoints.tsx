@@ -8,7 +8,7 @@ import { Timestamp } from '../components/time.tsx'
 import { formatBytes } from '../format.ts'
 import { useSession } from '../session.tsx'
 
-/** Who moved the checkpoint, and what it held; the value itself only for who may see it and asks. */
+/** Shows states as digests. Values require the scope `admin` and an explicit click. */
 export function Checkpoints({ worker, sync, moved }: { worker: string; sync: string; moved: number | undefined }) {
   const { session, hasScope: may, signIn } = useSession()
   const [reveals, setReveals] = useState(false)

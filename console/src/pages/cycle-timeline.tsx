@@ -5,7 +5,7 @@ import { EmptyState } from '../components/query-states.tsx'
 import { Timestamp } from '../components/time.tsx'
 import { formatCompact, formatCount, formatDuration, countDeleted, countLanded } from '../format.ts'
 
-/** Every cycle on one axis of time, with what it did. */
+/** All cycles on one time axis. */
 export function CycleTimeline({ cycles }: { cycles: readonly CycleDocument[] }) {
   const now = useNow()
   if (cycles.length === 0) return <EmptyState title="No cycle has run yet">It begins with its schedule, or with “Run now”.</EmptyState>

@@ -56,7 +56,8 @@ function Records({ database, search }: { database: DatabaseDocument; search: str
   })
   const isEmpty = rows.data?.pages.every(({ data }) => data.length === 0) === true
   const { hasNextPage, isFetching, isError, fetchNextPage } = rows
-  // One answer searches a bounded number of rows. An empty one is no absence, so the search goes on by itself to a match or the end.
+  // One response searches a bounded number of rows. An empty one does not mean that nothing matches, so the search
+  // continues to the first match or the end.
   useEffect(() => {
     if (search !== '' && isEmpty && hasNextPage && !isFetching && !isError) void fetchNextPage()
   }, [search, isEmpty, hasNextPage, isFetching, isError, fetchNextPage])

@@ -8,7 +8,7 @@ import { formatCount } from '../format.ts'
 
 const NAMES_MAX = 6
 
-/** Counting rows costs the store more than reading them, so this is asked for rarely. */
+/** Counting rows is expensive, so the interval is long. */
 export function useDatabases() {
   return useQuery({ queryKey: ['databases'], queryFn: ({ signal }) => get<{ data: DatabaseDocument[] }>('/api/databases', signal), refetchInterval: 15_000 })
 }

@@ -58,7 +58,7 @@ function Syncs({ syncs }: { syncs: readonly SyncDocument[] }) {
   )
 }
 
-/** A backfill comes right after its delta, wherever it was declared. */
+/** Lists a backfill right after its delta. */
 function groupPairs(syncs: readonly SyncDocument[]): SyncDocument[] {
   const isDelta = (sync: SyncDocument): boolean => sync.pair?.role === 'delta'
   const nameOf = ({ worker }: SyncDocument, sync: string): string => `${worker}/${sync}`
@@ -88,7 +88,7 @@ function SyncRows({ syncs }: { syncs: readonly SyncDocument[] }) {
   )
 }
 
-/** While nothing moved the documents are the very same ones, and the row stays as it is. */
+/** Unchanged documents are identical objects, so the row is not rendered again. */
 const SyncRow = memo(({ sync, index, top }: { sync: SyncDocument; index: number; top: number }) => {
   const { lastCycle, pair } = sync
   const isBackfill = pair?.role === 'backfill'
@@ -121,7 +121,7 @@ const SyncRow = memo(({ sync, index, top }: { sync: SyncDocument; index: number;
 
 export function Tidemark({ sync: { tidemark, completeSince } }: { sync: SyncDocument }) {
   if (tidemark !== null && !tidemark.startsWith('#')) return <Timestamp at={tidemark} />
-  // A source without times: as of the beginning of its last complete cycle.
+  // Without source timestamps: the start of the last complete cycle.
   return completeSince === null ? <span className="quiet">not yet</span> : <Timestamp at={completeSince} />
 }
 

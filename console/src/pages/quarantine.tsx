@@ -41,7 +41,7 @@ export function QuarantinePage() {
   )
 }
 
-/** By sync: all of one is tried again at once, as it is checked now. */
+/** A replay covers all quarantined records of one sync. */
 function ReplayList({ entries }: { entries: readonly QuarantineDocument[] }) {
   const names = [...new Set(entries.map(({ worker, sync }) => `${worker}/${sync}`))].toSorted()
   return <ul className="replays">{names.map((name) => <ReplayItem key={name} entries={entries.filter(({ worker, sync }) => `${worker}/${sync}` === name)} />)}</ul>

@@ -63,7 +63,7 @@ function RecordFields({ record, changed }: { record: Readonly<Record<string, unk
 
 const LINE_MAX = 80
 
-/** What does not fit a line has a place of its own, where all of it can be read. */
+/** A value that does not fit one line is shown in a block. */
 function isLong(value: unknown): boolean {
   if (value === null || value instanceof ExactNumber) return false
   return typeof value === 'string' ? value.length > LINE_MAX : typeof value === 'object'
@@ -71,7 +71,7 @@ function isLong(value: unknown): boolean {
 
 const SHOWN_MAX = 8
 
-/** One commit: what it changed, and the page, the cycle and the sync that brought it. */
+/** One commit: the changed fields, and the sync, cycle and page that committed it. */
 function HistoryEntry({ entry, before }: { entry: HistoryDocument; before: HistoryDocument | undefined }) {
   const isUpdate = entry.action === 'updated' && before !== undefined
   return (

@@ -29,7 +29,7 @@ export function SyncActions({ sync }: { sync: SyncDocument }) {
   )
 }
 
-/** The plan first; it is done only on what the plan was made of, and with a reason. */
+/** Shows the plan first. The reset needs a reason and applies only to the version that the plan was made for. */
 function ResetDialog({ sync, onClose }: { sync: SyncDocument; onClose: () => void }) {
   const client = useQueryClient()
   const [reason, setReason] = useState('')

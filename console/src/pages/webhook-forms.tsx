@@ -11,7 +11,7 @@ import { useDatabases } from './databases.tsx'
 
 const ACTIONS: readonly ChangeAction[] = ['created', 'updated', 'deleted']
 
-/** Any number of them; none stands for all. */
+/** No selection means all. */
 function CheckboxGroup<Option extends string>({ title, none, options, chosen, onChange }: { title: string; none: string; options: readonly Option[]; chosen: readonly Option[]; onChange: (chosen: readonly Option[]) => void }) {
   return (
     <fieldset className="choices">
@@ -52,7 +52,7 @@ export function NewWebhookDialog({ onClose }: { onClose: () => void }) {
   )
 }
 
-/** What it means is told while it is being chosen, by the one who will do it. */
+/** Shows the server's plan for the edit while it is being chosen. */
 export function EditWebhookDialog({ webhook, onClose }: { webhook: WebhookDocument; onClose: () => void }) {
   const client = useQueryClient()
   const [typed, setTyped] = useState('')
@@ -91,7 +91,7 @@ export function EditWebhookDialog({ webhook, onClose }: { webhook: WebhookDocume
 
 const DEBOUNCE_MS = 400
 
-/** What was typed, once nobody types any more: half an address is no mistake yet. */
+/** Waits until typing pauses: an incomplete URL is not an error yet. */
 function useDebounced(text: string): string {
   const [settled, setSettled] = useState(text)
   useEffect(() => {

@@ -6,7 +6,7 @@ import { Command } from '../components/command.tsx'
 import { ErrorMessage } from '../components/query-states.tsx'
 import { TimeAgo } from '../components/time.tsx'
 
-/** Why a key is not there. Asked for, not shown by itself: it may ask the source. */
+/** Explains a missing key. Runs on request, because it may query the source. */
 export function WhyNot({ database, id }: { database: string; id: string }) {
   const asked = useMutation({ mutationFn: () => post<{ data: AbsenceDocument }>(path`/console/api/databases/${database}/rows/${id}/why-not`) })
   if (asked.error !== null) return <ErrorMessage error={asked.error} onRetry={() => asked.mutate()} />

@@ -3,8 +3,8 @@ import { DueQueue } from '../due-queue.ts'
 import type { QueueItem } from '../queue-order.ts'
 
 /**
- * The places of one process. Restate hands out whatever is due; so many cycles run at once, and the others stand in line,
- * in the order and with the fairness of every runner.
+ * The concurrency slots of one process. Restate dispatches everything that is due; cycles beyond the limit wait here
+ * in the same fair order as in the built-in runner.
  */
 export class ConcurrencySlots {
   readonly #clock: Clock
@@ -20,7 +20,9 @@ export class ConcurrencySlots {
     this.#clock = clock
   }
 
-  /** False when none became free within the time, or before the signal. Whoever got one leaves it. */
+  /**
+   * Resolves with false if no slot became free in time or before the abort. A caller that got a slot must release it.
+   */
   async acquire(waiting: QueueItem, ms: number, signal: AbortSignal): Promise<boolean> {
     const patience = new AbortController()
     let isMine = false

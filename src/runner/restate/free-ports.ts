@@ -3,16 +3,13 @@ import { once } from 'node:events'
 import { createServer, type Server } from 'node:net'
 import { SyncError } from '../../contract/index.ts'
 
-/**
- * Below those that systems give to whoever asks for any port, and to every connection that goes out: of those, a busy machine
- * takes some in the second that a server needs to come up, and while it is down between two starts.
- */
+/** Below the ephemeral port range, from which a busy machine may take a port while the server starts or restarts. */
 const PORT_RANGE = [10_000, 32_768] as const
 const TRIES_MAX = 100
 
 /**
- * The wanted ports of this machine, and any free one for each that is not named (absent or 0). All are tried at once, so
- * that no two are the same; somebody else may still be quicker between this and their use.
+ * Returns the requested ports, and a free one for each that is absent or 0. All are bound at the same time, so no two
+ * are equal. Another process may still take one before it is used.
  */
 export async function findFreePorts(wanted: ReadonlyArray<number | undefined>): Promise<number[]> {
   const servers: Server[] = []

@@ -1,6 +1,5 @@
 import { SyncError } from '../../contract/index.ts'
 
-/** What Restate knows of a served worker. */
 export interface Registration {
   readonly deployment: string
   readonly services: readonly string[]
@@ -9,8 +8,8 @@ export interface Registration {
 const REGISTER_TIMEOUT_MS = 30_000
 
 /**
- * Tells Restate where a worker is served; it asks there at once what is offered. Told again of the same place it looks anew
- * and replaces what it knew: a worker that is started again needs nothing else.
+ * Registers the address of a service with Restate, which then discovers its handlers. Registering the same address
+ * again replaces the earlier registration, so a restarted worker needs nothing else.
  */
 export async function registerService(admin: string, serviceUrl: string): Promise<Registration> {
   const { id, services } = await callAdmin(admin, '/deployments', { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ uri: serviceUrl, force: true }) }) as { id: string; services: Array<{ name: string }> }

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { SyncError } from '../../contract/index.ts'
 import { findFreePorts } from './free-ports.ts'
 
-/** Of one server: what clients call, what registers services, and what other nodes of its cluster call. */
+/** ingress: client calls. admin: registration. node: traffic between cluster nodes. */
 export interface RestatePorts {
   readonly ingress: number
   readonly admin: number
@@ -15,17 +15,16 @@ export interface RestatePorts {
 }
 
 export interface RestateServerOptions {
-  /** Everything it keeps. Started again on the same folder, it goes on where it was. */
+  /** Data directory. A server started on the same folder continues with its data. */
   readonly folder: string
-  /** What is absent is any that is free. */
+  /** Absent ports are chosen from the free ones. */
   readonly ports?: Partial<RestatePorts>
-  /** Further settings, by the names of Restate's own environment variables. */
+  /** Further settings as Restate environment variables. */
   readonly settings?: Readonly<Record<string, string>>
-  /** How long it may take until it answers. */
   readonly startTimeoutMs?: number
 }
 
-/** One node for development and tests, small and on this machine alone. */
+/** A single small node on loopback, for development and tests. */
 const SETTINGS = {
   RESTATE_NODE_NAME: 'tidemark',
   RESTATE_LISTEN_MODE: 'tcp',
@@ -38,11 +37,11 @@ const SETTINGS = {
 }
 
 const LOG_FILE = 'restate.log'
-/** A start that finds more of it puts it aside, in place of what was put aside before. */
+/** A larger log is rotated at the next start; one rotated file is kept. */
 export const LOG_BYTES_MAX = 8 * 1_048_576
 /** Enough for a busy machine; an idle one needs a second. */
 const START_TIMEOUT_MS = 60_000
-/** It writes what it has and ends; what is left after that is ended as a crash would, which it survives as well. */
+/** After this the process is killed, which it survives like a crash. */
 const STOP_TIMEOUT_MS = 10_000
 
 /** A restate-server process on loopback, from the npm package. */
@@ -52,14 +51,14 @@ export class RestateServer {
   readonly #child: ChildProcess
   readonly #logOffset: number
 
-  /** Resolves when it answers. */
+  /** Resolves when the server is healthy. */
   static async start({ folder, ports: given = {}, settings = {}, startTimeoutMs: patienceMs = START_TIMEOUT_MS }: RestateServerOptions): Promise<RestateServer> {
     const binary = findServerBinary()
     const [ingress, admin, node] = await findFreePorts([given.ingress, given.admin, given.node])
     const ports = { ingress: ingress!, admin: admin!, node: node! }
     mkdirSync(folder, { recursive: true })
     rotateLog(join(folder, LOG_FILE))
-    // At its end: another server may be at work in the folder, and go on writing there.
+    // Append mode: another server may be running in the folder and writing to the same log.
     const log = openSync(join(folder, LOG_FILE), 'a')
     const { size } = fstatSync(log)
     const { PATH = '', HOME = '' } = process.env
@@ -89,12 +88,12 @@ export class RestateServer {
     return this.#child.pid!
   }
 
-  /** What `--restate` wants. */
+  /** The value for `--restate`. */
   get ingress(): string {
     return `http://127.0.0.1:${this.ports.ingress}`
   }
 
-  /** What registers services, and where its own console is. */
+  /** The address for registration and for Restate's own UI. */
   get admin(): string {
     return `http://127.0.0.1:${this.ports.admin}`
   }
@@ -103,7 +102,6 @@ export class RestateServer {
     return this.#child.exitCode === null && this.#child.signalCode === null
   }
 
-  /** Resolves when it has ended, whoever ended it. */
   async waitForExit(): Promise<void> {
     if (this.isRunning) await once(this.#child, 'exit')
   }
@@ -121,7 +119,7 @@ export class RestateServer {
     await this.waitForExit()
   }
 
-  /** Stopped in the middle of whatever it does, until `thaw`. */
+  /** Freezes the process until `resume`. */
   suspend(): void {
     this.#child.kill('SIGSTOP')
   }
@@ -130,7 +128,7 @@ export class RestateServer {
     this.#child.kill('SIGCONT')
   }
 
-  /** The last of what was logged since it was started. */
+  /** The last log lines since the start. */
   logTail(lines = 20): string {
     return readFileSync(join(this.folder, LOG_FILE)).toString('utf8', this.#logOffset).trimEnd().split('\n').slice(-lines).join('\n')
   }
@@ -146,8 +144,8 @@ export class RestateServer {
 }
 
 /**
- * The server itself. The command of the package is a wrapper around it, and ending the wrapper leaves the server alive.
- * `from` is the file whose installed packages are looked through.
+ * Resolves the native binary. The package's command is a wrapper, and killing the wrapper would leave the server
+ * running. `from` is the file from which packages are resolved.
  */
 export function findServerBinary(from: string = import.meta.url, platform = `${process.platform}-${process.arch}`): string {
   const locate = (path: string, file: string): string | null => {

@@ -9,26 +9,26 @@ import type { TurnResult, TurnRunner } from './turn-runner.ts'
 export interface SyncObjectOptions {
   readonly sdk: Sdk
   readonly worker: string
-  /** Of an object's key; undefined for a sync that this worker file does not declare. */
+  /** Undefined for a sync that this worker file does not declare. */
   readonly findJob: (key: string) => Job | undefined
   readonly turns: TurnRunner
   readonly clock: StoreClock
   readonly pauseMs: number
-  /** Longer than any turn may be without a word. */
+  /** Longer than any turn, during which nothing is sent to Restate. */
   readonly turnMaxMs: number
 }
 
-/** All that an object keeps. Where the sync stands is in the registry. */
+/** The state of a virtual object. The checkpoint of the sync is in the registry. */
 interface ObjectState {
-  /** Grows with every turn; a timer that was set for another is of no account. */
+  /** Incremented every turn, so that timers of earlier turns are ignored. */
   readonly generation: number
   readonly since: number | null
-  /** The call that has the turn. */
+  /** The invocation id of the current turn. */
   readonly running: string | null
   readonly next: { readonly at: number; readonly timer: string; readonly isOwed: boolean } | null
 }
 
-/** Without a generation: somebody woke it. */
+/** A call without a generation comes from `wake`. */
 interface RunInput {
   readonly generation?: number
   readonly tries?: number
@@ -36,7 +36,7 @@ interface RunInput {
 }
 
 export interface SyncObjectStatus extends SyncStatus {
-  /** When the object will look by itself; null when it runs, or waits for news. */
+  /** Time of the object's timer; null while it runs or only a signal can make it due. */
   readonly timer: number | null
 }
 
@@ -44,10 +44,10 @@ const STATE_KEY = 'kept'
 const INITIAL_STATE: ObjectState = { generation: 0, since: null, running: null, next: null }
 const CANCELLED_DELAY_MS = 1_000
 
-/** For ever: a store or a fleet that is down for a day must not leave syncs behind that wait for a person. */
+/** Unlimited: an outage of a day must not leave syncs behind that need an operator. */
 const RETRY_POLICY = { initialInterval: 100, exponentiationFactor: 2, maxInterval: 5_000, maxAttempts: 2 ** 31 - 1, onMaxAttempts: 'pause' } as const
 
-/** One per worker, so that several workers may share a cluster. */
+/** One service per worker, so that several workers can share a cluster. */
 export function serviceName(worker: string): string {
   return `tidemark.${worker}`
 }
@@ -70,7 +70,7 @@ export function createSyncObject({ sdk, worker, findJob: find, turns, clock, pau
   const keptOf = async (ctx: ObjectSharedContext): Promise<ObjectState> => (await ctx.get<ObjectState>(STATE_KEY)) ?? INITIAL_STATE
   const send = (ctx: ObjectSharedContext, call: RunInput, how: { delay?: number; idempotencyKey?: string }) =>
     ctx.genericSend({ service, method: 'run', key: ctx.key, parameter: call, inputSerde: sdk.serde.json as Serde<RunInput>, ...how })
-  /** However often it is woken before its next turn, it has one for it. */
+  /** Idempotent: several wake-ups before the next turn result in one turn. */
   const rouse = (ctx: ObjectSharedContext, { generation }: ObjectState) => send(ctx, {}, { idempotencyKey: `woken-${generation}` })
   const declared = (ctx: ObjectSharedContext): Job => {
     const job = find(ctx.key)
@@ -89,7 +89,7 @@ export function createSyncObject({ sdk, worker, findJob: find, turns, clock, pau
     if (kept.next !== null && kept.next.timer !== id) ctx.invocation(sdk.InvocationIdParser.fromString(kept.next.timer)).cancel()
     const current = { generation: kept.generation + 1, since: kept.since, running: null, next: null }
     ctx.set<ObjectState>(STATE_KEY, { ...current, running: id })
-    // Kept for certain before the turn begins: who wakes or cancels it from then on must find it so.
+    // The state must be durable before the turn begins, so that a wake or cancel sees it.
     await ctx.run('begin', () => {})
 
     const { next, since, ...left } = await takeTurn(ctx, attemptCompletedSignal, { since: kept.since, tries, storeFailures: stumbles })
@@ -104,7 +104,7 @@ export function createSyncObject({ sdk, worker, findJob: find, turns, clock, pau
     try {
       return await ctx.run('turn', async (): Promise<TurnResult> => {
         const job = find(ctx.key)
-        // Gone from the worker file: no timer is left behind.
+        // The sync was removed from the worker file: set no timer.
         if (job === undefined) return { ...carried, next: null }
         const taken = turns.runTurn(job, carried, AbortSignal.any([attempt, cancelling.signal]))
         turn = taken.catch(() => {})
@@ -129,7 +129,7 @@ export function createSyncObject({ sdk, worker, findJob: find, turns, clock, pau
     rouse(ctx, await keptOf(ctx))
   }
 
-  /** Pauses it, so that nobody goes on with it, and does not wait for the page at hand. */
+  /** Pauses the sync and aborts the current page. */
   const cancel = async (ctx: ObjectSharedContext): Promise<void> => {
     await signal(ctx, 'pause')
     const { running } = await keptOf(ctx)
@@ -155,7 +155,7 @@ export function createSyncObject({ sdk, worker, findJob: find, turns, clock, pau
       cancel: shared(cancel),
       status: shared(status),
     },
-    // The registry tells what ran; what Restate keeps of calls that have ended is of no use to anybody.
+    // The registry records the cycles, so Restate need not retain finished calls.
     options: { retryPolicy: RETRY_POLICY, journalRetention: 0, idempotencyRetention: 60_000 },
   })
 }

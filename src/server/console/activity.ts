@@ -5,11 +5,14 @@ const STEPS = 60
 const SPAN_MIN_MS = 3 * 60_000
 const SPAN_MAX_MS = 24 * 3_600_000
 
-/** What the cycles tell of the time they cover: rows landed, failures, and how far behind the copy was. `follows` says whose lag counts. */
+/**
+ * Computes committed rows, failures and lag over time from cycle records. `follows` selects the syncs whose lag
+ * counts.
+ */
 export function computeActivity(cycles: readonly CycleRecord[], now: number, follows: (cycle: CycleRecord) => boolean): ActivityDocument {
   const oldest = cycles.reduce((least, { startedAt }) => Math.min(least, startedAt), now)
   const stepMs = Math.ceil(Math.min(SPAN_MAX_MS, Math.max(SPAN_MIN_MS, now - oldest)) / STEPS / 1_000) * 1_000
-  // On whole steps, so that the same moment is drawn at the same place when it is asked for again.
+  // Aligned to whole steps, so that a chart does not shift between two requests.
   const from = (Math.floor(now / stepMs) - STEPS + 1) * stepMs
   const rows = Array.from({ length: STEPS }, () => 0)
   const errors = Array.from({ length: STEPS }, () => 0)
@@ -21,7 +24,7 @@ export function computeActivity(cycles: readonly CycleRecord[], now: number, fol
   return { from: new Date(from).toISOString(), stepMs, rows: rows.map(Math.round), errors, lagMs: computeLags(cycles.filter(follows), now, from, stepMs) }
 }
 
-/** Over the steps that it took, evenly: when each page landed is not known. */
+/** Distributes the rows evenly over the cycle's duration, because commit times of single pages are not recorded. */
 function spreadRows({ startedAt, endedAt, counts }: CycleRecord, now: number, from: number, stepMs: number, rows: number[]): void {
   const landed = counts.created + counts.updated + counts.deleted + counts.swept
   const [begin, end] = [startedAt, Math.max(startedAt + 1, endedAt ?? now)]

@@ -6,7 +6,7 @@ import { HttpError } from '../http-error.ts'
 import type { RouteRequest } from '../route.ts'
 import type { ResetDocument } from './documents.ts'
 
-/** Forgets the state of a sync, if it is still at the version that was looked at. Without one, only says what that would do. */
+/** Resets the state of a sync if it is still at the given version. Without a version, only returns the plan. */
 export async function resetSync({ caller: { store, name }, context: { ports, syncs }, params, request }: RouteRequest): Promise<ResetDocument> {
   const { worker, sync } = params as { worker: string; sync: string }
   const before = await store.readCheckpoint({ worker, sync }, { forRepair: true })

@@ -30,12 +30,12 @@ const LIMIT = (RECENT_QUERY['properties'] as Record<string, JsonSchema>)['limit'
 const SYNC = objectSchema({ worker: TEXT, sync: TEXT, health: TEXT, coverage: ANY_OBJECT, version: NUMBER })
 const KEY = objectSchema({ id: TEXT, name: TEXT, scopes: { type: 'array', items: TEXT }, rateLimit: NUMBER, createdAt: TEXT, endsAt: { type: ['string', 'null'] }, isValid: FLAG })
 const KEY_PARAMS = objectSchema({ apiKey: { type: 'string', pattern: '^[0-9a-f]{16}$', description: 'The id of a key.' } })
-/** So many of the newest cycles are looked at for a chart. */
+/** Newest cycles used for a chart. */
 const CYCLES_MAX = 1_000
 const NEWEST_CHANGES = 100
 const TENANTS_MAX = 200
 
-/** What the console shows beyond `/api`. For people's eyes: what these answer may change from release to release. */
+/** Routes for the console beyond `/api`. Not a stable API: responses may change from release to release. */
 export const consoleRoutes: readonly Route[] = [
   {
     method: 'GET', path: '/console/api/session', id: 'consoleSession', access: readAccess, response: objectSchema({ data: objectSchema({ tenant: TEXT, version: TEXT, key: { type: ['string', 'null'] }, scopes: { type: 'array', items: TEXT }, databases: NUMBER, position: NUMBER }) }),
@@ -122,7 +122,7 @@ async function readSession({ caller, context: hall }: RouteRequest): Promise<Ses
   return { tenant: store.tenant, version: hall.version, key: id === null ? null : name, scopes, databases: (await store.databaseNames()).length, position: await store.headSequence() }
 }
 
-/** A sync of another tenant is as unknown as one that never was. */
+/** A sync of another tenant is reported as not found. */
 async function findSync({ caller, context: hall, params }: RouteRequest): Promise<SyncDocument> {
   const found = (await listSyncDocuments(hall, caller.store)).find(({ worker, sync }) => worker === params['worker'] && sync === params['sync'])
   if (found === undefined) throw new HttpError('NOT_FOUND', 'There is no such sync.')
@@ -132,7 +132,7 @@ async function findSync({ caller, context: hall, params }: RouteRequest): Promis
 async function readActivity({ caller, context: hall, query }: RouteRequest) {
   const { worker, sync } = query as { worker?: string; sync?: string }
   const cycles = await caller.store.cycles(worker === undefined || sync === undefined ? null : { worker, sync }, { limit: CYCLES_MAX })
-  // What runs only when asked to is not behind.
+  // Manual syncs have no lag.
   const manual = new Set(hall.syncs.filter(({ schedule }) => schedule.kind === 'manual').map(({ plan }) => `${plan.worker}/${plan.sync}`))
   return computeActivity(cycles, hall.ports.clock.now(), (cycle) => sync !== undefined || !manual.has(`${cycle.worker}/${cycle.sync}`))
 }
@@ -153,7 +153,7 @@ function toCheckpointDocument({ state, at, ...entry }: AuditEntry, reveal: boole
 }
 
 async function sendNewestChanges(ask: RouteRequest): Promise<unknown> {
-  // With a filter the newest few may all be of other databases.
+  // With a filter, the newest entries may all belong to other databases.
   const looked = ask.query['types'] === undefined ? NEWEST_CHANGES : NEWEST_CHANGES * 50
   return await sendChanges(ask, Math.max(0, (await ask.caller.store.headSequence()) - looked))
 }
@@ -194,7 +194,7 @@ async function readAuditChain({ caller, query }: RouteRequest): Promise<AuditCha
   return { head, count, entries: entries.map(toAuditChainEntryDocument) }
 }
 
-/** Without the state. */
+/** Omits the state. */
 function toAuditChainEntryDocument({ id, at, actor, action, reason, worker, sync, version, cycle, hash: link }: AuditChainEntry): AuditChainEntryDocument {
   return { id, at: toIso(at), actor, action, reason, worker, sync, version, cycle, hash: link }
 }
@@ -208,7 +208,7 @@ function queryText({ query }: RouteRequest, name: string): string | undefined {
   return query[name] === undefined ? undefined : String(query[name])
 }
 
-/** Whoever looks again and again is told only what it does not know. */
+/** Answers 304 to a poller that already has the current version. */
 function sendWithEtag({ request, reply }: RouteRequest, body: string): unknown {
   const tag = `"${hash('sha1', body, 'base64url')}"`
   void reply.header('etag', tag)

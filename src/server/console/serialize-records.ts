@@ -4,12 +4,12 @@ import { listChangedMembers } from '../../values/changed-members.ts'
 import { HttpError } from '../http-error.ts'
 import { toIso } from './sync-documents.ts'
 
-/** Rows looked through for one answer; whoever wants more asks again. */
+/** Rows scanned for one response; the client continues with `next`. */
 const SCAN_MAX = 5_000
 const SCAN_PAGE_SIZE = 1_000
 const HISTORY_MAX = 200
 
-/** A page of rows in key order, as JSON text: a record stays the text it is, so that no number changes on the way. */
+/** Reads a page of rows in key order as JSON text. Records are copied without parsing, so that no number changes. */
 export async function readRowsJson(store: Store, database: string, { after, limit, search }: { after: string | undefined; limit: number; search: string | undefined }): Promise<string> {
   if (!(await store.databaseNames()).includes(database)) throw new HttpError('NOT_FOUND', 'There is no such database.')
   const found: Row[] = []
@@ -20,7 +20,7 @@ export async function readRowsJson(store: Store, database: string, { after, limi
     const asked = wanted === undefined ? limit + 1 : SCAN_PAGE_SIZE
     const page = await store.rows({ database, limit: asked, bytesMax: PAGE_BYTES_MAX, ...(place !== undefined && { after: place }) })
     const pageBytes = page.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0)
-    // A short page may also have been cut by its bytes.
+    // A short page may also have reached the byte limit.
     ended = page.length < asked && pageBytes < PAGE_BYTES_MAX
     for (const row of page) {
       if (found.length === limit) {
@@ -37,7 +37,7 @@ export async function readRowsJson(store: Store, database: string, { after, limi
   return `{"data":[${found.map(serializeRow).join(',')}],"next":${ended ? 'null' : JSON.stringify(place)},"scanned":${scanned}}`
 }
 
-/** One key: as it is now, and every page, cycle and commit that touched it. */
+/** Reads the history of one key: every page, cycle and commit that changed it. */
 export async function readRecordJson(store: Store, database: string, key: string): Promise<string> {
   const entries = await store.history(database, key)
   if (entries.length === 0) throw new HttpError('NOT_FOUND', 'Nothing in the log speaks of such a record.')

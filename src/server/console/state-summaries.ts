@@ -2,7 +2,7 @@ import type { CheckpointSummary, SyncStatusRow, Store } from '../../contract/ind
 import { redactState, type RedactedState } from '../../redaction/redact-state.ts'
 import { parseFrontier, type Frontier } from '../../runner/coverage.ts'
 
-/** What may be told of a state. */
+/** The part of a state that may be shown. */
 export interface StateSummary {
   readonly state: RedactedState | null
   readonly frontier: Frontier | null
@@ -11,7 +11,9 @@ export interface StateSummary {
 const EMPTY_SUMMARY: StateSummary = { state: null, frontier: null }
 const SUMMARIES_MAX = 100_000
 
-/** States are left out of the one question for all syncs, so each is read when it has moved, and what it tells is remembered. */
+/**
+ * The query for all syncs excludes states. This reads a state when its checkpoint has changed, and caches the summary.
+ */
 export class StateSummaryCache {
   readonly #summaries = new Map<string, { mark: string; note: StateSummary }>()
 

@@ -9,7 +9,10 @@ import type { ServerContext } from '../route.ts'
 import type { CycleDocument, SyncDocument } from './documents.ts'
 import type { StateSummary } from './state-summaries.ts'
 
-/** Where every sync stands. Without anything that moves with the clock alone, so that an answer stays the same while nothing happens. */
+/**
+ * Lists all syncs. Contains nothing that depends on the clock alone, so that the ETag stays the same while nothing
+ * happens.
+ */
 export async function listSyncDocuments({ syncs, ports, stateSummaries: notes }: ServerContext, store: Store): Promise<SyncDocument[]> {
   const { now, syncs: known } = await readKnownSyncs(store, syncs, ports.clock.now())
   const workers = new Map<string, Map<string, SyncStatusRow>>()

@@ -6,7 +6,7 @@ import type { RouteRequest } from '../route.ts'
 import type { AbsenceDocument } from './documents.ts'
 import { toIso } from './sync-documents.ts'
 
-/** Why a key is missing: what `tidemark why-not` says. */
+/** The same answer as `tidemark why-not`. */
 export async function explainMissingRow(ask: RouteRequest): Promise<AbsenceDocument> {
   const { caller: { store }, context: hall, params } = ask
   const [database, key] = [params['database']!, params['key']!]
@@ -22,7 +22,7 @@ export async function explainMissingRow(ask: RouteRequest): Promise<AbsenceDocum
   }
 }
 
-/** Another worker writes it, or nobody does any more. */
+/** Another worker writes the database, or none does any more. */
 async function describeForeignDatabase({ caller: { store }, params }: RouteRequest): Promise<AbsenceDocument> {
   const [database, key] = [params['database']!, params['key']!]
   if (!(await store.databaseNames()).includes(database)) throw new HttpError('NOT_FOUND', 'There is no such database.')
@@ -33,7 +33,7 @@ async function describeForeignDatabase({ caller: { store }, params }: RouteReque
   }
 }
 
-/** With the credentials of the worker's own tenant, so for nobody else. */
+/** Uses the credentials of the worker's own tenant, so other tenants are refused. */
 async function lookUpInSource({ caller: { store }, context: hall, params }: RouteRequest, plans: KeyLookupRequest['plans']): Promise<SourceLookupResult> {
   if (hall.sourceRuntime === null || store.tenant !== hall.tenant) return { kind: 'unasked', reason: 'it is asked only for the tenant whose worker runs here.' }
   return await lookUpKey(hall.sourceRuntime, hall.stopping, { tenant: store.tenant, store, plans, database: params['database']!, key: params['key']! })

@@ -2,8 +2,8 @@ import { createHmac, hash } from 'node:crypto'
 import { SIGNATURE_MISMATCH, requireHeader, timingSafeTextEqual, findSecrets, WebhookRefused, type SignatureOptions, type WebhookVerifier } from './verify.ts'
 
 /**
- * `X-Hub-Signature-256: sha256=<hex>` over the body. GitHub signs neither a time nor its delivery id, so the body itself is
- * what a message is known by: played again under another id it is still the same.
+ * `X-Hub-Signature-256: sha256=<hex>` over the body. GitHub signs neither a time nor the delivery id, so the body's
+ * hash identifies the message, and a replay under another id is still a duplicate.
  */
 export function githubSignature(options: SignatureOptions): WebhookVerifier {
   return (delivery, context) => {
