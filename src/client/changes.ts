@@ -50,7 +50,7 @@ const SEEN_MAX = 10_000
  * Yields changes one by one. Requesting the next change acknowledges the previous one: only then does the position
  * advance, so a consumer that crashes at any point gets every change at least once (A11).
  */
-export async function* readChanges(wire: Transport, options: ChangesOptions): AsyncGenerator<Change, void, undefined> {
+export async function* readChanges(transport: Transport, options: ChangesOptions): AsyncGenerator<Change, void, undefined> {
   const { checkpoint, signal = new AbortController().signal, retriesMax = Infinity, onRestart, onRestored } = options
   let position = await loadPosition(checkpoint)
   let saved = position
@@ -60,19 +60,19 @@ export async function* readChanges(wire: Transport, options: ChangesOptions): As
     saved = position
   }
   const seen = new RecentKeys(SEEN_MAX)
-  let [failures, relapses] = [0, 0]
+  let [failures, restarts] = [0, 0]
   // Another process left a backfill unfinished. The consumer has to know that it continues.
   if (position.restart !== null) await onRestart?.(position.restart)
   try {
     while (!signal.aborted) {
       try {
-        const opening = planRead(position, options.updatedSince)
-        let { anchor } = opening
-        let isFirst = opening.query['cursor'] === undefined
-        for await (const batch of openBatches(wire, opening, options, signal)) {
+        const plan = planRead(position, options.updatedSince)
+        let { anchor } = plan
+        let isFirst = plan.query['cursor'] === undefined
+        for await (const batch of openBatches(transport, plan, options, signal)) {
           failures = 0
           // The server accepted its own cursor, so the cause of the restart is gone.
-          if (!isFirst) relapses = 0
+          if (!isFirst) restarts = 0
           isFirst = false
           let { changes } = batch
           if (anchor !== null) ({ rest: changes, anchor } = skipThroughAnchor(anchor, changes, batch.upToDate))
@@ -89,7 +89,7 @@ export async function* readChanges(wire: Transport, options: ChangesOptions): As
           if (batch.upToDate && position.restart !== null) {
             await onRestored?.(position.restart)
             position = { ...position, restart: null }
-            relapses = 0
+            restarts = 0
           }
           await save()
         }
@@ -97,16 +97,16 @@ export async function* readChanges(wire: Transport, options: ChangesOptions): As
       } catch (error) {
         // Errors caused by the abort end the loop; other errors are still thrown.
         if (signal.aborted && (error === signal.reason || error instanceof ClientError)) return
-        const way = error instanceof ClientError ? planRestart(position, error, wire.clock.now()) : null
-        if (way === null) await wire.waitForRetry(error, ++failures, retriesMax, signal).catch(ignoreWhenAborted(signal))
+        const recovery = error instanceof ClientError ? planRestart(position, error, transport.clock.now()) : null
+        if (recovery === null) await transport.waitForRetry(error, ++failures, retriesMax, signal).catch(ignoreWhenAborted(signal))
         else {
           // Back off when a restart leads to another one, to avoid an endless loop.
-          if (relapses > 0 || position.restart !== null) await wire.backOff(error as ClientError, Math.max(1, relapses), retriesMax, signal).catch(ignoreWhenAborted(signal))
-          relapses++
-          position = way.position
+          if (restarts > 0 || position.restart !== null) await transport.backOff(error as ClientError, Math.max(1, restarts), retriesMax, signal).catch(ignoreWhenAborted(signal))
+          restarts++
+          position = recovery.position
           // Changes of a restored store may repeat earlier keys and must be delivered again.
-          if (way.restart.from === 'backfill') seen.clear()
-          await onRestart?.(way.restart)
+          if (recovery.restart.from === 'backfill') seen.clear()
+          await onRestart?.(recovery.restart)
           await save()
         }
       }
@@ -117,11 +117,11 @@ export async function* readChanges(wire: Transport, options: ChangesOptions): As
   }
 }
 
-function openBatches(wire: Transport, { query }: ReadPlan, options: ChangesOptions, signal: AbortSignal): AsyncGenerator<ChangeBatch> {
+function openBatches(transport: Transport, { query }: ReadPlan, options: ChangesOptions, signal: AbortSignal): AsyncGenerator<ChangeBatch> {
   const { mode = 'poll', follow = true, pageSize = PAGE_SIZE, waitSeconds = WAIT_SECONDS } = options
   const types = options.types?.join(',')
-  if (mode === 'stream' && follow) return streamEvents(wire, query, { types, signal })
-  return pollPages(wire, query, { types, limit: pageSize, waitSeconds: follow ? Math.max(1, waitSeconds) : 0, signal })
+  if (mode === 'stream' && follow) return streamEvents(transport, query, { types, signal })
+  return pollPages(transport, query, { types, limit: pageSize, waitSeconds: follow ? Math.max(1, waitSeconds) : 0, signal })
 }
 
 async function loadPosition(checkpoint: Checkpoint | undefined): Promise<ReaderPosition> {
@@ -129,7 +129,7 @@ async function loadPosition(checkpoint: Checkpoint | undefined): Promise<ReaderP
   const { cursor, last, midPage, restart } = Object(position) as Partial<ReaderPosition>
   const isPosition = (cursor === null || typeof cursor === 'string') && (last === null || (typeof last?.key === 'string' && typeof last.updatedAt === 'string'))
     && typeof midPage === 'boolean' && typeof restart === 'object'
-  if (!isPosition) throw new ClientError('CHECKPOINT_INVALID', 'The checkpoint holds something that no client has saved.')
+  if (!isPosition) throw new ClientError('CHECKPOINT_INVALID', 'The checkpoint contains a value that no client has saved.')
   return position
 }
 

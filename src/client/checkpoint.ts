@@ -10,11 +10,11 @@ export interface Checkpoint {
 
 /** A checkpoint in memory, lost when the process exits. */
 export function memoryCheckpoint(position: ReaderPosition | null = null): Checkpoint {
-  let kept = position
+  let saved = position
   return {
-    load: async () => kept,
+    load: async () => saved,
     async save(next) {
-      kept = next
+      saved = next
     },
   }
 }

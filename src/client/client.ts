@@ -39,33 +39,33 @@ const RESPONSE_TIMEOUT_MS = 30_000
 const PAGE_SIZE = 200
 
 export function createClient<Databases extends object = AnyDatabases>(options: ClientOptions): Client<Databases> {
-  const wire = new Transport(options)
-  const ask = (path: string, query: Query, signal: AbortSignal = new AbortController().signal, body?: JsonObject): Promise<JsonObject> =>
-    wire.withRetries(options.retriesMax ?? RETRIES_MAX, signal, () => wire.requestJson({ path, query, timeoutMs: RESPONSE_TIMEOUT_MS, signal, ...(body !== undefined && { body }) }))
+  const transport = new Transport(options)
+  const sendRequest = (path: string, query: Query, signal: AbortSignal = new AbortController().signal, body?: JsonObject): Promise<JsonObject> =>
+    transport.withRetries(options.retriesMax ?? RETRIES_MAX, signal, () => transport.requestJson({ path, query, timeoutMs: RESPONSE_TIMEOUT_MS, signal, ...(body !== undefined && { body }) }))
   return {
-    changes: (changesOptions = {}) => readChanges(wire, changesOptions) as AsyncGenerator<never, void, undefined>,
+    changes: (changesOptions = {}) => readChanges(transport, changesOptions) as AsyncGenerator<never, void, undefined>,
     async *list(database, { updatedSince, signal } = {}) {
       const path = `/agents/v1/${encodePathPart(database)}`
-      for (let at: Record<string, string | undefined> = { updatedSince }; ; ) {
-        const { data, page } = (await ask(path, { ...at, limit: PAGE_SIZE }, signal)) as unknown as { data: never[]; page: { nextCursor: string | null; hasMore: boolean } }
+      for (let query: Record<string, string | undefined> = { updatedSince }; ; ) {
+        const { data, page } = (await sendRequest(path, { ...query, limit: PAGE_SIZE }, signal)) as unknown as { data: never[]; page: { nextCursor: string | null; hasMore: boolean } }
         yield* data
         if (!page.hasMore || page.nextCursor === null) return
-        at = { cursor: page.nextCursor }
+        query = { cursor: page.nextCursor }
       }
     },
     async get(database, key, { signal } = {}) {
       try {
-        return (await ask(`/agents/v1/${encodePathPart(database)}/${encodePathPart(key)}`, {}, signal))['data'] as never
+        return (await sendRequest(`/agents/v1/${encodePathPart(database)}/${encodePathPart(key)}`, {}, signal))['data'] as never
       } catch (error) {
         if (error instanceof ClientError && error.code === 'NOT_FOUND') return null
         throw error
       }
     },
     async databases({ signal } = {}) {
-      const { databases } = (await ask('/agents/v1/capabilities', {}, signal)) as unknown as { databases: { name: keyof Databases & string }[] }
+      const { databases } = (await sendRequest('/agents/v1/capabilities', {}, signal)) as unknown as { databases: { name: keyof Databases & string }[] }
       return databases.map(({ name }) => name)
     },
-    checkpoint: (name = 'default') => serverCheckpoint(name, ask),
+    checkpoint: (name = 'default') => serverCheckpoint(name, sendRequest),
   }
 }
 
@@ -76,6 +76,6 @@ export function changes<Databases extends object = AnyDatabases>(options: Transp
 
 /** URL parsers resolve dot segments even when they are percent-encoded. */
 function encodePathPart(text: string): string {
-  if (text === '.' || text === '..' || text === '') throw new ClientError('ARGUMENT_INVALID', `${JSON.stringify(text)} cannot stand in an address; \`list\` gives the row.`)
+  if (text === '.' || text === '..' || text === '') throw new ClientError('ARGUMENT_INVALID', `${JSON.stringify(text)} cannot be part of a URL. Use \`list\` to read the row.`)
   return encodeURIComponent(text)
 }

@@ -7,7 +7,7 @@ export const systemClock: Clock = {
     signal?.throwIfAborted()
     const abort = (): void => {
       clearTimeout(timer)
-      reject(signal!.reason as Error)
+      reject(signal?.reason as Error)
     }
     const timer = setTimeout(() => {
       signal?.removeEventListener('abort', abort)

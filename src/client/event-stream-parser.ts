@@ -15,7 +15,7 @@ export class EventStreamParser {
     const all = this.#rest + text
     const cut = all.endsWith('\r') ? all.length - 1 : all.length
     const lines = all.slice(0, cut).split(/\r\n|\r|\n/)
-    this.#rest = lines.pop()! + all.slice(cut)
+    this.#rest = (lines.pop() ?? '') + all.slice(cut)
     const events: ServerEvent[] = []
     for (const line of lines) {
       if (line !== '') this.#lines.push(line)

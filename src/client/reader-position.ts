@@ -58,8 +58,8 @@ export function planRestart(position: ReaderPosition, error: ClientError, now: n
   const from = error.restart === 'updatedSince' && position.cursor !== null && position.last !== null ? 'updatedSince' : 'backfill'
   const restart: Restart = { from, reason: error.reason ?? error.code, message: error.message, at: new Date(now).toISOString() }
   if (from === 'updatedSince') return { restart, position: { ...position, cursor: null, midPage: false } }
-  const isBeginning = position.cursor === null && position.last === null
-  return isBeginning && position.restart !== null ? null : { restart, position: { ...START_POSITION, restart } }
+  const isAtStart = position.cursor === null && position.last === null
+  return isAtStart && position.restart !== null ? null : { restart, position: { ...START_POSITION, restart } }
 }
 
 /**
@@ -70,7 +70,7 @@ export function skipThroughAnchor(anchor: LastChange, changes: readonly Change[]
   const at = changes.findIndex((change) => changeKey(change) === anchor.key)
   if (at >= 0) return { rest: changes.slice(at + 1), anchor: null }
   if (upToDate || changes.some(({ updatedAt }) => updatedAt > anchor.updatedAt)) {
-    throw new ClientError('HISTORY_CHANGED', `The newest change that was read, of ${anchor.updatedAt}, is no longer in the feed: the store was set back to an earlier state.`, { reason: 'history_changed', restart: 'backfill' })
+    throw new ClientError('HISTORY_CHANGED', `The newest change that was read (${anchor.updatedAt}) is no longer in the feed: the store was restored to an earlier state.`, { reason: 'history_changed', restart: 'backfill' })
   }
   return { rest: [], anchor }
 }

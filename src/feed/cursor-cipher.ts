@@ -1,4 +1,5 @@
 import { createCipheriv, createDecipheriv, createHmac, timingSafeEqual } from 'node:crypto'
+import { required } from '../values/required.ts'
 
 const TAG_BYTES = 16
 /** Checked before any decoding. */
@@ -17,7 +18,7 @@ export class CursorCipher {
   }
 
   encrypt(content: string): string {
-    const { sign, encrypt } = this.#keys[0]!
+    const { sign, encrypt } = required(this.#keys[0], 'the cursor secret')
     const tag = computeTag(sign, content)
     const cipher = createCipheriv('aes-256-ctr', encrypt, tag)
     return Buffer.concat([tag, cipher.update(content, 'utf8')]).toString('base64url')

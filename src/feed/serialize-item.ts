@@ -1,5 +1,6 @@
 import type { FeedEntry, JsonObject, Row } from '../contract/index.ts'
 import { parseJson, stringifyJson } from '../values/json.ts'
+import { required } from '../values/required.ts'
 import { toIsoTime } from './read-feed-page.ts'
 import { resourceTypeOf, type ResourceTypes } from './resource-type.ts'
 
@@ -19,7 +20,7 @@ export function formatEventId({ sequence, committedAt }: Pick<FeedEntry, 'sequen
 }
 
 export function serializeChange(entry: FeedEntry, options: ItemOptions = {}): string {
-  return serializeChanges([entry], options)[0]!
+  return serializeChanges([entry], options).join('')
 }
 
 /** Entries of one commit share their time and usually their database; each is serialized once. */
@@ -36,11 +37,15 @@ export function serializeChanges(entries: readonly FeedEntry[], { fields, resour
 
 /** Accepts a live entry or a row. */
 export function serializeRow({ key, text, committedAt }: Pick<Row, 'key' | 'committedAt'> & { readonly text: string | null }, { fields }: ItemOptions = {}): string {
-  const record = fields === undefined ? text! : selectFields(text!, fields)
+  const content = required(text, 'the record of a live row')
+  const record = fields === undefined ? content : selectFields(content, fields)
   return `{"id":${JSON.stringify(key)},"updatedAt":"${toIsoTime(committedAt)}","record":${record}}`
 }
 
 function selectFields(text: string, fields: readonly string[]): string {
   const record = parseJson(text) as JsonObject
-  return stringifyJson(Object.fromEntries(fields.filter((name) => Object.hasOwn(record, name)).map((name) => [name, record[name]!])))
+  return stringifyJson(Object.fromEntries(fields.flatMap((name) => {
+    const value = Object.hasOwn(record, name) ? record[name] : undefined
+    return value === undefined ? [] : [[name, value]]
+  })))
 }

@@ -17,9 +17,9 @@ export async function compactLogPeriodically(store: Store, { clock, log }: Ports
   while (!stopping.aborted) {
     try {
       const { removed, cycles } = await compactBefore(store, clock, clock.now() - keepMs, stopping)
-      if (removed + cycles > 0) log.info('the log was compacted', { tenant: store.tenant, removed, cycles })
+      if (removed + cycles > 0) log.info('log compacted', { tenant: store.tenant, removed, cycles })
     } catch (error) {
-      if (!stopping.aborted) log.warn('the log could not be compacted', { tenant: store.tenant, reason: error instanceof Error ? error.message : String(error) })
+      if (!stopping.aborted) log.warn('log compaction failed', { tenant: store.tenant, reason: error instanceof Error ? error.message : String(error) })
     }
     await clock.sleep(Math.min(COMPACT_INTERVAL_MS, keepMs), stopping).catch(() => {})
   }

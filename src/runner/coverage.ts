@@ -35,58 +35,59 @@ export interface CoverageFacts {
   readonly siblings: ReadonlyMap<string, SyncStatusRow>
 }
 
-export function computeCoverage(standing: SyncStatusRow, { mode, frontier, pair, hasLostChanges: isLacking = false, siblings: others }: CoverageFacts): Coverage {
-  if (pair?.role === 'delta') return computePairCoverage(standing, others.get(pair.backfill), isLacking)
-  if (frontier !== null) return computeFrontierCoverage(standing, frontier)
+export function computeCoverage(status: SyncStatusRow, { mode, frontier, pair, hasLostChanges = false, siblings }: CoverageFacts): Coverage {
+  if (pair?.role === 'delta') return computePairCoverage(status, siblings.get(pair.backfill), hasLostChanges)
+  if (frontier !== null) return computeFrontierCoverage(status, frontier)
   const kind = mode === 'replace' ? 'snapshot' : 'stream'
-  const { parts, words } = describeWhole(standing, kind === 'snapshot' ? 'the list' : 'history', isLacking)
-  return { kind, parts, words, progress: computeProgress(standing) }
+  const { parts, words } = describeWhole(status, kind === 'snapshot' ? 'the list' : 'history', hasLostChanges)
+  return { kind, parts, words, progress: computeProgress(status) }
 }
 
 type CoverageDescription = Pick<Coverage, 'parts' | 'words'>
 
-function describeWhole(standing: SyncStatusRow, what: string, isLacking: boolean): CoverageDescription {
-  const { lastSuccessAt, inflight, failures, backfillNeeded } = standing.checkpoint
+function describeWhole(status: SyncStatusRow, what: string, hasLostChanges: boolean): CoverageDescription {
+  const { lastSuccessAt, inflight, failures, backfillNeeded } = status.checkpoint
   const one = (state: CoveragePart['state'], words: string): CoverageDescription => ({ parts: [{ state, share: 1, what: words }], words })
-  if (isLacking || backfillNeeded !== null) return one('hole', `Changes were lost, so all of ${what} has to be read again.`)
-  if (lastSuccessAt !== null) return one('proven', `All of ${what} has been read.`)
+  if (hasLostChanges || backfillNeeded !== null) return one('hole', `Changes were lost; ${what} has to be read again from the start.`)
+  if (lastSuccessAt !== null) return one('proven', `${capitalize(what)} has been read completely.`)
   if (inflight === null) return one('hole', 'Nothing has been read yet.')
-  if (failures > 0) return one('hole', `Reading broke off after ${formatPages(inflight)}; it goes on from there.`)
-  const words = `${what[0]!.toUpperCase()}${what.slice(1)} is being read for the first time: ${formatPages(inflight)} so far.`
-  return { parts: buildFillingParts(computeProgress(standing), words, `The rest of ${what} has not been read yet.`), words }
+  if (failures > 0) return one('hole', `Reading stopped after ${formatPages(inflight)} and will continue from there.`)
+  const words = `${capitalize(what)} is being read for the first time: ${formatPages(inflight)} so far.`
+  return { parts: buildFillingParts(computeProgress(status), words, `The rest of ${what} has not been read yet.`), words }
 }
 
-function computePairCoverage(delta: SyncStatusRow, backfill: SyncStatusRow | undefined, isLacking: boolean): Coverage {
-  const past = backfill === undefined ? NEVER_RAN : describeWhole(backfill, 'the list', isLacking)
-  const recent = describeWhole(delta, 'what changed since', false)
+function computePairCoverage(delta: SyncStatusRow, backfill: SyncStatusRow | undefined, hasLostChanges: boolean): Coverage {
+  const past = backfill === undefined ? NEVER_RAN : describeWhole(backfill, 'the list', hasLostChanges)
+  const recent = describeWhole(delta, 'the change history since', false)
   const parts: CoveragePart[] = [
     ...past.parts.map((part) => ({ ...part, share: part.share / 2, what: `Backfill: ${part.what}` })),
-    ...recent.parts.map((part) => ({ ...part, share: part.share / 2, what: `Delta: ${part.what}` })),
+    // The first part of the delta begins at the backfill's anchor.
+    ...recent.parts.map((part, index) => ({
+      ...part, share: part.share / 2, what: `Delta: ${part.what}`, ...(index === 0 && { edge: 'anchor' as const }),
+    })),
   ]
-  // The backfill's anchor: the delta covers everything after it.
-  parts[past.parts.length] = { ...parts[past.parts.length]!, edge: 'anchor' }
   return { kind: 'pair', parts, words: `Backfill: ${past.words} Delta: ${recent.words}`, progress: computeProgress(delta) }
 }
 
-const NEVER_RAN: CoverageDescription = { parts: [{ state: 'hole', share: 1, what: 'It never ran.' }], words: 'It never ran.' }
+const NEVER_RAN: CoverageDescription = { parts: [{ state: 'hole', share: 1, what: 'Never ran.' }], words: 'Never ran.' }
 
 export interface Frontier {
   readonly tailComplete: boolean
   readonly isReadingHead: boolean
 }
 
-function computeFrontierCoverage(standing: SyncStatusRow, { tailComplete, isReadingHead: isPassing }: Frontier): Coverage {
-  const reads = standing.checkpoint.inflight !== null && standing.checkpoint.failures === 0
+function computeFrontierCoverage(status: SyncStatusRow, { tailComplete, isReadingHead }: Frontier): Coverage {
+  const reads = status.checkpoint.inflight !== null && status.checkpoint.failures === 0
   const parts: CoveragePart[] = [
     ...(tailComplete ? [] : [
       { state: 'hole', share: 0.2, what: 'Older items have not been read yet.' },
-      { state: reads ? 'filling' : 'hole', share: 0.2, what: 'The tail: backfill goes on from here to the end of the list.', edge: 'tail' },
+      { state: reads ? 'filling' : 'hole', share: 0.2, what: 'The tail: the backfill continues from here to the end of the list.', edge: 'tail' },
     ] as const),
-    { state: 'proven', share: (tailComplete ? 1 : 0.6) - (isPassing ? 0.15 : 0), what: tailComplete ? 'Everything below the head, to the end of the list.' : 'Everything between tail and head.', ...(!isPassing && { edge: 'head' as const }) },
-    ...(isPassing ? [{ state: 'filling', share: 0.15, what: 'The head: newer items are being read down to the last known one.', edge: 'head' }] as const : []),
+    { state: 'proven', share: (tailComplete ? 1 : 0.6) - (isReadingHead ? 0.15 : 0), what: tailComplete ? 'Everything from the head to the end of the list.' : 'Everything between the tail and the head.', ...(!isReadingHead && { edge: 'head' as const }) },
+    ...(isReadingHead ? [{ state: 'filling', share: 0.15, what: 'The head: newer items are being read down to the last known one.', edge: 'head' }] as const : []),
   ]
-  const words = `${tailComplete ? 'The list has been read to its end.' : 'The tail has not reached the end of the list.'} ${isPassing ? 'Newer items are being read at the head.' : 'The head stands at the newest item of the last look.'}`
-  return { kind: 'frontier', parts, words, progress: computeProgress(standing) }
+  const words = `${tailComplete ? 'The list has been read to its end.' : 'The tail has not reached the end of the list.'} ${isReadingHead ? 'Newer items are being read at the head.' : 'The head is at the newest item of the last read.'}`
+  return { kind: 'frontier', parts, words, progress: computeProgress(status) }
 }
 
 /** Recognised by its shape: state is opaque, but this one comes from a built-in strategy. */
@@ -114,10 +115,15 @@ function buildFillingParts(progress: number | null, what: string, rest: string):
 
 /** Compares with the page count of the last complete cycle, and stays below 1. */
 function computeProgress({ checkpoint: { inflight }, recent }: SyncStatusRow): number | null {
-  const before = inflight === null ? undefined : recent.find(({ stopReason, cycle }: CycleRecord) => stopReason === 'complete' && cycle !== inflight.cycle)
-  return before === undefined || before.pages < 2 ? null : Math.min(0.95, inflight!.page / before.pages)
+  if (inflight === null) return null
+  const previous = recent.find(({ stopReason, cycle }: CycleRecord) => stopReason === 'complete' && cycle !== inflight.cycle)
+  return previous === undefined || previous.pages < 2 ? null : Math.min(0.95, inflight.page / previous.pages)
 }
 
 function formatPages({ page }: NonNullable<CheckpointSummary['inflight']>): string {
   return page === 1 ? '1 page' : `${page} pages`
+}
+
+function capitalize(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}`
 }

@@ -25,9 +25,9 @@ export class DueQueue<T extends QueueItem> {
     if (entry === undefined) return
     this.#entries.delete(item)
     if (this.#scheduled.remove(entry)) return
-    const line = this.#ready.get(item.tenant)!
-    line.remove(entry)
-    if (line.size === 0) this.#ready.delete(item.tenant)
+    const ready = this.#ready.get(item.tenant)
+    ready?.remove(entry)
+    if (ready?.size === 0) this.#ready.delete(item.tenant)
     this.#readyTotal--
   }
 
@@ -47,12 +47,11 @@ export class DueQueue<T extends QueueItem> {
    * Removes and returns the next item. Tenants share the slots evenly: fewest running cycles first, then served
    * longest ago, then longest waiting.
    */
-  takeNext(now: number, shares: TenantLoad): T | null {
+  takeNext(now: number, load: TenantLoad): T | null {
     this.#promoteDue(now)
     let best: QueueEntry<T> | null = null
-    for (const line of this.#ready.values()) {
-      const first = line.first!
-      if (best === null || isTenantBefore(first, best, shares)) best = first
+    for (const { first } of this.#ready.values()) {
+      if (first !== undefined && (best === null || isTenantBefore(first, best, load))) best = first
     }
     if (best === null) return null
     this.remove(best.item)
@@ -63,9 +62,9 @@ export class DueQueue<T extends QueueItem> {
     for (let entry = this.#scheduled.first; entry !== undefined && entry.at <= now; entry = this.#scheduled.first) {
       this.#scheduled.remove(entry)
       const { tenant } = entry.item
-      let line = this.#ready.get(tenant)
-      if (line === undefined) this.#ready.set(tenant, (line = new Heap(isBefore)))
-      line.add(entry)
+      let ready = this.#ready.get(tenant)
+      if (ready === undefined) this.#ready.set(tenant, (ready = new Heap(isBefore)))
+      ready.add(entry)
       this.#readyTotal++
     }
   }
@@ -81,10 +80,10 @@ function isBefore<T extends QueueItem>(a: QueueEntry<T>, b: QueueEntry<T>): bool
   return a.rank < b.rank || (a.rank === b.rank && a.item.tieBreaker < b.item.tieBreaker)
 }
 
-function isTenantBefore<T extends QueueItem>(a: QueueEntry<T>, b: QueueEntry<T>, shares: TenantLoad): boolean {
+function isTenantBefore<T extends QueueItem>(a: QueueEntry<T>, b: QueueEntry<T>, load: TenantLoad): boolean {
   const [one, other] = [a.item.tenant, b.item.tenant]
-  const running = shares.runningCycles(one) - shares.runningCycles(other)
+  const running = load.runningCycles(one) - load.runningCycles(other)
   if (running !== 0) return running < 0
-  const turns = shares.lastServed(one) - shares.lastServed(other)
+  const turns = load.lastServed(one) - load.lastServed(other)
   return turns === 0 ? isBefore(a, b) : turns < 0
 }

@@ -48,9 +48,9 @@ export function computeDueTime({ schedule, pair = null }: SyncDeclaration, { che
   if (checkpoint.triggeredAt !== null) {
     // A trigger after the failure overrides the backoff. A cycle that fails before it begins keeps its trigger, and
     // waits.
-    const knowing = checkpoint.lastError === null || checkpoint.triggeredAt > checkpoint.lastError.at
-    const asked = Math.min(checkpoint.triggeredAt, now)
-    return { kind: 'at', at: knowing ? asked : Math.max(asked, earliest), why: 'trigger' }
+    const isAfterFailure = checkpoint.lastError === null || checkpoint.triggeredAt > checkpoint.lastError.at
+    const requestedAt = Math.min(checkpoint.triggeredAt, now)
+    return { kind: 'at', at: isAfterFailure ? requestedAt : Math.max(requestedAt, earliest), why: 'trigger' }
   }
   if (isScheduleStopped(checkpoint)) return { kind: 'never', why: 'stopped' }
   const failed = checkpoint.failures > 0
@@ -78,15 +78,15 @@ export const RECENT_CYCLES = 5
  * of them.
  */
 export function fingerprintCheckpoint(checkpoint: CheckpointSummary): string {
-  const { version, inflight, paused, triggeredAt, failures, lastError, retryAt: retry, lastSuccessAt, backfillNeeded } = checkpoint
-  const need = [backfillNeeded?.since, backfillNeeded?.cycle]
-  return [version, inflight?.cycle, inflight?.page, paused, triggeredAt, failures, lastError?.at, retry, lastSuccessAt, ...need].join('/')
+  const { version, inflight, paused, triggeredAt, failures, lastError, retryAt, lastSuccessAt, backfillNeeded } = checkpoint
+  const request = [backfillNeeded?.since, backfillNeeded?.cycle]
+  return [version, inflight?.cycle, inflight?.page, paused, triggeredAt, failures, lastError?.at, retryAt, lastSuccessAt, ...request].join('/')
 }
 
 /** Counts the backoff from the failure, clamped to the local clock. */
-function computeRetryAt({ failures, lastError, retryAt: at }: CheckpointSummary, now: number): number {
-  if (failures === 0 || at === null) return -Infinity
-  return lastError === null ? at : Math.min(lastError.at, now) + (at - lastError.at)
+function computeRetryAt({ failures, lastError, retryAt }: CheckpointSummary, now: number): number {
+  if (failures === 0 || retryAt === null) return -Infinity
+  return lastError === null ? retryAt : Math.min(lastError.at, now) + (retryAt - lastError.at)
 }
 
 /** Refused credentials leave the cycle unfinished; a state transition clears it, and with it the stop. */
@@ -97,7 +97,7 @@ function isScheduleStopped({ failures, lastError, inflight }: CheckpointSummary)
 /** A trigger requests a whole cycle: it continues after a crash, unless the error needs an operator. */
 function continuesTriggeredCycle({ inflight, failures, lastError }: CheckpointSummary, recent: readonly CycleRecord[]): boolean {
   const last = recent[0]
-  if (last === undefined || last.cycle !== inflight!.cycle || last.trigger !== 'trigger') return false
+  if (last === undefined || last.cycle !== inflight?.cycle || last.trigger !== 'trigger') return false
   if (failures === 0 || lastError === null) return true
   const { remedy } = ERROR_CODES[lastError.code]
   return remedy === 'retry' || remedy === 'wait'

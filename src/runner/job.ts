@@ -1,6 +1,7 @@
-import type { Store } from '../contract/index.ts'
+import type { CheckpointSummary, Store } from '../contract/index.ts'
+import { required } from '../values/required.ts'
 import type { DeclaredSync } from './declared-sync.ts'
-import { computeDueTime, type DueTime, type DueOptions, type SyncFacts } from './due.ts'
+import { computeDueTime, type DueOptions, type DueReason, type DueTime, type SyncFacts } from './due.ts'
 import { computePriority, type QueueItem } from './queue-order.ts'
 
 /** One sync of one tenant with the facts this process knows about it. */
@@ -18,10 +19,10 @@ export class Job implements QueueItem {
   /** Consecutive cycles that failed to begin. */
   backoffStep = 0
 
-  constructor(store: Store, sync: DeclaredSync, lot: number) {
+  constructor(store: Store, sync: DeclaredSync, tieBreaker: number) {
     this.store = store
     this.sync = sync
-    this.tieBreaker = lot
+    this.tieBreaker = tieBreaker
   }
 
   get tenant(): string {
@@ -30,6 +31,16 @@ export class Job implements QueueItem {
 
   get ref(): { tenant: string; worker: string; sync: string } {
     return { tenant: this.tenant, worker: this.sync.plan.worker, sync: this.sync.plan.sync }
+  }
+
+  /** Legal only after the first poll. */
+  get checkpoint(): CheckpointSummary {
+    return required(this.facts, 'the status of the sync').checkpoint
+  }
+
+  /** Legal only for a job that is due. */
+  get dueReason(): DueReason {
+    return required(this.due?.kind === 'at' ? this.due.why : null, 'the due time of the sync')
   }
 
   updateDue(options: DueOptions): void {

@@ -30,23 +30,23 @@ export interface DeclaredHistory {
  * declares the sync.
  */
 export function findPairBackfill(
-  { sync, checkpoint }: Pick<SyncStatusRow, 'sync' | 'checkpoint'>, declared: DeclaredHistory | null, { findCheckpoint: find, now }: PairEnvironment,
+  { sync, checkpoint }: Pick<SyncStatusRow, 'sync' | 'checkpoint'>, declared: DeclaredHistory | null, { findCheckpoint, now }: PairEnvironment,
 ): PairBackfill | null {
   const role = declared === null ? undefined : declared.pair ?? null
-  const backfill = findStoredBackfill({ sync, checkpoint }, role, find)
+  const backfill = findStoredBackfill({ sync, checkpoint }, role, findCheckpoint)
   const retentionMs = declared?.retentionMs
   if (retentionMs === undefined || (backfill !== null && backfill.backfillNeeded !== null)) return backfill
   const name = role === 'backfill' ? toDeltaName(sync) : sync
-  const delta = role === 'backfill' ? find(name) : checkpoint
+  const delta = role === 'backfill' ? findCheckpoint(name) : checkpoint
   const lost = delta === undefined ? null : detectHistoryLoss({ sync: name, retentionMs, delta, backfill }, now)
   if (lost === null) return backfill
   return { lastSuccessAt: (backfill ?? checkpoint).lastSuccessAt, backfillNeeded: lost, isPredicted: true }
 }
 
 function findStoredBackfill(
-  { sync, checkpoint }: Pick<SyncStatusRow, 'sync' | 'checkpoint'>, role: PairRole, find: PairEnvironment['findCheckpoint'],
+  { sync, checkpoint }: Pick<SyncStatusRow, 'sync' | 'checkpoint'>, role: PairRole, findCheckpoint: PairEnvironment['findCheckpoint'],
 ): CheckpointSummary | null {
-  const other = find(toBackfillName(sync))
+  const other = findCheckpoint(toBackfillName(sync))
   if (role === 'delta') return other ?? EMPTY_CHECKPOINT
   if (role === 'backfill') return checkpoint
   if (role === null) return null

@@ -20,8 +20,8 @@ export interface TenantLoad {
  * Rank within the tenant's queue. One point of priority is worth ten seconds of waiting. The rank is fixed when the
  * item joins, and later items rank behind it, so no item starves.
  */
-export function computeRank({ dueSince: since, priority }: QueueItem): number {
-  return Math.floor((since - priority * PRIORITY_STEP_MS) / RANK_BUCKET_MS)
+export function computeRank({ dueSince, priority }: QueueItem): number {
+  return Math.floor((dueSince - priority * PRIORITY_STEP_MS) / RANK_BUCKET_MS)
 }
 
 /** Triggers go before incremental syncs, and those before full listings, unless the worker sets a priority. */

@@ -3,7 +3,7 @@ import { classifyError } from '../engine/classify-error.ts'
 import { runCycle } from '../engine/cycle.ts'
 import type { CycleProgress } from '../engine/cycle-options.ts'
 import { DueQueue } from './due-queue.ts'
-import { fingerprintCheckpoint, type SyncFacts, type DueReason } from './due.ts'
+import { fingerprintCheckpoint, type SyncFacts } from './due.ts'
 import { Job } from './job.ts'
 import { createOncePerSlotStore } from './once-per-slot-store.ts'
 import type { TenantLoad } from './queue-order.ts'
@@ -15,7 +15,8 @@ import { StoreClock } from './store-clock.ts'
 import { backoffMs, SyncWatcher, type StoreFailure } from './sync-watcher.ts'
 
 /**
- * Runs every sync when it is due, in one process or in many on one store: whoever takes the lease runs the cycle.
+ * Runs every sync when it is due, in one or many processes on one store: the process that acquires the lease runs the
+ * cycle.
  *
  *   idle ──start──▶ running ──stop──▶ stopping ──last cycle ended──▶ stopped
  */
@@ -37,18 +38,18 @@ export class Runner {
   #cycles = 0
 
   constructor(options: RunnerOptions) {
-    const { store, ports, tenants = [store.tenant], concurrency = 4, pollMs = 1_000, pollBatchMax: looksMax = 250, pauseMs = CONTINUOUS_PAUSE_MS } = options
+    const { store, ports, tenants = [store.tenant], concurrency = 4, pollMs = 1_000, pollBatchMax = 250, pauseMs = CONTINUOUS_PAUSE_MS } = options
     this.#options = options
     this.#concurrency = concurrency
     this.#pollMs = pollMs
     this.#jobs = tenants.flatMap((tenant) => this.#createJobs(tenant))
     this.#clock = new StoreClock(ports.clock)
     this.#watcher = new SyncWatcher(this.#jobs, {
-      clock: this.#clock, ports, pollMs, pollBatchMax: looksMax, pauseMs,
+      clock: this.#clock, ports, pollMs, pollBatchMax, pauseMs,
       isBusy: (job) => this.#running.has(job),
       onUpdate: (job) => this.#reschedule(job),
-      onStoreFailure: (trouble) => this.#reportStoreFailure(trouble),
-      onWake: () => this.#sleepAbort?.abort(new Error('there is news')),
+      onStoreFailure: (failure) => this.#reportStoreFailure(failure),
+      onWake: () => this.#sleepAbort?.abort(new Error('the store has changes')),
     })
   }
 
@@ -65,14 +66,14 @@ export class Runner {
     if (this.#state !== 'idle') return
     this.#state = 'running'
     const guard = guardStrayRejections((message) => {
-      this.#options.ports.log.error('a promise that nobody waited for failed', { reason: message })
+      this.#options.ports.log.error('unhandled promise rejection in a connector', { reason: message })
       this.#emit({ kind: 'stray', message })
     })
     const first = this.#watcher.poll()
     this.#watcher.subscribe()
     this.#loop = first
       .then(() => this.#runLoop())
-      .then(() => Promise.all([...this.#running.values()].map(({ done: ended }) => ended)))
+      .then(() => Promise.all([...this.#running.values()].map(({ done }) => done)))
       // A failure of the loop itself is an unhandled rejection: without the guard it ends the process, and a
       // supervisor restarts it.
       .finally(async () => {
@@ -91,12 +92,12 @@ export class Runner {
   async stop({ graceMs = 10_000 }: { graceMs?: number } = {}): Promise<void> {
     if (this.#state === 'running') this.#state = 'stopping'
     if (this.#state === 'idle') this.#state = 'stopped'
-    for (const { stopping } of this.#running.values()) stopping.abort(new Error('the runner stops'))
-    this.#sleepAbort?.abort(new Error('the runner stops'))
-    const patience = new AbortController()
-    const lost = this.#options.ports.clock.sleep(graceMs, patience.signal).catch(() => {})
-    await Promise.race([this.#loop, lost])
-    patience.abort(new Error('all have ended'))
+    for (const { stopping } of this.#running.values()) stopping.abort(new Error('the runner is stopping'))
+    this.#sleepAbort?.abort(new Error('the runner is stopping'))
+    const graceOver = new AbortController()
+    const timeout = this.#options.ports.clock.sleep(graceMs, graceOver.signal).catch(() => {})
+    await Promise.race([this.#loop, timeout])
+    graceOver.abort(new Error('all cycles have ended'))
   }
 
   capacity(): RunnerCapacity {
@@ -175,7 +176,7 @@ export class Runner {
   // ── one cycle ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
   #startCycle(job: Job): void {
-    const why = job.due!.why as DueReason
+    const why = job.dueReason
     const cycle = { ...job.ref, why, holder: `${this.#options.holder}#${++this.#cycles}`, startedAt: this.#clock.now(), page: null }
     const running: ActiveCycle = { cycle, stopping: new AbortController(), done: Promise.resolve() }
     this.#running.set(job, running)
@@ -184,7 +185,7 @@ export class Runner {
     running.done = this.#runCycle(job, running).finally(() => {
       this.#running.delete(job)
       this.#reschedule(job)
-      this.#sleepAbort?.abort(new Error('a place is free'))
+      this.#sleepAbort?.abort(new Error('a slot is free'))
     })
   }
 
@@ -192,10 +193,10 @@ export class Runner {
   async #runCycle(job: Job, running: ActiveCycle): Promise<void> {
     const { fetch, secrets } = this.#options
     const ports = { ...this.#options.ports, clock: this.#clock }
-    let outrun = false
+    let slotTaken = false
     try {
       const result = await runCycle(job.sync.plan, {
-        store: createOncePerSlotStore(job.store, job.ref, fingerprintCheckpoint(job.facts!.checkpoint), () => (outrun = true)),
+        store: createOncePerSlotStore(job.store, job.ref, fingerprintCheckpoint(job.checkpoint), () => (slotTaken = true)),
         ports,
         fetch,
         secrets: typeof secrets === 'function' ? secrets(job.tenant) : secrets,
@@ -214,8 +215,8 @@ export class Runner {
       // By the store's clock the lease may last longer than by ours.
       job.notBefore = ports.clock.now() + this.#pollMs
       await this.#watcher.refresh(job)
-      const { heldBy, heldUntil } = job.facts!.checkpoint
-      if (!outrun) this.#emit({ kind: 'held', ...job.ref, by: heldBy, until: heldUntil })
+      const { heldBy, heldUntil } = job.checkpoint
+      if (!slotTaken) this.#emit({ kind: 'held', ...job.ref, by: heldBy, until: heldUntil })
     } catch (thrown) {
       const { code, message } = classifyError(thrown)
       const waitMs = backoffMs(this.#pollMs, job.backoffStep++)
@@ -231,10 +232,10 @@ export class Runner {
     this.#emit({ kind: 'started', ...job.ref, why: running.cycle.why, cycle, resumed, page })
   }
 
-  #reportStoreFailure(trouble: StoreFailure & Partial<CycleEvent>): void {
-    const { message, ...fields } = trouble
-    this.#options.ports.log.warn('the store could not be asked', { ...fields, reason: message })
-    this.#emit({ kind: 'store', ...trouble })
+  #reportStoreFailure(failure: StoreFailure & Partial<CycleEvent>): void {
+    const { message, ...fields } = failure
+    this.#options.ports.log.warn('the store is unreachable', { ...fields, reason: message })
+    this.#emit({ kind: 'store', ...failure })
   }
 
   /** A lease with our name that none of our cycles uses is left over from a failed release. */

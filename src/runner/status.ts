@@ -31,7 +31,7 @@ export interface StatusOptions {
 /** Reads the status from the store alone, in declaration order. */
 export async function readStatus({ store, syncs, now: at, pauseMs = CONTINUOUS_PAUSE_MS }: StatusOptions): Promise<SyncStatus[]> {
   const { now, syncs: known } = await readKnownSyncs(store, syncs, at)
-  return known.flatMap(({ declared, ...standing }) => declared === null ? [] : [buildSyncStatus(store.tenant, declared, standing, computeDueTime(declared, standing, { now, since: now, pauseMs }))])
+  return known.flatMap(({ declared, ...status }) => declared === null ? [] : [buildSyncStatus(store.tenant, declared, status, computeDueTime(declared, status, { now, since: now, pauseMs }))])
 }
 
 export interface KnownSync extends SyncStatusRow {
@@ -43,18 +43,18 @@ export interface KnownSync extends SyncStatusRow {
 
 /** Returns the declared syncs in their order, then the others, with one query. */
 export async function readKnownSyncs(store: Store, syncs: readonly DeclaredSync[], at: number): Promise<{ readonly now: number; readonly syncs: readonly KnownSync[] }> {
-  const { now, syncs: standings } = await store.listSyncStatus({ at, recent: RECENT_CYCLES })
-  const kept = new Map(standings.map((standing) => [syncKey(standing), standing]))
-  const known = (standing: SyncStatusRow, declared: DeclaredSync | null): KnownSync => ({
-    ...standing, declared,
-    backfill: findPairBackfill(standing, declared, { now, findCheckpoint: (sync) => kept.get(syncKey({ worker: standing.worker, sync }))?.checkpoint }),
+  const { now, syncs: rows } = await store.listSyncStatus({ at, recent: RECENT_CYCLES })
+  const rowsByKey = new Map(rows.map((status) => [syncKey(status), status]))
+  const known = (status: SyncStatusRow, declared: DeclaredSync | null): KnownSync => ({
+    ...status, declared,
+    backfill: findPairBackfill(status, declared, { now, findCheckpoint: (sync) => rowsByKey.get(syncKey({ worker: status.worker, sync }))?.checkpoint }),
   })
   const declared = syncs.map((sync): KnownSync => {
     const ref = { worker: sync.plan.worker, sync: sync.plan.sync }
-    return known(kept.get(syncKey(ref)) ?? { ...ref, checkpoint: EMPTY_CHECKPOINT, recent: [] }, sync)
+    return known(rowsByKey.get(syncKey(ref)) ?? { ...ref, checkpoint: EMPTY_CHECKPOINT, recent: [] }, sync)
   })
   const names = new Set(declared.map(syncKey))
-  return { now, syncs: [...declared, ...standings.filter((standing) => !names.has(syncKey(standing))).map((standing) => known(standing, null))] }
+  return { now, syncs: [...declared, ...rows.filter((status) => !names.has(syncKey(status))).map((status) => known(status, null))] }
 }
 
 function syncKey({ worker, sync }: SyncRef): string {

@@ -8,8 +8,8 @@ export class StoreClock implements Clock {
   readonly #local: Clock
   #offsetMs = 0
 
-  constructor(own: Clock) {
-    this.#local = own
+  constructor(local: Clock) {
+    this.#local = local
   }
 
   now(): number {
@@ -24,12 +24,12 @@ export class StoreClock implements Clock {
    * The response carries the store's time at some point during the call. The offset changes only as far as that
    * proves, so that it does not oscillate.
    */
-  async synchronize<T extends { readonly now: number }>(question: (at: number) => Promise<T>): Promise<T> {
-    const asked = this.#local.now()
-    const answer = await question(asked + this.#offsetMs)
-    const least = answer.now - this.#local.now()
-    const most = answer.now + 1 - asked
+  async synchronize<T extends { readonly now: number }>(query: (at: number) => Promise<T>): Promise<T> {
+    const sentAt = this.#local.now()
+    const response = await query(sentAt + this.#offsetMs)
+    const least = response.now - this.#local.now()
+    const most = response.now + 1 - sentAt
     this.#offsetMs = Math.max(least, Math.min(most, this.#offsetMs))
-    return answer
+    return response
   }
 }

@@ -1,6 +1,7 @@
 import { EMPTY_CHECKPOINT, type Subscription, type Ports, type SyncStatusRow, type SyncStatusList, type SyncStatusQuery, type Store, type SyncRef } from '../contract/index.ts'
 import { classifyError } from '../engine/classify-error.ts'
 import { fingerprintCheckpoint, RECENT_CYCLES, type DueOptions } from './due.ts'
+import { required } from '../values/required.ts'
 import type { Job } from './job.ts'
 import type { StoreClock } from './store-clock.ts'
 
@@ -13,7 +14,7 @@ export interface SyncWatcherOptions {
   readonly isBusy: (job: Job) => boolean
   /** The facts of the job may have changed. */
   readonly onUpdate: (job: Job) => void
-  readonly onStoreFailure: (trouble: StoreFailure) => void
+  readonly onStoreFailure: (failure: StoreFailure) => void
   /** A poll is worthwhile now. */
   readonly onWake: () => void
 }
@@ -61,9 +62,12 @@ export class SyncWatcher {
   subscribe(): void {
     this.#subscription = this.#tenantOrder[0]?.store.subscribe({
       tenants: [...this.#tenants.keys()],
-      onChange: (tenant) => this.#requestPoll([this.#tenants.get(tenant)!]),
-      onConnected: (is) => {
-        this.#isConnected = is
+      onChange: (name) => {
+        const tenant = this.#tenants.get(name)
+        if (tenant !== undefined) this.#requestPoll([tenant])
+      },
+      onConnected: (isConnected) => {
+        this.#isConnected = isConnected
         this.#intervalMs = this.#options.pollMs
         // Notifications may have been missed while disconnected, and the new connection may lead to another server.
         for (const tenant of this.#tenantOrder) tenant.changeCursor = null
@@ -88,9 +92,9 @@ export class SyncWatcher {
    * unreachable.
    */
   async poll(): Promise<void> {
-    const { clock, ports, pollMs, pollBatchMax: looksMax, onStoreFailure: onTrouble } = this.#options
+    const { clock, ports, pollMs, pollBatchMax, onStoreFailure } = this.#options
     const isRound = !this.#firstRoundDone || this.#remainingMs(this.#roundAt, this.#intervalMs) === 0
-    const end = this.#nextIndex + (isRound ? looksMax : 0)
+    const end = this.#nextIndex + (isRound ? pollBatchMax : 0)
     const batch = [...new Set([...this.#requested, ...this.#tenantOrder.slice(this.#nextIndex, end)])]
     const before = clock.now()
     try {
@@ -107,7 +111,7 @@ export class SyncWatcher {
     } catch (thrown) {
       const { code, message } = classifyError(thrown)
       this.#intervalMs = backoffMs(pollMs, this.#failures++)
-      onTrouble({ code, message, waitMs: this.#intervalMs })
+      onStoreFailure({ code, message, waitMs: this.#intervalMs })
     }
     if (before < this.#polledAt) this.#recomputeDue()
     this.#polledAt = clock.now()
@@ -116,23 +120,23 @@ export class SyncWatcher {
 
   async refresh(job: Job): Promise<void> {
     const { worker, sync } = job.ref
-    const tenant = this.#tenants.get(job.tenant)!
+    const tenant = required(this.#tenants.get(job.tenant), `tenant ${job.tenant}`)
     await this.#query(tenant, { recent: recentCyclesFor(job), ref: { worker, sync } }, ({ syncs }) => this.#update(job, syncs[0]))
   }
 
   async #refreshTenant(tenant: WatchedTenant): Promise<void> {
-    const { jobs, changeCursor: mark, recent } = tenant
+    const { jobs, changeCursor, recent } = tenant
     this.#requested.delete(tenant)
     try {
-      await this.#query(tenant, { recent, ...(mark !== null && { changedSince: mark }) }, (answer) => {
-        if (tenant.changeCursor === mark) tenant.changeCursor = answer.changeToken
+      await this.#query(tenant, { recent, ...(changeCursor !== null && { changedSince: changeCursor }) }, (answer) => {
+        if (tenant.changeCursor === changeCursor) tenant.changeCursor = answer.changeToken
         // Jobs that run here are refreshed when they end.
-        const unknown = mark === null ? new Set(jobs.values()) : new Set<Job>()
-        for (const standing of answer.syncs) {
-          const job = jobs.get(syncKey(standing))
+        const unknown = changeCursor === null ? new Set(jobs.values()) : new Set<Job>()
+        for (const status of answer.syncs) {
+          const job = jobs.get(syncKey(status))
           if (job === undefined) continue
           unknown.delete(job)
-          if (!this.#options.isBusy(job)) this.#update(job, standing)
+          if (!this.#options.isBusy(job)) this.#update(job, status)
         }
         for (const job of unknown) if (!this.#options.isBusy(job)) this.#update(job, undefined)
       })
@@ -145,19 +149,19 @@ export class SyncWatcher {
   /** Serializes the queries of a tenant, so that the later response is the newer one. */
   #query(tenant: WatchedTenant, query: Omit<SyncStatusQuery, 'at'>, onAnswer: (answer: SyncStatusList) => void): Promise<void> {
     const { clock } = this.#options
-    const asking = tenant.pendingQuery.then(async () => {
+    const pending = tenant.pendingQuery.then(async () => {
       const answer = await clock.synchronize((at) => tenant.store.listSyncStatus({ at, ...query }))
       this.#since ??= clock.now()
       onAnswer(answer)
     })
-    tenant.pendingQuery = asking.catch(() => {})
-    return asking
+    tenant.pendingQuery = pending.catch(() => {})
+    return pending
   }
 
   #update(job: Job, { checkpoint, recent }: Pick<SyncStatusRow, 'checkpoint' | 'recent'> = { checkpoint: EMPTY_CHECKPOINT, recent: [] }): void {
-    const moved = job.facts === null || fingerprintCheckpoint(job.facts.checkpoint) !== fingerprintCheckpoint(checkpoint)
+    const hasChanged = job.facts === null || fingerprintCheckpoint(job.facts.checkpoint) !== fingerprintCheckpoint(checkpoint)
     job.facts = { checkpoint, recent }
-    if (moved) job.updateDue(this.#dueOptions())
+    if (hasChanged) job.updateDue(this.#dueOptions())
     this.#options.onUpdate(job)
   }
 

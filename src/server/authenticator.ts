@@ -61,11 +61,11 @@ export class Authenticator {
       // Only failed attempts are limited: other callers behind the same address may have valid keys.
       const failed = this.#rateLimiter.count(`failed ${address}`, AUTH_FAILURES_MAX)
       if (failed.remaining < 0) throw withRateLimitHeaders(rateLimitError(failed, now), failed)
-      throw text === undefined ? unauthorizedError('Send a key as `Authorization: Bearer …`. `tidemark keys create` makes one.') : keyEndedError()
+      throw text === undefined ? unauthorizedError('Send a key as `Authorization: Bearer …`. `tidemark keys create` creates one.') : keyEndedError()
     }
-    const allowance = this.countRequest(key)
-    if (allowance.remaining < 0) throw withRateLimitHeaders(rateLimitError(allowance, now), allowance)
-    return { id: key.id, name: key.name, scopes: key.scopes, store: this.#storeOf(key.tenant), rateLimit: allowance, endsAt: key.endsAt }
+    const rateLimit = this.countRequest(key)
+    if (rateLimit.remaining < 0) throw withRateLimitHeaders(rateLimitError(rateLimit, now), rateLimit)
+    return { id: key.id, name: key.name, scopes: key.scopes, store: this.#storeOf(key.tenant), rateLimit, endsAt: key.endsAt }
   }
 
   /** Returns a valid key from the cache; null for every other key. */
@@ -73,7 +73,7 @@ export class Authenticator {
     const given = parseApiKey(text)
     const known = given === null ? undefined : this.#keyCache.get(given.id)
     const now = this.#clock.now()
-    return known !== undefined && known.until > now && isKeyValid(known.key, given!.hash, now) ? known.key : null
+    return given !== null && known !== undefined && known.until > now && isKeyValid(known.key, given.hash, now) ? known.key : null
   }
 
   countRequest({ id, tenant, rateLimit }: ApiKey): RateLimitStatus {
@@ -88,7 +88,7 @@ export class Authenticator {
 
   /** An anonymous caller without scopes. */
   anonymousCaller(): Caller {
-    return { ...this.localCaller(), name: 'anybody', scopes: [] }
+    return { ...this.localCaller(), name: 'anonymous', scopes: [] }
   }
 
   /**
@@ -103,26 +103,26 @@ export class Authenticator {
   watchAccess({ id }: Caller, scope: string): AccessWatch {
     const ended = new AbortController()
     if (id === null) return { signal: ended.signal, close: () => {} }
-    const look = (key: ApiKey | null): void => {
+    const check = (key: ApiKey | null): void => {
       if (!this.#mayRead(key, scope)) ended.abort()
     }
-    const looks = this.#watches.get(id)
-    if (looks === undefined) {
-      this.#watches.set(id, new Set([look]))
+    const checks = this.#watches.get(id)
+    if (checks === undefined) {
+      this.#watches.set(id, new Set([check]))
       void this.#pollKey(id)
     } else {
-      looks.add(look)
+      checks.add(check)
     }
-    return { signal: ended.signal, close: () => void this.#watches.get(id)?.delete(look) }
+    return { signal: ended.signal, close: () => void this.#watches.get(id)?.delete(check) }
   }
 
   /** One lookup serves all streams of a key. */
   async #pollKey(id: string): Promise<void> {
-    const looks = this.#watches.get(id)!
-    while (looks.size > 0 && !this.#stopping.aborted) {
+    const checks = this.#watches.get(id) ?? new Set()
+    while (checks.size > 0 && !this.#stopping.aborted) {
       // An unreachable store is retried; the stream cannot read from it either.
       const key = await this.#loadKey(id, this.#clock.now()).catch(() => undefined)
-      if (key !== undefined) for (const look of looks) look(key)
+      if (key !== undefined) for (const check of checks) check(key)
       await this.#clock.sleep(KEY_POLL_MS, this.#stopping).catch(() => {})
     }
     this.#watches.delete(id)
@@ -154,13 +154,13 @@ export class Authenticator {
 
 /** Also thrown when a key ends during a stream. */
 export function keyEndedError(): HttpError {
-  return unauthorizedError('The key is not valid, or has ended.')
+  return unauthorizedError('The key is invalid, expired or revoked.')
 }
 
 function unauthorizedError(message: string): HttpError {
   return new HttpError('UNAUTHORIZED', message, { headers: { 'www-authenticate': 'Bearer' } })
 }
 
-function withRateLimitHeaders(error: HttpError, allowance: RateLimitStatus): HttpError {
-  return new HttpError(error.code, error.message, { headers: { ...error.headers, ...rateLimitHeaders(allowance) } })
+function withRateLimitHeaders(error: HttpError, rateLimit: RateLimitStatus): HttpError {
+  return new HttpError(error.code, error.message, { headers: { ...error.headers, ...rateLimitHeaders(rateLimit) } })
 }

@@ -14,7 +14,7 @@ export class Cors {
   constructor(origins: readonly string[]) {
     for (const origin of origins) {
       if (origin === '*' || (URL.canParse(origin) && new URL(origin).origin === origin)) continue
-      throw new SyncError('ARGUMENT_INVALID', `${JSON.stringify(origin.slice(0, 80))} is no origin, such as https://app.example.com.`)
+      throw new SyncError('ARGUMENT_INVALID', `${JSON.stringify(origin.slice(0, 80))} is not an origin such as https://app.example.com.`)
     }
     this.#origins = new Set(origins)
   }

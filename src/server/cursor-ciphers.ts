@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { ApiKey, Clock, CursorSecret, Store } from '../contract/index.ts'
 import { FeedError } from '../feed/feed-error.ts'
 import { CURSOR_LIFE_MS } from '../feed/feed-cursor.ts'
+import { required } from '../values/required.ts'
 import { CursorCipher } from '../feed/cursor-cipher.ts'
 
 const DAY_MS = 24 * 3_600_000
@@ -30,14 +31,14 @@ function loadCursorSecrets(store: Store, now: number): Promise<CursorSecret[]> {
 /** Cursor ciphers by tenant, rotated monthly; cursors of the previous secret stay valid until they expire. */
 export class CursorCiphers {
   readonly #clock: Clock
-  readonly #ciphers = new Map<string, { seal: Promise<CursorCipher>; at: number }>()
+  readonly #ciphers = new Map<string, { cipher: Promise<CursorCipher>; at: number }>()
 
   constructor(clock: Clock) {
     this.#clock = clock
   }
 
   /** Retries `body` with reloaded secrets if a cursor could not be decrypted. */
-  async withCipher<T>(store: Store, body: (seal: CursorCipher) => Promise<T>): Promise<T> {
+  async withCipher<T>(store: Store, body: (cipher: CursorCipher) => Promise<T>): Promise<T> {
     try {
       return await body(await this.#cipherFor(store, REFRESH_MS))
     } catch (error) {
@@ -49,13 +50,13 @@ export class CursorCiphers {
   #cipherFor(store: Store, ageMax: number): Promise<CursorCipher> {
     const now = this.#clock.now()
     const known = this.#ciphers.get(store.tenant)
-    if (known !== undefined && now - known.at < ageMax) return known.seal
-    const seal = loadCursorSecrets(store, now).then((secrets) => {
-      const sealing = secrets.find(({ createdAt }) => createdAt <= now - ACTIVATION_DELAY_MS) ?? secrets.at(-1)!
-      return new CursorCipher([sealing, ...secrets.filter((known) => known !== sealing)].map(({ secret }) => secret))
+    if (known !== undefined && now - known.at < ageMax) return known.cipher
+    const cipher = loadCursorSecrets(store, now).then((secrets) => {
+      const active = secrets.find(({ createdAt }) => createdAt <= now - ACTIVATION_DELAY_MS) ?? required(secrets.at(-1), 'the cursor secret')
+      return new CursorCipher([active, ...secrets.filter((secret) => secret !== active)].map(({ secret }) => secret))
     })
-    this.#ciphers.set(store.tenant, { seal, at: now })
-    seal.catch(() => this.#ciphers.delete(store.tenant))
-    return seal
+    this.#ciphers.set(store.tenant, { cipher, at: now })
+    cipher.catch(() => this.#ciphers.delete(store.tenant))
+    return cipher
   }
 }

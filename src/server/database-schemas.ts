@@ -11,17 +11,17 @@ export interface DatabaseSchema {
 }
 
 /** Lists the databases that the caller may read, with the declared schema or one derived from the columns. */
-export async function listDatabaseSchemas(hall: ServerContext, { store, scopes }: Caller): Promise<DatabaseSchema[]> {
+export async function listDatabaseSchemas(context: ServerContext, { store, scopes }: Caller): Promise<DatabaseSchema[]> {
   // Declared schemas are shown only to tenants that the worker serves.
-  const declared = hall.isServedTenant(store.tenant) ? hall.schemas : {}
-  const landed = new Map((await store.databases()).map(({ name, columns }) => [name, columns]))
-  const names = [...new Set([...Object.keys(declared), ...landed.keys()])].filter((name) => allowsScope(scopes, databaseReadScope(name)))
+  const declared = context.isServedTenant(store.tenant) ? context.schemas : {}
+  const stored = new Map((await store.databases()).map(({ name, columns }) => [name, columns]))
+  const names = [...new Set([...Object.keys(declared), ...stored.keys()])].filter((name) => allowsScope(scopes, databaseReadScope(name)))
   return names.toSorted().map((name) => {
     const schema = declared[name]
     if (schema !== undefined) return { name, from: 'schema', schema }
-    const columns = landed.get(name) ?? []
+    const columns = stored.get(name) ?? []
     const properties = Object.fromEntries(columns.map((column) => [column.name, column.kinds.includes('json') ? {} : { type: [...new Set(column.kinds.map((kind) => JSON_TYPES[kind])), 'null'] }]))
-    return { name, from: 'columns', schema: { ...objectSchema(properties, []), additionalProperties: true, description: 'By what has landed so far: others may come, and any may be absent.' } }
+    return { name, from: 'columns', schema: { ...objectSchema(properties, []), additionalProperties: true, description: 'Derived from the stored columns: new fields may appear, and any field may be absent.' } }
   })
 }
 

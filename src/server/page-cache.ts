@@ -32,15 +32,15 @@ export class PageCache {
   }
 
   /** Compresses a page once for all readers. */
-  async packed(tenant: string, url: string, body: Buffer, encoding: Encoding): Promise<Buffer> {
-    const packed = await compressBody(body, encoding)
+  async compressed(tenant: string, url: string, body: Buffer, encoding: Encoding): Promise<Buffer> {
+    const compressed = await compressBody(body, encoding)
     const page = this.#pages.get(`${tenant} ${url}`)
     // The page may have been evicted or replaced meanwhile.
     if (page?.body === body && !page.compressed.has(encoding)) {
-      page.compressed.set(encoding, packed)
-      this.#grow(packed.length)
+      page.compressed.set(encoding, compressed)
+      this.#grow(compressed.length)
     }
-    return packed
+    return compressed
   }
 
   #grow(bytes: number): void {

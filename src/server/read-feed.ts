@@ -3,6 +3,6 @@ import { readFeedPage, type FeedPageResult, type FeedPageRequest } from '../feed
 import type { ServerContext } from './route.ts'
 
 /** Reads a page with the tenant's cursor cipher. */
-export function readFeed(hall: ServerContext, store: Store, request: FeedPageRequest): Promise<FeedPageResult> {
-  return hall.cursorCiphers.withCipher(store, (seal) => readFeedPage(store, seal, request, hall.ports.clock.now()))
+export function readFeed(context: ServerContext, store: Store, request: FeedPageRequest): Promise<FeedPageResult> {
+  return context.cursorCiphers.withCipher(store, (cipher) => readFeedPage(store, cipher, request, context.ports.clock.now()))
 }

@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Log, Ports } from '../contract/index.ts'
+import { required } from '../values/required.ts'
 import { createChildLog } from '../telemetry/child-log.ts'
 import type { SourceRuntime } from '../runner/call-source.ts'
 import type { DeclaredSync } from '../runner/declared-sync.ts'
@@ -34,7 +35,7 @@ export interface Route {
   readonly mediaType?: string
   /** The body is read as raw bytes, up to this limit, whatever its content type. */
   readonly rawBytesMax?: number
-  handle(ask: RouteRequest): unknown
+  handle(routeRequest: RouteRequest): unknown
 }
 
 /**
@@ -88,8 +89,13 @@ export interface ServerContext {
 }
 
 /** Adds tenant and request id. */
-export function createRequestLog({ context: hall, request, caller }: Pick<RouteRequest, 'context' | 'request' | 'caller'>): Log {
-  return createChildLog(hall.ports.log, { tenant: caller.store.tenant, requestId: request.id })
+export function createRequestLog({ context, request, caller }: Pick<RouteRequest, 'context' | 'request' | 'caller'>): Log {
+  return createChildLog(context.ports.log, { tenant: caller.store.tenant, requestId: request.id })
+}
+
+/** A parameter of the route's path, which the router always sets. */
+export function pathParam({ params }: Pick<RouteRequest, 'params'>, name: string): string {
+  return required(params[name], `the path parameter ${name}`)
 }
 
 export interface RequestRecord {
@@ -103,9 +109,9 @@ export interface RequestRecord {
   readonly ms: number
 }
 
-export function recordRequest({ metrics, ports }: ServerContext, answered: RequestRecord): void {
-  metrics.recordRequest(answered.route, answered.status, answered.ms / 1_000)
-  ports.log.debug('answered', { ...answered, ms: Math.round(answered.ms) })
+export function recordRequest({ metrics, ports }: ServerContext, request: RequestRecord): void {
+  metrics.recordRequest(request.route, request.status, request.ms / 1_000)
+  ports.log.debug('request', { ...request, ms: Math.round(request.ms) })
 }
 
 export function sendData(reply: FastifyReply, data: unknown): FastifyReply {
@@ -115,8 +121,8 @@ export function sendData(reply: FastifyReply, data: unknown): FastifyReply {
 /** Sends JSON text, compressed if accepted and large enough. */
 export function sendJson(reply: FastifyReply, text: string | Buffer): FastifyReply {
   void reply.type('application/json; charset=utf-8')
-  const packs = text.length >= COMPRESS_MIN_BYTES && reply.request.headers['accept-encoding'] !== undefined
-  if (!packs) return reply.send(text)
+  const isCompressed = text.length >= COMPRESS_MIN_BYTES && reply.request.headers['accept-encoding'] !== undefined
+  if (!isCompressed) return reply.send(text)
   reply.compress(text)
   return reply
 }

@@ -12,21 +12,21 @@ type PendingRequests = Array<readonly [IncomingMessage, ServerResponse]>
  */
 export function serializeRequests(handle: RequestListener): RequestListener {
   const connections = new WeakMap<Socket, PendingRequests>()
-  const begin = (request: IncomingMessage, response: ServerResponse, waiting: PendingRequests): void => {
+  const begin = (request: IncomingMessage, response: ServerResponse, pending: PendingRequests): void => {
     response.once('close', () => {
-      const next = waiting.shift()
+      const next = pending.shift()
       if (next === undefined || request.socket.destroyed) connections.delete(request.socket)
-      else begin(...next, waiting)
+      else begin(...next, pending)
     })
     handle(request, response)
   }
   return (request, response) => {
-    const waiting = connections.get(request.socket)
-    if (waiting === undefined) {
-      const none: PendingRequests = []
-      connections.set(request.socket, none)
-      begin(request, response, none)
-    } else if (waiting.length < PIPELINED_MAX) waiting.push([request, response])
+    const pending = connections.get(request.socket)
+    if (pending === undefined) {
+      const empty: PendingRequests = []
+      connections.set(request.socket, empty)
+      begin(request, response, empty)
+    } else if (pending.length < PIPELINED_MAX) pending.push([request, response])
     else request.socket.destroy()
   }
 }

@@ -30,13 +30,13 @@ export interface SyncMetrics {
  * Metrics of one tenant's syncs. Syncs beyond the label limit, in declaration order, are merged into their worst
  * values.
  */
-export async function readSyncMetrics(hall: ServerContext, store: Store): Promise<SyncMetrics> {
-  const { now, syncs } = await readKnownSyncs(store, hall.syncs, hall.ports.clock.now())
-  const healths: Record<Health, number> = { HEALTHY: 0, INITIALIZING: 0, WARNING: 0, ERROR: 0, PAUSED: 0 }
-  for (const { checkpoint, backfill } of syncs) healths[computeHealth(checkpoint, backfill)]++
-  const figures = syncs.map((sync) => computeSyncMetric(sync, now))
-  const rest = figures.slice(LABEL_VALUES_MAX.syncs)
-  return { healthCounts: healths, syncs: [...figures.slice(0, LABEL_VALUES_MAX.syncs), ...(rest.length === 0 ? [] : [rest.reduce(mergeWorst, { worker: OTHER_LABEL, sync: OTHER_LABEL, lagSeconds: null, failures: 0, backfillNeeded: 0, running: 0 })])] }
+export async function readSyncMetrics(context: ServerContext, store: Store): Promise<SyncMetrics> {
+  const { now, syncs } = await readKnownSyncs(store, context.syncs, context.ports.clock.now())
+  const healthCounts: Record<Health, number> = { HEALTHY: 0, INITIALIZING: 0, WARNING: 0, ERROR: 0, PAUSED: 0 }
+  for (const { checkpoint, backfill } of syncs) healthCounts[computeHealth(checkpoint, backfill)]++
+  const metrics = syncs.map((sync) => computeSyncMetric(sync, now))
+  const rest = metrics.slice(LABEL_VALUES_MAX.syncs)
+  return { healthCounts, syncs: [...metrics.slice(0, LABEL_VALUES_MAX.syncs), ...(rest.length === 0 ? [] : [rest.reduce(mergeWorst, { worker: OTHER_LABEL, sync: OTHER_LABEL, lagSeconds: null, failures: 0, backfillNeeded: 0, running: 0 })])] }
 }
 
 function computeSyncMetric({ worker, sync, declared, checkpoint, backfill, recent }: KnownSync, now: number): SyncMetric {

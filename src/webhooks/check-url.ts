@@ -11,10 +11,10 @@ export function checkWebhookUrl(text: string, allow: readonly WebhookAllowance[]
   if (!URL.canParse(text)) throw urlRefusedError('is not a URL')
   const url = new URL(text)
   if (url.protocol !== 'https:' && url.protocol !== 'http:') throw urlRefusedError('is not an https URL')
-  if (url.protocol === 'http:' && !allow.includes('http')) throw urlRefusedError('is not encrypted')
+  if (url.protocol === 'http:' && !allow.includes('http')) throw urlRefusedError('does not use https')
   if (url.username !== '' || url.password !== '') throw urlRefusedError('contains credentials')
-  if (url.port !== '' && !['80', '443'].includes(url.port) && !allow.includes('port')) throw urlRefusedError(`names port ${url.port}`)
-  if (!allow.includes('private') && !isPublicHost(url.hostname)) throw urlRefusedError('leads to an address that is not public')
+  if (url.port !== '' && !['80', '443'].includes(url.port) && !allow.includes('port')) throw urlRefusedError(`uses port ${url.port}`)
+  if (!allow.includes('private') && !isPublicHost(url.hostname)) throw urlRefusedError('resolves to an address that is not public')
   return url
 }
 
@@ -26,7 +26,7 @@ export async function checkResolvedWebhookUrl(text: string, allow: readonly Webh
   const url = checkWebhookUrl(text, allow)
   if (allow.includes('private') || isIP(url.hostname.replace(/^\[(.*)\]$/, '$1')) !== 0) return url
   const addresses = await resolve(url.hostname).catch(() => [])
-  if (!addresses.every(({ address }) => isPublicAddress(address))) throw urlRefusedError('leads to an address that is not public')
+  if (!addresses.every(({ address }) => isPublicAddress(address))) throw urlRefusedError('resolves to an address that is not public')
   return url
 }
 

@@ -2,16 +2,16 @@ import type { Delivery, DeliveryReport, FeedPage, Webhook, WebhookProgress } fro
 import type { DeliveryOutcome } from './send.ts'
 
 /**
- * What one round delivers, and what is noted of it. Changes of one key go one after the other; what fails waits, and what
- * comes later of its key waits behind it, so that the order of a key is kept and other keys go on.
+ * One round of deliveries and its result. Changes of one key are sent in order: after a failure the later changes of the
+ * key wait, while other keys continue.
  *
  *   log ──▶ sent ──2xx──▶ done
  *            │ else
  *            ▼
- *         waiting ──2xx──▶ done          10 tries over about 3 days
- *            │ out of tries
- *            ├── others got through meanwhile ──▶ dead
- *            └── nothing did ──▶ the webhook is disabled, and all of it stays as it is
+ *         waiting ──2xx──▶ done          10 attempts over about 3 days
+ *            │ out of attempts
+ *            ├── others succeeded meanwhile ──▶ dead
+ *            └── none succeeded ──▶ the webhook is disabled, and its deliveries stay waiting
  */
 
 /** Delays after the first, second … attempt. */
@@ -42,57 +42,57 @@ export class DeliveryRound {
   #dead: number
   #failed = 0
 
-  constructor({ webhook, pending: waiting, newDeliveries: fresh, page, now, jitter }: DeliveryRoundOptions) {
-    const { sequence: position, floor, failureStreak: streak, retryAt, succeededAt, failedAt, lastStatus, lastAnswer, disabledReason: disabled } = webhook
-    this.#progress = { sequence: position, floor, failureStreak: streak, retryAt, succeededAt, failedAt, lastStatus, lastAnswer, disabledReason: disabled }
+  constructor({ webhook, pending, newDeliveries, page, now, jitter }: DeliveryRoundOptions) {
+    const { sequence, floor, failureStreak, retryAt, succeededAt, failedAt, lastStatus, lastAnswer, disabledReason } = webhook
+    this.#progress = { sequence, floor, failureStreak, retryAt, succeededAt, failedAt, lastStatus, lastAnswer, disabledReason }
     this.#jitter = jitter
-    this.#stored = new Set(waiting.map(({ sequence }) => sequence))
-    this.#isProbe = streak >= FAILURE_STREAK_MAX
+    this.#stored = new Set(pending.map((delivery) => delivery.sequence))
+    this.#isProbe = failureStreak >= FAILURE_STREAK_MAX
     this.#dead = webhook.dead
     if (page !== null) {
       this.#progress.sequence = page.scannedSequence
       if (page.scannedSequence >= page.floor) this.#progress.floor = page.floor
     }
-    const all = groupByKey([...waiting, ...fresh])
-    const due = all.filter(([head]) => head!.nextAt <= now)
-    this.chains = this.#isProbe ? due.toSorted(([a], [b]) => a!.attempts - b!.attempts).slice(0, 1) : due
+    const all = groupByKey([...pending, ...newDeliveries])
+    const due = all.filter(([head]) => head !== undefined && head.nextAt <= now)
+    this.chains = this.#isProbe ? due.toSorted(([a], [b]) => (a?.attempts ?? 0) - (b?.attempts ?? 0)).slice(0, 1) : due
     for (const chain of all) if (!this.chains.includes(chain)) this.#retain(chain.filter((delivery) => !this.#stored.has(delivery.sequence)), due.includes(chain) ? now : AFTER_PREDECESSOR)
   }
 
   /** The round sends nothing more. */
   get isOver(): boolean {
-    const { disabledReason: disabled, retryAt, failureStreak: streak } = this.#progress
-    return disabled !== null || (!this.#isProbe && streak >= FAILURE_STREAK_MAX) || (retryAt !== null && this.#failed > 0)
+    const { disabledReason, retryAt, failureStreak } = this.#progress
+    return disabledReason !== null || (!this.#isProbe && failureStreak >= FAILURE_STREAK_MAX) || (retryAt !== null && this.#failed > 0)
   }
 
   /** Returns whether the chain continues. */
   recordOutcome(delivery: Delivery, rest: DeliveryChain, outcome: DeliveryOutcome, startedAt: number, now: number): boolean {
-    const standing = this.#progress
-    standing.lastStatus = outcome.status
-    standing.lastAnswer = outcome.answer
+    const progress = this.#progress
+    progress.lastStatus = outcome.status
+    progress.lastAnswer = outcome.answer
     if (outcome.kind === 'delivered') {
-      standing.succeededAt = now
-      standing.failureStreak = 0
-      if (this.#failed === 0) standing.retryAt = null
+      progress.succeededAt = now
+      progress.failureStreak = 0
+      if (this.#failed === 0) progress.retryAt = null
       if (this.#stored.has(delivery.sequence)) this.#delivered.push(delivery.sequence)
       return true
     }
     this.#failed++
-    standing.failedAt = now
+    progress.failedAt = now
     const attempts = delivery.attempts + 1
     const firstAt = delivery.firstAt ?? startedAt
     // Many simultaneous failures count like a few; only elapsed time makes the delays longer.
-    if (this.#isProbe) standing.failureStreak++
-    else if (attempts === 1) standing.failureStreak = Math.min(standing.failureStreak + 1, FAILURE_STREAK_MAX)
-    if (standing.failureStreak >= FAILURE_STREAK_MAX) this.#waitUntil(now + this.#applyJitter(DOWN_DELAYS_MS[Math.min(standing.failureStreak - FAILURE_STREAK_MAX, DOWN_DELAYS_MS.length - 1)]!))
+    if (this.#isProbe) progress.failureStreak++
+    else if (attempts === 1) progress.failureStreak = Math.min(progress.failureStreak + 1, FAILURE_STREAK_MAX)
+    if (progress.failureStreak >= FAILURE_STREAK_MAX) this.#waitUntil(now + this.#applyJitter(delayAt(DOWN_DELAYS_MS, progress.failureStreak - FAILURE_STREAK_MAX)))
     if (outcome.retryAfterMs !== null) this.#waitUntil(now + Math.min(outcome.retryAfterMs, RETRY_AFTER_MAX_MS))
-    if (outcome.kind === 'gone') standing.disabledReason ??= 'The receiver answered 410: it wants no more.'
-    const isOut = attempts >= ATTEMPTS_MAX
-    const nothingElse = standing.succeededAt === null || standing.succeededAt < firstAt
-    if (isOut && nothingElse) standing.disabledReason ??= `Nothing got through since ${new Date(firstAt).toISOString()}, in ${attempts} tries.`
-    const dead = isOut && !nothingElse
-    if (dead && ++this.#dead >= DEAD_LETTERS_MAX) standing.disabledReason ??= `${DEAD_LETTERS_MAX} messages were given up.`
-    const waitMs = Math.max(this.#applyJitter(RETRY_DELAYS_MS[Math.min(attempts, RETRY_DELAYS_MS.length) - 1]!), outcome.retryAfterMs === null ? 0 : Math.min(outcome.retryAfterMs, RETRY_AFTER_MAX_MS))
+    if (outcome.kind === 'gone') progress.disabledReason ??= 'The receiver responded with 410 (Gone).'
+    const isExhausted = attempts >= ATTEMPTS_MAX
+    const noneSucceeded = progress.succeededAt === null || progress.succeededAt < firstAt
+    if (isExhausted && noneSucceeded) progress.disabledReason ??= `No delivery succeeded since ${new Date(firstAt).toISOString()}, after ${attempts} attempts.`
+    const dead = isExhausted && !noneSucceeded
+    if (dead && ++this.#dead >= DEAD_LETTERS_MAX) progress.disabledReason ??= `${DEAD_LETTERS_MAX} messages could not be delivered.`
+    const waitMs = Math.max(this.#applyJitter(delayAt(RETRY_DELAYS_MS, attempts - 1)), outcome.retryAfterMs === null ? 0 : Math.min(outcome.retryAfterMs, RETRY_AFTER_MAX_MS))
     this.#retained.set(delivery.sequence, { ...delivery, attempts, firstAt, nextAt: now + waitMs, dead, lastStatus: outcome.status, lastAnswer: outcome.answer })
     this.#retain(rest, dead ? now : AFTER_PREDECESSOR)
     return false
@@ -125,6 +125,11 @@ export class DeliveryRound {
   #applyJitter(ms: number): number {
     return Math.round(ms * (0.8 + 0.4 * this.#jitter()))
   }
+}
+
+/** The delay at the index, or the last one. */
+function delayAt(delays: readonly number[], index: number): number {
+  return delays[index] ?? delays.at(-1) ?? 0
 }
 
 function groupByKey(deliveries: readonly Delivery[]): DeliveryChain[] {

@@ -109,27 +109,27 @@ export class InboundWebhooks {
     const { ports: { clock }, store } = this.#options
     const webhook = this.#find(worker, name)
     if (webhook === undefined) return 'unknown'
-    const proof = await this.#verify(webhook, delivery, this.#options.verificationSecrets, options)
-    if (typeof proof === 'string') return proof
-    const { id } = proof
+    const verified = await this.#verify(webhook, delivery, this.#options.verificationSecrets, options)
+    if (typeof verified === 'string') return verified
+    const { id } = verified
     const log = createChildLog(this.#webhookLog(webhook), { requestId: options.requestId })
     const event = toWebhookEvent(id, delivery)
     try {
       if (webhook.wants?.(event) === false) return 'ignored'
     } catch (error) {
-      log.error('a webhook failed', { reason: errorMessage(error) })
+      log.error('webhook failed', { reason: errorMessage(error) })
       return 'failed'
     }
     const message = { source: webhookSource(webhook), id }
     const now = clock.now()
     const payload = webhook.later === true ? { payload: serializePayload(event, now) } : {}
-    const taken = await store.claimInbound(message, { at: now, claimTtlMs: CLAIM_TTL_MS, purgeBefore: now - DEDUPE_MS, ...payload }).catch((error: unknown) => {
+    const claim = await store.claimInbound(message, { at: now, claimTtlMs: CLAIM_TTL_MS, purgeBefore: now - DEDUPE_MS, ...payload }).catch((error: unknown) => {
       if (isSyncError(error) && error.code === 'TENANT_ERASED') return 'erased' as const
       throw error
     })
-    if (taken === 'erased') return 'unknown'
+    if (claim === 'erased') return 'unknown'
     // A stored message is processed by the process that claimed it, or retried.
-    if (taken !== 'new') return taken === 'done' || webhook.later === true ? 'duplicate' : 'failed'
+    if (claim !== 'new') return claim === 'done' || webhook.later === true ? 'duplicate' : 'failed'
     if (webhook.later === true) {
       this.#executeLater(webhook, event)
       return 'kept'
@@ -137,7 +137,7 @@ export class InboundWebhooks {
     try {
       await this.#enqueue(message.source, () => this.#execute(webhook, event))
     } catch (error) {
-      log.error('a webhook failed', { reason: errorMessage(error) })
+      log.error('webhook failed', { reason: errorMessage(error) })
       await store.settleInbound(message, { done: false, at: clock.now() })
       return isRefusal(error) ? 'refused' : 'failed'
     }
@@ -160,16 +160,16 @@ export class InboundWebhooks {
     return this.#options.webhooks.find((known) => known.worker === worker && known.name === name)
   }
 
-  async #verify(webhook: DeclaredWebhook, delivery: InboundDelivery, proofs: Secrets, { requestId, isTenantAddressed: isAddressed = false }: ReceiveOptions): Promise<VerifiedMessage | 'refused' | 'failed'> {
+  async #verify(webhook: DeclaredWebhook, delivery: InboundDelivery, verificationSecrets: Secrets, { requestId, isTenantAddressed = false }: ReceiveOptions): Promise<VerifiedMessage | 'refused' | 'failed'> {
     const { ports: { clock, log: root } } = this.#options
-    const log = createChildLog(proofs === NO_SECRETS ? root : this.#webhookLog(webhook), { requestId })
-    const secrets = isAddressed ? withDecoy(proofs, (reason) => log.error('a webhook could not be checked', { reason })) : proofs
+    const log = createChildLog(verificationSecrets === NO_SECRETS ? root : this.#webhookLog(webhook), { requestId })
+    const secrets = isTenantAddressed ? withDecoy(verificationSecrets, (reason) => log.error('webhook could not be verified', { reason })) : verificationSecrets
     try {
       return await webhook.verify(delivery, { now: clock.now(), secrets })
     } catch (error) {
-      if (isRefusal(error)) log.warn('a webhook was refused', { reason: error.message })
-      else log.error('a webhook could not be checked', { reason: errorMessage(error) })
-      return isRefusal(error) || isAddressed ? 'refused' : 'failed'
+      if (isRefusal(error)) log.warn('webhook refused', { reason: error.message })
+      else log.error('webhook could not be verified', { reason: errorMessage(error) })
+      return isRefusal(error) || isTenantAddressed ? 'refused' : 'failed'
     }
   }
 
@@ -179,7 +179,7 @@ export class InboundWebhooks {
     try {
       for (const webhook of webhooks) if (webhook.later === true) await this.#retryWebhook(webhook)
     } catch (error) {
-      createChildLog(log, { tenant: store.tenant }).warn('kept webhooks could not be looked at', { reason: errorMessage(error) })
+      createChildLog(log, { tenant: store.tenant }).warn('stored webhooks could not be read', { reason: errorMessage(error) })
     }
   }
 
@@ -197,7 +197,7 @@ export class InboundWebhooks {
       const { event, keptAt } = parsePayload(id, payload)
       if (now - keptAt <= RETRY_AGE_MAX_MS) this.#executeLater(webhook, event)
       else {
-        this.#webhookLog(webhook).error('a kept webhook was given up', { id })
+        this.#webhookLog(webhook).error('stored webhook discarded after too many retries', { id })
         await store.settleInbound({ source, id }, { done: true, at: now })
       }
     }
@@ -206,12 +206,12 @@ export class InboundWebhooks {
   #executeLater(webhook: DeclaredWebhook, event: WebhookEvent): void {
     const { ports: { clock }, store } = this.#options
     const source = webhookSource(webhook)
-    const act = this.#enqueue(source, async () => {
+    const task = this.#enqueue(source, async () => {
       await this.#execute(webhook, event)
       await store.settleInbound({ source, id: event.id }, { done: true, at: clock.now() })
-    }).catch((error: unknown) => this.#webhookLog(webhook).error('a webhook failed', { reason: errorMessage(error) }))
-    this.#pending.add(act)
-    void act.finally(() => this.#pending.delete(act))
+    }).catch((error: unknown) => this.#webhookLog(webhook).error('webhook failed', { reason: errorMessage(error) }))
+    this.#pending.add(task)
+    void task.finally(() => this.#pending.delete(task))
   }
 
   async #execute(webhook: DeclaredWebhook, event: WebhookEvent): Promise<void> {
@@ -219,12 +219,12 @@ export class InboundWebhooks {
     const { changes = [], trigger } = (await webhook.execute(event, { clock, log: this.#webhookLog(webhook), secrets, fetch })) ?? {}
     if (changes.length > 0) await this.#land(webhook, changes)
     if (trigger === undefined) return
-    if (!webhook.syncs.includes(trigger)) throw new SyncError('SYNC_UNKNOWN', `Webhook "${webhook.name}" triggers ${JSON.stringify(trigger)}, which worker "${webhook.worker}" has not declared.`)
+    if (!webhook.syncs.includes(trigger)) throw new SyncError('SYNC_UNKNOWN', `Webhook "${webhook.name}" triggers ${JSON.stringify(trigger)}, which worker "${webhook.worker}" does not declare.`)
     await store.signalSync({ worker: webhook.worker, sync: trigger }, { kind: 'trigger', actor: `webhook:${webhook.name}`, at: clock.now() })
   }
 
   async #land({ name, plan }: DeclaredWebhook, changes: readonly Change[]): Promise<void> {
-    if (plan === null) throw new SyncError('WEBHOOK_INVALID', `Webhook "${name}" returned changes and has no database.`)
+    if (plan === null) throw new SyncError('WEBHOOK_INVALID', `Webhook "${name}" returned changes but has no database.`)
     const { store, ports, fetch, secrets, holder, isDead } = this.#options
     const execute: SyncPlan['execute'] = async (state) => ({ changes: [...changes], hasMore: false, nextState: state ?? {} })
     for (let waits = 0; waits < LEASE_WAITS_MAX; waits++) {
@@ -232,10 +232,10 @@ export class InboundWebhooks {
         store, ports, fetch, secrets, holder: `${holder}#${++this.#cycles}`, trigger: 'webhook', ...(isDead !== undefined && { isHolderGone: isDead }),
       })
       if (stopReason === 'complete') return
-      if (stopReason !== 'held') throw error === null ? new SyncError('CANCELLED', `The changes of webhook "${name}" did not land: ${stopReason}.`) : new SyncError(error.code, error.message)
+      if (stopReason !== 'held') throw error === null ? new SyncError('CANCELLED', `The changes of webhook "${name}" were not committed: ${stopReason}.`) : new SyncError(error.code, error.message)
       await ports.clock.sleep(LEASE_WAIT_MS)
     }
-    throw new SyncError('LEASE_HELD', `Webhook "${name}" was held by another process for too long.`)
+    throw new SyncError('LEASE_HELD', `Another process held the lease of webhook "${name}" for too long.`)
   }
 
   #webhookLog({ worker, name }: DeclaredWebhook): Log {
@@ -243,10 +243,10 @@ export class InboundWebhooks {
     return createChildLog(log, { tenant, worker, webhook: name })
   }
 
-  #enqueue(source: string, act: () => Promise<void>): Promise<void> {
-    const turn = (this.#tails.get(source) ?? Promise.resolve()).then(act)
-    this.#tails.set(source, turn.catch(() => {}))
-    return turn
+  #enqueue(source: string, task: () => Promise<void>): Promise<void> {
+    const result = (this.#tails.get(source) ?? Promise.resolve()).then(task)
+    this.#tails.set(source, result.catch(() => {}))
+    return result
   }
 }
 
@@ -255,18 +255,18 @@ const DECOY_SECRET = `whsec_${randomBytes(32).toString('base64')}`
 
 const NO_SECRETS: Secrets = {
   get(name) {
-    throw new SyncError('SECRET_MISSING', `There is no such tenant, and so no secret ${name}.`)
+    throw new SyncError('SECRET_MISSING', `The tenant does not exist, so it has no secret ${name}.`)
   },
 }
 
 /** Replaces a missing secret, so that verification takes the same work with and without it. */
-function withDecoy(secrets: Secrets, missing: (reason: string) => void): Secrets {
+function withDecoy(secrets: Secrets, onMissing: (reason: string) => void): Secrets {
   return {
     get(name) {
       try {
         return secrets.get(name)
       } catch (error) {
-        missing(errorMessage(error))
+        onMissing(errorMessage(error))
         return DECOY_SECRET
       }
     },

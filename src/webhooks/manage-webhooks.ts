@@ -55,14 +55,14 @@ export async function editWebhook(store: Store, id: string, edit: WebhookEdit, b
 
 export async function findWebhook(store: Store, id: string): Promise<Webhook> {
   const found = (await store.webhooks()).find((webhook) => webhook.id === id)
-  if (found === undefined) throw new SyncError('WEBHOOK_UNKNOWN', `There is no webhook ${JSON.stringify(id.slice(0, 80))} for tenant ${store.tenant}.`)
+  if (found === undefined) throw new SyncError('WEBHOOK_UNKNOWN', `Webhook ${JSON.stringify(id.slice(0, 80))} of tenant ${store.tenant} not found.`)
   return found
 }
 
 export async function testWebhook({ url, allow, secrets }: Webhook, send: WebhookSender, now: number): Promise<DeliveryOutcome & { messageId: string }> {
   const { messageId, body } = createTestMessage({ now, nonce: randomBytes(8).toString('hex') })
-  const signing = parseActiveSecrets(secrets, now).map(({ secret }) => secret)
-  return { ...(await send({ url, allow, body, headers: createSignatureHeaders(signing, messageId, now, body) })), messageId }
+  const activeSecrets = parseActiveSecrets(secrets, now).map(({ secret }) => secret)
+  return { ...(await send({ url, allow, body, headers: createSignatureHeaders(activeSecrets, messageId, now, body) })), messageId }
 }
 
 /** Replays from a time, from the start, or only pending and dead deliveries. */
@@ -104,16 +104,16 @@ export async function resumeWebhook(store: Store, id: string, { actor, at }: Web
 
 export type WebhookState = 'enabled' | 'failing' | 'disabled'
 
-export function computeWebhookState({ disabledReason: disabled, failureStreak: streak }: Webhook): WebhookState {
-  return disabled !== null ? 'disabled' : streak > 0 ? 'failing' : 'enabled'
+export function computeWebhookState({ disabledReason, failureStreak }: Webhook): WebhookState {
+  return disabledReason !== null ? 'disabled' : failureStreak > 0 ? 'failing' : 'enabled'
 }
 
 /** Never includes secrets. */
-export function toWebhookDocument(webhook: Webhook, newest: number) {
-  const { id, url, databases, actions, allow, createdAt, sequence: position, waiting, dead, failureStreak: streak, retryAt, succeededAt, failedAt, lastStatus, lastAnswer, disabledReason: disabled } = webhook
+export function toWebhookDocument(webhook: Webhook, headSequence: number) {
+  const { id, url, databases, actions, allow, createdAt, sequence, waiting, dead, failureStreak, retryAt, succeededAt, failedAt, lastStatus, lastAnswer, disabledReason } = webhook
   return {
-    id, url: redactUrl(url), databases, actions, allow, createdAt: toIsoTime(createdAt), enabled: disabled === null, disabled, state: computeWebhookState(webhook), position, behind: newest - position,
-    waiting, dead, streak, retryAt: toIso(retryAt), succeededAt: toIso(succeededAt), failedAt: toIso(failedAt), lastStatus, lastAnswer,
+    id, url: redactUrl(url), databases, actions, allow, createdAt: toIsoTime(createdAt), enabled: disabledReason === null, disabled: disabledReason, state: computeWebhookState(webhook), position: sequence, behind: headSequence - sequence,
+    waiting, dead, streak: failureStreak, retryAt: toIso(retryAt), succeededAt: toIso(succeededAt), failedAt: toIso(failedAt), lastStatus, lastAnswer,
   }
 }
 
@@ -131,7 +131,7 @@ function toIso(at: number | null): string | null {
 }
 
 /** The current position for a sequence; null for the head of the log. */
-async function readStartPosition(store: Store, position: number | null): Promise<WebhookCursor> {
+async function readStartPosition(store: Store, sequence: number | null): Promise<WebhookCursor> {
   const page = await store.feed({ after: 0, limit: 0, scanMax: 1 })
-  return { sequence: position ?? page.headSequence, floor: page.floor }
+  return { sequence: sequence ?? page.headSequence, floor: page.floor }
 }

@@ -27,7 +27,7 @@ export interface DeliveryOutcome {
   readonly retryAfterMs: number | null
 }
 
-export type WebhookSender = (shipment: WebhookRequest) => Promise<DeliveryOutcome>
+export type WebhookSender = (request: WebhookRequest) => Promise<DeliveryOutcome>
 
 export interface SenderOptions {
   readonly deadlineMs?: number
@@ -51,19 +51,19 @@ export function createSender({ deadlineMs = DEADLINE_MS, resolve = systemResolve
   }
   const send: WebhookSender = async ({ url, allow, headers, body, signal }) => {
     const sending = new LinkedAbortController(signal)
-    const late = new Error(`no answer within ${deadlineMs / 1_000} s`)
-    const timer = setTimeout(() => sending.abort(late), deadlineMs)
+    const timeout = new Error(`no response within ${deadlineMs / 1_000} s`)
+    const timer = setTimeout(() => sending.abort(timeout), deadlineMs)
     try {
       // Also checked at registration, but allowances may have changed since, and literal addresses are not resolved.
       const checked = checkWebhookUrl(url, allow)
       const { request } = await import('undici')
-      const answer = await request(checked, {
+      const response = await request(checked, {
         dispatcher: await agentFor(allow.includes('private')), method: 'POST', headers: { 'content-type': 'application/json', 'user-agent': 'tidemark', ...headers }, body,
         signal: sending.signal,
       })
-      return classifyResponse(answer, await readExcerpt(answer.body, checked), now())
+      return classifyResponse(response, await readExcerpt(response.body, checked), now())
     } catch (error) {
-      return { kind: 'failed', status: null, answer: sending.signal.reason === late ? late.message : describeFailure(error), retryAfterMs: null }
+      return { kind: 'failed', status: null, answer: sending.signal.reason === timeout ? timeout.message : describeFailure(error), retryAfterMs: null }
     } finally {
       clearTimeout(timer)
       sending.unlink()
@@ -86,7 +86,7 @@ async function createAgent(lookup: LookupFunction, deadlineMs: number, ca: strin
 }
 
 class AddressRefusedError extends Error {
-  override readonly message = 'the name leads to an address that is not public'
+  override readonly message = 'the host resolves to an address that is not public'
   readonly code = 'WEBHOOK_URL_REFUSED'
 }
 
@@ -98,25 +98,25 @@ function classifyResponse({ statusCode: status, headers }: Dispatcher.ResponseDa
 
 /** The status decides; errors while reading the rest are ignored. */
 async function readExcerpt(body: Dispatcher.ResponseData['body'], url: URL): Promise<string | null> {
-  const pieces: Buffer[] = []
+  const chunks: Buffer[] = []
   let bytes = 0
   try {
-    for await (const piece of body as AsyncIterable<Buffer>) {
-      if (bytes < EXCERPT_MAX * 4) pieces.push(piece)
-      bytes += piece.byteLength
+    for await (const chunk of body as AsyncIterable<Buffer>) {
+      if (bytes < EXCERPT_MAX * 4) chunks.push(chunk)
+      bytes += chunk.byteLength
       if (bytes > ANSWER_BYTES_MAX) break
     }
   } catch {
     // The body ended early or was too slow.
   }
   body.on('error', () => {}).destroy()
-  return pieces.length === 0 ? null : toPrintable(maskSecrets(redactQuery(Buffer.concat(pieces).subarray(0, EXCERPT_MAX * 4).toString('utf8'), url)))
+  return chunks.length === 0 ? null : toPrintable(maskSecrets(redactQuery(Buffer.concat(chunks).subarray(0, EXCERPT_MAX * 4).toString('utf8'), url)))
 }
 
 /** The query often contains a token, and a receiver may echo the request. */
 function redactQuery(text: string, { search, searchParams }: URL): string {
-  const asSent = search.slice(1).split('&').map((part) => part.slice(part.indexOf('=') + 1))
-  const parts = [search, ...asSent, ...searchParams.values()].filter((part) => part.length > 3)
+  const rawValues = search.slice(1).split('&').map((part) => part.slice(part.indexOf('=') + 1))
+  const parts = [search, ...rawValues, ...searchParams.values()].filter((part) => part.length > 3)
   return parts.reduce((rest, part) => rest.replaceAll(part, '…'), text)
 }
 

@@ -25,7 +25,7 @@ export class TenantDeliverers {
   }
 
   async stop(options: { graceMs?: number } = {}): Promise<void> {
-    this.#stopping.abort(new Error('the deliverers stop'))
+    this.#stopping.abort(new Error('the deliverers are stopping'))
     await this.#loop
     await Promise.all([...this.#deliverers.values()].map((deliverer) => deliverer.stop(options)))
   }

@@ -1,5 +1,6 @@
 import type { Secrets } from '../contract/index.ts'
 import { InboundWebhooks, type InboundWebhooksOptions, type ReceiveResult } from './inbound-webhooks.ts'
+import { required } from '../values/required.ts'
 import type { InboundDelivery } from './verify/verify.ts'
 
 export interface TenantInboundWebhooksOptions extends Omit<InboundWebhooksOptions, 'secrets' | 'verificationSecrets'> {
@@ -38,7 +39,7 @@ export class TenantInboundWebhooks {
 
   /** A null tenant is the one that the process was started for. */
   async receive(tenant: string | null, worker: string, name: string, delivery: InboundDelivery, requestId?: string): Promise<ReceiveResult> {
-    const own = this.#tenants.get(this.#options.store.tenant)!
+    const own = required(this.#tenants.get(this.#options.store.tenant), 'the tenant of the process')
     if (tenant === null) return own.receive(worker, name, delivery, { requestId })
     const inbound = this.#tenants.get(tenant)
     return inbound === undefined ? own.refuse(worker, name, delivery, { requestId }) : inbound.receive(worker, name, delivery, { requestId, isTenantAddressed: true })
@@ -50,7 +51,7 @@ export class TenantInboundWebhooks {
 
   /** Waits for messages in progress; stored ones remain for the next process. */
   async stop(): Promise<void> {
-    this.#stopping.abort(new Error('the webhooks stop'))
+    this.#stopping.abort(new Error('the webhooks are stopping'))
     await this.#loop
     await Promise.all([...this.#tenants.values()].map((inbound) => inbound.drain()))
   }

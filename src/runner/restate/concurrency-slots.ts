@@ -23,24 +23,24 @@ export class ConcurrencySlots {
   /**
    * Resolves with false if no slot became free in time or before the abort. A caller that got a slot must release it.
    */
-  async acquire(waiting: QueueItem, ms: number, signal: AbortSignal): Promise<boolean> {
-    const patience = new AbortController()
-    let isMine = false
-    this.#grants.set(waiting, () => {
-      isMine = true
-      patience.abort(new Error('a place is free'))
+  async acquire(item: QueueItem, ms: number, signal: AbortSignal): Promise<boolean> {
+    const granted = new AbortController()
+    let isGranted = false
+    this.#grants.set(item, () => {
+      isGranted = true
+      granted.abort(new Error('a slot is free'))
     })
-    this.#queue.schedule(waiting, 0)
+    this.#queue.schedule(item, 0)
     this.#grantFree()
-    await this.#clock.sleep(ms, AbortSignal.any([patience.signal, signal])).catch(() => {})
-    this.#grants.delete(waiting)
-    this.#queue.remove(waiting)
-    return isMine
+    await this.#clock.sleep(ms, AbortSignal.any([granted.signal, signal])).catch(() => {})
+    this.#grants.delete(item)
+    this.#queue.remove(item)
+    return isGranted
   }
 
   release({ tenant }: QueueItem): void {
     this.#free++
-    this.#running.set(tenant, this.#running.get(tenant)! - 1)
+    this.#running.set(tenant, (this.#running.get(tenant) ?? 1) - 1)
     this.#grantFree()
   }
 
@@ -51,7 +51,7 @@ export class ConcurrencySlots {
       this.#free--
       this.#running.set(next.tenant, (this.#running.get(next.tenant) ?? 0) + 1)
       this.#lastServed.set(next.tenant, ++this.#turn)
-      this.#grants.get(next)!()
+      this.#grants.get(next)?.()
     }
   }
 }

@@ -11,10 +11,10 @@ const TRIES_MAX = 100
  * Returns the requested ports, and a free one for each that is absent or 0. All are bound at the same time, so no two
  * are equal. Another process may still take one before it is used.
  */
-export async function findFreePorts(wanted: ReadonlyArray<number | undefined>): Promise<number[]> {
+export async function findFreePorts(requested: ReadonlyArray<number | undefined>): Promise<number[]> {
   const servers: Server[] = []
   try {
-    for (const port of wanted) servers.push(port === undefined || port === 0 ? await listenOnRandomPort() : await listen(port))
+    for (const port of requested) servers.push(port === undefined || port === 0 ? await listenOnRandomPort() : await listen(port))
     return servers.map((server) => (server.address() as { port: number }).port)
   } finally {
     await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))))
@@ -38,6 +38,6 @@ async function listen(port: number): Promise<Server> {
     await once(server, 'listening')
     return server
   } catch (error) {
-    throw new SyncError('PORT_TAKEN', `Restate cannot listen at 127.0.0.1:${port} (${(error as NodeJS.ErrnoException).code ?? 'unknown error'}).`, { cause: error })
+    throw new SyncError('PORT_TAKEN', `Restate cannot listen on 127.0.0.1:${port} (${(error as NodeJS.ErrnoException).code ?? 'unknown error'}).`, { cause: error })
   }
 }

@@ -17,16 +17,16 @@ export async function registerService(admin: string, serviceUrl: string): Promis
 }
 
 async function callAdmin(admin: string, path: string, request: RequestInit): Promise<unknown> {
-  let answer: Response
+  let response: Response
   let text: string
   try {
-    answer = await fetch(new URL(path, admin), { ...request, signal: AbortSignal.timeout(REGISTER_TIMEOUT_MS) })
-    text = await answer.text()
+    response = await fetch(new URL(path, admin), { ...request, signal: AbortSignal.timeout(REGISTER_TIMEOUT_MS) })
+    text = await response.text()
   } catch (error) {
-    throw new SyncError('RESTATE_UNAVAILABLE', `Nobody answers at ${admin}, where Restate registers services.`, { cause: error })
+    throw new SyncError('RESTATE_UNAVAILABLE', `The Restate admin API at ${admin} does not respond.`, { cause: error })
   }
-  if (answer.ok) return JSON.parse(text)
-  throw new SyncError('RESTATE_REFUSED', `Restate at ${admin} refused (${answer.status}): ${extractMessage(text)}`)
+  if (response.ok) return JSON.parse(text)
+  throw new SyncError('RESTATE_REFUSED', `Restate at ${admin} refused the registration (${response.status}): ${extractMessage(text)}`)
 }
 
 function extractMessage(text: string): string {

@@ -5,6 +5,7 @@ import { createRequire } from 'node:module'
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { SyncError } from '../../contract/index.ts'
+import { required } from '../../values/required.ts'
 import { findFreePorts } from './free-ports.ts'
 
 /** ingress: client calls. admin: registration. node: traffic between cluster nodes. */
@@ -52,10 +53,10 @@ export class RestateServer {
   readonly #logOffset: number
 
   /** Resolves when the server is healthy. */
-  static async start({ folder, ports: given = {}, settings = {}, startTimeoutMs: patienceMs = START_TIMEOUT_MS }: RestateServerOptions): Promise<RestateServer> {
+  static async start({ folder, ports: requested = {}, settings = {}, startTimeoutMs = START_TIMEOUT_MS }: RestateServerOptions): Promise<RestateServer> {
     const binary = findServerBinary()
-    const [ingress, admin, node] = await findFreePorts([given.ingress, given.admin, given.node])
-    const ports = { ingress: ingress!, admin: admin!, node: node! }
+    const [ingress = 0, admin = 0, node = 0] = await findFreePorts([requested.ingress, requested.admin, requested.node])
+    const ports = { ingress, admin, node }
     mkdirSync(folder, { recursive: true })
     rotateLog(join(folder, LOG_FILE))
     // Append mode: another server may be running in the folder and writing to the same log.
@@ -69,7 +70,7 @@ export class RestateServer {
     closeSync(log)
     const server = new RestateServer(child, folder, ports, size)
     try {
-      await server.#waitUntilHealthy(patienceMs)
+      await server.#waitUntilHealthy(startTimeoutMs)
       return server
     } catch (error) {
       await server.kill()
@@ -77,15 +78,15 @@ export class RestateServer {
     }
   }
 
-  private constructor(child: ChildProcess, folder: string, ports: RestatePorts, logFrom: number) {
+  private constructor(child: ChildProcess, folder: string, ports: RestatePorts, logOffset: number) {
     this.#child = child
     this.folder = folder
     this.ports = ports
-    this.#logOffset = logFrom
+    this.#logOffset = logOffset
   }
 
   get pid(): number {
-    return this.#child.pid!
+    return required(this.#child.pid, 'the process id of restate-server')
   }
 
   /** The value for `--restate`. */
@@ -108,9 +109,9 @@ export class RestateServer {
 
   async stop(): Promise<void> {
     this.#child.kill('SIGTERM')
-    const patience = new AbortController()
-    await Promise.race([this.waitForExit(), sleep(STOP_TIMEOUT_MS, undefined, { signal: patience.signal, ref: false }).catch(() => {})])
-    patience.abort()
+    const stopTimeout = new AbortController()
+    await Promise.race([this.waitForExit(), sleep(STOP_TIMEOUT_MS, undefined, { signal: stopTimeout.signal, ref: false }).catch(() => {})])
+    stopTimeout.abort()
     await this.kill()
   }
 
@@ -133,11 +134,11 @@ export class RestateServer {
     return readFileSync(join(this.folder, LOG_FILE)).toString('utf8', this.#logOffset).trimEnd().split('\n').slice(-lines).join('\n')
   }
 
-  async #waitUntilHealthy(patienceMs: number): Promise<void> {
-    const deadline = performance.now() + patienceMs
+  async #waitUntilHealthy(startTimeoutMs: number): Promise<void> {
+    const deadline = performance.now() + startTimeoutMs
     while (!((await respondsOk(`${this.admin}/health`)) && (await respondsOk(`${this.ingress}/restate/health`)))) {
-      if (!this.isRunning) throw new SyncError('RESTATE_UNAVAILABLE', `restate-server ended before it answered; another may be at work in ${this.folder}. Its last words:\n${this.logTail()}`)
-      if (performance.now() > deadline) throw new SyncError('RESTATE_UNAVAILABLE', `restate-server did not answer within ${patienceMs / 1_000} s. Its last words:\n${this.logTail()}`)
+      if (!this.isRunning) throw new SyncError('RESTATE_UNAVAILABLE', `restate-server exited before it was ready; another one may be running in ${this.folder}. Last log lines:\n${this.logTail()}`)
+      if (performance.now() > deadline) throw new SyncError('RESTATE_UNAVAILABLE', `restate-server was not ready within ${startTimeoutMs / 1_000} s. Last log lines:\n${this.logTail()}`)
       await sleep(100)
     }
   }
@@ -156,9 +157,9 @@ export function findServerBinary(from: string = import.meta.url, platform = `${p
     }
   }
   const release = locate('@restatedev/restate-server/package.json', from)
-  if (release === null) throw new SyncError('PACKAGE_UNFIT', 'To start a Restate server here, the package @restatedev/restate-server is needed: npm install --save-dev @restatedev/restate-server')
+  if (release === null) throw new SyncError('PACKAGE_UNFIT', 'Starting a local Restate server requires the package @restatedev/restate-server: npm install --save-dev @restatedev/restate-server')
   const binary = locate(`@restatedev/restate-server-${platform}/bin/restate-server`, release)
-  if (binary === null) throw new SyncError('PACKAGE_UNFIT', `@restatedev/restate-server brings no server for ${platform}, or was installed without its optional parts. Run one elsewhere (docker.restate.dev/restatedev/restate) and name it with --restate.`)
+  if (binary === null) throw new SyncError('PACKAGE_UNFIT', `@restatedev/restate-server has no binary for ${platform}, or was installed without optional dependencies. Run a server elsewhere (docker.restate.dev/restatedev/restate) and pass its address with --restate.`)
   return binary
 }
 

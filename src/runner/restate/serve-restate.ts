@@ -14,7 +14,7 @@ import { objectKey, serviceName, createSyncObject } from './sync-object.ts'
 import { QUEUE_WAIT_MS, TurnRunner, WAIT_MAX_MS } from './turn-runner.ts'
 import { Waker } from './waker.ts'
 
-export interface RestateOptions extends Omit<RunnerOptions, 'looksMax'> {
+export interface RestateOptions extends Omit<RunnerOptions, 'pollBatchMax'> {
   /** Ingress address, such as http://127.0.0.1:8080. */
   readonly ingress: string
   /** Listen address for calls from Restate; defaults to loopback and a free port. */
@@ -48,8 +48,8 @@ export async function serveRestate(options: RestateOptions): Promise<RestateServ
   const clock = new StoreClock(ports.clock)
   const jobs = new Map<string, Job>()
   const add = (tenant: string): Job[] => {
-    const own = tenant === store.tenant ? store : store.forTenant(tenant)
-    const added = syncs.map((sync) => new Job(own, sync, ports.random.next()))
+    const tenantStore = tenant === store.tenant ? store : store.forTenant(tenant)
+    const added = syncs.map((sync) => new Job(tenantStore, sync, ports.random.next()))
     for (const job of added) jobs.set(`${job.ref.worker} ${objectKey(job.ref)}`, job)
     return added
   }
@@ -64,12 +64,12 @@ export async function serveRestate(options: RestateOptions): Promise<RestateServ
   const turns = new TurnRunner({ ...options, clock, concurrency, pollMs, pauseMs, sliceMs, onEvent: emit })
   const services = [...new Set(syncs.map(({ plan }) => plan.worker))]
     .map((worker) => createSyncObject({ sdk, worker, findJob: (key) => jobs.get(`${worker} ${key}`), turns, clock, pauseMs, turnMaxMs: computeTurnMaxMs(options, sliceMs) }))
-  const isOpen = !LOOPBACK.includes(host)
+  const isPublic = !LOOPBACK.includes(host)
   const logger: LoggerTransport = ({ level, replaying }, message: unknown) => {
     const name: string = level
     // On loopback the SDK's warning about unsigned requests is noise.
-    if (!isOpen && String(message).includes('request signatures')) return
-    if (!replaying && (name === 'error' || name === 'warn')) ports.log[name]('the Restate SDK says', { reason: String(message) })
+    if (!isPublic && String(message).includes('request signatures')) return
+    if (!replaying && (name === 'error' || name === 'warn')) ports.log[name]('message of the Restate SDK', { reason: String(message) })
   }
   const handler = withKeyError(identityKeys, () => sdk.createEndpointHandler({ services, identityKeys: [...identityKeys], logger }))
   // No limit on concurrent calls: they queue here, where tenants get fair shares. Restate's own queue does not know
@@ -83,17 +83,17 @@ export async function serveRestate(options: RestateOptions): Promise<RestateServ
   await listen(server, port, host)
 
   const guard = guardStrayRejections((message) => {
-    ports.log.error('a promise that nobody waited for failed', { reason: message })
+    ports.log.error('unhandled promise rejection in a connector', { reason: message })
     emit({ kind: 'stray', message })
   })
   const waker = new Waker([...jobs.values()], {
     clock, ports, pollMs, pauseMs,
     isDead: (holder) => options.isDead?.(holder) === true,
-    wake: ({ ref: name }, at) => postJson(`${ingress.replace(/\/+$/, '')}/${serviceName(name.worker)}/${encodeURIComponent(objectKey(name))}/wake/send`, { at }),
-    onStoreFailure: (trouble) => {
-      const { message, ...fields } = trouble
-      ports.log.warn('the store could not be asked', { ...fields, reason: message })
-      emit({ kind: 'store', ...trouble })
+    wake: ({ ref }, at) => postJson(`${ingress.replace(/\/+$/, '')}/${serviceName(ref.worker)}/${encodeURIComponent(objectKey(ref))}/wake/send`, { at }),
+    onStoreFailure: (failure) => {
+      const { message, ...fields } = failure
+      ports.log.warn('the store is unreachable', { ...fields, reason: message })
+      emit({ kind: 'store', ...failure })
     },
   })
   await waker.start()
@@ -106,9 +106,9 @@ export async function serveRestate(options: RestateOptions): Promise<RestateServ
       const closed = new Promise((resolve) => server.close(resolve))
       // Calls in progress can still send their result to Restate.
       for (const session of sessions) session.close()
-      const patience = new AbortController()
-      await Promise.race([Promise.all([waker.stop(), turns.stop(), closed]), ports.clock.sleep(graceMs, patience.signal).catch(() => {})])
-      patience.abort(new Error('all have ended'))
+      const graceOver = new AbortController()
+      await Promise.race([Promise.all([waker.stop(), turns.stop(), closed]), ports.clock.sleep(graceMs, graceOver.signal).catch(() => {})])
+      graceOver.abort(new Error('all cycles have ended'))
       for (const session of sessions) session.destroy()
       guard.remove()
     },
@@ -120,7 +120,7 @@ function withKeyError<T>(keys: readonly string[], act: () => T): T {
     return act()
   } catch (cause) {
     if (keys.length === 0) throw cause
-    throw new SyncError('ARGUMENT_INVALID', `A public key of Restate cannot be read (${String(cause)}). restate-server logs its own when it starts: publickeyv1_…`, { cause })
+    throw new SyncError('ARGUMENT_INVALID', `A public key of Restate is invalid (${String(cause)}). restate-server logs its key when it starts: publickeyv1_…`, { cause })
   }
 }
 
@@ -141,9 +141,9 @@ async function postJson(url: string, body: unknown): Promise<void> {
     response = await fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body), signal: AbortSignal.timeout(CALL_TIMEOUT_MS) })
     text = await response.text()
   } catch (cause) {
-    throw new SyncError('RESTATE_UNAVAILABLE', `Nobody answers at ${new URL(url).origin}, where Restate takes calls.`, { cause })
+    throw new SyncError('RESTATE_UNAVAILABLE', `The Restate ingress at ${new URL(url).origin} does not respond.`, { cause })
   }
-  if (!response.ok) throw new SyncError(response.status === 404 ? 'RESTATE_REFUSED' : 'RESTATE_UNAVAILABLE', `Restate answered ${response.status}: ${text.slice(0, 200)}`)
+  if (!response.ok) throw new SyncError(response.status === 404 ? 'RESTATE_REFUSED' : 'RESTATE_UNAVAILABLE', `Restate responded with ${response.status}: ${text.slice(0, 200)}`)
 }
 
 async function listen(server: Http2Server, port: number, host: string): Promise<void> {
@@ -151,6 +151,6 @@ async function listen(server: Http2Server, port: number, host: string): Promise<
     server.listen(port, host)
     await once(server, 'listening')
   } catch (cause) {
-    throw new SyncError('PORT_TAKEN', `Calls of Restate cannot be taken at ${host}:${port} (${(cause as NodeJS.ErrnoException).code ?? 'unknown error'}).`, { cause })
+    throw new SyncError('PORT_TAKEN', `The service for Restate cannot listen on ${host}:${port} (${(cause as NodeJS.ErrnoException).code ?? 'unknown error'}).`, { cause })
   }
 }

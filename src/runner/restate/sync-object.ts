@@ -3,6 +3,7 @@ import type { SyncSignal } from '../../contract/index.ts'
 import type { Job } from '../job.ts'
 import { readStatus, type SyncStatus } from '../status.ts'
 import type { StoreClock } from '../store-clock.ts'
+import { required } from '../../values/required.ts'
 import type { Sdk } from './sdk.ts'
 import type { TurnResult, TurnRunner } from './turn-runner.ts'
 
@@ -63,89 +64,89 @@ export function objectKey({ tenant, sync }: { readonly tenant: string; readonly 
  *
  * Code here is repeated when a call is resumed elsewhere; only what `ctx.run` and the other calls of `ctx` returned is not.
  */
-export function createSyncObject({ sdk, worker, findJob: find, turns, clock, pauseMs, turnMaxMs }: SyncObjectOptions): VirtualObjectDefinition<string, unknown> {
+export function createSyncObject({ sdk, worker, findJob, turns, clock, pauseMs, turnMaxMs }: SyncObjectOptions): VirtualObjectDefinition<string, unknown> {
   const service = serviceName(worker)
   const { exclusive, shared } = sdk.handlers.object
 
-  const keptOf = async (ctx: ObjectSharedContext): Promise<ObjectState> => (await ctx.get<ObjectState>(STATE_KEY)) ?? INITIAL_STATE
-  const send = (ctx: ObjectSharedContext, call: RunInput, how: { delay?: number; idempotencyKey?: string }) =>
-    ctx.genericSend({ service, method: 'run', key: ctx.key, parameter: call, inputSerde: sdk.serde.json as Serde<RunInput>, ...how })
+  const readState = async (ctx: ObjectSharedContext): Promise<ObjectState> => (await ctx.get<ObjectState>(STATE_KEY)) ?? INITIAL_STATE
+  const send = (ctx: ObjectSharedContext, call: RunInput, options: { delay?: number; idempotencyKey?: string }) =>
+    ctx.genericSend({ service, method: 'run', key: ctx.key, parameter: call, inputSerde: sdk.serde.json as Serde<RunInput>, ...options })
   /** Idempotent: several wake-ups before the next turn result in one turn. */
-  const rouse = (ctx: ObjectSharedContext, { generation }: ObjectState) => send(ctx, {}, { idempotencyKey: `woken-${generation}` })
-  const declared = (ctx: ObjectSharedContext): Job => {
-    const job = find(ctx.key)
+  const sendWake = (ctx: ObjectSharedContext, { generation }: ObjectState) => send(ctx, {}, { idempotencyKey: `woken-${generation}` })
+  const requireJob = (ctx: ObjectSharedContext): Job => {
+    const job = findJob(ctx.key)
     if (job === undefined) throw new sdk.TerminalError(`The worker ${worker} has no sync for ${ctx.key}.`, { errorCode: 404 })
     return job
   }
   const signal = async (ctx: ObjectSharedContext, kind: SyncSignal['kind']): Promise<void> => {
-    const { store, sync: { plan } } = declared(ctx)
+    const { store, sync: { plan } } = requireJob(ctx)
     await ctx.run(kind, () => store.signalSync({ worker, sync: plan.sync }, { kind, actor: 'restate', at: clock.now() }))
   }
 
-  const run = async (ctx: ObjectContext, { generation, tries = 0, storeFailures: stumbles = 0 }: RunInput): Promise<void> => {
-    const kept = await keptOf(ctx)
-    if (generation === undefined ? kept.next?.isOwed === true : generation !== kept.generation) return
+  const run = async (ctx: ObjectContext, { generation, tries = 0, storeFailures = 0 }: RunInput): Promise<void> => {
+    const state = await readState(ctx)
+    if (generation === undefined ? state.next?.isOwed === true : generation !== state.generation) return
     const { id, attemptCompletedSignal } = ctx.request()
-    if (kept.next !== null && kept.next.timer !== id) ctx.invocation(sdk.InvocationIdParser.fromString(kept.next.timer)).cancel()
-    const current = { generation: kept.generation + 1, since: kept.since, running: null, next: null }
+    if (state.next !== null && state.next.timer !== id) ctx.invocation(sdk.InvocationIdParser.fromString(state.next.timer)).cancel()
+    const current = { generation: state.generation + 1, since: state.since, running: null, next: null }
     ctx.set<ObjectState>(STATE_KEY, { ...current, running: id })
     // The state must be durable before the turn begins, so that a wake or cancel sees it.
     await ctx.run('begin', () => {})
 
-    const { next, since, ...left } = await takeTurn(ctx, attemptCompletedSignal, { since: kept.since, tries, storeFailures: stumbles })
+    const { next, since, ...memory } = await takeTurn(ctx, attemptCompletedSignal, { since: state.since, tries, storeFailures })
     if (next === null) return ctx.set<ObjectState>(STATE_KEY, { ...current, since })
-    const timer = await send(ctx, { generation: current.generation, ...left }, { delay: next.inMs }).invocationId
+    const timer = await send(ctx, { generation: current.generation, ...memory }, { delay: next.inMs }).invocationId
     ctx.set<ObjectState>(STATE_KEY, { ...current, since, next: { at: next.at, timer, isOwed: next.isThrottled } })
   }
 
-  const takeTurn = async (ctx: ObjectContext, attempt: AbortSignal, carried: Pick<TurnResult, 'since' | 'tries' | 'storeFailures'>): Promise<TurnResult> => {
+  const takeTurn = async (ctx: ObjectContext, attempt: AbortSignal, memory: Pick<TurnResult, 'since' | 'tries' | 'storeFailures'>): Promise<TurnResult> => {
     const cancelling = new AbortController()
     let turn: Promise<unknown> = Promise.resolve()
     try {
       return await ctx.run('turn', async (): Promise<TurnResult> => {
-        const job = find(ctx.key)
+        const job = findJob(ctx.key)
         // The sync was removed from the worker file: set no timer.
-        if (job === undefined) return { ...carried, next: null }
-        const taken = turns.runTurn(job, carried, AbortSignal.any([attempt, cancelling.signal]))
-        turn = taken.catch(() => {})
-        return taken
+        if (job === undefined) return { ...memory, next: null }
+        const result = turns.runTurn(job, memory, AbortSignal.any([attempt, cancelling.signal]))
+        turn = result.catch(() => {})
+        return result
       })
     } catch (error) {
       if (!(error instanceof sdk.CancelledError)) throw error
       cancelling.abort(error)
       await turn
-      return { ...carried, next: { inMs: CANCELLED_DELAY_MS, at: (await ctx.date.now()) + CANCELLED_DELAY_MS, isThrottled: false } }
+      return { ...memory, next: { inMs: CANCELLED_DELAY_MS, at: (await ctx.date.now()) + CANCELLED_DELAY_MS, isThrottled: false } }
     }
   }
 
   const wake = async (ctx: ObjectSharedContext, { at }: { at: number }): Promise<void> => {
-    const kept = await keptOf(ctx)
-    if (kept.next !== null && kept.next.at <= at) return
-    rouse(ctx, kept)
+    const state = await readState(ctx)
+    if (state.next !== null && state.next.at <= at) return
+    sendWake(ctx, state)
   }
 
   const wakeAfter = (kind: SyncSignal['kind']) => async (ctx: ObjectSharedContext): Promise<void> => {
     await signal(ctx, kind)
-    rouse(ctx, await keptOf(ctx))
+    sendWake(ctx, await readState(ctx))
   }
 
   /** Pauses the sync and aborts the current page. */
   const cancel = async (ctx: ObjectSharedContext): Promise<void> => {
     await signal(ctx, 'pause')
-    const { running } = await keptOf(ctx)
+    const { running } = await readState(ctx)
     if (running !== null) ctx.invocation(sdk.InvocationIdParser.fromString(running)).cancel()
   }
 
   const status = async (ctx: ObjectSharedContext): Promise<SyncObjectStatus> => {
-    const { store, sync } = declared(ctx)
-    const { next } = await keptOf(ctx)
+    const { store, sync } = requireJob(ctx)
+    const { next } = await readState(ctx)
     const [found] = await ctx.run('status', () => readStatus({ store, syncs: [sync], now: clock.now(), pauseMs }))
-    return { ...found!, timer: next?.at ?? null }
+    return { ...required(found, 'the status of the sync'), timer: next?.at ?? null }
   }
 
   return sdk.object({
     name: service,
-    description: `The syncs of the worker ${worker}; the key is tenant/sync.`,
+    description: `Syncs of the worker ${worker}; the key is tenant/sync.`,
     handlers: {
       run: exclusive({ inactivityTimeout: turnMaxMs, ingressPrivate: true }, run),
       wake: shared(wake),

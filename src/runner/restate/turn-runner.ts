@@ -75,46 +75,46 @@ export class TurnRunner {
   }
 
   /** An abort ends the turn between two pages. */
-  async runTurn(job: Job, carried: TurnMemory, signal: AbortSignal): Promise<TurnResult> {
+  async runTurn(job: Job, memory: TurnMemory, signal: AbortSignal): Promise<TurnResult> {
     this.#stopping.signal.throwIfAborted()
-    const until = new LinkedAbortController(this.#stopping.signal)
-    const turn = this.#executeTurn(job, carried, AbortSignal.any([signal, until.signal]))
+    const stopping = new LinkedAbortController(this.#stopping.signal)
+    const turn = this.#executeTurn(job, memory, AbortSignal.any([signal, stopping.signal]))
     this.#running.add(turn)
     try {
       return await turn
     } finally {
       this.#running.delete(turn)
-      until.unlink()
+      stopping.unlink()
     }
   }
 
   /** Resolves when the last turn has ended. */
   async stop(): Promise<void> {
-    this.#stopping.abort(new Error('the runner stops'))
+    this.#stopping.abort(new Error('the runner is stopping'))
     await Promise.allSettled(this.#running)
   }
 
-  async #executeTurn({ store, sync, ref: name }: Job, { since, tries, storeFailures: stumbles }: TurnMemory, signal: AbortSignal): Promise<TurnResult> {
-    const turned = (next: NextTurn | null, left: Partial<TurnMemory> = {}): TurnResult => ({ next, since: since ?? this.#clock.now(), tries: 0, storeFailures: 0, ...left })
+  async #executeTurn({ store, sync, ref }: Job, { since, tries, storeFailures }: TurnMemory, signal: AbortSignal): Promise<TurnResult> {
+    const toResult = (next: NextTurn | null, memory: Partial<TurnMemory> = {}): TurnResult => ({ next, since: since ?? this.#clock.now(), tries: 0, storeFailures: 0, ...memory })
     try {
       const job = await this.#refresh(new Job(store, sync, this.#options.ports.random.next()), since)
-      if (!this.#isReady(job)) return turned(this.#computeNext(job))
-      if (!(await this.#slots.acquire(job, QUEUE_WAIT_MS, signal))) return turned(this.#after(signal.aborted ? 0 : BUSY_RETRY_MS), { tries })
+      if (!this.#isReady(job)) return toResult(this.#computeNext(job))
+      if (!(await this.#slots.acquire(job, QUEUE_WAIT_MS, signal))) return toResult(this.#after(signal.aborted ? 0 : BUSY_RETRY_MS), { tries })
       try {
         const slice = await this.#runSlice(job, tries, signal)
-        if (slice.stopReason === 'held') return turned(this.#after(this.#options.pollMs))
+        if (slice.stopReason === 'held') return toResult(this.#after(this.#options.pollMs))
         // If the cycle ended for another reason despite the wait, the registry has the result.
-        if (slice.stopReason === 'cancelled' && slice.waitMs !== null) return turned({ ...this.#after(slice.waitMs), isThrottled: true }, { tries: slice.tries })
-        return turned(this.#computeNext(await this.#refresh(job, since)))
+        if (slice.stopReason === 'cancelled' && slice.waitMs !== null) return toResult({ ...this.#after(slice.waitMs), isThrottled: true }, { tries: slice.tries })
+        return toResult(this.#computeNext(await this.#refresh(job, since)))
       } finally {
         this.#slots.release(job)
       }
     } catch (thrown) {
       const { code, message } = classifyError(thrown)
-      const waitMs = backoffMs(this.#options.pollMs, stumbles)
-      this.#options.ports.log.warn('the store could not be asked', { ...name, code, waitMs, reason: message })
-      this.#options.onEvent({ kind: 'store', ...name, code, message, waitMs })
-      return turned(this.#after(waitMs), { tries, storeFailures: stumbles + 1 })
+      const waitMs = backoffMs(this.#options.pollMs, storeFailures)
+      this.#options.ports.log.warn('the store is unreachable', { ...ref, code, waitMs, reason: message })
+      this.#options.onEvent({ kind: 'store', ...ref, code, message, waitMs })
+      return toResult(this.#after(waitMs), { tries, storeFailures: storeFailures + 1 })
     }
   }
 
@@ -149,39 +149,39 @@ export class TurnRunner {
   async #runSlice(job: Job, tried: number, signal: AbortSignal): Promise<SliceResult> {
     const { ports, fetch, secrets, sliceMs } = this.#options
     const { plan } = job.sync
-    const why = job.due!.why as DueReason
-    const cutting = new AbortController()
+    const why = job.dueReason
+    const suspending = new AbortController()
     const slice = { waitMs: null as number | null, tries: tried }
-    let outrun = false
-    const note = (progress: CycleProgress): void => {
+    let slotTaken = false
+    const onProgress = (progress: CycleProgress): void => {
       this.#reportProgress(job, why, progress)
       if (progress.kind === 'landed') slice.tries = tried = 0
       if (progress.kind !== 'waiting') return
       slice.tries++
       if (progress.ms <= WAIT_MAX_MS) return
       slice.waitMs = progress.ms
-      cutting.abort(new Error('the wait is long'))
+      suspending.abort(new Error('the cycle is suspended for a long wait'))
     }
     const result = await runCycle(limitToSlice(plan, sliceMs, () => tried), {
-      store: createOncePerSlotStore(job.store, job.ref, fingerprintCheckpoint(job.facts!.checkpoint), () => (outrun = true)),
+      store: createOncePerSlotStore(job.store, job.ref, fingerprintCheckpoint(job.checkpoint), () => (slotTaken = true)),
       ports: { ...ports, clock: this.#clock },
       fetch,
       secrets: typeof secrets === 'function' ? secrets(job.tenant) : secrets,
       holder: `${holderPrefix(plan)}${this.#options.holder}#${++this.#cycles}`,
       trigger: why === 'trigger' ? 'trigger' : 'schedule',
-      signal: AbortSignal.any([signal, cutting.signal]),
+      signal: AbortSignal.any([signal, suspending.signal]),
       isHolderGone: this.#isDead(job),
-      onProgress: note,
+      onProgress,
     })
     if (result.stopReason === 'held') {
-      if (!outrun) await this.#reportHeld(job)
+      if (!slotTaken) await this.#reportHeld(job)
     } else if (result.stopReason !== 'paused' || result.cycle !== null) this.#options.onEvent({ kind: 'ended', ...job.ref, result })
     return { ...slice, stopReason: result.stopReason }
   }
 
   /** Reads the holder from the registry; null if the lease was released meanwhile. */
   async #reportHeld(job: Job): Promise<void> {
-    const { heldBy, heldUntil } = (await this.#refresh(job, null)).facts!.checkpoint
+    const { heldBy, heldUntil } = (await this.#refresh(job, null)).checkpoint
     this.#options.onEvent({ kind: 'held', ...job.ref, by: heldBy, until: heldUntil })
   }
 

@@ -14,7 +14,7 @@ export interface WakerOptions {
   readonly isDead: (holder: string) => boolean
   /** Sends the due time to the object of the job. */
   readonly wake: (job: Job, at: number) => Promise<void>
-  readonly onStoreFailure: (trouble: StoreFailure) => void
+  readonly onStoreFailure: (failure: StoreFailure) => void
 }
 
 /**
@@ -34,9 +34,9 @@ export class Waker {
   #loop: Promise<unknown> = Promise.resolve()
 
   constructor(jobs: readonly Job[], options: WakerOptions) {
-    const { clock, ports, pollMs, pauseMs, onStoreFailure: onTrouble } = options
+    const { clock, ports, pollMs, pauseMs, onStoreFailure } = options
     this.#options = options
-    this.#watcher = new SyncWatcher(jobs, { clock, ports, pollMs, pauseMs, pollBatchMax: POLL_BATCH_MAX, isBusy: () => false, onUpdate: (job) => this.#update(job), onStoreFailure: onTrouble, onWake: () => this.#interruptSleep() })
+    this.#watcher = new SyncWatcher(jobs, { clock, ports, pollMs, pauseMs, pollBatchMax: POLL_BATCH_MAX, isBusy: () => false, onUpdate: (job) => this.#update(job), onStoreFailure, onWake: () => this.#interruptSleep() })
   }
 
   add(jobs: readonly Job[]): void {
@@ -90,13 +90,13 @@ export class Waker {
   }
 
   #interruptSleep(): void {
-    this.#sleepAbort?.abort(new Error('there is news'))
+    this.#sleepAbort?.abort(new Error('the store has changes'))
   }
 
   #update(job: Job): void {
     const { clock, isDead } = this.#options
     const known = this.#known.get(job)
-    const seen = { at: job.due?.kind === 'at' ? job.due.at : Infinity, fingerprint: fingerprintCheckpoint(job.facts!.checkpoint) }
+    const seen = { at: job.due?.kind === 'at' ? job.due.at : Infinity, fingerprint: fingerprintCheckpoint(job.checkpoint) }
     if (seen.fingerprint === known?.fingerprint) return
     this.#known.set(job, seen)
     job.backoffStep = 0
@@ -109,19 +109,20 @@ export class Waker {
   /** Repeats while the job stays overdue: the last call may have reached a process with an older worker file. */
   async #wake(job: Job): Promise<void> {
     const { clock, ports, pollMs, wake } = this.#options
-    const known = this.#known.get(job)!
-    let againMs: number
+    const known = this.#known.get(job)
+    if (known === undefined) return
+    let retryMs: number
     try {
       await wake(job, known.at)
-      againMs = Math.max(0, known.at - clock.now()) + backoffMs(OVERDUE_GRACE_MS, job.backoffStep++)
+      retryMs = Math.max(0, known.at - clock.now()) + backoffMs(OVERDUE_GRACE_MS, job.backoffStep++)
     } catch (thrown) {
       const { code, message } = classifyError(thrown)
       // Restate knows a worker only after its registration.
       const level = code === 'RESTATE_REFUSED' && job.backoffStep < 2 ? 'debug' : 'warn'
-      againMs = backoffMs(pollMs, job.backoffStep++)
-      ports.log[level]('Restate could not be told', { ...job.ref, code, waitMs: againMs, reason: message })
+      retryMs = backoffMs(pollMs, job.backoffStep++)
+      ports.log[level]('Restate could not be notified', { ...job.ref, code, waitMs: retryMs, reason: message })
     }
-    if (this.#known.get(job) === known) this.#queue.schedule(job, clock.now() + againMs)
+    if (this.#known.get(job) === known) this.#queue.schedule(job, clock.now() + retryMs)
   }
 }
 

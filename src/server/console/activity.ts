@@ -19,7 +19,7 @@ export function computeActivity(cycles: readonly CycleRecord[], now: number, fol
   for (const cycle of cycles) {
     spreadRows(cycle, now, from, stepMs, rows)
     const at = Math.floor(((cycle.endedAt ?? now) - from) / stepMs)
-    if (cycle.error !== null && at in errors) errors[at]!++
+    if (cycle.error !== null && at in errors) errors[at] = (errors[at] ?? 0) + 1
   }
   return { from: new Date(from).toISOString(), stepMs, rows: rows.map(Math.round), errors, lagMs: computeLags(cycles.filter(follows), now, from, stepMs) }
 }
@@ -30,17 +30,19 @@ function spreadRows({ startedAt, endedAt, counts }: CycleRecord, now: number, fr
   const [begin, end] = [startedAt, Math.max(startedAt + 1, endedAt ?? now)]
   for (let at = Math.max(0, Math.floor((begin - from) / stepMs)); at < STEPS && from + at * stepMs < end; at++) {
     const within = Math.min(end, from + (at + 1) * stepMs) - Math.max(begin, from + at * stepMs)
-    rows[at]! += (landed * within) / (end - begin)
+    rows[at] = (rows[at] ?? 0) + (landed * within) / (end - begin)
   }
 }
 
 function computeLags(cycles: readonly CycleRecord[], now: number, from: number, stepMs: number): (number | null)[] {
-  const complete = cycles.filter(({ stopReason, endedAt }) => stopReason === 'complete' && endedAt !== null).toSorted((a, b) => a.endedAt! - b.endedAt!)
+  const complete = cycles
+    .flatMap(({ stopReason, worker, sync, startedAt, endedAt }) => stopReason === 'complete' && endedAt !== null ? [{ name: `${worker}/${sync}`, startedAt, endedAt }] : [])
+    .toSorted((a, b) => a.endedAt - b.endedAt)
   const since = new Map<string, number>()
   let next = 0
   return Array.from({ length: STEPS }, (_, step) => {
     const end = Math.min(now, from + (step + 1) * stepMs)
-    for (; next < complete.length && complete[next]!.endedAt! <= end; next++) since.set(`${complete[next]!.worker}/${complete[next]!.sync}`, complete[next]!.startedAt)
+    for (let cycle = complete[next]; cycle !== undefined && cycle.endedAt <= end; cycle = complete[++next]) since.set(cycle.name, cycle.startedAt)
     return since.size === 0 ? null : Math.max(...[...since.values()].map((at) => Math.max(0, end - at)))
   })
 }

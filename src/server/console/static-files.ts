@@ -29,18 +29,18 @@ interface StaticFile {
  */
 export function serveConsole(app: FastifyInstance): void {
   let files: ReadonlyMap<string, StaticFile> | null = null
-  const handler = (path: string, reply: FastifyReply, wantsPacked: boolean): FastifyReply => {
+  const handler = (path: string, reply: FastifyReply, acceptsBrotli: boolean): FastifyReply => {
     files ??= readFiles(findConsoleFolder())
     const file = files.get(path) ?? (path.startsWith('assets/') ? undefined : files.get('index.html'))
-    if (file === undefined) throw new HttpError('NOT_FOUND', files.size === 0 ? 'The console was not built. `npm run build` does it.' : 'There is no such file.')
-    const packed = wantsPacked ? file.compressed : null
-    return reply.headers({ ...SECURITY_HEADERS, vary: 'accept-encoding', 'cache-control': file.isHashed ? 'public, max-age=31536000, immutable' : 'no-cache', ...(packed !== null && { 'content-encoding': 'br' }) }).type(file.mediaType).send(packed ?? file.bytes)
+    if (file === undefined) throw new HttpError('NOT_FOUND', files.size === 0 ? 'The console is not built. Run `npm run build`.' : 'File not found.')
+    const compressed = acceptsBrotli ? file.compressed : null
+    return reply.headers({ ...SECURITY_HEADERS, vary: 'accept-encoding', 'cache-control': file.isHashed ? 'public, max-age=31536000, immutable' : 'no-cache', ...(compressed !== null && { 'content-encoding': 'br' }) }).type(file.mediaType).send(compressed ?? file.bytes)
   }
   app.get('/', (_request, reply) => void reply.redirect('/console/'))
   app.get('/console', (_request, reply) => void reply.redirect('/console/'))
   app.get('/console/*', (request, reply) => {
     const path = (request.params as { '*': string })['*']
-    if (path.startsWith('api/')) throw new HttpError('NOT_FOUND', 'There is nothing at this address.')
+    if (path.startsWith('api/')) throw new HttpError('NOT_FOUND', 'Not found.')
     return handler(path, reply, /\bbr\b/.test(request.headers['accept-encoding'] ?? ''))
   })
 }
@@ -57,7 +57,7 @@ function readFiles(folder: string): ReadonlyMap<string, StaticFile> {
   return new Map(found.map((path) => {
     const name = relative(folder, path).split(sep).join('/')
     const bytes = readFileSync(path)
-    const packed = bytes.length < COMPRESS_MIN_BYTES ? null : brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 6 } })
-    return [name, { mediaType: MEDIA_TYPES[extname(name)] ?? 'application/octet-stream', bytes, compressed: packed, isHashed: name.startsWith('assets/') }]
+    const compressed = bytes.length < COMPRESS_MIN_BYTES ? null : brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 6 } })
+    return [name, { mediaType: MEDIA_TYPES[extname(name)] ?? 'application/octet-stream', bytes, compressed, isHashed: name.startsWith('assets/') }]
   }))
 }

@@ -8,8 +8,8 @@ import { SIGNATURE_MISMATCH, requireHeader, timingSafeTextEqual, findSecrets, We
 export function githubSignature(options: SignatureOptions): WebhookVerifier {
   return (delivery, context) => {
     const given = requireHeader(delivery, 'x-hub-signature-256')
-    const isOurs = findSecrets(options, context).some((secret) => timingSafeTextEqual(given, `sha256=${createHmac('sha256', secret).update(delivery.rawBody).digest('hex')}`))
-    if (!isOurs) throw new WebhookRefused(SIGNATURE_MISMATCH)
+    const isValid = findSecrets(options, context).some((secret) => timingSafeTextEqual(given, `sha256=${createHmac('sha256', secret).update(delivery.rawBody).digest('hex')}`))
+    if (!isValid) throw new WebhookRefused(SIGNATURE_MISMATCH)
     return { id: hash('sha256', Buffer.from(delivery.rawBody), 'hex') }
   }
 }

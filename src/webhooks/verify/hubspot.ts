@@ -19,9 +19,9 @@ export function hubspotSignature(options: HubspotSignatureOptions): WebhookVerif
   return (delivery, context) => {
     const [given, timestamp] = [requireHeader(delivery, 'x-hubspot-signature-v3'), requireHeader(delivery, 'x-hubspot-request-timestamp')]
     checkTimestamp(parseDigits(timestamp), context.now)
-    const isOurs = findSecrets(options, context).some((secret) =>
+    const isValid = findSecrets(options, context).some((secret) =>
       timingSafeTextEqual(given, createHmac('sha256', secret).update(`${delivery.method}${signedUrl(delivery.path)}`).update(delivery.rawBody).update(timestamp).digest('base64')))
-    if (!isOurs) throw new WebhookRefused(SIGNATURE_MISMATCH)
+    if (!isValid) throw new WebhookRefused(SIGNATURE_MISMATCH)
     return { id: given }
   }
 }

@@ -52,7 +52,7 @@ export const TOLERANCE_MS = 300_000
  * known.
  */
 export function checkTimestamp(ms: number, now: number): void {
-  if (!Number.isFinite(ms) || Math.abs(now - ms) > TOLERANCE_MS) throw new WebhookRefused('The message was signed more than 300 s ago, or ahead.')
+  if (!Number.isFinite(ms) || Math.abs(now - ms) > TOLERANCE_MS) throw new WebhookRefused('The timestamp of the message is more than 300 s off.')
 }
 
 export function requireHeader({ headers }: InboundDelivery, name: string): string {
@@ -65,4 +65,4 @@ export function parseDigits(text: string | undefined): number {
   return text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : NaN
 }
 
-export const SIGNATURE_MISMATCH = 'The signature is not ours.'
+export const SIGNATURE_MISMATCH = 'The signature is invalid.'
