@@ -68,15 +68,15 @@ export async function sendRequest(path: string, init: RequestInit = {}): Promise
     response = await fetch(path, { ...init, cache: 'no-store', headers: { ...(secret !== null && { authorization: `Bearer ${secret}` }), ...(init.headers as Record<string, string>) } })
   } catch (cause) {
     if (init.signal?.aborted) throw cause
-    throw new ApiError(0, 'UNREACHABLE', 'The server does not answer. Is `tidemark start` running?', null)
+    throw new ApiError(0, 'UNREACHABLE', 'The server is unreachable. Is `tidemark start` running?', null)
   }
   noteServerTime(response.headers.get('date'))
   if (response.ok || response.status === 304) return response
   const body = (await response.json().catch(() => ({}))) as { error?: string; message?: string; requestId?: string }
-  throw new ApiError(response.status, body.error ?? 'UNKNOWN', body.message ?? `The server answered ${response.status}.`, body.requestId ?? null)
+  throw new ApiError(response.status, body.error ?? 'UNKNOWN', body.message ?? `The server responded with ${response.status}.`, body.requestId ?? null)
 }
 
 /** Builds a path with encoded parts. */
 export function path(parts: TemplateStringsArray, ...values: readonly (string | number)[]): string {
-  return parts.map((part, at) => part + (at < values.length ? encodeURIComponent(values[at]!) : '')).join('')
+  return parts.map((part, index) => part + encodeURIComponent(values[index] ?? '')).join('')
 }

@@ -1,15 +1,14 @@
 import type { LandingCounts } from '../../src/contract/index.ts'
 import type { ScheduleDocument } from '../../src/server/console/documents.ts'
 
-const UNITS = [['d', 86_400_000], ['h', 3_600_000], ['m', 60_000], ['s', 1_000]] as const
+const SECOND = ['s', 1_000] as const
+const UNITS = [['d', 86_400_000], ['h', 3_600_000], ['m', 60_000], SECOND] as const
 
 /** The two largest units: `4m 10s`, `2d 3h`. */
 export function formatDuration(ms: number): string {
   if (ms < 1_000) return `${Math.max(0, Math.round(ms))} ms`
-  const first = UNITS.findIndex(([, unitMs]) => ms >= unitMs)
-  const [unit, unitMs] = UNITS[first]!
+  const [[unit, unitMs] = SECOND, next] = UNITS.filter(([, length]) => ms >= length)
   const whole = Math.floor(ms / unitMs)
-  const next = UNITS[first + 1]
   const rest = next === undefined ? 0 : Math.floor((ms - whole * unitMs) / next[1])
   return rest === 0 || next === undefined ? `${whole}${unit}` : `${whole}${unit} ${rest}${next[0]}`
 }
@@ -62,15 +61,15 @@ function padTwo(value: number): string {
   return String(value).padStart(2, '0')
 }
 
-export function formatSchedule(given: ScheduleDocument | null): string {
-  if (given === null) return 'not declared'
-  switch (given.kind) {
+export function formatSchedule(schedule: ScheduleDocument | null): string {
+  if (schedule === null) return 'not declared'
+  switch (schedule.kind) {
     case 'interval':
-      return `every ${formatDuration(given.intervalMs)}`
+      return `every ${formatDuration(schedule.intervalMs)}`
     case 'cron':
-      return given.zone === 'UTC' ? given.cron : `${given.cron} ${given.zone}`
+      return schedule.zone === 'UTC' ? schedule.cron : `${schedule.cron} ${schedule.zone}`
     default:
-      return given.kind
+      return schedule.kind
   }
 }
 

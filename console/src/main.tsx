@@ -16,7 +16,10 @@ const client = new QueryClient({
   },
 })
 
-createRoot(document.getElementById('root')!).render(
+const root = document.getElementById('root')
+if (root === null) throw new Error('The page has no element #root')
+
+createRoot(root).render(
   <StrictMode>
     <QueryClientProvider client={client}>
       <App />

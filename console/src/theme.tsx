@@ -6,7 +6,7 @@ type Theme = keyof typeof NEXT_THEME
 
 export function ThemeSwitch() {
   const [theme, setTheme] = useState<Theme>(() => (document.documentElement.dataset['theme'] as Theme | undefined) ?? 'system')
-  const turn = (): void => {
+  const switchTheme = (): void => {
     const next = NEXT_THEME[theme]
     setTheme(next)
     if (next === 'system') delete document.documentElement.dataset['theme']
@@ -20,5 +20,5 @@ export function ThemeSwitch() {
     // Charts read the theme's colours when they are drawn.
     dispatchEvent(new Event('tidemark-theme'))
   }
-  return <button type="button" className="icon-button" onClick={turn} aria-label={`Theme: ${theme}. Switch to ${NEXT_THEME[theme]}.`} title={`Theme: ${theme}`}>{THEME_ICON[theme]}</button>
+  return <button type="button" className="icon-button" onClick={switchTheme} aria-label={`Theme: ${theme}. Switch to ${NEXT_THEME[theme]}.`} title={`Theme: ${theme}`}>{THEME_ICON[theme]}</button>
 }

@@ -12,7 +12,7 @@ interface VisibleRows {
 export function useVisibleRows(list: RefObject<HTMLElement | null>, count: number): VisibleRows {
   const [visible, setVisible] = useState<VisibleRows>({ from: 0, to: 30, rowHeight: 64 })
   useLayoutEffect(() => {
-    const look = (): void => {
+    const update = (): void => {
       if (list.current === null) return
       // The height depends on the width and is set in the style sheet.
       const rowHeight = Number.parseFloat(getComputedStyle(list.current).getPropertyValue('--row-height')) || 64
@@ -21,12 +21,12 @@ export function useVisibleRows(list: RefObject<HTMLElement | null>, count: numbe
       const to = Math.min(count, Math.ceil((above + innerHeight) / rowHeight) + SPARE_ROWS)
       setVisible((before) => (before.from === from && before.to === to && before.rowHeight === rowHeight ? before : { from, to, rowHeight }))
     }
-    look()
-    addEventListener('scroll', look, { passive: true })
-    addEventListener('resize', look)
+    update()
+    addEventListener('scroll', update, { passive: true })
+    addEventListener('resize', update)
     return () => {
-      removeEventListener('scroll', look)
-      removeEventListener('resize', look)
+      removeEventListener('scroll', update)
+      removeEventListener('resize', update)
     }
   }, [list, count])
   return { ...visible, to: Math.min(visible.to, count) }

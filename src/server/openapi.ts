@@ -43,7 +43,7 @@ function specializeRoute(route: Route, name: string): Route[] {
   }
   const response = responses[route.id]
   if (response === undefined) return []
-  const { database: _, ...params } = route.params?.['properties'] as Record<string, JsonSchema>
+  const { database: _, ...params } = (route.params?.['properties'] ?? {}) as Record<string, JsonSchema>
   return [{ ...route, id: `${route.id}_${name}`, path: route.path.replace(':database', name), access: { kind: 'scope', scope: databaseReadScope(name) }, params: objectSchema(params), response, summary: `${route.summary} Database: ${name}.` }]
 }
 

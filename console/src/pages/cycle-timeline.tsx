@@ -8,20 +8,20 @@ import { formatCompact, formatCount, formatDuration, countDeleted, countLanded }
 /** All cycles on one time axis. */
 export function CycleTimeline({ cycles }: { cycles: readonly CycleDocument[] }) {
   const now = useNow()
-  if (cycles.length === 0) return <EmptyState title="No cycle has run yet">It begins with its schedule, or with “Run now”.</EmptyState>
+  if (cycles.length === 0) return <EmptyState title="No cycles yet">A cycle starts by its schedule, or with “Run now”.</EmptyState>
   const from = Math.min(...cycles.map(({ startedAt }) => Date.parse(startedAt)))
   const columns: readonly TableColumn<CycleDocument>[] = [
     { title: 'Cycle', cell: ({ cycle, trigger }) => <span className="whole">{cycle} <span className="quiet">{trigger}</span></span> },
-    { title: 'Began', cell: ({ startedAt }) => <Timestamp at={startedAt} /> },
-    { title: 'When and how long', isWide: true, cell: (cycle) => <CycleSpan cycle={cycle} from={from} now={now} /> },
+    { title: 'Started', cell: ({ startedAt }) => <Timestamp at={startedAt} /> },
+    { title: 'Duration', isWide: true, cell: (cycle) => <CycleSpan cycle={cycle} from={from} now={now} /> },
     { title: 'Pages', isNumber: true, cell: ({ pages }) => formatCount(pages) },
-    { title: 'Landed', isNumber: true, cell: ({ counts }) => <CountCell value={countLanded(counts)} tone="plus" /> },
+    { title: 'Written', isNumber: true, cell: ({ counts }) => <CountCell value={countLanded(counts)} tone="plus" /> },
     { title: 'Unchanged', isNumber: true, cell: ({ counts }) => <CountCell value={counts.unchanged} /> },
     { title: 'Deleted', isNumber: true, cell: ({ counts }) => <CountCell value={countDeleted(counts)} tone="minus" /> },
     { title: 'Quarantined', isNumber: true, cell: ({ counts }) => <CountCell value={counts.quarantined} tone="bad" /> },
     { title: 'Retries', isNumber: true, cell: ({ retries }) => <CountCell value={retries} /> },
     { title: 'Waited', isNumber: true, cell: ({ waitedMs }) => (waitedMs === 0 ? <span className="quiet">–</span> : formatDuration(waitedMs)) },
-    { title: 'Ended', cell: (cycle) => <CycleEnd cycle={cycle} /> },
+    { title: 'Result', cell: (cycle) => <CycleEnd cycle={cycle} /> },
   ]
   return <DataTable label="Cycles, newest first" columns={columns} rows={cycles} keyOf={({ cycle }) => cycle} />
 }
@@ -48,8 +48,8 @@ function CycleSpan({ cycle: { startedAt, endedAt, error, waitedMs }, from, now }
   )
 }
 
-function CycleEnd({ cycle: { stopReason, endReason: stopWord, error, endedAt } }: { cycle: CycleDocument }) {
+function CycleEnd({ cycle: { stopReason, endReason, error, endedAt } }: { cycle: CycleDocument }) {
   if (endedAt === null) return <span className="tag tag-now">running</span>
   if (error !== null) return <span className="ending"><span className="tag tag-bad">{stopReason}</span> <span className="bad whole" title={error.message}>{error.code}</span></span>
-  return <span className="ending"><span className="tag">{stopReason}</span>{stopWord !== null && <span className={stopWord.startsWith('switched') ? 'tag tag-warn' : 'quiet'}>{stopWord.replaceAll('_', ' ')}</span>}</span>
+  return <span className="ending"><span className="tag">{stopReason}</span>{endReason !== null && <span className={endReason.startsWith('switched') ? 'tag tag-warn' : 'quiet'}>{endReason.replaceAll('_', ' ')}</span>}</span>
 }

@@ -18,7 +18,7 @@ export function DatabasesPage() {
     <>
       <h1>Databases</h1>
       <QueryView of={useDatabases()}>
-        {({ data }) => data.length === 0 ? <EmptyState title="Nothing has landed yet">A database is there with the first cycle that fills it.</EmptyState> : (
+        {({ data }) => data.length === 0 ? <EmptyState title="No databases yet">A database appears with the first cycle that writes to it.</EmptyState> : (
           <DataTable
             label="Databases" rows={data} keyOf={({ name }) => name}
             columns={[
