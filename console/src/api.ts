@@ -1,7 +1,7 @@
 import { noteServerTime } from './clock.ts'
 import { parseExact } from './exact-json.ts'
 
-/** What the server said, as the person should read it. */
+/** An error response of the server, for display. */
 export class ApiError extends Error {
   readonly status: number
   readonly code: string
@@ -17,7 +17,7 @@ export class ApiError extends Error {
 
 const KEY_STORAGE_NAME = 'tidemark.key'
 
-/** Kept for this tab alone, and gone with it. */
+/** Stored for this tab only. */
 export const apiKeyStorage = {
   get: (): string | null => sessionStorage.getItem(KEY_STORAGE_NAME),
   set: (text: string): void => sessionStorage.setItem(KEY_STORAGE_NAME, text),
@@ -27,7 +27,7 @@ export const apiKeyStorage = {
   },
 }
 
-/** The last answer of each address, with its tag: while nothing moved, the very same value is given back and nothing is drawn anew. */
+/** The last response by URL with its ETag: on 304 the same value is returned, and nothing is rendered again. */
 const responseCache = new Map<string, { tag: string; value: unknown }>()
 const RESPONSE_CACHE_MAX = 200
 
@@ -52,7 +52,7 @@ export function patch<Answer>(path: string, body: unknown): Promise<Answer> {
   return sendJson('PATCH', path, body)
 }
 
-/** Every write carries a header that no page of others can send. */
+/** Every write carries a custom header that a cross-site page cannot send. */
 async function sendJson<Answer>(method: 'POST' | 'PATCH', path: string, body: unknown): Promise<Answer> {
   const response = await sendRequest(path, {
     method, headers: { 'x-tidemark-console': '1', ...(body !== undefined && { 'content-type': 'application/json' }) }, ...(body !== undefined && { body: JSON.stringify(body) }),
@@ -60,7 +60,7 @@ async function sendJson<Answer>(method: 'POST' | 'PATCH', path: string, body: un
   return parseExact(await response.text()) as Answer
 }
 
-/** Throws ApiError for whatever is not an answer. */
+/** Throws ApiError for every error response. */
 export async function sendRequest(path: string, init: RequestInit = {}): Promise<Response> {
   const secret = apiKeyStorage.get()
   let response: Response
@@ -68,15 +68,15 @@ export async function sendRequest(path: string, init: RequestInit = {}): Promise
     response = await fetch(path, { ...init, cache: 'no-store', headers: { ...(secret !== null && { authorization: `Bearer ${secret}` }), ...(init.headers as Record<string, string>) } })
   } catch (cause) {
     if (init.signal?.aborted) throw cause
-    throw new ApiError(0, 'UNREACHABLE', 'The server does not answer. Is `tidemark start` running?', null)
+    throw new ApiError(0, 'UNREACHABLE', 'The server is unreachable. Is `tidemark start` running?', null)
   }
   noteServerTime(response.headers.get('date'))
   if (response.ok || response.status === 304) return response
   const body = (await response.json().catch(() => ({}))) as { error?: string; message?: string; requestId?: string }
-  throw new ApiError(response.status, body.error ?? 'UNKNOWN', body.message ?? `The server answered ${response.status}.`, body.requestId ?? null)
+  throw new ApiError(response.status, body.error ?? 'UNKNOWN', body.message ?? `The server responded with ${response.status}.`, body.requestId ?? null)
 }
 
-/** A path with each part made safe. */
+/** Builds a path with encoded parts. */
 export function path(parts: TemplateStringsArray, ...values: readonly (string | number)[]): string {
-  return parts.map((part, at) => part + (at < values.length ? encodeURIComponent(values[at]!) : '')).join('')
+  return parts.map((part, index) => part + encodeURIComponent(values[index] ?? '')).join('')
 }

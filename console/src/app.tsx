@@ -25,7 +25,7 @@ const PAGES = [
 export function App() {
   return (
     <Router base="/console">
-      <a className="skip" href="#main">Skip to the content</a>
+      <a className="skip" href="#main">Skip to content</a>
       <SessionGate>
         <Shell>
           <Switch>
@@ -39,7 +39,7 @@ export function App() {
             <Route path="/quarantine"><QuarantinePage /></Route>
             <Route path="/access"><AccessPage /></Route>
             <Route path="/audit"><AuditPage /></Route>
-            <Route><h1 className="hidden">No such page</h1><EmptyState title="There is no such page"><Link href="/">Go to the overview</Link></EmptyState></Route>
+            <Route><h1 className="hidden">Page not found</h1><EmptyState title="Page not found"><Link href="/">Go to the overview</Link></EmptyState></Route>
           </Switch>
         </Shell>
       </SessionGate>
@@ -47,7 +47,9 @@ export function App() {
   )
 }
 
-/** What comes after the kind of page, as it was before `path` made it safe. The router's own leaves a slash, a question mark and the like as they were written. */
+/**
+ * The decoded parts after the page kind. The router's own parameters leave an encoded slash or question mark encoded.
+ */
 function parsePathNames(): string[] {
   return location.pathname.split('/').slice(3).map((part) => {
     try {
@@ -60,11 +62,11 @@ function parsePathNames(): string[] {
 
 function Shell({ children }: { children: ReactNode }) {
   const [location, go] = useLocation()
-  const [helps, setHelps] = useState(false)
-  useShortcuts({ '/': focusSearch, '?': () => setHelps(true), ...Object.fromEntries(PAGES.map(([path], at) => [String(at + 1), () => go(path)])) })
+  const [isHelpOpen, setIsHelpOpen] = useState(false)
+  useShortcuts({ '/': focusSearch, '?': () => setIsHelpOpen(true), ...Object.fromEntries(PAGES.map(([path], at) => [String(at + 1), () => go(path)])) })
   const isSync = location.startsWith('/syncs/')
   const section = isSync ? 'Overview' : PAGES.find(([path]) => location === path || (path !== '/' && location.startsWith(`${path}/`)))?.[1]
-  const title = isSync ? (parsePathNames()[1] ?? '') : (section ?? 'No such page')
+  const title = isSync ? (parsePathNames()[1] ?? '') : (section ?? 'Page not found')
   useEffect(() => {
     document.title = `${title} · Tidemark`
     scrollTo(0, 0)
@@ -84,21 +86,21 @@ function Shell({ children }: { children: ReactNode }) {
           <StaleNotice />
           <TenantBadge />
           <ThemeSwitch />
-          <button type="button" className="icon-button" onClick={() => setHelps(true)} aria-label="Keys and help" title="Keys and help (?)">?</button>
+          <button type="button" className="icon-button" onClick={() => setIsHelpOpen(true)} aria-label="Keyboard shortcuts and help" title="Keyboard shortcuts and help (?)">?</button>
         </div>
       </header>
       <main id="main" tabIndex={-1}>{children}</main>
-      {helps && <HelpDialog onClose={() => setHelps(false)} />}
+      {isHelpOpen && <HelpDialog onClose={() => setIsHelpOpen(false)} />}
     </>
   )
 }
 
-/** Whether what is shown is what the server says now. */
+/** Shows whether the displayed data may be out of date. */
 function StaleNotice() {
   const client = useQueryClient()
   useIsFetching()
   const isStale = client.getQueryCache().getAll().some((query) => query.state.error !== null && query.state.data !== undefined && query.isActive())
-  return isStale ? <span className="stale" role="status">not reachable, shown as last seen</span> : null
+  return isStale ? <span className="stale" role="status">server unreachable, data may be out of date</span> : null
 }
 
 function TenantBadge() {
@@ -113,16 +115,16 @@ function TenantBadge() {
 
 function HelpDialog({ onClose }: { onClose: () => void }) {
   return (
-    <Dialog title="Keys" onClose={onClose}>
+    <Dialog title="Keyboard shortcuts" onClose={onClose}>
       <dl className="keys">
         <div><dt><kbd>/</kbd></dt><dd>search on this page</dd></div>
         {PAGES.map(([path, name], at) => <div key={path}><dt><kbd>{at + 1}</kbd></dt><dd>{name}</dd></div>)}
-        <div><dt><kbd>Tab</kbd> <kbd>Enter</kbd></dt><dd>go from link to link, and follow one</dd></div>
-        <div><dt><kbd>?</kbd></dt><dd>this help</dd></div>
-        <div><dt><kbd>Esc</kbd></dt><dd>close it</dd></div>
+        <div><dt><kbd>Tab</kbd> <kbd>Enter</kbd></dt><dd>move between links and open one</dd></div>
+        <div><dt><kbd>?</kbd></dt><dd>open this help</dd></div>
+        <div><dt><kbd>Esc</kbd></dt><dd>close the dialog</dd></div>
       </dl>
-      <h3>Words</h3>
-      <p><b>Tidemark</b>: the line the water has reached. Everything the source had changed up to it is in the copy. <b>Lag</b>: how long ago that was. <b>Cycle</b>: the pages from a trigger to the last one.</p>
+      <h3>Terms</h3>
+      <p><b>Tidemark</b>: the time up to which the copy is complete. <b>Lag</b>: how long ago that was. <b>Cycle</b>: one run of a sync, from its first page to its last.</p>
     </Dialog>
   )
 }

@@ -1,6 +1,6 @@
 import { useSyncExternalStore } from 'react'
 
-/** The server's clock, as far as its answers tell: what it says happened a second ago did, whatever this machine's clock shows. */
+/** The server's clock, estimated from its responses, so that ages are right even if this machine's clock is off. */
 let skewMs = 0
 let tick = Date.now()
 const listeners = new Set<() => void>()
@@ -10,14 +10,14 @@ export function now(): number {
   return Date.now() + skewMs
 }
 
-/** The header has whole seconds, so less than two apart is no difference. */
+/** The header has whole seconds, so a difference below two is ignored. */
 export function noteServerTime(date: string | null): void {
   if (date === null) return
   const apart = Date.parse(date) + 500 - Date.now()
   if (Number.isFinite(apart)) skewMs = Math.abs(apart) < 2_000 ? 0 : apart
 }
 
-/** The time, once a second, for whoever shows how long ago something was. One timer for all. */
+/** The time, updated once a second by one shared timer. */
 export function useNow(): number {
   return useSyncExternalStore(subscribe, () => tick)
 }

@@ -1,4 +1,4 @@
-/** Like JSON.parse, but a number that JavaScript would change stays the text it was written as. */
+/** Like JSON.parse, but keeps integers beyond the safe range as text. */
 export function parseExact(text: string): unknown {
   return JSON.parse(text, revive as Parameters<typeof JSON.parse>[1])
 }
@@ -8,7 +8,7 @@ function revive(_name: string, value: unknown, context?: { source?: string }): u
   return Number.isInteger(value) && !Number.isSafeInteger(value) ? new ExactNumber(context.source) : value
 }
 
-/** An integer beyond what a double holds. */
+/** An integer that a double cannot represent. */
 export class ExactNumber {
   readonly source: string
 

@@ -1,20 +1,19 @@
 import type { LandingCounts } from '../../src/contract/index.ts'
 import type { ScheduleDocument } from '../../src/server/console/documents.ts'
 
-const UNITS = [['d', 86_400_000], ['h', 3_600_000], ['m', 60_000], ['s', 1_000]] as const
+const SECOND = ['s', 1_000] as const
+const UNITS = [['d', 86_400_000], ['h', 3_600_000], ['m', 60_000], SECOND] as const
 
 /** The two largest units: `4m 10s`, `2d 3h`. */
 export function formatDuration(ms: number): string {
   if (ms < 1_000) return `${Math.max(0, Math.round(ms))} ms`
-  const first = UNITS.findIndex(([, unitMs]) => ms >= unitMs)
-  const [unit, unitMs] = UNITS[first]!
+  const [[unit, unitMs] = SECOND, next] = UNITS.filter(([, length]) => ms >= length)
   const whole = Math.floor(ms / unitMs)
-  const next = UNITS[first + 1]
   const rest = next === undefined ? 0 : Math.floor((ms - whole * unitMs) / next[1])
   return rest === 0 || next === undefined ? `${whole}${unit}` : `${whole}${unit} ${rest}${next[0]}`
 }
 
-/** In whole seconds: what is drawn anew every second should not flicker. */
+/** Whole seconds, so that a value updated every second does not flicker. */
 export function formatAgo(at: string, now: number): string {
   const ms = now - Date.parse(at)
   if (Math.abs(ms) < 1_500) return 'now'
@@ -37,17 +36,17 @@ export function pluralize(value: number, one: string, many = `${one}s`): string 
   return `${formatCount(value)} ${value === 1 ? one : many}`
 }
 
-/** A key of nothing but blanks could be neither seen nor followed. */
+/** A blank key would be invisible and could not be clicked. */
 export function formatKey(key: string): string {
   return key.trim() === '' ? JSON.stringify(key) : key
 }
 
-/** So many by their names; of more, how many there are. */
+/** Lists up to five names, otherwise their number. */
 export function summarizeNames(names: readonly string[], what: string): string {
   return names.length > 5 ? pluralize(names.length, what) : names.join(', ')
 }
 
-/** In this machine's zone. */
+/** In the local time zone. */
 export function formatTime(at: string): string {
   const time = new Date(at)
   return `${padTwo(time.getHours())}:${padTwo(time.getMinutes())}:${padTwo(time.getSeconds())}`
@@ -62,15 +61,15 @@ function padTwo(value: number): string {
   return String(value).padStart(2, '0')
 }
 
-export function formatSchedule(given: ScheduleDocument | null): string {
-  if (given === null) return 'not declared'
-  switch (given.kind) {
+export function formatSchedule(schedule: ScheduleDocument | null): string {
+  if (schedule === null) return 'not declared'
+  switch (schedule.kind) {
     case 'interval':
-      return `every ${formatDuration(given.intervalMs)}`
+      return `every ${formatDuration(schedule.intervalMs)}`
     case 'cron':
-      return given.zone === 'UTC' ? given.cron : `${given.cron} ${given.zone}`
+      return schedule.zone === 'UTC' ? schedule.cron : `${schedule.cron} ${schedule.zone}`
     default:
-      return given.kind
+      return schedule.kind
   }
 }
 
@@ -82,7 +81,7 @@ export function countDeleted({ deleted, swept }: LandingCounts): number {
   return deleted + swept
 }
 
-/** All that went through, changed or not. */
+/** All processed records, changed or not. */
 function countProcessed({ created, updated, deleted, swept, unchanged, stale, missing, quarantined }: LandingCounts): number {
   return created + updated + deleted + swept + unchanged + stale + missing + quarantined
 }

@@ -1,22 +1,21 @@
 import { useEffect } from 'react'
 
-/** Single keys, while nobody is typing. */
+/** Ignored while an input has the focus. */
 export function useShortcuts(keys: Readonly<Record<string, () => void>>): void {
   useEffect(() => {
-    const listen = (event: KeyboardEvent): void => {
+    const onKeyDown = (event: KeyboardEvent): void => {
       const target = event.target as HTMLElement
       if (event.ctrlKey || event.metaKey || event.altKey || target.closest('input, textarea, select, dialog, [contenteditable]') !== null) return
-      const act = keys[event.key]
-      if (act === undefined) return
+      const action = keys[event.key]
+      if (action === undefined) return
       event.preventDefault()
-      act()
+      action()
     }
-    addEventListener('keydown', listen)
-    return () => removeEventListener('keydown', listen)
+    addEventListener('keydown', onKeyDown)
+    return () => removeEventListener('keydown', onKeyDown)
   })
 }
 
-/** The search field of the page, wherever it is. */
 export function focusSearch(): void {
   document.querySelector<HTMLInputElement>('input[type=search]')?.focus()
 }

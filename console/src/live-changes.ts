@@ -6,11 +6,11 @@ import { parseExact } from './exact-json.ts'
 export type LiveState = 'connecting' | 'live' | 'broken' | 'refused'
 
 const CHANGES_MAX = 300
-/** So often at most is anything drawn, however fast changes come. */
+/** Minimum time between two renders. */
 const RENDER_INTERVAL_MS = 250
 const RETRY_MS = 2_000
 
-/** The newest changes, newest first, for as long as the page is open. Goes on where it was after a break. */
+/** The newest changes first, while the page is open. Resumes after a disconnect. */
 export function useLiveChanges(types: string): { changes: readonly ChangeDocument[]; state: LiveState; error: Error | null } {
   const [changes, setChanges] = useState<readonly ChangeDocument[]>([])
   const [state, setState] = useState<LiveState>('connecting')
@@ -18,16 +18,16 @@ export function useLiveChanges(types: string): { changes: readonly ChangeDocumen
   const pending = useRef<ChangeDocument[]>([])
 
   useEffect(() => {
-    const left = new AbortController()
+    const closed = new AbortController()
     pending.current = []
     setChanges([])
     const draw = setInterval(() => {
       if (pending.current.length === 0) return
-      const fresh = pending.current.toReversed()
+      const newest = pending.current.toReversed()
       pending.current = []
-      setChanges((before) => [...fresh, ...before].slice(0, CHANGES_MAX))
+      setChanges((before) => [...newest, ...before].slice(0, CHANGES_MAX))
     }, RENDER_INTERVAL_MS)
-    void followFeed(types, left.signal, {
+    void followFeed(types, closed.signal, {
       onChange: (change) => void pending.current.push(change),
       onState: (next, cause) => {
         setState(next)
@@ -35,7 +35,7 @@ export function useLiveChanges(types: string): { changes: readonly ChangeDocumen
       },
     })
     return () => {
-      left.abort()
+      closed.abort()
       clearInterval(draw)
     }
   }, [types])
@@ -47,7 +47,7 @@ interface FeedListener {
   onState(state: LiveState, cause: Error | null): void
 }
 
-/** With fetch and not with EventSource, which cannot send a key. */
+/** Uses fetch, because EventSource cannot send a key. */
 async function followFeed(types: string, signal: AbortSignal, { onChange, onState }: FeedListener): Promise<void> {
   let cursor = ''
   while (!signal.aborted) {
@@ -55,7 +55,7 @@ async function followFeed(types: string, signal: AbortSignal, { onChange, onStat
       const query = new URLSearchParams({ ...(types !== '' && { types }) })
       const response = await sendRequest(`/console/api/changes?${query}`, { signal, headers: { accept: 'text/event-stream', ...(cursor !== '' && { 'last-event-id': cursor }) } })
       onState('live', null)
-      for await (const { id, event, data } of readEvents(response.body!)) {
+      for await (const { id, event, data } of response.body === null ? [] : readEvents(response.body)) {
         if (event === 'change') onChange(parseExact(data) as ChangeDocument)
         if (id !== '') cursor = id
       }
@@ -77,7 +77,7 @@ async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<{ i
     const { value, done } = await reader.read()
     if (done) return
     const blocks = (rest + value).split('\n\n')
-    rest = blocks.pop()!
+    rest = blocks.pop() ?? ''
     for (const block of blocks) {
       const field = (name: string): string => block.split('\n').find((line) => line.startsWith(`${name}: `))?.slice(name.length + 2) ?? ''
       yield { id: field('id'), event: field('event'), data: field('data') }

@@ -5,18 +5,21 @@ import { ApiError } from './api.ts'
 import { App } from './app.tsx'
 
 const client = new QueryClient({
-  // A key that has ended meanwhile: whoever is asked who they are is asked again.
+  // The key has ended: the session is loaded again.
   queryCache: new QueryCache({ onError: (error, { queryKey }) => void (error instanceof ApiError && error.status === 401 && queryKey[0] !== 'session' && client.invalidateQueries({ queryKey: ['session'] })) }),
   defaultOptions: {
     queries: {
-      // Who is refused, or asks for what is not there, learns nothing by asking again.
+      // Client errors are not retried.
       retry: (count, error) => count < 2 && !(error instanceof ApiError && error.status < 500 && error.status !== 429),
       refetchOnWindowFocus: true, staleTime: 1_000,
     },
   },
 })
 
-createRoot(document.getElementById('root')!).render(
+const root = document.getElementById('root')
+if (root === null) throw new Error('The page has no element #root')
+
+createRoot(root).render(
   <StrictMode>
     <QueryClientProvider client={client}>
       <App />

@@ -6,9 +6,9 @@ import { ErrorMessage, Loading } from './components/query-states.tsx'
 
 interface SessionState {
   readonly session: SessionDocument
-  /** Whether the key, or being on this machine, allows it. */
+  /** Whether the key or local access has the scope. */
   hasScope(scope: string): boolean
-  /** Asks for a key, where being on this machine is not enough. */
+  /** Asks for a key where local access is not sufficient. */
   signIn(): void
   signOut(): void
 }
@@ -16,33 +16,35 @@ interface SessionState {
 const SessionContext = createContext<SessionState | null>(null)
 
 export function useSession(): SessionState {
-  return useContext(SessionContext)!
+  const session = useContext(SessionContext)
+  if (session === null) throw new Error('useSession is used outside of SessionGate')
+  return session
 }
 
-/** Asks who is there. On this machine nobody need say; else a key is asked for. */
+/** Loads the session. Local access needs no key; otherwise the login form is shown. */
 export function SessionGate({ children }: { children: ReactNode }) {
   const client = useQueryClient()
-  const asked = useQuery({ queryKey: ['session'], queryFn: () => get<{ data: SessionDocument }>('/console/api/session'), staleTime: Infinity })
-  const [signsIn, setSignsIn] = useState(false)
+  const query = useQuery({ queryKey: ['session'], queryFn: () => get<{ data: SessionDocument }>('/console/api/session'), staleTime: Infinity })
+  const [isSigningIn, setIsSigningIn] = useState(false)
   const signOut = (): void => {
     apiKeyStorage.clear()
     client.clear()
-    void asked.refetch()
+    void query.refetch()
   }
-  if (signsIn) {
-    const enter = (): void => {
-      setSignsIn(false)
-      void asked.refetch()
+  if (isSigningIn) {
+    const onKey = (): void => {
+      setIsSigningIn(false)
+      void query.refetch()
     }
-    return <Login why="This takes a key, also on this machine." refused={null} onKey={enter} />
+    return <Login why="This requires a key, even on this machine." refused={null} onKey={onKey} />
   }
-  if (asked.data !== undefined && asked.error === null) {
-    const session = asked.data.data
-    const may = (scope: string): boolean => session.scopes.includes('admin') || session.scopes.includes(scope) || (scope === 'sync:read' && session.scopes.includes('sync:write'))
-    return <SessionContext value={{ session, hasScope: may, signIn: () => setSignsIn(true), signOut }}>{children}</SessionContext>
+  if (query.data !== undefined && query.error === null) {
+    const session = query.data.data
+    const hasScope = (scope: string): boolean => session.scopes.includes('admin') || session.scopes.includes(scope) || (scope === 'sync:read' && session.scopes.includes('sync:write'))
+    return <SessionContext value={{ session, hasScope, signIn: () => setIsSigningIn(true), signOut }}>{children}</SessionContext>
   }
-  if (asked.error instanceof ApiError && (asked.error.status === 401 || (asked.error.status === 403 && apiKeyStorage.get() !== null))) return <Login why="This server is open to others, so it asks for a key." refused={apiKeyStorage.get() === null ? null : asked.error} onKey={() => void asked.refetch()} />
-  return <main id="main" className="gate">{asked.error === null ? <Loading what="Asking the server" /> : <ErrorMessage error={asked.error} onRetry={() => void asked.refetch()} />}</main>
+  if (query.error instanceof ApiError && (query.error.status === 401 || (query.error.status === 403 && apiKeyStorage.get() !== null))) return <Login why="This server requires a key." refused={apiKeyStorage.get() === null ? null : query.error} onKey={() => void query.refetch()} />
+  return <main id="main" className="gate">{query.error === null ? <Loading what="Connecting to the server" /> : <ErrorMessage error={query.error} onRetry={() => void query.refetch()} />}</main>
 }
 
 function Login({ why, refused, onKey }: { why: string; refused: Error | null; onKey: () => void }) {
@@ -57,12 +59,12 @@ function Login({ why, refused, onKey }: { why: string; refused: Error | null; on
       <form className="login" onSubmit={submit}>
         <svg className="login-mark" viewBox="0 0 28 20" aria-hidden="true"><path className="brand-line" d="M2 5h24" /><path className="brand-wave" d="M0 14c3.500 0 3.500-2.600 7-2.600s3.500 2.600 7 2.600 3.500-2.600 7-2.600 3.500 2.600 7 2.600v6H0z" /></svg>
         <h1>Tidemark</h1>
-        <p>{why} It stays in this tab and is gone when you close it.</p>
+        <p>{why} The key is stored in this tab only, until you close it.</p>
         <label htmlFor="key">API key</label>
         <input id="key" type="password" autoComplete="off" spellCheck={false} required placeholder="tmk_…" value={text} onChange={(event) => setText(event.target.value)} aria-invalid={refused !== null} aria-describedby="key-help" />
         {refused !== null && <p className="field-error" role="alert">{refused.message}</p>}
-        <button type="submit" className="primary">Open the console</button>
-        <p id="key-help" className="quiet"><code>tidemark keys create console --scopes admin</code> makes one. <code>sync:read</code> is enough to look.</p>
+        <button type="submit" className="primary">Sign in</button>
+        <p id="key-help" className="quiet"><code>tidemark keys create console --scopes admin</code> creates one. <code>sync:read</code> is sufficient for read access.</p>
       </form>
     </main>
   )

@@ -6,7 +6,7 @@ type Theme = keyof typeof NEXT_THEME
 
 export function ThemeSwitch() {
   const [theme, setTheme] = useState<Theme>(() => (document.documentElement.dataset['theme'] as Theme | undefined) ?? 'system')
-  const turn = (): void => {
+  const switchTheme = (): void => {
     const next = NEXT_THEME[theme]
     setTheme(next)
     if (next === 'system') delete document.documentElement.dataset['theme']
@@ -15,10 +15,10 @@ export function ThemeSwitch() {
       if (next === 'system') localStorage.removeItem('tidemark.theme')
       else localStorage.setItem('tidemark.theme', next)
     } catch {
-      // For this page it holds all the same.
+      // Storage is unavailable: the theme applies to this page only.
     }
-    // Charts are painted with the colours of their moment.
+    // Charts read the theme's colours when they are drawn.
     dispatchEvent(new Event('tidemark-theme'))
   }
-  return <button type="button" className="icon-button" onClick={turn} aria-label={`Theme: ${theme}. Switch to ${NEXT_THEME[theme]}.`} title={`Theme: ${theme}`}>{THEME_ICON[theme]}</button>
+  return <button type="button" className="icon-button" onClick={switchTheme} aria-label={`Theme: ${theme}. Switch to ${NEXT_THEME[theme]}.`} title={`Theme: ${theme}`}>{THEME_ICON[theme]}</button>
 }

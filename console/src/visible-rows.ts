@@ -8,25 +8,25 @@ interface VisibleRows {
   readonly rowHeight: number
 }
 
-/** Which rows of a long list the window shows, all rows being of one height: only they are in the document. */
+/** Virtual list of rows with equal height: only the visible rows are rendered. */
 export function useVisibleRows(list: RefObject<HTMLElement | null>, count: number): VisibleRows {
   const [visible, setVisible] = useState<VisibleRows>({ from: 0, to: 30, rowHeight: 64 })
   useLayoutEffect(() => {
-    const look = (): void => {
+    const update = (): void => {
       if (list.current === null) return
-      // Said by the style sheet, because it differs from width to width.
+      // The height depends on the width and is set in the style sheet.
       const rowHeight = Number.parseFloat(getComputedStyle(list.current).getPropertyValue('--row-height')) || 64
       const above = -list.current.getBoundingClientRect().top
       const from = Math.max(0, Math.floor(above / rowHeight) - SPARE_ROWS)
       const to = Math.min(count, Math.ceil((above + innerHeight) / rowHeight) + SPARE_ROWS)
       setVisible((before) => (before.from === from && before.to === to && before.rowHeight === rowHeight ? before : { from, to, rowHeight }))
     }
-    look()
-    addEventListener('scroll', look, { passive: true })
-    addEventListener('resize', look)
+    update()
+    addEventListener('scroll', update, { passive: true })
+    addEventListener('resize', update)
     return () => {
-      removeEventListener('scroll', look)
-      removeEventListener('resize', look)
+      removeEventListener('scroll', update)
+      removeEventListener('resize', update)
     }
   }, [list, count])
   return { ...visible, to: Math.min(visible.to, count) }

@@ -9,42 +9,48 @@ import { streamEvents } from './stream-events.ts'
 import type { Transport } from './transport.ts'
 
 export interface ChangesOptions<Type extends string = string> {
-  /** The databases to hear of; all when absent, also those that are yet to come. */
+  /** Databases to read; all if absent, including future ones. */
   readonly types?: readonly Type[]
-  /** Where to go on. Without one every loop begins at the start. */
+  /** Without a checkpoint, every loop starts from the beginning. */
   readonly checkpoint?: Checkpoint
-  /** After each page, or after every single change: more writing, less that comes again after a crash. */
+  /** Save after each page, or after each change: more writes, fewer redeliveries after a crash. */
   readonly saveEach?: 'page' | 'change'
-  /** For a first read that needs no history: from this time on, inclusive. A checkpoint wins over it. */
+  /** For a first read without history: start at this time, inclusive. A checkpoint takes precedence. */
   readonly updatedSince?: string
-  /** Ends the loop. What the consumer was done with is saved. */
+  /** Ends the loop. Processed changes are saved. */
   readonly signal?: AbortSignal
-  /** poll: one request after the other, each held open until there is something. stream: one connection, server-sent events. */
+  /** poll: long polling, one request after the other. stream: one connection with server-sent events. */
   readonly mode?: 'poll' | 'stream'
-  /** False: ends when there is nothing more for now. Always by pages. */
+  /** If false, ends when no more changes are available. Always uses pages. */
   readonly follow?: boolean
-  /** Changes in a page, at most 200. */
+  /** Changes per page, at most 200. */
   readonly pageSize?: number
-  /** How long the server may hold an answer back, at most 60. */
+  /** Maximum time the server holds a request open; at most 60. */
   readonly waitSeconds?: number
-  /** Failed tries in a row before the loop gives up; it never does unless told so. */
+  /** Consecutive failed attempts before the loop throws; unlimited by default. */
   readonly retriesMax?: number
-  /** The place in the feed was lost; the loop goes on from another. Told again by a process that takes up the backfill of one that died. */
+  /**
+   * The position in the feed was lost and the loop continues from another. Called again by a process that continues
+   * the unfinished backfill of a crashed one.
+   */
   readonly onRestart?: (restart: Restart) => void | Promise<void>
-  /** After a fresh backfill: everything there is has come since `onRestart`. What you hold and did not come is gone. */
+  /**
+   * Called at the end of a fresh backfill: every existing row was delivered since `onRestart`. Delete the rows you
+   * hold that were not.
+   */
   readonly onRestored?: (restart: Restart) => void | Promise<void>
 }
 
 const PAGE_SIZE = 200
 const WAIT_SECONDS = 30
-/** Changes to remember for the case that a server tells one twice. */
+/** Number of change keys remembered to drop duplicates. */
 const SEEN_MAX = 10_000
 
 /**
- * The changes one by one. Asking for the next one says that the one before is done: only then does the position move, so
- * that a consumer that dies, wherever it dies, gets everything at least once (A11).
+ * Yields changes one by one. Requesting the next change acknowledges the previous one: only then does the position
+ * advance, so a consumer that crashes at any point gets every change at least once (A11).
  */
-export async function* readChanges(wire: Transport, options: ChangesOptions): AsyncGenerator<Change, void, undefined> {
+export async function* readChanges(transport: Transport, options: ChangesOptions): AsyncGenerator<Change, void, undefined> {
   const { checkpoint, signal = new AbortController().signal, retriesMax = Infinity, onRestart, onRestored } = options
   let position = await loadPosition(checkpoint)
   let saved = position
@@ -54,19 +60,19 @@ export async function* readChanges(wire: Transport, options: ChangesOptions): As
     saved = position
   }
   const seen = new RecentKeys(SEEN_MAX)
-  let [failures, relapses] = [0, 0]
-  // Another process began a backfill and did not end it: whoever goes on with it has to know.
+  let [failures, restarts] = [0, 0]
+  // Another process left a backfill unfinished. The consumer has to know that it continues.
   if (position.restart !== null) await onRestart?.(position.restart)
   try {
     while (!signal.aborted) {
       try {
-        const opening = planRead(position, options.updatedSince)
-        let { anchor } = opening
-        let isFirst = opening.query['cursor'] === undefined
-        for await (const batch of openBatches(wire, opening, options, signal)) {
+        const plan = planRead(position, options.updatedSince)
+        let { anchor } = plan
+        let isFirst = plan.query['cursor'] === undefined
+        for await (const batch of openBatches(transport, plan, options, signal)) {
           failures = 0
-          // A cursor of the server was taken by it: what made the loop begin again is over.
-          if (!isFirst) relapses = 0
+          // The server accepted its own cursor, so the cause of the restart is gone.
+          if (!isFirst) restarts = 0
           isFirst = false
           let { changes } = batch
           if (anchor !== null) ({ rest: changes, anchor } = skipThroughAnchor(anchor, changes, batch.upToDate))
@@ -83,39 +89,39 @@ export async function* readChanges(wire: Transport, options: ChangesOptions): As
           if (batch.upToDate && position.restart !== null) {
             await onRestored?.(position.restart)
             position = { ...position, restart: null }
-            relapses = 0
+            restarts = 0
           }
           await save()
         }
         if (options.follow === false) return
       } catch (error) {
-        // What fails because of the abort is no failure; anything else still is.
+        // Errors caused by the abort end the loop; other errors are still thrown.
         if (signal.aborted && (error === signal.reason || error instanceof ClientError)) return
-        const way = error instanceof ClientError ? planRestart(position, error, wire.clock.now()) : null
-        if (way === null) await wire.waitForRetry(error, ++failures, retriesMax, signal).catch(ignoreWhenAborted(signal))
+        const recovery = error instanceof ClientError ? planRestart(position, error, transport.clock.now()) : null
+        if (recovery === null) await transport.waitForRetry(error, ++failures, retriesMax, signal).catch(ignoreWhenAborted(signal))
         else {
-          // A restart that leads to another one is tried again, but not at once: that could go on for ever.
-          if (relapses > 0 || position.restart !== null) await wire.backOff(error as ClientError, Math.max(1, relapses), retriesMax, signal).catch(ignoreWhenAborted(signal))
-          relapses++
-          position = way.position
-          // What was read of a store that was set back may come again, and counts again.
-          if (way.restart.from === 'backfill') seen.clear()
-          await onRestart?.(way.restart)
+          // Back off when a restart leads to another one, to avoid an endless loop.
+          if (restarts > 0 || position.restart !== null) await transport.backOff(error as ClientError, Math.max(1, restarts), retriesMax, signal).catch(ignoreWhenAborted(signal))
+          restarts++
+          position = recovery.position
+          // Changes of a restored store may repeat earlier keys and must be delivered again.
+          if (recovery.restart.from === 'backfill') seen.clear()
+          await onRestart?.(recovery.restart)
           await save()
         }
       }
     }
   } finally {
-    // Also when the consumer leaves the loop: all but the change in hand is done.
+    // Also runs when the consumer leaves the loop: everything but the current change is processed.
     await save()
   }
 }
 
-function openBatches(wire: Transport, { query }: ReadPlan, options: ChangesOptions, signal: AbortSignal): AsyncGenerator<ChangeBatch> {
+function openBatches(transport: Transport, { query }: ReadPlan, options: ChangesOptions, signal: AbortSignal): AsyncGenerator<ChangeBatch> {
   const { mode = 'poll', follow = true, pageSize = PAGE_SIZE, waitSeconds = WAIT_SECONDS } = options
   const types = options.types?.join(',')
-  if (mode === 'stream' && follow) return streamEvents(wire, query, { types, signal })
-  return pollPages(wire, query, { types, limit: pageSize, waitSeconds: follow ? Math.max(1, waitSeconds) : 0, signal })
+  if (mode === 'stream' && follow) return streamEvents(transport, query, { types, signal })
+  return pollPages(transport, query, { types, limit: pageSize, waitSeconds: follow ? Math.max(1, waitSeconds) : 0, signal })
 }
 
 async function loadPosition(checkpoint: Checkpoint | undefined): Promise<ReaderPosition> {
@@ -123,7 +129,7 @@ async function loadPosition(checkpoint: Checkpoint | undefined): Promise<ReaderP
   const { cursor, last, midPage, restart } = Object(position) as Partial<ReaderPosition>
   const isPosition = (cursor === null || typeof cursor === 'string') && (last === null || (typeof last?.key === 'string' && typeof last.updatedAt === 'string'))
     && typeof midPage === 'boolean' && typeof restart === 'object'
-  if (!isPosition) throw new ClientError('CHECKPOINT_INVALID', 'The checkpoint holds something that no client has saved.')
+  if (!isPosition) throw new ClientError('CHECKPOINT_INVALID', 'The checkpoint contains a value that no client has saved.')
   return position
 }
 

@@ -1,20 +1,20 @@
 import type { ReaderPosition } from './reader-position.ts'
 
-/** Keeps where a consumer stands. Best kept where the consumer's own data is, in the same transaction. */
+/** Stores a consumer's position. Best kept with the consumer's own data, in the same transaction. */
 export interface Checkpoint {
-  /** Null when nothing was ever saved. */
+  /** Null if nothing was saved. */
   load(): Promise<ReaderPosition | null>
-  /** Called when the consumer is done with everything up to the position. */
+  /** Called when the consumer has processed everything up to the position. */
   save(position: ReaderPosition): Promise<void>
 }
 
-/** For as long as the process lives. */
+/** A checkpoint in memory, lost when the process exits. */
 export function memoryCheckpoint(position: ReaderPosition | null = null): Checkpoint {
-  let kept = position
+  let saved = position
   return {
-    load: async () => kept,
+    load: async () => saved,
     async save(next) {
-      kept = next
+      saved = next
     },
   }
 }

@@ -1,24 +1,24 @@
-/** Why something could not be read, and what to do about it. Those of the server are in its own words; the last ones are ours. */
+/** Error codes with their remedies. Codes of the server come first; the last ones belong to the client. */
 export const CLIENT_ERRORS = {
-  INVALID_REQUEST: 'Change the request as the message says.',
-  UNAUTHORIZED: 'Give a key that is valid: `tidemark keys create` makes one.',
-  FORBIDDEN: 'Give a key with the scope that the message names: `tidemark keys create --scopes …`.',
-  NOT_FOUND: 'Check the address and the name of the database.',
-  METHOD_NOT_ALLOWED: 'Check the address: this is not the server of the feed.',
-  REQUEST_TIMEOUT: 'Check the network between here and the server.',
-  PAYLOAD_TOO_LARGE: 'Send less.',
-  UNSUPPORTED_MEDIA_TYPE: 'Check the address: this is not the server of the feed.',
-  RATE_LIMIT_EXCEEDED: 'Ask less often, or give the key a higher `--rate`.',
-  HEADERS_TOO_LARGE: 'Name fewer types.',
+  INVALID_REQUEST: 'Correct the request as described in the message.',
+  UNAUTHORIZED: 'Use a valid key. `tidemark keys create` creates one.',
+  FORBIDDEN: 'Use a key with the scope named in the message: `tidemark keys create --scopes …`.',
+  NOT_FOUND: 'Check the URL and the name of the database.',
+  METHOD_NOT_ALLOWED: 'Check `url`: this is not a Tidemark server.',
+  REQUEST_TIMEOUT: 'Check the network connection to the server.',
+  PAYLOAD_TOO_LARGE: 'Reduce the size of the request body.',
+  UNSUPPORTED_MEDIA_TYPE: 'Check `url`: this is not a Tidemark server.',
+  RATE_LIMIT_EXCEEDED: 'Send fewer requests, or give the key a higher `--rate`.',
+  HEADERS_TOO_LARGE: 'Request fewer types.',
   INTERNAL_ERROR: 'Report it with the request id.',
-  SERVICE_UNAVAILABLE: 'The server comes back by itself; see its log when it does not.',
-  NETWORK_FAILED: 'Check that `url` is right and that the server runs.',
-  TIMEOUT: 'Check the network between here and the server.',
-  ANSWER_INVALID: 'Check that `url` is that of the feed itself: something in between answered in its place.',
+  SERVICE_UNAVAILABLE: 'Retry later. If the error persists, check the log of the server.',
+  NETWORK_FAILED: 'Check `url` and that the server is running.',
+  TIMEOUT: 'Check the network connection to the server.',
+  ANSWER_INVALID: 'Check `url`: the response did not come from a Tidemark server.',
   CHANGE_UNKNOWN: 'Upgrade the client: the server is newer.',
-  HISTORY_CHANGED: 'Read everything once more.',
+  HISTORY_CHANGED: 'Read everything again.',
   CHECKPOINT_INVALID: 'Restore the checkpoint, or delete it to read everything from the start.',
-  ARGUMENT_INVALID: 'Change the argument as the message says.',
+  ARGUMENT_INVALID: 'Correct the argument as described in the message.',
 } as const
 
 export type ClientErrorCode = keyof typeof CLIENT_ERRORS
@@ -35,17 +35,17 @@ export interface ClientErrorOptions {
 export class ClientError extends Error {
   override readonly name = 'ClientError'
   readonly code: ClientErrorCode
-  /** What to do, as a sentence. */
+  /** What to do next. */
   readonly advice: string
-  /** Of the answer; null when there was none. */
+  /** HTTP status; null without a response. */
   readonly status: number | null
-  /** Names the request in the server's log; null when it never got there. */
+  /** Identifies the request in the server's log; null if it did not reach the server. */
   readonly requestId: string | null
-  /** The server's word for what was wrong with the request, such as `cursor_expired`. */
+  /** The server's reason code, such as `cursor_expired`. */
   readonly reason: string | null
-  /** The way back when a place in the feed is lost. */
+  /** How to recover when the position in the feed is lost. */
   readonly restart: 'updatedSince' | 'backfill' | null
-  /** How long the server asked to be left alone. */
+  /** Wait requested by the server. */
   readonly retryAfterMs: number | null
 
   constructor(code: ClientErrorCode, message: string, { status, requestId, reason, restart, retryAfterMs, cause }: ClientErrorOptions = {}) {
@@ -59,7 +59,7 @@ export class ClientError extends Error {
     this.retryAfterMs = retryAfterMs ?? null
   }
 
-  /** Whether the same request may well succeed later. */
+  /** Whether a retry of the same request may succeed. */
   get isTransient(): boolean {
     return TRANSIENT.has(this.code)
   }

@@ -1,13 +1,13 @@
 import type { Clock, Random } from '../contract/index.ts'
 
-/** The machine's, with nothing but what browsers have as well. */
+/** Uses only functions that browsers have as well. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   sleep: (ms, signal) => new Promise((resolve, reject) => {
     signal?.throwIfAborted()
     const abort = (): void => {
       clearTimeout(timer)
-      reject(signal!.reason as Error)
+      reject(signal?.reason as Error)
     }
     const timer = setTimeout(() => {
       signal?.removeEventListener('abort', abort)

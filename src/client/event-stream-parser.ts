@@ -1,22 +1,21 @@
-/** One server-sent event. */
 export interface ServerEvent {
   readonly id: string | null
   readonly event: string
-  /** Null for one that carries nothing but its id. */
+  /** Null for an event with an id only. */
   readonly data: string | null
 }
 
-/** Text in, whole events out; what is not whole yet waits for the rest. */
+/** Incremental parser: returns complete events and buffers the rest. */
 export class EventStreamParser {
   #rest = ''
   #lines: string[] = []
 
   push(text: string): ServerEvent[] {
-    // A carriage return at the very end may be half of a line's end.
+    // A final carriage return may be the first half of a CRLF.
     const all = this.#rest + text
     const cut = all.endsWith('\r') ? all.length - 1 : all.length
     const lines = all.slice(0, cut).split(/\r\n|\r|\n/)
-    this.#rest = lines.pop()! + all.slice(cut)
+    this.#rest = (lines.pop() ?? '') + all.slice(cut)
     const events: ServerEvent[] = []
     for (const line of lines) {
       if (line !== '') this.#lines.push(line)

@@ -1,4 +1,4 @@
-/** The newest keys, in the order in which they came. */
+/** A bounded set of keys that drops the oldest. */
 export class RecentKeys {
   readonly #max: number
   readonly #keys = new Set<string>()
@@ -13,7 +13,10 @@ export class RecentKeys {
 
   add(key: string): void {
     this.#keys.add(key)
-    if (this.#keys.size > this.#max) this.#keys.delete(this.#keys.values().next().value!)
+    for (const oldest of this.#keys) {
+      if (this.#keys.size <= this.#max) break
+      this.#keys.delete(oldest)
+    }
   }
 
   clear(): void {

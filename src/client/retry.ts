@@ -3,18 +3,18 @@ import type { ClientError } from './client-error.ts'
 
 const FIRST_DELAY_MS = 500
 const DELAY_MAX_MS = 30_000
-/** Garbage from a server (negative, NaN, ten years) must not stop the world. */
+/** Limits bogus values (negative, NaN, ten years). */
 const RETRY_AFTER_MAX_MS = 15 * 60_000
 
-/** How long to stay away after a failed try: as long as the server asks, else a while that doubles; different for everybody who waits. */
+/** Delay before the next attempt: as requested by the server, otherwise exponential; with jitter. */
 export function computeDelayMs(error: ClientError, attempt: number, random: Random): number {
   if (error.retryAfterMs !== null) return Math.min(error.retryAfterMs, RETRY_AFTER_MAX_MS) + Math.round(1_000 * random.next())
   return Math.round(Math.min(DELAY_MAX_MS, FIRST_DELAY_MS * 2 ** (attempt - 1)) * (0.5 + 0.5 * random.next()))
 }
 
 /**
- * How long the answer asks to be left alone: by `Retry-After`, which needs no clock; else by `X-RateLimit-Reset` where there
- * is no quota left (A24), which is a time of the server's, and so counted from the server's own `Date`.
+ * Delay requested by the response: `Retry-After`, or `X-RateLimit-Reset` if the quota is used up (A24). The latter is
+ * a server time and is compared with the server's `Date`.
  */
 export function parseRetryAfterMs(headers: Headers, now: number): number | undefined {
   const serverNow = Date.parse(headers.get('date') ?? '') || now

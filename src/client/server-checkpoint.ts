@@ -8,12 +8,12 @@ const PATH = '/agents/v1/sync-state/checkpoint'
 
 type SendRequest = (path: string, query: Query, signal?: AbortSignal, body?: JsonObject) => Promise<JsonObject>
 
-/** With the server of the feed, which then also knows how far behind the consumer is. */
-export function serverCheckpoint(name: string, ask: SendRequest): Checkpoint {
+/** Stores the position on the feed's server, which can then report the consumer's lag. */
+export function serverCheckpoint(name: string, sendRequest: SendRequest): Checkpoint {
   return {
     async load() {
       try {
-        const { data } = (await ask(PATH, { integrationKey: name })) as { data: { metadata: JsonObject | null } }
+        const { data } = (await sendRequest(PATH, { integrationKey: name })) as { data: { metadata: JsonObject | null } }
         return (data.metadata?.['position'] ?? null) as unknown as ReaderPosition | null
       } catch (error) {
         if (error instanceof ClientError && error.code === 'NOT_FOUND') return null
@@ -22,8 +22,8 @@ export function serverCheckpoint(name: string, ask: SendRequest): Checkpoint {
     },
     async save(position) {
       const { cursor, last } = position
-      const place = cursor !== null ? { cursor } : last !== null ? { updatedSince: last.updatedAt } : {}
-      await ask(PATH, {}, undefined, { integrationKey: name, ...place, metadata: { position: position as unknown as JsonObject } })
+      const progress = cursor !== null ? { cursor } : last !== null ? { updatedSince: last.updatedAt } : {}
+      await sendRequest(PATH, {}, undefined, { integrationKey: name, ...progress, metadata: { position: position as unknown as JsonObject } })
     },
   }
 }

@@ -2,16 +2,16 @@ import type { Clock, JsonObject, Random } from '../contract/index.ts'
 import { LinkedAbortController } from '../values/linked-abort-controller.ts'
 import { parseJson, stringifyJson } from '../values/json.ts'
 import { CLIENT_ERRORS, ClientError, type ClientErrorCode } from './client-error.ts'
-import { systemClock as machineClock, systemRandom as machineRandom } from './clock.ts'
+import { systemClock, systemRandom } from './clock.ts'
 import { computeDelayMs, parseRetryAfterMs } from './retry.ts'
 
 export interface TransportOptions {
-  /** Where the server is, such as https://feed.example. What stands before `/agents/v1` on the way there belongs to it. */
+  /** Base URL such as https://feed.example, including any path prefix before `/agents/v1`. */
   readonly url: string
-  /** Asked for with every request when it is a function, so that it may be renewed. */
+  /** A function is called for every request, so that the key can be rotated. */
   readonly key: string | (() => string | Promise<string>)
   readonly fetch?: typeof fetch
-  /** Told before every wait for another try. */
+  /** Called before every retry delay. */
   readonly onRetry?: (retry: Retry) => void
   /** For tests. */
   readonly clock?: Clock
@@ -20,7 +20,7 @@ export interface TransportOptions {
 
 export interface Retry {
   readonly error: ClientError
-  /** The first one is 1. */
+  /** Starts at 1. */
   readonly attempt: number
   readonly delayMs: number
 }
@@ -31,14 +31,14 @@ interface TransportRequest {
   readonly path: string
   readonly query?: Query
   readonly accept?: string
-  /** Sent as JSON, with POST. */
+  /** Sent as JSON with POST. */
   readonly body?: JsonObject
   readonly signal: AbortSignal
 }
 
 const BODY_EXCERPT_MAX = 200
 
-/** Requests, one try at a time, and the waits between them. */
+/** Sends single requests and waits between retries. */
 export class Transport {
   readonly clock: Clock
   readonly #options: TransportOptions
@@ -46,30 +46,30 @@ export class Transport {
 
   constructor(options: TransportOptions) {
     this.#options = options
-    this.clock = options.clock ?? machineClock
-    this.#random = options.random ?? machineRandom
+    this.clock = options.clock ?? systemClock
+    this.#random = options.random ?? systemRandom
   }
 
-  /** One try, answered with JSON. */
-  async requestJson({ timeoutMs, signal, ...ask }: TransportRequest & { readonly timeoutMs: number }): Promise<JsonObject> {
-    const asking = new LinkedAbortController(signal)
-    const timer = setTimeout(() => asking.abort(new Error('no answer in time')), timeoutMs)
+  /** Sends one request and parses the JSON response. */
+  async requestJson({ timeoutMs, signal, ...request }: TransportRequest & { readonly timeoutMs: number }): Promise<JsonObject> {
+    const attempt = new LinkedAbortController(signal)
+    const timer = setTimeout(() => attempt.abort(new Error('request timed out')), timeoutMs)
     try {
-      const response = await this.openResponse({ ...ask, signal: asking.signal })
+      const response = await this.openResponse({ ...request, signal: attempt.signal })
       return parseResponseObject(await response.text(), response)
     } catch (error) {
-      throw translateError(error, signal, asking.signal)
+      throw translateError(error, signal, attempt.signal)
     } finally {
       clearTimeout(timer)
-      asking.unlink()
+      attempt.unlink()
     }
   }
 
-  /** One try; the body is the caller's. */
+  /** Sends one request; the caller reads the body. */
   async openResponse({ path, query = {}, accept = 'application/json', body, signal }: TransportRequest): Promise<Response> {
     const { url, key } = this.#options
-    const given = Object.entries(query).filter((entry): entry is [string, string | number] => entry[1] !== undefined)
-    const search = new URLSearchParams(Object.fromEntries(given.map(([name, value]) => [name, String(value)]))).toString()
+    const parameters = Object.entries(query).filter((entry): entry is [string, string | number] => entry[1] !== undefined)
+    const search = new URLSearchParams(Object.fromEntries(parameters.map(([name, value]) => [name, String(value)]))).toString()
     const address = `${url.replace(/\/+$/, '')}${path}${search === '' ? '' : `?${search}`}`
     const authorization = `Bearer ${typeof key === 'function' ? await key() : key}`
     let response: Response
@@ -77,24 +77,24 @@ export class Transport {
       response = await (this.#options.fetch ?? fetch)(address, { headers: { authorization, accept, ...(body !== undefined && { 'content-type': 'application/json' }) }, signal, ...(body !== undefined && { method: 'POST', body: stringifyJson(body) }) })
     } catch (cause) {
       signal.throwIfAborted()
-      throw new ClientError('NETWORK_FAILED', `${originOf(url)} cannot be reached: ${describeCause(cause)}.`, { cause })
+      throw new ClientError('NETWORK_FAILED', `${originOf(url)} is unreachable: ${describeCause(cause)}.`, { cause })
     }
     if (!response.ok) throw parseErrorResponse(await response.text(), response, this.clock.now())
     return response
   }
 
-  /** The act until it succeeds, fails for good, or has been tried often enough. */
-  async withRetries<T>(retriesMax: number, signal: AbortSignal, act: () => Promise<T>): Promise<T> {
+  /** Retries until success, a permanent error or the retry limit. */
+  async withRetries<T>(retriesMax: number, signal: AbortSignal, send: () => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       try {
-        return await act()
+        return await send()
       } catch (error) {
         await this.waitForRetry(error, attempt, retriesMax, signal)
       }
     }
   }
 
-  /** Waits before the next try; throws what cannot be tried again. */
+  /** Waits before the next attempt; throws errors that cannot be retried. */
   async waitForRetry(error: unknown, attempt: number, retriesMax: number, signal: AbortSignal): Promise<void> {
     if (!(error instanceof ClientError) || !error.isTransient) throw error
     await this.backOff(error, attempt, retriesMax, signal)
@@ -108,29 +108,28 @@ export class Transport {
   }
 }
 
-/** What went wrong while a body was read, once the answer had begun. */
-export function translateError(error: unknown, signal: AbortSignal, asking: AbortSignal): unknown {
+/** Translates errors of the request and of reading its body. */
+export function translateError(error: unknown, signal: AbortSignal, attempt: AbortSignal): unknown {
   if (signal.aborted) return signal.reason
   if (error instanceof ClientError) return error
-  if (asking.aborted) return new ClientError('TIMEOUT', 'The server did not answer in time.', { cause: error })
-  return new ClientError('NETWORK_FAILED', `The answer broke off: ${describeCause(error)}.`, { cause: error })
+  if (attempt.aborted) return new ClientError('TIMEOUT', 'The server did not respond in time.', { cause: error })
+  return new ClientError('NETWORK_FAILED', `The response was interrupted: ${describeCause(error)}.`, { cause: error })
 }
 
-/** The error that an answer tells of. */
 export function parseErrorResponse(text: string, { status, headers }: Pick<Response, 'status' | 'headers'>, now: number): ClientError {
   const body = tryParseObject(text)
   const details = (body?.['details'] ?? {}) as JsonObject
   const code = body?.['error']
   const requestId = String(body?.['requestId'] ?? headers.get('x-request-id') ?? '') || undefined
   const known = typeof code === 'string' && Object.hasOwn(CLIENT_ERRORS, code) ? (code as ClientErrorCode) : codeForStatus(status)
-  const message = typeof body?.['message'] === 'string' ? body['message'] : `The answer is ${status}: ${text.slice(0, BODY_EXCERPT_MAX)}`
+  const message = typeof body?.['message'] === 'string' ? body['message'] : `The server responded with ${status}: ${text.slice(0, BODY_EXCERPT_MAX)}`
   return new ClientError(known, message, {
     status, requestId, reason: asString(details['reason']), retryAfterMs: parseRetryAfterMs(headers, now),
     restart: details['restart'] === 'updatedSince' || details['restart'] === 'backfill' ? details['restart'] : undefined,
   })
 }
 
-/** Whatever stands in between, a proxy or a balancer, answers in words of its own. */
+/** Proxies and load balancers respond with bodies of their own. */
 function codeForStatus(status: number): ClientErrorCode {
   if (status === 401) return 'UNAUTHORIZED'
   if (status === 403) return 'FORBIDDEN'
@@ -142,7 +141,7 @@ function codeForStatus(status: number): ClientErrorCode {
 
 function parseResponseObject(text: string, { status, headers }: Response): JsonObject {
   const body = tryParseObject(text)
-  if (body === null) throw new ClientError('ANSWER_INVALID', `The answer is not what the feed sends: ${JSON.stringify(text.slice(0, BODY_EXCERPT_MAX))}`, { status, requestId: headers.get('x-request-id') ?? undefined })
+  if (body === null) throw new ClientError('ANSWER_INVALID', `The response is not a JSON object: ${JSON.stringify(text.slice(0, BODY_EXCERPT_MAX))}`, { status, requestId: headers.get('x-request-id') ?? undefined })
   return body
 }
 
@@ -163,11 +162,11 @@ function originOf(url: string): string {
   try {
     return new URL(url).origin
   } catch {
-    throw new ClientError('ARGUMENT_INVALID', '`url` is not an address such as https://feed.example.')
+    throw new ClientError('ARGUMENT_INVALID', '`url` is not a valid URL such as https://feed.example.')
   }
 }
 
-/** The reason lies below in Node ("fetch failed" says nothing). */
+/** Node's own message is only "fetch failed"; the reason is in `cause`. */
 function describeCause(error: unknown): string {
   const { message, cause } = Object(error) as { message?: unknown; cause?: { code?: unknown; message?: unknown } }
   return String(cause?.code ?? cause?.message ?? message ?? error)

@@ -1,4 +1,4 @@
-/** Why a request for a page cannot be answered; each message says what to do instead. */
+/** Reason why a feed request is rejected; each message includes the remedy. */
 export type FeedErrorReason =
   | 'cursor_invalid'
   | 'cursor_unsupported'
@@ -9,10 +9,10 @@ export type FeedErrorReason =
   | 'time_expired'
   | 'type_unknown'
 
-/** The way back: read on from a time, or read everything once more. */
+/** How to recover: continue from a time, or read everything again. */
 export type Restart = 'updatedSince' | 'backfill'
 
-/** The request is at fault, not the server. */
+/** A fault of the request, not of the server. */
 export class FeedError extends Error {
   override readonly name = 'FeedError'
   readonly reason: FeedErrorReason
@@ -26,4 +26,4 @@ export class FeedError extends Error {
 }
 
 export const RESTART_FROM_TIME = 'Restart with `updatedSince` set to the newest `updatedAt` you have processed, or without a cursor for a fresh backfill.'
-export const RESTART_FROM_START = 'Restart without `cursor` and `updatedSince`: a fresh backfill.'
+export const RESTART_FROM_START = 'Restart without `cursor` and `updatedSince` for a fresh backfill.'

@@ -6,12 +6,12 @@ import type { CursorCipher } from './cursor-cipher.ts'
 
 export interface FeedPageRequest {
   readonly endpoint: FeedEndpoint
-  /** Null for all; undefined when not said, which with a cursor means those of the cursor. */
+  /** Null for all. Undefined if not given: with a cursor, the databases of the cursor. */
   readonly databases: readonly string[] | null | undefined
   readonly cursor: string | undefined
   readonly updatedSince: string | undefined
   readonly limit: number
-  /** Where to begin without a cursor and a time; at the start when not said. */
+  /** First sequence to skip without a cursor and a time; defaults to 0. */
   readonly after?: number
 }
 
@@ -22,74 +22,77 @@ export interface FeedPageResult {
   readonly syncMode: 'full' | 'incremental'
   readonly databases: readonly string[] | null
   /**
-   * It has all the items it may have, so that it will be the same whenever it is asked for; only of changes. Never one that
-   * begins without a cursor: whoever begins anew after the log was compacted needs cursors that know of it.
+   * The page is full and will never change; only for changes. Never true without a cursor: a reader that starts after
+   * a compaction needs cursors with the new floor.
    */
   readonly isImmutable: boolean
-  /** The newest sequence when the page was read, and never one before its cursor: there is nothing to read until there is a newer one. */
+  /**
+   * The newest sequence when the page was read, and at least that of its cursor: nothing is left to read until a newer
+   * one exists.
+   */
   readonly headSequence: number
-  /** The place right after one of the entries. */
+  /** The cursor right after one of the entries. */
   cursorAt(entry: FeedEntry): string
 }
 
-/** Entries looked through for one page: one that finds too little in them is short, and says that there is more. */
+/** Entries scanned for one page. A page that reaches the limit is short and has `hasMore: true`. */
 const SCAN_MAX = 50_000
-/** Bytes of records in one page: one that reaches them is short, and says that there is more. */
+/** Record bytes in one page. A page that reaches the limit is short and has `hasMore: true`. */
 export const PAGE_BYTES_MAX = 8 * 1024 * 1024
-/** A reader that stands still keeps its cursor this long. */
+/** An idle reader keeps its cursor this long. */
 const CURSOR_REUSE_MS = 24 * 3_600_000
 
 /**
- * One page of the changes, or of a database's rows in the order of their last change. Both are the log from a place on, so
- * that a full listing is the same walk as an incremental one, begun at the start: what changes meanwhile comes again later,
- * and the last page's cursor goes on without a gap (A10).
+ * Reads one page of changes, or of a database's rows in the order of their last change. Both scan the log from a
+ * sequence, so a full listing is an incremental one that starts at 0: concurrent changes appear later, and the last
+ * cursor continues without a gap (A10).
  */
-export async function readFeedPage(store: Store, seal: CursorCipher, request: FeedPageRequest, now: number): Promise<FeedPageResult> {
+export async function readFeedPage(store: Store, cipher: CursorCipher, request: FeedPageRequest, now: number): Promise<FeedPageResult> {
   const { endpoint, cursor, updatedSince, limit } = request
-  const opened = cursor === undefined ? null : decodeCursor(seal, cursor, now)
-  if (opened !== null) checkCursorUse(opened, endpoint, request.databases)
-  const databases = opened === null ? (request.databases ?? null) : resolveDatabases(opened, request.databases)
-  const since = opened !== null || updatedSince === undefined ? null : parseTime(updatedSince)
-  const after = opened?.sequence ?? (since === null ? request.after ?? 0 : await store.sequenceBefore(since))
+  const position = cursor === undefined ? null : decodeCursor(cipher, cursor, now)
+  if (position !== null) checkCursorUse(position, endpoint, request.databases)
+  const databases = position === null ? (request.databases ?? null) : resolveDatabases(position, request.databases)
+  const since = position !== null || updatedSince === undefined ? null : parseTime(updatedSince)
+  const after = position?.sequence ?? (since === null ? request.after ?? 0 : await store.sequenceBefore(since))
 
   const page = await store.feed({ after, limit: limit + 1, scanMax: SCAN_MAX, bytesMax: PAGE_BYTES_MAX, ...(databases !== null && { databases }), ...(endpoint === 'list' && { liveOnly: true }) })
-  // Not set back, as far as anybody can tell here, but not there yet: whoever asks again once it is finds all that follows.
-  if (opened !== null && opened.sequence > page.headSequence && store.isReplica === true) return buildEmptyPage(seal, opened, databases, cursor!, now)
-  if (opened !== null) checkContinuity(opened, page)
+  // A replica may lag behind: the cursor is not expired, and the reader continues once the replica has caught up.
+  if (position !== null && cursor !== undefined && position.sequence > page.headSequence && store.isReplica === true) return buildEmptyPage(cipher, position, databases, cursor, now)
+  if (position !== null) checkContinuity(position, page)
   if (endpoint === 'changes' && since !== null && page.floor > 0 && since <= page.floorCommittedAt) {
-    throw new FeedError('time_expired', `The log no longer holds every change since ${updatedSince}; it does from ${toIsoTime(page.floorCommittedAt + 1)} on. ${RESTART_FROM_START}`, 'backfill')
+    throw new FeedError('time_expired', `The log no longer contains every change since ${updatedSince}, only those since ${toIsoTime(page.floorCommittedAt + 1)}. ${RESTART_FROM_START}`, 'backfill')
   }
   const entries = page.entries.slice(0, limit)
-  // One more was asked for than is given: whether there is more is known, not guessed.
-  const last = page.entries.length > limit ? entries.at(-1)! : null
+  // One entry more than the limit is read, so `hasMore` is exact.
+  const last = page.entries.length > limit ? (entries.at(-1) ?? null) : null
   const hasMore = last !== null || page.scannedSequence < page.headSequence
   const sequence = last?.sequence ?? page.scannedSequence
-  const floor = opened !== null && opened.sequence < page.floor ? opened.floor : page.floor
-  const cursorAt = (at: Pick<FeedEntry, 'sequence' | 'committedAt'>): string => encodeCursor(seal, { endpoint, databases, floor, sequence: at.sequence, committedAt: at.committedAt }, now)
-  const nextCursor = opened !== null && sequence === opened.sequence && isCursorReusable(opened, now) ? cursor! : cursorAt({ sequence, committedAt: last?.committedAt ?? page.scannedCommittedAt })
-  return { entries, nextCursor, hasMore, syncMode: opened === null && since === null ? 'full' : 'incremental', databases, isImmutable: endpoint === 'changes' && last !== null && opened !== null, headSequence: page.headSequence, cursorAt }
+  const floor = position !== null && position.sequence < page.floor ? position.floor : page.floor
+  const cursorAt = (at: Pick<FeedEntry, 'sequence' | 'committedAt'>): string => encodeCursor(cipher, { endpoint, databases, floor, sequence: at.sequence, committedAt: at.committedAt }, now)
+  const nextCursor = position !== null && cursor !== undefined && sequence === position.sequence && isCursorReusable(position, now) ? cursor : cursorAt({ sequence, committedAt: last?.committedAt ?? page.scannedCommittedAt })
+  return { entries, nextCursor, hasMore, syncMode: position === null && since === null ? 'full' : 'incremental', databases, isImmutable: endpoint === 'changes' && last !== null && position !== null, headSequence: page.headSequence, cursorAt }
 }
 
-/** The place stays as it is: what this store lacks, the cursor knows. */
-function buildEmptyPage(seal: CursorCipher, opened: FeedCursor, databases: readonly string[] | null, cursor: string, now: number): FeedPageResult {
-  const nextCursor = isCursorReusable(opened, now) ? cursor : encodeCursor(seal, opened, now)
-  return { entries: [], nextCursor, hasMore: false, syncMode: 'incremental', databases, isImmutable: false, headSequence: opened.sequence, cursorAt: () => nextCursor }
+/** Keeps the cursor: it is ahead of this replica. */
+function buildEmptyPage(cipher: CursorCipher, position: FeedCursor, databases: readonly string[] | null, cursor: string, now: number): FeedPageResult {
+  const nextCursor = isCursorReusable(position, now) ? cursor : encodeCursor(cipher, position, now)
+  return { entries: [], nextCursor, hasMore: false, syncMode: 'incremental', databases, isImmutable: false, headSequence: position.sequence, cursorAt: () => nextCursor }
 }
 
 function isCursorReusable({ issuedAt }: FeedCursor, now: number): boolean {
   return now - issuedAt < CURSOR_REUSE_MS
 }
 
-/** Inclusive: the first whole millisecond that is not before it. */
+/** Inclusive: rounds up to the next whole millisecond. */
 export function parseTime(text: string, name = 'updatedSince'): number {
   const canonical = RFC3339_PATTERN.test(text) ? canonicalizeInstant(text) : null
   if (canonical === null) {
-    throw new FeedError('time_invalid', `\`${name}\` is not an RFC 3339 time with a zone, such as 2026-01-31T12:00:00.123Z. In a URL a + has to be written as %2B.`)
+    throw new FeedError('time_invalid', `\`${name}\` is not an RFC 3339 timestamp with a time zone, such as 2026-01-31T12:00:00.123Z. In a URL, encode + as %2B.`)
   }
   return instantToMs(canonical) + (canonical.slice(23, 26) === '000' ? 0 : 1)
 }
 
-/** Narrower than what sources may send: a T, a colon in the offset. */
+/** Stricter than for sources: a T, and a colon in the offset. */
 const RFC3339_PATTERN = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/
 
 export function toIsoTime(ms: number): string {

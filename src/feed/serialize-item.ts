@@ -1,28 +1,29 @@
 import type { FeedEntry, JsonObject, Row } from '../contract/index.ts'
 import { parseJson, stringifyJson } from '../values/json.ts'
+import { required } from '../values/required.ts'
 import { toIsoTime } from './read-feed-page.ts'
 import { resourceTypeOf, type ResourceTypes } from './resource-type.ts'
 
 /**
- * Items as JSON text. A record goes from the store to the wire as the text it is: nothing is parsed, so that no number
- * changes on the way and a page costs little.
+ * Items as JSON text. Records are copied from the store without parsing, so that no number changes and a page is
+ * cheap.
  */
 export interface ItemOptions {
-  /** Top-level members of the record to show; all when absent. */
+  /** Top-level fields of the record to include; all if absent. */
   readonly fields?: readonly string[] | undefined
   readonly resourceTypes?: ResourceTypes | undefined
 }
 
-/** What a change is called, for ever: its time makes it another after the store was set back. */
+/** Stable id of a change. It includes the commit time because a restored store reuses sequences. */
 export function formatEventId({ sequence, committedAt }: Pick<FeedEntry, 'sequence' | 'committedAt'>): string {
   return `${committedAt}-${sequence}`
 }
 
 export function serializeChange(entry: FeedEntry, options: ItemOptions = {}): string {
-  return serializeChanges([entry], options)[0]!
+  return serializeChanges([entry], options).join('')
 }
 
-/** Entries of one commit share their time, and most their database: each is written once. */
+/** Entries of one commit share their time and usually their database; each is serialized once. */
 export function serializeChanges(entries: readonly FeedEntry[], { fields, resourceTypes }: ItemOptions = {}): string[] {
   let [database, type, committedAt, time] = ['', '', -1, '']
   return entries.map((entry) => {
@@ -34,13 +35,17 @@ export function serializeChanges(entries: readonly FeedEntry[], { fields, resour
   })
 }
 
-/** A live entry, or a row. */
+/** Accepts a live entry or a row. */
 export function serializeRow({ key, text, committedAt }: Pick<Row, 'key' | 'committedAt'> & { readonly text: string | null }, { fields }: ItemOptions = {}): string {
-  const record = fields === undefined ? text! : selectFields(text!, fields)
+  const content = required(text, 'the record of a live row')
+  const record = fields === undefined ? content : selectFields(content, fields)
   return `{"id":${JSON.stringify(key)},"updatedAt":"${toIsoTime(committedAt)}","record":${record}}`
 }
 
 function selectFields(text: string, fields: readonly string[]): string {
   const record = parseJson(text) as JsonObject
-  return stringifyJson(Object.fromEntries(fields.filter((name) => Object.hasOwn(record, name)).map((name) => [name, record[name]!])))
+  return stringifyJson(Object.fromEntries(fields.flatMap((name) => {
+    const value = Object.hasOwn(record, name) ? record[name] : undefined
+    return value === undefined ? [] : [[name, value]]
+  })))
 }

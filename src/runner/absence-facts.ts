@@ -5,28 +5,29 @@ import type { SyncPlan } from '../engine/sync-plan.ts'
 import type { AbsenceFacts, SyncProgress, SourceLookupResult } from './absence.ts'
 import { callSource, type SourceRuntime } from './call-source.ts'
 
-/** Looked through from the newest on. */
+/** Newest first. */
 const CYCLES_MAX = 1_000
 const QUARANTINED_MAX = 10_000
 
 export interface KeyLookupRequest {
   readonly tenant: string
-  /** Null where there is none yet. */
+  /** Null if the store does not exist yet. */
   readonly store: Store | null
-  /** Where the pauses of the account are kept; in the store unless given. */
+  /** Defaults to the store. */
   readonly pauses?: PauseStore
   readonly plans: readonly SyncPlan[]
   readonly database: string
   readonly key: string
 }
 
-/** What the source says of one key, by the first of its syncs that can tell. */
-export async function lookUpKey(outside: SourceRuntime, stopping: AbortSignal, { tenant, store, pauses = store ?? NOOP_PAUSE_STORE, plans, database, key }: KeyLookupRequest): Promise<SourceLookupResult> {
-  const plan = plans.find(({ databases, lookup }) => lookup != null && databases[0]!.name === database)
-  if (plan === undefined) return { kind: 'unasked', reason: 'it cannot be asked for one record.' }
+/** Looks the key up at the source, through the first sync of the database that supports lookups. */
+export async function lookUpKey(runtime: SourceRuntime, stopping: AbortSignal, { tenant, store, pauses = store ?? NOOP_PAUSE_STORE, plans, database, key }: KeyLookupRequest): Promise<SourceLookupResult> {
+  const plan = plans.find(({ databases, lookup }) => lookup != null && databases[0]?.name === database)
+  const lookup = plan?.lookup
+  if (plan === undefined || lookup == null) return { kind: 'unasked', reason: 'it does not support lookups of single records.' }
   try {
     const pacers = (await store?.lastSlotTimes(plan.worker)) ?? {}
-    const change = await callSource(outside, stopping, { tenant, plan, pacers, pauses }, (context) => plan.lookup!(key, context))
+    const change = await callSource(runtime, stopping, { tenant, plan, pacers, pauses }, (context) => lookup(key, context))
     return change?.type === 'upsert' ? { kind: 'has', sync: plan.sync, updatedAt: change.upstreamUpdatedAt ?? null } : { kind: 'has_not', sync: plan.sync }
   } catch (error) {
     const { code, message } = classifyError(error)
@@ -35,20 +36,22 @@ export async function lookUpKey(outside: SourceRuntime, stopping: AbortSignal, {
   }
 }
 
-/** What the store knows of one key, and of the syncs (`plans`) that write its database. */
+/** Reads the state of one key from the store, and the progress of the syncs (`plans`) that write its database. */
 export async function gatherAbsenceFacts(store: Store | null, plans: readonly SyncPlan[], { database, key, source }: Pick<AbsenceFacts, 'database' | 'key' | 'source'>): Promise<AbsenceFacts> {
-  const coverage: SyncProgress[] = []
+  const progress: SyncProgress[] = []
   let quarantined: AbsenceFacts['quarantined'] = null
   for (const plan of plans) {
     const ref = { worker: plan.worker, sync: plan.sync }
     const { tidemark, paused, inflight } = store === null ? EMPTY_CHECKPOINT : await store.readCheckpoint(ref)
     const cycles = (await store?.cycles(ref, { limit: CYCLES_MAX })) ?? []
     const lastComplete = cycles.find(({ stopReason }) => stopReason === 'complete') ?? null
-    coverage.push({ sync: plan.sync, mode: plan.mode, role: plan.pair?.role ?? null, tidemark, paused, lastComplete, unfinished: inflight?.cycle ?? null })
+    progress.push({ sync: plan.sync, mode: plan.mode, role: plan.pair?.role ?? null, tidemark, paused, lastComplete, unfinished: inflight?.cycle ?? null })
     const own = ((await store?.quarantineEntries({ ref, limit: QUARANTINED_MAX })) ?? []).filter((entry) => entry.database === database && entry.key === key)
     for (const entry of own) if (quarantined === null || entry.at > quarantined.at) quarantined = entry
   }
-  const last = (await store?.history(database, key))?.at(-1) ?? null
-  const writer = last === null ? undefined : (await store!.cycles({ worker: last.worker, sync: last.sync }, { limit: CYCLES_MAX })).find(({ cycle }) => cycle === last.cycle)
-  return { database, key, source, progress: coverage, quarantined, lastEntry: last, lastEntryMode: writer?.mode ?? null, exists: (await store?.row(database, key)) != null }
+  const lastEntry = (await store?.history(database, key))?.at(-1) ?? null
+  const lastEntryCycles =
+    store === null || lastEntry === null ? [] : await store.cycles({ worker: lastEntry.worker, sync: lastEntry.sync }, { limit: CYCLES_MAX })
+  const writer = lastEntryCycles.find(({ cycle }) => cycle === lastEntry?.cycle)
+  return { database, key, source, progress, quarantined, lastEntry, lastEntryMode: writer?.mode ?? null, exists: (await store?.row(database, key)) != null }
 }

@@ -1,32 +1,31 @@
 import type { CycleRecord, LogEntry, Mode, QuarantineEntry } from '../contract/index.ts'
 import { canonicalizeInstant, instantToMs } from '../values/instant.ts'
+import { required } from '../values/required.ts'
 
-/** How far one sync of the database has come. */
 export interface SyncProgress {
   readonly sync: string
   readonly mode: Mode
   readonly role: 'backfill' | 'delta' | null
   readonly tidemark: string | null
   readonly paused: boolean
-  /** The newest cycle that went through; null when none has. */
+  /** The newest complete cycle, or null. */
   readonly lastComplete: Pick<CycleRecord, 'cycle' | 'startedAt'> | null
   readonly unfinished: number | null
 }
 
-/** What the source says of the key now. */
 export type SourceLookupResult =
   | { readonly kind: 'has'; readonly sync: string; readonly updatedAt: string | null }
   | { readonly kind: 'has_not'; readonly sync: string }
-  /** It cannot be asked for one record, or could not just now. */
+  /** The source does not support lookups, or the lookup failed. */
   | { readonly kind: 'unasked'; readonly reason: string }
 
 export interface AbsenceFacts {
   readonly database: string
   readonly key: string
   readonly exists: boolean
-  /** The newest entry of the key; null when there never was one. */
+  /** The newest log entry of the key, or null. */
   readonly lastEntry: LogEntry | null
-  /** Of the cycle that wrote it, if it is still on record. */
+  /** The mode of the cycle that wrote `lastEntry`; null if its record was compacted. */
   readonly lastEntryMode: Mode | null
   readonly quarantined: QuarantineEntry | null
   readonly progress: readonly SyncProgress[]
@@ -39,57 +38,65 @@ export interface Absence {
   readonly verdict: AbsenceCause
   readonly why: string
   readonly advice: string
-  /** The cycle that should have brought the row. */
+  /** The cycle that should have returned the row. */
   readonly should: { readonly sync: string; readonly cycle: number } | null
 }
 
-/** Why a row is not there, from what is known: the log, the quarantine, how far each sync has come, and what the source says now. */
+/**
+ * Explains why a row is missing, from the log, the quarantine, the progress of each sync and a lookup at the source.
+ */
 export function explainAbsence(facts: AbsenceFacts): Absence {
-  const { database, key, exists: isThere, lastEntry: last, quarantined, progress: coverage, source } = facts
-  const full = runArgumentFor(coverage, 'replace')
-  const newer = quarantined !== null && (last === null || quarantined.at > last.committedAt)
+  const { database, key, exists, lastEntry, quarantined, progress, source } = facts
+  const full = runArgumentFor(progress, 'replace')
+  const isQuarantineNewer = quarantined !== null && (lastEntry === null || quarantined.at > lastEntry.committedAt)
   const answer = (verdict: AbsenceCause, why: string, advice: string, should: Absence['should'] = null): Absence => ({ verdict, why, advice, should })
 
-  if (isThere) return answer('present', `${database} has it.`, `Run \`tidemark why ${database} ${key}\` to see how it came.`)
-  if (newer) {
-    return answer('quarantined', `It came with page ${quarantined.page} of cycle ${quarantined.cycle} of ${quarantined.sync} and was refused: ${quarantined.code}, ${quarantined.message}`,
-      `Repair the record in the source, or the schema in the worker; then run \`tidemark run ${full}\`.`)
+  if (exists) return answer('present', `The row is in ${database}.`, `Run \`tidemark why ${database} ${key}\` to see its change history.`)
+  if (isQuarantineNewer) {
+    return answer('quarantined', `The record was quarantined on page ${quarantined.page} of cycle ${quarantined.cycle} of ${quarantined.sync}: ${quarantined.code}, ${quarantined.message}`,
+      `Fix the record in the source or the schema in the worker, then run \`tidemark run ${full}\`.`)
   }
-  if (last?.action === 'deleted') {
+  if (lastEntry?.action === 'deleted') {
     const swept = facts.lastEntryMode === 'replace'
-    const by = `page ${last.page} of cycle ${last.cycle} of ${last.sync}`
-    const why = swept ? `It was swept with ${by}: that cycle read everything, and this was not in it.` : `It was deleted by ${by}: the source said so.`
+    const by = `page ${lastEntry.page} of cycle ${lastEntry.cycle} of ${lastEntry.sync}`
+    const why = swept ? `The row was swept by ${by}: the full listing did not contain it.` : `The row was deleted by ${by}: the source reported the deletion.`
     return answer(swept ? 'swept' : 'deleted', `${why}${SOURCE_RESULT_TEXT[source.kind]}`,
-      source.kind === 'has' ? `Run \`tidemark run ${full}\`.` : source.kind === 'has_not' ? 'Nothing: the copy is right.' : `Look in the source. If it is there, run \`tidemark run ${full}\`.`)
+      source.kind === 'has' ? `Run \`tidemark run ${full}\`.` : source.kind === 'has_not' ? 'Nothing to do: the copy is correct.' : `Check the source. If the record exists there, run \`tidemark run ${full}\`.`)
   }
-  if (coverage.every(({ lastComplete }) => lastComplete === null)) {
-    return answer('never_read', `No sync of ${database} has been through yet.${SOURCE_RESULT_TEXT[source.kind]}`, `Run \`tidemark run ${full}\`.`)
+  if (progress.every(({ lastComplete }) => lastComplete === null)) {
+    return answer('never_read', `No sync of ${database} has completed a cycle yet.${SOURCE_RESULT_TEXT[source.kind]}`, `Run \`tidemark run ${full}\`.`)
   }
-  if (source.kind === 'unasked') return answer('unknown', `It has never been here, and the source was not asked: ${source.reason}`, `Look in the source. If it is there, run \`tidemark run ${full}\` and ask again.`)
-  if (source.kind === 'has_not') return answer('not_in_source', `It has never been here, and the source has nothing under this key.`, 'Compare the key with one that is there, letter by letter.')
-  const should = findExpectedCycle(coverage, source.updatedAt)
-  if (should === null) return answer('not_yet', `The source has it${source.updatedAt === null ? '' : `, changed ${source.updatedAt}`}; no cycle has come that far.`, `Run \`tidemark run ${runArgumentFor(coverage, 'incremental')}\`.`)
-  return answer('left_out', `The source has it, and cycle ${should.cycle} of ${should.sync} should have brought it.`,
-    `Run \`tidemark run ${full}\`. If it is still missing then, the list that sync reads leaves it out: look at its filter, and at what its credentials may see.`, should)
+  if (source.kind === 'unasked') return answer('unknown', `The log has no entry for this key, and the source was not queried: ${source.reason}`, `Check the source. If the record exists there, run \`tidemark run ${full}\` and try again.`)
+  if (source.kind === 'has_not') return answer('not_in_source', `The log has no entry for this key, and the source has no record with it.`, 'Check the spelling of the key against an existing row.')
+  const should = findExpectedCycle(progress, source.updatedAt)
+  if (should === null) return answer('not_yet', `The source has the record${source.updatedAt === null ? '' : `, changed ${source.updatedAt}`}; no cycle has read that far yet.`, `Run \`tidemark run ${runArgumentFor(progress, 'incremental')}\`.`)
+  return answer('left_out', `The source has the record, and cycle ${should.cycle} of ${should.sync} should have returned it.`,
+    `Run \`tidemark run ${full}\`. If the row is still missing, the source omits it from the list: check the sync's filter and the permissions of its credentials.`, should)
 }
 
 const SOURCE_RESULT_TEXT: Record<SourceLookupResult['kind'], string> = {
-  has: ' The source has it now.', has_not: ' The source has nothing under this key.', unasked: '',
+  has: ' The source has the record now.', has_not: ' The source has no record with this key.', unasked: '',
 }
 
-/** The sync that would bring it: one of the mode, or else any. */
-function runArgumentFor(coverage: readonly SyncProgress[], mode: Mode): string {
-  const found = coverage.find((sync) => sync.mode === mode) ?? coverage[0]!
+/** Prefers a sync of the given mode. */
+function runArgumentFor(progress: readonly SyncProgress[], mode: Mode): string {
+  const found = required(progress.find((sync) => sync.mode === mode) ?? progress[0], 'a sync of the database')
   return found.role === 'backfill' ? `${found.sync.replace(/-backfill$/, '')} --backfill` : found.sync
 }
 
-/** A full reading begun after the change, or a delta whose tidemark has passed it. Without a time nobody can tell; then the newest full one. */
-function findExpectedCycle(coverage: readonly SyncProgress[], updatedAt: string | null): Absence['should'] {
+/**
+ * Finds a full listing that began after the change, or a delta whose tidemark has passed it. Without a change time,
+ * the newest full listing counts.
+ */
+function findExpectedCycle(progress: readonly SyncProgress[], updatedAt: string | null): Absence['should'] {
   const changed = updatedAt === null ? null : canonicalizeInstant(updatedAt)
-  for (const { sync, mode, tidemark, lastComplete } of coverage) {
+  for (const { sync, mode, tidemark, lastComplete } of progress) {
     if (lastComplete === null) continue
-    const passed = mode === 'replace' ? changed === null || lastComplete.startedAt > instantToMs(changed) : changed !== null && tidemark !== null && canonicalizeInstant(tidemark) !== null && canonicalizeInstant(tidemark)! >= changed
-    if (passed) return { sync, cycle: lastComplete.cycle }
+    const completeUpTo = tidemark === null ? null : canonicalizeInstant(tidemark)
+    const isCovered = mode === 'replace'
+      ? changed === null || lastComplete.startedAt > instantToMs(changed)
+      : changed !== null && completeUpTo !== null && completeUpTo >= changed
+    if (isCovered) return { sync, cycle: lastComplete.cycle }
   }
   return null
 }

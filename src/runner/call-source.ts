@@ -8,7 +8,6 @@ import type { SyncPlan } from '../engine/sync-plan.ts'
 import { raceWithAbort, rejectAfter } from '../engine/promise-timeouts.ts'
 import type { Fetch } from '../platform/fetch.ts'
 
-/** What a source is asked with. */
 export interface SourceRuntime {
   readonly ports: Ports
   readonly fetch: Fetch
@@ -19,26 +18,25 @@ export interface SourceCallOptions {
   readonly tenant: string
   readonly plan: SyncPlan
   readonly pacers: Readonly<Record<string, number>>
-  /** Where the pauses of the account are kept. */
   readonly pauses: PauseStore
   /**
-   * Given, the source is asked again after a passing failure, as in a cycle, and this is called before each wait. Without
-   * it the source is asked once.
+   * If set, retryable errors are retried as in a cycle, and this is called before each wait. If unset, there is one
+   * attempt.
    */
   readonly onWait?: (wait: { readonly ms: number; readonly code: ErrorCode }) => void
 }
 
-/** Asks a source outside of any cycle, as the engine would: paced, outside of its pauses, and bounded in time. */
-export async function callSource<Answer>(outside: SourceRuntime, stopping: AbortSignal, asking: SourceCallOptions, ask: (context: SyncContext) => Promise<Answer>): Promise<Answer> {
-  const { plan: { sync, limits }, onWait } = asking
-  const { clock, random } = outside.ports
-  const pauses = new AccountPauses(asking.plan, outside.ports, asking.pauses)
+/** Calls a source runtime of a cycle with the engine's limits: paced, respecting account pauses, with a deadline. */
+export async function callSource<Result>(runtime: SourceRuntime, stopping: AbortSignal, options: SourceCallOptions, call: (context: SyncContext) => Promise<Result>): Promise<Result> {
+  const { plan: { sync, limits }, onWait } = options
+  const { clock, random } = runtime.ports
+  const pauses = new AccountPauses(options.plan, runtime.ports, options.pauses)
   for (let attempt = 1; ; attempt++) {
     const last: LastRequest = { origin: null }
     try {
-      return await callOnce(outside, stopping, asking, pauses, last, ask)
+      return await callOnce(runtime, stopping, options, pauses, last, call)
     } catch (thrown) {
-      if (stopping.aborted) throw new SyncError('CANCELLED', `${sync}: the request was stopped.`)
+      if (stopping.aborted) throw new SyncError('CANCELLED', `${sync}: the request was cancelled.`)
       const error = classifyError(thrown)
       await pauses.recordError(last.origin, error)
       const ms = pageDelayMs(error, attempt, random)
@@ -58,39 +56,39 @@ interface LastRequest {
   origin: string | null
 }
 
-async function callOnce<Answer>(
-  { ports, secrets, ...outside }: SourceRuntime, stopping: AbortSignal, { tenant, plan, pacers }: SourceCallOptions, pauses: AccountPauses, last: LastRequest, ask: (context: SyncContext) => Promise<Answer>,
-): Promise<Answer> {
+async function callOnce<Result>(
+  { ports, secrets, fetch: sendRequest }: SourceRuntime, stopping: AbortSignal, { tenant, plan, pacers }: SourceCallOptions, pauses: AccountPauses, last: LastRequest, call: (context: SyncContext) => Promise<Result>,
+): Promise<Result> {
   const ending = new AbortController()
   const signal = AbortSignal.any([stopping, ending.signal])
   const pacer = new Pacer(ports, signal, plan.pacers, createLocalSlots(pacers))
   await pauses.check(null, signal)
   const late = rejectAfter(ports.clock, plan.limits.deadlineMs, signal, () =>
-    new SyncError('SOURCE_TIMEOUT', `${plan.sync}: the source took longer than ${plan.limits.deadlineMs} ms.`))
+    new SyncError('SOURCE_TIMEOUT', `${plan.sync}: the source did not respond within ${plan.limits.deadlineMs} ms.`))
   try {
-    const answer = Promise.resolve().then(() => ask({
+    const result = Promise.resolve().then(() => call({
       clock: ports.clock, random: ports.random, signal, secrets, pacer,
       log: createChildLog(ports.log, { tenant, worker: plan.worker, sync: plan.sync }),
       fetch: async (input, init = {}) => {
         await pacer.wait()
         const origin = last.origin = parseOrigin(input)
         await pauses.check(origin, signal)
-        const response = await outside.fetch(input, { ...init, signal: init.signal ? AbortSignal.any([signal, init.signal]) : signal })
+        const response = await sendRequest(input, { ...init, signal: init.signal ? AbortSignal.any([signal, init.signal]) : signal })
         await pauses.recordResponse(origin, response)
         return response
       },
       cycle: { id: 0, mode: plan.mode, startedAt: ports.clock.now(), page: 1 },
     }))
-    return await Promise.race([raceWithAbort(answer, signal), late.promise])
+    return await Promise.race([raceWithAbort(result, signal), late.promise])
   } finally {
     late.cancel()
-    ending.abort(new SyncError('CANCELLED', 'The request is over.'))
+    ending.abort(new SyncError('CANCELLED', 'The request has ended.'))
   }
 }
 
-/** After the last slot given to anybody; what is taken here nobody else knows of. */
-function createLocalSlots(given: Readonly<Record<string, number>>): SlotProvider {
-  const last = new Map(Object.entries(given))
+/** Continues after the last slot taken from the store. Slots taken here are not written back. */
+function createLocalSlots(lastSlots: Readonly<Record<string, number>>): SlotProvider {
+  const last = new Map(Object.entries(lastSlots))
   return async ({ pacer, count, paceMs, at: now }) => {
     const first = Math.max((last.get(pacer) ?? -Infinity) + paceMs, now)
     last.set(pacer, first + (count - 1) * paceMs)

@@ -1,22 +1,25 @@
 import type { Clock, Ports, Store } from '../contract/index.ts'
 
-/** At the most; what is kept for less is looked after as often as that. */
+/** Upper bound; a shorter retention is also the interval. */
 const COMPACT_INTERVAL_MS = 3_600_000
-/** Of the log in one transaction, for which the tenant's commits wait; between two they have at least as long, and this. */
+/**
+ * The tenant's commits wait for a compaction transaction. It scans at most this many entries, and the pause between
+ * two is at least as long as the last transaction took.
+ */
 const SCAN_MAX = 2_000
 const COMPACT_PAUSE_MS = 50
 
 /**
- * Compacts the log, and the record of cycles with it, of what is older than so long, every hour or sooner, until stopped. Whoever reads from further back is told that
- * its place has expired; rows are not touched.
+ * Compacts the log and the cycle records older than `keepMs`, at least hourly, until stopped. Cursors that point
+ * before the compacted range expire; rows are not touched.
  */
 export async function compactLogPeriodically(store: Store, { clock, log }: Ports, keepMs: number, stopping: AbortSignal): Promise<void> {
   while (!stopping.aborted) {
     try {
       const { removed, cycles } = await compactBefore(store, clock, clock.now() - keepMs, stopping)
-      if (removed + cycles > 0) log.info('the log was compacted', { tenant: store.tenant, removed, cycles })
+      if (removed + cycles > 0) log.info('log compacted', { tenant: store.tenant, removed, cycles })
     } catch (error) {
-      if (!stopping.aborted) log.warn('the log could not be compacted', { tenant: store.tenant, reason: error instanceof Error ? error.message : String(error) })
+      if (!stopping.aborted) log.warn('log compaction failed', { tenant: store.tenant, reason: error instanceof Error ? error.message : String(error) })
     }
     await clock.sleep(Math.min(COMPACT_INTERVAL_MS, keepMs), stopping).catch(() => {})
   }

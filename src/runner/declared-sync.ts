@@ -2,7 +2,7 @@ import type { PlanDefaults, WorkerLike } from '../worker/worker.ts'
 import type { SyncPlan } from '../engine/sync-plan.ts'
 import type { SyncDeclaration } from './due.ts'
 
-/** A sync as the runner takes it: how it runs and when. */
+/** A sync with its plan and its schedule. */
 export interface DeclaredSync extends SyncDeclaration {
   readonly plan: SyncPlan
 }

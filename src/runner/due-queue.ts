@@ -2,8 +2,8 @@ import { Heap } from './heap.ts'
 import { computeRank, type TenantLoad, type QueueItem } from './queue-order.ts'
 
 /**
- * Who waits until when, and who goes next of those whose time has come. Made for a hundred thousand: to arrange one or to
- * take the next costs a few comparisons, and those who wait cost nothing.
+ * Priority queue of scheduled items. Scheduling and taking cost O(log n), and waiting items cost nothing, so it holds
+ * a hundred thousand syncs.
  */
 export class DueQueue<T extends QueueItem> {
   readonly #entries = new Map<T, QueueEntry<T>>()
@@ -11,7 +11,7 @@ export class DueQueue<T extends QueueItem> {
   readonly #ready = new Map<string, Heap<QueueEntry<T>>>()
   #readyTotal = 0
 
-  /** From `at` on; Infinity for never. Whatever was said of it before is forgotten. */
+  /** Replaces an earlier schedule of the item. Infinity means never. */
   schedule(item: T, at: number): void {
     this.remove(item)
     if (at === Infinity) return
@@ -25,34 +25,33 @@ export class DueQueue<T extends QueueItem> {
     if (entry === undefined) return
     this.#entries.delete(item)
     if (this.#scheduled.remove(entry)) return
-    const line = this.#ready.get(item.tenant)!
-    line.remove(entry)
-    if (line.size === 0) this.#ready.delete(item.tenant)
+    const ready = this.#ready.get(item.tenant)
+    ready?.remove(entry)
+    if (ready?.size === 0) this.#ready.delete(item.tenant)
     this.#readyTotal--
   }
 
-  /** When the next one's time comes; in the past when it has come. */
+  /** Time at which the next item becomes ready; not later than `now` if one is ready. */
   nextAt(now: number): number {
     this.#promoteDue(now)
     return this.#readyTotal > 0 ? now : this.#scheduled.first?.at ?? Infinity
   }
 
-  /** How many could go, were there a place. */
+  /** Number of items that could start if there were free slots. */
   readyCount(now: number): number {
     this.#promoteDue(now)
     return this.#readyTotal
   }
 
   /**
-   * Takes the next one out. Tenants share the places evenly: the one with the fewest running cycles, then the one served
-   * longest ago, then the one whose first has waited longest.
+   * Removes and returns the next item. Tenants share the slots evenly: fewest running cycles first, then served
+   * longest ago, then longest waiting.
    */
-  takeNext(now: number, shares: TenantLoad): T | null {
+  takeNext(now: number, load: TenantLoad): T | null {
     this.#promoteDue(now)
     let best: QueueEntry<T> | null = null
-    for (const line of this.#ready.values()) {
-      const first = line.first!
-      if (best === null || isTenantBefore(first, best, shares)) best = first
+    for (const { first } of this.#ready.values()) {
+      if (first !== undefined && (best === null || isTenantBefore(first, best, load))) best = first
     }
     if (best === null) return null
     this.remove(best.item)
@@ -63,9 +62,9 @@ export class DueQueue<T extends QueueItem> {
     for (let entry = this.#scheduled.first; entry !== undefined && entry.at <= now; entry = this.#scheduled.first) {
       this.#scheduled.remove(entry)
       const { tenant } = entry.item
-      let line = this.#ready.get(tenant)
-      if (line === undefined) this.#ready.set(tenant, (line = new Heap(isBefore)))
-      line.add(entry)
+      let ready = this.#ready.get(tenant)
+      if (ready === undefined) this.#ready.set(tenant, (ready = new Heap(isBefore)))
+      ready.add(entry)
       this.#readyTotal++
     }
   }
@@ -81,10 +80,10 @@ function isBefore<T extends QueueItem>(a: QueueEntry<T>, b: QueueEntry<T>): bool
   return a.rank < b.rank || (a.rank === b.rank && a.item.tieBreaker < b.item.tieBreaker)
 }
 
-function isTenantBefore<T extends QueueItem>(a: QueueEntry<T>, b: QueueEntry<T>, shares: TenantLoad): boolean {
+function isTenantBefore<T extends QueueItem>(a: QueueEntry<T>, b: QueueEntry<T>, load: TenantLoad): boolean {
   const [one, other] = [a.item.tenant, b.item.tenant]
-  const running = shares.runningCycles(one) - shares.runningCycles(other)
+  const running = load.runningCycles(one) - load.runningCycles(other)
   if (running !== 0) return running < 0
-  const turns = shares.lastServed(one) - shares.lastServed(other)
+  const turns = load.lastServed(one) - load.lastServed(other)
   return turns === 0 ? isBefore(a, b) : turns < 0
 }

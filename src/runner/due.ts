@@ -3,58 +3,58 @@ import { ERROR_CODES, type CycleRecord, type Mode, type CheckpointSummary, type 
 import { FAILURE_EFFECTS } from './health.ts'
 import { isBackfillNeeded, type PairRole } from './pair-backfill.ts'
 
-/** What a worker says about when a sync runs. */
+/** The part of a worker's declaration that decides when a sync runs. */
 export interface SyncDeclaration {
   readonly mode: Mode
   readonly schedule: Schedule
-  /** 0 when the worker says nothing. */
+  /** Defaults to 0. */
   readonly priority: number
-  /** Which half of a pair it is. */
   readonly pair?: PairRole
   /** See ManifestSync. */
   readonly retentionMs?: number
 }
 
-/** Where it stands, with its last cycles: one, and for a continuous sync `RECENT_CYCLES`. */
+/** The checkpoint with its last cycles: one, or `RECENT_CYCLES` for a continuous sync. */
 export type SyncFacts = Pick<SyncStatusRow, 'checkpoint' | 'recent'>
 
 export interface DueOptions {
   readonly now: number
-  /** Since when the schedule has been known. */
+  /** Time at which the schedule was first seen. */
   readonly since: number
-  /** The least time between two cycles of a continuous sync. */
+  /** Minimum time between two cycles of a continuous sync. */
   readonly pauseMs: number
 }
 
 export type DueTime =
-  /** `at` may lie in the past: then it is due now, once, for however many slots were missed. */
+  /** `at` may be in the past: the sync is then due now, once, however many slots were missed. */
   | { readonly kind: 'at'; readonly at: number; readonly why: DueReason }
   | { readonly kind: 'never'; readonly why: 'paused' | 'manual' | 'stopped' }
 
 /**
- * `unfinished`: a cycle that a crash, a budget or a stop interrupted goes on. `retry`: it failed, and its wait is over.
- * `needed`: a backfill that its pair is not complete without, whatever its schedule.
+ * `unfinished`: continues a cycle that a crash, a budget or a stop interrupted. `retry`: retries a failed cycle after
+ * its backoff. `needed`: runs a backfill that its pair requires, regardless of its schedule.
  */
 export type DueReason = 'trigger' | 'unfinished' | 'retry' | 'needed' | 'schedule'
 
 /**
- * When a sync should run next. A pure function of what is stored, so every process of a fleet comes to the same answer.
- * Times from a clock that was ahead are brought back to `now`, so the answer is to be kept until the standing changes
- * and not asked for again and again: it would move along with `now`.
+ * Computes when a sync runs next. Pure function of stored data, so every process of a fleet gets the same result.
+ * Timestamps from a clock that was ahead are clamped to `now`; keep the result until the checkpoint changes, because
+ * recomputing it would move it along with `now`.
  */
 export function computeDueTime({ schedule, pair = null }: SyncDeclaration, { checkpoint, recent }: SyncFacts, options: DueOptions): DueTime {
   const { now } = options
   if (checkpoint.paused) return { kind: 'never', why: 'paused' }
   const earliest = computeRetryAt(checkpoint, now)
   if (checkpoint.triggeredAt !== null) {
-    // Whoever asked after the failure knew of it. A cycle that fails before it begins leaves its trigger behind, and waits.
-    const knowing = checkpoint.lastError === null || checkpoint.triggeredAt > checkpoint.lastError.at
-    const asked = Math.min(checkpoint.triggeredAt, now)
-    return { kind: 'at', at: knowing ? asked : Math.max(asked, earliest), why: 'trigger' }
+    // A trigger after the failure overrides the backoff. A cycle that fails before it begins keeps its trigger, and
+    // waits.
+    const isAfterFailure = checkpoint.lastError === null || checkpoint.triggeredAt > checkpoint.lastError.at
+    const requestedAt = Math.min(checkpoint.triggeredAt, now)
+    return { kind: 'at', at: isAfterFailure ? requestedAt : Math.max(requestedAt, earliest), why: 'trigger' }
   }
   if (isScheduleStopped(checkpoint)) return { kind: 'never', why: 'stopped' }
   const failed = checkpoint.failures > 0
-  // A first backfill keeps to the schedule it has; one that was ordered repairs the copy and does not wait.
+  // A first backfill follows its schedule. A requested one repairs the copy and does not wait.
   const isNeeded = pair === 'backfill' && (checkpoint.backfillNeeded !== null || (schedule.kind === 'manual' && isBackfillNeeded(checkpoint)))
   if (checkpoint.inflight !== null && (schedule.kind !== 'manual' || isNeeded || continuesTriggeredCycle(checkpoint, recent))) {
     const { cycle, startedAt } = checkpoint.inflight
@@ -70,34 +70,34 @@ export function computeDueTime({ schedule, pair = null }: SyncDeclaration, { che
   return { kind: 'at', at: Math.max(slot, earliest), why: failed ? 'retry' : 'schedule' }
 }
 
-/** How many cycles of a continuous sync tell how long it may rest. */
+/** Number of cycles from which the rest of a continuous sync is computed. */
 export const RECENT_CYCLES = 5
 
 /**
- * What must be the same for a judgement to still hold. A cycle that ran since changed at least one of these, and so did
- * whoever paused, resumed, triggered or set the state.
+ * Identifies the inputs of `computeDueTime`. A cycle, pause, resume, trigger or state transition changes at least one
+ * of them.
  */
 export function fingerprintCheckpoint(checkpoint: CheckpointSummary): string {
-  const { version, inflight, paused, triggeredAt, failures, lastError, retryAt: retry, lastSuccessAt, backfillNeeded } = checkpoint
-  const need = [backfillNeeded?.since, backfillNeeded?.cycle]
-  return [version, inflight?.cycle, inflight?.page, paused, triggeredAt, failures, lastError?.at, retry, lastSuccessAt, ...need].join('/')
+  const { version, inflight, paused, triggeredAt, failures, lastError, retryAt, lastSuccessAt, backfillNeeded } = checkpoint
+  const request = [backfillNeeded?.since, backfillNeeded?.cycle]
+  return [version, inflight?.cycle, inflight?.page, paused, triggeredAt, failures, lastError?.at, retryAt, lastSuccessAt, ...request].join('/')
 }
 
-/** Never before its time, counted from the failure as our clock would have seen it. */
-function computeRetryAt({ failures, lastError, retryAt: at }: CheckpointSummary, now: number): number {
-  if (failures === 0 || at === null) return -Infinity
-  return lastError === null ? at : Math.min(lastError.at, now) + (at - lastError.at)
+/** Counts the backoff from the failure, clamped to the local clock. */
+function computeRetryAt({ failures, lastError, retryAt }: CheckpointSummary, now: number): number {
+  if (failures === 0 || retryAt === null) return -Infinity
+  return lastError === null ? retryAt : Math.min(lastError.at, now) + (retryAt - lastError.at)
 }
 
-/** A refusal leaves its cycle unfinished; whoever sets the state clears it, and with it the stop. */
+/** Refused credentials leave the cycle unfinished; a state transition clears it, and with it the stop. */
 function isScheduleStopped({ failures, lastError, inflight }: CheckpointSummary): boolean {
   return failures > 0 && inflight !== null && lastError !== null && FAILURE_EFFECTS[ERROR_CODES[lastError.code].remedy].stopsSchedule
 }
 
-/** A trigger asks for a cycle, not for a part of one: what it began goes on after a crash, unless it waits for a person. */
+/** A trigger requests a whole cycle: it continues after a crash, unless the error needs an operator. */
 function continuesTriggeredCycle({ inflight, failures, lastError }: CheckpointSummary, recent: readonly CycleRecord[]): boolean {
   const last = recent[0]
-  if (last === undefined || last.cycle !== inflight!.cycle || last.trigger !== 'trigger') return false
+  if (last === undefined || last.cycle !== inflight?.cycle || last.trigger !== 'trigger') return false
   if (failures === 0 || lastError === null) return true
   const { remedy } = ERROR_CODES[lastError.code]
   return remedy === 'retry' || remedy === 'wait'
@@ -109,7 +109,7 @@ function computeNextSlot(schedule: Schedule, recent: readonly CycleRecord[], { n
   return nextDueTime(schedule, { now, since, lastStartedAt: last?.startedAt ?? null })
 }
 
-/** Twice as long after each cycle in a row that found nothing. */
+/** Doubles the rest after each consecutive cycle without changes. */
 function computeRestMs(recent: readonly CycleRecord[], pauseMs: number): number {
   const found = recent.slice(0, RECENT_CYCLES).findIndex(({ counts }) => counts.created + counts.updated + counts.deleted + counts.swept > 0)
   return pauseMs * 2 ** (found === -1 ? Math.min(recent.length, RECENT_CYCLES) : found)

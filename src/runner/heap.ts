@@ -1,4 +1,4 @@
-/** The first of many, at the cost of a few comparisons, and any one taken out as cheaply. */
+/** Binary heap with an index: add, and remove any item, in O(log n). */
 export class Heap<T> {
   readonly #isBefore: (a: T, b: T) => boolean
   readonly #items: T[] = []
@@ -22,39 +22,42 @@ export class Heap<T> {
   }
 
   remove(item: T): boolean {
-    const place = this.#indexes.get(item)
-    if (place === undefined) return false
+    const index = this.#indexes.get(item)
+    if (index === undefined) return false
     this.#indexes.delete(item)
-    const last = this.#items.pop()!
-    if (last === item) return true
-    this.#setAt(last, place)
+    const last = this.#items.pop()
+    if (last === undefined || last === item) return true
+    this.#setAt(last, index)
     this.#siftUp(last)
     this.#siftDown(last)
     return true
   }
 
   #siftUp(item: T): void {
-    for (let place = this.#indexes.get(item)!; place > 0; ) {
-      const above = (place - 1) >> 1
-      if (!this.#isBefore(item, this.#items[above]!)) return
-      this.#setAt(this.#items[above]!, place)
-      this.#setAt(item, (place = above))
+    for (let index = this.#indexes.get(item) ?? 0; index > 0; ) {
+      const above = (index - 1) >> 1
+      const parent = this.#items[above]
+      if (parent === undefined || !this.#isBefore(item, parent)) return
+      this.#setAt(parent, index)
+      this.#setAt(item, (index = above))
     }
   }
 
   #siftDown(item: T): void {
-    for (let place = this.#indexes.get(item)!; ; ) {
-      const [left, right] = [2 * place + 1, 2 * place + 2]
-      if (left >= this.#items.length) return
-      const below = right < this.#items.length && this.#isBefore(this.#items[right]!, this.#items[left]!) ? right : left
-      if (!this.#isBefore(this.#items[below]!, item)) return
-      this.#setAt(this.#items[below]!, place)
-      this.#setAt(item, (place = below))
+    for (let index = this.#indexes.get(item) ?? 0; ; ) {
+      const [left, right] = [this.#items[2 * index + 1], this.#items[2 * index + 2]]
+      if (left === undefined) return
+      const isRight = right !== undefined && this.#isBefore(right, left)
+      const child = isRight ? right : left
+      if (!this.#isBefore(child, item)) return
+      const below = 2 * index + (isRight ? 2 : 1)
+      this.#setAt(child, index)
+      this.#setAt(item, (index = below))
     }
   }
 
-  #setAt(item: T, place: number): void {
-    this.#items[place] = item
-    this.#indexes.set(item, place)
+  #setAt(item: T, index: number): void {
+    this.#items[index] = item
+    this.#indexes.set(item, index)
   }
 }

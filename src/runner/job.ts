@@ -1,27 +1,28 @@
-import type { Store } from '../contract/index.ts'
+import type { CheckpointSummary, Store } from '../contract/index.ts'
+import { required } from '../values/required.ts'
 import type { DeclaredSync } from './declared-sync.ts'
-import { computeDueTime, type DueTime, type DueOptions, type SyncFacts } from './due.ts'
+import { computeDueTime, type DueOptions, type DueReason, type DueTime, type SyncFacts } from './due.ts'
 import { computePriority, type QueueItem } from './queue-order.ts'
 
-/** One sync of one tenant, and what this process knows of it. */
+/** One sync of one tenant with the facts this process knows about it. */
 export class Job implements QueueItem {
   readonly store: Store
   readonly sync: DeclaredSync
-  /** Null before it was first looked at. */
+  /** Null before the first poll. */
   facts: SyncFacts | null = null
   due: DueTime | null = null
   dueSince = Infinity
   priority = 0
   readonly tieBreaker: number
-  /** A wait of this process alone: the store could not be reached, or somebody else was faster. */
+  /** Local backoff: the store was unreachable, or another process took the lease first. */
   notBefore = -Infinity
-  /** Cycles in a row that could not even begin. */
+  /** Consecutive cycles that failed to begin. */
   backoffStep = 0
 
-  constructor(store: Store, sync: DeclaredSync, lot: number) {
+  constructor(store: Store, sync: DeclaredSync, tieBreaker: number) {
     this.store = store
     this.sync = sync
-    this.tieBreaker = lot
+    this.tieBreaker = tieBreaker
   }
 
   get tenant(): string {
@@ -32,23 +33,33 @@ export class Job implements QueueItem {
     return { tenant: this.tenant, worker: this.sync.plan.worker, sync: this.sync.plan.sync }
   }
 
+  /** Legal only after the first poll. */
+  get checkpoint(): CheckpointSummary {
+    return required(this.facts, 'the status of the sync').checkpoint
+  }
+
+  /** Legal only for a job that is due. */
+  get dueReason(): DueReason {
+    return required(this.due?.kind === 'at' ? this.due.why : null, 'the due time of the sync')
+  }
+
   updateDue(options: DueOptions): void {
     if (this.facts === null) return
     const due = computeDueTime(this.sync, this.facts, options)
     this.due = due
     if (due.kind === 'never') return
-    // A day of standstill must not give all it left behind a day's head start on what is asked for now.
+    // After a day of downtime, the backlog must not get a day's head start over a new trigger.
     this.dueSince = Math.max(due.at, options.since)
     this.priority = computePriority(this.sync, due.why)
   }
 
-  /** Until when somebody is known to hold it who may be alive; -Infinity when nobody is. */
+  /** End of the lease of another holder that may still run; -Infinity if there is none. */
   heldUntil(isDead: (holder: string) => boolean): number {
     const { heldBy = null, heldUntil = null } = this.facts?.checkpoint ?? {}
     return heldBy === null || heldUntil === null || isDead(heldBy) ? -Infinity : heldUntil
   }
 
-  /** When it may be started by this process; Infinity for never. */
+  /** Earliest start in this process; Infinity for never. */
   readyAt(isDead: (holder: string) => boolean): number {
     if (this.due === null || this.due.kind === 'never') return Infinity
     return Math.max(this.due.at, this.notBefore, this.heldUntil(isDead))

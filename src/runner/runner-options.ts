@@ -7,36 +7,39 @@ import type { SyncStatus } from './status.ts'
 export interface RunnerOptions {
   readonly store: Store
   readonly syncs: readonly DeclaredSync[]
-  /** Whose data; each gets the same syncs and an even share of the places. The store's own tenant when absent. */
+  /** Each tenant runs the same syncs and gets an even share of the slots. Defaults to the store's tenant. */
   readonly tenants?: readonly string[]
   readonly ports: Ports
   readonly fetch: CycleOptions['fetch']
   readonly secrets: Secrets | ((tenant: string) => Secrets)
-  /** Different for every process; every cycle adds a number of its own after a `#`. */
+  /** Unique per process; each cycle appends `#` and a number. */
   readonly holder: string
-  /** Whether a holder, as it was named by whichever process, is known to have died. */
+  /** Whether the process with this holder name is known to have exited. */
   readonly isDead?: (holder: string) => boolean
-  /** Cycles at once; 4 unless said otherwise. */
+  /** Maximum number of concurrent cycles; defaults to 4. */
   readonly concurrency?: number
-  /** How often the store is asked what others did; every second unless said otherwise. */
+  /** Interval at which the store is polled for changes made by other processes; defaults to one second. */
   readonly pollMs?: number
-  /** Syncs asked about in one round at most; 250 unless said otherwise. With more of them a trigger is seen some rounds later. */
+  /**
+   * Maximum number of tenants polled in one round; defaults to 250. With more tenants, a trigger is seen some rounds
+   * later.
+   */
   readonly pollBatchMax?: number
-  /** The least time between two cycles of a continuous sync; a second unless said otherwise. */
+  /** Minimum time between two cycles of a continuous sync; defaults to one second. */
   readonly pauseMs?: number
   readonly onEvent?: (event: RunnerEvent) => void
 }
 
-/** What happens, for a log. Events of a cycle say whose it is. */
+/** Runner events, for logging. */
 export type RunnerEvent =
   | (CycleEvent & { readonly kind: 'started'; readonly why: DueReason; readonly cycle: number; readonly resumed: boolean; readonly page: number })
   | (CycleEvent & Extract<CycleProgress, { kind: 'landed' | 'waiting' }>)
   | (CycleEvent & { readonly kind: 'ended'; readonly result: CycleResult })
-  /** Somebody else is at work on it: normal where several processes share a store. */
+  /** Another process holds the lease, which is normal in a fleet. */
   | (CycleEvent & { readonly kind: 'held'; readonly by: string | null; readonly until: number | null })
-  /** The store could not be asked; it is asked again after `waitMs`. A cycle that could not even begin says so too, with its sync. */
+  /** The store was unreachable; it is retried after `waitMs`. A cycle that failed to begin adds its sync. */
   | ({ readonly kind: 'store'; readonly code: string; readonly message: string; readonly waitMs: number } & Partial<CycleEvent>)
-  /** A promise that nobody waited for failed somewhere in a connector. */
+  /** A promise in a connector was rejected without a handler. */
   | { readonly kind: 'stray'; readonly message: string }
 
 export interface CycleEvent extends SyncRef {
@@ -46,17 +49,17 @@ export interface CycleEvent extends SyncRef {
 export interface RunnerStatus {
   readonly state: 'idle' | 'running' | 'stopping' | 'stopped'
   readonly running: readonly RunningCycle[]
-  /** Due, and waiting for a place. */
+  /** Due syncs that wait for a slot. */
   readonly waiting: number
-  /** As last seen; those never looked at are missing. */
+  /** As last polled; syncs that were not polled yet are missing. */
   readonly syncs: readonly SyncStatus[]
 }
 
-/** How much one process does at once, and how much more it could. */
+/** The load and capacity of one process. */
 export interface RunnerCapacity {
   readonly places: number
   readonly running: number
-  /** Due, and waiting for a place. */
+  /** Due syncs that wait for a slot. */
   readonly waiting: number
 }
 
@@ -64,6 +67,6 @@ export interface RunningCycle extends CycleEvent {
   readonly why: DueReason
   readonly holder: string
   readonly startedAt: number
-  /** Landed so far in this cycle; null before it began. */
+  /** Pages committed so far in this cycle; null before it began. */
   readonly page: number | null
 }

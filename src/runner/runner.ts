@@ -3,7 +3,7 @@ import { classifyError } from '../engine/classify-error.ts'
 import { runCycle } from '../engine/cycle.ts'
 import type { CycleProgress } from '../engine/cycle-options.ts'
 import { DueQueue } from './due-queue.ts'
-import { fingerprintCheckpoint, type SyncFacts, type DueReason } from './due.ts'
+import { fingerprintCheckpoint, type SyncFacts } from './due.ts'
 import { Job } from './job.ts'
 import { createOncePerSlotStore } from './once-per-slot-store.ts'
 import type { TenantLoad } from './queue-order.ts'
@@ -15,7 +15,8 @@ import { StoreClock } from './store-clock.ts'
 import { backoffMs, SyncWatcher, type StoreFailure } from './sync-watcher.ts'
 
 /**
- * Runs every sync when it is due, in one process or in many on one store: whoever takes the lease runs the cycle.
+ * Runs every sync when it is due, in one or many processes on one store: the process that acquires the lease runs the
+ * cycle.
  *
  *   idle ──start──▶ running ──stop──▶ stopping ──last cycle ended──▶ stopped
  */
@@ -27,7 +28,7 @@ export class Runner {
   readonly #clock: StoreClock
   readonly #watcher: SyncWatcher
   readonly #queue = new DueQueue<Job>()
-  /** Held by others, as far as is known. */
+  /** Held by other processes, as last polled. */
   readonly #held = new Set<Job>()
   readonly #running = new Map<Job, ActiveCycle>()
   readonly #lastServed = new Map<string, number>()
@@ -37,22 +38,22 @@ export class Runner {
   #cycles = 0
 
   constructor(options: RunnerOptions) {
-    const { store, ports, tenants = [store.tenant], concurrency = 4, pollMs = 1_000, pollBatchMax: looksMax = 250, pauseMs = CONTINUOUS_PAUSE_MS } = options
+    const { store, ports, tenants = [store.tenant], concurrency = 4, pollMs = 1_000, pollBatchMax = 250, pauseMs = CONTINUOUS_PAUSE_MS } = options
     this.#options = options
     this.#concurrency = concurrency
     this.#pollMs = pollMs
     this.#jobs = tenants.flatMap((tenant) => this.#createJobs(tenant))
     this.#clock = new StoreClock(ports.clock)
     this.#watcher = new SyncWatcher(this.#jobs, {
-      clock: this.#clock, ports, pollMs, pollBatchMax: looksMax, pauseMs,
+      clock: this.#clock, ports, pollMs, pollBatchMax, pauseMs,
       isBusy: (job) => this.#running.has(job),
       onUpdate: (job) => this.#reschedule(job),
-      onStoreFailure: (trouble) => this.#reportStoreFailure(trouble),
-      onWake: () => this.#sleepAbort?.abort(new Error('there is news')),
+      onStoreFailure: (failure) => this.#reportStoreFailure(failure),
+      onWake: () => this.#sleepAbort?.abort(new Error('the store has changes')),
     })
   }
 
-  /** Runs the syncs for another tenant as well, from now on. */
+  /** Also runs the syncs for another tenant from now on. */
   addTenant(tenant: string): void {
     if (this.#jobs.some((job) => job.tenant === tenant)) return
     const jobs = this.#createJobs(tenant)
@@ -60,20 +61,21 @@ export class Runner {
     this.#watcher.add(jobs)
   }
 
-  /** Resolves once it is at work. A store that cannot be reached is asked again, not given up. */
+  /** Resolves after the first poll. An unreachable store is retried. */
   async start(): Promise<void> {
     if (this.#state !== 'idle') return
     this.#state = 'running'
     const guard = guardStrayRejections((message) => {
-      this.#options.ports.log.error('a promise that nobody waited for failed', { reason: message })
+      this.#options.ports.log.error('unhandled promise rejection in a connector', { reason: message })
       this.#emit({ kind: 'stray', message })
     })
     const first = this.#watcher.poll()
     this.#watcher.subscribe()
     this.#loop = first
       .then(() => this.#runLoop())
-      .then(() => Promise.all([...this.#running.values()].map(({ done: ended }) => ended)))
-      // A failure of the loop itself is nobody's to catch: without the guard it ends the process, and a supervisor starts another.
+      .then(() => Promise.all([...this.#running.values()].map(({ done }) => done)))
+      // A failure of the loop itself is an unhandled rejection: without the guard it ends the process, and a
+      // supervisor restarts it.
       .finally(async () => {
         guard.remove()
         this.#state = 'stopped'
@@ -83,19 +85,19 @@ export class Runner {
   }
 
   /**
-   * No new cycle begins; running ones are told to stop, which they do between two pages. Resolves when all have ended, or
-   * after `graceMs`: whatever still runs then is safe to leave, and others take it over when its lease is over. May be
-   * asked again with less patience.
+   * Starts no new cycle and aborts running ones, which end between two pages. Resolves when all have ended, or after
+   * `graceMs`: a cycle that still runs then is safe to abandon, and other processes take over when its lease expires.
+   * May be called again with a shorter `graceMs`.
    */
   async stop({ graceMs = 10_000 }: { graceMs?: number } = {}): Promise<void> {
     if (this.#state === 'running') this.#state = 'stopping'
     if (this.#state === 'idle') this.#state = 'stopped'
-    for (const { stopping } of this.#running.values()) stopping.abort(new Error('the runner stops'))
-    this.#sleepAbort?.abort(new Error('the runner stops'))
-    const patience = new AbortController()
-    const lost = this.#options.ports.clock.sleep(graceMs, patience.signal).catch(() => {})
-    await Promise.race([this.#loop, lost])
-    patience.abort(new Error('all have ended'))
+    for (const { stopping } of this.#running.values()) stopping.abort(new Error('the runner is stopping'))
+    this.#sleepAbort?.abort(new Error('the runner is stopping'))
+    const graceOver = new AbortController()
+    const timeout = this.#options.ports.clock.sleep(graceMs, graceOver.signal).catch(() => {})
+    await Promise.race([this.#loop, timeout])
+    graceOver.abort(new Error('all cycles have ended'))
   }
 
   capacity(): RunnerCapacity {
@@ -129,7 +131,7 @@ export class Runner {
       await this.#waitForWork()
       if (this.#state !== 'running' || this.#watcher.nextPollMs() > 0) continue
       await this.#watcher.poll()
-      // Whether their holders live is for us to find out.
+      // A holder may have exited since the last poll.
       for (const job of this.#held) this.#reschedule(job)
     }
   }
@@ -142,7 +144,6 @@ export class Runner {
     }
   }
 
-  /** Where it belongs by all that is known of it. */
   #reschedule(job: Job): void {
     const isRunning = this.#running.has(job)
     const isHeld = !isRunning && job.heldUntil(this.#isDead) > this.#clock.now()
@@ -150,14 +151,17 @@ export class Runner {
     this.#queue.schedule(job, isRunning ? Infinity : job.readyAt(this.#isDead))
   }
 
-  /** Of the whole fleet: a tenant that is being served elsewhere has its share. */
+  /** Counts the whole fleet: cycles that run elsewhere use up the tenant's share. */
   #tenantLoad(): TenantLoad {
     const running = new Map<string, number>()
     for (const jobs of [this.#running.keys(), this.#held]) for (const { tenant } of jobs) running.set(tenant, (running.get(tenant) ?? 0) + 1)
     return { runningCycles: (tenant) => running.get(tenant) ?? 0, lastServed: (tenant) => this.#lastServed.get(tenant) ?? 0 }
   }
 
-  /** Until it is time to look, a sync becomes due, or a cycle ends. A moment at least, so that the rest of the process gets its turn. */
+  /**
+   * Waits until the next poll, the next due sync or the end of a cycle; at least 1 ms, so that other work of the
+   * process can run.
+   */
   async #waitForWork(): Promise<void> {
     let ms = this.#watcher.nextPollMs()
     if (this.#running.size < this.#concurrency) {
@@ -172,7 +176,7 @@ export class Runner {
   // ── one cycle ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
   #startCycle(job: Job): void {
-    const why = job.due!.why as DueReason
+    const why = job.dueReason
     const cycle = { ...job.ref, why, holder: `${this.#options.holder}#${++this.#cycles}`, startedAt: this.#clock.now(), page: null }
     const running: ActiveCycle = { cycle, stopping: new AbortController(), done: Promise.resolve() }
     this.#running.set(job, running)
@@ -181,18 +185,18 @@ export class Runner {
     running.done = this.#runCycle(job, running).finally(() => {
       this.#running.delete(job)
       this.#reschedule(job)
-      this.#sleepAbort?.abort(new Error('a place is free'))
+      this.#sleepAbort?.abort(new Error('a slot is free'))
     })
   }
 
-  /** Never rejects: whatever goes wrong with one sync is its own affair. */
+  /** Never rejects: a failing sync must not affect the others. */
   async #runCycle(job: Job, running: ActiveCycle): Promise<void> {
     const { fetch, secrets } = this.#options
     const ports = { ...this.#options.ports, clock: this.#clock }
-    let outrun = false
+    let slotTaken = false
     try {
       const result = await runCycle(job.sync.plan, {
-        store: createOncePerSlotStore(job.store, job.ref, fingerprintCheckpoint(job.facts!.checkpoint), () => (outrun = true)),
+        store: createOncePerSlotStore(job.store, job.ref, fingerprintCheckpoint(job.checkpoint), () => (slotTaken = true)),
         ports,
         fetch,
         secrets: typeof secrets === 'function' ? secrets(job.tenant) : secrets,
@@ -204,15 +208,15 @@ export class Runner {
       })
       job.backoffStep = 0
       if (result.stopReason !== 'held') {
-        // Paused between the look and the lease: nothing began, so nothing ended.
+        // Paused between the poll and the lease: no cycle began, so none ended.
         if (result.stopReason !== 'paused' || result.cycle !== null) this.#emit({ kind: 'ended', ...job.ref, result })
         return await this.#watcher.refresh(job)
       }
-      // By the store's own clock the lease may last longer than by ours.
+      // By the store's clock the lease may last longer than by ours.
       job.notBefore = ports.clock.now() + this.#pollMs
       await this.#watcher.refresh(job)
-      const { heldBy, heldUntil } = job.facts!.checkpoint
-      if (!outrun) this.#emit({ kind: 'held', ...job.ref, by: heldBy, until: heldUntil })
+      const { heldBy, heldUntil } = job.checkpoint
+      if (!slotTaken) this.#emit({ kind: 'held', ...job.ref, by: heldBy, until: heldUntil })
     } catch (thrown) {
       const { code, message } = classifyError(thrown)
       const waitMs = backoffMs(this.#pollMs, job.backoffStep++)
@@ -228,20 +232,20 @@ export class Runner {
     this.#emit({ kind: 'started', ...job.ref, why: running.cycle.why, cycle, resumed, page })
   }
 
-  #reportStoreFailure(trouble: StoreFailure & Partial<CycleEvent>): void {
-    const { message, ...fields } = trouble
-    this.#options.ports.log.warn('the store could not be asked', { ...fields, reason: message })
-    this.#emit({ kind: 'store', ...trouble })
+  #reportStoreFailure(failure: StoreFailure & Partial<CycleEvent>): void {
+    const { message, ...fields } = failure
+    this.#options.ports.log.warn('the store is unreachable', { ...fields, reason: message })
+    this.#emit({ kind: 'store', ...failure })
   }
 
-  /** A lease of our own that no cycle of ours runs under could not be given back. */
+  /** A lease with our name that none of our cycles uses is left over from a failed release. */
   readonly #isDead = (holder: string): boolean => {
     const { holder: own, isDead } = this.#options
     if (!holder.startsWith(`${own}#`)) return isDead?.(holder) === true
     return ![...this.#running.values()].some(({ cycle }) => cycle.holder === holder)
   }
 
-  /** A listener that throws is told so in the log; it must not fail the cycle it was told about. */
+  /** A throwing listener is logged; it must not fail the cycle. */
   #emit(event: RunnerEvent): void {
     try {
       this.#options.onEvent?.(event)

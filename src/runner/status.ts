@@ -4,15 +4,18 @@ import { computeDueTime, RECENT_CYCLES, type DueTime, type SyncFacts } from './d
 import { computeHealth, type Health } from './health.ts'
 import { findPairBackfill, type PairBackfill } from './pair-backfill.ts'
 
-/** Where one sync stands, for people. Without its state, which may hold what is not for every eye (invariant 10). */
+/** The status of one sync. Excludes its state, which may contain secrets (invariant 10). */
 export interface SyncStatus extends SyncRef, Pick<DeclaredSync, 'mode' | 'schedule'>, StatusFields {
   readonly tenant: string
   readonly health: Health
-  /** When it runs next and why; null before it was first looked at. */
+  /** The next run and its reason; null before the first poll. */
   readonly due: DueTime | null
   readonly unfinished: Pick<Inflight, 'cycle' | 'page' | 'startedAt'> | null
   readonly lastCycle: CycleRecord | null
-  /** Changes were lost, so everything has to be read again: as ordered, or as the source's retention says. */
+  /**
+   * Changes were lost, so a backfill is needed: as requested in the store, or as predicted from the source's
+   * retention.
+   */
   readonly backfillNeeded: BackfillRequest | null
 }
 
@@ -25,40 +28,40 @@ export interface StatusOptions {
   readonly pauseMs?: number
 }
 
-/** From the store alone, whoever runs the syncs. In the order they were declared. */
+/** Reads the status from the store alone, in declaration order. */
 export async function readStatus({ store, syncs, now: at, pauseMs = CONTINUOUS_PAUSE_MS }: StatusOptions): Promise<SyncStatus[]> {
   const { now, syncs: known } = await readKnownSyncs(store, syncs, at)
-  return known.flatMap(({ declared, ...standing }) => declared === null ? [] : [buildSyncStatus(store.tenant, declared, standing, computeDueTime(declared, standing, { now, since: now, pauseMs }))])
+  return known.flatMap(({ declared, ...status }) => declared === null ? [] : [buildSyncStatus(store.tenant, declared, status, computeDueTime(declared, status, { now, since: now, pauseMs }))])
 }
 
 export interface KnownSync extends SyncStatusRow {
-  /** Null for one that only the store still knows. */
+  /** Null for a sync that only the store knows. */
   readonly declared: DeclaredSync | null
-  /** See backfillOf. */
+  /** See `findPairBackfill`. */
   readonly backfill: PairBackfill | null
 }
 
-/** Those that are declared, in their order, then the others: one question, however many they are. */
+/** Returns the declared syncs in their order, then the others, with one query. */
 export async function readKnownSyncs(store: Store, syncs: readonly DeclaredSync[], at: number): Promise<{ readonly now: number; readonly syncs: readonly KnownSync[] }> {
-  const { now, syncs: standings } = await store.listSyncStatus({ at, recent: RECENT_CYCLES })
-  const kept = new Map(standings.map((standing) => [syncKey(standing), standing]))
-  const known = (standing: SyncStatusRow, declared: DeclaredSync | null): KnownSync => ({
-    ...standing, declared,
-    backfill: findPairBackfill(standing, declared, { now, findCheckpoint: (sync) => kept.get(syncKey({ worker: standing.worker, sync }))?.checkpoint }),
+  const { now, syncs: rows } = await store.listSyncStatus({ at, recent: RECENT_CYCLES })
+  const rowsByKey = new Map(rows.map((status) => [syncKey(status), status]))
+  const known = (status: SyncStatusRow, declared: DeclaredSync | null): KnownSync => ({
+    ...status, declared,
+    backfill: findPairBackfill(status, declared, { now, findCheckpoint: (sync) => rowsByKey.get(syncKey({ worker: status.worker, sync }))?.checkpoint }),
   })
   const declared = syncs.map((sync): KnownSync => {
     const ref = { worker: sync.plan.worker, sync: sync.plan.sync }
-    return known(kept.get(syncKey(ref)) ?? { ...ref, checkpoint: EMPTY_CHECKPOINT, recent: [] }, sync)
+    return known(rowsByKey.get(syncKey(ref)) ?? { ...ref, checkpoint: EMPTY_CHECKPOINT, recent: [] }, sync)
   })
   const names = new Set(declared.map(syncKey))
-  return { now, syncs: [...declared, ...standings.filter((standing) => !names.has(syncKey(standing))).map((standing) => known(standing, null))] }
+  return { now, syncs: [...declared, ...rows.filter((status) => !names.has(syncKey(status))).map((status) => known(status, null))] }
 }
 
 function syncKey({ worker, sync }: SyncRef): string {
   return `${worker}\n${sync}`
 }
 
-/** Between two cycles of a continuous sync, at the least. */
+/** Minimum time between two cycles of a continuous sync. */
 export const CONTINUOUS_PAUSE_MS = 1_000
 
 export type StatusFacts = SyncFacts & Pick<KnownSync, 'backfill'>

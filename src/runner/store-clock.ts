@@ -1,15 +1,15 @@
 import type { Clock } from '../contract/index.ts'
 
 /**
- * The clock of the store, as it was told with its answers: the one clock that all who share a store go by, whatever their
- * own say. A machine whose clock is an hour off is neither an hour early at a slot nor an hour late at an ended lease.
+ * The store's clock, estimated from its responses. All processes that share a store use it, so a machine whose clock
+ * is an hour off neither runs a slot an hour early nor waits an hour for an expired lease.
  */
 export class StoreClock implements Clock {
   readonly #local: Clock
   #offsetMs = 0
 
-  constructor(own: Clock) {
-    this.#local = own
+  constructor(local: Clock) {
+    this.#local = local
   }
 
   now(): number {
@@ -20,13 +20,16 @@ export class StoreClock implements Clock {
     return this.#local.sleep(ms, signal)
   }
 
-  /** The answer tells the store's time at some moment while it was waited for. Corrected by no more than that proves, so that it does not waver. */
-  async synchronize<T extends { readonly now: number }>(question: (at: number) => Promise<T>): Promise<T> {
-    const asked = this.#local.now()
-    const answer = await question(asked + this.#offsetMs)
-    const least = answer.now - this.#local.now()
-    const most = answer.now + 1 - asked
+  /**
+   * The response carries the store's time at some point during the call. The offset changes only as far as that
+   * proves, so that it does not oscillate.
+   */
+  async synchronize<T extends { readonly now: number }>(query: (at: number) => Promise<T>): Promise<T> {
+    const sentAt = this.#local.now()
+    const response = await query(sentAt + this.#offsetMs)
+    const least = response.now - this.#local.now()
+    const most = response.now + 1 - sentAt
     this.#offsetMs = Math.max(least, Math.min(most, this.#offsetMs))
-    return answer
+    return response
   }
 }

@@ -1,6 +1,7 @@
 import { EMPTY_CHECKPOINT, type Subscription, type Ports, type SyncStatusRow, type SyncStatusList, type SyncStatusQuery, type Store, type SyncRef } from '../contract/index.ts'
 import { classifyError } from '../engine/classify-error.ts'
 import { fingerprintCheckpoint, RECENT_CYCLES, type DueOptions } from './due.ts'
+import { required } from '../values/required.ts'
 import type { Job } from './job.ts'
 import type { StoreClock } from './store-clock.ts'
 
@@ -11,10 +12,10 @@ export interface SyncWatcherOptions {
   readonly pollBatchMax: number
   readonly pauseMs: number
   readonly isBusy: (job: Job) => boolean
-  /** What is known of it may have changed. */
+  /** The facts of the job may have changed. */
   readonly onUpdate: (job: Job) => void
-  readonly onStoreFailure: (trouble: StoreFailure) => void
-  /** There is a reason to look. */
+  readonly onStoreFailure: (failure: StoreFailure) => void
+  /** A poll is worthwhile now. */
   readonly onWake: () => void
 }
 
@@ -25,8 +26,9 @@ export interface StoreFailure {
 }
 
 /**
- * Keeps what is known of the jobs true. Each tenant's store is asked in turn, a bounded number in one round, with one
- * question for all its syncs that moved; whose store tells of news is asked at once, and all of them more seldom.
+ * Keeps the facts of the jobs current. Tenants are polled in turn, a bounded number per round, with one query for all
+ * changed syncs of a tenant. A change notification triggers a poll at once, and the regular interval is longer while
+ * the subscription is connected.
  */
 export class SyncWatcher {
   readonly #options: SyncWatcherOptions
@@ -49,22 +51,25 @@ export class SyncWatcher {
     this.#addJobs(jobs)
   }
 
-  /** They are looked at as soon as possible. */
+  /** New tenants are polled as soon as possible. */
   add(jobs: readonly Job[]): void {
     const added = this.#addJobs(jobs)
     for (const { store: { tenant } } of added) this.#subscription?.addTenant(tenant)
     this.#requestPoll(added)
   }
 
-  /** From now on news are heard, where the store tells them. */
+  /** Subscribes to change notifications, if the store supports them. */
   subscribe(): void {
     this.#subscription = this.#tenantOrder[0]?.store.subscribe({
       tenants: [...this.#tenants.keys()],
-      onChange: (tenant) => this.#requestPoll([this.#tenants.get(tenant)!]),
-      onConnected: (is) => {
-        this.#isConnected = is
+      onChange: (name) => {
+        const tenant = this.#tenants.get(name)
+        if (tenant !== undefined) this.#requestPoll([tenant])
+      },
+      onConnected: (isConnected) => {
+        this.#isConnected = isConnected
         this.#intervalMs = this.#options.pollMs
-        // Something may have been told while nobody heard it; and it may be another server that is heard now.
+        // Notifications may have been missed while disconnected, and the new connection may lead to another server.
         for (const tenant of this.#tenantOrder) tenant.changeCursor = null
         this.#requestPoll(this.#tenantOrder)
       },
@@ -75,18 +80,21 @@ export class SyncWatcher {
     await this.#subscription?.close()
   }
 
-  /** How long the next look may wait; 0 when it is time. The first round goes on without a rest. */
+  /** Time until the next poll; 0 if one is due. The first round runs without pauses. */
   nextPollMs(): number {
     if (!this.#firstRoundDone && this.#failures === 0) return 0
     const round = this.#remainingMs(this.#roundAt, this.#intervalMs)
     return this.#requested.size > 0 && this.#failures === 0 ? Math.min(round, this.#remainingMs(this.#polledAt, WAKE_GAP_MS)) : round
   }
 
-  /** Those with news, and the next few in the round when it is time. A store that cannot be asked is left alone for longer and longer. */
+  /**
+   * Polls the tenants with notifications, and the next batch of the round if it is due. Backs off while the store is
+   * unreachable.
+   */
   async poll(): Promise<void> {
-    const { clock, ports, pollMs, pollBatchMax: looksMax, onStoreFailure: onTrouble } = this.#options
+    const { clock, ports, pollMs, pollBatchMax, onStoreFailure } = this.#options
     const isRound = !this.#firstRoundDone || this.#remainingMs(this.#roundAt, this.#intervalMs) === 0
-    const end = this.#nextIndex + (isRound ? looksMax : 0)
+    const end = this.#nextIndex + (isRound ? pollBatchMax : 0)
     const batch = [...new Set([...this.#requested, ...this.#tenantOrder.slice(this.#nextIndex, end)])]
     const before = clock.now()
     try {
@@ -97,13 +105,13 @@ export class SyncWatcher {
       if (isRound) {
         this.#nextIndex = end < this.#tenantOrder.length ? end : 0
         if (this.#nextIndex === 0) this.#firstRoundDone = true
-        // Different for everybody, or processes that were started together would reach for the same sync together for ever.
+        // Jitter: processes that started together must not compete for the same sync in every round.
         this.#intervalMs = Math.round(pollMs * (this.#isConnected ? CONNECTED_POLL_FACTOR : 1) * (0.9 + 0.2 * ports.random.next()))
       }
     } catch (thrown) {
       const { code, message } = classifyError(thrown)
       this.#intervalMs = backoffMs(pollMs, this.#failures++)
-      onTrouble({ code, message, waitMs: this.#intervalMs })
+      onStoreFailure({ code, message, waitMs: this.#intervalMs })
     }
     if (before < this.#polledAt) this.#recomputeDue()
     this.#polledAt = clock.now()
@@ -112,23 +120,23 @@ export class SyncWatcher {
 
   async refresh(job: Job): Promise<void> {
     const { worker, sync } = job.ref
-    const tenant = this.#tenants.get(job.tenant)!
+    const tenant = required(this.#tenants.get(job.tenant), `tenant ${job.tenant}`)
     await this.#query(tenant, { recent: recentCyclesFor(job), ref: { worker, sync } }, ({ syncs }) => this.#update(job, syncs[0]))
   }
 
   async #refreshTenant(tenant: WatchedTenant): Promise<void> {
-    const { jobs, changeCursor: mark, recent } = tenant
+    const { jobs, changeCursor, recent } = tenant
     this.#requested.delete(tenant)
     try {
-      await this.#query(tenant, { recent, ...(mark !== null && { changedSince: mark }) }, (answer) => {
-        if (tenant.changeCursor === mark) tenant.changeCursor = answer.changeToken
-        // What runs here is looked at when it ends.
-        const unknown = mark === null ? new Set(jobs.values()) : new Set<Job>()
-        for (const standing of answer.syncs) {
-          const job = jobs.get(syncKey(standing))
+      await this.#query(tenant, { recent, ...(changeCursor !== null && { changedSince: changeCursor }) }, (answer) => {
+        if (tenant.changeCursor === changeCursor) tenant.changeCursor = answer.changeToken
+        // Jobs that run here are refreshed when they end.
+        const unknown = changeCursor === null ? new Set(jobs.values()) : new Set<Job>()
+        for (const status of answer.syncs) {
+          const job = jobs.get(syncKey(status))
           if (job === undefined) continue
           unknown.delete(job)
-          if (!this.#options.isBusy(job)) this.#update(job, standing)
+          if (!this.#options.isBusy(job)) this.#update(job, status)
         }
         for (const job of unknown) if (!this.#options.isBusy(job)) this.#update(job, undefined)
       })
@@ -138,22 +146,22 @@ export class SyncWatcher {
     }
   }
 
-  /** One question at a time about one tenant, so that the answer that comes later is the newer one. */
+  /** Serializes the queries of a tenant, so that the later response is the newer one. */
   #query(tenant: WatchedTenant, query: Omit<SyncStatusQuery, 'at'>, onAnswer: (answer: SyncStatusList) => void): Promise<void> {
     const { clock } = this.#options
-    const asking = tenant.pendingQuery.then(async () => {
+    const pending = tenant.pendingQuery.then(async () => {
       const answer = await clock.synchronize((at) => tenant.store.listSyncStatus({ at, ...query }))
       this.#since ??= clock.now()
       onAnswer(answer)
     })
-    tenant.pendingQuery = asking.catch(() => {})
-    return asking
+    tenant.pendingQuery = pending.catch(() => {})
+    return pending
   }
 
   #update(job: Job, { checkpoint, recent }: Pick<SyncStatusRow, 'checkpoint' | 'recent'> = { checkpoint: EMPTY_CHECKPOINT, recent: [] }): void {
-    const moved = job.facts === null || fingerprintCheckpoint(job.facts.checkpoint) !== fingerprintCheckpoint(checkpoint)
+    const hasChanged = job.facts === null || fingerprintCheckpoint(job.facts.checkpoint) !== fingerprintCheckpoint(checkpoint)
     job.facts = { checkpoint, recent }
-    if (moved) job.updateDue(this.#dueOptions())
+    if (hasChanged) job.updateDue(this.#dueOptions())
     this.#options.onUpdate(job)
   }
 
@@ -177,7 +185,7 @@ export class SyncWatcher {
     this.#options.onWake()
   }
 
-  /** What was reckoned by a clock that has been set back since may lie hours ahead. */
+  /** Due times computed before the clock was set back may be hours ahead. */
   #recomputeDue(): void {
     for (const { jobs } of this.#tenants.values()) {
       for (const job of jobs.values()) {
@@ -193,7 +201,7 @@ export class SyncWatcher {
     return { now, since: Math.min(this.#since ?? now, now), pauseMs: this.#options.pauseMs }
   }
 
-  /** Nothing when the clock was set back. */
+  /** 0 if the clock was set back. */
   #remainingMs(since: number, ms: number): number {
     const passed = this.#options.clock.now() - since
     return passed < 0 ? 0 : Math.max(0, ms - passed)
@@ -203,7 +211,7 @@ export class SyncWatcher {
 interface WatchedTenant {
   readonly store: Store
   readonly jobs: Map<string, Job>
-  /** How far its news are known; null before the first answer. */
+  /** Null before the first response. */
   changeCursor: string | null
   recent: number
   pendingQuery: Promise<unknown>
@@ -217,15 +225,15 @@ function recentCyclesFor({ sync: { schedule } }: Job): number {
   return schedule.kind === 'continuous' ? RECENT_CYCLES : 1
 }
 
-/** Twice as long with every failure in a row. */
+/** Doubles with every consecutive failure. */
 export function backoffMs(firstMs: number, failures: number): number {
   return Math.min(firstMs * 2 ** failures, Math.max(firstMs, BACKOFF_MAX_MS))
 }
 
 const BACKOFF_MAX_MS = 30_000
-/** Few, because running cycles want their connections too. */
+/** Low, because running cycles need connections too. */
 const QUERIES_AT_ONCE = 4
-/** So many times as seldom is a store asked that tells by itself. */
+/** While notifications arrive, the store is polled this many times less often. */
 const CONNECTED_POLL_FACTOR = 10
-/** News that come thick and fast are looked at together. */
+/** Notifications within this time are handled by one poll. */
 const WAKE_GAP_MS = 50

@@ -3,16 +3,16 @@ import { allowsScope, isKeyValid, parseApiKey } from './api-key.ts'
 import { HttpError } from './http-error.ts'
 import { rateLimitHeaders, RateLimiter, rateLimitError, type RateLimitStatus } from './rate-limiter.ts'
 
-/** Who asks, as far as the key tells. */
+/** The authenticated caller. */
 export interface Caller {
-  /** The key's id; for somebody on this machine without a key, none. */
+  /** The key's id; null for a local caller without a key. */
   readonly id: string | null
   readonly name: string
   readonly scopes: readonly string[]
-  /** Bound to the key's tenant: nothing else can be reached from here (invariant 10). */
+  /** Bound to the key's tenant: no other data is reachable from here (invariant 10). */
   readonly store: Store
   readonly rateLimit: RateLimitStatus | null
-  /** When the key ends; null when nobody has ended it. */
+  /** Expiry or revocation time of the key; null for none. */
   readonly endsAt: number | null
 }
 
@@ -21,12 +21,12 @@ export interface AccessWatch {
   close(): void
 }
 
-/** A record is asked for again after this, so that an ended key ends everywhere within it. */
+/** A revoked key is rejected by every process within this time. */
 const KEY_CACHE_MS = 1_000
 const KEY_CACHE_MAX = 10_000
-/** How often a key is looked up while a long answer depends on it. */
+/** Poll interval for a key while a stream or long poll depends on it. */
 const KEY_POLL_MS = 500
-/** Wrong keys from one address before it has to wait. */
+/** Invalid keys per minute from one address before it is rate limited. */
 const AUTH_FAILURES_MAX = 300
 
 export class Authenticator {
@@ -35,7 +35,7 @@ export class Authenticator {
   readonly #rateLimiter: RateLimiter
   readonly #stopping: AbortSignal
   readonly #stores = new Map<string, Store>()
-  /** By key, the long answers that depend on it. */
+  /** Streams and long polls by key. */
   readonly #watches = new Map<string, Set<(key: ApiKey | null) => void>>()
   readonly #keyCache = new Map<string, { key: ApiKey | null; until: number }>()
 
@@ -58,22 +58,22 @@ export class Authenticator {
   #authenticate(text: string | undefined, given: { id: string; hash: string } | null, key: ApiKey | null, address: string): Caller {
     const now = this.#clock.now()
     if (given === null || !isKeyValid(key, given.hash, now)) {
-      // Only who fails has to wait: behind one address there may be others, with keys that are valid.
+      // Only failed attempts are limited: other callers behind the same address may have valid keys.
       const failed = this.#rateLimiter.count(`failed ${address}`, AUTH_FAILURES_MAX)
       if (failed.remaining < 0) throw withRateLimitHeaders(rateLimitError(failed, now), failed)
-      throw text === undefined ? unauthorizedError('Send a key as `Authorization: Bearer …`. `tidemark keys create` makes one.') : keyEndedError()
+      throw text === undefined ? unauthorizedError('Send a key as `Authorization: Bearer …`. `tidemark keys create` creates one.') : keyEndedError()
     }
-    const allowance = this.countRequest(key)
-    if (allowance.remaining < 0) throw withRateLimitHeaders(rateLimitError(allowance, now), allowance)
-    return { id: key.id, name: key.name, scopes: key.scopes, store: this.#storeOf(key.tenant), rateLimit: allowance, endsAt: key.endsAt }
+    const rateLimit = this.countRequest(key)
+    if (rateLimit.remaining < 0) throw withRateLimitHeaders(rateLimitError(rateLimit, now), rateLimit)
+    return { id: key.id, name: key.name, scopes: key.scopes, store: this.#storeOf(key.tenant), rateLimit, endsAt: key.endsAt }
   }
 
-  /** A valid key that was asked about a moment ago; null for all others, whatever the reason. */
+  /** Returns a valid key from the cache; null for every other key. */
   findCachedKey(text: string): ApiKey | null {
     const given = parseApiKey(text)
     const known = given === null ? undefined : this.#keyCache.get(given.id)
     const now = this.#clock.now()
-    return known !== undefined && known.until > now && isKeyValid(known.key, given!.hash, now) ? known.key : null
+    return given !== null && known !== undefined && known.until > now && isKeyValid(known.key, given.hash, now) ? known.key : null
   }
 
   countRequest({ id, tenant, rateLimit }: ApiKey): RateLimitStatus {
@@ -81,45 +81,48 @@ export class Authenticator {
     return this.#rateLimiter.count(id, rateLimit, store.isReplica === true ? null : store)
   }
 
-  /** For whoever is allowed in without a key. */
+  /** A local caller without a key. */
   localCaller(): Caller {
     return { id: null, name: 'local', scopes: ['admin'], store: this.#store, rateLimit: null, endsAt: null }
   }
 
-  /** For whoever may be anybody. */
+  /** An anonymous caller without scopes. */
   anonymousCaller(): Caller {
-    return { ...this.localCaller(), name: 'anybody', scopes: [] }
+    return { ...this.localCaller(), name: 'anonymous', scopes: [] }
   }
 
-  /** Asks the store, so that a long answer never goes on after its key was revoked, has expired, lost the scope, or was erased with its tenant. */
+  /**
+   * Reads the store, so that a stream ends once its key is revoked, expired, has lost the scope, or was erased with
+   * its tenant.
+   */
   async isStillValid({ id }: Caller, scope: string): Promise<boolean> {
     return id === null || this.#mayRead(await this.#loadKey(id, this.#clock.now()), scope)
   }
 
-  /** For a long answer: `signal` is aborted within a second after the caller loses the right to it. */
+  /** For streams and long polls: `signal` aborts within a second after the caller loses the scope. */
   watchAccess({ id }: Caller, scope: string): AccessWatch {
     const ended = new AbortController()
     if (id === null) return { signal: ended.signal, close: () => {} }
-    const look = (key: ApiKey | null): void => {
+    const check = (key: ApiKey | null): void => {
       if (!this.#mayRead(key, scope)) ended.abort()
     }
-    const looks = this.#watches.get(id)
-    if (looks === undefined) {
-      this.#watches.set(id, new Set([look]))
+    const checks = this.#watches.get(id)
+    if (checks === undefined) {
+      this.#watches.set(id, new Set([check]))
       void this.#pollKey(id)
     } else {
-      looks.add(look)
+      checks.add(check)
     }
-    return { signal: ended.signal, close: () => void this.#watches.get(id)?.delete(look) }
+    return { signal: ended.signal, close: () => void this.#watches.get(id)?.delete(check) }
   }
 
-  /** One look-up serves all long answers of a key. */
+  /** One lookup serves all streams of a key. */
   async #pollKey(id: string): Promise<void> {
-    const looks = this.#watches.get(id)!
-    while (looks.size > 0 && !this.#stopping.aborted) {
-      // A store that cannot be asked is asked again; the answer itself cannot be read from it either.
+    const checks = this.#watches.get(id) ?? new Set()
+    while (checks.size > 0 && !this.#stopping.aborted) {
+      // An unreachable store is retried; the stream cannot read from it either.
       const key = await this.#loadKey(id, this.#clock.now()).catch(() => undefined)
-      if (key !== undefined) for (const look of looks) look(key)
+      if (key !== undefined) for (const check of checks) check(key)
       await this.#clock.sleep(KEY_POLL_MS, this.#stopping).catch(() => {})
     }
     this.#watches.delete(id)
@@ -129,7 +132,7 @@ export class Authenticator {
     return key !== null && (key.endsAt === null || key.endsAt > this.#clock.now()) && allowsScope(key.scopes, scope)
   }
 
-  /** At once while it is remembered. */
+  /** Synchronous on a cache hit. */
   #findKey(id: string): ApiKey | null | Promise<ApiKey | null> {
     const known = this.#keyCache.get(id)
     return known !== undefined && known.until > this.#clock.now() ? known.key : this.#loadKey(id, this.#clock.now())
@@ -149,15 +152,15 @@ export class Authenticator {
   }
 }
 
-/** Also when it ends while an answer is under way. */
+/** Also thrown when a key ends during a stream. */
 export function keyEndedError(): HttpError {
-  return unauthorizedError('The key is not valid, or has ended.')
+  return unauthorizedError('The key is invalid, expired or revoked.')
 }
 
 function unauthorizedError(message: string): HttpError {
   return new HttpError('UNAUTHORIZED', message, { headers: { 'www-authenticate': 'Bearer' } })
 }
 
-function withRateLimitHeaders(error: HttpError, allowance: RateLimitStatus): HttpError {
-  return new HttpError(error.code, error.message, { headers: { ...error.headers, ...rateLimitHeaders(allowance) } })
+function withRateLimitHeaders(error: HttpError, rateLimit: RateLimitStatus): HttpError {
+  return new HttpError(error.code, error.message, { headers: { ...error.headers, ...rateLimitHeaders(rateLimit) } })
 }

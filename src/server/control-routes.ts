@@ -33,91 +33,91 @@ const QUARANTINE = objectSchema({
 })
 const DATABASE = objectSchema({ name: TEXT, table: TEXT, history: TEXT, rows: { type: 'integer' }, columns: { type: 'array', items: { type: 'object', additionalProperties: true } }, hasDeleted: { type: 'boolean' } }, ['name', 'table', 'history', 'rows', 'columns'])
 
-const REPLAY_RESULT = objectSchema(Object.fromEntries(['landed', 'refused', 'superseded', 'lost'].map((fate) => [fate, { type: 'integer' }])))
+const REPLAY_RESULT = objectSchema(Object.fromEntries(['landed', 'refused', 'superseded', 'lost'].map((outcome) => [outcome, { type: 'integer' }])))
 
 const SIGNAL_SUMMARIES = {
-  trigger: 'Asks for a run now.',
-  pause: 'Lets no further page be read until somebody resumes it.',
-  resume: 'Lets it run again.',
+  trigger: 'Runs the sync now.',
+  pause: 'Pauses the sync after the current page until it is resumed.',
+  resume: 'Resumes the sync and clears the retry backoff.',
 }
 
-/** For the console and for scripts: what `tidemark status` and its neighbours show and do. State itself is never shown. */
+/** Control API for the console and for scripts; mirrors `tidemark status` and related commands. Never returns state. */
 export const controlRoutes: readonly Route[] = [
   {
-    method: 'GET', path: '/api/syncs', id: 'listSyncs', access: readAccess, response: listSchema(SYNC), summary: 'Where every sync stands.',
-    handle: async ({ caller, context: hall, reply }) => sendList(reply, await listSyncDocuments(hall, caller.store)),
+    method: 'GET', path: '/api/syncs', id: 'listSyncs', access: readAccess, response: listSchema(SYNC), summary: 'The status of every sync.',
+    handle: async ({ caller, context, reply }) => sendList(reply, await listSyncDocuments(context, caller.store)),
   },
   {
-    method: 'GET', path: '/api/syncs/:worker/:sync', id: 'getSync', access: readAccess, params: SYNC_PARAMS, response: objectSchema({ data: SYNC }), summary: 'Where one sync stands.',
-    handle: async (ask) => sendJson(ask.reply, JSON.stringify({ data: await findSync(ask) })),
+    method: 'GET', path: '/api/syncs/:worker/:sync', id: 'getSync', access: readAccess, params: SYNC_PARAMS, response: objectSchema({ data: SYNC }), summary: 'The status of one sync.',
+    handle: async (routeRequest) => sendJson(routeRequest.reply, JSON.stringify({ data: await findSync(routeRequest) })),
   },
   {
-    method: 'GET', path: '/api/syncs/:worker/:sync/cycles', id: 'listSyncCycles', access: readAccess, params: SYNC_PARAMS, query: RECENT_QUERY, response: listSchema(CYCLE), summary: 'Its cycles, newest first.',
-    handle: async (ask) => sendList(ask.reply, (await ask.caller.store.cycles(await findSyncRef(ask), { limit: Number(ask.query['limit']) })).map(toCycleDocument)),
+    method: 'GET', path: '/api/syncs/:worker/:sync/cycles', id: 'listSyncCycles', access: readAccess, params: SYNC_PARAMS, query: RECENT_QUERY, response: listSchema(CYCLE), summary: 'The cycles of the sync, newest first.',
+    handle: async (routeRequest) => sendList(routeRequest.reply, (await routeRequest.caller.store.cycles(await findSyncRef(routeRequest), { limit: Number(routeRequest.query['limit']) })).map(toCycleDocument)),
   },
   {
-    method: 'GET', path: '/api/syncs/:worker/:sync/audit', id: 'listSyncAudit', access: readAccess, params: SYNC_PARAMS, query: RECENT_QUERY, response: listSchema(AUDIT), summary: 'Who moved its checkpoint, when and why; newest first.',
-    handle: async (ask) => sendList(ask.reply, (await ask.caller.store.audit(await findSyncRef(ask), { limit: Number(ask.query['limit']) })).map(toAuditDocument)),
+    method: 'GET', path: '/api/syncs/:worker/:sync/audit', id: 'listSyncAudit', access: readAccess, params: SYNC_PARAMS, query: RECENT_QUERY, response: listSchema(AUDIT), summary: 'The audit log of its checkpoint, newest first.',
+    handle: async (routeRequest) => sendList(routeRequest.reply, (await routeRequest.caller.store.audit(await findSyncRef(routeRequest), { limit: Number(routeRequest.query['limit']) })).map(toAuditDocument)),
   },
   ...(['trigger', 'pause', 'resume'] as const).map((kind): Route => ({
     method: 'POST', path: `/api/syncs/:worker/:sync/${kind}`, id: `${kind}Sync`, access: writeAccess, params: SYNC_PARAMS, response: objectSchema({ data: SYNC }), summary: SIGNAL_SUMMARIES[kind],
-    handle: (ask) => sendSignal(ask, kind),
+    handle: (routeRequest) => sendSignal(routeRequest, kind),
   })),
   {
     method: 'GET', path: '/api/cycles', id: 'listCycles', access: readAccess, query: RECENT_QUERY, response: listSchema(CYCLE), summary: 'The cycles of every sync, newest first.',
     handle: async ({ caller, query, reply }) => sendList(reply, (await caller.store.cycles(null, { limit: Number(query['limit']) })).map(toCycleDocument)),
   },
   {
-    method: 'GET', path: '/api/quarantine', id: 'listQuarantine', access: readAccess, query: RECENT_QUERY, response: listSchema(QUARANTINE), summary: 'Records that could not be landed, newest first. Key, message and text only of databases that the key may read.',
+    method: 'GET', path: '/api/quarantine', id: 'listQuarantine', access: readAccess, query: RECENT_QUERY, response: listSchema(QUARANTINE), summary: 'Quarantined records, newest first. Key, message and text are shown only for databases that the key may read.',
     handle: async ({ caller, query, reply }) => sendList(reply, (await caller.store.quarantineEntries({ limit: Number(query['limit']) })).map((entry) => toQuarantineDocument(entry, caller))),
   },
   {
     method: 'POST', path: '/api/syncs/:worker/:sync/quarantine/replay', id: 'replayQuarantine', access: writeAccess, params: SYNC_PARAMS, response: objectSchema({ data: REPLAY_RESULT }),
-    summary: 'Lands what the sync could not land before and passes now. Nothing newer is overwritten.',
+    summary: 'Validates the quarantined records of the sync again and commits those that pass. Newer rows are not overwritten.',
     handle: replayQuarantine,
   },
   {
-    method: 'GET', path: '/api/databases', id: 'listDatabases', access: readAccess, response: listSchema(DATABASE), summary: 'The landed databases, with their columns and how many rows they have.',
+    method: 'GET', path: '/api/databases', id: 'listDatabases', access: readAccess, response: listSchema(DATABASE), summary: 'The databases with their columns and row counts.',
     handle: async ({ caller, reply }) => sendList(reply, await caller.store.databases()),
   },
 ]
 
 type SyncDocument = ReturnType<typeof toDeclaredDocument> | ReturnType<typeof toUndeclaredDocument>
 
-/** Those the worker declares, and those that only the store still knows. */
-async function listSyncDocuments(hall: ServerContext, store: Store): Promise<SyncDocument[]> {
-  const { now, syncs } = await readKnownSyncs(store, hall.syncs, hall.ports.clock.now())
-  return syncs.map(({ declared, ...standing }) => declared === null
-    ? toUndeclaredDocument(standing)
-    : toDeclaredDocument(buildSyncStatus(store.tenant, declared, standing, computeDueTime(declared, standing, { now, since: now, pauseMs: CONTINUOUS_PAUSE_MS }))))
+/** Includes syncs that only the store knows. */
+async function listSyncDocuments(context: ServerContext, store: Store): Promise<SyncDocument[]> {
+  const { now, syncs } = await readKnownSyncs(store, context.syncs, context.ports.clock.now())
+  return syncs.map(({ declared, ...status }) => declared === null
+    ? toUndeclaredDocument(status)
+    : toDeclaredDocument(buildSyncStatus(store.tenant, declared, status, computeDueTime(declared, status, { now, since: now, pauseMs: CONTINUOUS_PAUSE_MS }))))
 }
 
-async function findSync(ask: RouteRequest): Promise<SyncDocument> {
-  const { worker, sync } = ask.params as { worker: string; sync: string }
-  const found = (await listSyncDocuments(ask.context, ask.caller.store)).find((document) => document.worker === worker && document.sync === sync)
-  if (found === undefined) throw new HttpError('NOT_FOUND', 'There is no such sync. GET /api/syncs lists them.')
+async function findSync(routeRequest: RouteRequest): Promise<SyncDocument> {
+  const { worker, sync } = routeRequest.params as { worker: string; sync: string }
+  const found = (await listSyncDocuments(routeRequest.context, routeRequest.caller.store)).find((document) => document.worker === worker && document.sync === sync)
+  if (found === undefined) throw new HttpError('NOT_FOUND', 'Sync not found. GET /api/syncs lists them.')
   return found
 }
 
-async function findSyncRef(ask: RouteRequest): Promise<SyncRef> {
-  const { worker, sync } = await findSync(ask)
+async function findSyncRef(routeRequest: RouteRequest): Promise<SyncRef> {
+  const { worker, sync } = await findSync(routeRequest)
   return { worker, sync }
 }
 
-async function sendSignal(ask: RouteRequest, kind: SyncSignal['kind']): Promise<unknown> {
-  const { caller, context: hall, reply } = ask
-  await caller.store.signalSync(await findSyncRef(ask), { kind, actor: `api:${caller.name}`, at: hall.ports.clock.now() })
-  return sendJson(reply, JSON.stringify({ data: await findSync(ask) }))
+async function sendSignal(routeRequest: RouteRequest, kind: SyncSignal['kind']): Promise<unknown> {
+  const { caller, context, reply } = routeRequest
+  await caller.store.signalSync(await findSyncRef(routeRequest), { kind, actor: `api:${caller.name}`, at: context.ports.clock.now() })
+  return sendJson(reply, JSON.stringify({ data: await findSync(routeRequest) }))
 }
 
-async function replayQuarantine(ask: RouteRequest): Promise<unknown> {
-  const { caller, context: hall, reply } = ask
-  const ref = await findSyncRef(ask)
-  const declared = hall.syncs.find(({ plan }) => plan.worker === ref.worker && plan.sync === ref.sync)
-  // Of a sync that nobody declares any more, nobody knows what its records must be like.
-  const fates = declared === undefined ? { ...countReplayOutcomes([]), lost: (await caller.store.quarantineEntries({ ref })).length }
-    : countReplayOutcomes(await replayQuarantinedRecords(declared.plan, { store: caller.store, ports: hall.ports, holder: `api:${caller.name}#${hall.ports.random.next()}`, actor: `api:${caller.name}` }))
-  return sendJson(reply, JSON.stringify({ data: fates }))
+async function replayQuarantine(routeRequest: RouteRequest): Promise<unknown> {
+  const { caller, context, reply } = routeRequest
+  const ref = await findSyncRef(routeRequest)
+  const declared = context.syncs.find(({ plan }) => plan.worker === ref.worker && plan.sync === ref.sync)
+  // Without a declaration the schema of the records is unknown.
+  const outcomes = declared === undefined ? { ...countReplayOutcomes([]), lost: (await caller.store.quarantineEntries({ ref })).length }
+    : countReplayOutcomes(await replayQuarantinedRecords(declared.plan, { store: caller.store, ports: context.ports, holder: `api:${caller.name}#${context.ports.random.next()}`, actor: `api:${caller.name}` }))
+  return sendJson(reply, JSON.stringify({ data: outcomes }))
 }
 
 function toDeclaredDocument(status: SyncStatus) {
@@ -132,8 +132,8 @@ function toDeclaredDocument(status: SyncStatus) {
   }
 }
 
-function toBackfillDocument(need: BackfillRequest | null) {
-  return need === null ? null : { since: toIso(need.since), reason: need.reason }
+function toBackfillDocument(request: BackfillRequest | null) {
+  return request === null ? null : { since: toIso(request.since), reason: request.reason }
 }
 
 function toUndeclaredDocument({ worker, sync, checkpoint, backfill, recent: [last] }: Omit<KnownSync, 'declared'>) {
@@ -151,20 +151,20 @@ function toCycleDocument(record: CycleRecord) {
   return { ...cycle, startedAt: toIso(startedAt), endedAt: toIso(endedAt) }
 }
 
-/** Without the state. */
-function toAuditDocument(audited: AuditEntry) {
-  const { at, state: _, ...entry } = audited
+/** Omits the state. */
+function toAuditDocument(document: AuditEntry) {
+  const { at, state: _, ...entry } = document
   return { ...entry, at: toIso(at) }
 }
 
-/** The record, its key and the reason why it was refused are content: they take the right to read its database. */
+/** Record, key and error message are content, so they require the scope to read the database. */
 function toQuarantineDocument({ at, ...entry }: QuarantineEntry, { scopes }: Caller) {
   const scope = databaseReadScope(entry.database)
   const withheld = allowsScope(scopes, scope) ? {} : { key: null, text: null, message: `Withheld: the key lacks the scope \`${scope}\`.` }
   return { ...entry, ...withheld, at: toIso(at) }
 }
 
-/** A time is for everybody; the last cursor of a source without times is a piece of state. */
+/** A timestamp may be shown; the last cursor of a source without timestamps is part of the state. */
 function redactTidemark(tidemark: string | null): string | null {
   return tidemark !== null && canonicalizeInstant(tidemark) !== null ? tidemark : null
 }

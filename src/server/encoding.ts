@@ -1,15 +1,14 @@
 import { brotliCompress, constants, gzip } from 'node:zlib'
 import { promisify } from 'node:util'
 
-/** How an answer may be packed. */
 export type Encoding = 'br' | 'gzip'
 
 const COMPRESSION_LEVEL = 4
 
-/** Less is not worth it. */
+/** Smaller bodies are not worth compressing. */
 export const COMPRESS_MIN_BYTES = 2_048
 
-/** The best that the header allows for so many bytes; null to send them as they are. */
+/** Returns the best encoding that the header allows; null to send the body uncompressed. */
 export function chooseEncoding(header: string | undefined, bytes: number): Encoding | null {
   if (header === undefined || bytes < COMPRESS_MIN_BYTES) return null
   const offered = new Map(header.toLowerCase().split(',').map((part): [string, boolean] => {
@@ -20,7 +19,7 @@ export function chooseEncoding(header: string | undefined, bytes: number): Encod
   return null
 }
 
-/** In a thread of the pool. */
+/** Runs in the thread pool. */
 export function compressBody(body: Buffer, encoding: Encoding): Promise<Buffer> {
   return encoding === 'br' ? brotli(body, { params: { [constants.BROTLI_PARAM_QUALITY]: COMPRESSION_LEVEL, [constants.BROTLI_PARAM_SIZE_HINT]: body.length } }) : zip(body, { level: COMPRESSION_LEVEL })
 }

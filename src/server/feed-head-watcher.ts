@@ -2,7 +2,7 @@ import type { Clock, Store } from '../contract/index.ts'
 
 const POLL_MS = 200
 
-/** Tells whoever waits at the head of a feed that it moved. One look per tenant serves all who wait there. */
+/** Notifies waiting readers when the feed's head advances. One poll per tenant serves all of them. */
 export class FeedHeadWatcher {
   readonly #clock: Clock
   readonly #stopping: AbortSignal
@@ -13,21 +13,21 @@ export class FeedHeadWatcher {
     this.#stopping = stopping
   }
 
-  /** Until the newest sequence is beyond `after`, the time is over, the signal is aborted or the server stops. */
+  /** Resolves when the head is beyond `after`, the time is over, the signal is aborted or the server stops. */
   async waitBeyond(store: Store, after: number, ms: number, signal: AbortSignal): Promise<void> {
-    const waiting = this.#tenants.get(store.tenant) ?? this.#startPolling(store)
+    const tenant = this.#tenants.get(store.tenant) ?? this.#startPolling(store)
     const ended = new AbortController()
     await new Promise<void>((resolve) => {
       const finish = (): void => {
-        waiting.listeners.delete(look)
+        tenant.listeners.delete(onHead)
         for (const other of [signal, this.#stopping]) other.removeEventListener('abort', finish)
         ended.abort()
         resolve()
       }
-      const look = (position: number): void => {
-        if (position > after) finish()
+      const onHead = (headSequence: number): void => {
+        if (headSequence > after) finish()
       }
-      waiting.listeners.add(look)
+      tenant.listeners.add(onHead)
       for (const other of [signal, this.#stopping]) other.addEventListener('abort', finish)
       if (signal.aborted || this.#stopping.aborted) finish()
       this.#clock.sleep(ms, ended.signal).then(() => finish()).catch(() => {})
@@ -35,24 +35,24 @@ export class FeedHeadWatcher {
   }
 
   #startPolling(store: Store): TenantListeners {
-    const waiting: TenantListeners = { listeners: new Set() }
-    this.#tenants.set(store.tenant, waiting)
-    void this.#poll(store, waiting)
-    return waiting
+    const tenant: TenantListeners = { listeners: new Set() }
+    this.#tenants.set(store.tenant, tenant)
+    void this.#poll(store, tenant)
+    return tenant
   }
 
-  async #poll(store: Store, waiting: TenantListeners): Promise<void> {
-    // The one who called it joins in the same turn, so that there is a listener.
+  async #poll(store: Store, tenant: TenantListeners): Promise<void> {
+    // The caller adds its listener synchronously, so there is at least one.
     do {
-      // A store that cannot be asked is asked again; whoever waits finds out when it reads.
-      const position = await store.headSequence().catch(() => 0)
-      for (const listener of waiting.listeners) listener(position)
+      // An unreachable store is polled again; readers get the error when they read.
+      const headSequence = await store.headSequence().catch(() => 0)
+      for (const listener of tenant.listeners) listener(headSequence)
       await this.#clock.sleep(POLL_MS, this.#stopping).catch(() => {})
-    } while (waiting.listeners.size > 0 && !this.#stopping.aborted)
+    } while (tenant.listeners.size > 0 && !this.#stopping.aborted)
     this.#tenants.delete(store.tenant)
   }
 }
 
 interface TenantListeners {
-  readonly listeners: Set<(position: number) => void>
+  readonly listeners: Set<(headSequence: number) => void>
 }

@@ -3,33 +3,34 @@ import { METRICS, type AttributeName, type Attributes, type Meter, type Metric, 
 import { LabelLimiter, pickLabels } from '../platform/label-limiter.ts'
 import type { RunnerCapacity } from '../runner/runner-options.ts'
 import { computeWebhookState, type WebhookState } from '../webhooks/manage-webhooks.ts'
+import { required } from '../values/required.ts'
 import { computeConsumerLag, type LagStatus } from './consumer-lag.ts'
 import type { SyncMetrics } from './sync-metrics.ts'
 
-/** What is looked up when somebody asks, of the caller's tenant alone. */
+/** Gauges computed per scrape for the caller's tenant only. */
 export const TENANT_GAUGES = {
   tidemark_syncs: { about: 'Syncs by health.', labels: ['health'] },
-  tidemark_sync_lag_seconds: { about: 'Since the last complete cycle of the sync began: what changed in the source since may be missing. Absent before the first, and of the backfill of a pair, whose delta tells what came after.', labels: ['worker', 'sync'] },
-  tidemark_sync_backfill_needed: { about: '1 while a backfill is ordered for the sync or its pair: changes were lost, and the copy may lack them until it is complete.', labels: ['worker', 'sync'] },
-  tidemark_sync_failures: { about: 'Cycles of the sync that failed in a row.', labels: ['worker', 'sync'] },
-  tidemark_sync_running: { about: 'Whether a process is at work on the sync.', labels: ['worker', 'sync'] },
+  tidemark_sync_lag_seconds: { about: 'Time since the start of the last complete cycle; later changes of the source may be missing. Absent before the first complete cycle, and for the backfill of a pair, whose delta has the lag.', labels: ['worker', 'sync'] },
+  tidemark_sync_backfill_needed: { about: '1 while a backfill is requested for the sync or its pair: changes were lost, and the copy may lack them until it completes.', labels: ['worker', 'sync'] },
+  tidemark_sync_failures: { about: 'Consecutive failed cycles of the sync.', labels: ['worker', 'sync'] },
+  tidemark_sync_running: { about: 'Whether a process is running the sync.', labels: ['worker', 'sync'] },
   tidemark_feed_position: { about: 'The newest sequence of the feed.', labels: [] },
   tidemark_webhooks: { about: 'Webhooks by state.', labels: ['state'] },
-  tidemark_webhook_deliveries: { about: 'Messages that wait to be tried again, and those that were given up.', labels: ['state'] },
-  tidemark_webhook_behind: { about: 'Entries of the feed that the webhook furthest behind has not read.', labels: [] },
-  tidemark_consumers: { about: 'Consumers that told where they stand, by how far behind they are.', labels: ['status'] },
+  tidemark_webhook_deliveries: { about: 'Webhook messages waiting for a retry, and dead ones.', labels: ['state'] },
+  tidemark_webhook_behind: { about: 'Feed entries that the slowest webhook has not read.', labels: [] },
+  tidemark_consumers: { about: 'Consumers with a checkpoint, by lag status.', labels: ['status'] },
 } as const satisfies Record<string, { about: string; labels: readonly string[] }>
 
-/** What this process did and does for everybody, for who runs it. */
+/** Process-wide metrics for the operator. */
 export const PROCESS_METRICS = {
-  tidemark_http_requests_total: { kind: 'counter', about: 'Requests answered.', labels: ['route', 'status'] },
-  tidemark_http_request_seconds: { kind: 'histogram', about: 'Time to answer.', labels: ['route'], buckets: [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10] },
-  tidemark_runner_places: { kind: 'gauge', about: 'Cycles that this process runs at once at most.', labels: [] },
-  tidemark_runner_running: { kind: 'gauge', about: 'Cycles that this process runs now.', labels: [] },
-  tidemark_runner_waiting: { kind: 'gauge', about: 'Syncs that are due and wait for a place.', labels: [] },
+  tidemark_http_requests_total: { kind: 'counter', about: 'HTTP requests.', labels: ['route', 'status'] },
+  tidemark_http_request_seconds: { kind: 'histogram', about: 'Duration of HTTP requests.', labels: ['route'], buckets: [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10] },
+  tidemark_runner_places: { kind: 'gauge', about: 'Maximum concurrent cycles of this process.', labels: [] },
+  tidemark_runner_running: { kind: 'gauge', about: 'Cycles running in this process.', labels: [] },
+  tidemark_runner_waiting: { kind: 'gauge', about: 'Due syncs waiting for a slot.', labels: [] },
 } as const
 
-/** A figure of the contract by the name that OpenTelemetry's own translation gives it. */
+/** The name that the OpenTelemetry-to-Prometheus translation gives the metric. */
 export function prometheusName({ name, kind, unit }: Metric): string {
   return `${name.replaceAll('.', '_')}${unit === 's' ? '_seconds' : ''}${kind === 'counter' ? '_total' : ''}`
 }
@@ -42,19 +43,19 @@ export interface MetricsRequest {
   readonly store: Store
   readonly syncMetrics: SyncMetrics
   readonly now: number
-  /** Whether it is who runs the process. */
+  /** Whether the caller operates this process. */
   readonly isOperator: boolean
   readonly capacity: RunnerCapacity | null
 }
 
-/** Labels have few values, whatever is asked: a route by its pattern, a status by its class. Nobody's names (XF16). */
+/** Labels have few values: routes by pattern, statuses by class. Never names of tenants or records (XF16). */
 export class Metrics implements Meter {
   readonly #registry = new Registry()
   readonly #labelBounds = new LabelLimiter()
   readonly #recorders = new Map<MetricName, (value: number, labels: Readonly<Record<string, string>>) => void>()
   readonly #requests: Counter
   readonly #seconds: Histogram
-  /** Found once, so that noting costs next to nothing. */
+  /** Cached, so that recording is cheap. */
   readonly #series = new Map<string, { requests: Counter.Internal; seconds: Histogram.Internal<string> }>()
 
   constructor() {
@@ -68,7 +69,7 @@ export class Metrics implements Meter {
         const counter = new Counter(options)
         this.#recorders.set(name as MetricName, (value, labels) => counter.inc(labels, value))
       } else {
-        const histogram = new Histogram({ ...options, buckets: [...metric.buckets!] })
+        const histogram = new Histogram({ ...options, buckets: [...required(metric.buckets, `the buckets of ${name}`)] })
         this.#recorders.set(name as MetricName, (value, labels) => histogram.observe(labels, value))
       }
     }
@@ -76,7 +77,7 @@ export class Metrics implements Meter {
 
   record(metric: MetricName, value: number, labels: Attributes = {}): void {
     const bounded = Object.entries(this.#labelBounds.limit(pickLabels(METRICS[metric].labels, labels)))
-    this.#recorders.get(metric)!(value, Object.fromEntries(bounded.map(([name, label]) => [prometheusLabel(name as AttributeName), String(label)])))
+    this.#recorders.get(metric)?.(value, Object.fromEntries(bounded.map(([name, label]) => [prometheusLabel(name as AttributeName), String(label)])))
   }
 
   recordRequest(route: string, status: number, seconds: number): void {
@@ -94,9 +95,9 @@ export class Metrics implements Meter {
     return this.#registry.contentType
   }
 
-  /** What is of the caller's tenant is gathered anew for each answer: two tenants that ask at once must not see each other's. */
-  async render({ store, syncMetrics: figures, now, isOperator: isOwn, capacity: places }: MetricsRequest): Promise<string> {
-    const position = await store.headSequence()
+  /** Tenant gauges use a registry per response: concurrent scrapes of two tenants must not see each other's values. */
+  async render({ store, syncMetrics, now, isOperator, capacity }: MetricsRequest): Promise<string> {
+    const headSequence = await store.headSequence()
     const webhooks = await store.webhooks()
     const states: Record<WebhookState, number> = { enabled: 0, failing: 0, disabled: 0 }
     for (const webhook of webhooks) states[computeWebhookState(webhook)]++
@@ -104,31 +105,31 @@ export class Metrics implements Meter {
     for (const consumer of await store.consumers()) lags[(await computeConsumerLag(store, consumer, now)).status]++
 
     const gauges = new TenantGauges()
-    const ofSyncs = (name: keyof typeof TENANT_GAUGES, valueOf: (figure: SyncMetrics['syncs'][number]) => number | null): void => gauges.set(name, TENANT_GAUGES[name], figures.syncs.flatMap((figure) => {
-      const value = valueOf(figure)
-      return value === null ? [] : [[{ worker: figure.worker, sync: figure.sync }, value] as const]
+    const setBySync = (name: keyof typeof TENANT_GAUGES, valueOf: (metric: SyncMetrics['syncs'][number]) => number | null): void => gauges.set(name, TENANT_GAUGES[name], syncMetrics.syncs.flatMap((metric) => {
+      const value = valueOf(metric)
+      return value === null ? [] : [[{ worker: metric.worker, sync: metric.sync }, value] as const]
     }))
-    const by = (name: keyof typeof TENANT_GAUGES, counts: Readonly<Record<string, number>>): void => gauges.set(name, TENANT_GAUGES[name], Object.entries(counts).map(([value, count]) => [{ [TENANT_GAUGES[name].labels[0]!]: value }, count]))
-    const one = (name: keyof typeof TENANT_GAUGES, value: number): void => gauges.set(name, TENANT_GAUGES[name], [[{}, value]])
-    by('tidemark_syncs', figures.healthCounts)
-    ofSyncs('tidemark_sync_lag_seconds', ({ lagSeconds }) => lagSeconds)
-    ofSyncs('tidemark_sync_backfill_needed', ({ backfillNeeded }) => backfillNeeded)
-    ofSyncs('tidemark_sync_failures', ({ failures }) => failures)
-    ofSyncs('tidemark_sync_running', ({ running }) => running)
-    one('tidemark_feed_position', position)
-    by('tidemark_webhooks', states)
-    by('tidemark_webhook_deliveries', { waiting: sumDeliveries(webhooks, 'waiting'), dead: sumDeliveries(webhooks, 'dead') })
-    one('tidemark_webhook_behind', Math.max(0, ...webhooks.map((webhook) => position - webhook.sequence)))
-    by('tidemark_consumers', lags)
-    if (isOwn && places !== null) {
-      for (const [name, value] of Object.entries(places)) gauges.set(`tidemark_runner_${name}`, PROCESS_METRICS[`tidemark_runner_${name as keyof RunnerCapacity}`], [[{}, value]])
+    const setByLabel = (name: keyof typeof TENANT_GAUGES, counts: Readonly<Record<string, number>>): void => gauges.set(name, TENANT_GAUGES[name], Object.entries(counts).map(([value, count]) => [{ [TENANT_GAUGES[name].labels[0] ?? '']: value }, count]))
+    const setOne = (name: keyof typeof TENANT_GAUGES, value: number): void => gauges.set(name, TENANT_GAUGES[name], [[{}, value]])
+    setByLabel('tidemark_syncs', syncMetrics.healthCounts)
+    setBySync('tidemark_sync_lag_seconds', ({ lagSeconds }) => lagSeconds)
+    setBySync('tidemark_sync_backfill_needed', ({ backfillNeeded }) => backfillNeeded)
+    setBySync('tidemark_sync_failures', ({ failures }) => failures)
+    setBySync('tidemark_sync_running', ({ running }) => running)
+    setOne('tidemark_feed_position', headSequence)
+    setByLabel('tidemark_webhooks', states)
+    setByLabel('tidemark_webhook_deliveries', { waiting: sumDeliveries(webhooks, 'waiting'), dead: sumDeliveries(webhooks, 'dead') })
+    setOne('tidemark_webhook_behind', Math.max(0, ...webhooks.map((webhook) => headSequence - webhook.sequence)))
+    setByLabel('tidemark_consumers', lags)
+    if (isOperator && capacity !== null) {
+      for (const [name, value] of Object.entries(capacity)) gauges.set(`tidemark_runner_${name}`, PROCESS_METRICS[`tidemark_runner_${name as keyof RunnerCapacity}`], [[{}, value]])
     }
-    // What all callers together did is for who runs the server.
-    return `${isOwn ? await this.#registry.metrics() : ''}${await gauges.render()}`
+    // Metrics over all tenants are for the operator only.
+    return `${isOperator ? await this.#registry.metrics() : ''}${await gauges.render()}`
   }
 }
 
-/** Of one answer. */
+/** The gauges of one response. */
 class TenantGauges {
   readonly #registry = new Registry()
 

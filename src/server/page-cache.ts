@@ -1,14 +1,13 @@
 import { compressBody, type Encoding } from './encoding.ts'
 
-/** The bytes of a page, as they are or packed. */
 export interface CachedPage {
   readonly body: Buffer
   readonly compressed: ReadonlyMap<Encoding, Buffer>
 }
 
 /**
- * Full pages of the changes as the bytes they were sent as. The log below a page's end does not change any more, so that
- * whoever follows the feed is served from memory after the first. Not for long: a cursor in it would grow old.
+ * Full pages of changes as response bytes. Log entries before the end of a page never change, so readers of the same
+ * range are served from memory. The TTL is short because pages contain cursors that age.
  */
 export class PageCache {
   readonly #pages = new Map<string, { body: Buffer; compressed: Map<Encoding, Buffer>; until: number }>()
@@ -19,7 +18,7 @@ export class PageCache {
     this.#bytesMax = bytesMax
   }
 
-  /** By tenant and by what was asked, to the letter. */
+  /** Keyed by tenant and exact URL. */
   get(tenant: string, url: string, now: number): CachedPage | null {
     const page = this.#pages.get(`${tenant} ${url}`)
     return page === undefined || page.until < now ? null : page
@@ -32,21 +31,21 @@ export class PageCache {
     this.#grow(body.length)
   }
 
-  /** Packed once for all who ask for it so. */
-  async compress(tenant: string, url: string, body: Buffer, encoding: Encoding): Promise<Buffer> {
-    const packed = await compressBody(body, encoding)
+  /** Compresses a page once for all readers. */
+  async compressed(tenant: string, url: string, body: Buffer, encoding: Encoding): Promise<Buffer> {
+    const compressed = await compressBody(body, encoding)
     const page = this.#pages.get(`${tenant} ${url}`)
-    // Meanwhile it may have gone, or come anew.
+    // The page may have been evicted or replaced meanwhile.
     if (page?.body === body && !page.compressed.has(encoding)) {
-      page.compressed.set(encoding, packed)
-      this.#grow(packed.length)
+      page.compressed.set(encoding, compressed)
+      this.#grow(compressed.length)
     }
-    return packed
+    return compressed
   }
 
   #grow(bytes: number): void {
     this.#bytes += bytes
-    // The oldest go first: a Map keeps the order in which they came.
+    // Evicts the oldest first: a Map iterates in insertion order.
     for (const oldest of this.#pages.keys()) {
       if (this.#bytes <= this.#bytesMax) break
       this.#evict(oldest)

@@ -12,17 +12,17 @@ export interface RateLimitStatus {
 }
 
 interface RequestCount {
-  /** Where it is shared; null for what this process counts alone, such as what is asked of a replica. */
+  /** Store that shares the count; null for counts of this process only, such as requests to a replica. */
   readonly store: Store | null
   local: number
-  /** How many of them the store knows of. */
+  /** The part of `local` that was reported to the store. */
   reported: number
   remote: number
 }
 
 /**
- * Fixed windows of a minute. What was counted here is told to the store, and what the others counted comes back with it: all
- * processes on one store share a limit, give or take what they serve within a second. A request waits for none of this.
+ * Fixed one-minute windows. Local counts are reported to the store, which returns the counts of the other processes:
+ * all processes on one store share a limit, within the requests of about a second. Requests never wait for this.
  */
 export class RateLimiter {
   readonly #clock: Clock
@@ -36,48 +36,48 @@ export class RateLimiter {
     this.#stopping = stopping
   }
 
-  /** Counts one more, also beyond the limit. */
-  count(who: string, limit: number, store: Store | null = null): RateLimitStatus {
+  /** Counts one request, also beyond the limit. */
+  count(name: string, limit: number, store: Store | null = null): RateLimitStatus {
     const counts = this.#current()
-    let count = counts.get(who)
-    if (count === undefined) counts.set(who, (count = { store, local: 0, reported: 0, remote: 0 }))
+    let count = counts.get(name)
+    if (count === undefined) counts.set(name, (count = { store, local: 0, reported: 0, remote: 0 }))
     count.local++
     if (store !== null && !this.#isSharing) void this.#shareCounts()
     return { limit, remaining: limit - count.local - count.remote, resetAt: ((this.#window + 1) * WINDOW_MS) / 1_000 }
   }
 
-  /** For as long as somebody asks. */
+  /** Runs while requests arrive. */
   async #shareCounts(): Promise<void> {
     this.#isSharing = true
-    for (let news = this.#unreported(); news.size > 0 && !this.#stopping.aborted; news = this.#unreported()) {
-      // A store that cannot be told is told the next time: nobody can be let in without it anyway.
-      await Promise.all([...news].map(([store, counts]) => this.#report(store, counts).catch(() => {})))
+    for (let pending = this.#unreported(); pending.size > 0 && !this.#stopping.aborted; pending = this.#unreported()) {
+      // A failed report is retried with the next one; without the store no caller can be authenticated anyway.
+      await Promise.all([...pending].map(([store, counts]) => this.#report(store, counts).catch(() => {})))
       await this.#clock.sleep(SHARE_INTERVAL_MS, this.#stopping).catch(() => {})
     }
     this.#isSharing = false
   }
 
   #unreported(): Map<Store, Array<[string, RequestCount]>> {
-    const news = new Map<Store, Array<[string, RequestCount]>>()
-    for (const [who, count] of this.#current()) {
+    const pending = new Map<Store, Array<[string, RequestCount]>>()
+    for (const [name, count] of this.#current()) {
       if (count.store === null || count.local === count.reported) continue
-      const found = news.get(count.store)
-      if (found === undefined) news.set(count.store, [[who, count]])
-      else found.push([who, count])
+      const found = pending.get(count.store)
+      if (found === undefined) pending.set(count.store, [[name, count]])
+      else found.push([name, count])
     }
-    return news
+    return pending
   }
 
   async #report(store: Store, counts: ReadonlyArray<readonly [string, RequestCount]>): Promise<void> {
-    const told = counts.map(([, { local: own }]) => own)
-    const totals = await store.countRequests(this.#window, counts.map(([who, count]) => [who, count.local - count.reported]))
-    for (const [at, [, count]] of counts.entries()) {
-      count.reported = told[at]!
-      count.remote = totals[at]! - count.reported
+    const reports = counts.map(([name, count]) => ({ name, count, local: count.local }))
+    const totals = await store.countRequests(this.#window, reports.map(({ name, count, local }) => [name, local - count.reported]))
+    for (const [index, { count, local }] of reports.entries()) {
+      count.reported = local
+      count.remote = (totals[index] ?? local) - local
     }
   }
 
-  /** Forgotten with their window, so that they need no sweeping. */
+  /** Counts are dropped with their window, so no cleanup is needed. */
   #current(): Map<string, RequestCount> {
     const window = Math.floor(this.#clock.now() / WINDOW_MS)
     if (window !== this.#window) {
@@ -92,7 +92,7 @@ export function rateLimitHeaders({ limit, remaining, resetAt }: RateLimitStatus)
   return { 'x-ratelimit-limit': String(limit), 'x-ratelimit-remaining': String(Math.max(0, remaining)), 'x-ratelimit-reset': String(resetAt) }
 }
 
-export function rateLimitError(allowance: RateLimitStatus, now: number): HttpError {
-  const seconds = Math.max(1, Math.ceil(allowance.resetAt - now / 1_000))
-  return new HttpError('RATE_LIMIT_EXCEEDED', `More than ${allowance.limit} requests in a minute. Ask again in ${seconds} s.`, { headers: { 'retry-after': String(seconds) } })
+export function rateLimitError(status: RateLimitStatus, now: number): HttpError {
+  const seconds = Math.max(1, Math.ceil(status.resetAt - now / 1_000))
+  return new HttpError('RATE_LIMIT_EXCEEDED', `More than ${status.limit} requests in a minute. Retry in ${seconds} s.`, { headers: { 'retry-after': String(seconds) } })
 }

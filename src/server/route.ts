@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Log, Ports } from '../contract/index.ts'
+import { required } from '../values/required.ts'
 import { createChildLog } from '../telemetry/child-log.ts'
 import type { SourceRuntime } from '../runner/call-source.ts'
 import type { DeclaredSync } from '../runner/declared-sync.ts'
@@ -17,27 +18,30 @@ import type { ResourceTypes } from '../feed/resource-type.ts'
 import type { CursorCiphers } from './cursor-ciphers.ts'
 import type { FeedHeadWatcher } from './feed-head-watcher.ts'
 
-/** One address, with all that is checked and told of it. */
+/** An HTTP route with its schemas, access rule and documentation. */
 export interface Route {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
-  /** With `:name` for what varies. */
+  /** With `:name` for parameters. */
   readonly path: string
   readonly id: string
   readonly summary: string
   readonly access: Access
   readonly params?: JsonSchema
   readonly query?: JsonSchema
-  /** Of a JSON body; one that requires nothing may be left out whole. */
+  /** Schema of the JSON body; a body without required fields may be omitted. */
   readonly body?: JsonSchema
-  /** By media type; JSON unless said otherwise. */
+  /** JSON unless `mediaType` is set. */
   readonly response: JsonSchema
   readonly mediaType?: string
-  /** The body is taken as bytes, up to this many, whatever it calls itself. */
+  /** The body is read as raw bytes, up to this limit, whatever its content type. */
   readonly rawBytesMax?: number
-  handle(ask: RouteRequest): unknown
+  handle(routeRequest: RouteRequest): unknown
 }
 
-/** public: nobody is asked. open: the same, but who has a key is shown more. key: any valid key. A scope may name a path part: `:database:read`. Control is open to this machine when the server listens to nothing else. */
+/**
+ * public: no authentication. open: the same, but a key shows more. key: any valid key. A scope may contain a path
+ * parameter: `:database:read`. Control routes need no key on loopback.
+ */
 export type Access = { readonly kind: 'public' } | { readonly kind: 'open' } | { readonly kind: 'key' } | { readonly kind: 'scope'; readonly scope: string } | { readonly kind: 'control'; readonly scope: string }
 
 export interface RouteRequest {
@@ -49,72 +53,76 @@ export interface RouteRequest {
   readonly context: ServerContext
 }
 
-/** What the routes share. */
 export interface ServerContext {
   readonly ports: Ports
   readonly version: string
-  /** Who is served without a key on this machine, and whose secrets are at hand. */
+  /** The tenant of local callers without a key, and of the worker's credentials. */
   readonly tenant: string
   /** Whether the worker runs for this tenant. */
   readonly isServedTenant: (tenant: string) => boolean
   readonly syncs: readonly DeclaredSync[]
-  /** What its sources are asked with for one record; null where they are not. */
+  /** Runtime for lookups of single records at the source; null if lookups are disabled. */
   readonly sourceRuntime: SourceRuntime | null
-  /** Of the records of its databases, where they are declared. */
+  /** Declared schemas by database. */
   readonly schemas: Readonly<Record<string, JsonSchema>>
   readonly resourceTypes: ResourceTypes
-  /** Null when the worker takes no webhooks. */
+  /** Null if the worker declares no webhooks. */
   readonly inbound: TenantInboundWebhooks | null
-  /** Sends a message to a webhook, for a try. */
+  /** Sends a test message to a webhook. */
   readonly send: WebhookSender
-  /** Resolves the name of a webhook's URL when it is registered. */
+  /** Resolves the host of a webhook URL at registration. */
   readonly resolve: ResolveHost
   readonly authenticator: Authenticator
   readonly cursorCiphers: CursorCiphers
   readonly feedHead: FeedHeadWatcher
   readonly pageCache: PageCache
   readonly metrics: Metrics
-  /** Of the runner in this process; null when there is none. */
+  /** Null if no runner is in this process. */
   readonly runnerCapacity: () => RunnerCapacity | null
   readonly stateSummaries: StateSummaryCache
-  /** How long a stream may go unread. */
+  /** A stream that is not read for this long is closed. */
   readonly timeoutMs: number
-  /** How many streams each key has open. */
+  /** Number of open streams by key. */
   readonly openStreams: Map<string, number>
   readonly stopping: AbortSignal
   readonly routes: readonly Route[]
 }
 
-/** Says which request, and whose. */
-export function createRequestLog({ context: hall, request, caller }: Pick<RouteRequest, 'context' | 'request' | 'caller'>): Log {
-  return createChildLog(hall.ports.log, { tenant: caller.store.tenant, requestId: request.id })
+/** Adds tenant and request id. */
+export function createRequestLog({ context, request, caller }: Pick<RouteRequest, 'context' | 'request' | 'caller'>): Log {
+  return createChildLog(context.ports.log, { tenant: caller.store.tenant, requestId: request.id })
+}
+
+/** A parameter of the route's path, which the router always sets. */
+export function pathParam({ params }: Pick<RouteRequest, 'params'>, name: string): string {
+  return required(params[name], `the path parameter ${name}`)
 }
 
 export interface RequestRecord {
   readonly requestId: string
-  /** Undefined when nobody was let in. */
+  /** Undefined if authentication failed. */
   readonly tenant: string | undefined
   readonly method: string
-  /** By its pattern: the path names records. */
+  /** The route pattern, because the path contains record keys. */
   readonly route: string
   readonly status: number
   readonly ms: number
 }
 
-export function recordRequest({ metrics, ports }: ServerContext, answered: RequestRecord): void {
-  metrics.recordRequest(answered.route, answered.status, answered.ms / 1_000)
-  ports.log.debug('answered', { ...answered, ms: Math.round(answered.ms) })
+export function recordRequest({ metrics, ports }: ServerContext, request: RequestRecord): void {
+  metrics.recordRequest(request.route, request.status, request.ms / 1_000)
+  ports.log.debug('request', { ...request, ms: Math.round(request.ms) })
 }
 
 export function sendData(reply: FastifyReply, data: unknown): FastifyReply {
   return sendJson(reply, JSON.stringify({ data }))
 }
 
-/** Text that is JSON already; packed where that is wanted and worth it. */
+/** Sends JSON text, compressed if accepted and large enough. */
 export function sendJson(reply: FastifyReply, text: string | Buffer): FastifyReply {
   void reply.type('application/json; charset=utf-8')
-  const packs = text.length >= COMPRESS_MIN_BYTES && reply.request.headers['accept-encoding'] !== undefined
-  if (!packs) return reply.send(text)
+  const isCompressed = text.length >= COMPRESS_MIN_BYTES && reply.request.headers['accept-encoding'] !== undefined
+  if (!isCompressed) return reply.send(text)
   reply.compress(text)
   return reply
 }

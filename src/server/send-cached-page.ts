@@ -4,25 +4,25 @@ import { chooseEncoding } from './encoding.ts'
 import { recordRequest, type ServerContext } from './route.ts'
 
 const CHANGES_PREFIX = '/agents/v1/changes?'
-/** What clients accept who want a page and no stream. */
+/** Accept headers of clients that want a page, not a stream. */
 const JSON_ACCEPT_VALUES: ReadonlySet<string | undefined> = new Set([undefined, '*/*', 'application/json'])
 
 /**
- * A page that is in memory, for a key that was just seen, is sent before the framework is asked: routing, hooks and checks
- * would take longer than all the rest. Whatever is not as usual gets no answer here, and so goes the long way (false).
+ * Fast path: sends a cached page for a cached key before the framework runs, because routing, hooks and validation
+ * would take longer than everything else. Returns false for every request that needs the normal path.
  */
-export function sendCachedPage(hall: ServerContext, request: IncomingMessage, response: ServerResponse, id: () => string): boolean {
+export function sendCachedPage(context: ServerContext, request: IncomingMessage, response: ServerResponse, id: () => string): boolean {
   const { method, url = '', headers } = request
   if (method !== 'GET' || !url.startsWith(CHANGES_PREFIX) || !JSON_ACCEPT_VALUES.has(headers.accept) || headers.origin !== undefined) return false
-  const key = hall.authenticator.findCachedKey(headers.authorization?.startsWith('Bearer ') === true ? headers.authorization.slice(7) : '')
+  const key = context.authenticator.findCachedKey(headers.authorization?.startsWith('Bearer ') === true ? headers.authorization.slice(7) : '')
   if (key === null || !allowsScope(key.scopes, 'changes:read')) return false
   const started = performance.now()
-  const page = hall.pageCache.get(key.tenant, url, hall.ports.clock.now())
+  const page = context.pageCache.get(key.tenant, url, context.ports.clock.now())
   if (page === null) return false
   const encoding = chooseEncoding(headers['accept-encoding'], page.body.length)
   const body = encoding === null ? page.body : page.compressed.get(encoding)
   if (body === undefined) return false
-  const { limit, remaining, resetAt } = hall.authenticator.countRequest(key)
+  const { limit, remaining, resetAt } = context.authenticator.countRequest(key)
   if (remaining < 0) return false
   const requestId = id()
   response.writeHead(200, [
@@ -31,6 +31,6 @@ export function sendCachedPage(hall: ServerContext, request: IncomingMessage, re
     'content-type', 'application/json; charset=utf-8', 'content-length', String(body.length), 'vary', 'accept-encoding', ...(encoding === null ? [] : ['content-encoding', encoding]),
   ])
   response.end(body)
-  recordRequest(hall, { requestId, tenant: key.tenant, method, route: '/agents/v1/changes', status: 200, ms: performance.now() - started })
+  recordRequest(context, { requestId, tenant: key.tenant, method, route: '/agents/v1/changes', status: 200, ms: performance.now() - started })
   return true
 }

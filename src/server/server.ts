@@ -33,6 +33,7 @@ import { recordRequest, type Access, type ServerContext, type Route } from './ro
 import { objectSchema, type JsonSchema } from './schemas.ts'
 import { CursorCiphers } from './cursor-ciphers.ts'
 import { FeedHeadWatcher } from './feed-head-watcher.ts'
+import { required } from '../values/required.ts'
 import { toHttpError } from './to-http-error.ts'
 import { webhookControlRoutes } from './webhook-control-routes.ts'
 import { inboundWebhookRoutes } from './inbound-webhook-routes.ts'
@@ -41,38 +42,38 @@ export interface ServerOptions {
   readonly store: Store
   readonly ports: Ports
   readonly version: string
-  /** What the worker declares; others that the store knows are shown too. */
+  /** The syncs that the worker declares; syncs that only the store knows are shown too. */
   readonly syncs?: readonly DeclaredSync[]
-  /** What sources are asked with for one record. Without, they are not asked. */
+  /** Runtime for lookups of single records at the source; without it, lookups are disabled. */
   readonly sourceRuntime?: SourceRuntime
-  /** JSON Schemas of the records, by database. */
+  /** JSON Schemas of the records by database. */
   readonly schemas?: Readonly<Record<string, JsonSchema>>
-  /** What rows are called on the wire, by database; the singular of its name otherwise. */
+  /** Resource types by database; defaults to the singular of its name. */
   readonly resourceTypes?: ResourceTypes
-  /** What takes the webhooks of vendors. */
+  /** Handles webhooks of vendors. */
   readonly inbound?: TenantInboundWebhooks
-  /** Whose syncs the worker runs; the store's own tenant unless said otherwise. */
+  /** Tenants that the worker runs for; defaults to the store's tenant. */
   readonly isServedTenant?: (tenant: string) => boolean
-  /** This machine alone unless said otherwise. */
+  /** Defaults to loopback. */
   readonly host?: string
-  /** Origins whose pages may ask, with a key; `*` for all. None unless said otherwise. */
+  /** Origins whose pages may send requests with a key; `*` for all. None by default. */
   readonly corsOrigins?: readonly string[]
-  /** Control needs a key on this machine too: a proxy on it may let in anybody. */
+  /** Requires a key for control routes even on loopback: a local proxy may forward requests from anywhere. */
   readonly keysOnly?: boolean
-  /** How long a request may take to come in whole, and a stream may go unread. */
+  /** Time limit for receiving a request, and for a stream that is not read. */
   readonly timeoutMs?: number
-  /** What else is told at /metrics is noted here. */
+  /** Registry for the other metrics served at /metrics. */
   readonly metrics?: Metrics
   readonly runnerCapacity?: () => RunnerCapacity
-  /** Resolves the names of webhooks that are registered; the system's resolver by default. */
+  /** Resolves hosts of webhooks at registration; defaults to the system resolver. */
   readonly resolve?: ResolveHost
 }
 
 export interface Server {
   readonly app: FastifyInstance
-  /** The address it listens at. */
+  /** Returns the address. */
   listen(port: number): Promise<string>
-  /** Ends streams and long polls, answers what is in hand, and closes. */
+  /** Ends streams and long polls, finishes requests in progress, and closes. */
   close(): Promise<void>
 }
 
@@ -80,23 +81,23 @@ export const ROUTES: readonly Route[] = [...metaRoutes, ...consumerRoutes, ...fe
 
 const HEADERS_MAX_BYTES = 16_384
 const BODY_MAX_BYTES = 65_536
-/** A key has at most 1024 bytes, each of which may be written as three. */
+/** A key has at most 1024 bytes, each percent-encoded as three characters. */
 const PATH_PART_MAX = 3_200
 
-export function createServer({ store, ports, version, syncs = [], sourceRuntime: outside, schemas = {}, resourceTypes = {}, inbound, host = '127.0.0.1', corsOrigins = [], keysOnly = false, isServedTenant: isOwn = (tenant) => tenant === store.tenant, timeoutMs: patienceMs = 30_000, metrics = new Metrics(), runnerCapacity: places, resolve = systemResolveHost }: ServerOptions): Server {
+export function createServer({ store, ports, version, syncs = [], sourceRuntime, schemas = {}, resourceTypes = {}, inbound, host = '127.0.0.1', corsOrigins = [], keysOnly = false, isServedTenant = (tenant) => tenant === store.tenant, timeoutMs = 30_000, metrics = new Metrics(), runnerCapacity, resolve = systemResolveHost }: ServerOptions): Server {
   const cors = new Cors(corsOrigins)
   const stop = new AbortController()
   const send = createSender({ resolve })
   const routes = store.isReplica === true ? ROUTES.filter(({ method }) => method === 'GET') : ROUTES
-  const hall: ServerContext = {
-    ports, version, tenant: store.tenant, isServedTenant: isOwn, syncs, sourceRuntime: outside ?? null, schemas, resourceTypes, inbound: inbound ?? null, routes, send, resolve, timeoutMs: patienceMs, stopping: stop.signal, openStreams: new Map(),
-    authenticator: new Authenticator(store, ports.clock, stop.signal), cursorCiphers: new CursorCiphers(ports.clock), feedHead: new FeedHeadWatcher(ports.clock, stop.signal), metrics, runnerCapacity: () => places?.() ?? null, stateSummaries: new StateSummaryCache(), pageCache: new PageCache(),
+  const context: ServerContext = {
+    ports, version, tenant: store.tenant, isServedTenant, syncs, sourceRuntime: sourceRuntime ?? null, schemas, resourceTypes, inbound: inbound ?? null, routes, send, resolve, timeoutMs, stopping: stop.signal, openStreams: new Map(),
+    authenticator: new Authenticator(store, ports.clock, stop.signal), cursorCiphers: new CursorCiphers(ports.clock), feedHead: new FeedHeadWatcher(ports.clock, stop.signal), metrics, runnerCapacity: () => runnerCapacity?.() ?? null, stateSummaries: new StateSummaryCache(), pageCache: new PageCache(),
   }
   const callers: CallerByRequest = new WeakMap()
   const nextId = createRequestIds()
   const app = fastify({
-    serverFactory: (handle) => createHttpServer({ maxHeaderSize: HEADERS_MAX_BYTES, headersTimeout: patienceMs, requestTimeout: patienceMs, connectionsCheckingInterval: Math.min(patienceMs, 5_000) }, serializeRequests((request, response) => {
-      if (!sendCachedPage(hall, request, response, nextId)) handle(request, response)
+    serverFactory: (handle) => createHttpServer({ maxHeaderSize: HEADERS_MAX_BYTES, headersTimeout: timeoutMs, requestTimeout: timeoutMs, connectionsCheckingInterval: Math.min(timeoutMs, 5_000) }, serializeRequests((request, response) => {
+      if (!sendCachedPage(context, request, response, nextId)) handle(request, response)
     })),
     logger: false, trustProxy: false, bodyLimit: BODY_MAX_BYTES, routerOptions: { maxParamLength: PATH_PART_MAX }, genReqId: nextId,
     forceCloseConnections: true, return503OnClosing: false,
@@ -104,7 +105,7 @@ export function createServer({ store, ports, version, syncs = [], sourceRuntime:
     frameworkErrors: (error, request, reply) => void sendError(toHttpError(error), request, reply as FastifyReply),
     clientErrorHandler: handleClientError,
   })
-  // Hooks call back instead of promising: a promise for each would cost as much as the answer.
+  // Callback hooks: a promise per hook would cost as much as the response.
   app.addHook('onRequest', (request, reply, next) => {
     void reply.header('x-request-id', request.id).header('cache-control', 'no-store').header('x-content-type-options', 'nosniff').headers(cors.headersFor(request.headers))
     const preflight = cors.preflightFor(request.method, request.headers)
@@ -112,19 +113,19 @@ export function createServer({ store, ports, version, syncs = [], sourceRuntime:
     else void reply.code(204).headers(preflight).send()
   })
   app.addHook('onResponse', (request, reply, next) => {
-    recordRequest(hall, { requestId: request.id, tenant: callers.get(request)?.store.tenant, method: request.method, route: request.routeOptions.url ?? 'none', status: reply.statusCode, ms: reply.elapsedTime })
+    recordRequest(context, { requestId: request.id, tenant: callers.get(request)?.store.tenant, method: request.method, route: request.routeOptions.url ?? 'none', status: reply.statusCode, ms: reply.elapsedTime })
     next()
   })
   app.setErrorHandler((thrown, request, reply) => {
     const error = toHttpError(thrown)
-    if (error.code === 'INTERNAL_ERROR') ports.log.error('a request failed', { requestId: request.id, tenant: callers.get(request)?.store.tenant, route: request.routeOptions.url, reason: thrown instanceof Error ? thrown.message : String(thrown) })
+    if (error.code === 'INTERNAL_ERROR') ports.log.error('request failed', { requestId: request.id, tenant: callers.get(request)?.store.tenant, route: request.routeOptions.url, reason: thrown instanceof Error ? thrown.message : String(thrown) })
     return sendError(error, request, reply)
   })
-  app.setNotFoundHandler((request, reply) => sendError(new HttpError('NOT_FOUND', 'There is nothing at this address. /openapi.json describes what there is.'), request, reply))
+  app.setNotFoundHandler((request, reply) => sendError(new HttpError('NOT_FOUND', 'Not found. /openapi.json lists the available paths.'), request, reply))
   void app.register(compress, { global: false, threshold: COMPRESS_MIN_BYTES, encodings: ['br', 'gzip', 'deflate'], brotliOptions: { params: { 1: 4 } }, zlibOptions: { level: 4 } })
-  // After the plugin, so that its decorators are there.
+  // The routes use decorators of the plugin.
   app.after(() => {
-    for (const route of routes) registerRoute(app, route, hall, callers, isLoopback(host) && !keysOnly)
+    for (const route of routes) registerRoute(app, route, context, callers, isLoopback(host) && !keysOnly)
     rejectOtherMethods(app, routes)
     serveConsole(app)
   })
@@ -132,39 +133,39 @@ export function createServer({ store, ports, version, syncs = [], sourceRuntime:
     app,
     listen: (port) => app.listen({ host, port }),
     async close() {
-      stop.abort(new Error('the server stops'))
+      stop.abort(new Error('the server is stopping'))
       await app.close()
       await send.close()
     },
   }
 }
 
-/** Those who were let in. */
+/** Authenticated callers. */
 type CallerByRequest = WeakMap<FastifyRequest, Caller>
 
-function registerRoute(app: FastifyInstance, route: Route, hall: ServerContext, callers: CallerByRequest, onlyThisMachine: boolean): void {
+function registerRoute(app: FastifyInstance, route: Route, context: ServerContext, callers: CallerByRequest, isLoopbackOnly: boolean): void {
   const { rawBytesMax } = route
-  if (rawBytesMax === undefined) return addRoute(app, route, hall, callers, onlyThisMachine)
-  // In a scope of its own: how a body is read is said for all the routes of one.
+  if (rawBytesMax === undefined) return addRoute(app, route, context, callers, isLoopbackOnly)
+  // Content type parsers apply to a whole scope.
   void app.register(async (scope) => {
     scope.removeAllContentTypeParsers()
     scope.addContentTypeParser('*', { parseAs: 'buffer', bodyLimit: rawBytesMax }, async (_request: FastifyRequest, body: Buffer) => body)
-    addRoute(scope, route, hall, callers, onlyThisMachine)
+    addRoute(scope, route, context, callers, isLoopbackOnly)
   })
 }
 
-function addRoute(app: FastifyInstance, route: Route, hall: ServerContext, callers: CallerByRequest, onlyThisMachine: boolean): void {
+function addRoute(app: FastifyInstance, route: Route, context: ServerContext, callers: CallerByRequest, isLoopbackOnly: boolean): void {
   app.route({
     method: route.method, url: route.path, ...(route.rawBytesMax !== undefined && { bodyLimit: route.rawBytesMax }),
     schema: { ...(route.params && { params: route.params }), ...querySchema(route), ...(route.body && { body: route.body }) },
     preValidation: (request, _reply, next) => {
       if (route.body !== undefined) request.body ??= {}
-      // A cursor is opened here and refused in its own words.
+      // Cursors are checked when they are decoded, with errors of their own.
       const { cursor: _, ...query } = (request.query ?? {}) as Record<string, unknown>
-      const isRefused = route.rawBytesMax === undefined && [request.params, query, request.body].some(hasNul)
-      next(isRefused ? new HttpError('INVALID_REQUEST', 'A text of the request contains a NUL character.', { details: { reason: 'parameter_invalid' } }) : undefined)
+      const isInvalid = route.rawBytesMax === undefined && [request.params, query, request.body].some(hasNul)
+      next(isInvalid ? new HttpError('INVALID_REQUEST', 'The request contains a NUL character.', { details: { reason: 'parameter_invalid' } }) : undefined)
     },
-    // Before anything is parsed: who may not ask learns nothing about what would be valid.
+    // Runs before parsing: an unauthorized caller learns nothing about valid parameters.
     onRequest: (request, reply, next) => {
       const enter = (caller: Caller): void => {
         if (caller.rateLimit !== null) void reply.headers(rateLimitHeaders(caller.rateLimit))
@@ -173,48 +174,48 @@ function addRoute(app: FastifyInstance, route: Route, hall: ServerContext, calle
       }
       const refuse = (error: Error): void => next(error)
       try {
-        const admitted = authorize(route.access, request, hall, onlyThisMachine)
-        if (admitted instanceof Promise) admitted.then(enter).catch(refuse)
-        else enter(admitted)
+        const authorized = authorize(route.access, request, context, isLoopbackOnly)
+        if (authorized instanceof Promise) authorized.then(enter).catch(refuse)
+        else enter(authorized)
       } catch (error) {
         refuse(error as Error)
       }
     },
     handler: (request, reply) => {
       const handled = route.handle({
-        request, reply, context: hall, caller: callers.get(request)!,
+        request, reply, context, caller: required(callers.get(request), 'the caller of the request'),
         params: (request.params ?? {}) as Record<string, string>, query: (request.query ?? {}) as Record<string, string>,
       })
-      // What was answered at once needs no promise.
+      // A synchronous response needs no promise.
       return handled instanceof Promise ? handled : undefined
     },
   })
 }
 
 /**
- * A misspelt parameter would be ignored in silence, and the answer would be to another question. Vendors' webhooks bring their
- * own, and the lists stay valid for calls of older clients (A29).
+ * Unknown parameters are rejected, because a misspelt one would silently change the result. Webhooks of vendors add
+ * parameters of their own, and lists accept calls of older clients (A29).
  */
 function querySchema({ id, query = objectSchema({}, []), rawBytesMax }: Route): { querystring?: JsonSchema } {
   if (rawBytesMax !== undefined) return {}
   return { querystring: id === 'listRows' ? query : { ...query, additionalProperties: false } }
 }
 
-/** No store keeps one, and PostgreSQL fails on it. */
+/** No store accepts NUL, and PostgreSQL fails on it. */
 function hasNul(value: unknown): boolean {
   if (typeof value === 'string') return value.includes('\0')
-  return typeof value === 'object' && value !== null && Object.entries(value).some(([name, member]) => name.includes('\0') || hasNul(member))
+  return typeof value === 'object' && value !== null && Object.entries(value).some(([name, field]) => name.includes('\0') || hasNul(field))
 }
 
-function authorize(access: Access, request: FastifyRequest, hall: ServerContext, onlyThisMachine: boolean): Caller | Promise<Caller> {
+function authorize(access: Access, request: FastifyRequest, context: ServerContext, isLoopbackOnly: boolean): Caller | Promise<Caller> {
   const key = extractKey(request)
-  if (access.kind === 'public') return hall.authenticator.localCaller()
-  if (access.kind === 'open' && key === undefined) return onlyThisMachine && isLocalRequest(request.headers) ? hall.authenticator.localCaller() : hall.authenticator.anonymousCaller()
-  if (access.kind === 'control' && onlyThisMachine && key === undefined) {
-    if (!isLocalRequest(request.headers) || !passesCsrfCheck(request)) throw new HttpError('FORBIDDEN', 'Without a key this is for programs on this machine, not for web pages of others.')
-    return hall.authenticator.localCaller()
+  if (access.kind === 'public') return context.authenticator.localCaller()
+  if (access.kind === 'open' && key === undefined) return isLoopbackOnly && isLocalRequest(request.headers) ? context.authenticator.localCaller() : context.authenticator.anonymousCaller()
+  if (access.kind === 'control' && isLoopbackOnly && key === undefined) {
+    if (!isLocalRequest(request.headers) || !passesCsrfCheck(request)) throw new HttpError('FORBIDDEN', 'Requests without a key are accepted from this machine only, not from web pages of other origins.')
+    return context.authenticator.localCaller()
   }
-  const caller = hall.authenticator.identify(key, request.socket.remoteAddress ?? '')
+  const caller = context.authenticator.identify(key, request.socket.remoteAddress ?? '')
   return caller instanceof Promise ? caller.then((found) => checkScope(access, request, found)) : checkScope(access, request, caller)
 }
 
@@ -227,17 +228,17 @@ function checkScope(access: Exclude<Access, { kind: 'public' }>, request: Fastif
   return caller
 }
 
-/** Unique and cheap: which process, and which of its requests. */
+/** Unique and cheap: process id and counter. */
 function createRequestIds(): () => string {
-  const own = randomUUID()
+  const processId = randomUUID()
   let count = 0
-  return () => `${own}-${++count}`
+  return () => `${processId}-${++count}`
 }
 
 function extractKey({ headers }: FastifyRequest): string | undefined {
   const bearer = /^Bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1]
   const token = headers['x-agents-token']
-  // Something that is no key at all is refused as one, not taken for nothing.
+  // An Authorization header of another scheme is rejected as an invalid key, not ignored.
   return bearer ?? headers.authorization ?? (typeof token === 'string' ? token : token?.[0])
 }
 
@@ -248,30 +249,30 @@ function sendError(error: HttpError, request: FastifyRequest, reply: FastifyRepl
 
 function rejectOtherMethods(app: FastifyInstance, served: readonly Route[]): void {
   const allowed = new Map<string, string[]>(ROUTES.map(({ path }) => [path, []]))
-  for (const { path, method } of served) allowed.get(path)!.push(...(method === 'GET' ? ['GET', 'HEAD'] : [method]))
-  const elsewhere = served === ROUTES ? '' : ' The store is a replica, which is only read: the rest is done by a server on the primary.'
+  for (const { path, method } of served) allowed.get(path)?.push(...(method === 'GET' ? ['GET', 'HEAD'] : [method]))
+  const replicaHint = served === ROUTES ? '' : ' The store is a read-only replica. Send writes to a server on the primary.'
   for (const [url, methods] of allowed) {
-    const refused = (['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as HTTPMethods[]).filter((method) => !methods.includes(method as string))
+    const rejected = (['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as HTTPMethods[]).filter((method) => !methods.includes(method as string))
     app.route({
-      method: refused, url, exposeHeadRoute: false,
+      method: rejected, url, exposeHeadRoute: false,
       onRequest: async () => {
-        throw new HttpError('METHOD_NOT_ALLOWED', `This address knows ${methods.join(' and ') || 'no method'}.${elsewhere}`, { headers: { allow: methods.join(', ') } })
+        throw new HttpError('METHOD_NOT_ALLOWED', `This path supports ${methods.join(' and ') || 'no method'}.${replicaHint}`, { headers: { allow: methods.join(', ') } })
       },
       handler: async () => {},
     })
   }
 }
 
-/** What is not HTTP, or does not come, gets no further than the socket; it is told so in the same shape. */
+/** Responds to malformed or incomplete requests on the socket, in the same error shape. */
 function handleClientError({ code = '' }: Error & { code?: string }, socket: Socket): void {
   if (!socket.writable) return
-  const told = SOCKET_ERRORS[code] ?? new HttpError('INVALID_REQUEST', 'This is not an HTTP request.')
+  const error = SOCKET_ERRORS[code] ?? new HttpError('INVALID_REQUEST', 'Not an HTTP request.')
   const id = randomUUID()
-  const body = told.body(id)
-  socket.end(`HTTP/1.1 ${told.status} ${STATUS_CODES[told.status]}\r\ncontent-type: application/json; charset=utf-8\r\ncontent-length: ${Buffer.byteLength(body)}\r\nx-request-id: ${id}\r\ncache-control: no-store\r\nconnection: close\r\n\r\n${body}`)
+  const body = error.body(id)
+  socket.end(`HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}\r\ncontent-type: application/json; charset=utf-8\r\ncontent-length: ${Buffer.byteLength(body)}\r\nx-request-id: ${id}\r\ncache-control: no-store\r\nconnection: close\r\n\r\n${body}`)
 }
 
 const SOCKET_ERRORS: Readonly<Record<string, HttpError>> = {
   HPE_HEADER_OVERFLOW: new HttpError('HEADERS_TOO_LARGE', 'The request line or the headers are too long.'),
-  ERR_HTTP_REQUEST_TIMEOUT: new HttpError('REQUEST_TIMEOUT', 'The request did not come in time.'),
+  ERR_HTTP_REQUEST_TIMEOUT: new HttpError('REQUEST_TIMEOUT', 'The request was not received in time.'),
 }

@@ -9,7 +9,7 @@ import { toHttpError } from './to-http-error.ts'
 
 const HEARTBEAT_MS = 15_000
 const PAGE_SIZE = 200
-/** Streams of one key at once. */
+/** Concurrent streams per key. */
 const STREAMS_MAX = 32
 
 export function wantsStream({ method, headers }: FastifyRequest): boolean {
@@ -17,59 +17,60 @@ export function wantsStream({ method, headers }: FastifyRequest): boolean {
 }
 
 /**
- * The changes as server-sent events, one by one, for as long as both sides like. Every event carries the cursor after it
- * as its id: whoever comes back with `Last-Event-ID` goes on from there.
+ * Sends changes as server-sent events until either side closes. Each event's id is the cursor after it, so a client
+ * that reconnects with `Last-Event-ID` continues there.
  */
-export async function streamChanges(ask: RouteRequest, asked: FeedPageRequest, fields: readonly string[] | undefined): Promise<unknown> {
-  const { caller, request, reply, context: hall } = ask
+export async function streamChanges(routeRequest: RouteRequest, pageRequest: FeedPageRequest, fields: readonly string[] | undefined): Promise<unknown> {
+  const { caller, request, reply, context } = routeRequest
   const last = request.headers['last-event-id']
-  const start: FeedPageRequest = { ...asked, limit: PAGE_SIZE, cursor: typeof last === 'string' && last !== '' ? last : asked.cursor }
-  // The first page is read before anything is said, so that a cursor that is not valid gets a proper answer.
-  let page = await readFeed(hall, caller.store, start)
-  const who = caller.id ?? ''
-  if ((hall.openStreams.get(who) ?? 0) >= STREAMS_MAX) throw new HttpError('RATE_LIMIT_EXCEEDED', `This key has ${STREAMS_MAX} streams open already. Close one.`, { headers: { 'retry-after': '15' } })
-  hall.openStreams.set(who, (hall.openStreams.get(who) ?? 0) + 1)
+  const start: FeedPageRequest = { ...pageRequest, limit: PAGE_SIZE, cursor: typeof last === 'string' && last !== '' ? last : pageRequest.cursor }
+  // The first page is read before the headers are sent, so that an invalid cursor gets an error response.
+  let page = await readFeed(context, caller.store, start)
+  const streamOwner = caller.id ?? ''
+  if ((context.openStreams.get(streamOwner) ?? 0) >= STREAMS_MAX) throw new HttpError('RATE_LIMIT_EXCEEDED', `This key already has ${STREAMS_MAX} open streams. Close one.`, { headers: { 'retry-after': '15' } })
+  context.openStreams.set(streamOwner, (context.openStreams.get(streamOwner) ?? 0) + 1)
 
   reply.hijack()
   const { raw } = reply
-  const left = new AbortController()
-  const followed = hall.authenticator.watchAccess(caller, 'changes:read')
-  const over = AbortSignal.any([left.signal, followed.signal])
+  const disconnected = new AbortController()
+  const access = context.authenticator.watchAccess(caller, 'changes:read')
+  const ended = AbortSignal.any([disconnected.signal, access.signal])
   let drained = new AbortController()
   raw.on('drain', () => drained.abort())
-  raw.once('close', () => left.abort())
-  over.addEventListener('abort', () => drained.abort())
-  const say = async (text: string): Promise<void> => {
-    if (over.aborted || raw.write(text)) return
-    // A reader that does not keep up is waited for, not remembered for; one that takes nothing at all is left.
+  raw.once('close', () => disconnected.abort())
+  ended.addEventListener('abort', () => drained.abort())
+  const write = async (text: string): Promise<void> => {
+    if (ended.aborted || raw.write(text)) return
+    // Backpressure: waits for a slow reader instead of buffering, and disconnects one that reads nothing.
     drained = new AbortController()
-    await hall.ports.clock.sleep(hall.timeoutMs, drained.signal).then(() => raw.destroy()).catch(() => {})
+    await context.ports.clock.sleep(context.timeoutMs, drained.signal).then(() => raw.destroy()).catch(() => {})
   }
   try {
     raw.writeHead(200, { ...toRawHeaders(reply.getHeaders()), 'content-type': 'text/event-stream; charset=utf-8', 'x-accel-buffering': 'no' })
     raw.flushHeaders()
     for (;;) {
-      for (const entry of page.entries) await say(`id: ${page.cursorAt(entry)}\nevent: change\ndata: ${serializeChange(entry, { fields, resourceTypes: hall.resourceTypes })}\n\n`)
+      for (const entry of page.entries) await write(`id: ${page.cursorAt(entry)}\nevent: change\ndata: ${serializeChange(entry, { fields, resourceTypes: context.resourceTypes })}\n\n`)
       if (!page.hasMore) {
-        // No event, but the reader's place, and that there is no more: so a quiet stretch is not read again after a break.
-        await say(`: up to date\nid: ${page.nextCursor}\n\n`)
-        await hall.feedHead.waitBeyond(caller.store, page.headSequence, HEARTBEAT_MS, over)
+        // An id without an event: saves the reader's position and marks it as up to date, so that a quiet range is not
+        // scanned again after a reconnect.
+        await write(`: up to date\nid: ${page.nextCursor}\n\n`)
+        await context.feedHead.waitBeyond(caller.store, page.headSequence, HEARTBEAT_MS, ended)
       }
-      if (left.signal.aborted || hall.stopping.aborted) break
-      if (!(await hall.authenticator.isStillValid(caller, 'changes:read'))) throw keyEndedError()
-      page = await readFeed(hall, caller.store, { ...start, cursor: page.nextCursor, updatedSince: undefined })
+      if (disconnected.signal.aborted || context.stopping.aborted) break
+      if (!(await context.authenticator.isStillValid(caller, 'changes:read'))) throw keyEndedError()
+      page = await readFeed(context, caller.store, { ...start, cursor: page.nextCursor, updatedSince: undefined })
     }
   } catch (thrown) {
     const error = toHttpError(thrown)
-    if (error.status >= 500) createRequestLog(ask).warn('a stream of changes ended', { code: error.code })
-    // A reader that is not taking anything is not waited for once its key has ended.
-    if (followed.signal.aborted && raw.writableNeedDrain) raw.destroy()
+    if (error.status >= 500) createRequestLog(routeRequest).warn('change stream failed', { code: error.code })
+    // Does not wait for a stalled reader once its key has ended.
+    if (access.signal.aborted && raw.writableNeedDrain) raw.destroy()
     else raw.write(`event: error\ndata: ${error.body(request.id)}\n\n`)
   } finally {
-    followed.close()
-    const count = (hall.openStreams.get(who) ?? 1) - 1
-    if (count === 0) hall.openStreams.delete(who)
-    else hall.openStreams.set(who, count)
+    access.close()
+    const count = (context.openStreams.get(streamOwner) ?? 1) - 1
+    if (count === 0) context.openStreams.delete(streamOwner)
+    else context.openStreams.set(streamOwner, count)
     raw.end()
   }
   return reply

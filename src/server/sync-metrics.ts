@@ -5,16 +5,19 @@ import { computeCompleteSince } from '../runner/complete-since.ts'
 import { readKnownSyncs, type KnownSync } from '../runner/status.ts'
 import type { ServerContext } from './route.ts'
 
-/** Where one sync stands, or the worst of many. */
+/** Metrics of one sync, or the worst values of several. */
 export interface SyncMetric {
   readonly worker: string
   readonly sync: string
-  /** Null when there was no complete cycle yet, and of a backfill: what changes after it is told by its delta. */
+  /** Null before the first complete cycle, and for a backfill, whose delta carries the lag. */
   readonly lagSeconds: number | null
   readonly failures: number
-  /** 1 while a backfill is ordered for the sync or its pair: the copy may lack changes. Of many, how many. */
+  /**
+   * 1 while a backfill is requested for the sync or its pair, so the copy may lack changes. For several syncs, their
+   * number.
+   */
   readonly backfillNeeded: number
-  /** How many of them are being run, by whichever process. */
+  /** Number of running cycles in the fleet. */
   readonly running: number
 }
 
@@ -23,14 +26,17 @@ export interface SyncMetrics {
   readonly syncs: readonly SyncMetric[]
 }
 
-/** Of the syncs of one tenant. The first so many by name, in the order they are declared; of the rest the worst. */
-export async function readSyncMetrics(hall: ServerContext, store: Store): Promise<SyncMetrics> {
-  const { now, syncs } = await readKnownSyncs(store, hall.syncs, hall.ports.clock.now())
-  const healths: Record<Health, number> = { HEALTHY: 0, INITIALIZING: 0, WARNING: 0, ERROR: 0, PAUSED: 0 }
-  for (const { checkpoint, backfill } of syncs) healths[computeHealth(checkpoint, backfill)]++
-  const figures = syncs.map((sync) => computeSyncMetric(sync, now))
-  const rest = figures.slice(LABEL_VALUES_MAX.syncs)
-  return { healthCounts: healths, syncs: [...figures.slice(0, LABEL_VALUES_MAX.syncs), ...(rest.length === 0 ? [] : [rest.reduce(mergeWorst, { worker: OTHER_LABEL, sync: OTHER_LABEL, lagSeconds: null, failures: 0, backfillNeeded: 0, running: 0 })])] }
+/**
+ * Metrics of one tenant's syncs. Syncs beyond the label limit, in declaration order, are merged into their worst
+ * values.
+ */
+export async function readSyncMetrics(context: ServerContext, store: Store): Promise<SyncMetrics> {
+  const { now, syncs } = await readKnownSyncs(store, context.syncs, context.ports.clock.now())
+  const healthCounts: Record<Health, number> = { HEALTHY: 0, INITIALIZING: 0, WARNING: 0, ERROR: 0, PAUSED: 0 }
+  for (const { checkpoint, backfill } of syncs) healthCounts[computeHealth(checkpoint, backfill)]++
+  const metrics = syncs.map((sync) => computeSyncMetric(sync, now))
+  const rest = metrics.slice(LABEL_VALUES_MAX.syncs)
+  return { healthCounts, syncs: [...metrics.slice(0, LABEL_VALUES_MAX.syncs), ...(rest.length === 0 ? [] : [rest.reduce(mergeWorst, { worker: OTHER_LABEL, sync: OTHER_LABEL, lagSeconds: null, failures: 0, backfillNeeded: 0, running: 0 })])] }
 }
 
 function computeSyncMetric({ worker, sync, declared, checkpoint, backfill, recent }: KnownSync, now: number): SyncMetric {

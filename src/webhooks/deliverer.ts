@@ -13,31 +13,32 @@ export interface DelivererOptions {
   readonly store: Store
   readonly ports: Ports
   readonly send: WebhookSender
-  /** Different for every process. */
+  /** Unique per process. */
   readonly holder: string
   readonly isDead?: (holder: string) => boolean
-  /** How often the store is asked whether there is something to deliver; every second unless said otherwise. */
+  /** Interval at which the store is polled for due deliveries; defaults to one second. */
   readonly pollMs?: number
   readonly claimTtlMs?: number
   readonly resourceTypes?: ResourceTypes
 }
 
 const BATCH_SIZE = 50
-/** Messages on their way to one receiver at once. */
+/** Concurrent messages to one receiver. */
 const CONCURRENCY = 8
 const SCAN_MAX = 50_000
 
 /**
- * Delivers what the log holds to every webhook, in one process or in many on one store: whoever has the claim of a webhook
- * delivers to it. Each goes at its own pace, so that a slow receiver holds up no other.
+ * Delivers log entries to every webhook, in one or many processes on one store: the process that claims a webhook delivers
+ * to it. Webhooks are independent, so a slow receiver does not delay others.
  *
- * The place in the log moves when a round is over and not before: after a crash the round is sent again, with the same ids.
+ * The sequence advances only at the end of a round: after a crash the round is sent again with the same ids, so delivery
+ * is at least once.
  */
 export class Deliverer {
   readonly #options: DelivererOptions
   readonly #active = new Map<string, Promise<void>>()
   readonly #stopping = new AbortController()
-  /** Ends what is still on its way. */
+  /** Aborts messages in flight. */
   readonly #aborting = new AbortController()
   #loop: Promise<void> = Promise.resolve()
 
@@ -52,24 +53,24 @@ export class Deliverer {
     this.#loop = this.#runLoop()
   }
 
-  /** Begins whatever is due; for whoever looks after many of these in turn, and starts none. */
+  /** Starts due deliveries once; for a caller that polls many deliverers in turn. */
   async poll(): Promise<void> {
     try {
       await this.#startDue()
     } catch (error) {
-      this.#log.warn('the webhooks could not be looked at', { reason: errorMessage(error) })
+      this.#log.warn('webhooks could not be read', { reason: errorMessage(error) })
     }
   }
 
-  /** No new message is sent; those on their way are waited for, and then left: they are sent again by whoever comes next. */
+  /** Sends no new message and waits for those in flight, then aborts them: the next holder sends them again. */
   async stop({ graceMs = 10_000 }: { graceMs?: number } = {}): Promise<void> {
-    this.#stopping.abort(new Error('the deliverer stops'))
-    const patience = new AbortController()
-    const lost = this.#options.ports.clock.sleep(graceMs, patience.signal).then(() => this.#aborting.abort(new Error('the deliverer stops'))).catch(() => {})
+    this.#stopping.abort(new Error('the deliverer is stopping'))
+    const graceOver = new AbortController()
+    const timeout = this.#options.ports.clock.sleep(graceMs, graceOver.signal).then(() => this.#aborting.abort(new Error('the deliverer is stopping'))).catch(() => {})
     await this.#loop
     await Promise.all(this.#active.values())
-    patience.abort(new Error('all have ended'))
-    await lost
+    graceOver.abort(new Error('all deliveries have ended'))
+    await timeout
   }
 
   async #runLoop(): Promise<void> {
@@ -84,79 +85,79 @@ export class Deliverer {
     const { store, ports: { clock } } = this.#options
     const webhooks = await store.webhooks()
     if (webhooks.length === 0) return
-    const position = await store.headSequence()
+    const headSequence = await store.headSequence()
     for (const webhook of webhooks) {
-      if (this.#active.has(webhook.id) || !isDue(webhook, position, clock.now())) continue
-      const work = this.#deliver(webhook).catch((error: unknown) => this.#webhookLog(webhook).warn('a webhook could not be served', { reason: errorMessage(error) }))
+      if (this.#active.has(webhook.id) || !isDue(webhook, headSequence, clock.now())) continue
+      const work = this.#deliver(webhook).catch((error: unknown) => this.#webhookLog(webhook).warn('webhook delivery failed', { reason: errorMessage(error) }))
       this.#active.set(webhook.id, work.finally(() => this.#active.delete(webhook.id)))
     }
   }
 
-  /** Round after round, while there is something to do. */
+  /** Runs rounds while there is work. */
   async #deliver({ id, heldBy }: Webhook): Promise<void> {
     const { store, ports: { clock }, holder, isDead, claimTtlMs = 60_000 } = this.#options
     const evict = heldBy !== null && isDead?.(heldBy) === true ? { evictHolder: heldBy } : {}
     const claim = await store.claimWebhook(id, { holder, ttlMs: claimTtlMs, at: clock.now(), ...evict })
     if (claim === null) return
-    const cut = new AbortController()
-    const leave = (): void => cut.abort(new Error('the deliverer stops'))
-    this.#aborting.signal.addEventListener('abort', leave)
-    const keeping = this.#heartbeatClaim(claim, claimTtlMs, cut)
+    const aborting = new AbortController()
+    const onAbort = (): void => aborting.abort(new Error('the deliverer is stopping'))
+    this.#aborting.signal.addEventListener('abort', onAbort)
+    const heartbeat = this.#heartbeatClaim(claim, claimTtlMs, aborting)
     try {
       let webhook: Webhook | null = claim.webhook
-      while (webhook !== null && !this.#stopping.signal.aborted && !cut.signal.aborted) webhook = await this.#runRound(webhook, claim, cut.signal)
+      while (webhook !== null && !this.#stopping.signal.aborted && !aborting.signal.aborted) webhook = await this.#runRound(webhook, claim, aborting.signal)
     } finally {
-      this.#aborting.signal.removeEventListener('abort', leave)
-      keeping.abort(new Error('the round is over'))
+      this.#aborting.signal.removeEventListener('abort', onAbort)
+      heartbeat.abort(new Error('the round is over'))
       await store.releaseWebhook(claim)
     }
   }
 
-  /** Where the webhook stands after it; null when there is nothing more to do for now. */
-  async #runRound(webhook: Webhook, claim: WebhookClaim, cut: AbortSignal): Promise<Webhook | null> {
+  /** Returns the webhook after the round; null if there is nothing more to do now. */
+  async #runRound(webhook: Webhook, claim: WebhookClaim, aborting: AbortSignal): Promise<Webhook | null> {
     const { store, ports: { clock, random } } = this.#options
     const now = clock.now()
     if (webhook.disabledReason !== null || (webhook.retryAt ?? 0) > now) return null
-    const waiting = await store.deliveries({ webhook: webhook.id, dead: false, limit: PENDING_MAX + BATCH_SIZE })
-    const page = await this.#readNextPage(webhook, waiting, now)
-    if (page !== null && DeliveryRound.hasGap(webhook, page)) return await this.#disable(webhook, claim, 'The log was compacted further than this webhook had read. `tidemark webhooks replay <id> --all` begins anew.')
-    const fresh = (page?.entries ?? []).filter(({ action }) => webhook.actions === null || webhook.actions.includes(action)).map((entry) => createDelivery(store.tenant, entry, now, this.#options.resourceTypes))
-    const round = new DeliveryRound({ webhook, pending: waiting, newDeliveries: fresh, page, now, jitter: () => random.next() })
+    const pending = await store.deliveries({ webhook: webhook.id, dead: false, limit: PENDING_MAX + BATCH_SIZE })
+    const page = await this.#readNextPage(webhook, pending, now)
+    if (page !== null && DeliveryRound.hasGap(webhook, page)) return await this.#disable(webhook, claim, 'The log was compacted beyond the position of this webhook. Run `tidemark webhooks replay <id> --all` to start again.')
+    const newDeliveries = (page?.entries ?? []).filter(({ action }) => webhook.actions === null || webhook.actions.includes(action)).map((entry) => createDelivery(store.tenant, entry, now, this.#options.resourceTypes))
+    const round = new DeliveryRound({ webhook, pending, newDeliveries, page, now, jitter: () => random.next() })
     if (round.chains.length === 0 && (page === null || page.scannedSequence === webhook.sequence)) return null
 
     const queue = [...round.chains]
     await Promise.all(Array.from({ length: CONCURRENCY }, async () => {
-      for (let chain = queue.shift(); chain !== undefined; chain = queue.shift()) await this.#sendChain(webhook, claim, round, chain, cut)
+      for (let chain = queue.shift(); chain !== undefined; chain = queue.shift()) await this.#sendChain(webhook, claim, round, chain, aborting)
     }))
-    const { summary: note } = round
-    if (!(await store.recordDeliveries(claim, note))) return null
-    if (note.progress.disabledReason !== null) this.#webhookLog(webhook).error('a webhook was disabled', { reason: note.progress.disabledReason })
-    return { ...webhook, ...note.progress, dead: webhook.dead + note.undelivered.filter(({ dead }) => dead).length }
+    const { summary } = round
+    if (!(await store.recordDeliveries(claim, summary))) return null
+    if (summary.progress.disabledReason !== null) this.#webhookLog(webhook).error('webhook disabled', { reason: summary.progress.disabledReason })
+    return { ...webhook, ...summary.progress, dead: webhook.dead + summary.undelivered.filter(({ dead }) => dead).length }
   }
 
-  async #readNextPage(webhook: Webhook, waiting: readonly Delivery[], now: number): Promise<FeedPage | null> {
+  async #readNextPage(webhook: Webhook, pending: readonly Delivery[], now: number): Promise<FeedPage | null> {
     const isDown = webhook.failureStreak >= FAILURE_STREAK_MAX
-    if (waiting.length >= PENDING_MAX || (isDown && waiting.some(({ nextAt }) => nextAt <= now))) return null
+    if (pending.length >= PENDING_MAX || (isDown && pending.some(({ nextAt }) => nextAt <= now))) return null
     return await this.#options.store.feed({ after: webhook.sequence, limit: isDown ? 1 : BATCH_SIZE, scanMax: SCAN_MAX, bytesMax: PAGE_BYTES_MAX, ...(webhook.databases !== null && { databases: webhook.databases }) })
   }
 
-  async #sendChain(webhook: Webhook, claim: WebhookClaim, round: DeliveryRound, chain: DeliveryChain, cut: AbortSignal): Promise<void> {
+  async #sendChain(webhook: Webhook, claim: WebhookClaim, round: DeliveryRound, chain: DeliveryChain, aborting: AbortSignal): Promise<void> {
     const { store, ports: { clock } } = this.#options
     for (const [at, delivery] of chain.entries()) {
       const startedAt = clock.now()
-      if (round.isOver || this.#stopping.signal.aborted || cut.aborted) return round.postpone(chain.slice(at), startedAt)
-      // Read for every message: a rotation, an edit or a pause holds from the moment it is acknowledged.
+      if (round.isOver || this.#stopping.signal.aborted || aborting.aborted) return round.postpone(chain.slice(at), startedAt)
+      // Read for every message: a rotation, edit or pause applies from the time it is acknowledged.
       const secrets = await store.webhookSecrets(claim)
       if (secrets === null) return round.postpone(chain.slice(at), startedAt)
-      const outcome = await this.#send({ ...webhook, secrets }, delivery, startedAt, cut)
-      // Cut off by ourselves: nobody can say whether it arrived, and it is no fault of the receiver.
-      if (outcome.status === null && cut.aborted) return round.postpone(chain.slice(at), clock.now())
+      const outcome = await this.#send({ ...webhook, secrets }, delivery, startedAt, aborting)
+      // Aborted by this process: the outcome is unknown, and the receiver is not at fault.
+      if (outcome.status === null && aborting.aborted) return round.postpone(chain.slice(at), clock.now())
       if (!round.recordOutcome(delivery, chain.slice(at + 1), outcome, startedAt, clock.now())) return
     }
   }
 
-  /** One try, as it is seen from outside. */
-  async #send(webhook: Webhook, { messageId, body, attempts }: Delivery, startedAt: number, cut: AbortSignal): Promise<DeliveryOutcome> {
+  /** Sends one attempt, with span, metric and log. */
+  async #send(webhook: Webhook, { messageId, body, attempts }: Delivery, startedAt: number, aborting: AbortSignal): Promise<DeliveryOutcome> {
     const { store, ports: { clock, tracer, meter }, send } = this.#options
     const attempt = attempts + 1
     const span = tracer?.start('delivery', {
@@ -164,11 +165,11 @@ export class Deliverer {
     }, null) ?? NOOP_SPAN
     const secrets = parseActiveSecrets(webhook.secrets, startedAt).map(({ secret }) => secret)
     return span.within(async () => {
-      const outcome = await send({ url: webhook.url, allow: webhook.allow, body, headers: { ...span.headers, ...createSignatureHeaders(secrets, messageId, startedAt, body) }, signal: cut })
+      const outcome = await send({ url: webhook.url, allow: webhook.allow, body, headers: { ...span.headers, ...createSignatureHeaders(secrets, messageId, startedAt, body) }, signal: aborting })
       const { kind, status } = outcome
       meter?.record('deliveryDuration', computeElapsedSeconds(startedAt, clock.now()), { 'tidemark.outcome': kind })
-      const tell = kind === 'delivered' ? 'debug' : 'info'
-      this.#webhookLog(webhook)[tell](kind === 'delivered' ? 'a message was delivered' : 'a message was not delivered', { requestId: messageId, attempt, status })
+      const level = kind === 'delivered' ? 'debug' : 'info'
+      this.#webhookLog(webhook)[level](kind === 'delivered' ? 'webhook message delivered' : 'webhook message not delivered', { requestId: messageId, attempt, status })
       span.setAttributes({ 'tidemark.outcome': kind, 'http.response.status_code': status ?? undefined })
       span.end(kind === 'delivered' ? null : String(status ?? 'no_answer'))
       return outcome
@@ -180,31 +181,31 @@ export class Deliverer {
   }
 
   async #disable(webhook: Webhook, claim: WebhookClaim, reason: string): Promise<null> {
-    this.#webhookLog(webhook).error('a webhook was disabled', { reason })
+    this.#webhookLog(webhook).error('webhook disabled', { reason })
     await this.#options.store.recordDeliveries(claim, { progress: { ...webhook, disabledReason: reason }, delivered: [], undelivered: [] })
     return null
   }
 
-  #heartbeatClaim(claim: WebhookClaim, ttlMs: number, cut: AbortController): AbortController {
+  #heartbeatClaim(claim: WebhookClaim, ttlMs: number, aborting: AbortController): AbortController {
     const { store, ports: { clock } } = this.#options
     const ending = new AbortController()
-    const keep = async (): Promise<void> => {
+    const renew = async (): Promise<void> => {
       for (let renewedAt = clock.now(); ; ) {
         await clock.sleep(ttlMs / 3, ending.signal)
         const at = clock.now()
-        const kept = await store.renewWebhook(claim, { ttlMs, at }).catch(() => null)
-        if (kept === true) renewedAt = at
-        if (kept === false || clock.now() - renewedAt >= ttlMs) return cut.abort(new Error('the claim was lost'))
+        const isRenewed = await store.renewWebhook(claim, { ttlMs, at }).catch(() => null)
+        if (isRenewed === true) renewedAt = at
+        if (isRenewed === false || clock.now() - renewedAt >= ttlMs) return aborting.abort(new Error('the claim was lost'))
       }
     }
-    keep().catch(() => {})
+    renew().catch(() => {})
     return ending
   }
 }
 
-function isDue({ disabledReason: disabled, retryAt, sequence: position, waiting, dueAt }: Webhook, newest: number, now: number): boolean {
-  if (disabled !== null || (retryAt ?? 0) > now) return false
-  return (dueAt !== null && dueAt <= now) || (position < newest && waiting < PENDING_MAX)
+function isDue({ disabledReason, retryAt, sequence, waiting, dueAt }: Webhook, headSequence: number, now: number): boolean {
+  if (disabledReason !== null || (retryAt ?? 0) > now) return false
+  return (dueAt !== null && dueAt <= now) || (sequence < headSequence && waiting < PENDING_MAX)
 }
 
 function errorMessage(error: unknown): string {

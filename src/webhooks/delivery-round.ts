@@ -2,30 +2,30 @@ import type { Delivery, DeliveryReport, FeedPage, Webhook, WebhookProgress } fro
 import type { DeliveryOutcome } from './send.ts'
 
 /**
- * What one round delivers, and what is noted of it. Changes of one key go one after the other; what fails waits, and what
- * comes later of its key waits behind it, so that the order of a key is kept and other keys go on.
+ * One round of deliveries and its result. Changes of one key are sent in order: after a failure the later changes of the
+ * key wait, while other keys continue.
  *
  *   log ──▶ sent ──2xx──▶ done
  *            │ else
  *            ▼
- *         waiting ──2xx──▶ done          10 tries over about 3 days
- *            │ out of tries
- *            ├── others got through meanwhile ──▶ dead
- *            └── nothing did ──▶ the webhook is disabled, and all of it stays as it is
+ *         waiting ──2xx──▶ done          10 attempts over about 3 days
+ *            │ out of attempts
+ *            ├── others succeeded meanwhile ──▶ dead
+ *            └── none succeeded ──▶ the webhook is disabled, and its deliveries stay waiting
  */
 
-/** Waits after the first, second … try. */
+/** Delays after the first, second … attempt. */
 const RETRY_DELAYS_MS = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400].map((seconds) => seconds * 1_000)
 export const ATTEMPTS_MAX = RETRY_DELAYS_MS.length + 1
-/** Different deliveries that fail in a row before the receiver counts as down, and is only asked now and then. */
+/** Consecutive failing deliveries after which the receiver counts as down and is only probed. */
 export const FAILURE_STREAK_MAX = 5
 const DOWN_DELAYS_MS = [30, 60, 300, 900, 3_600].map((seconds) => seconds * 1_000)
 const RETRY_AFTER_MAX_MS = 86_400_000
-/** Once so many wait, the log is not read on for this webhook. */
+/** With this many pending deliveries, the log is not read further for this webhook. */
 export const PENDING_MAX = 100
-/** So many dead letters say that the receiver and we do not understand each other. */
+/** This many dead letters indicate that the receiver cannot process the messages. */
 export const DEAD_LETTERS_MAX = 1_000
-/** Not due by itself: whoever is before it in its key takes it along. */
+/** Not due by itself: becomes due after its predecessor of the same key. */
 const AFTER_PREDECESSOR = Number.MAX_SAFE_INTEGER
 
 /** Deliveries of one key, in order. */
@@ -42,69 +42,69 @@ export class DeliveryRound {
   #dead: number
   #failed = 0
 
-  constructor({ webhook, pending: waiting, newDeliveries: fresh, page, now, jitter }: DeliveryRoundOptions) {
-    const { sequence: position, floor, failureStreak: streak, retryAt, succeededAt, failedAt, lastStatus, lastAnswer, disabledReason: disabled } = webhook
-    this.#progress = { sequence: position, floor, failureStreak: streak, retryAt, succeededAt, failedAt, lastStatus, lastAnswer, disabledReason: disabled }
+  constructor({ webhook, pending, newDeliveries, page, now, jitter }: DeliveryRoundOptions) {
+    const { sequence, floor, failureStreak, retryAt, succeededAt, failedAt, lastStatus, lastAnswer, disabledReason } = webhook
+    this.#progress = { sequence, floor, failureStreak, retryAt, succeededAt, failedAt, lastStatus, lastAnswer, disabledReason }
     this.#jitter = jitter
-    this.#stored = new Set(waiting.map(({ sequence }) => sequence))
-    this.#isProbe = streak >= FAILURE_STREAK_MAX
+    this.#stored = new Set(pending.map((delivery) => delivery.sequence))
+    this.#isProbe = failureStreak >= FAILURE_STREAK_MAX
     this.#dead = webhook.dead
     if (page !== null) {
       this.#progress.sequence = page.scannedSequence
       if (page.scannedSequence >= page.floor) this.#progress.floor = page.floor
     }
-    const all = groupByKey([...waiting, ...fresh])
-    const due = all.filter(([head]) => head!.nextAt <= now)
-    this.chains = this.#isProbe ? due.toSorted(([a], [b]) => a!.attempts - b!.attempts).slice(0, 1) : due
+    const all = groupByKey([...pending, ...newDeliveries])
+    const due = all.filter(([head]) => head !== undefined && head.nextAt <= now)
+    this.chains = this.#isProbe ? due.toSorted(([a], [b]) => (a?.attempts ?? 0) - (b?.attempts ?? 0)).slice(0, 1) : due
     for (const chain of all) if (!this.chains.includes(chain)) this.#retain(chain.filter((delivery) => !this.#stored.has(delivery.sequence)), due.includes(chain) ? now : AFTER_PREDECESSOR)
   }
 
-  /** Nothing more is to be sent in this round. */
+  /** The round sends nothing more. */
   get isOver(): boolean {
-    const { disabledReason: disabled, retryAt, failureStreak: streak } = this.#progress
-    return disabled !== null || (!this.#isProbe && streak >= FAILURE_STREAK_MAX) || (retryAt !== null && this.#failed > 0)
+    const { disabledReason, retryAt, failureStreak } = this.#progress
+    return disabledReason !== null || (!this.#isProbe && failureStreak >= FAILURE_STREAK_MAX) || (retryAt !== null && this.#failed > 0)
   }
 
-  /** Whether the chain goes on with the next. */
+  /** Returns whether the chain continues. */
   recordOutcome(delivery: Delivery, rest: DeliveryChain, outcome: DeliveryOutcome, startedAt: number, now: number): boolean {
-    const standing = this.#progress
-    standing.lastStatus = outcome.status
-    standing.lastAnswer = outcome.answer
+    const progress = this.#progress
+    progress.lastStatus = outcome.status
+    progress.lastAnswer = outcome.answer
     if (outcome.kind === 'delivered') {
-      standing.succeededAt = now
-      standing.failureStreak = 0
-      if (this.#failed === 0) standing.retryAt = null
+      progress.succeededAt = now
+      progress.failureStreak = 0
+      if (this.#failed === 0) progress.retryAt = null
       if (this.#stored.has(delivery.sequence)) this.#delivered.push(delivery.sequence)
       return true
     }
     this.#failed++
-    standing.failedAt = now
+    progress.failedAt = now
     const attempts = delivery.attempts + 1
     const firstAt = delivery.firstAt ?? startedAt
-    // Many that fail at once say no more than a few do; only time that passes makes the waits longer.
-    if (this.#isProbe) standing.failureStreak++
-    else if (attempts === 1) standing.failureStreak = Math.min(standing.failureStreak + 1, FAILURE_STREAK_MAX)
-    if (standing.failureStreak >= FAILURE_STREAK_MAX) this.#waitUntil(now + this.#applyJitter(DOWN_DELAYS_MS[Math.min(standing.failureStreak - FAILURE_STREAK_MAX, DOWN_DELAYS_MS.length - 1)]!))
+    // Many simultaneous failures count like a few; only elapsed time makes the delays longer.
+    if (this.#isProbe) progress.failureStreak++
+    else if (attempts === 1) progress.failureStreak = Math.min(progress.failureStreak + 1, FAILURE_STREAK_MAX)
+    if (progress.failureStreak >= FAILURE_STREAK_MAX) this.#waitUntil(now + this.#applyJitter(delayAt(DOWN_DELAYS_MS, progress.failureStreak - FAILURE_STREAK_MAX)))
     if (outcome.retryAfterMs !== null) this.#waitUntil(now + Math.min(outcome.retryAfterMs, RETRY_AFTER_MAX_MS))
-    if (outcome.kind === 'gone') standing.disabledReason ??= 'The receiver answered 410: it wants no more.'
-    const isOut = attempts >= ATTEMPTS_MAX
-    const nothingElse = standing.succeededAt === null || standing.succeededAt < firstAt
-    if (isOut && nothingElse) standing.disabledReason ??= `Nothing got through since ${new Date(firstAt).toISOString()}, in ${attempts} tries.`
-    const dead = isOut && !nothingElse
-    if (dead && ++this.#dead >= DEAD_LETTERS_MAX) standing.disabledReason ??= `${DEAD_LETTERS_MAX} messages were given up.`
-    const waitMs = Math.max(this.#applyJitter(RETRY_DELAYS_MS[Math.min(attempts, RETRY_DELAYS_MS.length) - 1]!), outcome.retryAfterMs === null ? 0 : Math.min(outcome.retryAfterMs, RETRY_AFTER_MAX_MS))
+    if (outcome.kind === 'gone') progress.disabledReason ??= 'The receiver responded with 410 (Gone).'
+    const isExhausted = attempts >= ATTEMPTS_MAX
+    const noneSucceeded = progress.succeededAt === null || progress.succeededAt < firstAt
+    if (isExhausted && noneSucceeded) progress.disabledReason ??= `No delivery succeeded since ${new Date(firstAt).toISOString()}, after ${attempts} attempts.`
+    const dead = isExhausted && !noneSucceeded
+    if (dead && ++this.#dead >= DEAD_LETTERS_MAX) progress.disabledReason ??= `${DEAD_LETTERS_MAX} messages could not be delivered.`
+    const waitMs = Math.max(this.#applyJitter(delayAt(RETRY_DELAYS_MS, attempts - 1)), outcome.retryAfterMs === null ? 0 : Math.min(outcome.retryAfterMs, RETRY_AFTER_MAX_MS))
     this.#retained.set(delivery.sequence, { ...delivery, attempts, firstAt, nextAt: now + waitMs, dead, lastStatus: outcome.status, lastAnswer: outcome.answer })
     this.#retain(rest, dead ? now : AFTER_PREDECESSOR)
     return false
   }
 
-  /** The rest of a chain whose head is gone, when the round ends early. */
+  /** Keeps the rest of a chain when the round ends early. */
   postpone(rest: DeliveryChain, now: number): void {
     this.#retain(rest.slice(0, 1), now)
     this.#retain(rest.slice(1), AFTER_PREDECESSOR)
   }
 
-  /** A log that was compacted further than this webhook has read. */
+  /** Whether the log was compacted beyond the webhook's position. */
   static hasGap(webhook: Webhook, page: FeedPage): boolean {
     return webhook.sequence < page.floor && webhook.floor !== page.floor
   }
@@ -121,10 +121,15 @@ export class DeliveryRound {
     this.#progress.retryAt = Math.max(this.#progress.retryAt ?? 0, at)
   }
 
-  /** A fifth less or more, so that receivers are not asked by everybody at once. */
+  /** ±20 %, so that processes do not all call a receiver at once. */
   #applyJitter(ms: number): number {
     return Math.round(ms * (0.8 + 0.4 * this.#jitter()))
   }
+}
+
+/** The delay at the index, or the last one. */
+function delayAt(delays: readonly number[], index: number): number {
+  return delays[index] ?? delays.at(-1) ?? 0
 }
 
 function groupByKey(deliveries: readonly Delivery[]): DeliveryChain[] {
@@ -141,7 +146,7 @@ function groupByKey(deliveries: readonly Delivery[]): DeliveryChain[] {
 export interface DeliveryRoundOptions {
   readonly webhook: Webhook
   readonly pending: readonly Delivery[]
-  /** Wanted changes of the page. */
+  /** Changes of the page that match the filter. */
   readonly newDeliveries: readonly Delivery[]
   readonly page: FeedPage | null
   readonly now: number

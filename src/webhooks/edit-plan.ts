@@ -1,33 +1,33 @@
 import type { Webhook } from '../contract/index.ts'
 import { redactUrl } from './redact-url.ts'
 
-/** What an edit does, from which change on, and what it does not do. */
+/** The effect of an edit, the first change it applies to, and its limits. */
 export interface EditPlan {
   readonly changes: ReadonlyArray<{ readonly what: 'url' | 'databases' | 'actions' | 'allow'; readonly from: string; readonly to: string }>
-  /** The first sequence that is judged by the new settings. */
+  /** The first sequence to which the new settings apply. */
   readonly from: number
   readonly notes: readonly string[]
 }
 
-/** The place of a webhook divides: what is before it was judged, and stays judged; what comes after it is judged by the new settings. */
-export function planEdit(before: Webhook, after: Webhook, newest: number): EditPlan {
+/** An edit applies from the webhook's current sequence: earlier changes are not evaluated again. */
+export function planEdit(before: Webhook, after: Webhook, headSequence: number): EditPlan {
   const changes = (['url', 'databases', 'actions', 'allow'] as const)
     .map((what) => ({ what, from: describeSetting(before, what), to: describeSetting(after, what) }))
     .filter(({ what, from, to }) => from !== to || (what === 'url' && before.url !== after.url))
   const from = before.sequence + 1
   if (changes.length === 0) return { changes, from, notes: [] }
-  const behind = newest - before.sequence
-  const kept = before.waiting + before.dead
-  const isElsewhere = before.url !== after.url
+  const behind = headSequence - before.sequence
+  const failed = before.waiting + before.dead
+  const hasNewUrl = before.url !== after.url
   return {
     changes, from,
     notes: [
-      `From sequence ${from} on it is sent what fits the new settings; what was sent before stays sent, and nothing is sent again.`,
-      ...(behind > 0 ? [`Of the changes that have landed, it has ${behind} still before it: they are judged by the new settings as well.`] : []),
-      ...(widensFilter(before, after) ? [`What landed earlier and was not wanted then is not sent. \`tidemark webhooks replay ${before.id} --since <time>\` sends everything of that time once more, by the new settings.`] : []),
-      ...(kept > 0 ? [`What was tried in vain (${kept}) stays, fitting or not${isElsewhere ? ', and goes to the new URL' : ''}.`] : []),
-      ...(isElsewhere ? ['Its secret stays the same.'] : []),
-      ...(before.disabledReason !== null ? [`It stays disabled. \`tidemark webhooks resume ${before.id}\` lets it go on.`] : []),
+      `The new settings apply from sequence ${from}. Earlier changes are not sent again.`,
+      ...(behind > 0 ? [`The new settings also apply to ${behind} pending log ${behind === 1 ? 'entry' : 'entries'}.`] : []),
+      ...(widensFilter(before, after) ? [`Earlier changes that did not match the old filter are not sent. Run \`tidemark webhooks replay ${before.id} --since <time>\` to send everything since then with the new settings.`] : []),
+      ...(failed > 0 ? [`Failed deliveries (${failed}) are retried even if they no longer match the filter${hasNewUrl ? ', at the new URL' : ''}.`] : []),
+      ...(hasNewUrl ? ['The secret does not change.'] : []),
+      ...(before.disabledReason !== null ? [`The webhook stays disabled. Run \`tidemark webhooks resume ${before.id}\` to enable it.`] : []),
     ],
   }
 }
@@ -37,12 +37,12 @@ function describeSetting(webhook: Webhook, what: EditPlan['changes'][number]['wh
   return webhook[what]?.join(', ') ?? 'all'
 }
 
-/** Whether something fits now that did not. */
+/** Whether the new filter matches changes that the old one did not. */
 function widensFilter(before: Webhook, after: Webhook): boolean {
   return widens(before.databases, after.databases) || widens(before.actions, after.actions)
 }
 
 function widens(before: readonly string[] | null, after: readonly string[] | null): boolean {
   if (before === null) return false
-  return after === null || after.some((word) => !before.includes(word))
+  return after === null || after.some((value) => !before.includes(value))
 }

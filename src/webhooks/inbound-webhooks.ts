@@ -7,12 +7,12 @@ import type { SyncPlan } from '../engine/sync-plan.ts'
 import { parseJson } from '../values/json.ts'
 import { WebhookRefused, type InboundDelivery, type VerifiedMessage, type WebhookVerifier } from './verify/verify.ts'
 
-/** A message that is what it claims to be. */
+/** A verified message. */
 export interface WebhookEvent {
   readonly id: string
   readonly headers: InboundDelivery['headers']
   readonly rawBody: Uint8Array
-  /** The body as JSON; null when it is none. */
+  /** The body as JSON; null if it is not JSON. */
   readonly body: JsonValue
 }
 
@@ -23,7 +23,7 @@ export interface WebhookContext {
   readonly fetch: CycleOptions['fetch']
 }
 
-/** What a message comes to: changes to land, a sync to run now, or nothing. */
+/** The result of a message: changes to commit, a sync to trigger, or neither. */
 export interface WebhookResult {
   readonly changes?: readonly Change[]
   readonly trigger?: string
@@ -35,14 +35,17 @@ export interface DeclaredWebhook {
   readonly worker: string
   readonly name: string
   readonly verify: WebhookVerifier
-  /** Whether a message is of interest at all; one that is not is answered and forgotten. */
+  /** Whether the message is relevant; others are acknowledged and dropped. */
   readonly wants?: ((event: WebhookEvent) => boolean) | undefined
   readonly execute: ExecuteWebhook
-  /** Answer as soon as the message is kept, and act on it after. */
+  /** Acknowledge once the message is stored, and process it afterwards. */
   readonly later?: boolean | undefined
-  /** How its changes land: as a sync of its own. Null for one that has no database and can only trigger. */
+  /**
+   * How its changes are committed: as a sync of its own. Null for a webhook without a database, which can only
+   * trigger.
+   */
   readonly plan: SyncPlan | null
-  /** Those it may trigger. */
+  /** Syncs that it may trigger. */
   readonly syncs: readonly string[]
 }
 
@@ -50,7 +53,7 @@ export interface InboundWebhooksOptions {
   readonly store: Store
   readonly ports: Ports
   readonly secrets: Secrets
-  /** What messages are checked with. */
+  /** Secrets that verify messages. */
   readonly verificationSecrets: Secrets
   readonly fetch: CycleOptions['fetch']
   readonly holder: string
@@ -58,35 +61,42 @@ export interface InboundWebhooksOptions {
   readonly webhooks: readonly DeclaredWebhook[]
 }
 
-/** kept: it will be acted on. ignored: it is not wanted. unknown: there is no such webhook. refused: the sender need not come again. failed: it should, later. */
+/**
+ * kept: it will be processed. ignored: it is filtered out. unknown: there is no such webhook. refused: the sender
+ * should not retry. failed: the sender should retry later.
+ */
 export type ReceiveResult = 'accepted' | 'kept' | 'ignored' | 'duplicate' | 'unknown' | 'refused' | 'failed'
 
 export interface ReceiveOptions {
-  /** The id of the request that brought the message. */
+  /** The id of the HTTP request. */
   readonly requestId?: string | undefined
-  /** The address names a tenant: until the signature is proven, the answer must not depend on whether the tenant exists or is set up. */
+  /**
+   * The address names a tenant: until the signature is verified, the response must not reveal whether the tenant
+   * exists or is configured.
+   */
   readonly isTenantAddressed?: boolean
 }
 
-/** Whoever took a message and has not settled it after this has died. */
+/** A claim that is not settled within this time belongs to a crashed process. */
 const CLAIM_TTL_MS = 60_000
 const DEDUPE_MS = 30 * 24 * 3_600_000
-/** What was kept is tried again after BUSY_MS, and again, for so long. */
+/** A stored message is retried after CLAIM_TTL_MS, repeatedly, up to this age. */
 const RETRY_AGE_MAX_MS = 3 * 24 * 3_600_000
 const RETRY_BATCH_SIZE = 50
-/** They prove who sends, and are nobody's business after that. */
+/** Credentials of the sender, not needed after verification. */
 const DROPPED_HEADERS = new Set(['authorization', 'cookie'])
-/** While another process lands a message of the same webhook. */
+/** Wait while another process commits a message of the same webhook. */
 const LEASE_WAIT_MS = 100
 const LEASE_WAITS_MAX = 100
 
 /**
- * Takes the messages of vendors for one tenant: checks them, takes each once, and lands what they tell through the one door, as a cycle of
- * one page. A message is settled after it has landed; a crash in between makes it land twice, which changes nothing.
+ * Receives webhooks of vendors for one tenant: verifies each message, claims it once, and commits its changes as a
+ * cycle of one page. A message is settled after the commit; after a crash in between it is committed again, which is
+ * idempotent.
  */
 export class InboundWebhooks {
   readonly #options: InboundWebhooksOptions
-  /** The last of each webhook: its sync has one lease, so its messages land one after the other. */
+  /** The last task of each webhook: its sync has one lease, so its messages are committed one after the other. */
   readonly #tails = new Map<string, Promise<unknown>>()
   readonly #pending = new Set<Promise<void>>()
   #cycles = 0
@@ -99,27 +109,27 @@ export class InboundWebhooks {
     const { ports: { clock }, store } = this.#options
     const webhook = this.#find(worker, name)
     if (webhook === undefined) return 'unknown'
-    const proof = await this.#verify(webhook, delivery, this.#options.verificationSecrets, options)
-    if (typeof proof === 'string') return proof
-    const { id } = proof
+    const verified = await this.#verify(webhook, delivery, this.#options.verificationSecrets, options)
+    if (typeof verified === 'string') return verified
+    const { id } = verified
     const log = createChildLog(this.#webhookLog(webhook), { requestId: options.requestId })
     const event = toWebhookEvent(id, delivery)
     try {
       if (webhook.wants?.(event) === false) return 'ignored'
     } catch (error) {
-      log.error('a webhook failed', { reason: errorMessage(error) })
+      log.error('webhook failed', { reason: errorMessage(error) })
       return 'failed'
     }
     const message = { source: webhookSource(webhook), id }
     const now = clock.now()
     const payload = webhook.later === true ? { payload: serializePayload(event, now) } : {}
-    const taken = await store.claimInbound(message, { at: now, claimTtlMs: CLAIM_TTL_MS, purgeBefore: now - DEDUPE_MS, ...payload }).catch((error: unknown) => {
+    const claim = await store.claimInbound(message, { at: now, claimTtlMs: CLAIM_TTL_MS, purgeBefore: now - DEDUPE_MS, ...payload }).catch((error: unknown) => {
       if (isSyncError(error) && error.code === 'TENANT_ERASED') return 'erased' as const
       throw error
     })
-    if (taken === 'erased') return 'unknown'
-    // One that is kept is in good hands, whoever has it.
-    if (taken !== 'new') return taken === 'done' || webhook.later === true ? 'duplicate' : 'failed'
+    if (claim === 'erased') return 'unknown'
+    // A stored message is processed by the process that claimed it, or retried.
+    if (claim !== 'new') return claim === 'done' || webhook.later === true ? 'duplicate' : 'failed'
     if (webhook.later === true) {
       this.#executeLater(webhook, event)
       return 'kept'
@@ -127,7 +137,7 @@ export class InboundWebhooks {
     try {
       await this.#enqueue(message.source, () => this.#execute(webhook, event))
     } catch (error) {
-      log.error('a webhook failed', { reason: errorMessage(error) })
+      log.error('webhook failed', { reason: errorMessage(error) })
       await store.settleInbound(message, { done: false, at: clock.now() })
       return isRefusal(error) ? 'refused' : 'failed'
     }
@@ -136,8 +146,8 @@ export class InboundWebhooks {
   }
 
   /**
-   * The answer to a message for a tenant that does not exist. The signature is checked against a decoy, so that status, body
-   * and work are those of a message for an existing tenant that is not signed for it.
+   * Responds to a message for a tenant that does not exist. The signature is verified against a decoy, so that status,
+   * body and work equal those of a wrongly signed message for an existing tenant.
    */
   async refuse(worker: string, name: string, delivery: InboundDelivery, { requestId }: ReceiveOptions = {}): Promise<ReceiveResult> {
     const webhook = this.#find(worker, name)
@@ -150,30 +160,30 @@ export class InboundWebhooks {
     return this.#options.webhooks.find((known) => known.worker === worker && known.name === name)
   }
 
-  async #verify(webhook: DeclaredWebhook, delivery: InboundDelivery, proofs: Secrets, { requestId, isTenantAddressed: isAddressed = false }: ReceiveOptions): Promise<VerifiedMessage | 'refused' | 'failed'> {
+  async #verify(webhook: DeclaredWebhook, delivery: InboundDelivery, verificationSecrets: Secrets, { requestId, isTenantAddressed = false }: ReceiveOptions): Promise<VerifiedMessage | 'refused' | 'failed'> {
     const { ports: { clock, log: root } } = this.#options
-    const log = createChildLog(proofs === NO_SECRETS ? root : this.#webhookLog(webhook), { requestId })
-    const secrets = isAddressed ? withDecoy(proofs, (reason) => log.error('a webhook could not be checked', { reason })) : proofs
+    const log = createChildLog(verificationSecrets === NO_SECRETS ? root : this.#webhookLog(webhook), { requestId })
+    const secrets = isTenantAddressed ? withDecoy(verificationSecrets, (reason) => log.error('webhook could not be verified', { reason })) : verificationSecrets
     try {
       return await webhook.verify(delivery, { now: clock.now(), secrets })
     } catch (error) {
-      if (isRefusal(error)) log.warn('a webhook was refused', { reason: error.message })
-      else log.error('a webhook could not be checked', { reason: errorMessage(error) })
-      return isRefusal(error) || isAddressed ? 'refused' : 'failed'
+      if (isRefusal(error)) log.warn('webhook refused', { reason: error.message })
+      else log.error('webhook could not be verified', { reason: errorMessage(error) })
+      return isRefusal(error) || isTenantAddressed ? 'refused' : 'failed'
     }
   }
 
-  /** Takes up what was kept and not done: by a process that died, or because it failed. */
+  /** Retries stored messages that were not processed, because a process crashed or failed. */
   async retryStored(): Promise<void> {
     const { ports: { log }, store, webhooks } = this.#options
     try {
       for (const webhook of webhooks) if (webhook.later === true) await this.#retryWebhook(webhook)
     } catch (error) {
-      createChildLog(log, { tenant: store.tenant }).warn('kept webhooks could not be looked at', { reason: errorMessage(error) })
+      createChildLog(log, { tenant: store.tenant }).warn('stored webhooks could not be read', { reason: errorMessage(error) })
     }
   }
 
-  /** Until what is under way has ended. */
+  /** Resolves when all messages in progress have ended. */
   async drain(): Promise<void> {
     await Promise.all(this.#pending)
   }
@@ -187,7 +197,7 @@ export class InboundWebhooks {
       const { event, keptAt } = parsePayload(id, payload)
       if (now - keptAt <= RETRY_AGE_MAX_MS) this.#executeLater(webhook, event)
       else {
-        this.#webhookLog(webhook).error('a kept webhook was given up', { id })
+        this.#webhookLog(webhook).error('stored webhook discarded after too many retries', { id })
         await store.settleInbound({ source, id }, { done: true, at: now })
       }
     }
@@ -196,12 +206,12 @@ export class InboundWebhooks {
   #executeLater(webhook: DeclaredWebhook, event: WebhookEvent): void {
     const { ports: { clock }, store } = this.#options
     const source = webhookSource(webhook)
-    const act = this.#enqueue(source, async () => {
+    const task = this.#enqueue(source, async () => {
       await this.#execute(webhook, event)
       await store.settleInbound({ source, id: event.id }, { done: true, at: clock.now() })
-    }).catch((error: unknown) => this.#webhookLog(webhook).error('a webhook failed', { reason: errorMessage(error) }))
-    this.#pending.add(act)
-    void act.finally(() => this.#pending.delete(act))
+    }).catch((error: unknown) => this.#webhookLog(webhook).error('webhook failed', { reason: errorMessage(error) }))
+    this.#pending.add(task)
+    void task.finally(() => this.#pending.delete(task))
   }
 
   async #execute(webhook: DeclaredWebhook, event: WebhookEvent): Promise<void> {
@@ -209,12 +219,12 @@ export class InboundWebhooks {
     const { changes = [], trigger } = (await webhook.execute(event, { clock, log: this.#webhookLog(webhook), secrets, fetch })) ?? {}
     if (changes.length > 0) await this.#land(webhook, changes)
     if (trigger === undefined) return
-    if (!webhook.syncs.includes(trigger)) throw new SyncError('SYNC_UNKNOWN', `Webhook "${webhook.name}" triggers ${JSON.stringify(trigger)}, which worker "${webhook.worker}" has not declared.`)
+    if (!webhook.syncs.includes(trigger)) throw new SyncError('SYNC_UNKNOWN', `Webhook "${webhook.name}" triggers ${JSON.stringify(trigger)}, which worker "${webhook.worker}" does not declare.`)
     await store.signalSync({ worker: webhook.worker, sync: trigger }, { kind: 'trigger', actor: `webhook:${webhook.name}`, at: clock.now() })
   }
 
   async #land({ name, plan }: DeclaredWebhook, changes: readonly Change[]): Promise<void> {
-    if (plan === null) throw new SyncError('WEBHOOK_INVALID', `Webhook "${name}" returned changes and has no database.`)
+    if (plan === null) throw new SyncError('WEBHOOK_INVALID', `Webhook "${name}" returned changes but has no database.`)
     const { store, ports, fetch, secrets, holder, isDead } = this.#options
     const execute: SyncPlan['execute'] = async (state) => ({ changes: [...changes], hasMore: false, nextState: state ?? {} })
     for (let waits = 0; waits < LEASE_WAITS_MAX; waits++) {
@@ -222,10 +232,10 @@ export class InboundWebhooks {
         store, ports, fetch, secrets, holder: `${holder}#${++this.#cycles}`, trigger: 'webhook', ...(isDead !== undefined && { isHolderGone: isDead }),
       })
       if (stopReason === 'complete') return
-      if (stopReason !== 'held') throw error === null ? new SyncError('CANCELLED', `The changes of webhook "${name}" did not land: ${stopReason}.`) : new SyncError(error.code, error.message)
+      if (stopReason !== 'held') throw error === null ? new SyncError('CANCELLED', `The changes of webhook "${name}" were not committed: ${stopReason}.`) : new SyncError(error.code, error.message)
       await ports.clock.sleep(LEASE_WAIT_MS)
     }
-    throw new SyncError('LEASE_HELD', `Webhook "${name}" was held by another process for too long.`)
+    throw new SyncError('LEASE_HELD', `Another process held the lease of webhook "${name}" for too long.`)
   }
 
   #webhookLog({ worker, name }: DeclaredWebhook): Log {
@@ -233,10 +243,10 @@ export class InboundWebhooks {
     return createChildLog(log, { tenant, worker, webhook: name })
   }
 
-  #enqueue(source: string, act: () => Promise<void>): Promise<void> {
-    const turn = (this.#tails.get(source) ?? Promise.resolve()).then(act)
-    this.#tails.set(source, turn.catch(() => {}))
-    return turn
+  #enqueue(source: string, task: () => Promise<void>): Promise<void> {
+    const result = (this.#tails.get(source) ?? Promise.resolve()).then(task)
+    this.#tails.set(source, result.catch(() => {}))
+    return result
   }
 }
 
@@ -245,18 +255,18 @@ const DECOY_SECRET = `whsec_${randomBytes(32).toString('base64')}`
 
 const NO_SECRETS: Secrets = {
   get(name) {
-    throw new SyncError('SECRET_MISSING', `There is no such tenant, and so no secret ${name}.`)
+    throw new SyncError('SECRET_MISSING', `The tenant does not exist, so it has no secret ${name}.`)
   },
 }
 
-/** A missing secret is replaced, so that checking a message takes the same work with and without it. */
-function withDecoy(secrets: Secrets, missing: (reason: string) => void): Secrets {
+/** Replaces a missing secret, so that verification takes the same work with and without it. */
+function withDecoy(secrets: Secrets, onMissing: (reason: string) => void): Secrets {
   return {
     get(name) {
       try {
         return secrets.get(name)
       } catch (error) {
-        missing(errorMessage(error))
+        onMissing(errorMessage(error))
         return DECOY_SECRET
       }
     },
@@ -288,7 +298,7 @@ function parseBody(rawBody: Uint8Array): JsonValue {
   }
 }
 
-/** By name, not by class: a worker may carry a copy of this package of its own. */
+/** Compares the name, not the class: a worker may have its own copy of this package. */
 function isRefusal(error: unknown): error is WebhookRefused {
   return error instanceof Error && error.name === 'WebhookRefused'
 }

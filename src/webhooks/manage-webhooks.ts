@@ -10,7 +10,7 @@ import type { DeliveryOutcome, WebhookSender } from './send.ts'
 import { redactUrl } from './redact-url.ts'
 import { createSignatureHeaders } from './sign.ts'
 
-/** What people do with webhooks, from the command line and over HTTP. */
+/** Operations on webhooks, shared by the CLI and the HTTP API. */
 
 export const ACTIONS = ['created', 'updated', 'deleted'] as const satisfies readonly ChangeAction[]
 export const ALLOWANCES = ['http', 'private', 'port'] as const satisfies readonly WebhookAllowance[]
@@ -20,18 +20,18 @@ export interface NewWebhook {
   readonly databases: readonly string[] | null
   readonly actions: readonly ChangeAction[] | null
   readonly allow: readonly WebhookAllowance[]
-  /** Begin with everything the log holds, not with what comes from now on. */
+  /** Start with the whole log instead of new changes. */
   readonly all: boolean
 }
 
-/** Who asks, when, and how the name of a URL is resolved. */
+/** The actor and time for the audit log, and the resolver for URL checks. */
 export interface WebhookActor {
   readonly actor: string
   readonly at: number
   readonly resolve?: ResolveHost
 }
 
-/** The secret is in no later answer. */
+/** The secret is returned only here. */
 export async function addWebhook(store: Store, { url, all, ...filter }: NewWebhook, { actor, at, resolve }: WebhookActor): Promise<{ webhook: Webhook; secret: string }> {
   const { href } = await checkResolvedWebhookUrl(url, filter.allow, resolve)
   const secret = generateSecret()
@@ -40,7 +40,10 @@ export async function addWebhook(store: Store, { url, all, ...filter }: NewWebho
   return { webhook: await findWebhook(store, id), secret }
 }
 
-/** With its plan; `isDone` says whether it is carried out. A new URL brings its own allowances: those of the old one were given for the old one. */
+/**
+ * Returns the plan; `isDone` decides whether it is applied. A new URL needs its own allowances: those of the old URL
+ * do not carry over.
+ */
 export async function editWebhook(store: Store, id: string, edit: WebhookEdit, by: WebhookActor & { isDone: boolean }): Promise<{ webhook: Webhook; plan: EditPlan }> {
   const before = await findWebhook(store, id)
   const { url = before.url, allow = edit.url === undefined ? before.allow : [] } = edit
@@ -52,17 +55,17 @@ export async function editWebhook(store: Store, id: string, edit: WebhookEdit, b
 
 export async function findWebhook(store: Store, id: string): Promise<Webhook> {
   const found = (await store.webhooks()).find((webhook) => webhook.id === id)
-  if (found === undefined) throw new SyncError('WEBHOOK_UNKNOWN', `There is no webhook ${JSON.stringify(id.slice(0, 80))} for tenant ${store.tenant}.`)
+  if (found === undefined) throw new SyncError('WEBHOOK_UNKNOWN', `Webhook ${JSON.stringify(id.slice(0, 80))} of tenant ${store.tenant} not found.`)
   return found
 }
 
 export async function testWebhook({ url, allow, secrets }: Webhook, send: WebhookSender, now: number): Promise<DeliveryOutcome & { messageId: string }> {
   const { messageId, body } = createTestMessage({ now, nonce: randomBytes(8).toString('hex') })
-  const signing = parseActiveSecrets(secrets, now).map(({ secret }) => secret)
-  return { ...(await send({ url, allow, body, headers: createSignatureHeaders(signing, messageId, now, body) })), messageId }
+  const activeSecrets = parseActiveSecrets(secrets, now).map(({ secret }) => secret)
+  return { ...(await send({ url, allow, body, headers: createSignatureHeaders(activeSecrets, messageId, now, body) })), messageId }
 }
 
-/** From a time on, from the start, or only what waits and was given up. */
+/** Replays from a time, from the start, or only pending and dead deliveries. */
 export async function replayWebhook(store: Store, id: string, from: { since?: number | undefined; all?: boolean | undefined }, by: WebhookActor): Promise<{ webhook: Webhook; after: number | null; revived: number }> {
   await findWebhook(store, id)
   const after = from.all === true ? 0 : from.since === undefined ? null : await store.sequenceBefore(from.since)
@@ -70,7 +73,7 @@ export async function replayWebhook(store: Store, id: string, from: { since?: nu
   return { webhook: await findWebhook(store, id), after, revived: revived ?? 0 }
 }
 
-/** Of two rotations at the same time the later one builds on the earlier: the loser of the compare-and-swap tries again. */
+/** Compare-and-swap: of two concurrent rotations, the loser retries on top of the winner. */
 export async function rotateWebhook(store: Store, id: string, overlapMs: number, { actor, at }: WebhookActor): Promise<{ webhook: Webhook; secret: string }> {
   const secret = generateSecret()
   for (;;) {
@@ -86,7 +89,7 @@ export async function removeWebhook(store: Store, id: string, by: WebhookActor):
   return webhook
 }
 
-/** How the reason begins when somebody wanted it so. */
+/** Prefix of `disabledReason` for a webhook that was paused by an operator. */
 export const PAUSED_PREFIX = 'Paused by '
 
 export async function pauseWebhook(store: Store, id: string, { actor, at }: WebhookActor): Promise<Webhook> {
@@ -101,34 +104,34 @@ export async function resumeWebhook(store: Store, id: string, { actor, at }: Web
 
 export type WebhookState = 'enabled' | 'failing' | 'disabled'
 
-export function computeWebhookState({ disabledReason: disabled, failureStreak: streak }: Webhook): WebhookState {
-  return disabled !== null ? 'disabled' : streak > 0 ? 'failing' : 'enabled'
+export function computeWebhookState({ disabledReason, failureStreak }: Webhook): WebhookState {
+  return disabledReason !== null ? 'disabled' : failureStreak > 0 ? 'failing' : 'enabled'
 }
 
-/** Never its secrets. */
-export function toWebhookDocument(webhook: Webhook, newest: number) {
-  const { id, url, databases, actions, allow, createdAt, sequence: position, waiting, dead, failureStreak: streak, retryAt, succeededAt, failedAt, lastStatus, lastAnswer, disabledReason: disabled } = webhook
+/** Never includes secrets. */
+export function toWebhookDocument(webhook: Webhook, headSequence: number) {
+  const { id, url, databases, actions, allow, createdAt, sequence, waiting, dead, failureStreak, retryAt, succeededAt, failedAt, lastStatus, lastAnswer, disabledReason } = webhook
   return {
-    id, url: redactUrl(url), databases, actions, allow, createdAt: toIsoTime(createdAt), enabled: disabled === null, disabled, state: computeWebhookState(webhook), position, behind: newest - position,
-    waiting, dead, streak, retryAt: toIso(retryAt), succeededAt: toIso(succeededAt), failedAt: toIso(failedAt), lastStatus, lastAnswer,
+    id, url: redactUrl(url), databases, actions, allow, createdAt: toIsoTime(createdAt), enabled: disabledReason === null, disabled: disabledReason, state: computeWebhookState(webhook), position: sequence, behind: headSequence - sequence,
+    waiting, dead, streak: failureStreak, retryAt: toIso(retryAt), succeededAt: toIso(succeededAt), failedAt: toIso(failedAt), lastStatus, lastAnswer,
   }
 }
 
-/** Without the body: it is the record. */
+/** Omits the body, which is the record. */
 export function toDeliveryDocument({ sequence, messageId, database, key, attempts, firstAt, nextAt, dead, lastStatus, lastAnswer }: Delivery) {
-  // What waits behind another of its key is due when that one is through.
+  // A delivery behind another of its key has no time of its own.
   return { messageId, sequence, database, key, attempts, firstAt: toIso(firstAt), nextAt: dead || nextAt > TIME_MAX ? null : toIsoTime(nextAt), dead, lastStatus, lastAnswer }
 }
 
-/** The last one that a date can show. */
+/** The largest value that Date accepts. */
 const TIME_MAX = 8_640_000_000_000_000
 
 function toIso(at: number | null): string | null {
   return at === null ? null : toIsoTime(at)
 }
 
-/** A place in the log as it is now; null for its end. */
-async function readStartPosition(store: Store, position: number | null): Promise<WebhookCursor> {
+/** The current position for a sequence; null for the head of the log. */
+async function readStartPosition(store: Store, sequence: number | null): Promise<WebhookCursor> {
   const page = await store.feed({ after: 0, limit: 0, scanMax: 1 })
-  return { sequence: position ?? page.headSequence, floor: page.floor }
+  return { sequence: sequence ?? page.headSequence, floor: page.floor }
 }

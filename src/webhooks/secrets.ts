@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { registerSecret } from '../redaction/known-secrets.ts'
 
-/** A secret that signs, and until when; null for the newest, which signs until it is rotated. */
+/** A signing secret with its end; null for the newest, which signs until it is rotated. */
 export interface SigningSecret {
   readonly secret: string
   readonly endsAt: number | null
@@ -9,7 +9,7 @@ export interface SigningSecret {
 
 const SECRET_BYTES = 32
 
-/** As Standard Webhooks writes them: `whsec_` and base64. */
+/** The format of Standard Webhooks: `whsec_` and base64. */
 export function generateSecret(): string {
   return `whsec_${randomBytes(SECRET_BYTES).toString('base64')}`
 }
@@ -18,14 +18,14 @@ export function serializeSecrets(secrets: readonly SigningSecret[]): string {
   return JSON.stringify(secrets.map(({ secret, endsAt }) => [secret, endsAt]))
 }
 
-/** Those that sign now, newest first; at most two. */
+/** Secrets that sign now, newest first; at most two. */
 export function parseActiveSecrets(text: string, now: number): SigningSecret[] {
   const known = (JSON.parse(text) as Array<[string, number | null]>).map(([secret, endsAt]) => ({ secret, endsAt }))
   for (const { secret } of known) registerSecret(secret)
   return known.filter(({ endsAt }) => endsAt === null || endsAt > now)
 }
 
-/** The successor signs from now on; the one before it as well, until the overlap is over. An older one ends at once. */
+/** The new secret signs from now on, together with the previous one until the overlap ends. Older ones end at once. */
 export function rotateSecrets(text: string, secret: string, now: number, overlapMs: number): string {
   const [newest] = parseActiveSecrets(text, now)
   return serializeSecrets([{ secret, endsAt: null }, ...(newest === undefined || overlapMs === 0 ? [] : [{ secret: newest.secret, endsAt: now + overlapMs }])])

@@ -17,23 +17,23 @@ export interface WebhookRequest {
 }
 
 export interface DeliveryOutcome {
-  /** gone: the receiver wants nothing any more. */
+  /** gone: the receiver wants no further messages. */
   readonly kind: 'delivered' | 'failed' | 'gone'
-  /** Null when no answer came. */
+  /** Null without a response. */
   readonly status: number | null
-  /** A little of the answer, or why there was none; safe to show. */
+  /** Excerpt of the response, or the error; safe to display. */
   readonly answer: string | null
-  /** As the receiver asked. */
+  /** Delay requested by the receiver. */
   readonly retryAfterMs: number | null
 }
 
-export type WebhookSender = (shipment: WebhookRequest) => Promise<DeliveryOutcome>
+export type WebhookSender = (request: WebhookRequest) => Promise<DeliveryOutcome>
 
 export interface SenderOptions {
   readonly deadlineMs?: number
   readonly resolve?: ResolveHost
   readonly now?: () => number
-  /** Trusted instead of the authorities that Node knows. */
+  /** Trusted instead of Node's certificate authorities. */
   readonly ca?: string
 }
 
@@ -41,7 +41,7 @@ const DEADLINE_MS = 20_000
 const ANSWER_BYTES_MAX = 65_536
 const EXCERPT_MAX = 256
 
-/** Sends one message and says what came of it; never throws. Redirects are not followed, and no proxy is asked. */
+/** Sends one message and returns the outcome; never throws. Does not follow redirects or use a proxy. */
 export function createSender({ deadlineMs = DEADLINE_MS, resolve = systemResolveHost, now = () => Date.now(), ca }: SenderOptions = {}): WebhookSender & { close(): Promise<void> } {
   const agents = new Map<boolean, Promise<Dispatcher>>()
   const agentFor = (allowPrivate: boolean): Promise<Dispatcher> => {
@@ -51,19 +51,19 @@ export function createSender({ deadlineMs = DEADLINE_MS, resolve = systemResolve
   }
   const send: WebhookSender = async ({ url, allow, headers, body, signal }) => {
     const sending = new LinkedAbortController(signal)
-    const late = new Error(`no answer within ${deadlineMs / 1_000} s`)
-    const timer = setTimeout(() => sending.abort(late), deadlineMs)
+    const timeout = new Error(`no response within ${deadlineMs / 1_000} s`)
+    const timer = setTimeout(() => sending.abort(timeout), deadlineMs)
     try {
-      // Here as well as when it was added: what was allowed may have changed since, and a literal address is never looked up.
+      // Also checked at registration, but allowances may have changed since, and literal addresses are not resolved.
       const checked = checkWebhookUrl(url, allow)
       const { request } = await import('undici')
-      const answer = await request(checked, {
+      const response = await request(checked, {
         dispatcher: await agentFor(allow.includes('private')), method: 'POST', headers: { 'content-type': 'application/json', 'user-agent': 'tidemark', ...headers }, body,
         signal: sending.signal,
       })
-      return classifyResponse(answer, await readExcerpt(answer.body, checked), now())
+      return classifyResponse(response, await readExcerpt(response.body, checked), now())
     } catch (error) {
-      return { kind: 'failed', status: null, answer: sending.signal.reason === late ? late.message : describeFailure(error), retryAfterMs: null }
+      return { kind: 'failed', status: null, answer: sending.signal.reason === timeout ? timeout.message : describeFailure(error), retryAfterMs: null }
     } finally {
       clearTimeout(timer)
       sending.unlink()
@@ -86,7 +86,7 @@ async function createAgent(lookup: LookupFunction, deadlineMs: number, ca: strin
 }
 
 class AddressRefusedError extends Error {
-  override readonly message = 'the name leads to an address that is not public'
+  override readonly message = 'the host resolves to an address that is not public'
   readonly code = 'WEBHOOK_URL_REFUSED'
 }
 
@@ -96,31 +96,33 @@ function classifyResponse({ statusCode: status, headers }: Dispatcher.ResponseDa
   return { kind: status === 410 ? 'gone' : 'failed', ...outcome }
 }
 
-/** The status has decided; whatever happens to the rest of the answer does not matter. */
+/** The status decides; errors while reading the rest are ignored. */
 async function readExcerpt(body: Dispatcher.ResponseData['body'], url: URL): Promise<string | null> {
-  const pieces: Buffer[] = []
+  const chunks: Buffer[] = []
   let bytes = 0
   try {
-    for await (const piece of body as AsyncIterable<Buffer>) {
-      if (bytes < EXCERPT_MAX * 4) pieces.push(piece)
-      bytes += piece.byteLength
+    for await (const chunk of body as AsyncIterable<Buffer>) {
+      if (bytes < EXCERPT_MAX * 4) chunks.push(chunk)
+      bytes += chunk.byteLength
       if (bytes > ANSWER_BYTES_MAX) break
     }
   } catch {
-    // Cut off, or too slow.
+    // The body ended early or was too slow.
   }
   body.on('error', () => {}).destroy()
-  return pieces.length === 0 ? null : toPrintable(maskSecrets(redactQuery(Buffer.concat(pieces).subarray(0, EXCERPT_MAX * 4).toString('utf8'), url)))
+  return chunks.length === 0 ? null : toPrintable(maskSecrets(redactQuery(Buffer.concat(chunks).subarray(0, EXCERPT_MAX * 4).toString('utf8'), url)))
 }
 
-/** What comes after the question mark is often a token, and a receiver may repeat what it was asked. */
+/** The query often contains a token, and a receiver may echo the request. */
 function redactQuery(text: string, { search, searchParams }: URL): string {
-  const asSent = search.slice(1).split('&').map((part) => part.slice(part.indexOf('=') + 1))
-  const parts = [search, ...asSent, ...searchParams.values()].filter((part) => part.length > 3)
+  const rawValues = search.slice(1).split('&').map((part) => part.slice(part.indexOf('=') + 1))
+  const parts = [search, ...rawValues, ...searchParams.values()].filter((part) => part.length > 3)
   return parts.reduce((rest, part) => rest.replaceAll(part, '…'), text)
 }
 
-/** Letters, digits and signs; nothing that a terminal or a page would act on. */
+/**
+ * Keeps letters, digits, punctuation and symbols; drops control characters that a terminal or a page would interpret.
+ */
 export function toPrintable(text: string): string {
   return text.replaceAll(/[^\p{L}\p{N}\p{P}\p{S}]+/gu, ' ').trim().slice(0, EXCERPT_MAX)
 }
@@ -128,11 +130,11 @@ export function toPrintable(text: string): string {
 function describeFailure(error: unknown): string {
   const { code, message } = Object(error) as { code?: unknown; message?: unknown }
   if (code === 'WEBHOOK_URL_REFUSED') return String(message)
-  // Codes of the network alone: messages name addresses, which are nobody's business.
+  // Only network error codes: messages contain internal addresses.
   return typeof code === 'string' ? `the connection failed (${toPrintable(code)})` : 'the connection failed'
 }
 
-/** Seconds, or a date. */
+/** Seconds or an HTTP date. */
 function parseRetryAfter(header: string | string[] | undefined, now: number): number | null {
   const text = [header].flat()[0]
   if (text === undefined) return null

@@ -1,6 +1,9 @@
 import { Deliverer, type DelivererOptions } from './deliverer.ts'
 
-/** Delivers for many tenants. They are looked at one after the other, so that a thousand of them ask no more at once than one does. */
+/**
+ * Delivers for many tenants. Tenants are polled one after the other, so that a thousand of them cause no more
+ * concurrent queries than one.
+ */
 export class TenantDeliverers {
   readonly #options: DelivererOptions
   readonly #deliverers = new Map<string, Deliverer>()
@@ -22,7 +25,7 @@ export class TenantDeliverers {
   }
 
   async stop(options: { graceMs?: number } = {}): Promise<void> {
-    this.#stopping.abort(new Error('the deliverers stop'))
+    this.#stopping.abort(new Error('the deliverers are stopping'))
     await this.#loop
     await Promise.all([...this.#deliverers.values()].map((deliverer) => deliverer.stop(options)))
   }

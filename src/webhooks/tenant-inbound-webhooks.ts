@@ -1,18 +1,19 @@
 import type { Secrets } from '../contract/index.ts'
 import { InboundWebhooks, type InboundWebhooksOptions, type ReceiveResult } from './inbound-webhooks.ts'
+import { required } from '../values/required.ts'
 import type { InboundDelivery } from './verify/verify.ts'
 
 export interface TenantInboundWebhooksOptions extends Omit<InboundWebhooksOptions, 'secrets' | 'verificationSecrets'> {
   readonly secretsOf: (tenant: string) => Secrets
-  /** Those of this tenant alone. */
+  /** Secrets that belong to this tenant only. */
   readonly ownSecretsOf: (tenant: string) => Secrets
 }
 
 const RETRY_POLL_MS = 5_000
 
 /**
- * Takes the messages of vendors for many tenants, each at an address of its own. What was kept is looked after for one tenant
- * after the other, so that a thousand of them ask no more at once than one does.
+ * Receives webhooks of vendors for many tenants, each at its own address. Stored messages are retried one tenant after
+ * the other, so that a thousand tenants cause no more concurrent queries than one.
  */
 export class TenantInboundWebhooks {
   readonly #options: TenantInboundWebhooksOptions
@@ -31,14 +32,14 @@ export class TenantInboundWebhooks {
     const isFirst = tenant === store.tenant
     this.#tenants.set(tenant, new InboundWebhooks({
       ...rest, store: isFirst ? store : store.forTenant(tenant), secrets: secretsOf(tenant),
-      // With a secret that is everybody's, any tenant could sign for any other.
+      // With a shared secret, any tenant could sign for any other.
       verificationSecrets: isFirst ? secretsOf(tenant) : ownSecretsOf(tenant),
     }))
   }
 
-  /** A tenant of null is the one that the process was started for. */
+  /** A null tenant is the one that the process was started for. */
   async receive(tenant: string | null, worker: string, name: string, delivery: InboundDelivery, requestId?: string): Promise<ReceiveResult> {
-    const own = this.#tenants.get(this.#options.store.tenant)!
+    const own = required(this.#tenants.get(this.#options.store.tenant), 'the tenant of the process')
     if (tenant === null) return own.receive(worker, name, delivery, { requestId })
     const inbound = this.#tenants.get(tenant)
     return inbound === undefined ? own.refuse(worker, name, delivery, { requestId }) : inbound.receive(worker, name, delivery, { requestId, isTenantAddressed: true })
@@ -48,9 +49,9 @@ export class TenantInboundWebhooks {
     if (this.#options.webhooks.some(({ later }) => later === true)) this.#loop = this.#runLoop()
   }
 
-  /** What is under way ends; what is kept stays for whoever comes next. */
+  /** Waits for messages in progress; stored ones remain for the next process. */
   async stop(): Promise<void> {
-    this.#stopping.abort(new Error('the webhooks stop'))
+    this.#stopping.abort(new Error('the webhooks are stopping'))
     await this.#loop
     await Promise.all([...this.#tenants.values()].map((inbound) => inbound.drain()))
   }

@@ -8,9 +8,9 @@ import { interceptFetch, clientOf, Copy, expected, MemoryCheckpoint, portsOf, ta
 const DAY_MS = 24 * 3_600_000
 const MODES = ['poll', 'stream'] as const
 
-/** What a consumer may count on, over real HTTP, whatever the store. */
+/** Guarantees for a consumer over real HTTP, on every store. */
 export function changesCases(open: OpenHarness): void {
-  test('A2, A13, A21 every change comes once, in the order of the commits, and makes the same rows', async () => {
+  test('A2, A13, A21 every change arrives once, in commit order, and yields the same rows', async () => {
     const { stand } = await landed(open)
     const { client } = clientOf(stand)
     const copy = new Copy()
@@ -21,7 +21,7 @@ export function changesCases(open: OpenHarness): void {
     expect(done).toContain('deleted things/k2')
   })
 
-  test('A11, A12, A30 a consumer that dies anywhere between page and checkpoint loses nothing, and by its key does nothing twice', async () => {
+  test('A11, A12, A30 a consumer that crashes anywhere between page and checkpoint loses nothing, and its keys prevent duplicates', async () => {
     const { stand } = await landed(open)
     const { client } = clientOf(stand)
     const { done, rows } = await expected(stand.store, DATABASE)
@@ -29,7 +29,7 @@ export function changesCases(open: OpenHarness): void {
       for (let dies = 1; dies <= done.length; dies++) {
         const [copy, checkpoint] = [new Copy(), new MemoryCheckpoint()]
         const options: ChangesOptions = { follow: false, pageSize: 3, checkpoint, saveEach }
-        // Left where it stands, as a process that is killed: nobody closes it.
+        // Left open, as by a killed process.
         const first = client.changes(options)
         for (let n = 0; n < dies; n++) copy.take((await first.next()).value as Change)
         const delivered = copy.deliveries
@@ -37,13 +37,13 @@ export function changesCases(open: OpenHarness): void {
         expect(copy.done, `${saveEach} ${dies}`).toEqual(done)
         expect(copy.rows).toEqual(rows)
         const again = copy.deliveries - done.length
-        // With a save after each, only the one in hand comes again; else those of its page.
+        // With a save after each change only the current one is redelivered, otherwise those of its page.
         expect(again, `${saveEach} ${dies} of ${delivered}`).toBe(saveEach === 'change' ? 1 : ((dies - 1) % 3) + 1)
       }
     }
   })
 
-  test('AX9 a consumer without a disk keeps its place with the server, each by its name, and the server knows how far behind it is', async () => {
+  test('AX9 a consumer without a disk stores its position on the server, by name, and the server reports its lag', async () => {
     const stand = await ServerFixture.open(open)
     await (await stand.driver()).cycle(Array.from({ length: 30 }, (_, n) => upsert(`k${n}`, { n })))
     const { client } = clientOf(stand)
@@ -52,7 +52,7 @@ export function changesCases(open: OpenHarness): void {
     for await (const change of client.changes({ checkpoint: client.checkpoint('warehouse'), follow: false })) copy.take(change)
     const { done, rows } = await expected(stand.store, 'things')
     expect([copy.done, copy.rows]).toEqual([done, rows])
-    // What was in hand when the loop was left came again, and nothing else did.
+    // Only the change that was current when the loop was left is redelivered.
     expect(copy.deliveries).toBe(30 + 5)
     const other: string[] = []
     for await (const { resourceId } of client.changes({ checkpoint: client.checkpoint('other'), follow: false })) other.push(resourceId)
@@ -60,7 +60,7 @@ export function changesCases(open: OpenHarness): void {
     expect((await stand.get('/agents/v1/sync-state/lag')).body.data).toMatchObject([{ integrationKey: 'other', behind: 0 }, { integrationKey: 'warehouse', behind: 0 }])
   })
 
-  test('A11 a checkpoint that cannot be saved stops the loop, and what it did not keep comes again', async () => {
+  test('A11 a checkpoint that cannot be saved stops the loop, and unsaved changes are redelivered', async () => {
     const { stand } = await landed(open)
     const { client } = clientOf(stand)
     const { done } = await expected(stand.store, DATABASE)
@@ -79,7 +79,7 @@ export function changesCases(open: OpenHarness): void {
     expect(copy.deliveries).toBe(done.length + 3)
   })
 
-  test('A24 a storm of 429 is waited out as long as the server asks, and nothing is lost', async () => {
+  test('A24 a series of 429 responses is waited out as long as the server requests, and nothing is lost', async () => {
     const { stand } = await landed(open)
     const key = await addKey(stand.store, ['changes:read'], { rateLimit: 2 })
     const retries: Retry[] = []
@@ -99,7 +99,7 @@ export function changesCases(open: OpenHarness): void {
     expect(waits).toEqual(retries.map(({ delayMs }) => delayMs))
   })
 
-  test.each(MODES)('A8, A25 a cursor that is too old: on from the newest change, nothing missed and nothing twice (%s)', async (mode) => {
+  test.each(MODES)('A8, A25 an expired cursor: the client continues from the newest change, without gaps or duplicates (%s)', async (mode) => {
     const { stand, driver } = await landed(open)
     const { client } = clientOf(stand)
     const [copy, checkpoint, restarts] = [new Copy(), new MemoryCheckpoint(), [] as Restart[]]
@@ -117,7 +117,7 @@ export function changesCases(open: OpenHarness): void {
     expect(restarts[0]!.message).toContain('7 days')
   })
 
-  test.each(MODES)('A25, A30 a log that was compacted: everything once more, and the consumer learns what is gone (%s)', async (mode) => {
+  test.each(MODES)('A25, A30 a compacted log: everything is delivered again, and the consumer learns which rows were deleted (%s)', async (mode) => {
     const { stand, driver } = await landed(open)
     const { client } = clientOf(stand)
     const [copy, checkpoint, told] = [new Copy(), new MemoryCheckpoint(), [] as string[]]
@@ -153,7 +153,7 @@ export function changesCases(open: OpenHarness): void {
     expect(JSON.parse(checkpoint.text!)).toMatchObject({ restart: null })
   })
 
-  test('A25 a consumer that dies during a fresh backfill is still told when it is complete', async () => {
+  test('A25 a consumer that crashes during a fresh backfill is still notified when it completes', async () => {
     const { stand, driver } = await landed(open)
     const { client } = clientOf(stand)
     const [checkpoint, told] = [new MemoryCheckpoint(), [] as string[]]
@@ -166,11 +166,11 @@ export function changesCases(open: OpenHarness): void {
     for (let n = 0; n < 4; n++) await dying.next()
     expect(told).toHaveLength(1)
     for await (const _ of client.changes(options));
-    // By whoever takes it up it is heard of again, under the same name.
+    // The process that continues reports the restart again, under the same name.
     expect(told).toEqual([told[0], told[0], told[0]!.replace('restart', 'restored')])
   })
 
-  test('A25 in a running loop a fresh backfill tells everything again, also what was told a moment ago', async () => {
+  test('A25 in a running loop a fresh backfill delivers everything again, including recent changes', async () => {
     const { stand } = await landed(open)
     let answers = 0
     const forgetful = interceptFetch((response) => (++answers === 3 ? refusal('cursor_expired', 'backfill') : response))
@@ -182,7 +182,7 @@ export function changesCases(open: OpenHarness): void {
     expect(told).toEqual([...done.slice(0, 6), 'restart', ...done, 'restored'])
   })
 
-  test('A25 a server that refuses even a fresh backfill is not asked for ever', async () => {
+  test('A25 a server that rejects even a fresh backfill is not retried forever', async () => {
     const { stand } = await landed(open)
     const { client } = clientOf(stand, { fetch: interceptFetch(() => refusal('cursor_expired', 'backfill')) })
     const restarts: Restart[] = []
@@ -193,11 +193,11 @@ export function changesCases(open: OpenHarness): void {
     expect(restarts).toHaveLength(1)
   })
 
-  test('A25 a place that is lost again and again is asked for later and later', async () => {
+  test('A25 a position that is lost repeatedly is retried with growing delays', async () => {
     const { stand } = await landed(open)
     let answers = 0
     const retries: Retry[] = []
-    // Every second answer, which is the one after a backfill has begun.
+    // Every second response, which is the one after a backfill has begun.
     const { client } = clientOf(stand, { fetch: interceptFetch((response) => (++answers % 2 === 0 && answers < 12 ? refusal('cursor_expired', 'backfill') : response)), onRetry: (retry) => retries.push(retry) })
     const told: string[] = []
     const options: ChangesOptions = { follow: false, pageSize: 3, onRestart: () => void told.push('restart'), onRestored: () => void told.push('restored') }
@@ -210,7 +210,7 @@ export function changesCases(open: OpenHarness): void {
     }).rejects.toMatchObject({ reason: 'cursor_expired' })
   })
 
-  test('A25 a server that refuses every cursor it issues is asked later and later, also where the way back is by time', async () => {
+  test('A25 a server that rejects every cursor it issues is retried with growing delays, also when recovering by time', async () => {
     const { stand } = await landed(open)
     const retries: Retry[] = []
     const refusing = interceptFetch((response) => (response.url.includes('cursor=') ? refusal('cursor_invalid', 'updatedSince') : response))
@@ -221,7 +221,7 @@ export function changesCases(open: OpenHarness): void {
     expect(retries.map(({ attempt }) => attempt)).toEqual([1, 2, 3, 4])
   })
 
-  test('A11, A25 a consumer that dies on its way back finds its place all the same, and does nothing twice', async () => {
+  test('A11, A25 a consumer that crashes during recovery still finds its position, without duplicates', async () => {
     const { stand, driver } = await landed(open)
     await driver.page(['z1', 'z2', 'z3', 'z4', 'z5', 'z6', 'z7'].map((key) => upsert(key, { n: 1 })))
     const { client } = clientOf(stand)
@@ -236,7 +236,8 @@ export function changesCases(open: OpenHarness): void {
       checkpoint.onSave = (nth) => {
         if (nth > saves + dies) throw new Error('died')
       }
-      // Of the seven that were committed together, the last is the place: two at a time it takes four pages to get there.
+      // The position is the last of seven changes committed together; with a page size of two it takes four pages to
+      // reach it.
       const read = async (): Promise<void> => {
         for await (const change of client.changes(options)) copy.take(change)
       }
@@ -247,7 +248,7 @@ export function changesCases(open: OpenHarness): void {
     }
   })
 
-  test('AX3 other types than those of the checkpoint: everything of the new ones comes', async () => {
+  test('AX3 with other types than those of the checkpoint, everything of the new types is delivered', async () => {
     const { stand, driver } = await landed(open)
     await driver.page([upsert('o1', { n: 1 }, { database: 'orders' })])
     const { client } = clientOf(stand)
@@ -266,7 +267,7 @@ export function changesCases(open: OpenHarness): void {
   })
 
   describe.each(MODES)('%s', (mode) => {
-    test('A10, A30 a server that restarts in between is waited for, and nothing is lost or told twice', async () => {
+    test('A10, A30 a server restart is waited out, and nothing is lost or delivered twice', async () => {
       const { stand, driver } = await landed(open)
       const { client } = clientOf(stand)
       const [copy, checkpoint] = [new Copy(), new MemoryCheckpoint()]
@@ -288,7 +289,7 @@ export function changesCases(open: OpenHarness): void {
       expect(copy.deliveries).toBe(copy.done.length)
     })
 
-    test('A10 a slow consumer is waited for: what lands meanwhile comes later, all of it', async () => {
+    test('A10 a slow consumer gets all changes that are committed meanwhile', async () => {
       const { stand, driver } = await landed(open)
       const { client } = clientOf(stand)
       const copy = new Copy()
@@ -306,7 +307,7 @@ export function changesCases(open: OpenHarness): void {
     })
   })
 
-  test('A11 a network that fails in every way loses nothing and tells nothing twice', async () => {
+  test('A11 a network that fails in every way causes neither loss nor duplicates', async () => {
     const { stand } = await landed(open)
     let request = 0
     const meddling = interceptFetch(async (response) => {
@@ -333,13 +334,13 @@ export function changesCases(open: OpenHarness): void {
     delays.forEach((delay, n) => expect(delay).toSatisfy((ms: number) => ms >= 250 * 2 ** n && ms <= 500 * 2 ** n))
   })
 
-  test('A12 a page that is told twice is done once', async () => {
+  test('A12 a page that is delivered twice is processed once', async () => {
     const { stand } = await landed(open)
     const pages: string[] = []
     const echoing = interceptFetch(async (response) => {
       const text = await response.text()
       pages.push(text)
-      // Every other answer holds the page before in front of its own.
+      // Every other response repeats the previous page before its own.
       const body = JSON.parse(text) as { data: unknown[] }
       if (pages.length % 2 === 0) body.data.unshift(...(JSON.parse(pages.at(-2)!) as { data: unknown[] }).data)
       return new Response(JSON.stringify(body), response)
@@ -352,7 +353,7 @@ export function changesCases(open: OpenHarness): void {
     expect(copy.deliveries).toBe(done.length)
   })
 
-  test('AD2, A29 a server that ends without a cursor and tells more than is known: on by time, nothing twice', async () => {
+  test('AD2, A29 a server without a final cursor and with unknown fields: the client continues by time, without duplicates', async () => {
     const { stand, driver } = await landed(open)
     const older = interceptFetch(async (response) => {
       const body = (await response.json()) as { data: object[]; page: { nextCursor: string | null; hasMore: boolean } }
@@ -370,7 +371,7 @@ export function changesCases(open: OpenHarness): void {
     expect(copy.deliveries).toBe(done.length)
   })
 
-  test('a consumer that leaves the loop has done all but the change in hand', async () => {
+  test('a consumer that leaves the loop has processed everything but the current change', async () => {
     const { stand } = await landed(open)
     const { client } = clientOf(stand)
     const [copy, checkpoint] = [new Copy(), new MemoryCheckpoint()]
@@ -385,7 +386,7 @@ export function changesCases(open: OpenHarness): void {
     expect(copy.deliveries).toBe(done.length)
   })
 
-  test.each(MODES)('an aborted signal ends the loop without an error, and what was done is saved (%s)', async (mode) => {
+  test.each(MODES)('an aborted signal ends the loop without an error, and processed changes are saved (%s)', async (mode) => {
     const { stand } = await landed(open)
     const { client } = clientOf(stand)
     const { done } = await expected(stand.store, DATABASE)
@@ -400,7 +401,7 @@ export function changesCases(open: OpenHarness): void {
     expect(copy.deliveries).toBe(done.length)
   })
 
-  test('a failure of the consumer is not taken for the abort that came with it', async () => {
+  test('an error of the consumer is not mistaken for the abort that accompanies it', async () => {
     const { stand } = await landed(open)
     const stop = new AbortController()
     const checkpoint = {
@@ -416,7 +417,7 @@ export function changesCases(open: OpenHarness): void {
     await expect(read()).rejects.toThrow('the disk is full')
   })
 
-  test('A23, AX7 what cannot be helped by asking again is thrown: code, request id and advice', async () => {
+  test('A23, AX7 permanent errors are thrown with code, request id and advice', async () => {
     const { stand } = await landed(open)
     const failure = async (options: Parameters<typeof clientOf>[1], asked: ChangesOptions = {}): Promise<ClientError> => {
       try {
@@ -441,7 +442,7 @@ export function changesCases(open: OpenHarness): void {
     expect(await failure({}, { checkpoint: { load: async () => ({ cursor: 5 }) as never, save: async () => {} } })).toMatchObject({ code: 'CHECKPOINT_INVALID' })
   })
 
-  test('A1, A18, A19 lists and single rows, with odd keys and numbers that no double can hold', async () => {
+  test('A1, A18, A19 lists and single rows work with unusual keys and numbers beyond double precision', async () => {
     const { stand, driver } = await landed(open)
     const odd = 'a/b c?d#é%2F&=…'
     await driver.page([upsert(odd, '{"big":9007199254740993,"small":1.5}')])
@@ -462,7 +463,7 @@ export function changesCases(open: OpenHarness): void {
   })
 }
 
-/** Three pages of changes: rows made, changed and deleted. */
+/** Three pages of changes: rows created, updated and deleted. */
 export async function landed(open: OpenHarness): Promise<{ stand: ServerFixture; driver: SyncDriver }> {
   const stand = await ServerFixture.open(open)
   const driver = await stand.driver()
@@ -473,7 +474,7 @@ export async function landed(open: OpenHarness): Promise<{ stand: ServerFixture;
   return { stand, driver }
 }
 
-/** What the server says when a place is lost. */
+/** The server's error for a lost position. */
 function refusal(reason: string, restart: string): Response {
   return Response.json({ error: 'INVALID_REQUEST', message: 'The place is lost.', status: 400, requestId: 'r', details: { reason, restart } }, { status: 400 })
 }

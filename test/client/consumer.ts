@@ -5,10 +5,10 @@ import { systemRandom } from '../../src/platform/random.ts'
 import { readFeed, readLiveRows } from '../../src/testing/store-cases/harness.ts'
 import type { ServerFixture } from '../server/server-fixture.ts'
 
-/** A copy of the feed as a consumer keeps it: what came, and what that makes. */
+/** A consumer's copy of the feed: the received changes and the resulting rows. */
 export class Copy {
   readonly rows = new Map<string, JsonObject>()
-  /** In the order in which they were done; a change that came again is not done again. */
+  /** In processing order, without redelivered changes. */
   readonly done: string[] = []
   readonly #keys = new Set<string>()
   deliveries = 0
@@ -24,13 +24,13 @@ export class Copy {
     else this.rows.set(at, change.snapshot)
   }
 
-  /** A fresh start: what was done before no longer counts. */
+  /** A fresh start: earlier changes no longer count. */
   forget(): void {
     this.#keys.clear()
   }
 }
 
-/** What a reader from the start should have done. */
+/** The expected result of a reader from the start. */
 export async function expected(store: Store, database: string): Promise<{ done: string[]; rows: Map<string, JsonObject> }> {
   const entries = (await readFeed(store)).filter((entry) => entry.database === database)
   return {
@@ -39,11 +39,11 @@ export async function expected(store: Store, database: string): Promise<{ done: 
   }
 }
 
-/** Keeps positions as text, as a file would, and can be told to die. */
+/** Stores positions as text, like a file, and can simulate a crash. */
 export class MemoryCheckpoint implements Checkpoint {
   text: string | null = null
   saves = 0
-  /** Called before the nth save is kept. */
+  /** Called before the nth save is stored. */
   onSave: (nth: number) => void = () => {}
 
   async load(): Promise<ReaderPosition | null> {
@@ -56,7 +56,7 @@ export class MemoryCheckpoint implements Checkpoint {
   }
 }
 
-/** Waits take no time, and are noted; the server's clock moves with them. */
+/** Waits take no time and are recorded; the server's clock advances with them. */
 export function clientOf(stand: ServerFixture, options: Partial<ClientOptions> = {}): { client: Client; waits: number[] } {
   const waits: number[] = []
   const client = createClient({
@@ -77,7 +77,7 @@ export function clientOf(stand: ServerFixture, options: Partial<ClientOptions> =
 
 export type ResponseInterceptor = (response: Response, url: URL) => Response | Promise<Response>
 
-/** The real network, with somebody in between. */
+/** The real network with an interceptor. */
 export function interceptFetch(meddle: ResponseInterceptor): typeof fetch {
   return async (input, init) => meddle(await fetch(input, init), new URL(input as string))
 }
@@ -90,7 +90,7 @@ export async function takeUntil(changes: AsyncIterable<Change>, copy: Copy, coun
   }
 }
 
-/** For another server of the same stand. */
+/** For another server of the same fixture. */
 export function portsOf({ shift }: Pick<ServerFixture, 'shift'>): Ports {
   const ignore = (): void => {}
   return {

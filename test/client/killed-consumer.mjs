@@ -1,4 +1,4 @@
-// Reads the feed and writes down what it has done, until it is killed: by itself, at the moment it was told.
+// Reads the feed and records processed changes until it kills itself at the given step.
 import { appendFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'

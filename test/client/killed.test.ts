@@ -8,12 +8,12 @@ import { readFeed, readLiveRows } from '../../src/testing/store-cases/harness.ts
 import { openHarness } from '../stores/sqlite-harness.ts'
 import { landed } from './changes-cases.ts'
 
-test('A11, A12, A30 a consumer that is killed again and again, between any two steps, loses nothing; by key everything is done once', async () => {
+test('A11, A12, A30 a consumer that is killed repeatedly between any two steps loses nothing, and its keys prevent duplicates', async () => {
   const { stand } = await landed(openHarness)
   const folder = mkdtempSync(join(tmpdir(), 'tidemark-killed-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   const dist = join(buildPackage(), 'dist')
-  // Further on each time, so that it gets on: before and after a change is done, before and after it is saved.
+  // Later each time, so that it progresses: before and after a change is processed, before and after it is saved.
   let [dieAt, kills] = [1, 0]
   while ((await consume([folder, dist, stand.url, stand.key, String(dieAt)])) === 'SIGKILL') {
     kills++

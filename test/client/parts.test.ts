@@ -15,7 +15,7 @@ import { buildPackage } from '../cli/package.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 
-test('A24 the wait is as long as Retry-After or X-RateLimit-Reset says, by the clock of the server', () => {
+test('A24 the delay follows Retry-After or X-RateLimit-Reset, by the server’s clock', () => {
   const date = 'Sat, 31 Jan 2026 12:00:00 GMT'
   const reset = String(Date.parse(date) / 1_000 + 42)
   const waited = (headers: Record<string, string>, now = 0): number | undefined => parseRetryAfterMs(new Headers(headers), now)
@@ -25,7 +25,7 @@ test('A24 the wait is as long as Retry-After or X-RateLimit-Reset says, by the c
   expect(waited({ date, 'retry-after': '7', 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': reset })).toBe(7_000)
   expect(waited({ date, 'retry-after': 'soon', 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': reset })).toBe(42_000)
   expect(waited({ 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': reset }, Date.parse(date))).toBe(42_000)
-  // There is quota left: the reset says nothing about this answer.
+  // Quota is left, so the reset does not apply to this response.
   expect(waited({ date, 'x-ratelimit-remaining': '5', 'x-ratelimit-reset': reset })).toBeUndefined()
   for (const nonsense of ['', 'soon', '-5', 'NaN']) expect(waited({ date, 'retry-after': nonsense, 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': nonsense }), nonsense).toBeUndefined()
   const asked = (ms: number): number => computeDelayMs(new ClientError('RATE_LIMIT_EXCEEDED', '', { retryAfterMs: ms }), 9, { next: () => 0 })
@@ -34,7 +34,7 @@ test('A24 the wait is as long as Retry-After or X-RateLimit-Reset says, by the c
   expect([1, 2, 3, 20].map((attempt) => computeDelayMs(new ClientError('NETWORK_FAILED', ''), attempt, { next: () => 1 }))).toEqual([500, 1_000, 2_000, 30_000])
 })
 
-test('events are the same wherever the network cuts them', () => {
+test('events parse the same however the network splits them', () => {
   const text = ': up to date\nid: c0\n\nid: c1\r\nevent: change\r\ndata: {"a":\r\ndata:1}\r\n\r\nretry: 5\n\ndata: x\n\n'
   const whole = [
     { id: 'c0', event: 'message', data: null }, { id: 'c1', event: 'change', data: '{"a":\n1}' }, { id: null, event: 'message', data: null }, { id: null, event: 'message', data: 'x' },
@@ -47,12 +47,12 @@ test('events are the same wherever the network cuts them', () => {
   }
 })
 
-test('a server that has gone silent is left, by request and by stream', async () => {
+test('a silent server is abandoned, by request and by stream', async () => {
   const { signal } = new AbortController()
-  // Answers nothing, until whoever asks gives up.
+  // Never responds, until the caller gives up.
   const mute = ((_: unknown, init: RequestInit) => new Promise((__, reject) => init.signal!.addEventListener('abort', () => reject(init.signal!.reason as Error)))) as typeof fetch
   await expect(new Transport({ url: 'http://x', key: '', fetch: mute }).requestJson({ path: '/', timeoutMs: 20, signal })).rejects.toMatchObject({ code: 'TIMEOUT', isTransient: true })
-  // Begins well, and says no more.
+  // Starts the response, then stalls.
   const stalling = (async (_: unknown, init: RequestInit) => new Response(new ReadableStream<Uint8Array>({
     start(controller) {
       controller.enqueue(new TextEncoder().encode('id: c1\n\n'))
@@ -64,7 +64,7 @@ test('a server that has gone silent is left, by request and by stream', async ()
   await expect(batches.next()).rejects.toMatchObject({ code: 'TIMEOUT', isTransient: true })
 })
 
-test('A25 what a stream tells of before it ends with an error counts, and then the way back is taken', async () => {
+test('A25 changes that a stream sends before an error count, then the client recovers', async () => {
   const change = (key: string): string => `id: after-${key}\nevent: change\ndata: ${JSON.stringify({ eventId: key, resourceType: 't', resourceId: key, action: 'created', updatedAt: '2026-01-01T00:00:00.000Z', snapshot: {} })}\n\n`
   const error = `event: error\ndata: ${JSON.stringify({ error: 'INVALID_REQUEST', message: 'Lost.', status: 400, requestId: 'r1', details: { reason: 'cursor_expired', restart: 'backfill' } })}\n\n`
   const [asked, told]: [string[], string[]] = [[], []]
@@ -86,13 +86,13 @@ test('A25 what a stream tells of before it ends with an error counts, and then t
   expect(asked).toEqual(['http://x/prefix/agents/v1/changes?types=t', 'http://x/prefix/agents/v1/changes?types=t'])
 })
 
-test('only so many keys are remembered, the newest', () => {
+test('only the newest keys are remembered', () => {
   const seen = new RecentKeys(3)
   for (const key of ['a', 'b', 'c', 'd']) seen.add(key)
   expect(['a', 'b', 'd'].map((key) => seen.has(key))).toEqual([false, true, true])
 })
 
-test('a checkpoint in a file is there again for the next process, and a damaged one is told of', async () => {
+test('a file checkpoint is available to the next process, and a damaged one is reported', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'tidemark-checkpoint-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   const file = join(folder, 'deep', 'feed.json')
@@ -101,14 +101,14 @@ test('a checkpoint in a file is there again for the next process, and a damaged 
   await fileCheckpoint(file).save({ ...START_POSITION, cursor: 'c0' })
   await fileCheckpoint(file).save(position)
   expect(await fileCheckpoint(file).load()).toEqual(position)
-  // Somebody died over a draft: what was there stays.
+  // A crash left a draft behind: the old file stays.
   writeFileSync(`${file}.draft`, '{"cur')
   expect(await fileCheckpoint(file).load()).toEqual(position)
   writeFileSync(file, readFileSync(file, 'utf8').slice(0, 9))
   await expect(fileCheckpoint(file).load()).rejects.toMatchObject({ code: 'CHECKPOINT_INVALID', message: expect.stringContaining(file) as unknown })
 })
 
-test('the client compiles with what a browser has, and nothing of Node', () => {
+test('the client compiles with browser APIs only, without Node', () => {
   const folder = mkdtempSync(join(tmpdir(), 'tidemark-browser-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   const compile = (file: string): string => {
@@ -120,11 +120,11 @@ test('the client compiles with what a browser has, and nothing of Node', () => {
     return spawnSync(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', folder], { encoding: 'utf8' }).stdout
   }
   expect(compile(join(ROOT, 'src/client/index.ts'))).toBe('')
-  // It would be found.
+  // The check can find a Node import.
   expect(compile(join(ROOT, 'src/client/node/index.ts'))).toContain('node:fs/promises')
 })
 
-test('the package exports it, and nothing that it loads is of Node', () => {
+test('the package exports it, and nothing it loads depends on Node', () => {
   const folder = buildPackage()
   const { exports } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as { exports: Record<string, { default: string }> }
   const loaded = new Set<string>()

@@ -11,7 +11,7 @@ import { DATABASE, SyncDriver, upsert } from '../../src/testing/store-cases/harn
 import { addKey } from '../server/server-fixture.ts'
 import { Copy, expected, MemoryCheckpoint, portsOf } from './consumer.ts'
 
-/** Restored from a backup that is older than what the consumer has read. */
+/** Restored from a backup that is older than the consumer's position. */
 test.each([
   { cursor: 'before the backup', stop: 'after a page' }, { cursor: 'after the backup', stop: 'after a page' },
   { cursor: 'before the backup', stop: 'within a page' }, { cursor: 'after the backup', stop: 'within a page' },
@@ -43,7 +43,7 @@ test.each([
     const driver = await SyncDriver.acquire(store, { sync: 'delta' })
     await driver.begin()
     await driver.page([upsert('a', { n: 1 }), upsert('b', { n: 1 })])
-    // Makes the secret that cursors are sealed with.
+    // Creates the cursor secret.
     if (cursor === 'before the backup') for await (const change of read(key, options)) take(change)
     await driver.complete([])
     await store.release(driver.lease)
@@ -69,7 +69,7 @@ test.each([
   await copyFile(backup, file)
   await withStore(file, async (store, read) => {
     const driver = await SyncDriver.acquire(store, { sync: 'delta' })
-    // Time has gone on since.
+    // Time has passed since.
     for (let n = 0; n < 1_000; n++) driver.tick()
     await driver.begin()
     await driver.page([upsert('c', { n: 1 }), upsert('d', { n: 1 }), upsert('e', { n: 1 })])

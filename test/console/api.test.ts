@@ -17,7 +17,7 @@ async function filled(options: Parameters<typeof ServerFixture.open>[1] = {}): P
 }
 
 describe('the console API', () => {
-  test('invariant 10 Z43 states are told as digests; revealing one takes the scope admin and is logged', async () => {
+  test('invariant 10 Z43 states are shown as digests; revealing one requires the scope admin and is logged', async () => {
     const stand = await filled({ host: '0.0.0.0' })
     const reader = await addKey(stand.store, ['sync:write', '*:read'])
     for (const path of ['/console/api/overview', '/console/api/syncs/crm/delta', '/console/api/syncs/crm/delta/checkpoints']) {
@@ -33,7 +33,7 @@ describe('the console API', () => {
     expect(stand.lines.join()).not.toContain(SECRET)
   })
 
-  test('invariant 10 the caller on this machine without a key sees no state: revealing takes a key with the scope admin', async () => {
+  test('invariant 10 a local caller without a key sees no state: revealing requires a key with the scope admin', async () => {
     const stand = await filled()
     const path = '/console/api/syncs/crm/delta/checkpoints?reveal=true'
     const anonymous = await stand.get(path, { key: null })
@@ -42,7 +42,7 @@ describe('the console API', () => {
     expect((await stand.get(path, { key: await addKey(stand.store, ['admin']) })).text).toContain(SECRET)
   })
 
-  test('Z43 a page of others cannot write without a key, not even from this machine: a header of ours is asked for', async () => {
+  test('Z43 a cross-site page cannot write without a key, even from this machine: a custom header is required', async () => {
     const stand = await filled()
     const origin = stand.url
     for (const path of ['/api/syncs/crm/delta/pause', '/console/api/syncs/crm/delta/reset', '/api/webhooks/x/pause', '/console/api/keys']) {
@@ -56,7 +56,7 @@ describe('the console API', () => {
     expect((await stand.get('/console/api/overview', { key: null, headers: { origin } })).status).toBe(200)
   })
 
-  test('a reset without a version only plans; with one it moves the very version that was looked at, and nobody else is in the middle of it', async () => {
+  test('a reset without a version only plans; with one it applies to exactly that version, under the lease', async () => {
     const stand = await filled()
     const reset = (body: object) => stand.post('/console/api/syncs/crm/delta/reset', { key: null, headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })
     const before = await stand.store.readCheckpoint({ worker: 'crm', sync: 'delta' })
@@ -74,7 +74,7 @@ describe('the console API', () => {
     expect((await stand.store.audit({ worker: 'crm', sync: 'delta' }))[0]).toMatchObject({ action: 'set', actor: 'console:local', reason: 'a new account' })
   })
 
-  test('invariant 10 the tenants of the store are told to who administers the worker’s own; to another, itself alone', async () => {
+  test('invariant 10 the tenants of the store are listed for an admin of the worker’s own tenant; others see only themselves', async () => {
     const stand = await filled({ host: '0.0.0.0' })
     await stand.store.forTenant('acme').signalSync({ worker: 'w', sync: 's' }, { kind: 'pause', actor: 'ana', at: Date.now() })
     const tenants = async (key: string) => (await stand.get('/console/api/tenants', { key })).body.data
@@ -84,7 +84,7 @@ describe('the console API', () => {
     expect((await stand.get('/console/api/tenants', { key: await addKey(stand.store, ['sync:write', '*:read']) })).status).toBe(403)
   })
 
-  test('invariant 10 why a key is missing: the source is asked for the tenant whose worker it is, and for no other', async () => {
+  test('invariant 10 why a key is missing: the source is queried only for the tenant of the worker', async () => {
     const asked: string[] = []
     const worker = new Worker({ name: 'crm' })
     worker.sync('delta', {
@@ -105,7 +105,7 @@ describe('the console API', () => {
     expect(asked).toEqual(['x'])
   })
 
-  test('the overview is told anew only when something moved', async () => {
+  test('the overview is sent again only after a change', async () => {
     const stand = await filled()
     const first = await stand.get('/console/api/overview', { key: null })
     const tag = first.headers.get('etag')!
@@ -115,7 +115,7 @@ describe('the console API', () => {
     expect((await stand.get('/console/api/overview', { key: null, headers: { 'if-none-match': tag } })).body.data.syncs[0].health).toBe('PAUSED')
   })
 
-  test('rows are looked through so many at a time, and none is lost between two answers', async () => {
+  test('rows are scanned in bounded steps, and none is lost between two responses', async () => {
     const stand = await ServerFixture.open(openHarness)
     const driver = await stand.driver()
     await driver.cycle(Array.from({ length: 6_200 }, (_, n) => upsert(`k${String(n).padStart(5, '0')}`, { n, even: n % 2 === 0, name: n % 100 === 7 ? 'Needle' : 'hay' })))
@@ -138,7 +138,7 @@ describe('the console API', () => {
     expect((await stand.get('/console/api/databases/nothing/rows', { key: null })).status).toBe(404)
   })
 
-  test('its files come with a policy that lets nothing else in, and nothing beside them can be had', async () => {
+  test('static files have a strict content security policy, and no other file is reachable', async () => {
     const stand = await filled()
     const page = await stand.get('/console/syncs/any/thing', { key: null })
     expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8'])
@@ -160,20 +160,20 @@ describe('activity over time', () => {
     worker: 'w', sync: 's', cycle: 1, mode: 'incremental', trigger: 'schedule', startedAt: NOW - 60_000, startSequence: 0, endedAt: NOW - 30_000, stopReason: 'complete', endReason: null, pages: 1, counts: counts({ created: 30 }), retries: 0, waitedMs: 0, error: null, ...given,
   })
 
-  test('rows are spread over the time that a cycle took, and all of them are there', () => {
+  test('rows are spread over the duration of a cycle, and none is lost', () => {
     const { rows, stepMs } = computeActivity([cycle({})], NOW, () => true)
     expect(rows.reduce((sum, value) => sum + value, 0)).toBe(30)
     expect(stepMs).toBe(3_000)
     expect(rows.filter((value) => value > 0)).toHaveLength(10)
   })
 
-  test('a failure counts where it happened, and one before the time shown counts nowhere', () => {
+  test('a failure counts at its time, and one before the shown range is not counted', () => {
     const error = { code: 'SOURCE_TIMEOUT', message: '' } as const
     const { errors } = computeActivity([cycle({ error, stopReason: 'error', endedAt: NOW - 1 }), cycle({ error, stopReason: 'error', startedAt: NOW - 200 * 3_600_000, endedAt: NOW - 100 * 3_600_000 })], NOW, () => true)
     expect(errors.reduce((sum, value) => sum + value, 0)).toBe(1)
   })
 
-  test('lag is that of the sync which is furthest behind, and falls when it completes', () => {
+  test('lag is that of the sync that is furthest behind, and drops when it completes', () => {
     const cycles = [cycle({ sync: 'quick', startedAt: NOW - 10_000, endedAt: NOW - 9_000 }), cycle({ sync: 'slow', startedAt: NOW - 90_000, endedAt: NOW - 80_000 }), cycle({ sync: 'manual', startedAt: NOW - 100_000, endedAt: NOW - 99_000 })]
     const { lagMs } = computeActivity(cycles, NOW, ({ sync }) => sync !== 'manual')
     expect(lagMs[0]).toBeNull()

@@ -6,7 +6,7 @@ import { expect } from 'vitest'
 
 const CHROMIUM = process.env['TIDEMARK_TEST_CHROMIUM'] ?? '/usr/bin/chromium'
 
-/** Why the suites of the console cannot run here; null when they can. */
+/** Why the console tests cannot run here; null if they can. */
 export const missing = !existsSync(CHROMIUM)
   ? `there is no browser at ${CHROMIUM}; \`apt-get install chromium\`, or name one in TIDEMARK_TEST_CHROMIUM`
   : !existsSync(join(import.meta.dirname, '../../dist/console/index.html')) ? 'the console is not built; `npm run build`' : null
@@ -26,14 +26,17 @@ export interface PageOptions {
   readonly scheme?: 'light' | 'dark'
 }
 
-/** A page that fails its test when anything is asked of another host, refused by the page's own policy, or thrown. */
+/**
+ * A page that fails its test on a request to another host, a violation of its content security policy, or an
+ * exception.
+ */
 export async function openPage(browser: Browser, url: string, { size = WIDE, scheme = 'light' }: PageOptions = {}): Promise<Page & { readonly trouble: string[] }> {
   const context = await browser.newContext({ viewport: size, colorScheme: scheme, reducedMotion: 'reduce' })
   const page = await context.newPage()
   const trouble: string[] = []
   page.on('pageerror', ({ message }) => void trouble.push(message))
   page.on('console', (message) => {
-    // A refused request is told in the console too; what is refused on purpose is asserted on by its test.
+    // The browser logs rejected requests too; tests assert on the expected ones.
     if (message.type() === 'error' && !/status of 40[0134]/.test(message.text())) trouble.push(message.text())
   })
   page.on('request', (request) => {
@@ -43,14 +46,14 @@ export async function openPage(browser: Browser, url: string, { size = WIDE, sch
 }
 
 const TAGS = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice']
-/** To look for contrasts takes as long as all the rest. */
+/** Contrast checks take as long as all the others. */
 const RULES = {
   all: { runOnly: TAGS },
   colours: { runOnly: { type: 'rule', values: ['color-contrast'] } },
   'all but colours': { runOnly: TAGS, rules: { 'color-contrast': { enabled: false } } },
 } satisfies Record<string, RunOptions>
 
-/** Nothing serious or critical for who cannot see, hear or point as most do. */
+/** No serious or critical accessibility violations. */
 export async function expectAccessible(page: Page, where: string, rules: keyof typeof RULES = 'all'): Promise<void> {
   await page.evaluate(axe.source)
   const { violations } = (await page.evaluate(`axe.run(${JSON.stringify(RULES[rules])})`)) as AxeResults
@@ -58,13 +61,13 @@ export async function expectAccessible(page: Page, where: string, rules: keyof t
   expect(grave.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map(({ html, failureSummary }) => `${html.slice(0, 160)} ${failureSummary ?? ''}`).join(' | ')}`), where).toEqual([])
 }
 
-/** Until there is something on the page, and nothing of it is still being asked for. */
+/** Waits until the page has content and no request is pending. */
 export async function loaded(page: Page): Promise<void> {
   await page.locator('h1').first().waitFor({ state: 'attached' })
   await page.locator('.skeleton').first().waitFor({ state: 'detached' })
 }
 
-/** How far the page can be scrolled sideways. */
+/** How far the page scrolls horizontally. */
 export function sideways(page: Page): Promise<number> {
   return page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth')
 }

@@ -14,7 +14,10 @@ const silent = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {
 export const ports: Ports = { clock: systemClock, random: systemRandom, log: silent }
 const RUNTIME = { ports, fetch: systemFetch, secrets: createSecrets({}) }
 
-/** A small shop: a pair that is followed, a list that comes newest first, one that fails, one that another provider takes over, one whose records do not all fit, one that was paused. */
+/**
+ * A small shop: a pair, a list sorted newest first, a failing sync, one that another provider takes over, one with
+ * invalid records, and a paused one.
+ */
 export class ConsoleFixture {
   readonly store: Store
   readonly server: Server
@@ -42,7 +45,7 @@ export class ConsoleFixture {
     return new ConsoleFixture({ store, server, url, source }, runner)
   }
 
-  /** In the source, and looked for at once. */
+  /** Edits the source and syncs at once. */
   async edit(key: string, change: Partial<Customer>): Promise<void> {
     this.source.edit(key, change)
     await this.#follow()
@@ -66,7 +69,7 @@ export class ConsoleFixture {
 
 type Customer = { readonly name: string; readonly email: string; readonly spent: number; readonly vip: boolean }
 
-/** What the shop's systems hold. */
+/** The data of the shop's systems. */
 export class ShopSource {
   readonly customers = new Map<string, Customer>()
   readonly #events: Change[] = []
@@ -90,7 +93,7 @@ export class ShopSource {
     this.#events.push({ type: 'delete', key, upstreamUpdatedAt: new Date().toISOString() })
   }
 
-  /** Where the events end. */
+  /** The end of the event list. */
   get end(): number {
     return this.#events.length
   }
@@ -147,7 +150,7 @@ function createShopWorker(source: ShopSource): Worker {
   return worker
 }
 
-/** North tells the first page and is then gone; south goes on. */
+/** North returns the first page and then fails; south continues. */
 function createTransfersSource() {
   type Transfer = { readonly id: string; readonly block: number }
   const provider = (name: string, isGone: (from: number) => boolean) => pagedProvider<Transfer>({

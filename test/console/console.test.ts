@@ -38,7 +38,7 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     return page
   }
 
-  test('the overview tells of every sync: health, mode, schedule, tidemark, lag, last and next cycle, and what is covered', async () => {
+  test('the overview shows every sync: health, mode, schedule, tidemark, lag, last and next cycle, and coverage', async () => {
     const page = await at('/')
     const row = (name: string) => page.getByRole('row', { name: new RegExp(`^\\S+ ${name} `) })
     await row('customers').waitFor()
@@ -47,7 +47,7 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     await expect.poll(() => row('orders').innerText()).toMatch(/Healthy[\s\S]*replace · every 1h[\s\S]*v1[\s\S]*complete[\s\S]*\+12[\s\S]*!1[\s\S]*in (1h|59m)/)
     await expect.poll(() => row('invoices').innerText()).toMatch(/Error[\s\S]*AUTH_REJECTED[\s\S]*stopped/)
     await expect.poll(() => row('refunds').innerText()).toMatch(/Paused[\s\S]*never ran[\s\S]*paused/)
-    // The halves of a pair stand together, and the delta's bar shows both.
+    // The halves of a pair are adjacent, and the delta's bar shows both.
     const names = await page.getByRole('row').getByRole('link').allInnerTexts()
     expect(names.indexOf('customers-backfill')).toBe(names.indexOf('customers') + 1)
     await expect.poll(() => row('customers').getByRole('img').getAttribute('aria-label')).toMatch(/Backfill: All of the list has been read\. Delta: All of what changed since has been read\. What happened in the last .+ may be missing\./)
@@ -55,7 +55,7 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     await expect.poll(() => page.getByRole('figure').allInnerTexts()).toEqual([expect.stringMatching(/Throughput/), expect.stringMatching(/Lag/), expect.stringMatching(/Errors/)])
   })
 
-  test('the overview is searched and filtered, also from the keyboard', async () => {
+  test('the overview can be searched and filtered, also by keyboard', async () => {
     const page = await at('/')
     await page.getByRole('link', { name: 'orders' }).waitFor()
     await page.keyboard.press('/')
@@ -75,7 +75,7 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     expect(await page.evaluate('document.activeElement.textContent')).toBeTruthy()
   })
 
-  test('a sync is triggered, paused and resumed, and its cycles show what each did', async () => {
+  test('a sync can be triggered, paused and resumed, and its cycles show their counts', async () => {
     const page = await at('/syncs/shop/orders')
     const cycles = page.getByRole('table', { name: /Cycles/ })
     await cycles.getByRole('row').nth(1).waitFor()
@@ -91,13 +91,13 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     await page.getByRole('heading', { name: /orders Healthy/ }).waitFor()
   })
 
-  test('what failed says so, with what to do', async () => {
+  test('failures are shown with their remedy', async () => {
     const page = await at('/syncs/shop/invoices')
     await page.getByText('https://billing.example answered 401: the token has ended.').first().waitFor()
     await expect.poll(() => page.getByRole('status').first().innerText()).toMatch(/AUTH_REJECTED once[\s\S]*Renew them, then run `tidemark resume invoices`/)
   })
 
-  test('a reset shows its plan, wants a reason and the name, and is audited', async () => {
+  test('a reset shows its plan, requires a reason and the name, and is audited', async () => {
     const page = await at('/syncs/shop/customers')
     const { version } = await scene.store.readCheckpoint({ worker: 'shop', sync: 'customers-backfill' })
     await page.goto(`${scene.url}/console/syncs/shop/customers-backfill`)
@@ -118,12 +118,12 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     expect((await scene.store.audit({ worker: 'shop', sync: 'customers-backfill' }))[0]).toMatchObject({ action: 'set', actor: 'console:local', reason: 'a test of the console' })
   })
 
-  test('states are digests until somebody with a key who may see them asks', async () => {
+  test('states are digests until a caller with a sufficient key reveals them', async () => {
     const page = await at('/syncs/shop/customers')
     const history = page.getByRole('table', { name: /Checkpoint history/ })
     await history.getByText(/^#[0-9a-f]{8}$/).first().waitFor()
     expect(await page.content()).not.toContain('"place"')
-    // Being on this machine is not enough to see states.
+    // Local access is not sufficient to see states.
     await page.getByRole('button', { name: 'Reveal the states' }).click()
     await page.getByLabel('API key').fill(await addKey(scene.store, ['admin']))
     await page.getByRole('button', { name: 'Open the console' }).click()
@@ -131,7 +131,7 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     await history.getByText('"place"').first().waitFor()
   })
 
-  test('records are searched and have typed columns; numbers are as exact as in the source; a record tells why it is so', async () => {
+  test('records can be searched and have typed columns; numbers are exact; a record shows its change history', async () => {
     const page = await at('/databases')
     await page.getByRole('link', { name: 'orders' }).click()
     await page.getByRole('cell', { name: '9007199254740993' }).first().waitFor()
@@ -155,7 +155,7 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     await expect.poll(() => page.getByText('2 changes').count()).toBe(1)
   })
 
-  test('the feed shows changes as they are committed, by database and action, and can be held', async () => {
+  test('the feed shows changes as they are committed, by database and action, and can be paused', async () => {
     const page = await at('/feed')
     await page.getByText('Live', { exact: true }).waitFor()
     const rows = page.getByRole('region', { name: /Changes/ }).getByRole('row')
@@ -181,7 +181,7 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     expect((await rows.allInnerTexts()).slice(1).every((text) => text.includes('orders'))).toBe(true)
   })
 
-  test('webhooks tell what failed, can be tried, paused and replayed', async () => {
+  test('webhooks show failures and can be tested, paused and replayed', async () => {
     const messages: string[] = []
     const receiver = createHttpServer((request, response) => {
       messages.push(String(request.headers['webhook-id']))
@@ -214,7 +214,7 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     await card.getByRole('button', { name: 'Resume' }).waitFor()
   })
 
-  test('a new webhook is told some changes only, if so chosen', async () => {
+  test('a new webhook can be limited to some changes', async () => {
     const page = await at('/webhooks')
     await page.getByRole('button', { name: 'New webhook…' }).click()
     await page.getByLabel('URL').fill('https://hooks.example.com/orders')
@@ -236,7 +236,7 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     await page.getByText('orders · deleted').waitFor()
   })
 
-  test('what a webhook is sent is changed with a plan: from when on, and what that means for what has landed', async () => {
+  test('editing a webhook shows a plan: the first sequence it applies to, and its effect on existing changes', async () => {
     await scene.store.putWebhook({ id: 'wh_edit', url: 'https://hooks.example.com/x?token=sesame', databases: ['orders', 'yet_to_come'], actions: null, allow: [], secrets: '[["whsec_c2VjcmV0",null]]', createdAt: 1 }, { sequence: 4, floor: 0 })
     onTestFinished(async () => void await scene.store.removeWebhook('wh_edit', { actor: 'test', at: 0 }))
     const page = await at('/webhooks')
@@ -266,7 +266,7 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     expect(entries.find(({ action }) => action === 'edit-webhook')).toMatchObject({ actor: 'api:local', reason: 'wh_edit: databases orders,yet_to_come → customers,orders' })
   })
 
-  test('a key that is not there: why not, whether the source has it, and what to run', async () => {
+  test('a missing key: the reason, whether the source has it, and the next step', async () => {
     const page = await at('/databases/customers')
     await page.getByRole('searchbox').fill('cus_nobody')
     await page.getByText('No row contains “cus_nobody”').waitFor()
@@ -277,7 +277,7 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     await expectAccessible(page, 'why not')
     await page.setViewportSize(NARROW)
     expect(await sideways(page)).toBe(0)
-    // Another search is another question.
+    // Another search starts a new lookup.
     await page.getByRole('searchbox').fill('cus_other')
     await page.getByRole('button', { name: 'Why is “cus_other” not there?' }).waitFor()
     await page.goto(`${scene.url}/console/databases/orders/ord_bad`)
@@ -286,13 +286,13 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     await page.getByText(/It came with page 1 of cycle \d+ of orders and was refused: SCHEMA_MISMATCH/).waitFor()
   })
 
-  test('a cycle that another provider took over says so', async () => {
+  test('a cycle that another provider took over is marked', async () => {
     const page = await at('/syncs/shop/transfers')
     const cycles = page.getByRole('table', { name: 'Cycles, newest first' })
     await cycles.getByText('switched to south').waitFor()
   })
 
-  test('the tenants of the store are counted, and nothing else of them is told', async () => {
+  test('the tenants of the store are shown with counts only', async () => {
     await scene.store.forTenant('acme').signalSync({ worker: 'secretly', sync: 'secret' }, { kind: 'pause', actor: 'ana', at: Date.now() })
     const page = await at('/access')
     const tenants = page.getByRole('table', { name: 'Tenants' })
@@ -301,7 +301,7 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     expect(await page.content()).not.toContain('secretly')
   })
 
-  test('quarantined records show with the reason', async () => {
+  test('quarantined records are shown with the reason', async () => {
     const page = await at('/quarantine')
     await page.getByText('SCHEMA_MISMATCH').first().waitFor()
     await expect.poll(() => page.getByRole('table').innerText()).toMatch(/orders[\s\S]*ord_bad[\s\S]*total: must be number[\s\S]*a lot/)
@@ -309,7 +309,7 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     await page.getByText('1 refused').waitFor()
   })
 
-  test('keys are made, told once, and revoked; the audit trail is verified', async () => {
+  test('keys are created, shown once and revoked; the audit log is verified', async () => {
     const page = await at('/access')
     await page.getByRole('button', { name: 'New key…' }).click()
     await page.getByLabel('What it is for').fill('reports')
@@ -330,12 +330,12 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
 
     await page.goto(`${scene.url}/console/audit`)
     await page.getByText(/✓ Chain verified, \d+ entries/).waitFor()
-    // Cycles of the scene add entries of their own meanwhile.
+    // Cycles of the fixture add entries meanwhile.
     const ended = page.getByRole('table', { name: /Audit/ }).getByRole('row').filter({ hasText: 'end-api-key' }).first()
     await expect.poll(() => ended.innerText()).toMatch(/\d+\s+\d\d:\d\d:\d\d\s+end-api-key\s/)
   })
 
-  test('beyond this machine a key is asked for; it stays in the tab, and allows what its scopes name', async () => {
+  test('beyond this machine a key is required; it stays in the tab and allows only its scopes', async () => {
     const open = await ConsoleFixture.open({ host: '0.0.0.0' })
     onTestFinished(() => open.close())
     await settled(open)
@@ -357,7 +357,7 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     await page.goto(`${url}/console/audit`)
     await page.getByText('Not for this key').waitFor()
 
-    // Another tenant's key finds another tenant's console.
+    // Another tenant's key shows another tenant's console.
     const theirs = await addKey(open.store.forTenant('acme'), ['admin'])
     await page.evaluate(`sessionStorage.setItem('tidemark.key', '${theirs}')`)
     await page.goto(`${url}/console/databases/customers`)
@@ -368,7 +368,7 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     expect(page.trouble).toEqual([])
   })
 
-  test('nothing moves under the eye while live data arrives', async () => {
+  test('there is no layout shift while live data arrives', async () => {
     const page = await at('/')
     await loaded(page)
     const row = page.getByRole('row', { name: /^\S+ customers / })
@@ -382,7 +382,7 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     expect(await page.evaluate<number>('window.shifted')).toBeLessThan(0.01)
   })
 
-  // The colours are the same at every width, the layout in every scheme: three of the four tell all, and each what is its own.
+  // Colours are the same at every width, and the layout in every scheme, so three of the four combinations cover all.
   for (const [scheme, size] of [['light', WIDE], ['dark', WIDE], ['light', NARROW]] as const) {
     test(`every page is accessible and fits, ${scheme}, ${size.width} wide`, async () => {
       const page = await at('/', { size, scheme })
@@ -396,7 +396,7 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
   }
 })
 
-/** Every sync has run as far as it can. */
+/** Waits until every sync has run as far as it can. */
 async function settled({ store }: ConsoleFixture): Promise<void> {
   for (;;) {
     const { syncs } = await store.listSyncStatus({ at: Date.now(), recent: 1 })

@@ -21,20 +21,20 @@ function sum({ parts }: Coverage): number {
 const inflight = (page: number): Pick<Checkpoint, 'inflight'> => ({ inflight: { cycle: 2, page, startedAt: NOW } as Checkpoint['inflight'] })
 const done = { lastSuccessAt: NOW }
 
-describe('what a sync covers', () => {
-  test('nothing, before it ran; what it reads, as a part; all of it, once a cycle was complete', () => {
+describe('the coverage of a sync', () => {
+  test('nothing before the first run, a part while reading, everything after a complete cycle', () => {
     expect(shape(standing({}))).toBe('stream: hole 100')
     expect(shape(standing(inflight(3)))).toBe('stream: filling 50 head, hole 50')
     expect(shape(standing(done), { mode: 'replace' })).toBe('snapshot: proven 100')
-    // Reading all of it again takes nothing away from what is proven.
+    // A second full read does not reduce the proven part.
     expect(shape(standing({ ...done, ...inflight(1) }), { mode: 'replace' })).toBe('snapshot: proven 100')
   })
 
-  test('what broke off is a hole, not something being filled', () => {
+  test('an interrupted read is a hole, not in progress', () => {
     expect(shape(standing({ ...inflight(3), failures: 1 }))).toBe('stream: hole 100')
   })
 
-  test('how far a cycle is, is told by the pages of the one before', () => {
+  test('the progress of a cycle is estimated from the pages of the previous one', () => {
     const before = { cycle: 1, stopReason: 'complete', mode: 'replace', pages: 10 } as const
     expect(computeCoverage(standing({ ...done, ...inflight(4) }, [before]), { mode: 'replace', frontier: null, pair: undefined, siblings: new Map() }).progress).toBe(0.4)
     expect(computeCoverage(standing({ ...done, ...inflight(40) }, [before]), { mode: 'replace', frontier: null, pair: undefined, siblings: new Map() }).progress).toBe(0.95)
@@ -50,7 +50,7 @@ describe('what a sync covers', () => {
     expect(shape(standing({}), other(done))).toBe('pair: proven 50, hole 50 anchor')
   })
 
-  test('of a list that comes newest first, head and tail are told by the state', () => {
+  test('for a list sorted newest first, head and tail come from the state', () => {
     const state = (given: object): string => JSON.stringify({ phase: 'backfill', anchors: '', checkedAt: NOW, tailComplete: false, ...given })
     const frontier = (given: object): Partial<CoverageFacts> => ({ frontier: parseFrontier(state(given)) })
     expect(shape(standing(inflight(1)), frontier({}))).toBe('frontier: hole 20, filling 20 tail, proven 60 head')

@@ -40,10 +40,10 @@ describe.skipIf(missing !== null)('the console of a running demo', () => {
     await ended
   })
 
-  test('shows three accounts being followed, on every page', async () => {
+  test('shows three accounts in sync on every page', async () => {
     const page = await openPage(browser, ready.url)
     onTestFinished(() => page.context().close())
-    // What it prints leads there.
+    // The printed URL redirects to the console.
     await page.goto(`${ready.url}/`)
     await expect.poll(() => page.url()).toBe(`${ready.url}/console/`)
     const names = page.getByRole('row').getByRole('link')
@@ -53,7 +53,7 @@ describe.skipIf(missing !== null)('the console of a running demo', () => {
     const coverage = page.getByRole('row', { name: /^\S+ customers / }).getByRole('img')
     await expect.poll(() => coverage.getAttribute('aria-label')).toMatch(/Backfill: All of the list has been read\. Delta: All of what changed since has been read/)
 
-    // Changes of the accounts arrive while one looks.
+    // Changes of the accounts arrive live.
     await page.getByRole('link', { name: 'Feed' }).click()
     const rows = page.getByRole('region', { name: /Changes/ }).getByRole('row')
     await rows.nth(1).waitFor()
@@ -77,7 +77,7 @@ describe.skipIf(missing !== null)('the console of a running demo', () => {
     await expect.poll(() => page.getByRole('columnheader').allInnerTexts()).toEqual(expect.arrayContaining(['email string', 'balance integer']))
     await page.goto(`${ready.url}/console/webhooks`)
     await page.getByRole('region', { name: /Webhook http:\/\/127/ }).waitFor()
-    // Some of what the accounts hold does not fit the worker's schema.
+    // Some records of the accounts do not match the worker's schema.
     await page.goto(`${ready.url}/console/quarantine`)
     const refused = page.getByRole('table', { name: /Quarantine/ }).getByRole('row').filter({ hasText: 'SCHEMA_MISMATCH' })
     await expect.poll(() => refused.count()).toBeGreaterThan(0)
@@ -89,7 +89,7 @@ describe.skipIf(missing !== null)('the console of a running demo', () => {
     expect(page.trouble).toEqual([])
   })
 
-  test('fits a wide and a narrow window, in both schemes (TIDEMARK_UPDATE=1 keeps the pictures)', async () => {
+  test('fits a wide and a narrow window in both color schemes (TIDEMARK_UPDATE=1 saves the screenshots)', async () => {
     for (const [size, scheme] of [[WIDE, 'light'], [NARROW, 'light'], [WIDE, 'dark']] as const) {
       const page = await openPage(browser, ready.url, { size, scheme })
       const look = async (name: string, path: string): Promise<void> => {

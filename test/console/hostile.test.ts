@@ -11,10 +11,10 @@ const WORKER = 'worker_with_a_long_name_'.padEnd(63, 'w')
 const SYNC = 'sync_with_a_long_name_'.padEnd(63, 's')
 const DATABASE = 'database_with_a_long_name_'.padEnd(63, 'd')
 const LONG = `long-${'k'.repeat(1_000)}`
-/** What an address would take for something else, also twice. */
+/** Characters with a meaning in URLs, some of them already encoded. */
 const ODD = 'a/b?c=d&e#f%2Fg+h ü"<i>'
 
-describe.skipIf(missing !== null)('the console with names, keys and values as long and odd as they may be', () => {
+describe.skipIf(missing !== null)('the console with extremely long and unusual names, keys and values', () => {
   let browser: Browser
   beforeAll(async () => {
     browser = await launch()
@@ -39,7 +39,7 @@ describe.skipIf(missing !== null)('the console with names, keys and values as lo
     return { stand, page }
   }
 
-  test('every page fits a narrow window, and can be used by everybody', async () => {
+  test('every page fits a narrow window and is accessible', async () => {
     const { stand, page } = await open({ size: NARROW, scheme: 'dark' })
     const paths = ['/', `/syncs/${WORKER}/${SYNC}`, '/databases', `/databases/${DATABASE}`, `/databases/${DATABASE}/${LONG}`, '/feed', '/webhooks', '/quarantine', '/access', '/audit', '/nowhere', '/syncs/no/such']
     for (const path of paths) {
@@ -59,7 +59,7 @@ describe.skipIf(missing !== null)('the console with names, keys and values as lo
     expect(page.trouble).toEqual([])
   })
 
-  test('a record is found by its link whatever its key, by its address again, and all of a long value can be read', async () => {
+  test('a record with any key is reachable by link and by URL, and long values are readable in full', async () => {
     const { stand, page } = await open()
     for (const key of [ODD, '   ']) {
       await page.goto(`${stand.url}/console/databases/${DATABASE}`)
@@ -70,14 +70,14 @@ describe.skipIf(missing !== null)('the console with names, keys and values as lo
     }
     expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('"   "')
     expect(await page.getByText('v'.repeat(5_000)).count()).toBe(1)
-    // Nothing of it was taken for markup.
+    // Nothing is interpreted as markup.
     expect(await page.locator('main img').count()).toBe(0)
-    // All of a record that was just made is new: none of it stands out.
+    // All fields of a new record are new, so none is highlighted.
     expect(await page.locator('.is-changed').count()).toBe(0)
     expect(page.trouble).toEqual([])
   })
 
-  test('what a compacted log no longer knows is not told as if it had never been', async () => {
+  test('history lost to compaction is not presented as if it had never existed', async () => {
     const { stand, page } = await open()
     const driver = await SyncDriver.acquire(stand.store, { sync: 'short' })
     await driver.cycle([upsert('kept', { n: 1 }), upsert('gone', { n: 1 })])
@@ -91,7 +91,7 @@ describe.skipIf(missing !== null)('the console with names, keys and values as lo
     await page.getByText('There never was such a record, or it was deleted longer ago than the log is kept.').waitFor()
   })
 
-  test('a key of few scopes is told so calmly, and is offered nothing that it may not do', async () => {
+  test('a key with few scopes sees a plain notice and no actions that it may not use', async () => {
     const { stand, page } = await open()
     const few = await addKey(stand.store, ['sync:read'])
     await page.addInitScript(`sessionStorage.setItem('tidemark.key', '${few}')`)

@@ -25,7 +25,7 @@ describe.skipIf(missing !== null)(`with ${ROWS} rows`, () => {
     await store?.close()
   })
 
-  test('a search that finds nothing in the first answer goes on to the match, and claims absence only after the last row', async () => {
+  test('a search without a match in the first response continues to the match, and reports absence only after the last row', async () => {
     const server = createServer({ store, ports, version: '0.0.0' })
     onTestFinished(() => server.close())
     const url = await server.listen(0)

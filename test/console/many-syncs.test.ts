@@ -39,7 +39,7 @@ describe.skipIf(missing !== null)(`with ${SYNCS} syncs`, () => {
     const nodes = (): Promise<number> => page.evaluate<number>('document.querySelectorAll("*").length')
     expect(await nodes()).toBeLessThan(2_500)
 
-    // While nothing moves the answer is 304 and no state is read again.
+    // While nothing changes the response is 304 and no state is read again.
     const answers: number[] = []
     page.on('response', (response) => {
       if (response.url().endsWith('/console/api/overview')) answers.push(response.status())
@@ -48,7 +48,7 @@ describe.skipIf(missing !== null)(`with ${SYNCS} syncs`, () => {
     await expect.poll(() => answers.length).toBeGreaterThanOrEqual(3)
     expect([new Set(answers), asked.read - before.read]).toEqual([new Set([304]), 0])
 
-    // From top to bottom and back, without a task that would be felt.
+    // Scrolls down and up without a long task.
     const long = await page.evaluate<number>(`new Promise(async (resolve) => {
       let longest = 0
       new PerformanceObserver((list) => { for (const { duration } of list.getEntries()) longest = Math.max(longest, duration) }).observe({ type: 'longtask' })

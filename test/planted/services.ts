@@ -9,17 +9,17 @@ export const SERVICE_BUGS: readonly PlantedBug[] = [
     ['a cursor of a store that was set back is accepted', 'page.afterCommittedAt !== committedAt)', 'false)'],
     [
       'a compacted log is read on',
-      "sequence < page.floor && place.floor !== page.floor",
-      'sequence < page.floor && place.floor < 0',
+      "sequence < page.floor && cursor.floor !== page.floor",
+      'sequence < page.floor && cursor.floor < 0',
     ],
     [
       'an expired cursor is accepted',
-      'now - place.issuedAt > CURSOR_LIFE_MS',
-      'now - place.issuedAt > 2 * CURSOR_LIFE_MS',
+      'now - decoded.issuedAt > CURSOR_LIFE_MS',
+      'now - decoded.issuedAt > 2 * CURSOR_LIFE_MS',
     ],
     [
       'a cursor of another filter is accepted',
-      'if (databases === undefined || JSON.stringify(toCursorDatabases(databases)) === JSON.stringify(place.databases)) return',
+      'if (databases === undefined || JSON.stringify(toCursorDatabases(databases)) === JSON.stringify(cursor.databases)) return',
       'return',
     ],
   ]),
@@ -95,7 +95,7 @@ export const SERVICE_BUGS: readonly PlantedBug[] = [
     ['a reset without a reason is accepted', "if (reason.trim() === '') throw", "if (reason === null) throw"],
     [
       'a reset ignores the version that was seen',
-      'owner, version: seen, needsBackfill }',
+      'owner, version: expectedVersion, needsBackfill }',
       'owner, version: before.version, needsBackfill }',
     ],
   ]),
@@ -106,7 +106,7 @@ export const SERVICE_BUGS: readonly PlantedBug[] = [
       'this.#retain(rest, now)',
     ],
     ['a gap in the log goes unnoticed', 'webhook.sequence < page.floor && webhook.floor !== page.floor', 'false'],
-    ['a message is given up while nothing gets through', 'const dead = isOut && !nothingElse', 'const dead = isOut'],
+    ['a message is given up while nothing gets through', 'const dead = isExhausted && !noneSucceeded', 'const dead = isExhausted'],
     ['one attempt too few is made', 'RETRY_DELAYS_MS.length + 1', 'RETRY_DELAYS_MS.length'],
     [
       'the wait that the receiver asks for is ignored',
@@ -117,8 +117,8 @@ export const SERVICE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/webhooks/deliverer.ts', DELIVERY, [
     [
       'a lost claim goes on delivering',
-      'if (kept === false || clock.now() - renewedAt >= ttlMs) return cut.abort',
-      'if (kept === false && clock.now() < 0) return cut.abort',
+      'if (isRenewed === false || clock.now() - renewedAt >= ttlMs) return aborting.abort',
+      'if (isRenewed === false && clock.now() < 0) return aborting.abort',
       ['test/webhooks/claim.test.ts', 'test/webhooks/delivery.test.ts'],
     ],
     [
@@ -183,7 +183,7 @@ export const SERVICE_BUGS: readonly PlantedBug[] = [
       'return { kind: \'at\', at: Math.min(slot, earliest)',
     ],
     ['a paused sync is due', "if (checkpoint.paused) return { kind: 'never', why: 'paused' }\n", ''],
-    ['a trigger before the failure ignores the wait', 'knowing ? asked : Math.max(asked, earliest)', 'asked'],
+    ['a trigger before the failure ignores the wait', 'isAfterFailure ? requestedAt : Math.max(requestedAt, earliest)', 'requestedAt'],
     [
       'refused credentials are asked with again',
       `if (isScheduleStopped(checkpoint)) return { kind: 'never', why: 'stopped' }
@@ -199,7 +199,7 @@ export const SERVICE_BUGS: readonly PlantedBug[] = [
   ], [
     [
       'one slot runs once per process',
-      "taken.kind === 'held' || !isJudged || fingerprintCheckpoint(taken.checkpoint) === mark",
+      "result.kind === 'held' || !isSameSync || fingerprintCheckpoint(result.checkpoint) === fingerprint",
       'true',
     ],
   ]),
@@ -266,7 +266,7 @@ export const SERVICE_BUGS: readonly PlantedBug[] = [
     ],
     [
       'the position is not saved when the loop is left',
-      '// Also when the consumer leaves the loop: all but the change in hand is done.\n    await save()',
+      '// Also runs when the consumer leaves the loop: everything but the current change is processed.\n    await save()',
       '',
     ],
   ]),

@@ -10,7 +10,7 @@ import { expectLanded, expectLeasesInOrder, expectLog, ProcessFreezer } from './
 import { FleetHarness } from './fleet-harness.ts'
 
 const server = inject('postgresUrl')
-/** `npm run chaos:fleet` is the long one. */
+/** `npm run chaos:fleet` runs the long version. */
 const SECONDS = Number(process.env['TIDEMARK_CHAOS_SECONDS'] ?? 8)
 const SYNCS = Number(process.env['TIDEMARK_CHAOS_SYNCS'] ?? 24)
 const SEED = Number(process.env['TIDEMARK_CHAOS_SEED'] ?? Date.now() % 1e9)
@@ -18,7 +18,7 @@ const PROCESSES = 4
 const LEASE_MS = 3_000
 
 describe.skipIf(server === '')('a fleet whose processes are killed and frozen at random', () => {
-  test('XA11, XB1: loses and doubles nothing, never asks for one sync twice at once, and has stale commits refused', async () => {
+  test('XA11, XB1: loses and duplicates nothing, never queries a source twice for one sync, and rejects stale commits', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'tidemark-chaos-'))
     const database = await createDatabase(server)
     const stage = await SourceServerFixture.open()

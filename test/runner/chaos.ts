@@ -9,25 +9,25 @@ import type { SourceServerFixture } from '../../src/testing/runner-cases/source-
 import { parseJson } from '../../src/values/json.ts'
 import type { FrozenCommit, FleetHarness } from './fleet-harness.ts'
 
-/** A busy machine is slow and no reason to fail; one on which nothing moves for so long is. */
+/** A busy machine is slow, which is no failure; no progress for this long is one. */
 const STILL_MS = 90_000
 const TRIED_MAX_MS = 10 * 60_000
-/** Nobody is killed for so long after it was thawed: what it does on waking up is to be seen. */
+/** A process is not killed this soon after it was resumed, so that its behaviour after the wake-up is observed. */
 const SPARED_MS = 1_000
 
-/** Stops processes in the middle of things and sets them going again, some of them just before they land a page. */
+/** Suspends processes at arbitrary points and resumes them, some of them just before they commit a page. */
 export class ProcessFreezer {
   readonly frozen = new Set<number>()
   count = 0
-  /** Where every commit's outcome is written down. */
+  /** The file with the outcome of every commit. */
   readonly commits: string
-  /** Whoever takes this file away freezes: one at a time, so that the others are there to take over. */
+  /** The process that removes this file suspends itself: one at a time, so that the others can take over. */
   readonly freezing: string
   readonly #database: string
   readonly #stale: string[] = []
   readonly #thawing: Array<Promise<void>> = []
   #isFreezing = false
-  /** Those that wait to be taken over. */
+  /** Number of processes waiting to be taken over. */
   #waiting = 0
 
   constructor(fleet: FleetHarness, database: string, folder: string) {
@@ -57,7 +57,7 @@ export class ProcessFreezer {
     this.hold(member.pid!, until, () => member.kill('SIGCONT'))
   }
 
-  /** It is frozen, and is to be set going again then. */
+  /** Keeps the process suspended until then. */
   hold(pid: number, until: Promise<unknown>, thaw: () => void): void {
     this.count++
     this.frozen.add(pid)
@@ -68,10 +68,10 @@ export class ProcessFreezer {
     }))
   }
 
-  /** Resolves when nobody is frozen any more, and somebody has tried to land a page that was no longer its to land, however long that takes. */
+  /** Resolves when no process is suspended and a stale commit was attempted. */
   async end(): Promise<void> {
     for (const end = performance.now() + TRIED_MAX_MS; this.#outcomes().tried.length === 0 && performance.now() < end; await sleep(1_000)) {
-      // Whoever took it may have been killed before it froze.
+      // The process that took it may have been killed before it was suspended.
       if (this.#waiting === 0) writeFileSync(this.freezing, '')
     }
     this.#isFreezing = false
@@ -79,7 +79,7 @@ export class ProcessFreezer {
     for (let all = 0; all < this.#thawing.length; ) await Promise.all(this.#thawing.slice(all, (all = this.#thawing.length)))
   }
 
-  /** Every commit that was tried after another process had taken the sync over, and there were some. */
+  /** Expects that every commit after a takeover was rejected, and that there were some. */
   expectRefused(): { commits: number; stale: number; refused: number } {
     const { outcomes, refused, tried } = this.#outcomes()
     expect(outcomes.filter(({ outcome, ...commit }) => outcome !== 'fenced' && this.#stale.includes(nameOf(commit)))).toEqual([])
@@ -87,7 +87,7 @@ export class ProcessFreezer {
     return { commits: outcomes.length, stale: tried.length, refused: refused.size }
   }
 
-  /** One that was killed as it woke up tried nothing any more. */
+  /** A process that was killed while waking up attempted nothing. */
   #outcomes(): { outcomes: Outcome[]; refused: Set<string>; tried: string[] } {
     const outcomes = readFileSync(this.commits, 'utf8').split('\n').filter((line) => line !== '').map((line) => JSON.parse(line) as Outcome)
     const refused = new Set(outcomes.filter(({ outcome }) => outcome === 'fenced').map(nameOf))
@@ -101,7 +101,7 @@ export class ProcessFreezer {
     }
   }
 
-  /** Of the newest lease. */
+  /** The epoch of the newest lease. */
   async #epochOf(sync: string): Promise<number> {
     const client = new pg.Client({ connectionString: this.#database, options: '-c tidemark.tenant=default' })
     await client.connect()
@@ -122,7 +122,7 @@ function nameOf({ sync, epoch, page }: FrozenCommit): string {
   return `${sync}, lease ${epoch}, page ${page}`
 }
 
-/** Waits until the rows are those of the source; how long that took. `describe` reports on syncs that got stuck. */
+/** Waits until the rows equal those of the source and returns the time it took. `describe` reports on stuck syncs. */
 export async function expectLanded(
   store: Store, stage: SourceServerFixture, syncs: readonly string[], describe: (stuck: readonly string[]) => Promise<string> = () => describeFailures(store),
 ): Promise<number> {
@@ -143,7 +143,10 @@ export async function expectLanded(
   return ms
 }
 
-/** Replayed it gives the source's rows; nothing is in it twice; a cycle's pages landed in their order, each in one commit, whoever landed them. */
+/**
+ * The replayed log gives the source's rows without duplicates, and the pages of a cycle were committed in order, each
+ * in one commit.
+ */
 export async function expectLog(store: Store, stage: SourceServerFixture, syncs: readonly string[]): Promise<LogEntry[]> {
   const log = await store.changes({ after: 0, limit: 10_000_000 })
   expect(sorted(replayed(log))).toEqual(sorted(truthOf(stage, syncs)))
@@ -159,7 +162,7 @@ export async function expectLog(store: Store, stage: SourceServerFixture, syncs:
   return log
 }
 
-/** Nothing under an older lease was written after something under a newer one. The newest lease of each sync. */
+/** Nothing was committed under an older lease after a newer one. Returns the newest epoch of each sync. */
 export async function expectLeasesInOrder(store: Store): Promise<Map<string, number>> {
   const epochs = new Map<string, number>()
   for (const { sync, epoch } of (await store.auditChain({ after: 0, limit: 10_000_000 })).entries) {
@@ -169,7 +172,7 @@ export async function expectLeasesInOrder(store: Store): Promise<Map<string, num
   return epochs
 }
 
-/** Gives up only when it has not become less for a while. */
+/** Fails only when the count has not decreased for a while. */
 export async function untilNone(count: () => Promise<number>): Promise<void> {
   let least = Infinity
   let movedAt = performance.now()

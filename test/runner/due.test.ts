@@ -7,7 +7,7 @@ import { HOUR, MINUTE, SECOND } from './runner-fixture.ts'
 const NOW = Date.parse('2026-03-01T12:00:00Z')
 
 describe('a schedule', () => {
-  test('N17: manual runs only when asked', () => {
+  test('N17: manual runs only when triggered', () => {
     expect(due('manual', {})).toEqual({ kind: 'never', why: 'manual' })
     expect(due('manual', { triggeredAt: NOW - 5 })).toEqual({ kind: 'at', at: NOW - 5, why: 'trigger' })
   })
@@ -23,21 +23,21 @@ describe('a schedule', () => {
     expect(due({ cron: '30 14 * * *', zone: 'Europe/Berlin' }, {}, [ran(NOW)])).toMatchObject({ at: NOW + HOUR + 30 * MINUTE })
   })
 
-  test('XB18: slots missed while the machine slept become one, in the past', () => {
+  test('XB18: slots missed during sleep become one, in the past', () => {
     expect(due('5m', {}, [ran(NOW - 24 * HOUR)])).toMatchObject({ at: NOW - 24 * HOUR + 5 * MINUTE })
     expect(due({ cron: '0 * * * *' }, {}, [ran(NOW - 24 * HOUR)])).toMatchObject({ at: NOW - 23 * HOUR })
   })
 
-  test('XB18: a start in the future, by a clock that was ahead, does not silence the sync', () => {
+  test('XB18: a start in the future, from a clock that was ahead, does not stop the sync', () => {
     expect(due('5m', {}, [ran(NOW + 24 * HOUR)])).toMatchObject({ at: NOW + 5 * MINUTE })
   })
 
-  test('a continuous sync starts again a pause after its end', () => {
+  test('a continuous sync starts again one pause after its end', () => {
     expect(due('continuous', {})).toMatchObject({ at: NOW })
     expect(due('continuous', {}, [ran(NOW - MINUTE, { endedAt: NOW - 10, found: 1 })])).toMatchObject({ at: NOW - 10 + SECOND })
   })
 
-  test('a continuous sync that finds nothing rests twice as long each time, up to 32 s', () => {
+  test('a continuous sync without changes doubles its pause each time, up to 32 s', () => {
     const rests = [0, 1, 2, 3, 4, 5, 9].map((empty) => {
       const recent = [...Array<CycleRecord>(empty).fill(ran(NOW, { found: 0 })), ran(NOW, { found: 1 })].slice(0, 5)
       return (due('continuous', {}, recent) as { at: number }).at - NOW
@@ -54,16 +54,16 @@ describe('an unfinished cycle', () => {
     expect(due('1d', { inflight }, [record])).toEqual({ kind: 'at', at: stopReason === null ? NOW - HOUR : NOW - SECOND, why: 'unfinished' })
   })
 
-  test('SX6: after a failure it waits for its time, and not for the schedule', () => {
+  test('SX6: after a failure it waits for its retry time, not for the schedule', () => {
     const checkpoint = { inflight, ...failed('SOURCE_UNAVAILABLE', NOW - 10, 1, NOW + MINUTE) }
     expect(due('1d', checkpoint, [ran(NOW - HOUR, { cycle: 7 })])).toEqual({ kind: 'at', at: NOW + MINUTE, why: 'retry' })
   })
 
-  test('N17: of a manual sync that somebody ran by hand waits for them', () => {
+  test('N17: a manual sync that was run by hand waits for the operator', () => {
     expect(due('manual', { inflight }, [ran(NOW - HOUR, { cycle: 7, trigger: 'manual', endedAt: null })])).toEqual({ kind: 'never', why: 'manual' })
   })
 
-  test('N17: of a manual sync that a trigger began goes on: it was a cycle that was asked for', () => {
+  test('N17: a manual sync that was triggered continues: a whole cycle was requested', () => {
     const recent = [ran(NOW - HOUR, { cycle: 7, trigger: 'trigger', endedAt: null })]
     expect(due('manual', { inflight }, recent)).toMatchObject({ at: NOW - HOUR, why: 'unfinished' })
     expect(due('manual', { inflight, ...failed('RATE_LIMITED', NOW, 1, NOW + MINUTE) }, recent)).toMatchObject({ at: NOW + MINUTE, why: 'retry' })
@@ -72,7 +72,7 @@ describe('an unfinished cycle', () => {
 })
 
 describe('after a failure', () => {
-  test('F11: a cycle that was given up waits for the later of its slot and its retry', () => {
+  test('F11: an abandoned cycle waits for the later of its slot and its retry', () => {
     const blocked = [ran(NOW - 10 * MINUTE, { stopReason: 'blocked' })]
     expect(due('5m', failed('MASS_DELETE', NOW - MINUTE, 1, NOW + HOUR), blocked)).toEqual({ kind: 'at', at: NOW + HOUR, why: 'retry' })
     expect(due('1h', failed('SCOPE_CHANGED', NOW - MINUTE, 1, NOW + MINUTE), blocked)).toEqual({ kind: 'at', at: NOW + 50 * MINUTE, why: 'retry' })
@@ -94,12 +94,12 @@ describe('after a failure', () => {
     expect(due('5m', checkpoint, [ran(NOW - HOUR, { cycle: 7 })])).toEqual({ kind: 'at', at: NOW + 2 * HOUR, why: 'retry' })
   })
 
-  test('a wait written by a clock that was ahead is as long as it was meant', () => {
+  test('a retry delay written by a clock that was ahead keeps its length', () => {
     const checkpoint = { inflight: unfinished(7, NOW), ...failed('SOURCE_UNAVAILABLE', NOW + 24 * HOUR, 1, NOW + 24 * HOUR + MINUTE) }
     expect(due('5m', checkpoint)).toMatchObject({ at: NOW + MINUTE })
   })
 
-  test('a trigger from before the failure waits with it, one from after does not', () => {
+  test('a trigger before the failure waits with it, one after it does not', () => {
     const wrong = failed('STORE_UNAVAILABLE', NOW - MINUTE, 1, NOW + MINUTE)
     expect(due('5m', { ...wrong, triggeredAt: NOW - HOUR })).toEqual({ kind: 'at', at: NOW + MINUTE, why: 'trigger' })
     expect(due('5m', { ...wrong, triggeredAt: NOW - SECOND })).toEqual({ kind: 'at', at: NOW - SECOND, why: 'trigger' })
@@ -114,7 +114,7 @@ test('a paused sync is never due, triggered or not', () => {
   expect(due('continuous', { paused: true, triggeredAt: NOW, inflight: unfinished(7, NOW) })).toEqual({ kind: 'never', why: 'paused' })
 })
 
-test('the mark changes with everything a judgement rests on, and not with the lease', () => {
+test('the fingerprint changes with every input of the due time, and not with the lease', () => {
   const base = checkpointOf({ inflight: unfinished(7, NOW) })
   const moves: Array<Partial<Checkpoint>> = [
     { version: 1 }, { inflight: null }, { inflight: { ...base.inflight!, page: 1 } }, { paused: true }, { triggeredAt: 1 }, { failures: 1 },

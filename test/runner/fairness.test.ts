@@ -8,7 +8,7 @@ beforeEach(async () => {
 })
 afterEach(() => scene.close())
 
-/** Notes who ran in which order and how many at once. */
+/** Records the order and the concurrency of the runs. */
 class Source {
   readonly order: string[] = []
   running = 0
@@ -25,7 +25,7 @@ class Source {
 }
 
 describe('thousands of due syncs', () => {
-  test('XB19: run with bounded concurrency, by priority, and all of them', async () => {
+  test('XB19: all run, with bounded concurrency and by priority', async () => {
     const source = new Source()
     const names = Array.from({ length: 5_000 }, (_, i) => `manual${i}`)
     const syncs = declare(Object.fromEntries([
@@ -43,7 +43,7 @@ describe('thousands of due syncs', () => {
     expect(runner.status()).toMatchObject({ waiting: 0, running: [] })
   })
 
-  test('XB19: a backfill is not starved by deltas that are due again and again', async () => {
+  test('XB19: a backfill is not starved by deltas that are due repeatedly', async () => {
     const source = new Source()
     const deltas = Object.fromEntries(Array.from({ length: 12 }, (_, i) => [`delta${i}`, { schedule: 'continuous', execute: source.execute('delta', 20 * SECOND) }]))
     const syncs = declare({ backfill: { mode: 'replace', schedule: '1d', execute: source.execute('backfill', 20 * SECOND) }, ...deltas })
@@ -52,7 +52,7 @@ describe('thousands of due syncs', () => {
     expect(source.order.length).toBeGreaterThan(12)
   })
 
-  test('XB19: a backfill is not starved by triggers that never cease', async () => {
+  test('XB19: a backfill is not starved by a stream of triggers', async () => {
     const source = new Source()
     const manual = Array.from({ length: 10 }, (_, i) => `manual${i}`)
     const syncs = declare({
@@ -66,11 +66,11 @@ describe('thousands of due syncs', () => {
       return source.order.includes('backfill')
     }, 5 * SECOND, HOUR)
     expect(source.order.length).toBeGreaterThan(50)
-    // The head start of a trigger over a full listing is 800 s; after that it is one of those in line.
+    // The head start of a trigger over a full listing is 800 s; after that it waits in the queue.
     expect(scene.time.now() - Date.parse('2026-03-01T00:00:00Z')).toBeLessThan(20 * MINUTE)
   })
 
-  test('a trigger passes what a day of standstill left behind', async () => {
+  test('a trigger passes the backlog of a day of downtime', async () => {
     const source = new Source()
     const syncs = declare({
       ...Object.fromEntries(Array.from({ length: 50 }, (_, i) => [`delta${i}`, { schedule: '1h', execute: source.execute('delta', MINUTE) }])),
@@ -92,7 +92,7 @@ describe('thousands of due syncs', () => {
 })
 
 describe('tenants', () => {
-  test.each([1, 4])('XB19, XF18: a small tenant is served beside one with thousands, %i at once', async (concurrency) => {
+  test.each([1, 4])('XB19, XF18: a small tenant is served beside one with thousands of syncs, %i at once', async (concurrency) => {
     const source = new Source()
     const names = Array.from({ length: 1_000 }, (_, i) => `s${i}`)
     const syncs = declare(Object.fromEntries(names.map((name) => [name, { schedule: 'manual', execute: async (state: unknown, context: SyncContext) => source.execute(context.secrets.get('tenant'))(state, context) }])))
@@ -108,7 +108,7 @@ describe('tenants', () => {
     expect(await scene.store.readCheckpoint(ref('s500'))).toMatchObject({ version: 0 })
   })
 
-  test('XB19: a tenant that is served by another process has its share there', async () => {
+  test('XB19: cycles of a tenant in another process count towards its share', async () => {
     const order: string[] = []
     const execute = async (_: unknown, { secrets }: SyncContext): Promise<Page> => {
       order.push(secrets.get('tenant'))

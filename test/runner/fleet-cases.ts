@@ -6,11 +6,11 @@ import { Fleet, overlaps } from './fleet.ts'
 const PROCESSES = 3
 const CONTINUOUS = 8
 const MANUAL = 12
-/** Long where nobody dies: a machine that stands still for seconds must not look like one that does. */
+/** Long where no process is killed: a machine that stalls for seconds must not look like a crash. */
 const LEASE_MS = 30_000
 const SHORT_LEASE_MS = 4_000
 
-/** What several real processes on one real store must do, the same on every kind of store. */
+/** The requirements for several real processes on one real store, the same for every store. */
 export function describeFleet(kind: string, openUrl: (folder: string) => Promise<string>): void {
   describe(`several processes on one ${kind}`, () => {
     let fleet: Fleet
@@ -33,7 +33,7 @@ export function describeFleet(kind: string, openUrl: (folder: string) => Promise
     const continuous = Array.from({ length: CONTINUOUS }, (_, i) => `c${i}`)
     const manual = Array.from({ length: MANUAL }, (_, i) => `m${i}`)
 
-    test('XB1: never ask the source for one sync twice at once, and every sync makes progress', async () => {
+    test('XB1: never query the source twice for one sync at once, and every sync makes progress', async () => {
       await fleet.start(PROCESSES, { store: url, continuous: CONTINUOUS, manual: 0, pageMs: 15, leaseTtlMs: LEASE_MS })
       await fleet.until('five cycles of every sync', async () => (await versions(continuous)).every((version) => version >= 5))
       await fleet.until('every process at work', () => askers(fleet) === PROCESSES)
@@ -42,16 +42,16 @@ export function describeFleet(kind: string, openUrl: (folder: string) => Promise
       expect(overlaps(lines)).toEqual([])
       expect(lines.filter(({ kind }) => kind === 'failed')).toEqual([])
       expect(codes).toEqual([0, 0, 0])
-      // XA10: whoever was told to stop has given its leases back.
+      // XA10: a stopped process has released its leases.
       for (const sync of continuous) expect(await store.readCheckpoint({ worker: 'fleet', sync })).toMatchObject({ heldBy: null })
     })
 
-    test('N17, XB18: run each triggered sync once, however many see the trigger', async () => {
+    test('N17, XB18: run each triggered sync once, however many processes see the trigger', async () => {
       await fleet.start(PROCESSES, { store: url, continuous: 0, manual: MANUAL, pageMs: 5, leaseTtlMs: LEASE_MS })
       for (let round = 1; round <= 3; round++) {
         await Promise.all(manual.map((sync) => store.signalSync({ worker: 'fleet', sync }, { kind: 'trigger', actor: 'test', at: Date.now() })))
         await fleet.until('a cycle of every sync', async () => (await versions(manual)).every((version) => version >= round))
-        // Long enough for a second process to do it again, if it would.
+        // Long enough for a second process to repeat it, if it would.
         await new Promise((resolve) => setTimeout(resolve, 400))
         expect(await versions(manual)).toEqual(Array(MANUAL).fill(round))
       }
@@ -59,7 +59,7 @@ export function describeFleet(kind: string, openUrl: (folder: string) => Promise
       expect(overlaps(fleet.lines())).toEqual([])
     })
 
-    test('XB1: take over the syncs of one that is killed within its lease, and go on after the last landed page', async () => {
+    test('XB1: take over the syncs of a killed process within its lease, and continue after the last committed page', async () => {
       await fleet.start(PROCESSES, { store: url, continuous: CONTINUOUS, manual: 0, pageMs: 150, leaseTtlMs: SHORT_LEASE_MS })
       await fleet.until('every process at work', () => askers(fleet) === PROCESSES)
       await fleet.until('the first in the middle of a page', () => openCalls(fleet, fleet.pid(0)).length > 0)
@@ -85,7 +85,7 @@ function askers(fleet: Fleet): number {
   return new Set(fleet.lines().filter(({ kind }) => kind === 'ask').map(({ pid }) => pid)).size
 }
 
-/** The syncs whose last call was not answered before the process died. */
+/** Syncs whose last call was not answered before the process was killed. */
 function openCalls(fleet: Fleet, pid: number): string[] {
   const open = new Map<string, number>()
   for (const line of fleet.lines()) {
@@ -95,7 +95,7 @@ function openCalls(fleet: Fleet, pid: number): string[] {
   return [...open].filter(([, asker]) => asker === pid).map(([sync]) => sync)
 }
 
-/** A page is asked for again after a crash at most; none is ever left out. */
+/** After a crash a page may be read again; none is ever skipped. */
 function pagesMissed(asks: ReadonlyArray<{ sync: string; page: number }>): string[] {
   const last = new Map<string, number>()
   return asks.flatMap(({ sync, page }) => {

@@ -1,4 +1,4 @@
-// node fleet-harness-member.mjs <options as JSON>: one process of a fleet. Prints `up` when it runs.
+// node fleet-harness-member.mjs <options as JSON>: one process of a fleet. Prints `up` when it is ready.
 import { appendFileSync, rmSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openStore } from '../../dist/stores/open-store.js'
@@ -13,7 +13,7 @@ import { createFixtureWorker } from '../../dist/testing/runner-cases/fixture-wor
 const { store: url, tenants, concurrency, commits, freezing, pauseMs = 20, ingress, sliceMs, ...stage } = JSON.parse(process.argv[2])
 const store = await openStore(url)
 const silent = () => {}
-/** Calls of the store that are under way; and what the next ones wait for. */
+/** Store calls in progress, and what the next ones wait for. */
 const calls = { underWay: 0 }
 let thawed = Promise.resolve()
 const options = {
@@ -23,7 +23,7 @@ const options = {
   fetch, secrets: (tenant) => ({ get: () => tenant }),
 }
 
-/** What became of every commit, in a file that all processes share. */
+/** Records the outcome of every commit in a file that all processes share. */
 function witnessed(inner) {
   const commit = async (request) => {
     const { lease: { ref: { sync }, holder, epoch }, transition: { page } } = request
@@ -46,20 +46,20 @@ function witnessed(inner) {
 }
 
 /**
- * At the worst moment: the page is read, and what follows on waking up is to land it. Whatever else was asked of the store is
- * waited for, or its locks would keep the others from taking over.
+ * At the worst time: the page is read, and the commit follows after the wake-up. Other store calls are waited for,
+ * because their locks would keep other processes from taking over.
  */
 async function freeze(commit) {
   let thaw
   thawed = new Promise((resolve) => (thaw = resolve))
   while (calls.underWay > 1) await sleep(1)
   process.stdout.write(`frozen ${JSON.stringify(commit)}\n`)
-  // Not by a signal to itself: on a busy machine that came after the one that was to set it going again.
+  // Not by a signal to itself: on a busy machine it arrived after the signal that resumes the process.
   for (let waits = 0; waits < 15_000 && !isTaken(`${freezing}.${process.pid}`); waits++) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10)
   thaw()
 }
 
-/** By one process alone. */
+/** Succeeds in one process only. */
 function isTaken(file) {
   try {
     rmSync(file)

@@ -8,16 +8,19 @@ import type { RunnerHarness, StartOptions } from '../../src/testing/runner-cases
 const MEMBER = fileURLToPath(new URL('fleet-harness-member.mjs', import.meta.url))
 
 export interface FleetOptions extends StartOptions {
-  /** Where every commit's outcome is written down. */
+  /** The file with the outcome of every commit. */
   readonly commits?: string
-  /** Whoever takes this file away freezes itself just before it lands a page, until there is one with its pid at the end. */
+  /**
+   * The process that removes this file suspends itself just before it commits a page, until a file with its pid as
+   * suffix exists.
+   */
   readonly freezing?: string
-  /** Of Restate, where that is what runs them, and how long a cycle runs at a time. */
+  /** For Restate: its ingress, and how long a cycle runs per slice. */
   readonly ingress?: string
   readonly sliceMs?: number
 }
 
-/** What a process was about to do when it froze. */
+/** The commit that a process was about to make when it was suspended. */
 export interface FrozenCommit {
   readonly sync: string
   readonly holder: string
@@ -25,15 +28,15 @@ export interface FrozenCommit {
   readonly page: number
 }
 
-/** Real processes on one store, that run the stage's worker. */
+/** Real processes on one store that run the fixture's worker. */
 export class FleetHarness implements RunnerHarness {
   readonly store: Store
   readonly #storeUrl: string
   readonly #stageUrl: string
   readonly members = new Set<ChildProcess>()
-  /** One has frozen itself, and waits to be thawed. */
+  /** A process has suspended itself and waits to be resumed. */
   onFrozen: (member: ChildProcess, commit: FrozenCommit) => void = () => {}
-  /** Where Restate reaches them. */
+  /** Addresses at which Restate reaches them. */
   readonly urls = new Map<ChildProcess, string>()
   errors = ''
 
@@ -62,7 +65,7 @@ export class FleetHarness implements RunnerHarness {
         if (url !== undefined) this.urls.set(member, url)
       })
       const ended = once(member, 'exit').then(([, signal]: unknown[]) => {
-        // Killed by us before it was up; otherwise something is wrong with it.
+        // Killed by the test before it was ready; every other exit is an error.
         if (signal !== 'SIGKILL') throw new Error(`a process did not start: ${this.errors}`)
       })
       await Promise.race([once(member.stdout, 'data'), ended])

@@ -19,14 +19,14 @@ export interface MemberOptions {
   /** Syncs that are due every half hour. */
   readonly slots?: number
   readonly pollMs?: number
-  /** How far its clock is off. */
+  /** Clock skew. */
   readonly clockAheadMs?: number
 }
 
 const options = JSON.parse(process.argv[2]!) as MemberOptions
 
 function note(...words: Array<string | number>): void {
-  // Short lines appended in one call: the file's own order is the order in which things happened.
+  // Short lines appended in one call: the order of the file is the order of events.
   appendFileSync(options.log, `${words.join(' ')}\n`)
 }
 

@@ -39,7 +39,7 @@ describe.skipIf(server === '')('PostgreSQL', () => {
     const HOUR = 3_600_000
     const NEVER_POLL = { continuous: 0, manual: 1, pageMs: 5, leaseTtlMs: 30_000, pollMs: 600_000 }
 
-    test('XB2 goes by the clock of the database: an hour ahead takes no slot early, an hour behind takes over in time', async () => {
+    test('XB2 uses the database clock: a machine an hour ahead takes no slot early, one an hour behind takes over in time', async () => {
       const options = { store: url, continuous: 6, manual: 0, slots: 2, pageMs: 50, leaseTtlMs: 3_000 }
       await fleet.start(1, { ...options, clockAheadMs: HOUR })
       await fleet.start(1, { ...options, clockAheadMs: -HOUR })
@@ -57,7 +57,7 @@ describe.skipIf(server === '')('PostgreSQL', () => {
       expect(overlaps(fleet.lines())).toEqual([])
     })
 
-    test('is woken by a trigger at once: it would not have looked for ten minutes', async () => {
+    test('is woken by a trigger at once, although the next poll is ten minutes away', async () => {
       await fleet.start(2, { store: url, ...NEVER_POLL })
       for (let round = 1; round <= 3; round++) {
         await trigger('m0')
@@ -66,7 +66,7 @@ describe.skipIf(server === '')('PostgreSQL', () => {
       expect(await cyclesOf('m0')).toBe(3)
     })
 
-    test('hears again after its listening connection was cut, also of what happened meanwhile', async () => {
+    test('receives notifications again after its connection was cut, including changes made meanwhile', async () => {
       await fleet.start(1, { store: url, ...NEVER_POLL })
       await trigger('m0')
       await fleet.until('a first cycle', async () => (await store.readCheckpoint({ worker: 'fleet', sync: 'm0' })).version === 1)

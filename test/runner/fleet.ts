@@ -15,7 +15,7 @@ export interface Line {
   readonly page: number
 }
 
-/** Processes that share a store, and the log of what they asked of the source. */
+/** Processes that share a store, and the log of their calls to the source. */
 export class Fleet {
   readonly folder = mkdtempSync(join(tmpdir(), 'tidemark-fleet-'))
   readonly log = join(this.folder, 'requests.log')
@@ -39,7 +39,7 @@ export class Fleet {
     return this.#members[index]!.pid!
   }
 
-  /** SIGKILL; resolves when it is gone, with its pid. */
+  /** SIGKILL; resolves with the pid when the process has exited. */
   async kill(index: number): Promise<number> {
     const member = this.#members[index]!
     const gone = new Promise((resolve) => member.once('exit', resolve))
@@ -49,7 +49,7 @@ export class Fleet {
     return member.pid!
   }
 
-  /** SIGTERM to all that are left; their exit codes. */
+  /** SIGTERM to all remaining processes; returns their exit codes. */
   async stop(): Promise<Array<number | null>> {
     const left = this.#members.filter((member) => member.exitCode === null && member.signalCode === null)
     return await Promise.all(left.map((member) => new Promise<number | null>((resolve) => {
@@ -80,7 +80,7 @@ export class Fleet {
   }
 }
 
-/** Calls of a sync while another process was in the middle of one: there must be none. A killed process is in the middle of nothing. */
+/** Calls of a sync during a call of another process: there must be none. Calls of a killed process do not count. */
 export function overlaps(lines: readonly Line[]): string[] {
   const asking = new Map<string, Line>()
   const found: string[] = []

@@ -6,7 +6,7 @@ const CODE_OF: Record<Remedy, ErrorCode> = {
   retry: 'SOURCE_UNAVAILABLE', wait: 'RATE_LIMITED', bug: 'CONNECTOR_FAILED', restart: 'CURSOR_REJECTED', fix: 'MASS_DELETE', reauth: 'AUTH_REJECTED',
 }
 
-/** Failures in a row → health, by the remedy of the last one. */
+/** Consecutive failures → health, by the remedy of the last one. */
 const TABLE: Record<Remedy, readonly [one: Health, two: Health, three: Health, many: Health]> = {
   retry: ['WARNING', 'WARNING', 'ERROR', 'ERROR'],
   wait: ['WARNING', 'WARNING', 'ERROR', 'ERROR'],
@@ -22,7 +22,7 @@ describe('the health of a sync', () => {
     expect(computeHealth({ paused: false, failures: 0, lastError: null, lastSuccessAt: 1 }, null)).toBe('HEALTHY')
   })
 
-  test.each(Object.entries(TABLE) as Array<[Remedy, readonly Health[]]>)('after failures whose remedy is %s: %j for one, two, three, many', (remedy, expected) => {
+  test.each(Object.entries(TABLE) as Array<[Remedy, readonly Health[]]>)('after failures with remedy %s: %j for one, two, three, many', (remedy, expected) => {
     const code = CODE_OF[remedy]
     expect(ERROR_CODES[code].remedy).toBe(remedy)
     for (const lastSuccessAt of [null, 1]) {
@@ -31,7 +31,7 @@ describe('the health of a sync', () => {
     }
   })
 
-  test('is PAUSED whatever else is true', () => {
+  test('is PAUSED regardless of everything else', () => {
     for (const failures of [0, 1, 3]) {
       for (const lastSuccessAt of [null, 1]) {
         expect(computeHealth({ paused: true, failures, lastError: { code: 'AUTH_REJECTED', message: '', at: 2 }, lastSuccessAt }, null)).toBe('PAUSED')
@@ -39,7 +39,7 @@ describe('the health of a sync', () => {
     }
   })
 
-  test('is forgiven by a resume, which keeps the error and forgets its count', () => {
+  test('is cleared by a resume, which keeps the error and resets its count', () => {
     expect(computeHealth({ paused: false, failures: 0, lastError: { code: 'AUTH_REJECTED', message: '', at: 2 }, lastSuccessAt: 1 }, null)).toBe('HEALTHY')
   })
 
@@ -53,7 +53,7 @@ describe('the health of a sync', () => {
     expect(computeHealth(complete, { backfillNeeded: null, lastSuccessAt: 4 })).toBe('HEALTHY')
   })
 
-  test('XC32 lost history waits for a person only while no backfill is ordered', () => {
+  test('XC32 lost history needs an operator only while no backfill is requested', () => {
     const lost = { ...complete, failures: 1, lastError: { code: 'HISTORY_LOST', message: '', at: 2 } } as const
     expect(computeHealth(lost, null)).toBe('ERROR')
     expect(computeHealth(lost, { backfillNeeded: null, lastSuccessAt: 1 })).toBe('ERROR')

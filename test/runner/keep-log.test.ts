@@ -4,7 +4,7 @@ import { compactLogPeriodically } from '../../src/runner/compact-log.ts'
 import { remove, START, SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
 import { openHarness } from '../stores/sqlite-harness.ts'
 
-test('XE13 the log is kept for as long as it was said, every hour, and a store that fails is asked again', async () => {
+test('XE13 the log is compacted to its retention every hour, and a failing store is retried', async () => {
   const harness = await openHarness()
   onTestFinished(() => harness.close())
   const { store } = harness
@@ -35,7 +35,7 @@ test('XE13 the log is kept for as long as it was said, every hour, and a store t
   expect(await store.row('things', 'a')).toBe(null)
 })
 
-test('XE13 what is kept for less than an hour is looked after as often', async () => {
+test('XE13 a retention below an hour is also the interval', async () => {
   const stop = new AbortController()
   const slept: number[] = []
   const none = (): void => {}
@@ -71,7 +71,7 @@ test('XE13 between two steps the writers have at least as long as a step took', 
   expect(slept).toEqual([750, 50, 900_000])
 })
 
-test('XE13 a store that is kept for a day holds as much after a month as after a week, and can still tell where each row came from', async () => {
+test('XE13 a store with a retention of one day has the same size after a month as after a week, and still knows the origin of each row', async () => {
   const harness = await openHarness()
   onTestFinished(() => harness.close())
   const { store } = harness
@@ -83,7 +83,7 @@ test('XE13 a store that is kept for a day holds as much after a month as after a
       const key = `k${(day * 7 + n) % 50}`
       const at = START + day * 86_400_000 + n * 60_000
       await driver.begin({ at })
-      // Most cycles bring nothing, some something, and a few take something away.
+      // Most cycles bring nothing, some bring changes, and a few delete rows.
       await driver.complete(n % 4 !== 0 ? [] : n % 20 === 0 ? [remove(key)] : [upsert(key, { day, n })], { at })
     }
     const stop = new AbortController()
@@ -94,7 +94,7 @@ test('XE13 a store that is kept for a day holds as much after a month as after a
   const rows = await store.rows({ database: 'things', limit: 100 })
   const cycles = new Set((await store.cycles(null, { limit: 10_000 })).map(({ cycle }) => cycle))
   for (const { database, key } of rows) expect((await store.history(database, key)).map(({ cycle }) => cycles.has(cycle))).not.toContain(false)
-  // A day of them, those that rows stand on, and the newest hundred.
+  // A day of cycles, those that current rows reference, and the newest hundred.
   for (const { entries, cycles: kept } of held) expect([entries <= 10 + 50, kept <= 100 + 50]).toEqual([true, true])
   expect(held[29]!.cycles).toBeLessThanOrEqual(Math.max(...held.slice(0, 7).map((day) => day.cycles)) + 50)
 })

@@ -8,8 +8,8 @@ interface Named extends QueueItem {
   readonly name: string
 }
 
-describe('the line of those who are due', () => {
-  test('SX7: a trigger before the changes before a full listing, unless the worker says otherwise', () => {
+describe('the queue of due syncs', () => {
+  test('SX7: triggers before incremental syncs before full listings, unless the worker sets a priority', () => {
     expect(computePriority({ mode: 'replace', priority: 0 }, 'trigger')).toBe(100)
     expect(computePriority({ mode: 'incremental', priority: 0 }, 'schedule')).toBe(40)
     expect(computePriority({ mode: 'replace', priority: 0 }, 'unfinished')).toBe(20)
@@ -18,17 +18,17 @@ describe('the line of those who are due', () => {
     expect(computePriority({ mode: 'replace', priority: 500 }, 'trigger')).toBe(500)
   })
 
-  test('SX7: of those who wait since the same moment the higher goes first, of equals the one who waits longer', () => {
+  test('SX7: of items that are due since the same time the higher priority goes first, of equal ones the longer waiting', () => {
     const line = [entry('backfill', 0, 20), entry('late delta', 5 * SECOND, 40), entry('delta', 0, 40), entry('trigger', 0, 100)]
     expect(serve(line).map(({ name }) => name)).toEqual(['trigger', 'delta', 'late delta', 'backfill'])
   })
 
-  test('XB19: whoever has waited long enough goes before a higher one that just came', () => {
+  test('XB19: an item that has waited long enough goes before a new one with higher priority', () => {
     expect(nextOf([entry('backfill', 0, 20), entry('delta', 3 * MINUTE, 40)], EVEN)!.name).toBe('delta')
     expect(nextOf([entry('backfill', 0, 20), entry('delta', 4 * MINUTE, 40)], EVEN)!.name).toBe('backfill')
   })
 
-  test('XB19: one that just came passes nobody who has waited longer than its head start', () => {
+  test('XB19: a new item passes none that has waited longer than its head start', () => {
     const comer = fc.record({ since: fc.integer({ min: 0, max: 100 * MINUTE }), priority: fc.integer({ min: -200, max: 200 }) })
     fc.assert(fc.property(fc.array(comer, { minLength: 2, maxLength: 40 }), (comers) => {
       const line = serve(comers.map(({ since, priority }, index) => entry(String(index), since, priority)))
@@ -50,13 +50,13 @@ describe('the line of those who are due', () => {
     expect(nextOf(line, shares(0, 0))!.name).toBe('noisy')
   })
 
-  test('nobody waits: nobody is next', () => {
+  test('an empty queue has no next item', () => {
     expect(nextOf([], EVEN)).toBeNull()
   })
 })
 
-describe('the agenda', () => {
-  test('XB19: whoever is put there goes when its time has come and not before, and once', () => {
+describe('the due queue', () => {
+  test('XB19: an item becomes ready at its time, not before, and once', () => {
     const item = fc.record({ tenant: fc.constantFrom('a', 'b', 'c'), at: fc.integer({ min: 0, max: 50 }), since: fc.integer({ min: 0, max: 9_000 }), again: fc.option(fc.integer({ min: 0, max: 60 }), { nil: null }), gone: fc.boolean() })
     fc.assert(fc.property(fc.array(item, { maxLength: 60 }), fc.integer({ min: 0, max: 60 }), (items, glance) => {
       const agenda = new DueQueue<Named>()
@@ -92,7 +92,7 @@ describe('the agenda', () => {
     }))
   })
 
-  test('of those who came at once each process reaches for another first', () => {
+  test('of items due at once, each process tries another one first', () => {
     const line = [{ ...entry('a', 0, 0), lot: 0.9 }, { ...entry('b', 500, 0), lot: 0.1 }, { ...entry('c', 0, 0), lot: 0.5 }]
     expect(serve(line).map(({ name }) => name)).toEqual(['b', 'c', 'a'])
   })

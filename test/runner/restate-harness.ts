@@ -8,7 +8,7 @@ import type { RunnerHarness } from '../../src/testing/runner-cases/harness.ts'
 import { Balancer } from './restate/balancer.ts'
 import { FleetHarness, type FleetOptions } from './fleet-harness.ts'
 
-/** Real processes that serve the stage's worker to a real Restate server, behind one address. */
+/** Real processes that serve the fixture's worker to a real Restate server behind one address. */
 export class RestateHarness implements RunnerHarness {
   server: RestateServer
   readonly fleet: FleetHarness
@@ -58,7 +58,7 @@ export class RestateHarness implements RunnerHarness {
     return this.fleet.kill()
   }
 
-  /** Killed, and started again on what it had. */
+  /** Kills the server and starts it again on its data. */
   async restartServer(): Promise<void> {
     const { folder, ports } = this.server
     await this.server.kill()
@@ -72,7 +72,7 @@ export class RestateHarness implements RunnerHarness {
     rmSync(this.#folder, { recursive: true, force: true })
   }
 
-  /** A handler of an object, as anybody may call it through Restate. */
+  /** Calls a handler of an object through Restate. */
   async call<T>(sync: string, handler: string, input?: unknown): Promise<T> {
     const answer = await fetch(`${this.server.ingress}/tidemark.stage/${encodeURIComponent(`default/${sync}`)}/${handler}`, {
       method: 'POST',
@@ -83,7 +83,7 @@ export class RestateHarness implements RunnerHarness {
     return (text === '' ? undefined : JSON.parse(text)) as T
   }
 
-  /** What Restate has under way or waiting, by its own tables. */
+  /** Invocations in Restate's own tables. */
   async invocations(where: string): Promise<Array<Record<string, unknown>>> {
     const answer = await fetch(`${this.server.admin}/query`, {
       method: 'POST', headers: { 'content-type': 'application/json', accept: 'application/json' },

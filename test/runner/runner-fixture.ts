@@ -15,7 +15,7 @@ export const HOUR = 60 * MINUTE
 
 type Declaration = Partial<SyncOptions<any>>
 
-/** A store in memory, a clock that waits to be told, and as many runners as a test wants. */
+/** A store in memory, a virtual clock, and any number of runners. */
 export class RunnerFixture {
   readonly time: FakeClock
   readonly store: Store
@@ -56,7 +56,7 @@ export class RunnerFixture {
     return this.store.signalSync(ref(sync), { kind: 'resume', actor: 'test', at: this.time.now() })
   }
 
-  /** How its cycles ended, as the runners told. */
+  /** The `ended` events of a sync. */
   ended(sync: string): Array<Extract<RunnerEvent, { kind: 'ended' }>> {
     return this.events.filter((event) => event.kind === 'ended').filter((event) => event.sync === sync)
   }
@@ -71,7 +71,7 @@ export function ref(sync: string): SyncRef {
   return { worker: WORKER, sync }
 }
 
-/** Syncs of one worker, all into one database. */
+/** Declares syncs of one worker, all into one database. */
 export function declare(declarations: Record<string, Declaration>, limits: Partial<SyncLimits> = {}): DeclaredSync[] {
   const worker = new Worker({ name: WORKER })
   const database = worker.database('rows')
@@ -85,13 +85,13 @@ export async function emptyPage(): Promise<Page> {
   return { changes: [], hasMore: false }
 }
 
-/** One row, a new one each time. */
+/** Returns one new row per call. */
 export function oneRow(): () => Promise<Page> {
   let count = 0
   return async () => ({ changes: [{ type: 'upsert', key: String(++count), record: { count } }], hasMore: false, nextState: { count } })
 }
 
-/** Takes a while and notes when it was asked, in seconds since `start`. */
+/** Takes a while and records the time of each call in seconds since `start`. */
 export function recordRequestTimes(asked: number[], start: number, ms = 0): (state: unknown, context: SyncContext) => Promise<Page> {
   return async (_, { clock, signal }) => {
     asked.push((clock.now() - start) / SECOND)
@@ -100,7 +100,7 @@ export function recordRequestTimes(asked: number[], start: number, ms = 0): (sta
   }
 }
 
-/** Jitter in the middle, so that waits are the round numbers they are declared as. */
+/** Jitter in the middle, so that delays are round numbers. */
 export const HALF: Random = { next: () => 0.5 }
 export const SILENT = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
 const noFetch = (): Promise<Response> => Promise.reject(new Error('no network here'))

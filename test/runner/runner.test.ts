@@ -50,7 +50,7 @@ describe('schedules', () => {
     expect(asked).toEqual([0, 300, 600])
   })
 
-  test('XB18: slots missed while the machine slept are made up for once', async () => {
+  test('XB18: slots missed during sleep are made up for once', async () => {
     await scene.runner(declare({ delta: { schedule: '5m', execute: recordRequestTimes(asked, start) }, hourly: { schedule: { cron: '0 * * * *' }, execute: emptyPage } })).start()
     await scene.time.advance(HOUR)
     const before = asked.length
@@ -60,7 +60,7 @@ describe('schedules', () => {
     expect(scene.ended('hourly')).toHaveLength(2)
   })
 
-  test('XB18: a clock that is set back a day does not silence anything', async () => {
+  test('XB18: setting the clock back a day stops nothing', async () => {
     await scene.runner(declare({ delta: { schedule: '5m', execute: recordRequestTimes(asked, start) } })).start()
     await scene.time.advance(12 * MINUTE)
     expect(asked).toHaveLength(3)
@@ -69,7 +69,7 @@ describe('schedules', () => {
     expect(asked).toHaveLength(5)
   })
 
-  test('XB18: after a restart the schedule goes on where it was', async () => {
+  test('XB18: after a restart the schedule continues', async () => {
     const syncs = declare({ delta: { schedule: '10m', execute: recordRequestTimes(asked, start) } })
     const first = scene.runner(syncs)
     await first.start()
@@ -81,7 +81,7 @@ describe('schedules', () => {
     expect(asked).toEqual([0, 600])
   })
 
-  test('F12: a continuous sync runs again a pause after its end, and rests longer when there is nothing', async () => {
+  test('F12: a continuous sync runs again one pause after its end, and pauses longer without changes', async () => {
     await scene.runner(declare({ busy: { schedule: 'continuous', execute: oneRow() }, calm: { schedule: 'continuous', execute: recordRequestTimes(asked, start) } })).start()
     await scene.time.advance(20 * SECOND)
     expect(scene.ended('busy').length).toBeGreaterThanOrEqual(19)
@@ -90,7 +90,7 @@ describe('schedules', () => {
 })
 
 describe('unfinished and failed cycles', () => {
-  test('a cycle that used up its pages goes on at once, and others get their turn between', async () => {
+  test('a cycle that used up its page budget continues at once, and others run in between', async () => {
     let page = 0
     const endless = async (_: unknown, { clock }: SyncContext): Promise<Page> => {
       await clock.sleep(SECOND)
@@ -123,7 +123,7 @@ describe('unfinished and failed cycles', () => {
     expect(asked.length - recovered).toBe(10)
   })
 
-  test('F11: refused credentials stop the schedule; a resume or a trigger starts it again', async () => {
+  test('F11: refused credentials stop the schedule; a resume or a trigger restarts it', async () => {
     let refused = true
     const execute = async (state: unknown, context: SyncContext): Promise<Page> => {
       await recordRequestTimes(asked, start)(state, context)
@@ -145,7 +145,7 @@ describe('unfinished and failed cycles', () => {
     expect(runner.status().syncs).toMatchObject([{ health: 'HEALTHY' }])
   })
 
-  test('a sweep that was stopped is tried again on schedule, with health ERROR', async () => {
+  test('a blocked sweep is retried on schedule, with health ERROR', async () => {
     let rows = 10
     const execute = async (): Promise<Page> => ({ changes: Array.from({ length: rows }, (_, i) => ({ type: 'upsert', key: `k${i}`, record: { i } })), hasMore: false })
     const runner = scene.runner(declare({ all: { mode: 'replace', schedule: '30m', execute } }))
@@ -159,7 +159,7 @@ describe('unfinished and failed cycles', () => {
     expect(runner.status().syncs).toMatchObject([{ health: 'HEALTHY' }])
   })
 
-  test('F.2: a pause lets the page at hand land and a resume goes on after it', async () => {
+  test('F.2: a pause lets the current page commit, and a resume continues after it', async () => {
     const pages: number[] = []
     const execute = async (state: { page: number } | undefined, { clock, signal }: SyncContext): Promise<Page> => {
       const page = (state?.page ?? 0) + 1
@@ -180,7 +180,7 @@ describe('unfinished and failed cycles', () => {
     expect(scene.ended('delta').at(-1)!.result).toMatchObject({ stopReason: 'complete', resumed: true })
   })
 
-  test('a connector that throws fails its own cycle and nobody else’s', async () => {
+  test('a connector that throws fails only its own cycle', async () => {
     const bad = (): never => {
       throw new TypeError('undefined is not a function')
     }
@@ -192,7 +192,7 @@ describe('unfinished and failed cycles', () => {
 })
 
 describe('the store', () => {
-  test('that cannot be asked is asked again after longer and longer, and then everything goes on', async () => {
+  test('that is unreachable is retried with growing delays, then everything continues', async () => {
     let down = true
     let calls = 0
     const store = intercept(scene.store, (name) => {
@@ -210,7 +210,7 @@ describe('the store', () => {
     expect(asked).toHaveLength(1)
   })
 
-  test('that refuses the lease with an error is left alone for a while, and no cycle is counted as failed', async () => {
+  test('that fails to grant a lease is retried later, and no cycle counts as failed', async () => {
     let down = true
     let tries = 0
     const store = intercept(scene.store, (name) => {
@@ -227,7 +227,7 @@ describe('the store', () => {
     expect(await scene.store.readCheckpoint(ref('delta'))).toMatchObject({ failures: 0 })
   })
 
-  test('is asked one thing a second about all syncs of a tenant, and about a bounded number of tenants', async () => {
+  test('gets one query per second for all syncs of a tenant, and for a bounded number of tenants', async () => {
     const calls: string[] = []
     const store = intercept(scene.store, (name) => void calls.push(name))
     const syncs = declare(Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`s${i}`, { schedule: 'manual' }])))
@@ -246,7 +246,7 @@ describe('the store', () => {
   })
 })
 
-test('a store that tells of news is asked more seldom, at once when it tells, and as often as before when it no longer can', async () => {
+test('a store with notifications is polled less often, at once when notified, and as often as before when disconnected', async () => {
   let ear: Listener | null = null
   let calls = 0
   const counted = intercept(scene.store, (name) => void (calls += name === 'standings' ? 1 : 0))
@@ -269,7 +269,7 @@ test('a store that tells of news is asked more seldom, at once when it tells, an
   expect(await callsIn(20 * SECOND)).toBeGreaterThanOrEqual(18)
 })
 
-test('a listener that throws harms no cycle', async () => {
+test('a listener that throws does not affect cycles', async () => {
   const runner = scene.runner(declare({ delta: { schedule: '5m', execute: oneRow() } }), {
     onEvent: () => {
       throw new Error('full disk')
@@ -280,7 +280,7 @@ test('a listener that throws harms no cycle', async () => {
   expect(await scene.store.readCheckpoint(ref('delta'))).toMatchObject({ version: 2, failures: 0 })
 })
 
-test('events tell a cycle’s story in order', async () => {
+test('events report a cycle in order', async () => {
   await scene.runner(declare({ delta: { schedule: '5m', execute: oneRow() } })).start()
   await scene.time.advance(MINUTE)
   expect(scene.events).toMatchObject([
@@ -290,7 +290,7 @@ test('events tell a cycle’s story in order', async () => {
   ])
 })
 
-test('status says the same from the store alone as from the runner, and never the state', async () => {
+test('status is the same from the store alone as from the runner, and never contains the state', async () => {
   const syncs = declare({
     delta: { schedule: '5m', execute: async () => ({ changes: [], hasMore: false, nextState: { token: 'secret-position' } }) },
     backfill: { schedule: 'manual', mode: 'replace' },
@@ -307,7 +307,7 @@ test('status says the same from the store alone as from the runner, and never th
   expect(JSON.stringify(read)).not.toContain('secret-position')
 })
 
-/** The same store, with a word before each call. */
+/** Wraps the store and calls `before` with the name of each method. */
 function intercept(store: Store, before: (name: string) => void): Store {
   return new Proxy(store, {
     get(target, name) {

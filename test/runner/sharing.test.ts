@@ -16,7 +16,7 @@ beforeEach(async () => {
 afterEach(() => scene.close())
 
 describe('several runners on one store', () => {
-  test('XB1: no sync is asked twice at once, and one that is held is no error', async () => {
+  test('XB1: no sync is read twice at once, and a held lease is not an error', async () => {
     const running = new Map<string, number>()
     let most = 0
     const execute = (name: string) => async (_: unknown, { clock, signal }: SyncContext): Promise<Page> => {
@@ -36,14 +36,14 @@ describe('several runners on one store', () => {
     expect(scene.events.filter((event) => event.kind === 'store')).toEqual([])
   })
 
-  test('XB18: each slot is run once, whoever sees it', async () => {
+  test('XB18: each slot runs once, whichever process sees it', async () => {
     const syncs = declare({ delta: { schedule: { cron: '*/5 * * * *' }, execute: recordRequestTimes(asked, start) } })
     for (let i = 0; i < 5; i++) await scene.runner(syncs).start()
     await scene.time.advance(2 * HOUR)
     expect(asked).toEqual(Array.from({ length: 25 }, (_, i) => i * 300))
   })
 
-  test('N17: one trigger starts one cycle, whoever sees it', async () => {
+  test('N17: one trigger starts one cycle, whichever process sees it', async () => {
     const syncs = declare({ backfill: { schedule: 'manual', execute: recordRequestTimes(asked, start, 2 * SECOND) } })
     for (let i = 0; i < 5; i++) await scene.runner(syncs).start()
     await scene.trigger('backfill')
@@ -51,7 +51,7 @@ describe('several runners on one store', () => {
     expect(asked).toHaveLength(1)
   })
 
-  test('XB18: a lease on a sync that has moved since it was judged is given back', async () => {
+  test('XB18: a lease on a sync that has changed since the poll is released', async () => {
     const before = await scene.store.readCheckpoint(ref('delta'))
     await scene.trigger('delta')
     let moved = 0
@@ -61,7 +61,7 @@ describe('several runners on one store', () => {
     expect(await scene.store.readCheckpoint(ref('delta'))).toMatchObject({ heldBy: null, triggeredAt: start })
   })
 
-  test('a sync held by somebody else is left alone until their lease could be over, and taken when they let go', async () => {
+  test('a held sync is left alone until the lease may have expired, and taken when it is released', async () => {
     const syncs = declare({ delta: { schedule: '5m', execute: recordRequestTimes(asked, start) } })
     const taken = await scene.store.acquire(ref('delta'), { holder: 'by hand', ttlMs: 10 * MINUTE, at: start })
     const acquires: number[] = []
@@ -76,9 +76,9 @@ describe('several runners on one store', () => {
     expect(asked).toHaveLength(1)
   })
 
-  test('a held answer the look did not foresee is an event, and a reason to wait', async () => {
+  test('an unexpected held lease is reported as an event and delays the next attempt', async () => {
     const syncs = declare({ delta: { schedule: '5m', execute: recordRequestTimes(asked, start) } })
-    // Its clock runs behind: by the store's reckoning the lease is over, by the holder's it is not.
+    // The holder's clock is behind: by the store's clock the lease has expired, by the holder's it has not.
     let refusals = 0
     const store: Store = { ...scene.store, acquire: async () => ({ kind: 'held', holder: 'another', expiresAt: start + ++refusals }) }
     await scene.runner(syncs, { store }).start()
@@ -90,7 +90,7 @@ describe('several runners on one store', () => {
   })
 })
 
-describe('a process that dies', () => {
+describe('a process that crashes', () => {
   /** Reads three pages, ten seconds each. */
   function pages(log: string[], who: string): (state: { page: number } | undefined, context: SyncContext) => Promise<Page> {
     return async (state, { clock, signal }) => {
@@ -101,7 +101,7 @@ describe('a process that dies', () => {
     }
   }
 
-  test('XB1: leaves its cycle to the others, who go on after the last landed page once its lease is over', async () => {
+  test('XB1: leaves its cycle to the others, which continue after the last committed page once its lease expires', async () => {
     const log: string[] = []
     const dying = mortal(scene.store)
     await scene.runner(declare({ delta: { schedule: '1d', execute: pages(log, 'a') } }), { store: dying.store }).start()
@@ -116,7 +116,7 @@ describe('a process that dies', () => {
     expect(await scene.store.cycles(ref('delta'))).toMatchObject([{ stopReason: 'complete', pages: 3 }])
   })
 
-  test('known to be dead need not be waited for', async () => {
+  test('that is known to have exited is not waited for', async () => {
     const log: string[] = []
     const dying = mortal(scene.store)
     await scene.runner(declare({ delta: { schedule: '1d', execute: pages(log, 'a') } }), { store: dying.store, holder: 'dead' }).start()
@@ -139,7 +139,7 @@ describe('a process that dies', () => {
     expect(await scene.store.readCheckpoint(ref('backfill'))).toMatchObject({ version: 1, inflight: null })
   })
 
-  test('a lease of its own that could not be given back does not hold a runner up', async () => {
+  test('a lease that a runner failed to release does not block it', async () => {
     const store: Store = { ...scene.store, release: async () => Promise.reject(new Error('the connection broke')) }
     await scene.runner(declare({ delta: { schedule: '1m', execute: recordRequestTimes(asked, start) } }, { leaseTtlMs: 10 * MINUTE }), { store }).start()
     await scene.time.advance(5 * MINUTE + SECOND)
@@ -147,7 +147,7 @@ describe('a process that dies', () => {
   })
 })
 
-/** A store that a dead process no longer reaches: its calls are never answered. */
+/** A store that a killed process no longer reaches: its calls never return. */
 function mortal(store: Store): { store: Store; die: () => void } {
   let dead = false
   const reached = new Proxy(store, {

@@ -15,14 +15,14 @@ async function endless(state: { page: number } | undefined, { clock, signal }: S
   return { changes: [{ type: 'upsert', key: String(page), record: { page } }], hasMore: true, nextState: { page } }
 }
 
-/** Deaf to the signal, and slow. */
+/** Ignores the signal, and is slow. */
 async function deaf(_: unknown, { clock }: SyncContext): Promise<Page> {
   await clock.sleep(HOUR)
   return { changes: [], hasMore: false }
 }
 
 describe('a graceful stop', () => {
-  test('XA10: ends running cycles between pages, keeps what landed, gives the leases back and starts nothing', async () => {
+  test('XA10: ends running cycles between pages, keeps committed pages, releases the leases and starts nothing', async () => {
     const asked: number[] = []
     const runner = scene.runner(declare({ long: { schedule: '1h', execute: endless }, short: { schedule: '1m', execute: recordRequestTimes(asked, 0) } }))
     await runner.start()
@@ -36,7 +36,7 @@ describe('a graceful stop', () => {
     expect(asked).toHaveLength(before)
   })
 
-  test('XA10: the next process goes on where the stopped one was', async () => {
+  test('XA10: the next process continues where the stopped one ended', async () => {
     const syncs = declare({ long: { schedule: '1d', execute: endless } })
     const first = scene.runner(syncs)
     await first.start()
@@ -48,7 +48,7 @@ describe('a graceful stop', () => {
     expect((await scene.store.rows({ database: 'rows', limit: 9 })).map(({ key }) => key)).toEqual(['1', '2', '3'])
   })
 
-  test('XA10: a source that ignores the signal is left behind at once; the engine does not wait for it', async () => {
+  test('XA10: a source that ignores the signal is abandoned at once; the engine does not wait for it', async () => {
     const runner = scene.runner(declare({ slow: { schedule: '1h', execute: deaf } }))
     await runner.start()
     await scene.time.advance(SECOND)
@@ -56,7 +56,7 @@ describe('a graceful stop', () => {
     expect(await scene.store.readCheckpoint(ref('slow'))).toMatchObject({ heldBy: null })
   })
 
-  test('XA10: a store that no longer answers costs the grace and no more', async () => {
+  test('XA10: an unresponsive store costs the grace period and no more', async () => {
     const hanging = { ...scene.store, release: () => new Promise<void>(() => {}) }
     const runner = scene.runner(declare({ long: { schedule: '1h', execute: endless } }), { store: hanging })
     await runner.start()
@@ -70,7 +70,7 @@ describe('a graceful stop', () => {
     expect(runner.status()).toMatchObject({ state: 'stopping', running: [{ sync: 'long', why: 'schedule' }] })
   })
 
-  test('XA10: a second stop may be less patient', async () => {
+  test('XA10: a second stop may have a shorter grace period', async () => {
     const hanging = { ...scene.store, release: () => new Promise<void>(() => {}) }
     const runner = scene.runner(declare({ long: { schedule: '1h', execute: endless } }), { store: hanging })
     await runner.start()
@@ -81,7 +81,7 @@ describe('a graceful stop', () => {
     await urgent
   })
 
-  test('before anything began, twice, or without a start, is nothing special', async () => {
+  test('before the start, twice, or without a start, works', async () => {
     const never = scene.runner(declare({ delta: {} }))
     await never.stop()
     expect(never.status().state).toBe('stopped')

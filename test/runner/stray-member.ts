@@ -7,7 +7,7 @@ import { systemRandom } from '../../src/platform/random.ts'
 import { listDeclaredSyncs } from '../../src/runner/declared-sync.ts'
 import { Runner } from '../../src/runner/runner.ts'
 
-/** A process with one connector that leaves failing promises behind, and one that does nothing wrong. */
+/** A process with one connector that leaves rejected promises behind, and one that works. */
 const worker = new Worker({ name: 'stray' })
 const database = worker.database('rows')
 let good = 0

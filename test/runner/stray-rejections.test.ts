@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 
 const MEMBER = fileURLToPath(new URL('stray-member.ts', import.meta.url))
 
-test('XA14: a promise of a connector that fails unheard is logged; the process and the other syncs live', async () => {
+test('XA14: an unhandled rejection in a connector is logged; the process and the other syncs continue', async () => {
   const { code, output, errors } = await run()
   expect(errors).toContain('a promise that nobody waited for failed')
   expect(errors).toContain('TypeError: nobody waits for me')
@@ -13,7 +13,7 @@ test('XA14: a promise of a connector that fails unheard is logged; the process a
   expect(code).toBe(0)
 })
 
-test('XA14: once the runner has stopped, the process decides for itself again', async () => {
+test('XA14: after the runner has stopped, the process handles rejections itself again', async () => {
   const { code, output, errors } = await run('after')
   expect(output).toContain('listeners 0')
   expect(errors).toContain('no runner any more')

@@ -17,8 +17,8 @@ const execute = async (_: unknown, { secrets }: SyncContext): Promise<Page> => {
 }
 const secrets = (tenant: string): { get: () => string } => ({ get: () => tenant })
 
-describe('a tenant that comes while a runner runs', () => {
-  test('has its syncs run from then on, and is heard', async () => {
+describe('a tenant that appears while a runner runs', () => {
+  test('has its syncs run from then on, and is subscribed to', async () => {
     const heard: string[] = []
     const store: Store = new Proxy(scene.store, {
       get: (target, name) => (name === 'listen' ? () => ({ add: (tenant: string) => heard.push(tenant), close: async () => {} }) : Reflect.get(target, name) as unknown),
@@ -40,7 +40,7 @@ describe('a tenant that comes while a runner runs', () => {
     expect(asked.at(-1)).toBe('acme')
   })
 
-  test('Z14 and is erased meanwhile does not come back by its schedule, but when somebody asks', async () => {
+  test('Z14 and is erased meanwhile does not return by its schedule, only by a trigger', async () => {
     const acme = scene.store.forTenant('acme')
     const runner = scene.runner(declare({ hourly: { schedule: '1h', execute } }), { secrets, tenants: ['acme'] })
     await runner.start()
@@ -48,7 +48,7 @@ describe('a tenant that comes while a runner runs', () => {
     expect(asked).toEqual(['acme'])
     expect(await acme.eraseTenant({ actor: 'ana', at: scene.time.now() })).toMatchObject({ kind: 'erased', syncs: 1 })
     await scene.time.advance(3 * 60 * MINUTE)
-    // Nor by one that is started later.
+    // Nor by a runner that is started later.
     await scene.runner(declare({ hourly: { schedule: '1h', execute } }), { secrets, tenants: ['acme'] }).start()
     await scene.time.advance(MINUTE)
     expect([asked, await acme.syncs(), await acme.databases()]).toEqual([['acme'], [], []])
@@ -58,7 +58,7 @@ describe('a tenant that comes while a runner runs', () => {
     expect(asked).toEqual(['acme', 'acme'])
   })
 
-  test('is told of once, when something is kept for it; the name of an erased one is none', async () => {
+  test('is reported once, when it has data; an erased tenant is not reported', async () => {
     const told: string[] = []
     const stopping = new AbortController()
     await scene.trigger('delta', scene.store.forTenant('known'))
@@ -77,7 +77,7 @@ describe('a tenant that comes while a runner runs', () => {
     await watching
   })
 
-  test('a store that cannot tell for a while is asked again', async () => {
+  test('a store that cannot list tenants for a while is retried', async () => {
     const told: string[] = []
     const stopping = new AbortController()
     let failures = 2
@@ -91,7 +91,7 @@ describe('a tenant that comes while a runner runs', () => {
   })
 })
 
-test('webhooks of every tenant are delivered to, each with its own changes, also of one that comes later', async () => {
+test('webhooks of every tenant are delivered, each with its own changes, including tenants that appear later', async () => {
   const sent: Array<readonly [string, string]> = []
   const runner = scene.runner(declare({ once: { schedule: '1d', execute } }), { tenants: ['default', 'acme', 'late'], secrets })
   for (const tenant of ['default', 'acme', 'late']) {

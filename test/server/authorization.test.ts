@@ -15,7 +15,7 @@ class World {
     this.stand = stand
   }
 
-  /** Two tenants; the first has something of everything that a route can show or change. */
+  /** Two tenants; the first has data for every route. */
   static async open(options: Partial<ServerOptions> = { host: '0.0.0.0' }): Promise<World> {
     const stand = await ServerFixture.open(openHarness, options)
     await (await stand.driver()).cycle([upsert('b', { text: CANARY })])
@@ -45,7 +45,7 @@ const closed = ROUTES.filter(({ access }) => access.kind !== 'public' && access.
 const scoped = closed.filter(({ access }) => access.kind !== 'key')
 
 describe('Z43 every route', () => {
-  test('shows the content of records only to a key that may read their database, quarantined or landed', async () => {
+  test('shows the content of records only to a key that may read their database, quarantined or committed', async () => {
     const world = await World.open()
     const driver = await world.stand.driver('other')
     await driver.cycle([], { quarantined: [makeQuarantined(`key-${CANARY}`, { message: `not a ${CANARY}`, text: `{"text":"${CANARY}"}` })] })
@@ -62,19 +62,19 @@ describe('Z43 every route', () => {
       }
     }
     expect(leaks).toEqual([])
-    // The search can find: whoever may read the database sees what is in quarantine.
+    // The search can find: a caller that may read the database sees its quarantined records.
     const quarantine = ROUTES.find(({ id }) => id === 'listQuarantine')!
     expect((await world.ask(quarantine, await addKey(world.stand.store, ['sync:read', 'things:read']))).text).toContain(`key-${CANARY}`)
     expect(JSON.parse((await world.ask(quarantine, await addKey(world.stand.store, ['sync:read', 'others:read']))).text)).toMatchObject({ data: [{ database: 'things', key: null, text: null, code: 'RECORD_INVALID' }] })
   })
 
-  test('is in this table: what is open to everybody is named', () => {
+  test('is in this table: public routes are listed', () => {
     expect(ROUTES.filter(({ access }) => access.kind === 'public').map(({ id }) => id).toSorted()).toEqual(['getHealth', 'getReadiness', 'receiveWebhook', 'receiveWebhookOfTenant'])
     expect(ROUTES.filter(({ access }) => access.kind === 'open').map(({ id }) => id)).toEqual(['getOpenApi'])
     for (const { id, body } of ROUTES) if (body?.['required'] !== undefined) expect(BODIES, id).toHaveProperty(id)
   })
 
-  test('refuses whoever has no key, a wrong one, or one that has ended, and changes nothing', async () => {
+  test('rejects a missing, wrong or ended key, and changes nothing', async () => {
     const world = await World.open()
     const ended = await addKey(world.stand.store, ALL_SCOPES, { endsAt: Date.now() - 1 })
     const before = await world.state()
@@ -87,7 +87,7 @@ describe('Z43 every route', () => {
     expect(await world.state()).toBe(before)
   })
 
-  test('refuses every key without its scope, whatever else that may do, and changes nothing', async () => {
+  test('rejects every key without its scope, whatever its other scopes, and changes nothing', async () => {
     const world = await World.open()
     const keys = new Map<string, string>()
     for (const scope of [...ALL_SCOPES, 'others:read']) keys.set(scope, await addKey(world.stand.store, [scope]))
@@ -116,13 +116,13 @@ describe('Z43 every route', () => {
     expect(await world.state()).toBe(before)
   })
 
-  test('answers whoever has the scope', async () => {
+  test('responds to a caller with the scope', async () => {
     const world = await World.open()
     const key = await addKey(world.stand.store, ['admin'])
     for (const route of closed) expect([route.id, (await world.ask(route, key)).status]).toEqual([route.id, 200])
   })
 
-  test('needs a key on this machine too, where it is said so', async () => {
+  test('requires a key on this machine too, if configured', async () => {
     const world = await World.open({ host: '127.0.0.1', keysOnly: true })
     const key = await addKey(world.stand.store, ['admin'])
     const before = await world.state()
@@ -131,7 +131,7 @@ describe('Z43 every route', () => {
     for (const route of closed.filter(({ method }) => method === 'GET').slice(0, 3)) expect([route.id, (await world.ask(route, key)).status]).toEqual([route.id, 200])
   })
 
-  test('that controls is open to programs on this machine alone, and to no page of others', async () => {
+  test('for control is open to programs on this machine only, and to no cross-site page', async () => {
     const world = await World.open({ host: '127.0.0.1' })
     for (const route of closed) {
       const expected = route.access.kind === 'control' ? [200, 403, 403, 403, 403, 401] : [401, 401, 401, 401, 401, 401]
@@ -141,7 +141,7 @@ describe('Z43 every route', () => {
         await world.ask(route, null, { 'sec-fetch-site': 'same-site' }), await world.ask(route, null, { 'x-forwarded-for': '1.2.3.4' }), await world.ask(route, 'wrong'),
       ].map(({ status }) => status)
       expect(await world.state()).toBe(before)
-      // A name of somebody else that leads to this machine.
+      // DNS rebinding: another host name that resolves to this machine.
       const rebound = await world.stand.server.app.inject({ method: route.method, url: route.path, headers: { host: 'evil.example' } })
       expect([route.id, rebound.statusCode]).toEqual([route.id, route.access.kind === 'control' ? 403 : 401])
       expect([route.id, [(await world.ask(route, null)).status, ...refused]]).toEqual([route.id, expected])
@@ -149,7 +149,7 @@ describe('Z43 every route', () => {
   })
 })
 
-/** Those of the scopes above that let somebody in. */
+/** The scopes above that grant access. */
 function neededBy({ access }: Route): string[] {
   if (access.kind !== 'scope' && access.kind !== 'control') return ALL_SCOPES
   switch (access.scope) {

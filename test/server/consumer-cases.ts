@@ -14,7 +14,7 @@ export function describeConsumers(name: string, open: OpenHarness): void {
     }
     const put = (stand: ServerFixture, body: Body, key = stand.key): Promise<Answer> => stand.post(CHECKPOINT, { key, body: JSON.stringify(body), headers: { 'content-type': 'application/json' } })
 
-    test('a place that was told is given back, and can be told anew and forgotten', async () => {
+    test('a stored position is returned, and can be replaced and deleted', async () => {
       const stand = await filled()
       expect((await stand.get(CHECKPOINT)).body).toMatchObject({ status: 404, error: 'NOT_FOUND' })
       const { body: { page: { nextCursor: cursor } } } = await stand.get('/agents/v1/changes?limit=1')
@@ -31,7 +31,7 @@ export function describeConsumers(name: string, open: OpenHarness): void {
       expect((await stand.get(CHECKPOINT, { method: 'DELETE' })).status).toBe(404)
     })
 
-    test('the lag is the age of the oldest change that was not done, of what the consumer hears of', async () => {
+    test('the lag is the age of the oldest unprocessed change of the consumer’s databases', async () => {
       const stand = await filled()
       const stands = async (ms: number): Promise<void> => {
         const [newest] = (await stand.store.changes({ after: 0, limit: 9 })).slice(-1)
@@ -56,7 +56,7 @@ export function describeConsumers(name: string, open: OpenHarness): void {
       expect(text.split('\n').filter((line) => line.startsWith('tidemark_consumers'))).toEqual(['tidemark_consumers{status="healthy"} 1', 'tidemark_consumers{status="warning"} 0', 'tidemark_consumers{status="critical"} 3'])
     })
 
-    test('Z26 a place belongs to the name of its key: others neither see nor move it, and it has to be a place of what it names', async () => {
+    test('Z26 a position belongs to the name of its key: other keys neither see nor change it, and its cursor must match its resource', async () => {
       const stand = await filled()
       const { body: { page: { nextCursor: cursor } } } = await stand.get('/agents/v1/changes')
       await put(stand, { cursor })
@@ -80,7 +80,7 @@ export function describeConsumers(name: string, open: OpenHarness): void {
       expect((await put(stand, { cursor })).body.details).toMatchObject({ reason: 'cursor_expired' })
     })
 
-    test('a key has a hundred consumers and no more', async () => {
+    test('a key has at most a hundred consumers', async () => {
       const stand = await filled()
       const kept = { owner: 'test', resource: 'changes', databases: null, sequence: 0, cursor: null, checkpointAt: 0, reportedAt: 0, metadata: null }
       for (let n = 0; n < 99; n++) await stand.store.putConsumer({ ...kept, name: `c${n}` }, { ownedMax: 1_000 })

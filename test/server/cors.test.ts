@@ -17,7 +17,7 @@ function granted(headers: Headers): Record<string, string> {
   return Object.fromEntries([...headers].filter(([name]) => name.startsWith('access-control')))
 }
 
-test('no page of another origin is told anything, unless its origin is named', async () => {
+test('pages of another origin get no access unless their origin is allowed', async () => {
   const stand = await open()
   for (const init of [{ headers: { origin: APP } }, { method: 'OPTIONS', headers: { origin: APP, ...ASK } }]) {
     const { headers } = await stand.get('/agents/v1/changes', init)
@@ -26,14 +26,14 @@ test('no page of another origin is told anything, unless its origin is named', a
   expect((await stand.get('/agents/v1/changes', { method: 'OPTIONS', key: null, headers: { origin: APP, ...ASK } })).status).toBe(405)
 })
 
-test('a page of an origin that is named may ask with its key, and sees what a client needs; others may not', async () => {
+test('a page of an allowed origin may send requests with its key and reads the headers a client needs; others may not', async () => {
   const stand = await open([APP])
   const preflight = await stand.get('/agents/v1/changes', { method: 'OPTIONS', key: null, headers: { origin: APP, ...ASK } })
   expect([preflight.status, preflight.text, granted(preflight.headers)]).toEqual([204, '', {
     'access-control-allow-origin': APP, 'access-control-allow-methods': 'GET, HEAD, POST, PATCH, DELETE', 'access-control-max-age': '600',
     'access-control-allow-headers': 'Authorization, X-Agents-Token, Content-Type, Last-Event-ID, If-None-Match', 'access-control-expose-headers': expect.stringContaining('X-RateLimit-Reset'),
   }])
-  // Also what is refused, what is packed and what comes from memory can be read by the page that asked.
+  // Rejected, compressed and cached responses are readable by the page too.
   const { body: { page } } = await stand.get('/agents/v1/changes?limit=10')
   const hot = `/agents/v1/changes?limit=10&cursor=${page.nextCursor}`
   await stand.get(hot)
@@ -46,11 +46,11 @@ test('a page of an origin that is named may ask with its key, and sees what a cl
     expect(granted((await stand.get('/agents/v1/changes', { headers: { origin } })).headers)).toEqual({})
     expect((await stand.get('/agents/v1/changes', { method: 'OPTIONS', key: null, headers: { origin, ...ASK } })).status).toBe(405)
   }
-  // What needs no key on this machine is for no page, named or not.
+  // Keyless local access is for no page, allowed origin or not.
   expect((await stand.get('/api/syncs', { key: null, headers: { origin: APP } })).status).toBe(403)
 })
 
-test('an origin that is none is refused when the server is made', async () => {
+test('an invalid origin is rejected when the server is created', async () => {
   const { store, close } = await openHarness()
   const make = (origin: string) => (): unknown => createServer({ store, ports: {} as never, version: '0', corsOrigins: [origin] })
   for (const origin of ['app.example.com', 'https://app.example.com/', 'https://app.example.com/x', 'null', '']) expect(make(origin)).toThrow(/is no origin/)

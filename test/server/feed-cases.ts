@@ -5,11 +5,11 @@ import { addKey, ServerFixture, type Answer, type Body, type OpenHarness } from 
 const LIST = '/agents/v1/things'
 const CHANGES = '/agents/v1/changes'
 
-/** Document 003, over real HTTP, on whichever store. */
+/** Document 003 over real HTTP, on every store. */
 export function describeFeed(name: string, open: OpenHarness): void {
   describe(`the feed on ${name}`, () => {
     // ── lists ────────────────────────────────────────────────────────────────────────────────────────────────────────
-    test('A1 A16 A17 A18 a list without parameters is full, and says how it goes on', async () => {
+    test('A1 A16 A17 A18 a list without parameters is full, and returns how to continue', async () => {
       const stand = await filled(open, 5)
       const { status, body } = await stand.get(LIST)
       expect(status).toBe(200)
@@ -41,7 +41,7 @@ export function describeFeed(name: string, open: OpenHarness): void {
       expect(rows.map(({ id }) => id)).toEqual(['a0', 'b0', 'a1', 'b1'])
     })
 
-    test('A10 AD1 a row that changes while a reader pages hides no other, and comes again', async () => {
+    test('A10 AD1 a row that changes while a reader pages hides no other, and appears again', async () => {
       const stand = await filled(open, 6)
       const driver = await SyncDriver.acquire(stand.store, { sync: 'later' })
       const seen: string[] = []
@@ -56,7 +56,7 @@ export function describeFeed(name: string, open: OpenHarness): void {
       expect(seen).toEqual(['k0', 'k1', 'k2', 'k3', 'k4', 'k5', 'k0', 'k1'])
     })
 
-    test('AD2 F15 A10 the last page of a full listing carries a cursor that goes on without a gap', async () => {
+    test('AD2 F15 A10 the last page of a full listing has a cursor that continues without a gap', async () => {
       const stand = await filled(open, 4)
       const last = await stand.get(`${LIST}?limit=4`)
       expect(last.body.page).toMatchObject({ hasMore: false, syncMode: 'full' })
@@ -70,14 +70,14 @@ export function describeFeed(name: string, open: OpenHarness): void {
       expect(ids(await stand.get(`${LIST}?cursor=${empty.body.page.nextCursor}`))).toEqual(['k8'])
     })
 
-    test('AD2 an empty store already gives a cursor, and nothing that comes later is missed', async () => {
+    test('AD2 an empty store already returns a cursor, and no later change is missed', async () => {
       const stand = await ServerFixture.open(open)
       const { body } = await stand.get(CHANGES)
       await (await stand.driver()).cycle([upsert('a', { n: 1 })])
       expect((await stand.get(`${CHANGES}?cursor=${body.page.nextCursor}`)).body.data).toHaveLength(1)
     })
 
-    test('A15 a list leaves out what was deleted; one row is 404 then', async () => {
+    test('A15 a list omits deleted rows; a single one returns 404', async () => {
       const stand = await filled(open, 3)
       await (await SyncDriver.acquire(stand.store, { sync: 'later' })).cycle([remove('k1')])
       expect(ids(await stand.get(LIST))).toEqual(['k0', 'k2'])
@@ -85,7 +85,7 @@ export function describeFeed(name: string, open: OpenHarness): void {
       expect((await stand.get(`${LIST}/k2`)).body).toMatchObject({ data: { id: 'k2', record: { n: 2 } } })
     })
 
-    test('a row is found by any key, its numbers survive, and its tag spares the way', async () => {
+    test('a row is found by any key, its numbers are exact, and its ETag avoids the body', async () => {
       const stand = await ServerFixture.open(open)
       const key = 'a/b?c=ü%20 😀'
       await (await stand.driver()).cycle([upsert(key, '{"n":12345678901234567890,"__proto__":{"x":1}}')])
@@ -96,7 +96,7 @@ export function describeFeed(name: string, open: OpenHarness): void {
       expect((await stand.get(`${LIST}/${encodeURIComponent(key)}?fields=__proto__,nothing`)).text).toMatch(/"record":\{"__proto__":\{"x":1\}\}/)
     })
 
-    test('AX10 fields shows the members asked for, in lists and in changes', async () => {
+    test('AX10 fields selects fields of the record, in lists and in changes', async () => {
       const stand = await ServerFixture.open(open)
       await (await stand.driver()).cycle([upsert('a', { name: 'A', age: 3, city: 'X' })])
       expect((await stand.get(`${LIST}?fields=name,age`)).body.data[0].record).toEqual({ name: 'A', age: 3 })
@@ -104,7 +104,7 @@ export function describeFeed(name: string, open: OpenHarness): void {
     })
 
     // ── changes ──────────────────────────────────────────────────────────────────────────────────────────────────────
-    test('A2 A13 A14 A20 A21 A22 AD5 every change is told: created, updated twice, deleted', async () => {
+    test('A2 A13 A14 A20 A21 A22 AD5 every change is published: created, updated twice, deleted', async () => {
       const stand = await ServerFixture.open(open)
       const driver = await stand.driver()
       for (const landing of [upsert('a', { n: 1 }), upsert('a', { n: 2 }), upsert('a', { n: 3 }), remove('a')]) await driver.cycle([landing])
@@ -114,7 +114,7 @@ export function describeFeed(name: string, open: OpenHarness): void {
       expect(body.page).toEqual({ nextCursor: expect.any(String), hasMore: false, types: ['things'], count: 4, limit: 50 })
     })
 
-    test('A12 T10 F13 F14 AD3 changes of one moment have different times; each has a name of its own', async () => {
+    test('A12 T10 F13 F14 AD3 changes committed at once have different times; each has its own id', async () => {
       const stand = await ServerFixture.open(open)
       const driver = await stand.driver()
       for (let n = 0; n < 20; n++) await driver.cycle([upsert('a', { n })], { at: START })
@@ -125,16 +125,16 @@ export function describeFeed(name: string, open: OpenHarness): void {
       expect(new Set(data.map(({ eventId }: Body) => eventId)).size).toBe(20)
     })
 
-    test('A5 XF5 of a cursor and a time the cursor counts', async () => {
+    test('A5 XF5 a cursor takes precedence over a time', async () => {
       const stand = await filled(open, 5)
       const { body } = await stand.get(`${CHANGES}?limit=3`)
       const both = await stand.get(`${CHANGES}?cursor=${body.page.nextCursor}&updatedSince=1970-01-01T00:00:00Z`)
       expect(both.body.data.map(({ resourceId }: Body) => resourceId)).toEqual(['k3', 'k4'])
-      // Not even looked at: a time that is none does not hurt beside a cursor.
+      // Ignored: an invalid time does no harm beside a cursor.
       expect((await stand.get(`${LIST}?cursor=${(await stand.get(`${LIST}?limit=1`)).body.page.nextCursor}&updatedSince=1970-01-01T00:00:00Z`)).body.data).toHaveLength(4)
     })
 
-    test('A6 XF6 AX6 a time is inclusive, may have an offset, and is RFC 3339 to the letter', async () => {
+    test('A6 XF6 AX6 a time is inclusive, may have an offset, and must be RFC 3339', async () => {
       const stand = await ServerFixture.open(open)
       const driver = await stand.driver()
       for (let n = 0; n < 3; n++) await driver.cycle([upsert(`k${n}`, { n })], { at: START + n * 1_000 })
@@ -156,7 +156,7 @@ export function describeFeed(name: string, open: OpenHarness): void {
       }
     })
 
-    test('A11 what is asked for again is answered again', async () => {
+    test('A11 a repeated request gets the same response', async () => {
       const stand = await filled(open, 8)
       const { body } = await stand.get(`${CHANGES}?limit=2`)
       const [one, two] = [await stand.get(`${CHANGES}?limit=3&cursor=${body.page.nextCursor}`), await stand.get(`${CHANGES}?limit=3&cursor=${body.page.nextCursor}`)]
@@ -164,7 +164,7 @@ export function describeFeed(name: string, open: OpenHarness): void {
       expect(one.body.data).toHaveLength(3)
     })
 
-    test('A30 A25 a consumer that was interrupted takes up where it was, deletions included', async () => {
+    test('A30 A25 an interrupted consumer resumes, deletions included', async () => {
       const stand = await filled(open, 6)
       const replica = new Map<string, unknown>()
       const apply = (items: readonly Body[]): void => items.forEach(({ resourceId, action, snapshot }) => void (action === 'deleted' ? replica.delete(resourceId) : replica.set(resourceId, snapshot)))
@@ -176,13 +176,13 @@ export function describeFeed(name: string, open: OpenHarness): void {
       apply(await follow(stand, `${CHANGES}?limit=2`, first.body.page.nextCursor))
       const rows = await stand.store.rows({ database: 'things', limit: 100 })
       expect([...replica].toSorted(([a], [b]) => (a < b ? -1 : 1))).toEqual(rows.map(({ key, text }) => [key, JSON.parse(text)]))
-      // The same from the newest time it had processed, should the cursor be lost.
+      // The same by time, if the cursor is lost.
       const again = new Map(replica)
       apply(await follow(stand, `${CHANGES}?limit=2&updatedSince=${first.body.data[3].updatedAt}`))
       expect(replica).toEqual(again)
     })
 
-    test('AX3 a cursor for more types than it can carry is taken with the same types, and refused without them or with others', async () => {
+    test('AX3 a cursor for more types than it can store is accepted with the same types, and rejected without them or with others', async () => {
       const stand = await ServerFixture.open(open)
       const driver = await stand.driver()
       const names = Array.from({ length: 120 }, (_, n) => `a_database_with_a_long_name_${n}`)
@@ -205,7 +205,7 @@ export function describeFeed(name: string, open: OpenHarness): void {
       expect([other.status, other.body.details]).toEqual([400, { reason: 'cursor_filter', restart: 'backfill' }])
     })
 
-    test('A14 A21 AX3 a row is called by the singular of its database, or as declared, and `types` takes both names', async () => {
+    test('A14 A21 AX3 a row has the singular of its database as type, or the declared one, and `types` accepts both names', async () => {
       const stand = await ServerFixture.open(open, { resourceTypes: { people: 'person' } })
       const driver = await stand.driver()
       await driver.cycle(['entries', 'addresses', 'products', 'company', 'people', 'statuses', 'status'].map((database) => upsert('k', {}, { database })))
@@ -217,7 +217,7 @@ export function describeFeed(name: string, open: OpenHarness): void {
       }
     })
 
-    test('A page is bounded in bytes: it is short, says that there is more, and the walk sees every row once', async () => {
+    test('A page is bounded in bytes: it is short, has more, and the reader sees every row once', async () => {
       const stand = await ServerFixture.open(open)
       const driver = await stand.driver()
       const text = 'x'.repeat(3 * 1024 * 1024)
@@ -235,7 +235,7 @@ export function describeFeed(name: string, open: OpenHarness): void {
       }
     })
 
-    test('a parameter that does not exist is refused by name, and so is a NUL character, wherever it stands', async () => {
+    test('an unknown parameter is rejected by name, and a NUL character anywhere', async () => {
       const stand = await ServerFixture.open(open)
       const driver = await stand.driver()
       await driver.cycle([upsert('k', {})])
@@ -249,7 +249,7 @@ export function describeFeed(name: string, open: OpenHarness): void {
       expect((await stand.post('/agents/v1/sync-state/checkpoint', { body, headers: { 'content-type': 'application/json' } })).status).toBe(400)
     })
 
-    test('AX3 XF3 a cursor keeps its types: absent or the same will do, others are refused; unknown ones are told which there are', async () => {
+    test('AX3 XF3 a cursor keeps its types: absent or the same are accepted, others rejected; for unknown ones the available types are listed', async () => {
       const stand = await ServerFixture.open(open)
       const driver = await stand.driver()
       for (let n = 0; n < 6; n++) await driver.cycle([upsert(`k${n}`, { n }, { database: ['things', 'people', 'orders'][n % 3]! })])
@@ -272,7 +272,7 @@ export function describeFeed(name: string, open: OpenHarness): void {
       expect((await stand.get(`${CHANGES}?types=`)).status).toBe(400)
     })
 
-    test('AX2 XF7 a limit out of range is refused alike everywhere', async () => {
+    test('AX2 XF7 a limit out of range is rejected the same everywhere', async () => {
       const stand = await filled(open, 60)
       for (const path of [CHANGES, LIST]) {
         for (const limit of ['0', '-1', '201', '1e9', '10abc', '', '1.5', 'NaN', '٣']) expect([limit, (await stand.get(`${path}?limit=${limit}`)).status]).toEqual([limit, 400])
@@ -282,7 +282,7 @@ export function describeFeed(name: string, open: OpenHarness): void {
       }
     })
 
-    test('XF9 a reader at the head keeps its cursor, writes nothing, and may be spared the answer', async () => {
+    test('XF9 a reader at the head keeps its cursor, writes nothing, and may get 304', async () => {
       const stand = await filled(open, 3)
       for (const path of [CHANGES, LIST, `${CHANGES}?types=things`]) {
         const { body } = await stand.get(path)
@@ -307,7 +307,7 @@ export function describeFeed(name: string, open: OpenHarness): void {
       expect((await stand.get(`${CHANGES}?wait=61`)).status).toBe(400)
     })
 
-    test('a stream tells the same changes, and goes on after the last event that was heard', async () => {
+    test('a stream sends the same changes, and resumes after the last received event', async () => {
       const stand = await filled(open, 3)
       const first = await Stream.open(stand, CHANGES)
       const heard = await first.take(2)
@@ -325,7 +325,7 @@ export function describeFeed(name: string, open: OpenHarness): void {
       expect((await stand.get(CHANGES, { headers: { accept: 'text/event-stream', 'last-event-id': 'nonsense' } })).status).toBe(400)
     })
 
-    test('A29 A3 what it does not know it ignores, and it only reads', async () => {
+    test('A29 A3 unknown fields are ignored, and the API is read-only', async () => {
       const stand = await filled(open, 2)
       expect((await stand.get(`${LIST}?colour=blue&lastDays=3`)).body.data).toHaveLength(2)
       for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
@@ -340,7 +340,7 @@ export function describeFeed(name: string, open: OpenHarness): void {
     })
 
     // ── cursors ──────────────────────────────────────────────────────────────────────────────────────────────────────
-    test('A7 Z25 XF2 a cursor that was changed in any bit, cut, or made up is refused, always in the same words', async () => {
+    test('A7 Z25 XF2 a modified, truncated or forged cursor is rejected, always with the same message', async () => {
       const stand = await filled(open, 3)
       const cursor: string = (await stand.get(`${CHANGES}?limit=1`)).body.page.nextCursor
       expect(cursor.length).toBeLessThanOrEqual(512)
@@ -362,7 +362,7 @@ export function describeFeed(name: string, open: OpenHarness): void {
       expect([...bodies][0]).toMatch(/cursor_invalid.*updatedSince/)
     })
 
-    test("Z26 XF14 another tenant's cursor is as unreadable as nonsense, and its key sees nothing of ours", async () => {
+    test("Z26 XF14 another tenant's cursor is as invalid as random text, and its key sees none of our data", async () => {
       const stand = await filled(open, 3)
       const other = stand.store.forTenant('acme')
       const key = await addKey(other, ['*:read', 'admin'])
@@ -381,7 +381,7 @@ export function describeFeed(name: string, open: OpenHarness): void {
       expect((await stand.get(`${LIST}/theirs`)).status).toBe(404)
     })
 
-    test('Z26 F16 a cursor of one endpoint is refused by another, which says where it belongs', async () => {
+    test('Z26 F16 a cursor of one endpoint is rejected by another, with the endpoint it belongs to', async () => {
       const stand = await ServerFixture.open(open)
       await (await stand.driver()).cycle([upsert('a', {}), upsert('b', {}, { database: 'people' })])
       const [list, changes] = [(await stand.get(LIST)).body.page.nextCursor, (await stand.get(CHANGES)).body.page.nextCursor]
@@ -392,7 +392,7 @@ export function describeFeed(name: string, open: OpenHarness): void {
       }
     })
 
-    test('A8 AX1 XF4 Z27 F16 a cursor lives for seven days, and then tells the way back, which works', async () => {
+    test('A8 AX1 XF4 Z27 F16 a cursor lives for seven days, then names the recovery, which works', async () => {
       const stand = await filled(open, 4)
       for (const path of [CHANGES, LIST]) {
         const first = await stand.get(`${path}?limit=2`)
@@ -408,7 +408,7 @@ export function describeFeed(name: string, open: OpenHarness): void {
       }
     })
 
-    test('XE13 Z27 a cursor behind the compacted log is refused; one above it, a list and a newcomer go on', async () => {
+    test('XE13 Z27 a cursor before the compacted range is rejected; one after it, a list and a new reader continue', async () => {
       const stand = await filled(open, 4)
       const driver = await SyncDriver.acquire(stand.store, { sync: 'later' })
       const [behind, list] = [(await stand.get(`${CHANGES}?limit=2`)).body.page.nextCursor, (await stand.get(`${LIST}?limit=2`)).body.page.nextCursor]
@@ -425,19 +425,19 @@ export function describeFeed(name: string, open: OpenHarness): void {
       expect(ids(await stand.get(`${LIST}?cursor=${list}`))).toEqual(['k2', 'k3', 'k1', 'k9'])
       const newcomer = await follow(stand, `${CHANGES}?limit=1`)
       expect(newcomer.map(({ resourceId, snapshot }) => [resourceId, snapshot])).toEqual([['k2', { n: 2 }], ['k3', { n: 3 }], ['k1', { n: 11 }], ['k9', { n: 9 }]])
-      // Amid its walk the log is compacted again: what it has already read may have died in what it has not.
+      // The log is compacted again during the read: rows that were already read may be deleted in the lost part.
       const amid = (await stand.get(`${CHANGES}?limit=1`)).body.page.nextCursor
       await driver.cycle([remove('k2')])
       await stand.store.compact({ before: Number.MAX_SAFE_INTEGER, scanMax: 1_000 })
       expect((await stand.get(`${CHANGES}?cursor=${amid}`)).body.details.reason).toBe('cursor_expired')
     })
 
-    test('XA16 XA17 a store that was set back refuses the cursors of its lost future, also when it has overtaken them', async () => {
+    test('XA16 XA17 a restored store rejects the cursors of its lost future, also after it has overtaken them', async () => {
       const stand = await filled(open, 4)
       const cursors = [(await stand.get(CHANGES)).body.page.nextCursor as string, (await stand.get(`${CHANGES}?types=things`)).body.page.nextCursor as string]
       const list = (await stand.get(LIST)).body.page.nextCursor
       const secret = await stand.store.cursorSecrets(NO_OFFER)
-      // The backup: the same store, with the same secrets, as it was two changes earlier.
+      // The backup: the same store with the same secrets, two changes earlier.
       const restored = await ServerFixture.open(open)
       await restored.store.cursorSecrets({ ...NO_OFFER, ...secret[0]! })
       const driver = await restored.driver()
@@ -454,7 +454,7 @@ export function describeFeed(name: string, open: OpenHarness): void {
       }
     })
 
-    test('Z28 cursors outlive the renewal of the secret, also where another process renewed it', async () => {
+    test('Z28 cursors survive the rotation of the secret, also by another process', async () => {
       const stand = await filled(open, 3)
       const { nextCursor } = (await stand.get(`${CHANGES}?limit=1`)).body.page
       const now = Date.now()
@@ -466,7 +466,7 @@ export function describeFeed(name: string, open: OpenHarness): void {
       for (const cursor of [nextCursor, renewed]) expect((await stand.get(`${CHANGES}?cursor=${cursor}`)).status).toBe(200)
     })
 
-    test('AD4 a type that is rare in a long log is found in short pages that say there is more', async () => {
+    test('AD4 a rare type in a long log is found in short pages with hasMore', async () => {
       const stand = await ServerFixture.open(open)
       const driver = await stand.driver()
       await driver.cycle([upsert('first', {}, { database: 'rare' }), ...Array.from({ length: 3_000 }, (_, n) => upsert(`k${n}`, { n }))])
@@ -479,7 +479,7 @@ export function describeFeed(name: string, open: OpenHarness): void {
 
 const NO_OFFER = { secret: 'cd'.repeat(32), createdAt: START, rotateAfterMs: 1e12, retainMs: 1e12 }
 
-/** With k0 to k(n−1), each a commit of its own. */
+/** With k0 to k(n−1), each in a commit of its own. */
 async function filled(open: OpenHarness, count: number): Promise<ServerFixture> {
   const stand = await ServerFixture.open(open)
   const driver = await stand.driver()
@@ -492,7 +492,7 @@ function ids({ body }: Answer): string[] {
   return body.data.map(({ id }: Body) => id)
 }
 
-/** Every item from here to the end. */
+/** Reads every item from here to the end. */
 export async function follow(stand: ServerFixture, path: string, from?: string): Promise<Body[]> {
   const items: Body[] = []
   for (let cursor = from, more = true; more;) {

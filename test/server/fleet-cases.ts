@@ -7,7 +7,7 @@ import { addKey, ServerFixture, toNextMinute, type OpenHarness } from './server-
 
 export function describeFleet(name: string, open: OpenHarness): void {
   describe(`several servers on one ${name}`, () => {
-    test('Z43 XF18 share the limit of a key, and not those of others', async () => {
+    test('Z43 XF18 share the limit of a key, but not those of others', async () => {
       const stand = await ServerFixture.open(open)
       stand.shift.ms = toNextMinute()
       await (await stand.driver()).cycle([upsert('a', { n: 1 })])
@@ -22,7 +22,7 @@ export function describeFleet(name: string, open: OpenHarness): void {
         return { status: response.status, remaining: Number(response.headers.get('x-ratelimit-remaining')) }
       }
       for (let n = 0; n < 20; n++) await ask(stand.url)
-      // Until it has heard of them.
+      // Until the counts were exchanged.
       let asked = 0
       for (let { remaining } = await ask(url); remaining > 19 - asked && asked < 15; { remaining } = await ask(url)) {
         asked++

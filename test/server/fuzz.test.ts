@@ -13,7 +13,7 @@ const SEED = Number(process.env['TIDEMARK_FUZZ_SEED'] ?? 1)
 const CANARY = 'canary-of-another-tenant'
 const DOCUMENTED = new Set<number>([200, 202, 302, 304, ...Object.values(HTTP_ERRORS).map(({ status }) => status).filter((status) => status < 500)])
 
-test(`XF2 XF14 A23 ${REQUESTS} hostile requests meet only documented answers, and none from another tenant (seed ${SEED})`, { timeout: 1_800_000 }, async () => {
+test(`XF2 XF14 A23 ${REQUESTS} hostile requests get only documented responses, and none from another tenant (seed ${SEED})`, { timeout: 1_800_000 }, async () => {
   const random = seededRandom(SEED)
   const pick = <T>(items: readonly T[]): T => items[Math.floor(random() * items.length)]!
   const store = await openSqliteStore({ file: ':memory:' })
@@ -21,7 +21,7 @@ test(`XF2 XF14 A23 ${REQUESTS} hostile requests meet only documented answers, an
   const failures: string[] = []
   const note = (message: string, fields?: object): void => void failures.push(JSON.stringify({ message, ...fields }))
   const ports: Ports = {
-    // Waiting costs nothing here, and makes windows of limits go by.
+    // Waits take no time here and move the rate limit windows on.
     clock: { now: () => now, sleep: async (ms) => new Promise((resolve) => setImmediate(() => resolve(void (now += ms)))) },
     random: { next: random }, log: { debug: () => {}, info: note, warn: note, error: note },
   }
@@ -71,7 +71,7 @@ test(`XF2 XF14 A23 ${REQUESTS} hostile requests meet only documented answers, an
     now += 20
     const route = pick(ROUTES)
     const method = random() < 0.85 ? route.method : pick(['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'HEAD'] as const)
-    // What names another host cannot be sent this way.
+    // A URL that names another host cannot be sent this way.
     const url = (path(route) + query()).replace(/^\/[/\\]+/, '/')
     if (!URL.canParse(url, 'http://localhost')) continue
     const sent = headers()
@@ -86,14 +86,14 @@ test(`XF2 XF14 A23 ${REQUESTS} hostile requests meet only documented answers, an
       expect(HTTP_ERRORS[body['error'] as keyof typeof HTTP_ERRORS]?.status, told).toBe(answer.statusCode)
       expect(body['requestId'], told).toBe(answer.headers['x-request-id'])
     } else if (answer.statusCode < 400) {
-      // What the caller wrote itself may come back to it; what only the other tenant has may not.
+      // A response may repeat the caller's own text, but not data that only the other tenant has.
       expect(answer.body.includes(`"secret":"${CANARY}"`), told).toBe(false)
       const next = /"nextCursor":"([^"]+)"/.exec(answer.body)?.[1]
       if (next !== undefined && cursors.length < 200) cursors.push(next)
     }
   }
   expect(failures).toEqual([])
-  // It went somewhere: not all of them were turned away at the door.
+  // The requests reached the routes: not all were rejected early.
   for (const status of [200, 400, 401, 403, 404, 405]) expect(counts.get(status) ?? 0, `answers with ${status}`).toBeGreaterThan(REQUESTS / 1_000)
   console.info([...counts].toSorted(([a], [b]) => a - b).map(([status, count]) => `${status}: ${count}`).join(', '))
   await close()

@@ -5,7 +5,7 @@ import { SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
 import { openHarness } from '../stores/sqlite-harness.ts'
 import { addKey, ServerFixture, type Body } from './server-fixture.ts'
 
-/** With these headers and no others. */
+/** With these headers only. */
 function ask(stand: ServerFixture, path: string, headers: Record<string, string>): Promise<{ status: number; headers: Record<string, unknown>; body: Body }> {
   return new Promise((resolve, reject) => {
     request(`${stand.url}${path}`, { headers }, (response) => {
@@ -15,15 +15,15 @@ function ask(stand: ServerFixture, path: string, headers: Record<string, string>
   })
 }
 
-test('AD4 a page from memory says what the page itself said, to the same callers and no others', async () => {
+test('AD4 a cached page equals the original, for the same callers and no others', async () => {
   const stand = await ServerFixture.open(openHarness)
   await (await stand.driver()).cycle(Array.from({ length: 10 }, (_, n) => upsert(`k${n}`, { n })))
   const known = { authorization: `Bearer ${stand.key}` }
-  // The first page is never kept: a compacted log must not be begun again with old cursors.
+  // The first page is never cached: a compacted log must not be started with old cursors.
   const first = await ask(stand, '/agents/v1/changes?limit=4', known)
   const path = `/agents/v1/changes?limit=4&cursor=${first.body.page.nextCursor}`
   const cold = await ask(stand, path, known)
-  // Read once more would show a row that is gone from the store: so the second answer is from memory.
+  // A second read would fail on the broken store, so the response is from the cache.
   const store = stand.store as unknown as { feed: unknown }
   const { feed } = store
   store.feed = () => Promise.reject(new Error('the store was asked'))
@@ -50,7 +50,7 @@ test('AD4 a page from memory says what the page itself said, to the same callers
   expect((await ask(stand, path, known)).status).toBe(401)
 })
 
-test('AD4 a page from memory is packed once, as each caller wants it, and stays what it is', async () => {
+test('AD4 a cached page is compressed once per encoding, and stays the same', async () => {
   const stand = await ServerFixture.open(openHarness)
   await (await stand.driver()).cycle(Array.from({ length: 60 }, (_, n) => upsert(`k${n}`, { n, text: 'über'.repeat(30) })))
   const { page } = (await stand.get('/agents/v1/changes?limit=20')).body
@@ -64,14 +64,14 @@ test('AD4 a page from memory is packed once, as each caller wants it, and stays 
   const cases = [['gzip', 'gzip'], ['br', 'br'], ['gzip, deflate, br', 'br'], ['br;q=0, gzip;q=0.5', 'gzip'], ['*', 'br'], ['br;q=0.0,gzip;q=0', null], ['deflate', null], ['', null], ['GZIP', 'gzip']] as const
   for (const [header, encoding] of cases) expect([header, await as(header)]).toMatchObject([header, { encoding, text: plain.text }])
   const lengths = new Set<number>()
-  // Whoever comes later is answered without the store, and without packing again.
+  // Later callers are answered without the store, and without compressing again.
   const store = stand.store as unknown as { feed: unknown }
   store.feed = () => Promise.reject(new Error('the store was asked'))
   for (const accept of ['*/*', 'application/json']) for (const encoding of ['gzip', 'br']) lengths.add((await as(encoding, accept)).length)
   expect([lengths.size, [...lengths].every((length) => length < plain.length / 2)]).toEqual([2, true])
 })
 
-test('AD4 a page that may still grow is not kept', async () => {
+test('AD4 a page that may still grow is not cached', async () => {
   const stand = await ServerFixture.open(openHarness)
   const driver = await stand.driver()
   await driver.cycle([upsert('a', {})])

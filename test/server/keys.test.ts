@@ -17,7 +17,7 @@ async function filled(options: Parameters<typeof ServerFixture.open>[1] = {}): P
 }
 
 describe('keys', () => {
-  test('A23 AX7 Z43 without a key, with a wrong one or with one that has ended: 401, in one shape; a wrong key and an ended one get the same answer', async () => {
+  test('A23 AX7 Z43 a missing, wrong or ended key: 401, in one shape; a wrong and an ended key get the same response', async () => {
     const stand = await filled()
     const ended = await addKey(stand.store, ['admin'], { endsAt: Date.now() - 1 })
     const wrong = `${stand.key.slice(0, -1)}${stand.key.endsWith('A') ? 'B' : 'A'}`
@@ -32,7 +32,7 @@ describe('keys', () => {
         expect(Object.keys(body)).toEqual(['error', 'message', 'status', 'requestId'])
         const told = key === null ? withoutKey : bodies
         told.add(JSON.stringify({ ...body, requestId: '' }))
-        // Of the time and the id of the request, only that they are there. Guesses are counted, so a count may differ.
+        // Time and request id need only exist. Guesses are counted, so a count may differ.
         if (key !== null) headersSeen.add(JSON.stringify([...headers].map(([name, value]) => (/^(?:date|x-request-id|content-length)$/.test(name) ? name : [name, value]))))
       }
     }
@@ -45,7 +45,7 @@ describe('keys', () => {
     expect((await stand.get('/agents/v1/changes', { key: null, headers: { authorization: 'Basic eDp5' } })).status).toBe(401)
   })
 
-  test('A23 Z43 a scope allows what it names and nothing else', async () => {
+  test('A23 Z43 a scope allows exactly what it names', async () => {
     const stand = await filled()
     const paths = ['/agents/v1/changes', '/agents/v1/things', '/agents/v1/people', '/agents/v1/nothing', '/api/syncs', '/metrics']
     const statuses = async (scopes: string[]): Promise<number[]> => {
@@ -65,7 +65,7 @@ describe('keys', () => {
     expect(await statuses(['admin'])).toEqual([200, 200, 200, 404, 200, 200, 200])
   })
 
-  test('A24 XF18 Z43 whoever asks too often is told when to ask again; others do not notice', async () => {
+  test('A24 XF18 Z43 a rate-limited caller learns when to retry; others are not affected', async () => {
     const stand = await filled()
     stand.shift.ms = toNextMinute()
     const noisy = await addKey(stand.store, ['*:read'], { rateLimit: 3 })
@@ -84,7 +84,7 @@ describe('keys', () => {
     expect((await stand.get('/agents/v1/things', { key: noisy })).status).toBe(200)
   })
 
-  test('Z43 an address that guesses keys has to wait, and does not write the store full', async () => {
+  test('Z43 an address that guesses keys is rate limited, without filling the store', async () => {
     const stand = await filled()
     stand.shift.ms = toNextMinute()
     const statuses = new Set<number>()
@@ -95,9 +95,9 @@ describe('keys', () => {
       if (status === 429) expect([waitS > 0, waitS <= 60]).toEqual([true, true])
     }
     expect([...statuses]).toEqual([401, 429])
-    // Others behind the same address, with keys that are valid, do not notice.
+    // Callers behind the same address with valid keys are not affected.
     expect((await stand.get('/agents/v1/things')).status).toBe(200)
-    // What is counted is written in the order of asking: once the valid key is there, guesses would be.
+    // Counts are written in request order: once the valid key is stored, guesses would be too.
     const counted = (): Promise<unknown[]> => stand.harness.supports!.select!('tidemark_requests')
     await expect.poll(async () => (await counted()).length).toBeGreaterThan(0)
     expect(await counted()).toHaveLength(1)
@@ -105,7 +105,7 @@ describe('keys', () => {
     expect((await stand.get('/agents/v1/things', { key: 'x' })).status).toBe(401)
   })
 
-  test('Z43 a key that was ended is refused within a second, and its stream ends', async () => {
+  test('Z43 a revoked key is rejected within a second, and its stream ends', async () => {
     const stand = await filled()
     const key = await addKey(stand.store, ['*:read'])
     const stream = await Stream.open(stand, '/agents/v1/changes', {}, key)
@@ -118,20 +118,20 @@ describe('keys', () => {
     expect((await stream.next()).done).toBe(true)
   })
 
-  test('AX10 a key can be asked whose it is and what it may do', async () => {
+  test('AX10 a key can query its owner and scopes', async () => {
     const stand = await filled()
     const key = await addKey(stand.store.forTenant('acme'), ['people:read', 'changes:read'], { rateLimit: 77, endsAt: 4_000_000_000_000 })
     expect((await stand.get('/agents/v1/auth/whoami', { key })).body.data).toEqual({ tenant: 'acme', id: parseApiKey(key)!.id, name: 'test', scopes: ['people:read', 'changes:read'], requestsPerMinute: 77, endsAt: '2096-10-02T07:06:40.000Z' })
   })
 
-  test('Z43 a database called sync is not read by who may see the syncs', async () => {
+  test('Z43 a database named sync is not readable with the scope for syncs', async () => {
     const stand = await filled()
     await (await SyncDriver.acquire(stand.store, { sync: 'later' })).cycle([upsert('x', {}, { database: 'sync' })])
     const status = async (...scopes: string[]): Promise<number> => (await stand.get('/agents/v1/sync/x', { key: await addKey(stand.store, scopes) })).status
     expect([await status('sync:read'), await status('sync:write'), await status('*:read'), await status('admin')]).toEqual([403, 403, 200, 200])
   })
 
-  test('XF16 Z43 a key is in no answer, no line of the log, no metric, and not in the store', async () => {
+  test('XF16 Z43 a key appears in no response, log line or metric, and not in the store', async () => {
     const lines: string[] = []
     const note = (message: string, fields?: object): void => void lines.push(`${message} ${inspect(fields, { depth: null, maxStringLength: null })}`)
     const stand = await filled({ ports: { clock: systemClock, random: systemRandom, log: { debug: note, info: note, warn: note, error: note } } })
@@ -141,7 +141,7 @@ describe('keys', () => {
     const said = [JSON.stringify(await stand.store.apiKeys())]
     for (const path of ['/agents/v1/changes', '/agents/v1/capabilities', '/api/syncs', '/metrics', '/openapi.json', `/agents/v1/${admin}`, `/agents/v1/things/${admin}x?cursor=1`, '/agents/v1/changes?cursor=x']) said.push((await stand.get(path, { key: admin })).text.replaceAll(`/agents/v1/${admin}`, ''))
     said.push((await stand.get('/agents/v1/changes', { key: `${admin}x` })).text)
-    // Everything that the store keeps, once all of the requests have been counted in it.
+    // All tables of the store, once all requests are counted.
     await expect.poll(async () => (await select('tidemark_requests')).length).toBeGreaterThan(0)
     const tables = (await select('sqlite_schema')).filter(({ type }) => type === 'table').map(({ name }) => String(name))
     expect(tables).toContain('tidemark_api_keys')
@@ -149,11 +149,11 @@ describe('keys', () => {
     expect(lines.length).toBeGreaterThan(0)
     said.push(...lines)
     const found = said.filter((text) => text.includes(secret))
-    // What the caller itself wrote into the path may come back to it; nothing else may.
+    // A response may repeat the caller's own path, and nothing else.
     expect(found.filter((text) => !text.includes('There is no database'))).toEqual([])
   })
 
-  test('AX7 one shape for every error, also for what is not HTTP and for what does not exist', async () => {
+  test('AX7 one shape for every error, including malformed HTTP and unknown paths', async () => {
     const stand = await filled()
     const shapes = [
       await stand.get('/nowhere'), await stand.get('/agents/v1/%zz'), await stand.get('/agents/v1/changes?limit=x'), await stand.get('/agents/v1/things/none'),
@@ -172,7 +172,7 @@ describe('keys', () => {
 })
 
 describe('control', () => {
-  test('on this machine it needs no key, unless a page of somebody else asks', async () => {
+  test('on this machine it needs no key, except for cross-site pages', async () => {
     const stand = await filled()
     expect((await stand.get('/api/syncs', { key: null })).body.data).toMatchObject([{ worker: 'crm', sync: 'delta', health: 'HEALTHY' }])
     const { port } = new URL(stand.url)
@@ -184,7 +184,7 @@ describe('control', () => {
     expect((await stand.get('/api/syncs', { key: 'wrong' })).status).toBe(401)
   })
 
-  test('beyond this machine it does', async () => {
+  test('beyond this machine it needs one', async () => {
     const stand = await filled({ host: '0.0.0.0' })
     stand.server.app.server.unref()
     const { port } = new URL(stand.url)
@@ -193,7 +193,7 @@ describe('control', () => {
     expect((await ask({ authorization: `Bearer ${await addKey(stand.store, ['sync:write'])}` })).status).toBe(200)
   })
 
-  test('syncs, cycles, audit, quarantine and databases are shown; trigger, pause and resume are on record', async () => {
+  test('syncs, cycles, audit, quarantine and databases are shown; trigger, pause and resume are audited', async () => {
     const stand = await filled()
     const of = (path: string): Promise<Answer> => stand.get(path, { key: null })
     expect((await of('/api/syncs/crm/delta')).body.data).toMatchObject({ worker: 'crm', sync: 'delta', version: 1, paused: false, lastCycle: { stopReason: 'complete', counts: { created: 2 } } })
@@ -222,7 +222,7 @@ describe('the server', () => {
     expect([status, body.error]).toEqual([503, 'SERVICE_UNAVAILABLE'])
   })
 
-  test('AX10 metrics have few labels, whatever is asked', async () => {
+  test('AX10 metrics have few labels, whatever is requested', async () => {
     const stand = await filled()
     for (let n = 0; n < 30; n++) await stand.get(`/agents/v1/things/${n}?x=${n}`)
     for (let n = 0; n < 30; n++) await stand.get(`/${n}`)
@@ -231,12 +231,12 @@ describe('the server', () => {
     expect(series.toSorted()).toEqual(['tidemark_http_requests_total{route="/agents/v1/:database/:key",status="4xx"} 30', 'tidemark_http_requests_total{route="none",status="4xx"} 30'])
     expect(text).toContain('tidemark_syncs{health="HEALTHY"} 1')
     expect(text).toContain('tidemark_feed_position 2')
-    // Another tenant is told of itself alone.
+    // Another tenant sees only its own metrics.
     const foreign = await stand.get('/metrics', { key: await addKey(stand.store.forTenant('acme'), ['admin']) })
     expect([foreign.text.includes('http_requests'), foreign.text.includes('tidemark_feed_position 0')]).toEqual([false, true])
   })
 
-  test('AX10 metrics tell how the webhooks are, without naming one', async () => {
+  test('AX10 metrics report the state of webhooks, without naming one', async () => {
     const stand = await filled()
     const place = (sequence: number): { sequence: number; floor: number } => ({ sequence, floor: 0 })
     for (const [id, position] of [['wh_1', 2], ['wh_2', 1], ['wh_3', 0]] as const) await stand.store.putWebhook({ ...WEBHOOK, id }, place(position))
@@ -251,7 +251,7 @@ describe('the server', () => {
     ])
   })
 
-  test('large answers are compressed for who asks, and stay what they are', async () => {
+  test('large responses are compressed on request, and stay the same', async () => {
     const stand = await filled()
     await (await SyncDriver.acquire(stand.store, { sync: 'later' })).cycle(Array.from({ length: 100 }, (_, n) => upsert(`k${n}`, { text: 'x'.repeat(100) })))
     const plain = await stand.get('/agents/v1/things?limit=200', { headers: { 'accept-encoding': 'identity' } })

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { isLocalRequest } from '../../src/server/loopback.ts'
 
-describe('a request counts as one of this machine', () => {
+describe('a request counts as local', () => {
   test.each([
     { host: 'localhost:8080' }, { host: '127.0.0.1:8080' }, { host: '[::1]:8080' },
     { host: 'localhost:8080', origin: 'http://localhost:8080', 'sec-fetch-site': 'same-origin' },

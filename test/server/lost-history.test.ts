@@ -23,7 +23,7 @@ function shop(): Worker {
   return worker
 }
 
-test('XC32 the API, the console and the metrics name the backfill as soon as the source has forgotten changes, before anything runs', async () => {
+test('XC32 the API, the console and the metrics report the backfill as soon as the source has dropped changes, before anything runs', async () => {
   const worker = shop()
   const stand = await ServerFixture.open(openHarness, { syncs: listDeclaredSyncs(worker) })
   const key = await addKey(stand.store, ['sync:read'])

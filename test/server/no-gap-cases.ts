@@ -14,7 +14,7 @@ import { ServerFixture, type Body, type OpenHarness } from './server-fixture.ts'
 const SECONDS = Number(process.env['TIDEMARK_CAMPAIGN_SECONDS'] ?? 4)
 const WRITERS = 4
 
-/** Writers commit from connections of their own, as other processes would, while readers follow in every way there is. */
+/** Writers commit from connections of their own, like other processes, while readers follow in every supported way. */
 export function describeNoGap(name: string, open: OpenHarness): void {
   describe(`ten readers on ${name}, while ${WRITERS} writers commit for ${SECONDS} s`, () => {
     test('XF1 XF8 A9 A10 A11 A26 A31 O10 no gap, no reorder: each ends with exactly the current rows', { timeout: SECONDS * 10_000 + 120_000 }, async () => {
@@ -39,14 +39,14 @@ export function describeNoGap(name: string, open: OpenHarness): void {
   })
 }
 
-/** A sync that puts and removes rows of its own, each commit other than the last. */
+/** A sync that upserts and deletes rows, with a different commit each time. */
 export async function write(store: Store, n: number, until: number): Promise<void> {
   const random = seededRandom(n + 1)
   const driver = await SyncDriver.acquire(store, { sync: `writer-${n}`, mode: n === 0 ? 'replace' : 'incremental' })
-  // On a machine that is busy with other things: long enough to matter.
+  // On a busy machine: long enough to matter.
   for (let version = 0; Date.now() < until || version < 15; version++) {
     const keys = Array.from({ length: 12 }, (_, k) => `w${n}-${k}`).filter(() => random() < 0.5)
-    // The replace sync deletes by leaving out; the others say so.
+    // The replace sync deletes by omission; the others explicitly.
     const landings = keys.map((key) => (n > 0 && random() < 0.3 ? remove(key) : upsert(key, { version, by: n })))
     await driver.begin()
     if (random() < 0.5) await driver.page(landings.splice(0, 3))
@@ -63,7 +63,7 @@ export function apply(replica: Replica, { resourceId, action, snapshot }: Body):
   else replica.set(resourceId, JSON.stringify(snapshot))
 }
 
-/** Sequences follow one another, times never go back, and within a time keys are in order. */
+/** Checks that sequences are consecutive, times never decrease, and keys are in order within a time. */
 export class Order {
   #sequence = 0
   #place = ''
@@ -81,7 +81,7 @@ export class Order {
 export async function page(stand: ServerFixture, query: string): Promise<Body> {
   const { status, body, text } = await stand.get(`/agents/v1/changes?${query}`)
   if (status !== 200) throw new Error(text)
-  // Whoever found nothing lets the others have a turn.
+  // An idle reader yields to the others.
   if (body.data.length === 0) await systemClock.sleep(20)
   return body
 }
@@ -114,7 +114,7 @@ const byLongPoll: Read = async (stand, _, isWriting) => {
   }
 }
 
-/** The published client, which is left and taken up again from its checkpoint now and then. */
+/** The published client, which is stopped and resumed from its checkpoint now and then. */
 function byClient(mode: NonNullable<ChangesOptions['mode']>): Read {
   return async (stand, random, isWriting) => {
     const [replica, done] = [new Map() as Replica, new Set<string>()]
@@ -125,7 +125,7 @@ function byClient(mode: NonNullable<ChangesOptions['mode']>): Read {
     while (!ended.signal.aborted) {
       let left = 1 + Math.floor(random() * 500)
       for await (const change of client.changes({ mode, checkpoint: client.checkpoint(mode), signal: ended.signal, waitSeconds: 1 })) {
-        // What was in hand when the loop was left comes again.
+        // The change that was current when the loop was left is redelivered.
         if (!done.has(change.eventId)) apply(replica, change)
         done.add(change.eventId)
         sequence = Number(change.eventId.split('-')[1])
@@ -136,7 +136,7 @@ function byClient(mode: NonNullable<ChangesOptions['mode']>): Read {
   }
 }
 
-/** Two processes deliver; the receiver refuses some, after it has taken them or before. */
+/** Two processes deliver; the receiver rejects some messages, before or after it has processed them. */
 function byWebhook(refusals: number): Read {
   return async (stand, random, isWriting) => {
     const [replica, taken] = [new Map() as Replica, new Set<string>()]
@@ -164,7 +164,7 @@ function byWebhook(refusals: number): Read {
   }
 }
 
-/** Waits between tries are made for hours; here an hour is two seconds. */
+/** Retry delays take hours; here an hour is two seconds. */
 const HASTE = 2_000
 const hasty: Clock = { now: () => START_AT + (systemClock.now() - START_AT) * HASTE, sleep: (ms, signal) => systemClock.sleep(ms / HASTE, signal) }
 const START_AT = systemClock.now()
@@ -173,7 +173,7 @@ async function untilHead(stand: ServerFixture, isWriting: () => boolean, reached
   while (isWriting() || (await reached()) !== (await stand.store.headSequence())) await systemClock.sleep(50)
 }
 
-/** Forgets half of its answers, as a consumer that dies before it has stored them: it asks again from where it was. */
+/** Drops half of its responses, like a consumer that crashes before it has stored them, and requests them again. */
 const byCursorWithBreaks: Read = async (stand, random, isWriting) => {
   const replica: Replica = new Map()
   for (let cursor = '', last = false; ;) {
@@ -190,7 +190,7 @@ const byTime: Read = async (stand, _, isWriting) => {
   const replica: Replica = new Map()
   for (let since = '1970-01-01T00:00:00Z', last = false; ;) {
     last = !isWriting()
-    // A time names all of its commit: the pages of one reading are joined by cursors, and readings by time.
+    // A time covers its whole commit: the pages of one read are linked by cursors, and reads by time.
     let [cursor, newest, more] = ['', since, true]
     while (more) {
       const { data, page: { nextCursor, hasMore } } = await page(stand, `limit=200&updatedSince=${since}${cursor}`)
@@ -209,7 +209,7 @@ const byStream: Read = async (stand, random, isWriting) => {
   let [id, sequence] = [null as string | null, -1]
   for (;;) {
     const stream: Stream = await Stream.open(stand, '/agents/v1/changes', id === null ? {} : { 'last-event-id': id })
-    // Now and then the connection breaks, and the reader comes back with the last event it heard.
+    // Now and then the connection breaks, and the reader resumes with its last event id.
     for (let left = Math.floor(random() * 200); left > 0; left--) {
       const head = isWriting() ? -2 : await stand.store.headSequence()
       if (head === sequence) {
@@ -226,7 +226,7 @@ const byStream: Read = async (stand, random, isWriting) => {
   }
 }
 
-/** A list tells no deletions: those come from the changes, and so does what was seen before it died. */
+/** A list shows no deletions: they come from the changes, like rows that were deleted after they were read. */
 const byList: Read = async (stand, random, isWriting) => {
   const replica: Replica = new Map()
   for (let cursor = '', deletes = '', last = false; ;) {

@@ -9,7 +9,7 @@ import { openHarness } from '../stores/sqlite-harness.ts'
 import { API_KEY, BODIES, pathOf, WEBHOOK } from './route-samples.ts'
 import { addKey, ServerFixture, type Body } from './server-fixture.ts'
 
-/** As a worker may declare it: with parts that refer to each other. */
+/** As a worker may declare it, with internal references. */
 const PEOPLE = {
   $schema: 'https://json-schema.org/draft/2020-12/schema', type: 'object', required: ['name'], $defs: { place: { type: 'object', properties: { city: { type: 'string' }, within: { $ref: '#/$defs/place' } } } },
   properties: { name: { type: 'string' }, home: { $ref: '#/$defs/place' }, kind: { const: { $ref: '#/not-a-reference' } } },
@@ -28,13 +28,13 @@ describe('AX10 A31 the OpenAPI document', () => {
     const { text } = await stand.get('/openapi.json', { key: null })
     const problems = await lintFromString({ source: text, absoluteRef: 'openapi.json', config: await createConfig({ extends: ['recommended'] }) })
     expect(problems.map(({ ruleId, message, location }) => `${ruleId}: ${message} ${location[0]?.pointer}`)).toEqual([])
-    // It is able to find: without the description of an answer it would not pass.
+    // The linter can find errors: without the description of a response the document does not pass.
     const broken = JSON.parse(text) as Body
     delete broken.paths['/agents/v1/changes'].get.responses[200].description
     expect(await lintFromString({ source: JSON.stringify(broken), absoluteRef: 'openapi.json', config: await createConfig({ extends: ['recommended'] }) })).not.toEqual([])
   })
 
-  test('tells of the records of the databases that the key may read: as declared, else by what has landed; to nobody else', async () => {
+  test('describes the records of the databases that the key may read, as declared or derived from columns; to no other caller', async () => {
     const stand = await filled()
     const records = ({ components, paths }: Body): unknown => [Object.keys(components.schemas).filter((name) => name.startsWith('Record_')), Object.keys(paths).filter((path) => /people|things/.test(path))]
     const whole = (await stand.get('/openapi.json')).body
@@ -44,7 +44,7 @@ describe('AX10 A31 the OpenAPI document', () => {
       type: 'object', required: ['name'], $defs: { place: { type: 'object', properties: { city: { type: 'string' }, within: { $ref: '#/components/schemas/Record_people/$defs/place' } } } },
       properties: { name: { type: 'string' }, home: { $ref: '#/components/schemas/Record_people/$defs/place' }, kind: { const: { $ref: '#/not-a-reference' } } },
     })
-    // On this machine alone also without a key.
+    // On loopback also without a key.
     expect(records((await stand.get('/openapi.json', { key: null })).body)).toEqual(records(whole))
     expect(records((await stand.get('/openapi.json', { key: null, headers: { origin: 'https://evil.example' } })).body)).toEqual([[], []])
     expect(records((await stand.get('/openapi.json', { key: await addKey(stand.store, ['things:read']) })).body)).toEqual([['Record_things'], ['/agents/v1/things', '/agents/v1/things/{key}']])
@@ -75,7 +75,7 @@ describe('AX10 A31 the OpenAPI document', () => {
     expect((await client['getRow_things']!({ key: 'b' })).data.data).toMatchObject({ id: 'b' })
   })
 
-  test('every answer is of the shape it promises, errors too', async () => {
+  test('every response has its documented shape, errors too', async () => {
     const stand = await filled()
     const key = await addKey(stand.store, ['admin'])
     await stand.store.putWebhook(WEBHOOK, { sequence: 0, floor: 0 })
@@ -89,7 +89,7 @@ describe('AX10 A31 the OpenAPI document', () => {
     }
     for (const route of ROUTES) {
       const { id, path, method, mediaType: media, rawBytesMax } = route
-      // Those that take a signed body are asked by test/webhooks.
+      // Routes with a signed body are covered by test/webhooks.
       if (media !== undefined || rawBytesMax !== undefined) continue
       const url = pathOf(route)
       if (id === 'getCheckpoint') await stand.post(url, { key })
@@ -102,7 +102,7 @@ describe('AX10 A31 the OpenAPI document', () => {
   })
 })
 
-test('every array of the document names what is in it', () => {
+test('every array of the document declares its items', () => {
   const without: string[] = []
   const look = (value: unknown, path: string): void => {
     if (typeof value !== 'object' || value === null) return

@@ -13,7 +13,7 @@ async function serve(listener: RequestListener): Promise<number> {
   return (server.address() as AddressInfo).port
 }
 
-/** Everything that comes back until the connection ends, or until so many answers have come. */
+/** Reads until the connection ends, or until this many responses have arrived. */
 function talk(port: number, text: string, answers: number): Promise<string> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1', () => void socket.write(text))
@@ -27,7 +27,7 @@ function talk(port: number, text: string, answers: number): Promise<string> {
   })
 }
 
-test('pipelined requests are answered in order, one at a time, and the connection stays of use', async () => {
+test('pipelined requests are answered in order, one at a time, and the connection stays usable', async () => {
   let [now, most, count] = [0, 0, 0]
   const port = await serve((_, response) => {
     const mine = ++count
@@ -42,7 +42,7 @@ test('pipelined requests are answered in order, one at a time, and the connectio
   expect(most).toBe(1)
 })
 
-test('a client that sends far more ahead than it reads is cut off, and others are served', async () => {
+test('a client that pipelines far more than it reads is disconnected, and others are served', async () => {
   const held: Array<() => void> = []
   const port = await serve((request, response) => {
     if (request.headers.host === 'slow') held.push(() => response.end('late'))

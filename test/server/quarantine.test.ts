@@ -7,7 +7,7 @@ import { makeQuarantined } from '../../src/testing/store-cases/harness.ts'
 import { openHarness } from '../stores/sqlite-harness.ts'
 import { addKey, ServerFixture } from './server-fixture.ts'
 
-test('what passes now is landed over HTTP, by whoever may write, and not while the sync is at work', async () => {
+test('quarantined records that pass now are committed over HTTP, with the write scope, and not while the sync runs', async () => {
   const worker = new Worker({ name: 'crm' })
   worker.sync('delta', { database: worker.database('things', { schema: { type: 'object', properties: { n: { type: 'integer' } } } }), mode: 'incremental', execute: async () => ({ changes: [], hasMore: false }) })
   const stand = await ServerFixture.open(openHarness, { syncs: listDeclaredSyncs(worker) })

@@ -32,7 +32,7 @@ describe.skipIf(inject('postgresUrl') === '')('the feed, served from a streaming
     await primary?.stop()
   })
 
-  test('XF1 XF8 A9 A10 no gap, no reorder while it falls behind and catches up: who reads there, or now here and now there, ends with exactly the current rows', { timeout: SECONDS * 10_000 + 120_000 }, async () => {
+  test('XF1 XF8 A9 A10 no gap, no reorder while it lags and catches up: readers of the replica, or of both in turn, end with exactly the current rows', { timeout: SECONDS * 10_000 + 120_000 }, async () => {
     const { store, copy, onPrimary, onReplica } = await serve('no-gap')
     const both = [onPrimary, onReplica]
     const reading = [
@@ -65,7 +65,7 @@ describe.skipIf(inject('postgresUrl') === '')('the feed, served from a streaming
     for (const [n, kept] of copies.entries()) expect([...kept].toSorted(([a], [b]) => (a < b ? -1 : 1)), `reader ${n}`).toEqual(rows)
   })
 
-  test('A10 A11 a place that the replica has not reached gives an empty page and the same cursor, and what follows once it has', async () => {
+  test('A10 A11 a position ahead of the replica gives an empty page and the same cursor, and continues once it has caught up', async () => {
     const { onPrimary, onReplica, driver } = await serve('behind')
     await driver.cycle([upsert('a', { n: 1 })])
     await caughtUp()
@@ -81,17 +81,17 @@ describe.skipIf(inject('postgresUrl') === '')('the feed, served from a streaming
       }
     }
     await isStill()
-    // By a time that it has not reached either: nothing yet, and the cursor leads to all that it lacks.
+    // By a time that it has not reached either: no changes yet, and the cursor continues to all that follow.
     const { updatedAt } = (await onPrimary.get(CHANGES)).body.data.at(-1)
     const byTime = (await onReplica.get(`${CHANGES}?updatedSince=${updatedAt}`)).body
     expect([byTime.data, byTime.page.hasMore]).toEqual([[], false])
     expect((await onReplica.get(CHANGES)).body.data.map(keyOf)).toEqual(['a'])
-    // A cursor that is held for days is renewed with all that it knows.
+    // A cursor that is held for days is reissued with the same content.
     onReplica.shift.ms = 2 * 86_400_000
     const renewed = (await onReplica.get(`${CHANGES}?cursor=${cursors[0]}`)).body.page.nextCursor
     expect(renewed).not.toBe(cursors[0])
     onReplica.shift.ms = 0
-    // Who waits is told of nothing that it has, nor before there is something.
+    // A long poll returns nothing known, and nothing before there is a change.
     const waiting = onReplica.get(`${CHANGES}?wait=30&cursor=${cursors[0]}`)
     const stream = await Stream.open(onReplica, CHANGES, { 'last-event-id': cursors[0]! })
     const streamed = stream.take(1)
@@ -108,7 +108,7 @@ describe.skipIf(inject('postgresUrl') === '')('the feed, served from a streaming
     }
   })
 
-  test('A10 a change that its primary does not show yet, since it waits for a replica, is waited for by whoever read it from one', async () => {
+  test('A10 a change that its primary does not show yet, because it waits for a replica, is waited for by a reader that saw it on one', async () => {
     const { store, copy, onPrimary, onReplica, driver } = await serve('ahead')
     await driver.cycle([upsert('a', { n: 1 })])
     await driver.begin()
@@ -125,22 +125,22 @@ describe.skipIf(inject('postgresUrl') === '')('the feed, served from a streaming
     await committing
   })
 
-  test('A10 a primary that was set back still refuses the cursors of what it lost', async () => {
+  test('A10 a restored primary still rejects the cursors of its lost changes', async () => {
     const { onPrimary, onReplica, driver, store } = await serve('set-back')
     await driver.cycle([upsert('a', { n: 1 }), upsert('b', { n: 2 })])
     await caughtUp()
     const { nextCursor } = (await onReplica.get(CHANGES)).body.page
-    // As a promoted replica that had never received the last of it.
+    // Like a promoted replica that never received the last changes.
     for (const sql of ['delete from tidemark.commits', 'update tidemark.tenants set sequence = 0']) await ask(primary, `${sql} where tenant_id = 'set-back'`, url)
     await ask(primary, 'delete from "set-back".things', url)
     expect((await onPrimary.get(`${CHANGES}?cursor=${nextCursor}`)).body.details).toEqual({ reason: 'cursor_expired', restart: 'backfill' })
     await (await SyncDriver.acquire(store, { sync: 'again' })).cycle([upsert('c', { n: 3 }), upsert('d', { n: 4 })])
     await caughtUp()
-    // The replica cannot tell behind from set back, until it has come as far again by another way.
+    // The replica cannot distinguish lag from a restore until its sequence has advanced again on another history.
     expect((await onReplica.get(`${CHANGES}?cursor=${nextCursor}`)).body.details).toEqual({ reason: 'cursor_expired', restart: 'backfill' })
   })
 
-  test('A10 a walk that is begun on one side of a compaction does not end on the other, where what it has read may have died', async () => {
+  test('A10 a read that started on one side of a compaction does not continue on the other, where deletions may be lost', async () => {
     const { store, onPrimary, onReplica, driver } = await serve('compacted')
     await driver.cycle([upsert('a', { n: 1 }), upsert('b', { n: 2 }), upsert('c', { n: 3 })])
     await driver.cycle([remove('a')])
@@ -150,11 +150,11 @@ describe.skipIf(inject('postgresUrl') === '')('the feed, served from a streaming
     await store.compact({ before: Number.MAX_SAFE_INTEGER, scanMax: 1_000 })
     const next = async (stand: ServerFixture, cursor = ''): Promise<Body> => (await stand.get(`${CHANGES}?limit=1${cursor === '' ? '' : `&cursor=${cursor}`}`)).body
     const expired = { reason: 'cursor_expired', restart: 'backfill' }
-    // Begun there it has read `a`, of whose end nothing is left here.
+    // Started there it has read `a`, whose deletion is no longer in the log here.
     const there = await next(onReplica)
     expect(there.data.map(keyOf)).toEqual(['a'])
     expect((await next(onPrimary, there.page.nextCursor)).details).toEqual(expired)
-    // Begun here it may go on there; what it reads there may have died here.
+    // Started here it may continue there; rows read there may be deleted here.
     const here = await next(onPrimary)
     expect(here.data.map(keyOf)).toEqual(['b'])
     const further = await next(onReplica, here.page.nextCursor)
@@ -162,7 +162,7 @@ describe.skipIf(inject('postgresUrl') === '')('the feed, served from a streaming
     expect((await next(onPrimary, further.page.nextCursor)).details).toEqual(expired)
   })
 
-  test('XB7 what would write is refused, and is not offered', async () => {
+  test('XB7 writes are rejected and not offered', async () => {
     const { store, copy, onReplica, driver } = await serve('refused')
     await driver.cycle([upsert('a', { n: 1 })])
     const admin = await addKey(store, ['admin'])
@@ -179,7 +179,7 @@ describe.skipIf(inject('postgresUrl') === '')('the feed, served from a streaming
     }
     const { body: { paths } } = await onReplica.get('/openapi.json')
     expect(new Set(Object.values(paths as Record<string, object>).flatMap((methods) => Object.keys(methods)))).toEqual(new Set(['get']))
-    // What is read there is all there is to it: also the state of the syncs, and the figures.
+    // Everything readable is available there, including the status of syncs and the metrics.
     for (const path of ['/api/syncs', '/metrics', '/console/api/session', '/agents/v1/sync-state/lag', '/readiness']) expect((await onReplica.get(path, { key: admin })).status, path).toBe(200)
   })
 
@@ -193,7 +193,7 @@ describe.skipIf(inject('postgresUrl') === '')('the feed, served from a streaming
     expect(shared).not.toHaveBeenCalled()
   })
 
-  test('without a secret for cursors it says what to do, and goes on once there is one; one that is old will do', async () => {
+  test('without a cursor secret it reports what to do, and continues once there is one; an old one is sufficient', async () => {
     const [store, copy] = [await openStore(url, { tenant: 'secretless' }), await openStore(there(), { tenant: 'secretless' })]
     onTestFinished(async () => void (await Promise.all([store.close(), copy.close()])))
     const onReplica = await ServerFixture.open(async () => ({ store, reopen: async () => store, close: async () => {} }), { store: copy })
@@ -207,7 +207,7 @@ describe.skipIf(inject('postgresUrl') === '')('the feed, served from a streaming
     expect(await copy.cursorSecrets({ ...offer, secret: 'cd', createdAt: Date.now() })).toEqual([{ secret: offer.secret, createdAt: 1 }])
   })
 
-  test('its tables come from the primary: while they are older, or not there, it says so', async () => {
+  test('its tables come from the primary: it reports when they are outdated or missing', async () => {
     const empty = await createDatabase(primary.url)
     const older = await createDatabase(primary.url)
     await (await openPostgresStore({ url: older })).close()
@@ -230,7 +230,7 @@ describe.skipIf(inject('postgresUrl') === '')('the feed, served from a streaming
     await service.says('"event":"serving"')
     const { api, replica: isReplica } = JSON.parse(service.stdout) as Body
     expect(isReplica).toBe(true)
-    // Nobody has read a page from the primary: the key came with the secret of its cursors.
+    // No page was read from the primary: the cursor secret was created with the key.
     const answer = await fetch(`${api}${CHANGES}?limit=200`, { headers: { authorization: `Bearer ${key}` } })
     expect([answer.status, ((await answer.json()) as Body).data.length]).toEqual([200, 6])
     service.process.kill('SIGTERM')
@@ -239,7 +239,7 @@ describe.skipIf(inject('postgresUrl') === '')('the feed, served from a streaming
 
   // ── the two ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** The same database, as the replica has it. */
+  /** The same database on the replica. */
   function there(database = url): string {
     return Object.assign(new URL(database), { port: new URL(replica.url).port }).href
   }
@@ -255,7 +255,7 @@ describe.skipIf(inject('postgresUrl') === '')('the feed, served from a streaming
     const [store, copy] = [await open(url, tenant), await open(there(), tenant)]
     const harness = async () => ({ store, reopen: async () => store, close: async () => {} })
     const onPrimary = await ServerFixture.open(harness)
-    // The first page makes the secret of the cursors.
+    // The first page creates the cursor secret.
     expect((await onPrimary.get(CHANGES)).status).toBe(200)
     const onReplica = await ServerFixture.open(harness, { store: copy })
     const driver = await onPrimary.driver()
@@ -299,14 +299,14 @@ describe.skipIf(inject('postgresUrl') === '')('the feed, served from a streaming
   }
 })
 
-/** What the writers' end is known by. */
+/** Marks the end of the writers. */
 const LAST = 'zzz-last'
 
 function keyOf({ resourceId, id }: Body): string {
   return (resourceId ?? id) as string
 }
 
-/** Asks each time whichever of them chance says. */
+/** Sends each request to a random one of them. */
 async function byCursor(stands: readonly ServerFixture[], more = ''): Promise<Replica> {
   const [replica, order, random] = [new Map() as Replica, new Order(), seededRandom(11)]
   for (let cursor = ''; ;) {
@@ -320,7 +320,7 @@ async function byCursor(stands: readonly ServerFixture[], more = ''): Promise<Re
   }
 }
 
-/** Leaves now and then, and comes back to whichever with the last it heard. */
+/** Disconnects now and then, and resumes on a random one with its last event id. */
 async function byStream(stands: readonly ServerFixture[]): Promise<Replica> {
   const [replica, order, random] = [new Map() as Replica, new Order(), seededRandom(12)]
   for (let id = ''; ;) {

@@ -9,7 +9,7 @@ import { Stream } from './feed-cases.ts'
 import { addKey, ServerFixture } from './server-fixture.ts'
 
 const CANARY = 'canary'
-/** No wait longer than this ends by itself: what ends an answer is the loss of the right to it. */
+/** No wait longer than this ends by itself: the response ends because access was lost. */
 const SHORT_MS = 1_000
 
 const clock: Clock & { shiftMs: number } = {
@@ -18,7 +18,7 @@ const clock: Clock & { shiftMs: number } = {
   sleep: (ms, signal) => systemClock.sleep(ms <= SHORT_MS ? Math.min(ms, 20) : 2_000_000_000, signal),
 }
 
-/** Every way in which a caller loses the right to the feed. */
+/** Every way in which a caller loses access to the feed. */
 const LOSSES: ReadonlyArray<[string, (store: Store, key: string) => Promise<unknown>]> = [
   ['its key is revoked', (store, key) => store.revokeApiKey(idOf(key), clock.now(), { actor: 'test', at: 0 })],
   ['its key expires', async () => (clock.shiftMs += 120_000)],
@@ -40,7 +40,7 @@ for (const [what, lose] of LOSSES) {
   })
 }
 
-test('Z43 what lands right after a revocation reaches neither a long poll nor a stream that was open', async () => {
+test('Z43 changes committed right after a revocation reach neither an open long poll nor an open stream', async () => {
   const { stand, store, key } = await open()
   const head = await stand.get('/agents/v1/changes', { key })
   const poll = stand.get(`/agents/v1/changes?wait=60&cursor=${head.body['page'].nextCursor}`, { key })

@@ -8,15 +8,15 @@ import { SyncDriver, type StoreHarness } from '../../src/testing/store-cases/har
 
 export type OpenHarness = () => Promise<StoreHarness>
 
-/** A real server on loopback over a real store; gone with the test. */
+/** A real server on loopback over a real store; closed with the test. */
 export class ServerFixture {
   readonly harness: StoreHarness
   readonly store: Store
   readonly server: Server
   readonly url: string
-  /** Reads everything, and may ask often. */
+  /** Reads everything, with a high rate limit. */
   readonly key: string
-  /** What the server logged that somebody should know of. */
+  /** Warnings and errors that the server logged. */
   readonly lines: string[]
   /** Added to the machine's clock. */
   shift: { ms: number }
@@ -81,7 +81,7 @@ export async function addKey(store: Store, scopes: readonly string[], { name = '
   return text
 }
 
-/** Limits are counted by the minute: when one has just begun, none ends on the way. */
+/** Limits are counted per minute: at the start of a minute none ends during the test. */
 export function toNextMinute(): number {
   return 60_000 - (Date.now() % 60_000)
 }

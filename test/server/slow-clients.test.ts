@@ -17,7 +17,7 @@ function dial(stand: ServerFixture): { socket: Socket; ended: Promise<string> } 
   return { socket, ended }
 }
 
-test('a request that does not come in is given up, whether in its head or in its body, and told so', async () => {
+test('an incomplete request times out, in its headers or its body, with an error response', async () => {
   const stand = await ServerFixture.open(openHarness, { timeoutMs: 200 })
   const key = await addKey(stand.store, ['admin'])
   const heads = [
@@ -30,14 +30,14 @@ test('a request that does not come in is given up, whether in its head or in its
     socket.write(head)
     expect(await ended).toMatch(/^HTTP\/1\.1 408 Request Timeout[\s\S]*"error":"REQUEST_TIMEOUT"/)
   }
-  // Whoever has asked may wait for its answer as long as it likes.
+  // A client may wait for its response as long as it likes.
   const { body: { page } } = await stand.get('/agents/v1/changes')
   expect((await stand.get(`/agents/v1/changes?wait=1&cursor=${page.nextCursor}`)).status).toBe(200)
 })
 
-test('XF18 a stream that nobody reads is left, and counts no longer; one that is read goes on', async () => {
+test('XF18 a stream that is not read is closed and no longer counted; one that is read continues', async () => {
   const stand = await ServerFixture.open(openHarness, { timeoutMs: 1_000 })
-  // More than the network between keeps for a reader.
+  // More than the network buffers for a reader.
   await (await stand.driver()).cycle(Array.from({ length: 60 }, (_, n) => upsert(`k${n}`, { text: 'x'.repeat(500_000) })))
   const dialled = once(stand.server.app.server, 'connection')
   const { socket } = dial(stand)
@@ -52,7 +52,7 @@ test('XF18 a stream that nobody reads is left, and counts no longer; one that is
   expect(await connections(stand)).toBe(1)
 })
 
-test('a body that is packed is not unpacked, and one that is too large is not read to its end', async () => {
+test('a compressed body is not decompressed, and one that is too large is not read to its end', async () => {
   const stand = await ServerFixture.open(openHarness)
   const key = await addKey(stand.store, ['admin'])
   const post = async (body: Uint8Array, headers: Record<string, string>): Promise<number> => (await stand.post('/api/webhooks', { key, body: new Uint8Array(body), headers: { 'content-type': 'application/json', ...headers } })).status

@@ -35,7 +35,7 @@ test('Z8 the tenant is that of the key: no parameter, header, body or part of th
   expect((await stand.store.readCheckpoint({ worker: 'crm', sync: 'delta' })).paused).toBe(false)
 })
 
-test('Z15 what belongs to another tenant is answered as what never was: the same status, the same words, the same questions to the store', async () => {
+test('Z15 data of another tenant is indistinguishable from missing data: the same status, message and queries to the store', async () => {
   const { stand, key } = await twoTenants()
   const asks: string[] = []
   const watched = (store: Store): Store => new Proxy(store, {
@@ -58,7 +58,7 @@ test('Z15 what belongs to another tenant is answered as what never was: the same
     return { statusCode, body: body.replace(/"requestId":"[^"]*"/, ''), asks: [...asks] }
   }
   for (const [theirs, nobodys] of [['things/ours', 'things/none'], ['private', 'nothing'], ['private/ours', 'nothing/ours']] as const) {
-    // Once before: who asks is looked up the first time.
+    // A first request, because the caller is looked up only once.
     await ask(`/agents/v1/${nobodys}`)
     const foreign = await ask(`/agents/v1/${theirs}`)
     expect(foreign).toMatchObject({ statusCode: 404 })
@@ -67,13 +67,13 @@ test('Z15 what belongs to another tenant is answered as what never was: the same
   await close()
 })
 
-test('Z19 whatever goes wrong inside, an error has a code, a sentence, a status and a request id, and nothing else', async () => {
+test('Z19 an internal error has a code, a message, a status and a request id, and nothing else', async () => {
   const harness = await openHarness()
   const key = await addKey(harness.store, ['*:read', 'changes:read', 'admin'])
   const TEXT = `select * from tidemark_log where key = '${SECRET}' at Object.<anonymous> (/srv/app/${SECRET}.ts:1:1)`
   const thrown = [new Error(TEXT), Object.assign(new Error(TEXT), { code: '42P01', statusCode: 418, detail: TEXT, stack: TEXT }), TEXT, null, { message: TEXT }]
   let nth = 0
-  // Only who asks is known; all else fails.
+  // Only authentication works; every other call fails.
   const broken: Store = new Proxy(harness.store, {
     get: (of, name: keyof Store) => {
       if (name === 'tenant') return of.tenant

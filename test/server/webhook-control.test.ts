@@ -7,7 +7,7 @@ import { addKey, ServerFixture, type Answer, type Body } from './server-fixture.
 
 const ALLOW = ['http', 'private', 'port']
 
-/** As the console asks: on this machine, without a key. */
+/** Requests like those of the console: local, without a key. */
 class Desk {
   readonly stand: ServerFixture
   private constructor(stand: ServerFixture) {
@@ -30,7 +30,7 @@ class Desk {
 }
 
 describe('AX8 webhooks over HTTP', () => {
-  test('Z29 Z37 one is added, tried, listed, rotated and removed; its secrets are shown once each, and its query never', async () => {
+  test('Z29 Z37 a webhook is added, tested, listed, rotated and removed; its secrets are shown once each, and its query never', async () => {
     const desk = await Desk.open()
     const receiver = await Receiver.open((_, response) => void response.writeHead(202).end('thank\u001b[31m you'))
     const { status, body: { data: { secret, ...added } } } = await desk.post('', { url: `${receiver.url}?token=sesame`, databases: ['things'], actions: ['deleted'], allow: ALLOW })
@@ -54,7 +54,7 @@ describe('AX8 webhooks over HTTP', () => {
     expect((await desk.get('')).body.data).toEqual([])
   })
 
-  test('one that was paused says by whom, and goes on where it stood', async () => {
+  test('a paused webhook shows its actor, and resumes at its position', async () => {
     const desk = await Desk.open()
     const { body: { data: { id } } } = await desk.post('', { url: 'https://hooks.example.com/x', all: true })
     const { body: { data: paused } } = await desk.post(`/${id}/pause`)
@@ -63,7 +63,7 @@ describe('AX8 webhooks over HTTP', () => {
     expect((await desk.post('/wh_none/pause')).status).toBe(404)
   })
 
-  test('what waits and what was given up is listed without its records; a replay tries it again, or begins earlier', async () => {
+  test('waiting and dead deliveries are listed without records; a replay retries them, or starts earlier', async () => {
     const desk = await Desk.open()
     const { store } = desk.stand
     const { body: { data: { id } } } = await desk.post('', { url: 'https://hooks.example.com/x' })
@@ -82,7 +82,7 @@ describe('AX8 webhooks over HTTP', () => {
     expect((await desk.post(`/${id}/replay`, { since: 'yesterday' })).body).toMatchObject({ status: 400, message: expect.stringContaining('`since` is not an RFC 3339 time'), details: { reason: 'time_invalid' } })
   })
 
-  test('what one is sent can be changed later: the plan is told first, the place stays, and the trail says who did it', async () => {
+  test('the filter can be edited: the plan is shown first, the position stays, and the audit log names the actor', async () => {
     const desk = await Desk.open()
     const { body: { data: { id, secret: _, ...added } } } = await desk.post('', { url: 'https://hooks.example.com/x?token=sesame', databases: ['things'] })
     await (await desk.stand.driver('other')).cycle([upsert('c', { n: 3 })])
@@ -95,7 +95,7 @@ describe('AX8 webhooks over HTTP', () => {
     expect(planned).toEqual({ ...added, id, behind: 1, plan })
     const { status, body: { data: done } } = await desk.post(`/${id}`, edit, { method: 'PATCH' })
     expect([status, done]).toEqual([200, { ...added, id, ...edit, behind: 1, plan }])
-    // Back to all, and nothing that was not named is touched.
+    // Back to all; settings that were not given stay.
     const { body: { data: widened } } = await desk.post(`/${id}`, { databases: null, url: 'https://hooks.example.com/y' }, { method: 'PATCH' })
     expect(widened).toMatchObject({ databases: null, actions: ['deleted'], url: 'https://hooks.example.com/y', position: 2 })
     expect(widened.plan.changes).toEqual([{ what: 'url', from: 'https://hooks.example.com/x?…', to: 'https://hooks.example.com/y' }, { what: 'databases', from: 'people, things', to: 'all' }])
@@ -108,7 +108,7 @@ describe('AX8 webhooks over HTTP', () => {
     for (const wrong of [{ datbases: ['x'] }, { actions: ['erased'] }, { databases: [] }, { url: '' }, { secrets: 'x' }]) expect((await desk.post(`/${id}`, wrong, { method: 'PATCH' })).status).toBe(400)
   })
 
-  test('XF13 a key cannot lead a webhook inside, not even one that was allowed to go there', async () => {
+  test('XF13 a key cannot point a webhook at a private address, not even one that was allowed before', async () => {
     const desk = await Desk.open()
     const admin = await addKey(desk.stand.store, ['admin'])
     const { body: { data: { id } } } = await desk.post('', { url: 'http://127.0.0.1:1/', allow: ALLOW })
@@ -116,11 +116,11 @@ describe('AX8 webhooks over HTTP', () => {
     expect((await edit({ url: 'http://127.0.0.1:2/' })).body).toMatchObject({ status: 400, details: { reason: 'webhook_url_refused' } })
     expect((await edit({ url: 'http://127.0.0.1:2/', allow: ALLOW })).status).toBe(403)
     expect((await edit({ actions: ['created'] })).body.data).toMatchObject({ url: 'http://127.0.0.1:1/', allow: ALLOW, actions: ['created'] })
-    // A name may lead inside when it is resolved: the allowances do not outlive the URL they were given for.
+    // A name may resolve to a private address: allowances do not outlive the URL they were given for.
     expect((await edit({ url: 'https://hooks.example.com/' })).body.data).toMatchObject({ allow: [] })
   })
 
-  test('XF13 with a key nothing private can be reached, whatever its scope; a slip in a name does not widen the filter', async () => {
+  test('XF13 with a key no private address is reachable, whatever its scope; a misspelt name does not widen the filter', async () => {
     const desk = await Desk.open()
     const admin = await addKey(desk.stand.store, ['admin'])
     expect((await desk.post('', { url: 'http://127.0.0.1:1/', allow: ALLOW }, { key: admin })).status).toBe(403)

@@ -4,13 +4,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 export interface Certified {
-  /** The authority that vouches for it; its own key is gone. */
+  /** The certificate of the authority; its private key is discarded. */
   readonly ca: string
   readonly cert: string
   readonly key: string
 }
 
-/** A certificate for one name, by an authority made for the occasion. */
+/** Creates a certificate for one name with a new authority. */
 export function certify(name: string): Certified {
   const folder = mkdtempSync(join(tmpdir(), 'tidemark-authority-'))
   const openssl = (...args: string[]): void => void execFileSync('openssl', args, { cwd: folder, stdio: 'pipe' })

@@ -12,7 +12,7 @@ const TTL_MS = 60_000
 const DELIVERED: DeliveryOutcome = { kind: 'delivered', status: 200, answer: null, retryAfterMs: null }
 const CUT_OFF: DeliveryOutcome = { kind: 'failed', status: null, answer: null, retryAfterMs: null }
 
-/** A webhook with one message to deliver, and a deliverer whose receiver answers when it is told to. */
+/** A webhook with one message to deliver, and a deliverer whose receiver responds on request. */
 async function slowDelivery(wrap: (store: Store) => Store = (store) => store) {
   const store = await openSqliteStore({ file: ':memory:' })
   onTestFinished(() => store.close())
@@ -40,7 +40,7 @@ async function slowDelivery(wrap: (store: Store) => Store = (store) => store) {
   return { store, clock, deliverer, cut, claimOfAnother, answer: () => answer() }
 }
 
-test('a deliverer renews its claim while a receiver takes long, and no other takes the webhook over', async () => {
+test('a deliverer renews its claim while a receiver is slow, and no other process takes over', async () => {
   const { store, clock, cut, claimOfAnother, answer, deliverer } = await slowDelivery()
   for (let minute = 0; minute < 5; minute++) {
     await clock.advance(TTL_MS)
@@ -54,7 +54,7 @@ test('a deliverer renews its claim while a receiver takes long, and no other tak
   expect(await claimOfAnother()).not.toBeNull()
 })
 
-test('a deliverer that cannot renew its claim for its whole life cuts off what it is sending', async () => {
+test('a deliverer that cannot renew its claim for its whole TTL aborts its messages', async () => {
   const { clock, cut } = await slowDelivery((store) => ({ ...store, renewWebhook: async () => { throw new Error('out of reach') } }))
   await clock.advance(TTL_MS - 1)
   expect(cut).toEqual([])

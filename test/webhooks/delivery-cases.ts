@@ -13,7 +13,7 @@ const HOUR_MS = 3_600_000
 
 export function describeDelivery(name: string, open: OpenHarness): void {
   describe(`webhooks on ${name}`, () => {
-    test('A26 A27 Z29 what is sent is the item of the feed, and the official library accepts its signature', async () => {
+    test('A26 A27 Z29 the body is the feed item, and the official library accepts its signature', async () => {
       const stand = await DeliveryFixture.open(open)
       const receiver = await Receiver.open()
       const secret = await stand.add(receiver)
@@ -32,7 +32,7 @@ export function describeDelivery(name: string, open: OpenHarness): void {
       }
     })
 
-    test('a webhook hears of the databases and actions it asked for, and of nothing else', async () => {
+    test('a webhook receives only the databases and actions of its filter', async () => {
       const stand = await DeliveryFixture.open(open)
       const [some, all] = [await Receiver.open(), await Receiver.open()]
       await stand.add(some, { databases: ['rare'], actions: ['updated', 'deleted'] })
@@ -46,7 +46,7 @@ export function describeDelivery(name: string, open: OpenHarness): void {
       expect(some.received.map(({ item }) => [item['database'], item['action'], item['snapshot'].n])).toEqual([['rare', 'updated', 1], ['rare', 'updated', 2]])
     })
 
-    test('a wider filter holds from the place on: what landed before it and was not wanted is not sent, what landed before the edit and was not come to is', async () => {
+    test('a wider filter applies from the current sequence: earlier filtered changes are not sent, unread ones are', async () => {
       const stand = await DeliveryFixture.open(open)
       const receiver = await Receiver.open()
       await stand.add(receiver, { databases: ['rare'] })
@@ -56,7 +56,7 @@ export function describeDelivery(name: string, open: OpenHarness): void {
       const deliverer = stand.deliver()
       const { id } = await stand.until(({ sequence: position }) => position === 2)
       await deliverer.stop()
-      // Landed before the edit; nobody has looked at it.
+      // Committed before the edit, and not yet read.
       await both(2)
       await editWebhook(stand.store, id, { databases: ['rare', 'things'] }, { actor: 'ana', at: 1, isDone: true })
       await both(3)
@@ -64,14 +64,14 @@ export function describeDelivery(name: string, open: OpenHarness): void {
       await stand.until(({ sequence: position }) => position === 6)
       const sent = () => receiver.received.map(({ item }) => `${item['database']} ${item['snapshot'].n}`)
       expect(sent().toSorted()).toEqual(['rare 1', 'rare 2', 'rare 3', 'things 2', 'things 3'])
-      // The past comes only when it is asked for, and then by the new filter.
+      // Earlier changes are sent only on request, and then with the new filter.
       receiver.received.length = 0
       await replayWebhook(stand.store, id, { all: true }, { actor: 'ana', at: stand.ports.clock.now() })
       await receiver.until(({ length }) => length === 6)
       expect(sent().toSorted()).toEqual(['rare 1', 'rare 2', 'rare 3', 'things 1', 'things 2', 'things 3'])
     })
 
-    test('a narrower filter holds from the place on; what was tried in vain is still sent, to the URL of now, and before what is newer of its key', async () => {
+    test('a narrower filter applies from the current sequence; failed deliveries are still sent, to the current URL, and before newer ones of their key', async () => {
       const stand = await DeliveryFixture.open(open)
       const [down, up] = [await Receiver.open((_, response) => void response.writeHead(500).end()), await Receiver.open()]
       await stand.add(down)
@@ -89,7 +89,7 @@ export function describeDelivery(name: string, open: OpenHarness): void {
       expect(deliveredValues(up.received, 'b')).toEqual([1, 2])
     })
 
-    test('an edit while a round is under way ends it: nothing that lands later is judged by the filter of before', async () => {
+    test('an edit during a round ends it: no later change is evaluated with the old filter', async () => {
       const stand = await DeliveryFixture.open(open)
       let letGo = (): void => {}
       const held = new Promise<void>((resolve) => (letGo = resolve))
@@ -107,11 +107,11 @@ export function describeDelivery(name: string, open: OpenHarness): void {
       await driver.cycle([upsert('a', { n: 1 }), upsert('b', { n: 2 }, { database: 'rare' })])
       letGo()
       await stand.until(({ sequence: position }) => position === 3)
-      // The round that was cut off is read again by the new filter: it is neither noted nor repeated.
+      // The aborted round is read again with the new filter: it is neither recorded nor repeated.
       expect(receiver.received.map(({ item }) => `${item['database']} ${item['snapshot'].n}`)).toEqual(['rare 1', 'things 1'])
     })
 
-    test('Z33 an item beyond 20 kB comes without its record and says so', async () => {
+    test('Z33 an item beyond 20 kB is sent without its record and marked as thin', async () => {
       const stand = await DeliveryFixture.open(open)
       const receiver = await Receiver.open()
       await stand.add(receiver)
@@ -123,7 +123,7 @@ export function describeDelivery(name: string, open: OpenHarness): void {
       expect(byKey.get('small')).not.toHaveProperty('thin')
     })
 
-    test('XF12 Z31 while a secret is being rotated either of the two is enough', async () => {
+    test('XF12 Z31 during a rotation either secret is sufficient', async () => {
       const stand = await DeliveryFixture.open(open)
       const receiver = await Receiver.open()
       const old = await stand.add(receiver)
@@ -141,7 +141,7 @@ export function describeDelivery(name: string, open: OpenHarness): void {
       expect(String(receiver.received[1]!.headers['webhook-signature']).split(' ')).toHaveLength(1)
     })
 
-    test('XF12 after a rotation without overlap no message bears the old signature, also in a round that had begun', async () => {
+    test('XF12 after a rotation without overlap no message has the old signature, even in a round in progress', async () => {
       const stand = await DeliveryFixture.open(open)
       const held: Array<() => void> = []
       const receiver = await Receiver.open((_, response) => void held.push(() => response.writeHead(204).end()))
@@ -149,7 +149,7 @@ export function describeDelivery(name: string, open: OpenHarness): void {
       const driver = await stand.driver()
       await driver.cycle(Array.from({ length: 40 }, (_, n) => upsert(`k${n}`, { n })))
       stand.deliver()
-      // The first messages of the round are on their way, signed with the old secret.
+      // The first messages of the round are in flight, signed with the old secret.
       await receiver.until(({ length }) => length === 8)
       const [webhook] = await stand.store.webhooks()
       const { secret } = await rotateWebhook(stand.store, webhook!.id, 0, { actor: 'ana', at: stand.ports.clock.now() })
@@ -159,7 +159,7 @@ export function describeDelivery(name: string, open: OpenHarness): void {
       for (const { body, headers } of receiver.received.slice(8)) new Official(secret).verify(body, headers as Record<string, string>)
     })
 
-    test('after an edit or a pause is acknowledged no message goes to the old URL, also in a round that had begun', async () => {
+    test('after an edit or a pause is acknowledged no message goes to the old URL, even in a round in progress', async () => {
       for (const change of ['edit', 'pause'] as const) {
         const stand = await DeliveryFixture.open(open)
         const held: Array<() => void> = []
@@ -180,7 +180,7 @@ export function describeDelivery(name: string, open: OpenHarness): void {
       }
     })
 
-    test('Z30 XF10 what fails is sent again with the same id and a fresh time; its key waits and the others go on', async () => {
+    test('Z30 XF10 a failed message is sent again with the same id and a new timestamp; its key waits and others continue', async () => {
       const stand = await DeliveryFixture.open(open)
       const receiver = await Receiver.open(({ item }, response) => void response.writeHead(item['resourceId'] === 'bad' ? 500 : 200).end())
       await stand.add(receiver)
@@ -214,7 +214,7 @@ export function describeDelivery(name: string, open: OpenHarness): void {
       expect(elsewhere.received).toEqual([])
     })
 
-    test('XF10 Z33 410 disables, and says so; nothing is lost when it is started again', async () => {
+    test('XF10 Z33 410 disables the webhook with a reason; nothing is lost when it is resumed', async () => {
       const stand = await DeliveryFixture.open(open)
       const receiver = await Receiver.open((_, response) => void response.writeHead(410).end('moved out'))
       await stand.add(receiver)
@@ -230,11 +230,11 @@ export function describeDelivery(name: string, open: OpenHarness): void {
       await stand.until(({ waiting, sequence: position }) => waiting === 0 && position === 2)
       const [refused, ...delivered] = receiver.received.map(({ item }) => item['resourceId'])
       expect(refused).toBe('a')
-      // Different keys are sent at the same time and may overtake each other.
+      // Different keys are sent concurrently and may overtake each other.
       expect(delivered.map(String).toSorted()).toEqual(['a', 'b'])
     })
 
-    test('XF10 Z33 429 with Retry-After holds everything back for as long as it says', async () => {
+    test('XF10 Z33 429 with Retry-After delays all deliveries as requested', async () => {
       const stand = await DeliveryFixture.open(open)
       const receiver = await Receiver.open((_, response) => void response.writeHead(429, { 'retry-after': '120' }).end())
       await stand.add(receiver)
@@ -253,7 +253,7 @@ export function describeDelivery(name: string, open: OpenHarness): void {
       await stand.until(({ sequence: position, waiting }) => position === 2 && waiting === 0)
     })
 
-    test('XF10 Z37 of a huge answer little is read, and 256 harmless characters are kept', async () => {
+    test('XF10 Z37 only the start of a huge response is read, and 256 safe characters are kept', async () => {
       const stand = await DeliveryFixture.open(open)
       let written = 0
       const receiver = await Receiver.open((_, response) => {
@@ -277,7 +277,7 @@ export function describeDelivery(name: string, open: OpenHarness): void {
       expect(written).toBeLessThan(20_000_000)
     })
 
-    test('XF10 a receiver that never answers is given up at the deadline, and holds up no other', async () => {
+    test('XF10 a receiver that never responds times out at the deadline, and delays no other', async () => {
       const stand = await DeliveryFixture.open(open)
       const [slow, quick] = [await Receiver.open(() => {}), await Receiver.open()]
       await stand.add(slow)
@@ -292,7 +292,7 @@ export function describeDelivery(name: string, open: OpenHarness): void {
       await deliverer.stop({ graceMs: 0 })
     })
 
-    test('XF10 a receiver that is down is asked now and then, by one message, and everything arrives in order once it is up', async () => {
+    test('XF10 a receiver that is down is probed by one message, and everything arrives in order once it is up', async () => {
       const stand = await DeliveryFixture.open(open)
       const receiver = await Receiver.open((_, response) => void response.socket!.destroy())
       await stand.add(receiver)
@@ -313,7 +313,7 @@ export function describeDelivery(name: string, open: OpenHarness): void {
       for (let k = 0; k < 20; k++) expect(deliveredValues(receiver.received, `k${k}`)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
     })
 
-    test('two processes on one store deliver each change, and not both of them', async () => {
+    test('two processes on one store deliver each change once', async () => {
       const stand = await DeliveryFixture.open(open)
       const receiver = await Receiver.open()
       await stand.add(receiver)
@@ -326,7 +326,7 @@ export function describeDelivery(name: string, open: OpenHarness): void {
       expect(deliveredValues(receiver.received, 'a')).toEqual(Array.from({ length: 30 }, (_, n) => n))
     })
 
-    test('a log that was compacted further than a webhook had read stops it, and says so', async () => {
+    test('a log compacted beyond a webhook’s position disables the webhook with a reason', async () => {
       const stand = await DeliveryFixture.open(open)
       const receiver = await Receiver.open()
       const driver = await stand.driver()
@@ -337,13 +337,13 @@ export function describeDelivery(name: string, open: OpenHarness): void {
       await stand.store.compact({ before: Number.MAX_SAFE_INTEGER, scanMax: 100 })
       stand.deliver()
       expect((await stand.until(({ disabledReason: disabled }) => disabled !== null)).disabledReason).toContain('compacted')
-      // From the start on, whatever was compacted is no gap.
+      // From the start, a compacted range is not a gap.
       const [{ id } = { id: '' }] = await stand.store.webhooks()
       await stand.store.restartWebhook(id, { actor: 'test', at: stand.ports.clock.now(), place: { sequence: 0, floor: (await stand.store.feed({ ...ALL, limit: 0 })).floor } })
       expect(await stand.until(({ sequence: position }) => position === 2)).toMatchObject({ disabledReason: null })
     })
 
-    test('A28 O10 invariant 8: whoever follows by webhook while writers commit, through failures and takeovers, ends with the current rows', async () => {
+    test('A28 O10 invariant 8: a webhook receiver, with concurrent writers, failures and takeovers, ends with the current rows', async () => {
       const stand = await DeliveryFixture.open(open)
       const [replica, seen] = [new Map() as Replica, new Set<string>()]
       let count = 0
@@ -355,7 +355,7 @@ export function describeDelivery(name: string, open: OpenHarness): void {
           if (item['action'] === 'deleted') replica.delete(name)
           else replica.set(name, JSON.stringify(item['snapshot']))
         }
-        // Applied, and yet it looks like a failure.
+        // Applied, although it looks like a failure.
         if (count % 11 === 0) response.socket!.destroy()
         else response.writeHead(200).end()
       })
@@ -369,7 +369,7 @@ export function describeDelivery(name: string, open: OpenHarness): void {
         deliverer = stand.deliver()
       }
       const position = await stand.store.headSequence()
-      // Time flies, so that what waits is due soon.
+      // The clock runs fast, so that waiting deliveries are due soon.
       while (!(await stand.store.webhooks()).every((webhook) => webhook.sequence === position && webhook.waiting === 0)) {
         stand.shiftMs += 600_000
         await settled()
@@ -385,7 +385,7 @@ function deliveredValues(received: readonly Received[], key: string): number[] {
   return received.filter(({ item }) => item['resourceId'] === key).map(({ item }) => (item['snapshot'] as { n: number }).n)
 }
 
-/** Some rounds of looking. */
+/** Waits for some poll rounds. */
 function settled(ms = 100): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms))
 }

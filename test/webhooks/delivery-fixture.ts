@@ -10,7 +10,7 @@ import type { Receiver } from './receiver.ts'
 
 export type OpenHarness = () => Promise<StoreHarness>
 
-/** A store, and as many deliverers on it as a test wants. Time can be moved on. */
+/** A store with any number of deliverers. Time can be advanced. */
 export class DeliveryFixture {
   readonly harness: StoreHarness
   readonly store: Store
@@ -60,7 +60,7 @@ export class DeliveryFixture {
     return SyncDriver.acquire(this.store, { sync })
   }
 
-  /** Waits until the only webhook, or the first, stands like this. */
+  /** Waits until the webhook matches. */
   async until(fits: (webhook: Webhook) => boolean, at = 0): Promise<Webhook> {
     for (;;) {
       const webhook = (await this.store.webhooks())[at]!

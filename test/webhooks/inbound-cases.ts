@@ -18,7 +18,7 @@ import type { OpenHarness } from './delivery-fixture.ts'
 const SECRET = 'whsec_test_secret'
 const PATH = '/webhooks/shop/stripe'
 
-/** Stripe's events about charges become rows; other events are none of ours. */
+/** Stripe's charge events become rows; other events are ignored. */
 const chargesOf: ExecuteWebhook = ({ body }) => {
   const { type, data, created } = body as unknown as { type: string; created: number; data: { object: JsonObject & { id: string } } }
   if (!type.startsWith('charge.')) return
@@ -29,11 +29,11 @@ const chargesOf: ExecuteWebhook = ({ body }) => {
 
 export function describeInbound(name: string, open: OpenHarness): void {
   describe(`webhooks of vendors on ${name}`, () => {
-    test('Z32 a signed message lands its changes through the one door, as a cycle of a sync of its own', async () => {
+    test('Z32 a signed message commits its changes through the same commit path, as a cycle of a sync of its own', async () => {
       const { stand, store } = await openInboundFixture(open)
       expect(await post(stand, event('evt_1', 10, { id: 'ch_1', amount: 5 }))).toMatchObject({ status: 200, body: { status: 'accepted' } })
       expect(await post(stand, event('evt_2', 20, { id: 'ch_1', amount: 7 }))).toMatchObject({ status: 200 })
-      // Late, and older than what is there: the order of the source decides.
+      // Late and older than the stored row: the source's order decides.
       expect(await post(stand, event('evt_3', 15, { id: 'ch_1', amount: 6 }))).toMatchObject({ status: 200 })
       expect(await readLiveRows(store, 'charges')).toEqual([['ch_1', { id: 'ch_1', amount: 7 }]])
       expect((await store.cycles({ worker: 'shop', sync: 'stripe' })).map(({ trigger, stopReason, counts }) => [trigger, stopReason, counts.created + counts.updated])).toEqual([['webhook', 'complete', 0], ['webhook', 'complete', 1], ['webhook', 'complete', 1]])
@@ -43,7 +43,7 @@ export function describeInbound(name: string, open: OpenHarness): void {
       expect(await store.headSequence()).toBe(3)
     })
 
-    test('Z14 a message for a tenant that was erased is for nobody, and leaves nothing behind', async () => {
+    test('Z14 a message for an erased tenant is rejected, and leaves no data', async () => {
       for (const later of [false, true]) {
         const { stand, store } = await openInboundFixture(open, { later })
         await post(stand, event('evt_1', 10, { id: 'ch_1', amount: 5 }))
@@ -54,11 +54,11 @@ export function describeInbound(name: string, open: OpenHarness): void {
       }
     })
 
-    test('XF11 Z32 of a hundred that play one message at once, over two servers, one has an effect; later ones are duplicates', async () => {
+    test('XF11 Z32 of a hundred concurrent replays of one message over two servers, one has an effect; later ones are duplicates', async () => {
       let effects = 0
       const execute: ExecuteWebhook = async (message, context) => {
         effects++
-        // Long enough for all of them to come in meanwhile.
+        // Long enough for all of them to arrive meanwhile.
         await context.clock.sleep(300)
         return chargesOf(message, context)
       }
@@ -71,12 +71,12 @@ export function describeInbound(name: string, open: OpenHarness): void {
       expect(answers.filter(({ body }) => body['status'] === 'accepted')).toHaveLength(1)
       expect(answers.every(({ status, body }) => (status === 200 && ['accepted', 'duplicate'].includes(body['status'])) || status === 503)).toBe(true)
       expect(await post(second, message, headers)).toMatchObject({ status: 200, body: { status: 'duplicate' } })
-      // Signed anew by the vendor, as it does when it sends again: still the same event.
+      // Signed again by the vendor, as for a resend: still the same event.
       expect(await post(first.stand, message)).toMatchObject({ body: { status: 'duplicate' } })
       expect([effects, await first.store.headSequence()]).toEqual([1, 1])
     })
 
-    test('NX15 XF11 A28 what is forged, changed or too old is refused, without an effect and without a reason', async () => {
+    test('NX15 XF11 A28 forged, modified or old messages are rejected, without an effect and without a reason', async () => {
       const { stand, store } = await openInboundFixture(open)
       const message = event('evt_1', 10, { id: 'ch_1', amount: 5 })
       const refused = [
@@ -90,7 +90,7 @@ export function describeInbound(name: string, open: OpenHarness): void {
       expect(await post(stand, message)).toMatchObject({ status: 200 })
     })
 
-    test('a message that fails is forgotten, so that the vendor can send it again', async () => {
+    test('a failed message is forgotten, so that the vendor can send it again', async () => {
       let fails = true
       const { stand, store } = await openInboundFixture(open, {
         execute: (message, context) => {
@@ -108,7 +108,7 @@ export function describeInbound(name: string, open: OpenHarness): void {
       expect(await store.headSequence()).toBe(1)
     })
 
-    test('what is not wanted is answered and forgotten; who forged it is refused all the same', async () => {
+    test('irrelevant messages are acknowledged and dropped; forged ones are still rejected', async () => {
       let executed = 0
       const { stand, store } = await openInboundFixture(open, {
         execute: () => void executed++,
@@ -130,7 +130,7 @@ export function describeInbound(name: string, open: OpenHarness): void {
       expect(executed).toBe(1)
     })
 
-    test('one that acts later answers once the message is kept, and acts on it once', async () => {
+    test('a deferred webhook responds once the message is stored, and processes it once', async () => {
       let letGo = (): void => {}
       const gate = new Promise<void>((resolve) => (letGo = resolve))
       let executed = 0
@@ -153,7 +153,7 @@ export function describeInbound(name: string, open: OpenHarness): void {
       expect(await post(stand, message)).toMatchObject({ status: 200, body: { status: 'duplicate' } })
     })
 
-    test('XF16 of the headers of a message those that authenticate its sender are not kept with it', async () => {
+    test('XF16 authentication headers of a message are not stored', async () => {
       const first = await openInboundFixture(open, { later: true, execute: () => new Promise(() => {}) })
       const message = event('evt_1', 10, { id: 'ch_1', amount: 5 })
       const headers = { ...signed(message), authorization: 'Basic c2VjcmV0', cookie: 'session=secret', 'x-topic': 'charges' }
@@ -164,8 +164,8 @@ export function describeInbound(name: string, open: OpenHarness): void {
       expect(names.filter((name) => name === 'authorization' || name === 'cookie')).toEqual([])
     })
 
-    test('XA6 what was kept by a process that died, or failed, is taken up by the next; in vain for three days, it is given up', async () => {
-      // It is let go of by nobody: as when the process is killed.
+    test('XA6 stored messages of a crashed or failed process are retried by the next; after three days they are discarded', async () => {
+      // Never settled, as when the process is killed.
       const first = await openInboundFixture(open, { later: true, execute: () => new Promise(() => {}) })
       expect(await post(first.stand, event('evt_1', 10, { id: 'ch_1', amount: 5 }))).toMatchObject({ status: 202 })
       const seen: string[] = []
@@ -196,21 +196,22 @@ export function describeInbound(name: string, open: OpenHarness): void {
       expect([await late.store.headSequence(), late.stand.lines.join()]).toEqual([1, expect.stringContaining('a kept webhook was given up')])
     })
 
-    test('Z32 each tenant has an address of its own, and lands for itself alone what was signed with a secret of its own', async () => {
+    test('Z32 each tenant has its own address, and only messages signed with its own secret are committed for it', async () => {
       const { stand, store, inbound } = await openInboundFixture(open)
       inbound.add('acme')
       inbound.add('umbrella')
       const message = event('evt_1', 10, { id: 'ch_1', amount: 5 })
       const send = (tenant: string, secret: string): Promise<Answer> =>
         stand.post(`/webhooks/${tenant}/shop/stripe`, { key: null, body: message, headers: { 'content-type': 'application/json', ...signed(message, Date.now(), secret) } })
-      // Neither the secret that is everybody's nor another tenant's opens it, and one that is not there answers like one that is.
+      // Neither the shared secret nor another tenant's is accepted, and a missing tenant responds like an existing
+      // one.
       for (const [tenant, secret] of [['acme', SECRET], ['acme', `${SECRET}-umbrella`], ['nobody', SECRET], ['nobody', `${SECRET}-nobody`]] as const) {
         expect(await send(tenant, secret)).toMatchObject({ status: 401 })
       }
       expect(await store.tenants()).not.toContain('nobody')
       expect(await send('acme', `${SECRET}-acme`)).toMatchObject({ status: 200, body: { status: 'accepted' } })
       expect(await send('acme', `${SECRET}-acme`)).toMatchObject({ status: 200, body: { status: 'duplicate' } })
-      // The same id is another tenant's own message.
+      // The same id is a different message for another tenant.
       expect(await send('umbrella', `${SECRET}-umbrella`)).toMatchObject({ status: 200, body: { status: 'accepted' } })
       expect(await Promise.all(['acme', 'umbrella'].map((tenant) => readLiveRows(store.forTenant(tenant), 'charges')))).toEqual([[['ch_1', { id: 'ch_1', amount: 5 }]], [['ch_1', { id: 'ch_1', amount: 5 }]]])
       expect(await store.headSequence()).toBe(0)
@@ -218,7 +219,7 @@ export function describeInbound(name: string, open: OpenHarness): void {
       expect(await stand.post('/webhooks/nobody/shop/nobody', { key: null, body: '{}' })).toMatchObject({ status: 404 })
     })
 
-    test('Z43 an address with a tenant in it answers the same whether the tenant exists, has a secret, or neither; the same work is done', async () => {
+    test('Z43 an address with a tenant responds the same whether the tenant exists, has a secret, or neither; with the same work', async () => {
       const checked: string[] = []
       const { stand, inbound } = await openInboundFixture(open, {
         verify: (delivery, context) => {
@@ -250,7 +251,7 @@ export function describeInbound(name: string, open: OpenHarness): void {
       }
     })
 
-    test('Z43 a check that fails for want of a secret is answered like a message that is not signed for the tenant', async () => {
+    test('Z43 a verification that fails for a missing secret responds like an invalid signature', async () => {
       const { stand, inbound } = await openInboundFixture(open, {
         verify: (delivery, context) => {
           if (!context.secrets.get('STRIPE_SECRET').startsWith(SECRET)) throw new TypeError('This is no secret of the shop.')
@@ -271,7 +272,7 @@ export function describeInbound(name: string, open: OpenHarness): void {
       }
     })
 
-    test('XA6 what was kept for another tenant is taken up too', async () => {
+    test('XA6 stored messages of another tenant are retried too', async () => {
       const first = await openInboundFixture(open, { later: true, execute: () => new Promise(() => {}) })
       first.inbound.add('acme')
       const message = event('evt_1', 10, { id: 'ch_1', amount: 5 })
@@ -284,7 +285,7 @@ export function describeInbound(name: string, open: OpenHarness): void {
       expect(await next.store.headSequence()).toBe(0)
     })
 
-    test('one that only triggers asks for a run of the sync it names, and of no other', async () => {
+    test('a trigger-only webhook runs the sync it names, and no other', async () => {
       const { stand, store } = await openInboundFixture(open)
       const body = JSON.stringify({ action: 'opened' })
       const headers = { 'x-hub-signature-256': `sha256=${createHmac('sha256', SECRET).update(body).digest('hex')}`, 'content-type': 'application/x-www-form-urlencoded' }
@@ -295,7 +296,7 @@ export function describeInbound(name: string, open: OpenHarness): void {
       expect((await store.syncs()).map(({ sync }) => sync)).toEqual(['orders'])
     })
 
-    test('an unknown webhook is not found, a body beyond a megabyte is refused, and other methods are not known', async () => {
+    test('an unknown webhook returns 404, a body beyond a megabyte is rejected, and other methods are not allowed', async () => {
       const { stand } = await openInboundFixture(open)
       for (const path of ['/webhooks/shop/nobody', '/webhooks/other/stripe']) expect(await stand.post(path, { key: null, body: '{}' })).toMatchObject({ status: 404 })
       expect(await post(stand, 'x'.repeat(1_100_000))).toMatchObject({ status: 413 })
@@ -325,7 +326,7 @@ async function openInboundFixture(open: OpenHarness, { execute = chargesOf, shif
     fetch: () => Promise.reject(new Error('nobody asks')),
   })
   const stand = await ServerFixture.open(async () => harness, { inbound })
-  // The stand's own lines are the server's; these are those of the webhooks.
+  // The fixture's own lines belong to the server; these belong to the webhooks.
   Object.assign(stand, { lines })
   return { stand, store: harness.store, inbound }
 }

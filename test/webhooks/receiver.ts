@@ -12,7 +12,7 @@ export interface Received {
 
 type Answer = (received: Received, response: ServerResponse) => void
 
-/** Somebody who takes webhooks, on loopback; gone with the test. */
+/** A webhook receiver on loopback; closed with the test. */
 export class Receiver {
   readonly received: Received[] = []
   readonly url: string
@@ -49,7 +49,7 @@ export class Receiver {
     return receiver
   }
 
-  /** Waits until what came fits. */
+  /** Waits until the received messages match. */
   async until(fits: (received: readonly Received[]) => boolean): Promise<void> {
     while (!fits(this.received)) await new Promise<void>((resolve) => this.#waiting.add(resolve))
   }

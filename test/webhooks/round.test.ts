@@ -9,8 +9,8 @@ const DELIVERED: DeliveryOutcome = { kind: 'delivered', status: 200, answer: nul
 const NOW = Date.UTC(2026, 0, 1)
 const HOUR_MS = 3_600_000
 
-describe('Z33 how often and how long', () => {
-  test('Z33 ten tries over about three days; then, when nothing else got through, the webhook is disabled and the delivery stays', () => {
+describe('Z33 attempts and delays', () => {
+  test('Z33 ten attempts over about three days; then, if none succeeded, the webhook is disabled and the delivery stays', () => {
     const { at, webhook, delivery } = exhaust(() => false)
     expect(delivery).toMatchObject({ attempts: ATTEMPTS_MAX, dead: false })
     expect(ATTEMPTS_MAX).toBe(10)
@@ -19,13 +19,13 @@ describe('Z33 how often and how long', () => {
     expect(webhook.disabledReason).toBe('Nothing got through since 2026-01-01T00:00:00.000Z, in 10 tries.')
   })
 
-  test('Z33 when others get through meanwhile, only the delivery is given up: a dead letter', () => {
+  test('Z33 if others succeed meanwhile, only the delivery is dead', () => {
     const { webhook, delivery } = exhaust(() => true)
     expect(webhook.disabledReason).toBe(null)
     expect(delivery).toMatchObject({ attempts: 10, dead: true, lastStatus: 500 })
   })
 
-  test('Z33 waits differ by chance, by a fifth at most', () => {
+  test('Z33 delays have a jitter of at most a fifth', () => {
     const waits = [0, 0.5, 0.999].map((chance) => {
       const round = roundOf({ newDeliveries: [deliveryOf(1)], jitter: () => chance })
       round.recordOutcome(deliveryOf(1), [], FAILED, NOW, NOW)
@@ -34,7 +34,7 @@ describe('Z33 how often and how long', () => {
     expect(waits).toEqual([4_000, 5_000, 5_998])
   })
 
-  test('Z33 Retry-After is honoured up to a day', () => {
+  test('Z33 Retry-After is respected up to a day', () => {
     const waits = [60_000, 900 * HOUR_MS].map((retryAfterMs) => {
       const round = roundOf({ newDeliveries: [deliveryOf(1)] })
       round.recordOutcome(deliveryOf(1), [], { ...FAILED, status: 429, retryAfterMs }, NOW, NOW)
@@ -44,7 +44,7 @@ describe('Z33 how often and how long', () => {
     expect(waits).toEqual([[60_000, 60_000], [24 * HOUR_MS, 24 * HOUR_MS]])
   })
 
-  test('too many dead letters disable the webhook, so that they do not pile up for ever', () => {
+  test('too many dead letters disable the webhook, so that they do not accumulate', () => {
     const last = deliveryOf(1, { attempts: 9, firstAt: NOW - 1 })
     const disabled = [DEAD_LETTERS_MAX - 2, DEAD_LETTERS_MAX - 1].map((dead) => {
       const round = roundOf({ pending: [last], webhook: { succeededAt: NOW, dead } })
@@ -54,14 +54,14 @@ describe('Z33 how often and how long', () => {
     expect(disabled).toEqual([null, '1000 messages were given up.'])
   })
 
-  test('after a dead letter the next of its key goes', () => {
+  test('after a dead letter the next delivery of its key is sent', () => {
     const [head, next] = [deliveryOf(1, { attempts: 9, firstAt: NOW - 1 }), deliveryOf(2)]
     const round = roundOf({ pending: [head], newDeliveries: [next], webhook: { succeededAt: NOW } })
     expect(round.recordOutcome(head, [next], FAILED, NOW, NOW)).toBe(false)
     expect(round.summary.undelivered.map(({ sequence, dead, nextAt }) => [sequence, dead, nextAt <= NOW])).toEqual([[1, true, false], [2, false, true]])
   })
 
-  test('what is behind one that failed is not due by itself: the webhook rests until the first one is', () => {
+  test('a delivery behind a failed one is not due by itself: the webhook waits for the first one', () => {
     const round = roundOf({ newDeliveries: [deliveryOf(1), deliveryOf(2)] })
     round.recordOutcome(deliveryOf(1), [deliveryOf(2)], FAILED, NOW, NOW)
     const [first, second] = round.summary.undelivered
@@ -69,7 +69,7 @@ describe('Z33 how often and how long', () => {
     expect(first!.nextAt).toBeGreaterThan(NOW)
   })
 
-  test('what is behind one that waits is never sent before it', () => {
+  test('a delivery behind a waiting one is never sent before it', () => {
     const waiting = [deliveryOf(1, { attempts: 1, nextAt: NOW + 1 }), deliveryOf(2, { nextAt: NOW - 1 })]
     const round = roundOf({ pending: waiting, newDeliveries: [deliveryOf(3), deliveryOf(4, { key: 'other' })] })
     expect(round.chains.map((chain) => chain.map(({ sequence }) => sequence))).toEqual([[4]])
@@ -77,7 +77,7 @@ describe('Z33 how often and how long', () => {
   })
 })
 
-test('Z30 the id of a message is made of tenant, time and place, and of nothing else', () => {
+test('Z30 the id of a message depends on tenant, time and sequence only', () => {
   const entry = { sequence: 7, committedAt: NOW }
   const ids = [computeMessageId('default', entry), computeMessageId('acme', entry), computeMessageId('default', { ...entry, sequence: 8 }), computeMessageId('default', { ...entry, committedAt: NOW + 1 })]
   expect(new Set(ids).size).toBe(4)
@@ -85,7 +85,7 @@ test('Z30 the id of a message is made of tenant, time and place, and of nothing 
   for (const id of ids) expect(id).toMatch(/^msg_[\w-]{27}$/)
 })
 
-/** Tries one delivery until it is over; another key may get through after every failure. */
+/** Attempts one delivery until it ends; another key may succeed after every failure. */
 function exhaust(othersGetThrough: () => boolean): { at: number; webhook: DeliveryRound['summary']['progress']; delivery: Delivery } {
   let [at, delivery, webhook] = [NOW, deliveryOf(1), webhookOf()]
   for (let attempt = 0; attempt < 50; attempt++) {

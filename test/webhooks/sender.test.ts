@@ -11,7 +11,7 @@ import { Receiver } from './receiver.ts'
 
 const HTTP: WebhookAllowance[] = ['http']
 
-describe('XF13 Z34 a webhook leads to the public internet', () => {
+describe('XF13 Z34 a webhook URL is public', () => {
   test.each([
     'http://127.1', 'http://0', 'http://[::]', 'http://[::ffff:7f00:1]', 'http://[64:ff9b::7f00:1]', 'http://localhost.', 'http://a@127.0.0.1', 'http://metadata.google.internal',
     'http://1.1.1.1:22', 'http://2130706433', 'http://0x7f000001', 'http://0177.0.0.1', 'http://１２７.0.0.1', 'http://169.254.169.254/latest', 'http://localhost', 'http://x.localhost',
@@ -28,7 +28,7 @@ describe('XF13 Z34 a webhook leads to the public internet', () => {
     if (url !== '') expect((thrown as Error).message).not.toContain(url)
   })
 
-  test('XF13 Z34 https to a public name or address is welcome; what is refused can be allowed, one by one', () => {
+  test('XF13 Z34 https to a public name or address is accepted; each refused kind can be allowed separately', () => {
     for (const url of ['https://example.com/hook?x=1', 'https://example.com:443', 'https://1.1.1.1/', 'https://[2606:4700::1111]/', 'https://xn--bcher-kva.example.com']) expect(checkWebhookUrl(url, []).href).toBe(new URL(url).href)
     const needs: Array<[string, WebhookAllowance[]]> = [['http://example.com', ['http']], ['https://10.0.0.1', ['private']], ['https://example.com:8443', ['port']], ['http://127.0.0.1:9', ['http', 'private', 'port']]]
     for (const [url, allow] of needs) {
@@ -49,14 +49,14 @@ describe('XF13 Z34 a webhook leads to the public internet', () => {
   })
 })
 
-describe('XF13 Z34 when it is registered', () => {
+describe('XF13 Z34 at registration', () => {
   const check = (addresses: string[] | null, allow: WebhookAllowance[] = []): Promise<unknown> =>
     checkResolvedWebhookUrl('https://hooks.example.com/path', allow, async () => {
       if (addresses === null) throw new Error('ENOTFOUND')
       return addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }))
     })
 
-  test('XF13 Z34 a name with an address that is not public is refused, alone or among others', async () => {
+  test('XF13 Z34 a host with a non-public address is refused, alone or among others', async () => {
     for (const inner of ['127.0.0.1', '::1', '169.254.169.254', '10.0.0.1', '64:ff9b::a9fe:a9fe', '::ffff:127.0.0.1', '::ffff:169.254.169.254', 'fd00:ec2::254', '2001::a00:1']) {
       for (const addresses of [[inner], [inner, '1.1.1.1'], ['1.1.1.1', inner]]) {
         await expect(check(addresses), addresses.join(' ')).rejects.toMatchObject({ code: 'WEBHOOK_URL_REFUSED' })
@@ -65,12 +65,12 @@ describe('XF13 Z34 when it is registered', () => {
     }
   })
 
-  test('a name with public addresses, or one that does not resolve yet, is accepted', async () => {
+  test('a host with public addresses, or one that does not resolve yet, is accepted', async () => {
     for (const addresses of [['1.1.1.1', '2606:4700::1111'], [], null]) await expect(check(addresses)).resolves.toBeInstanceOf(URL)
   })
 })
 
-describe('XF13 Z34 when it is connected', () => {
+describe('XF13 Z34 at connection', () => {
   const shipment = { allow: ['http', 'port'] as WebhookAllowance[], headers: {}, body: '{}' }
 
   async function trial(resolve: () => ResolvedAddress[], allow = shipment.allow): Promise<{ outcomes: string[]; received: number }> {
@@ -85,21 +85,21 @@ describe('XF13 Z34 when it is connected', () => {
     return { outcomes, received: receiver.received.length }
   }
 
-  test('XF13 Z34 a name with one address that is not public is not connected to, whichever comes first', async () => {
+  test('XF13 Z34 a host with one non-public address is not connected to, whichever comes first', async () => {
     for (const addresses of [[{ address: '::1', family: 6 }], [{ address: '1.1.1.1', family: 4 }, { address: '::1', family: 6 }], [{ address: '127.0.0.1', family: 4 }, { address: '1.1.1.1', family: 4 }]]) {
       expect(await trial(() => addresses)).toEqual({ outcomes: Array(2).fill('failed: the name leads to an address that is not public'), received: 0 })
     }
     expect((await trial(() => [])).outcomes[0]).toContain('failed')
   })
 
-  test('XF13 Z34 a name that answers otherwise the second time is judged by what is connected to', async () => {
-    // Public when it was added, ours when it is connected: the check is part of connecting.
+  test('XF13 Z34 a host that resolves differently the second time is checked by the connected address', async () => {
+    // Public at registration, private at connection: the check is part of connecting.
     expect(await trial(() => [{ address: '127.0.0.1', family: 4 }])).toMatchObject({ received: 0 })
-    // The same way works where it is allowed, so it was the check that refused.
+    // The same way works where it is allowed, so the check refused it.
     expect(await trial(() => [{ address: '127.0.0.1', family: 4 }], ['http', 'port', 'private'])).toEqual({ outcomes: ['delivered: null', 'delivered: null'], received: 2 })
   })
 
-  test('XF13 Z34 a literal address is refused at every sending, and an allowance taken back counts at once', async () => {
+  test('XF13 Z34 a literal address is refused at every attempt, and a revoked allowance applies at once', async () => {
     const receiver = await Receiver.open()
     const send = createSender()
     expect(await send({ ...shipment, url: receiver.url, allow: ['http', 'port', 'private'] })).toMatchObject({ kind: 'delivered', status: 204 })
@@ -120,7 +120,7 @@ describe('XF13 Z34 when it is connected', () => {
     expect([receiver.received.length, elsewhere.received.length]).toEqual([1, 0])
   })
 
-  test('XF16 the query of the receiver is not shown, however the receiver repeats it in its answer', async () => {
+  test('XF16 the query of the receiver’s URL is not shown, however the receiver echoes it', async () => {
     const query = '?tenant=acme&token=s%2Fcret-4711'
     const repeats = [`no access to /hook${query}`, 'token s%2Fcret-4711 is unknown', 'token "s/cret-4711" is unknown', 'nothing to see']
     const send = createSender()
@@ -133,7 +133,7 @@ describe('XF13 Z34 when it is connected', () => {
     expect(answers).toEqual(['no access to /hook…', 'token … is unknown', 'token "…" is unknown', 'nothing to see'])
   })
 
-  test('Z33 over https: to a receiver whose certificate is of an authority that is trusted, and of that name; to no other', async () => {
+  test('Z33 over https: only to a receiver with a trusted certificate for that name', async () => {
     const { ca, cert, key } = certify('hooks.example.com')
     const names: string[] = []
     const server = createServer({ cert, key }, (request, response) => {
@@ -152,13 +152,13 @@ describe('XF13 Z34 when it is connected', () => {
     expect(await trusting(to('hooks.example.com'))).toMatchObject({ kind: 'delivered', status: 204 })
     expect(await trusting(to('other.example.com'))).toMatchObject({ kind: 'failed', status: null, answer: 'the connection failed (ERR_TLS_CERT_ALTNAME_INVALID)' })
     expect(await wary(to('hooks.example.com'))).toMatchObject({ kind: 'failed', status: null, answer: expect.stringMatching(/^the connection failed \(.*(?:SIGNATURE|ISSUER|SIGNED)/) })
-    // An address in the place of the name is no way around it.
+    // An address instead of the name does not bypass it.
     expect(await trusting(to('127.0.0.1'))).toMatchObject({ kind: 'failed', status: null })
     expect(names).toEqual([`hooks.example.com:${port}`])
     await Promise.all([trusting.close(), wary.close()])
   })
 
-  test('Z34 no proxy of the environment is asked', async () => {
+  test('Z34 proxies of the environment are not used', async () => {
     const [proxy, receiver] = [await Receiver.open(), await Receiver.open()]
     const before = { ...process.env }
     Object.assign(process.env, { HTTP_PROXY: proxy.url, http_proxy: proxy.url, ALL_PROXY: proxy.url })
@@ -172,7 +172,7 @@ describe('XF13 Z34 when it is connected', () => {
     expect([proxy.received.length, receiver.received.length]).toEqual([0, 1])
   })
 
-  test('Z37 what a receiver says is shown without anything that acts', () => {
+  test('Z37 the response of a receiver is shown without control characters', () => {
     expect(toPrintable('a\u001b[2J\u202eb\r\n\tc\u0000d')).toBe('a [2J b c d')
     expect(toPrintable('x'.repeat(1_000))).toHaveLength(256)
   })

@@ -17,7 +17,7 @@ const SECRET = generateSecret()
 const URL_CALLED = 'https://hooks.example.com/webhooks/crm/hubspot?a=1'
 const secrets = { get: (name: string) => ({ OLD: generateSecret(), NEW: SECRET })[name]! }
 
-/** Every vendor: how it is checked, and how its message of a moment looks. */
+/** Every vendor: its verifier and a message signed now. */
 const VENDORS: ReadonlyArray<{ name: string; timed: boolean; verify: WebhookVerifier; headers(body: string, at: number): Record<string, string> }> = [
   { name: 'Standard Webhooks', timed: true, verify: standardSignature({ secret: ['OLD', 'NEW'] }), headers: (body, at) => createSignatureHeaders([generateSecret(), SECRET], 'msg_1', at, body) },
   {
@@ -31,7 +31,7 @@ const VENDORS: ReadonlyArray<{ name: string; timed: boolean; verify: WebhookVeri
   },
 ]
 
-test('Z32 HubSpot signs the URL it calls, which may follow from the path', async () => {
+test('Z32 HubSpot signs the URL it calls, which may be computed from the path', async () => {
   const verify = hubspotSignature({ secret: 'NEW', url: (path) => `https://sync.example.com${path}` })
   const signedFor = (url: string): Record<string, string> => ({
     'x-hubspot-request-timestamp': String(NOW), 'x-hubspot-signature-v3': HubspotSignature.getSignature('POST', 'v3', { signature: '', clientSecret: SECRET, requestBody: BODY, url, timestamp: NOW }),
@@ -51,15 +51,15 @@ describe.each(VENDORS)('Z32 a message of $name', ({ timed, verify, headers }) =>
     }
   }
 
-  test('Z32 is taken by its bytes, and the same bytes have the same id', async () => {
+  test('Z32 is verified by its bytes, and the same bytes have the same id', async () => {
     expect(await judge({})).not.toBe('refused')
     expect(await judge({})).toBe(await judge({}, NOW + 1_000))
     for (const rawBody of [`${BODY} `, BODY.replace('ë', 'e'), '']) expect(await judge({ rawBody: Buffer.from(rawBody) })).toBe('refused')
-    // The same JSON, written otherwise.
+    // The same JSON, formatted differently.
     expect(await judge({ rawBody: Buffer.from(JSON.stringify(JSON.parse(BODY), null, 1)) })).toBe('refused')
   })
 
-  test('Z32 is refused without a header, and with any of its bytes changed', async () => {
+  test('Z32 is rejected without a header, and with any byte changed', async () => {
     const whole = headers(BODY, NOW)
     for (const [name, value] of Object.entries(whole)) {
       expect(await judge({ headers: { ...whole, [name]: undefined } }), name).toBe('refused')
@@ -69,7 +69,7 @@ describe.each(VENDORS)('Z32 a message of $name', ({ timed, verify, headers }) =>
     }
   })
 
-  test('XF11 Z32 counts for 300 s, before and after', async () => {
+  test('XF11 Z32 is valid for 300 s, before and after', async () => {
     const at = async (seconds: number): Promise<boolean> => (await judge({}, NOW + seconds * 1_000)) !== 'refused'
     expect([await at(0), await at(299), await at(-299), await at(301), await at(-301)]).toEqual([true, true, true, !timed, !timed])
   })
@@ -91,8 +91,8 @@ describe('Z29 Standard Webhooks', () => {
     expect(computeSignature('whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw', 'msg_p5jXN8AQM9LWM0D4loKWxJek', 1614265330, '{"test": 2432232314}')).toBe('v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=')
   })
 
-  test('Z29 an id with a dot cannot shift the parts of what is signed', () => {
-    // What was signed long ago, with a body that begins like a time of today.
+  test('Z29 an id with a dot cannot shift the signed parts', () => {
+    // An old signature, with a body that begins like a current timestamp.
     const [old, now] = [NOW / 1_000 - 1_000, NOW / 1_000]
     const headers = { 'webhook-id': `msg_1.${old}`, 'webhook-timestamp': String(now), 'webhook-signature': computeSignature(SECRET, 'msg_1', old, `${now}.${BODY}`) }
     expect(headers['webhook-signature']).toBe(computeSignature(SECRET, `msg_1.${old}`, now, BODY))
@@ -106,7 +106,7 @@ test("GitHub's published vector", () => {
   expect(verify({ method: 'POST', path: '/', headers, rawBody: Buffer.from('Hello, World!') }, { now: 0, secrets: { get: () => "It's a Secret to Everybody" } })).toHaveProperty('id')
 })
 
-test('XF11 a message of GitHub played again under another delivery id is the same message', () => {
+test('XF11 a GitHub message replayed under another delivery id is the same message', () => {
   const { verify, headers } = VENDORS[2]!
   const ids = ['a', 'b'].map((guid) => verify({ method: 'POST', path: '/', headers: { ...headers(BODY, NOW), 'x-github-delivery': guid }, rawBody: Buffer.from(BODY) }, { now: NOW, secrets }))
   expect(ids[0]).toEqual(ids[1])

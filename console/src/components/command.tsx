@@ -1,6 +1,6 @@
 import { useState } from 'react'
 
-/** Something to be run elsewhere. */
+/** A command to copy. */
 export function Command({ text, label }: { text: string; label: string }) {
   const [copied, setCopied] = useState(false)
   const copy = (): void => {

@@ -2,17 +2,17 @@ import type { Coverage } from '../../../src/runner/coverage.ts'
 import { useNow } from '../clock.ts'
 import { formatDuration } from '../format.ts'
 
-/** The water: what is proven, what is being filled, where there are holes, up to the tidemark; right of it what may have happened since. */
+/** Draws the coverage up to the tidemark; the part right of it is the lag. */
 export function CoverageBar({ coverage, completeSince, large = false }: { coverage: Coverage; completeSince: string | null; large?: boolean }) {
   const lagMs = Math.max(0, useNow() - (completeSince === null ? 0 : Date.parse(completeSince)))
-  const open = completeSince === null ? 0 : computeLagShare(lagMs)
+  const lagShare = completeSince === null ? 0 : computeLagShare(lagMs)
   let at = 0
   const parts = coverage.parts.map((part) => {
     const x = at
-    at += part.share * (100 - open)
+    at += part.share * (100 - lagShare)
     return { ...part, x, width: at - x }
   })
-  const words = `${coverage.words}${completeSince === null ? '' : ` What happened in the last ${formatDuration(Math.floor(lagMs / 1_000) * 1_000)} may be missing.`}`
+  const words = `${coverage.words}${completeSince === null ? '' : ` Changes of the last ${formatDuration(Math.floor(lagMs / 1_000) * 1_000)} may be missing.`}`
   return (
     <svg className={large ? 'coverage large' : 'coverage'} role="img" aria-label={words} preserveAspectRatio="none" viewBox="0 0 100 20">
       <title>{words}</title>
@@ -21,12 +21,12 @@ export function CoverageBar({ coverage, completeSince, large = false }: { covera
       {parts.filter(({ state }) => state === 'hole').map((part) => <line key={part.x} className="coverage-dry" x1={part.x + 0.8} x2={part.x + part.width - 0.8} y1="10" y2="10" />)}
       {parts.filter(({ state }) => state === 'filling').map((part) => <Stripes key={part.x} x={part.x} width={part.width} />)}
       {parts.map((part) => part.edge !== undefined && <line key={part.x} className={`coverage-edge coverage-edge-${part.edge}`} x1={computeEdgeX(part)} x2={computeEdgeX(part)} y1="0" y2="20" />)}
-      {open > 0 && <line className="coverage-tidemark" x1={100 - open} x2={100 - open} y1="0" y2="20" />}
+      {lagShare > 0 && <line className="coverage-tidemark" x1={100 - lagShare} x2={100 - lagShare} y1="0" y2="20" />}
     </svg>
   )
 }
 
-/** Seconds are a sliver, days a fifth: the eye compares lags of all sizes. */
+/** Logarithmic: seconds are a sliver, days a fifth. */
 function computeLagShare(lagMs: number): number {
   return Math.min(22, 1.5 + 3.2 * Math.log10(1 + lagMs / 1_000))
 }
@@ -42,10 +42,10 @@ function Stripes({ x, width }: { x: number; width: number }) {
 
 export function CoverageLegend() {
   return (
-    <ul className="legend" aria-label="What the bars show">
-      <li><span className="swatch swatch-proven" aria-hidden="true" />proven</li>
-      <li><span className="swatch swatch-filling" aria-hidden="true" />being filled</li>
-      <li><span className="swatch swatch-hole" aria-hidden="true" />hole</li>
+    <ul className="legend" aria-label="Legend">
+      <li><span className="swatch swatch-proven" aria-hidden="true" />complete</li>
+      <li><span className="swatch swatch-filling" aria-hidden="true" />in progress</li>
+      <li><span className="swatch swatch-hole" aria-hidden="true" />missing</li>
       <li><span className="swatch swatch-tidemark" aria-hidden="true" />tidemark</li>
     </ul>
   )

@@ -4,11 +4,11 @@ export interface TableColumn<Row> {
   readonly title: string
   readonly cell: (row: Row) => ReactNode
   readonly isNumber?: boolean
-  /** Takes what room is left. */
+  /** Takes the remaining width. */
   readonly isWide?: boolean
 }
 
-/** A table; where there is no room for one, each row is a card with the titles beside the values. */
+/** On narrow screens each row becomes a card with the titles beside the values. */
 export function DataTable<Row>({ label, columns, rows, keyOf }: { label: string; columns: readonly TableColumn<Row>[]; rows: readonly Row[]; keyOf: (row: Row) => string | number }) {
   return (
     <table className="data-table" aria-label={label}>

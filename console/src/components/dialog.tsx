@@ -1,6 +1,6 @@
 import { useEffect, useId, useRef, type ReactNode } from 'react'
 
-/** The browser's own: it keeps the focus inside and gives it back. */
+/** The native dialog keeps the focus inside and restores it. */
 export function Dialog({ title, onClose, children, actions }: { title: string; onClose: () => void; children: ReactNode; actions?: ReactNode }) {
   const dialog = useRef<HTMLDialogElement>(null)
   const id = useId()

@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react'
 import { ApiError } from '../api.ts'
 
-/** As tall as what will come, so that nothing jumps when it does. */
+/** As tall as the expected content, to avoid layout shifts. */
 export function Loading({ lines = 6, what = 'Loading' }: { lines?: number; what?: string }) {
   return (
     <div className="skeleton" role="status" aria-label={what}>
@@ -23,17 +23,17 @@ export function EmptyState({ title, children }: { title: string; children?: Reac
   )
 }
 
-/** What the server says, with what is between backticks as code. */
+/** Renders text between backticks as code. */
 export function MessageText({ text }: { text: string }) {
-  return <>{text.split('`').map((part, at) => (at % 2 === 1 ? <code key={at}>{part}</code> : part))}</>
+  return <>{text.split('`').map((part, index) => (index % 2 === 1 ? <code key={index}>{part}</code> : part))}</>
 }
 
 export function ErrorMessage({ error, onRetry }: { error: Error; onRetry?: () => void }) {
-  if (error instanceof ApiError && error.code === 'FORBIDDEN') return <EmptyState title="Not for this key"><p><MessageText text={error.message} /></p></EmptyState>
+  if (error instanceof ApiError && error.code === 'FORBIDDEN') return <EmptyState title="Not allowed for this key"><p><MessageText text={error.message} /></p></EmptyState>
   const { code, requestId } = error instanceof ApiError ? error : { code: 'UNEXPECTED', requestId: null }
   return (
     <div className="failure" role="alert">
-      <strong>{code === 'NOT_FOUND' ? 'Not found' : 'This could not be shown'}</strong>
+      <strong>{code === 'NOT_FOUND' ? 'Not found' : 'Could not load the data'}</strong>
       <p><MessageText text={error.message} /></p>
       <p className="quiet"><code>{code}</code>{requestId !== null && <> · request <code>{requestId}</code></>}</p>
       {onRetry !== undefined && <button type="button" onClick={onRetry}>Try again</button>}
@@ -47,9 +47,9 @@ interface QueryState<Data> {
   refetch(): unknown
 }
 
-/** One of the three. What was shown stays while a later look fails; the header says that it is stale. */
-export function QueryView<Data>({ of, lines, children }: { of: QueryState<Data>; lines?: number; children: (data: Data) => ReactNode }) {
-  if (of.data !== undefined) return <>{children(of.data)}</>
-  if (of.error !== null) return <ErrorMessage error={of.error} onRetry={() => void of.refetch()} />
+/** Keeps the last data when a refetch fails; the header shows that it is stale. */
+export function QueryView<Data>({ of: query, lines, children }: { of: QueryState<Data>; lines?: number; children: (data: Data) => ReactNode }) {
+  if (query.data !== undefined) return <>{children(query.data)}</>
+  if (query.error !== null) return <ErrorMessage error={query.error} onRetry={() => void query.refetch()} />
   return <Loading {...(lines !== undefined && { lines })} />
 }

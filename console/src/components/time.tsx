@@ -1,12 +1,12 @@
 import { useNow } from '../clock.ts'
 import { formatAgo, formatTime, formatDate, formatDuration } from '../format.ts'
 
-/** How long ago, or in how long; the moment itself on hover. */
+/** Relative time; the timestamp on hover. */
 export function TimeAgo({ at }: { at: string }) {
   return <time dateTime={at} title={`${formatDate(at)} ${formatTime(at)}`}>{formatAgo(at, useNow())}</time>
 }
 
-/** The clock of today, the date as well for another day. */
+/** The time for today, otherwise the date as well. */
 export function Timestamp({ at }: { at: string }) {
   const isToday = formatDate(at) === formatDate(new Date(useNow()).toISOString())
   return <time dateTime={at} title={`${formatDate(at)} ${formatTime(at)}`}>{isToday ? formatTime(at) : `${formatDate(at)} ${formatTime(at).slice(0, 5)}`}</time>

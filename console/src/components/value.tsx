@@ -2,7 +2,7 @@ import { ExactNumber } from '../exact-json.ts'
 
 const LENGTH_MAX = 80
 
-/** A value of a record by its type, in one line. */
+/** A value of a record, formatted by its type in one line. */
 export function Value({ value }: { value: unknown }) {
   if (value === undefined) return <span className="quiet">–</span>
   if (value === null) return <span className="value-null">null</span>

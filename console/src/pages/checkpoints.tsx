@@ -8,30 +8,30 @@ import { Timestamp } from '../components/time.tsx'
 import { formatBytes } from '../format.ts'
 import { useSession } from '../session.tsx'
 
-/** Who moved the checkpoint, and what it held; the value itself only for who may see it and asks. */
+/** Shows states as digests. Values require the scope `admin` and an explicit click. */
 export function Checkpoints({ worker, sync, moved }: { worker: string; sync: string; moved: number | undefined }) {
-  const { session, hasScope: may, signIn } = useSession()
-  const [reveals, setReveals] = useState(false)
-  const asked = useQuery({
-    queryKey: ['checkpoints', worker, sync, reveals, moved],
-    queryFn: ({ signal }) => get<{ data: CheckpointDocument[] }>(`${path`/console/api/syncs/${worker}/${sync}/checkpoints`}?limit=15&reveal=${reveals}`, signal),
+  const { session, hasScope, signIn } = useSession()
+  const [isRevealed, setIsRevealed] = useState(false)
+  const checkpoints = useQuery({
+    queryKey: ['checkpoints', worker, sync, isRevealed, moved],
+    queryFn: ({ signal }) => get<{ data: CheckpointDocument[] }>(`${path`/console/api/syncs/${worker}/${sync}/checkpoints`}?limit=15&reveal=${isRevealed}`, signal),
     placeholderData: (before) => before,
   })
   return (
     <section aria-labelledby="checkpoints">
       <div className="title-bar">
         <h2 id="checkpoints">Checkpoint history</h2>
-        <button type="button" disabled={!may('admin')} aria-pressed={reveals} title={may('admin') ? '' : 'It takes the scope admin to see states as they are.'} onClick={() => (session.key === null ? signIn() : setReveals(!reveals))}>{reveals ? 'Hide the states' : 'Reveal the states'}</button>
+        <button type="button" disabled={!hasScope('admin')} aria-pressed={isRevealed} title={hasScope('admin') ? '' : 'Requires the scope admin.'} onClick={() => (session.key === null ? signIn() : setIsRevealed(!isRevealed))}>{isRevealed ? 'Hide states' : 'Reveal states'}</button>
       </div>
-      <QueryView of={asked}>
-        {({ data }) => data.length === 0 ? <EmptyState title="The checkpoint has never moved">It does with the first complete cycle.</EmptyState> : (
+      <QueryView of={checkpoints}>
+        {({ data }) => data.length === 0 ? <EmptyState title="No checkpoint yet">The first complete cycle writes it.</EmptyState> : (
           <DataTable
             label="Checkpoint history, newest first" rows={data} keyOf={({ version, at, action }) => `${version} ${at} ${action}`}
             columns={[
               { title: 'Version', isNumber: true, cell: ({ version }) => version },
-              { title: 'When', cell: ({ at }) => <Timestamp at={at} /> },
-              { title: 'What', cell: ({ action }) => <span className="tag">{action}</span> },
-              { title: 'By', cell: ({ actor }) => actor },
+              { title: 'Time', cell: ({ at }) => <Timestamp at={at} /> },
+              { title: 'Action', cell: ({ action }) => <span className="tag">{action}</span> },
+              { title: 'Actor', cell: ({ actor }) => actor },
               { title: 'Cycle', isNumber: true, cell: ({ cycle }) => cycle ?? <span className="quiet">–</span> },
               { title: 'State', isWide: true, cell: ({ state }) => <CheckpointState state={state} /> },
               { title: 'Reason', cell: ({ reason }) => reason || <span className="quiet">–</span> },

@@ -5,23 +5,23 @@ import { EmptyState } from '../components/query-states.tsx'
 import { Timestamp } from '../components/time.tsx'
 import { formatCompact, formatCount, formatDuration, countDeleted, countLanded } from '../format.ts'
 
-/** Every cycle on one axis of time, with what it did. */
+/** All cycles on one time axis. */
 export function CycleTimeline({ cycles }: { cycles: readonly CycleDocument[] }) {
   const now = useNow()
-  if (cycles.length === 0) return <EmptyState title="No cycle has run yet">It begins with its schedule, or with “Run now”.</EmptyState>
+  if (cycles.length === 0) return <EmptyState title="No cycles yet">A cycle starts by its schedule, or with “Run now”.</EmptyState>
   const from = Math.min(...cycles.map(({ startedAt }) => Date.parse(startedAt)))
   const columns: readonly TableColumn<CycleDocument>[] = [
     { title: 'Cycle', cell: ({ cycle, trigger }) => <span className="whole">{cycle} <span className="quiet">{trigger}</span></span> },
-    { title: 'Began', cell: ({ startedAt }) => <Timestamp at={startedAt} /> },
-    { title: 'When and how long', isWide: true, cell: (cycle) => <CycleSpan cycle={cycle} from={from} now={now} /> },
+    { title: 'Started', cell: ({ startedAt }) => <Timestamp at={startedAt} /> },
+    { title: 'Duration', isWide: true, cell: (cycle) => <CycleSpan cycle={cycle} from={from} now={now} /> },
     { title: 'Pages', isNumber: true, cell: ({ pages }) => formatCount(pages) },
-    { title: 'Landed', isNumber: true, cell: ({ counts }) => <CountCell value={countLanded(counts)} tone="plus" /> },
+    { title: 'Written', isNumber: true, cell: ({ counts }) => <CountCell value={countLanded(counts)} tone="plus" /> },
     { title: 'Unchanged', isNumber: true, cell: ({ counts }) => <CountCell value={counts.unchanged} /> },
     { title: 'Deleted', isNumber: true, cell: ({ counts }) => <CountCell value={countDeleted(counts)} tone="minus" /> },
     { title: 'Quarantined', isNumber: true, cell: ({ counts }) => <CountCell value={counts.quarantined} tone="bad" /> },
     { title: 'Retries', isNumber: true, cell: ({ retries }) => <CountCell value={retries} /> },
     { title: 'Waited', isNumber: true, cell: ({ waitedMs }) => (waitedMs === 0 ? <span className="quiet">–</span> : formatDuration(waitedMs)) },
-    { title: 'Ended', cell: (cycle) => <CycleEnd cycle={cycle} /> },
+    { title: 'Result', cell: (cycle) => <CycleEnd cycle={cycle} /> },
   ]
   return <DataTable label="Cycles, newest first" columns={columns} rows={cycles} keyOf={({ cycle }) => cycle} />
 }

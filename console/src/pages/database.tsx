@@ -17,11 +17,11 @@ export function DatabasePage({ name }: { name: string }) {
   const search = useDeferredValue(text.trim())
   return (
     <>
-      <nav className="crumbs" aria-label="Where this is"><Link href="/databases">Databases</Link></nav>
+      <nav className="crumbs" aria-label="Breadcrumbs"><Link href="/databases">Databases</Link></nav>
       <QueryView of={databases}>
         {({ data }) => {
           const database = data.find((one) => one.name === name)
-          if (database === undefined) return <EmptyState title={`There is no database ${name}`}><Link href="/databases">See those there are</Link></EmptyState>
+          if (database === undefined) return <EmptyState title={`Database ${name} not found`}><Link href="/databases">Show all databases</Link></EmptyState>
           return (
             <>
               <div className="title-bar">
@@ -30,10 +30,10 @@ export function DatabasePage({ name }: { name: string }) {
               </div>
               <Records database={database} search={search} />
               <section aria-labelledby="sql">
-                <h2 id="sql">Query it</h2>
-                <p className="quiet">A real table with typed columns, in your own store. On this machine:</p>
-                <Command label="The command" text={`npx tidemark query "select * from ${database.table} limit 20"`} />
-                <Command label="The SQL" text={buildSampleSql(database)} />
+                <h2 id="sql">Query with SQL</h2>
+                <p className="quiet">A table with typed columns in your own store. On this machine:</p>
+                <Command label="Command" text={`npx tidemark query "select * from ${database.table} limit 20"`} />
+                <Command label="SQL" text={buildSampleSql(database)} />
               </section>
             </>
           )
@@ -56,7 +56,8 @@ function Records({ database, search }: { database: DatabaseDocument; search: str
   })
   const isEmpty = rows.data?.pages.every(({ data }) => data.length === 0) === true
   const { hasNextPage, isFetching, isError, fetchNextPage } = rows
-  // One answer searches a bounded number of rows. An empty one is no absence, so the search goes on by itself to a match or the end.
+  // One response searches a bounded number of rows. An empty one does not mean that nothing matches, so the search
+  // continues to the first match or the end.
   useEffect(() => {
     if (search !== '' && isEmpty && hasNextPage && !isFetching && !isError) void fetchNextPage()
   }, [search, isEmpty, hasNextPage, isFetching, isError, fetchNextPage])
@@ -66,7 +67,7 @@ function Records({ database, search }: { database: DatabaseDocument; search: str
   const scanned = rows.data.pages.reduce((sum, page) => sum + page.scanned, 0)
   return (
     <section aria-label="Records" className={rows.isPlaceholderData ? 'is-waiting' : ''}>
-      {found.length === 0 ? <EmptyState title={search === '' ? 'No rows' : rows.hasNextPage ? `No match for “${search}” yet` : `No row contains “${search}”`}>{search === '' ? 'They come with the next cycle.' : <>Searched {formatCount(scanned)} of {pluralize(database.rows, 'row')}{rows.hasNextPage ? '…' : '. If it should be a key, ask why it is missing.'}</>}</EmptyState> : <RecordTable database={database} rows={found} />}
+      {found.length === 0 ? <EmptyState title={search === '' ? 'No rows' : rows.hasNextPage ? `No match for “${search}” yet` : `No row contains “${search}”`}>{search === '' ? 'Rows appear with the next cycle.' : <>Searched {formatCount(scanned)} of {pluralize(database.rows, 'row')}{rows.hasNextPage ? '…' : '. If this is a key, you can check why it is missing.'}</>}</EmptyState> : <RecordTable database={database} rows={found} />}
       {found.length === 0 && search !== '' && !rows.hasNextPage && !rows.isPlaceholderData && <div className="ask"><WhyNot key={search} database={database.name} id={search} /></div>}
       <p className="more" role="status">
         {search === '' ? `${formatCount(found.length)} of ${pluralize(database.rows, 'row')}` : `${pluralize(found.length, 'match', 'matches')} in ${formatCount(scanned)} of ${pluralize(database.rows, 'row')}`}

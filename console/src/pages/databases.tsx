@@ -8,7 +8,7 @@ import { formatCount } from '../format.ts'
 
 const NAMES_MAX = 6
 
-/** Counting rows costs the store more than reading them, so this is asked for rarely. */
+/** Counting rows is expensive, so the interval is long. */
 export function useDatabases() {
   return useQuery({ queryKey: ['databases'], queryFn: ({ signal }) => get<{ data: DatabaseDocument[] }>('/api/databases', signal), refetchInterval: 15_000 })
 }
@@ -18,7 +18,7 @@ export function DatabasesPage() {
     <>
       <h1>Databases</h1>
       <QueryView of={useDatabases()}>
-        {({ data }) => data.length === 0 ? <EmptyState title="Nothing has landed yet">A database is there with the first cycle that fills it.</EmptyState> : (
+        {({ data }) => data.length === 0 ? <EmptyState title="No databases yet">A database appears with the first cycle that writes to it.</EmptyState> : (
           <DataTable
             label="Databases" rows={data} keyOf={({ name }) => name}
             columns={[

@@ -10,7 +10,7 @@ import { useDatabases } from './databases.tsx'
 
 const ACTIONS = ['created', 'updated', 'deleted'] as const
 type Action = (typeof ACTIONS)[number]
-const STATE_LABELS: Record<LiveState, string> = { connecting: 'Connecting', live: 'Live', broken: 'Connecting again', refused: 'Not followed' }
+const STATE_LABELS: Record<LiveState, string> = { connecting: 'Connecting', live: 'Live', broken: 'Reconnecting', refused: 'Not allowed' }
 
 export function FeedPage() {
   const [database, setDatabase] = useState('')
@@ -30,14 +30,14 @@ export function FeedPage() {
           <div className="chips" role="group" aria-label="Filter by action">
             {ACTIONS.map((action) => <button key={action} type="button" className="chip" aria-pressed={actions.includes(action)} onClick={() => toggle(action)}>{action}</button>)}
           </div>
-          <button type="button" className="steady" aria-pressed={held !== null} onClick={() => setHeld(held === null ? changes : null)}>{held === null ? 'Hold' : waiting === 0 ? 'Go on' : `Go on (${waiting < 0 ? 'many' : waiting} new)`}</button>
+          <button type="button" className="steady" aria-pressed={held !== null} onClick={() => setHeld(held === null ? changes : null)}>{held === null ? 'Pause' : waiting === 0 ? 'Resume' : `Resume (${waiting < 0 ? 'many' : waiting} new)`}</button>
         </div>
       </div>
       {error !== null && <ErrorMessage error={error} />}
-      {shown.length === 0 && error !== null ? null : shown.length === 0 ? <EmptyState title={changes.length === 0 ? 'No change yet' : 'None of these actions yet'}>The next one shows here as it is committed.</EmptyState> : (
+      {shown.length === 0 && error !== null ? null : shown.length === 0 ? <EmptyState title={changes.length === 0 ? 'No changes yet' : 'No changes with these actions yet'}>New changes appear here as they are committed.</EmptyState> : (
         <div className="scroll feed" role="region" aria-label="Changes, newest first" tabIndex={0}>
           <table className="feed-table">
-            <thead><tr><th scope="col">When</th><th scope="col">Action</th><th scope="col">Database</th><th scope="col">Key</th><th scope="col">Record</th></tr></thead>
+            <thead><tr><th scope="col">Time</th><th scope="col">Action</th><th scope="col">Database</th><th scope="col">Key</th><th scope="col">Record</th></tr></thead>
             <tbody>{shown.map((change) => <ChangeRow key={change.eventId} change={change} />)}</tbody>
           </table>
         </div>
@@ -53,7 +53,7 @@ function ChangeRow({ change: { action, updatedAt, database, resourceId, snapshot
       <td><span className={`tag tag-${action}`}>{action}</span></td>
       <td><Link href={path`/databases/${database}`}>{database}</Link></td>
       <td className="feed-key"><Link href={path`/databases/${database}/${resourceId}`}>{formatKey(resourceId)}</Link></td>
-      <td className="feed-record">{snapshot === null ? <span className="quiet">gone</span> : JSON.stringify(snapshot).slice(1, 200).replace(/\}$/, '')}</td>
+      <td className="feed-record">{snapshot === null ? <span className="quiet">deleted</span> : JSON.stringify(snapshot).slice(1, 200).replace(/\}$/, '')}</td>
     </tr>
   )
 }

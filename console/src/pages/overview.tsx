@@ -35,7 +35,7 @@ export function OverviewPage() {
 function Syncs({ syncs }: { syncs: readonly SyncDocument[] }) {
   const [search, setSearch] = useState('')
   const [health, setHealth] = useState<Health | null>(null)
-  const counts = useMemo(() => new Map(HEALTH_ORDER.map((word) => [word, syncs.filter((sync) => sync.health === word).length])), [syncs])
+  const counts = useMemo(() => new Map(HEALTH_ORDER.map((value) => [value, syncs.filter((sync) => sync.health === value).length])), [syncs])
   const shown = useMemo(() => {
     const wanted = search.trim().toLowerCase()
     const matches = syncs.filter((sync) => (health === null || sync.health === health) && (wanted === '' || [sync.sync, sync.worker, ...sync.databases].some((text) => text.toLowerCase().includes(wanted))))
@@ -46,27 +46,26 @@ function Syncs({ syncs }: { syncs: readonly SyncDocument[] }) {
       <div className="bar">
         <div className="chips" role="group" aria-label="Filter by health">
           <button type="button" className="chip" aria-pressed={health === null} onClick={() => setHealth(null)}>All <b>{syncs.length}</b></button>
-          {HEALTH_ORDER.filter((word) => counts.get(word)! > 0).map((word) => (
-            <button key={word} type="button" className="chip" aria-pressed={health === word} onClick={() => setHealth(health === word ? null : word)}><HealthLabel health={word} /> <b>{counts.get(word)}</b></button>
+          {HEALTH_ORDER.filter((value) => (counts.get(value) ?? 0) > 0).map((value) => (
+            <button key={value} type="button" className="chip" aria-pressed={health === value} onClick={() => setHealth(health === value ? null : value)}><HealthLabel health={value} /> <b>{counts.get(value)}</b></button>
           ))}
         </div>
         <input type="search" placeholder="Search syncs  /" aria-label="Search syncs" value={search} onChange={(event) => setSearch(event.target.value)} />
         <CoverageLegend />
       </div>
-      {shown.length === 0 ? <EmptyState title="No sync is like that"><button type="button" onClick={() => { setSearch(''); setHealth(null) }}>Show all</button></EmptyState> : <SyncRows syncs={shown} />}
+      {shown.length === 0 ? <EmptyState title="No syncs match"><button type="button" onClick={() => { setSearch(''); setHealth(null) }}>Show all</button></EmptyState> : <SyncRows syncs={shown} />}
     </section>
   )
 }
 
-/** A backfill comes right after its delta, wherever it was declared. */
+/** Lists a backfill right after its delta. */
 function groupPairs(syncs: readonly SyncDocument[]): SyncDocument[] {
-  const isDelta = (sync: SyncDocument): boolean => sync.pair?.role === 'delta'
   const nameOf = ({ worker }: SyncDocument, sync: string): string => `${worker}/${sync}`
   const backfills = new Map(syncs.filter((sync) => sync.pair?.role === 'backfill').map((sync) => [nameOf(sync, sync.sync), sync]))
-  const deltas = new Set(syncs.filter(isDelta).map((sync) => nameOf(sync, sync.sync)))
+  const deltas = new Set(syncs.filter((sync) => sync.pair?.role === 'delta').map((sync) => nameOf(sync, sync.sync)))
   return syncs.flatMap((sync) => {
     if (sync.pair?.role === 'backfill' && deltas.has(nameOf(sync, sync.pair.with))) return []
-    const backfill = isDelta(sync) ? backfills.get(nameOf(sync, sync.pair!.with)) : undefined
+    const backfill = sync.pair?.role === 'delta' ? backfills.get(nameOf(sync, sync.pair.with)) : undefined
     return backfill === undefined ? [sync] : [sync, backfill]
   })
 }
@@ -88,7 +87,7 @@ function SyncRows({ syncs }: { syncs: readonly SyncDocument[] }) {
   )
 }
 
-/** While nothing moved the documents are the very same ones, and the row stays as it is. */
+/** Unchanged documents are identical objects, so the row is not rendered again. */
 const SyncRow = memo(({ sync, index, top }: { sync: SyncDocument; index: number; top: number }) => {
   const { lastCycle, pair } = sync
   const isBackfill = pair?.role === 'backfill'
@@ -104,12 +103,12 @@ const SyncRow = memo(({ sync, index, top }: { sync: SyncDocument; index: number;
         <span><Tidemark sync={sync} /></span>
         <span className="quiet">v{sync.version}{sync.state !== null && ` #${sync.state.digest8.slice(0, 6)}`}</span>
       </div>
-      <div role="cell" className="cell-lag" data-title="Lag">{sync.completeSince === null || isBackfill ? <span className="quiet" title={isBackfill ? 'What happens since is told by its delta.' : undefined}>–</span> : <Elapsed at={sync.completeSince} />}</div>
+      <div role="cell" className="cell-lag" data-title="Lag">{sync.completeSince === null || isBackfill ? <span className="quiet" title={isBackfill ? 'The lag is shown at its delta.' : undefined}>–</span> : <Elapsed at={sync.completeSince} />}</div>
       <div role="cell" className="cell-rows-s" data-title="Rows/s"><RowsPerSecond sync={sync} /></div>
       <div role="cell" className="cell-last-cycle" data-title="Last cycle">
         {lastCycle === null ? <span className="quiet">never ran</span> : (
           <>
-            <span>{lastCycle.endedAt === null ? (sync.isRunning ? <>running, {sync.coverage.progress === null ? `page ${lastCycle.pages}` : `${Math.round(sync.coverage.progress * 100)} %`}</> : 'broke off') : <>{lastCycle.error === null ? (lastCycle.endReason ?? lastCycle.stopReason)?.replaceAll('_', ' ') : 'failed'} <TimeAgo at={lastCycle.endedAt} /></>}</span>
+            <span>{lastCycle.endedAt === null ? (sync.isRunning ? <>running, {sync.coverage.progress === null ? `page ${lastCycle.pages}` : `${Math.round(sync.coverage.progress * 100)} %`}</> : 'interrupted') : <>{lastCycle.error === null ? (lastCycle.endReason ?? lastCycle.stopReason)?.replaceAll('_', ' ') : 'failed'} <TimeAgo at={lastCycle.endedAt} /></>}</span>
             {lastCycle.error === null ? <CycleCounts cycle={lastCycle} /> : <span className="bad" title={lastCycle.error.message}>{lastCycle.error.code}</span>}
           </>
         )}
@@ -121,7 +120,7 @@ const SyncRow = memo(({ sync, index, top }: { sync: SyncDocument; index: number;
 
 export function Tidemark({ sync: { tidemark, completeSince } }: { sync: SyncDocument }) {
   if (tidemark !== null && !tidemark.startsWith('#')) return <Timestamp at={tidemark} />
-  // A source without times: as of the beginning of its last complete cycle.
+  // Without source timestamps: the start of the last complete cycle.
   return completeSince === null ? <span className="quiet">not yet</span> : <Timestamp at={completeSince} />
 }
 
@@ -135,10 +134,10 @@ export function NextRun({ sync: { isRunning, next } }: { sync: SyncDocument }) {
   const now = useNow()
   if (isRunning) return <>running</>
   if (next === null) return <span className="quiet">–</span>
-  if (next.at === null) return <span className="quiet">{next.why === 'manual' ? 'when asked' : next.why}</span>
+  if (next.at === null) return <span className="quiet">{next.why === 'manual' ? 'manual' : next.why}</span>
   return Date.parse(next.at) <= now ? <>due now</> : <TimeAgo at={next.at} />
 }
 
 function NoSyncs() {
-  return <EmptyState title="No syncs yet"><p>This worker declares none. <code>worker.sync(…)</code> and <code>worker.track(…)</code> in your worker file do.</p></EmptyState>
+  return <EmptyState title="No syncs yet"><p>This worker declares no syncs. Add one with <code>worker.sync(…)</code> or <code>worker.track(…)</code> in your worker file.</p></EmptyState>
 }

@@ -11,27 +11,27 @@ import { useSession } from '../session.tsx'
 
 export function QuarantinePage() {
   const [text, setText] = useState('')
-  const asked = useQuery({ queryKey: ['quarantine'], queryFn: ({ signal }) => get<{ data: QuarantineDocument[] }>('/api/quarantine?limit=200', signal), refetchInterval: 10_000 })
+  const quarantine = useQuery({ queryKey: ['quarantine'], queryFn: ({ signal }) => get<{ data: QuarantineDocument[] }>('/api/quarantine?limit=200', signal), refetchInterval: 10_000 })
   const wanted = text.trim().toLowerCase()
   return (
     <>
       <div className="title-bar">
-        <div><h1>Quarantine</h1><p className="quiet">Records that could not be landed, with the reason. Everything around them did.</p></div>
-        {(asked.data?.data.length ?? 0) > 0 && <input type="search" placeholder="Search  /" aria-label="Search the quarantine" value={text} onChange={(event) => setText(event.target.value)} />}
+        <div><h1>Quarantine</h1><p className="quiet">Records that failed validation, with the reason. All other records were written.</p></div>
+        {(quarantine.data?.data.length ?? 0) > 0 && <input type="search" placeholder="Search  /" aria-label="Search the quarantine" value={text} onChange={(event) => setText(event.target.value)} />}
       </div>
-      <QueryView of={asked}>
-        {({ data }) => data.length === 0 ? <EmptyState title="Nothing is in quarantine">Every record that came could be landed.</EmptyState> : (
+      <QueryView of={quarantine}>
+        {({ data }) => data.length === 0 ? <EmptyState title="No quarantined records">All records passed validation.</EmptyState> : (
           <>
             <ReplayList entries={data} />
             <DataTable
               label="Quarantine, newest first" keyOf={({ id }) => id} rows={data.filter((entry) => wanted === '' || JSON.stringify(entry).toLowerCase().includes(wanted))}
               columns={[
-                { title: 'When', cell: ({ at }) => <Timestamp at={at} /> },
+                { title: 'Time', cell: ({ at }) => <Timestamp at={at} /> },
                 { title: 'Sync', cell: ({ worker, sync, cycle, page }) => <><Link href={path`/syncs/${worker}/${sync}`}>{sync}</Link> <span className="quiet">cycle {cycle}, page {page}</span></> },
                 { title: 'Database', cell: ({ database }) => database },
                 { title: 'Key', cell: ({ key }) => key ?? <span className="quiet">none</span> },
-                { title: 'Why', cell: ({ code, message }) => <><span className="bad">{code}</span> {message}</> },
-                { title: 'Record', isWide: true, cell: ({ text: record }) => <pre className="state" tabIndex={0} aria-label="The record"><code>{record.slice(0, 2_000)}</code></pre> },
+                { title: 'Reason', cell: ({ code, message }) => <><span className="bad">{code}</span> {message}</> },
+                { title: 'Record', isWide: true, cell: ({ text: record }) => <pre className="state" tabIndex={0} aria-label="Record"><code>{record.slice(0, 2_000)}</code></pre> },
               ]}
             />
           </>
@@ -41,28 +41,32 @@ export function QuarantinePage() {
   )
 }
 
-/** By sync: all of one is tried again at once, as it is checked now. */
+/** A replay covers all quarantined records of one sync. */
 function ReplayList({ entries }: { entries: readonly QuarantineDocument[] }) {
-  const names = [...new Set(entries.map(({ worker, sync }) => `${worker}/${sync}`))].toSorted()
-  return <ul className="replays">{names.map((name) => <ReplayItem key={name} entries={entries.filter(({ worker, sync }) => `${worker}/${sync}` === name)} />)}</ul>
+  const syncs = new Map<string, { worker: string; sync: string; count: number }>()
+  for (const { worker, sync } of entries) {
+    const name = `${worker}/${sync}`
+    syncs.set(name, { worker, sync, count: (syncs.get(name)?.count ?? 0) + 1 })
+  }
+  const sorted = [...syncs].toSorted(([a], [b]) => (a < b ? -1 : 1))
+  return <ul className="replays">{sorted.map(([name, group]) => <ReplayItem key={name} {...group} />)}</ul>
 }
 
 type ReplayCounts = Readonly<Record<'landed' | 'refused' | 'superseded' | 'lost', number>>
 
-function ReplayItem({ entries }: { entries: readonly QuarantineDocument[] }) {
-  const { hasScope: may } = useSession()
+function ReplayItem({ worker, sync, count }: { worker: string; sync: string; count: number }) {
+  const { hasScope } = useSession()
   const client = useQueryClient()
-  const { worker, sync } = entries[0]!
   const replay = useMutation({
     mutationFn: () => post<{ data: ReplayCounts }>(path`/api/syncs/${worker}/${sync}/quarantine/replay`),
     onSuccess: () => client.invalidateQueries({ queryKey: ['quarantine'] }),
   })
-  const told = replay.data === undefined ? '' : Object.entries(replay.data.data).filter(([, count]) => count > 0).map(([fate, count]) => `${count} ${fate}`).join(', ') || 'nothing was left to try'
+  const result = replay.data === undefined ? '' : Object.entries(replay.data.data).filter(([, number]) => number > 0).map(([outcome, number]) => `${number} ${outcome}`).join(', ') || 'no records left to replay'
   return (
     <li>
-      <b>{sync}</b> <span className="quiet">{pluralize(entries.length, 'record')}</span>
-      <button type="button" className="small" disabled={!may('sync:write') || replay.isPending} onClick={() => replay.mutate()}>Try again</button>
-      <span role="status">{replay.error !== null ? <span className="bad">{replay.error.message}</span> : told}</span>
+      <b>{sync}</b> <span className="quiet">{pluralize(count, 'record')}</span>
+      <button type="button" className="small" disabled={!hasScope('sync:write') || replay.isPending} onClick={() => replay.mutate()}>Replay</button>
+      <span role="status">{replay.error !== null ? <span className="bad">{replay.error.message}</span> : result}</span>
     </li>
   )
 }

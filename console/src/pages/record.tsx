@@ -11,37 +11,38 @@ import { formatCount, pluralize, formatKey } from '../format.ts'
 import { WhyNot } from './why-not.tsx'
 
 export function RecordPage({ database, id }: { database: string; id: string }) {
-  const asked = useQuery({ queryKey: ['record', database, id], queryFn: ({ signal }) => get<{ data: RecordDocument }>(path`/console/api/databases/${database}/rows/${id}`, signal), refetchInterval: 5_000 })
+  const query = useQuery({ queryKey: ['record', database, id], queryFn: ({ signal }) => get<{ data: RecordDocument }>(path`/console/api/databases/${database}/rows/${id}`, signal), refetchInterval: 5_000 })
   return (
     <>
-      <nav className="crumbs" aria-label="Where this is"><Link href="/databases">Databases</Link> <span aria-hidden="true">/</span> <Link href={path`/databases/${database}`}>{database}</Link></nav>
+      <nav className="crumbs" aria-label="Breadcrumbs"><Link href="/databases">Databases</Link> <span aria-hidden="true">/</span> <Link href={path`/databases/${database}`}>{database}</Link></nav>
       <h1 className="clamped" title={id}>{formatKey(id)}</h1>
-      {asked.error instanceof ApiError && asked.error.status === 404
-        ? <><EmptyState title="Nothing in the log speaks of it">There never was such a record, or it was deleted longer ago than the log is kept.</EmptyState><div className="ask"><WhyNot database={database} id={id} /></div></>
-        : <QueryView of={asked}>{({ data }) => <RecordDetails record={data} />}</QueryView>}
+      {query.error instanceof ApiError && query.error.status === 404
+        ? <><EmptyState title="No history for this key">The record never existed, or it was deleted before the start of the log.</EmptyState><div className="ask"><WhyNot database={database} id={id} /></div></>
+        : <QueryView of={query}>{({ data }) => <RecordDetails record={data} />}</QueryView>}
     </>
   )
 }
 
 function RecordDetails({ record }: { record: RecordDocument }) {
-  const newest = record.history[0]!
-  const shown = record.history.find((entry) => entry.record !== null)
+  const [newest] = record.history
+  const fields = record.history.find((entry) => entry.record !== null)?.record ?? null
+  if (newest === undefined) return null
   return (
     <>
-      <p className="quiet">{record.isLive ? <>Changed <TimeAgo at={newest.committedAt} /></> : <>Deleted <TimeAgo at={newest.committedAt} />; below it is as it was</>} · {pluralize(record.history.length, 'change')}{record.isCut && ' and older ones'}</p>
+      <p className="quiet">{record.isLive ? <>Changed <TimeAgo at={newest.committedAt} /></> : <>Deleted <TimeAgo at={newest.committedAt} />; the last version is shown below</>} · {pluralize(record.history.length, 'change')}{record.isCut && ' and older'}</p>
       <div className="two">
         <section aria-labelledby="record-now">
-          <h2 id="record-now">{record.isLive ? 'The record' : 'The record as it was'}</h2>
-          {shown !== undefined && <RecordFields record={shown.record!} changed={newest.action === 'updated' && record.history.length > 1 ? newest.changed : []} />}
+          <h2 id="record-now">{record.isLive ? 'Record' : 'Last version'}</h2>
+          {fields !== null && <RecordFields record={fields} changed={newest.action === 'updated' && record.history.length > 1 ? newest.changed : []} />}
         </section>
         <section aria-labelledby="record-why">
-          <h2 id="record-why">Why it is so</h2>
+          <h2 id="record-why">Change history</h2>
           <ol className="why">
             {record.history.map((entry, at) => <HistoryEntry key={entry.sequence} entry={entry} before={record.history[at + 1]} />)}
           </ol>
-          {!record.isCut && record.history.at(-1)!.action !== 'created' && <p className="quiet">What was before is older than the log is kept.</p>}
+          {!record.isCut && record.history.at(-1)?.action !== 'created' && <p className="quiet">Older changes are no longer in the log.</p>}
           {!record.isLive && <WhyNot database={record.database} id={record.key} />}
-          <Command label="The same in a terminal" text={`npx tidemark why ${record.database} ${JSON.stringify(record.key)}`} />
+          <Command label="Run in a terminal" text={`npx tidemark why ${record.database} ${JSON.stringify(record.key)}`} />
         </section>
       </div>
     </>
@@ -63,7 +64,7 @@ function RecordFields({ record, changed }: { record: Readonly<Record<string, unk
 
 const LINE_MAX = 80
 
-/** What does not fit a line has a place of its own, where all of it can be read. */
+/** A value that does not fit one line is shown in a block. */
 function isLong(value: unknown): boolean {
   if (value === null || value instanceof ExactNumber) return false
   return typeof value === 'string' ? value.length > LINE_MAX : typeof value === 'object'
@@ -71,13 +72,13 @@ function isLong(value: unknown): boolean {
 
 const SHOWN_MAX = 8
 
-/** One commit: what it changed, and the page, the cycle and the sync that brought it. */
+/** One commit: the changed fields, and the sync, cycle and page that committed it. */
 function HistoryEntry({ entry, before }: { entry: HistoryDocument; before: HistoryDocument | undefined }) {
   const isUpdate = entry.action === 'updated' && before !== undefined
   return (
     <li className={`why-entry action-${entry.action}`}>
       <p><span className={`tag tag-${entry.action}`}>{entry.action}</span> <Timestamp at={entry.committedAt} /> <span className="quiet">sequence {formatCount(entry.sequence)}</span></p>
-      <p className="quiet">by <Link href={path`/syncs/${entry.worker}/${entry.sync}`}>{entry.sync}</Link>, cycle {entry.cycle}, page {entry.page}{entry.upstreamAt !== null && <>; the source says <Timestamp at={entry.upstreamAt} /></>}</p>
+      <p className="quiet">by <Link href={path`/syncs/${entry.worker}/${entry.sync}`}>{entry.sync}</Link>, cycle {entry.cycle}, page {entry.page}{entry.upstreamAt !== null && <>; changed in the source <Timestamp at={entry.upstreamAt} /></>}</p>
       {isUpdate && (
         <dl className="diff">
           {entry.changed.slice(0, SHOWN_MAX).map((name) => <div key={name}><dt>{name}</dt><dd><span className="diff-old"><Value value={before.record?.[name]} /></span> <span aria-label="became">→</span> <span className="diff-new"><Value value={entry.record?.[name]} /></span></dd></div>)}

@@ -8,28 +8,28 @@ import { formatBytes, pluralize } from '../format.ts'
 import { useSession } from '../session.tsx'
 
 export function SyncActions({ sync }: { sync: SyncDocument }) {
-  const { hasScope: may } = useSession()
+  const { hasScope } = useSession()
   const client = useQueryClient()
-  const [resets, setResets] = useState(false)
+  const [isResetting, setIsResetting] = useState(false)
   const signal = useMutation({
     mutationFn: (kind: 'trigger' | 'pause' | 'resume') => post(`${path`/api/syncs/${sync.worker}/${sync.sync}`}/${kind}`),
     onSuccess: () => client.invalidateQueries(),
   })
   const isPaused = sync.health === 'PAUSED'
-  const cannot = !may('sync:write') || signal.isPending
-  const why = may('sync:write') ? undefined : 'It takes the scope sync:write.'
+  const isDisabled = !hasScope('sync:write') || signal.isPending
+  const why = hasScope('sync:write') ? undefined : 'Requires the scope sync:write.'
   return (
     <div className="actions">
-      <button type="button" className="primary" disabled={cannot || sync.triggeredAt !== null} title={why} onClick={() => signal.mutate('trigger')}>{sync.triggeredAt === null ? 'Run now' : 'Asked to run'}</button>
-      <button type="button" disabled={cannot} title={why} onClick={() => signal.mutate(isPaused ? 'resume' : 'pause')}>{isPaused ? 'Resume' : 'Pause'}</button>
-      <button type="button" className="danger" disabled={cannot} title={why} onClick={() => setResets(true)}>Reset…</button>
+      <button type="button" className="primary" disabled={isDisabled || sync.triggeredAt !== null} title={why} onClick={() => signal.mutate('trigger')}>{sync.triggeredAt === null ? 'Run now' : 'Run requested'}</button>
+      <button type="button" disabled={isDisabled} title={why} onClick={() => signal.mutate(isPaused ? 'resume' : 'pause')}>{isPaused ? 'Resume' : 'Pause'}</button>
+      <button type="button" className="danger" disabled={isDisabled} title={why} onClick={() => setIsResetting(true)}>Reset…</button>
       {signal.error !== null && <p className="field-error" role="alert">{signal.error.message}</p>}
-      {resets && <ResetDialog sync={sync} onClose={() => setResets(false)} />}
+      {isResetting && <ResetDialog sync={sync} onClose={() => setIsResetting(false)} />}
     </div>
   )
 }
 
-/** The plan first; it is done only on what the plan was made of, and with a reason. */
+/** Shows the plan first. The reset needs a reason and applies only to the version that the plan was made for. */
 function ResetDialog({ sync, onClose }: { sync: SyncDocument; onClose: () => void }) {
   const client = useQueryClient()
   const [reason, setReason] = useState('')
@@ -44,20 +44,20 @@ function ResetDialog({ sync, onClose }: { sync: SyncDocument; onClose: () => voi
   const planned = plan.data?.data
   const isReady = planned !== undefined && reason.trim() !== '' && typed === sync.sync && !reset.isPending
   if (reset.data !== undefined) {
-    return <Dialog title={`${sync.sync} was reset`} onClose={onClose}><p>It is at version {reset.data.data.version}, without state. The next cycle {reset.data.data.nextCycle}.</p></Dialog>
+    return <Dialog title={`${sync.sync} was reset`} onClose={onClose}><p>The sync is at version {reset.data.data.version} and has no state. The next cycle {reset.data.data.nextCycle}.</p></Dialog>
   }
   return (
-    <Dialog title={`Reset ${sync.sync}`} onClose={onClose} actions={<button type="submit" form="reset" className="danger primary" disabled={!isReady}>Reset it</button>}>
+    <Dialog title={`Reset ${sync.sync}`} onClose={onClose} actions={<button type="submit" form="reset" className="danger primary" disabled={!isReady}>Reset sync</button>}>
       {plan.error !== null ? <ErrorMessage error={plan.error} /> : planned === undefined ? <Loading lines={4} /> : (
         <form id="reset" onSubmit={(event) => { event.preventDefault(); reset.mutate(planned.version) }}>
           <dl className="plan">
-            <div><dt>forgets</dt><dd>{planned.forgets === null ? 'no state: there is none' : <>the state <code>#{planned.forgets.digest8}</code> ({formatBytes(planned.forgets.bytes)}) of version {planned.version}; it stays in the history</>}</dd></div>
-            {planned.givesUp !== null && <div><dt>gives up</dt><dd>cycle {planned.givesUp.cycle}, unfinished after {pluralize(planned.givesUp.pages, 'page')}; the rows it landed stay</dd></div>}
-            <div><dt>keeps</dt><dd>every row and the whole log</dd></div>
+            <div><dt>deletes</dt><dd>{planned.forgets === null ? 'nothing: the sync has no state' : <>the state <code>#{planned.forgets.digest8}</code> ({formatBytes(planned.forgets.bytes)}) of version {planned.version}; it remains in the history</>}</dd></div>
+            {planned.givesUp !== null && <div><dt>abandons</dt><dd>cycle {planned.givesUp.cycle}, unfinished after {pluralize(planned.givesUp.pages, 'page')}; its rows remain</dd></div>}
+            <div><dt>keeps</dt><dd>all rows and the whole log</dd></div>
             <div><dt>next cycle</dt><dd>{planned.nextCycle}</dd></div>
           </dl>
-          {planned.heldBy !== null && <p className="field-error">It is being run at the moment. Pause it first, or wait for its cycle to end.</p>}
-          <label htmlFor="reset-reason">Why, for the audit</label>
+          {planned.heldBy !== null && <p className="field-error">The sync is running. Pause it first, or wait until its cycle ends.</p>}
+          <label htmlFor="reset-reason">Reason (for the audit log)</label>
           <input id="reset-reason" required maxLength={1_000} value={reason} onChange={(event) => setReason(event.target.value)} />
           <label htmlFor="reset-name">Type <b>{sync.sync}</b> to confirm</label>
           <input id="reset-name" autoComplete="off" value={typed} onChange={(event) => setTyped(event.target.value)} />

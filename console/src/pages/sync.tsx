@@ -19,24 +19,24 @@ const CYCLES = 20
 
 export function SyncPage({ worker, sync }: { worker: string; sync: string }) {
   const base = path`/console/api/syncs/${worker}/${sync}`
-  const standing = useQuery({ queryKey: ['sync', worker, sync], queryFn: ({ signal }) => get<{ data: SyncDocument }>(base, signal), refetchInterval: POLL_MS })
-  const moved = standing.data?.data.version
+  const status = useQuery({ queryKey: ['sync', worker, sync], queryFn: ({ signal }) => get<{ data: SyncDocument }>(base, signal), refetchInterval: POLL_MS })
+  const version = status.data?.data.version
   const [limit, setLimit] = useState(CYCLES)
   const cycles = useQuery({ queryKey: ['cycles', worker, sync, limit], queryFn: ({ signal }) => get<{ data: CycleDocument[] }>(`${path`/api/syncs/${worker}/${sync}/cycles`}?limit=${limit}`, signal), refetchInterval: POLL_MS, placeholderData: (before) => before })
   const activity = useQuery({ queryKey: ['activity', worker, sync], queryFn: ({ signal }) => get<{ data: ActivityDocument }>(`/console/api/activity?${new URLSearchParams({ worker, sync })}`, signal), refetchInterval: 5_000 })
-  const crumbs = <nav className="crumbs" aria-label="Where this is"><Link href="/">Overview</Link> <span aria-hidden="true">/</span> <span>{worker}</span></nav>
-  if (standing.error instanceof ApiError && standing.error.status === 404) return <>{crumbs}<h1 className="clamped" title={sync}>{sync}</h1><EmptyState title="There is no such sync">The worker does not declare it, and it has never run. <Link href="/">See those there are</Link></EmptyState></>
+  const crumbs = <nav className="crumbs" aria-label="Breadcrumbs"><Link href="/">Overview</Link> <span aria-hidden="true">/</span> <span>{worker}</span></nav>
+  if (status.error instanceof ApiError && status.error.status === 404) return <>{crumbs}<h1 className="clamped" title={sync}>{sync}</h1><EmptyState title="Sync not found">The worker does not declare it, and it has never run. <Link href="/">Show all syncs</Link></EmptyState></>
   return (
     <>
       {crumbs}
-      <QueryView of={standing} lines={8}>{({ data }) => <SyncStatusPanel sync={data} />}</QueryView>
+      <QueryView of={status} lines={8}>{({ data }) => <SyncStatusPanel sync={data} />}</QueryView>
       <section className="chart-section" aria-label="Activity"><QueryView of={activity} lines={3}>{({ data }) => <ActivityCharts activity={data} />}</QueryView></section>
       <section aria-labelledby="cycles">
         <h2 id="cycles">Cycles</h2>
         <QueryView of={cycles}>{({ data }) => <CycleTimeline cycles={data} />}</QueryView>
         {cycles.data?.data.length === limit && limit < 1_000 && <p className="more">The newest {limit}<button type="button" onClick={() => setLimit(Math.min(1_000, limit * 4))}>Show more</button></p>}
       </section>
-      <Checkpoints worker={worker} sync={sync} moved={moved} />
+      <Checkpoints worker={worker} sync={sync} moved={version} />
     </>
   )
 }
@@ -44,7 +44,7 @@ export function SyncPage({ worker, sync }: { worker: string; sync: string }) {
 function SyncStatusPanel({ sync }: { sync: SyncDocument }) {
   const { lastError, failures, pair, databases, state } = sync
   return (
-    <section className="standing" aria-label="Where it stands">
+    <section className="standing" aria-label="Status">
       <div className="title-bar">
         <div>
           <h1>{sync.sync} <HealthLabel health={sync.health} isRunning={sync.isRunning} /></h1>
@@ -58,7 +58,7 @@ function SyncStatusPanel({ sync }: { sync: SyncDocument }) {
       </div>
       {failures > 0 && lastError !== null && (
         <div className={sync.health === 'ERROR' ? 'failure' : 'failure is-warning'} role="status">
-          <strong>{lastError.code} <span className="quiet">{failures === 1 ? 'once' : `${failures} times in a row`}, last <TimeAgo at={lastError.at} /></span></strong>
+          <strong>{lastError.code} <span className="quiet">{failures === 1 ? 'once' : `${failures} times in a row`}, last failure <TimeAgo at={lastError.at} /></span></strong>
           <p>{lastError.message}</p>
           <p>{lastError.advice}</p>
         </div>
@@ -75,11 +75,11 @@ function SyncStatusPanel({ sync }: { sync: SyncDocument }) {
         <div className="coverage-words"><p>{sync.coverage.words}</p><CoverageLegend /></div>
       </div>
       <dl className="facts">
-        <div><dt>Tidemark</dt><dd><Tidemark sync={sync} /></dd><dd className="quiet">{sync.tidemark?.startsWith('#') ? `position ${sync.tidemark}` : 'complete up to here'}</dd></div>
+        <div><dt>Tidemark</dt><dd><Tidemark sync={sync} /></dd><dd className="quiet">{sync.tidemark?.startsWith('#') ? `cursor ${sync.tidemark}` : 'complete up to here'}</dd></div>
         <div><dt>Lag</dt><dd>{sync.completeSince === null ? '–' : <Elapsed at={sync.completeSince} />}</dd><dd className="quiet">behind the source</dd></div>
-        <div><dt>Position</dt><dd>version {sync.version}</dd><dd className="quiet">{state === null ? 'no state' : `state #${state.digest8}, ${formatBytes(state.bytes)}`}</dd></div>
+        <div><dt>Checkpoint</dt><dd>version {sync.version}</dd><dd className="quiet">{state === null ? 'no state' : `state #${state.digest8}, ${formatBytes(state.bytes)}`}</dd></div>
         <div><dt>Next cycle</dt><dd><NextRun sync={sync} /></dd><dd className="quiet">{sync.next?.why ?? 'not scheduled here'}</dd></div>
-        <div><dt>Held by</dt><dd className="clip" title={sync.heldBy ?? ''}>{sync.heldBy ?? 'nobody'}</dd><dd className="quiet">{sync.isRunning ? `page ${sync.lastCycle?.pages ?? 0} of its cycle` : sync.lastCycle === null ? 'never ran' : pluralize(sync.lastCycle.pages, 'page') + ' in its last cycle'}</dd></div>
+        <div><dt>Lease held by</dt><dd className="clip" title={sync.heldBy ?? ''}>{sync.heldBy ?? '–'}</dd><dd className="quiet">{sync.isRunning ? `page ${sync.lastCycle?.pages ?? 0} of the cycle` : sync.lastCycle === null ? 'never ran' : pluralize(sync.lastCycle.pages, 'page') + ' in the last cycle'}</dd></div>
       </dl>
     </section>
   )

@@ -11,7 +11,7 @@ import { useDatabases } from './databases.tsx'
 
 const ACTIONS: readonly ChangeAction[] = ['created', 'updated', 'deleted']
 
-/** Any number of them; none stands for all. */
+/** No selection means all. */
 function CheckboxGroup<Option extends string>({ title, none, options, chosen, onChange }: { title: string; none: string; options: readonly Option[]; chosen: readonly Option[]; onChange: (chosen: readonly Option[]) => void }) {
   return (
     <fieldset className="choices">
@@ -36,23 +36,23 @@ export function NewWebhookDialog({ onClose }: { onClose: () => void }) {
     mutationFn: () => post<{ data: WebhookDocument & { secret: string } }>('/api/webhooks', { url, all, ...(databases.length > 0 && { databases }), ...(actions.length > 0 && { actions }) }),
     onSuccess: () => client.invalidateQueries({ queryKey: ['webhooks'] }),
   })
-  if (add.data !== undefined) return <Dialog title="The webhook is there" onClose={onClose}><p>With this secret its messages are verified. It is shown this once.</p><Command label="The secret" text={add.data.data.secret} /></Dialog>
+  if (add.data !== undefined) return <Dialog title="Webhook created" onClose={onClose}><p>Use this secret to verify its messages. It is shown only once.</p><Command label="Secret" text={add.data.data.secret} /></Dialog>
   return (
-    <Dialog title="New webhook" onClose={onClose} actions={<button type="submit" form="new-webhook" className="primary" disabled={url.trim() === '' || add.isPending}>Add it</button>}>
+    <Dialog title="New webhook" onClose={onClose} actions={<button type="submit" form="new-webhook" className="primary" disabled={url.trim() === '' || add.isPending}>Create webhook</button>}>
       <form id="new-webhook" onSubmit={(event) => { event.preventDefault(); add.mutate() }}>
         <label htmlFor="webhook-url">URL</label>
         <input id="webhook-url" type="url" required placeholder="https://…" value={url} onChange={(event) => setUrl(event.target.value)} aria-describedby="webhook-help" />
-        <p id="webhook-help" className="quiet">A public address. <code>tidemark webhooks add --allow</code> also takes those inside your network.</p>
-        <CheckboxGroup title="Databases" none="every database, also those that come later" options={known.data?.data.map(({ name }) => name) ?? []} chosen={databases} onChange={setDatabases} />
-        <CheckboxGroup title="Actions" none="every action" options={ACTIONS} chosen={actions} onChange={setActions} />
-        <label className="choice"><input type="checkbox" checked={all} onChange={(event) => setAll(event.target.checked)} /> Begin with everything the log holds, not with what comes from now on</label>
+        <p id="webhook-help" className="quiet">Must be a public address. <code>tidemark webhooks add --allow</code> also accepts addresses in your network.</p>
+        <CheckboxGroup title="Databases" none="all databases, including future ones" options={known.data?.data.map(({ name }) => name) ?? []} chosen={databases} onChange={setDatabases} />
+        <CheckboxGroup title="Actions" none="all actions" options={ACTIONS} chosen={actions} onChange={setActions} />
+        <label className="choice"><input type="checkbox" checked={all} onChange={(event) => setAll(event.target.checked)} /> Start with the whole log instead of new changes</label>
         {add.error !== null && <p className="field-error" role="alert">{add.error.message}</p>}
       </form>
     </Dialog>
   )
 }
 
-/** What it means is told while it is being chosen, by the one who will do it. */
+/** Shows the server's plan for the edit while it is being chosen. */
 export function EditWebhookDialog({ webhook, onClose }: { webhook: WebhookDocument; onClose: () => void }) {
   const client = useQueryClient()
   const [typed, setTyped] = useState('')
@@ -72,18 +72,18 @@ export function EditWebhookDialog({ webhook, onClose }: { webhook: WebhookDocume
     },
   })
   const plan = planned.error === null ? planned.data?.data.plan : undefined
-  const trouble = save.error ?? planned.error
+  const error = save.error ?? planned.error
   const isReady = plan !== undefined && plan.changes.length > 0 && !planned.isPlaceholderData && url === typed.trim() && !save.isPending
   return (
-    <Dialog title="Edit webhook" onClose={onClose} actions={<button type="submit" form="edit-webhook" className="primary" disabled={!isReady}>Save it</button>}>
+    <Dialog title="Edit webhook" onClose={onClose} actions={<button type="submit" form="edit-webhook" className="primary" disabled={!isReady}>Save</button>}>
       <form id="edit-webhook" onSubmit={(event) => { event.preventDefault(); save.mutate() }}>
-        <CheckboxGroup title="Databases" none="every database, also those that come later" options={options} chosen={databases} onChange={setDatabases} />
-        <CheckboxGroup title="Actions" none="every action" options={ACTIONS} chosen={actions} onChange={setActions} />
+        <CheckboxGroup title="Databases" none="all databases, including future ones" options={options} chosen={databases} onChange={setDatabases} />
+        <CheckboxGroup title="Actions" none="all actions" options={ACTIONS} chosen={actions} onChange={setActions} />
         <label htmlFor="edit-url">New URL</label>
         <input id="edit-url" type="url" placeholder={webhook.url} value={typed} onChange={(event) => setTyped(event.target.value)} aria-describedby="edit-url-help" />
-        <p id="edit-url-help" className="quiet">Empty, it stays as it is. A public address; <code>tidemark webhooks edit --allow</code> also takes those inside your network.</p>
+        <p id="edit-url-help" className="quiet">Leave empty to keep the URL. Must be a public address; <code>tidemark webhooks edit --allow</code> also accepts addresses in your network.</p>
         {plan !== undefined && <EditPlanView plan={plan} />}
-        {trouble !== null && <p className="field-error" role="alert">{trouble.message}</p>}
+        {error !== null && <p className="field-error" role="alert">{error.message}</p>}
       </form>
     </Dialog>
   )
@@ -91,7 +91,7 @@ export function EditWebhookDialog({ webhook, onClose }: { webhook: WebhookDocume
 
 const DEBOUNCE_MS = 400
 
-/** What was typed, once nobody types any more: half an address is no mistake yet. */
+/** Waits until typing pauses: an incomplete URL is not an error yet. */
 function useDebounced(text: string): string {
   const [settled, setSettled] = useState(text)
   useEffect(() => {
@@ -102,11 +102,11 @@ function useDebounced(text: string): string {
 }
 
 function EditPlanView({ plan: { changes, from, notes } }: { plan: EditPlanDocument }) {
-  if (changes.length === 0) return <p className="quiet" role="status">Nothing is changed yet. What you choose holds from sequence {formatCount(from)} on.</p>
+  if (changes.length === 0) return <p className="quiet" role="status">No changes yet. New settings apply from sequence {formatCount(from)}.</p>
   return (
     <div role="status">
       <dl className="plan">
-        {changes.map(({ what, from: was, to }) => <div key={what}><dt>{what}</dt><dd className="breakable">{was || 'nothing'} → <b>{to || 'nothing'}</b></dd></div>)}
+        {changes.map(({ what, from: was, to }) => <div key={what}><dt>{what}</dt><dd className="breakable">{was || 'none'} → <b>{to || 'none'}</b></dd></div>)}
       </dl>
       <ul className="notes">{notes.map((note) => <li key={note}><MessageText text={note} /></li>)}</ul>
     </div>

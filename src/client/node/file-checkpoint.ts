@@ -4,7 +4,10 @@ import type { Checkpoint } from '../checkpoint.ts'
 import { ClientError } from '../client-error.ts'
 import type { ReaderPosition } from '../reader-position.ts'
 
-/** In a file, for one consumer: whole and on disk before it takes the place of the one before. */
+/**
+ * Stores the position in a file, for one consumer. Writes are atomic: the new file is on disk before it replaces the
+ * old one.
+ */
 export function fileCheckpoint(file: string): Checkpoint {
   return {
     async load() {

@@ -3,8 +3,8 @@ import { DueQueue } from '../due-queue.ts'
 import type { QueueItem } from '../queue-order.ts'
 
 /**
- * The places of one process. Restate hands out whatever is due; so many cycles run at once, and the others stand in line,
- * in the order and with the fairness of every runner.
+ * The concurrency slots of one process. Restate dispatches everything that is due; cycles beyond the limit wait here
+ * in the same fair order as in the built-in runner.
  */
 export class ConcurrencySlots {
   readonly #clock: Clock
@@ -20,25 +20,27 @@ export class ConcurrencySlots {
     this.#clock = clock
   }
 
-  /** False when none became free within the time, or before the signal. Whoever got one leaves it. */
-  async acquire(waiting: QueueItem, ms: number, signal: AbortSignal): Promise<boolean> {
-    const patience = new AbortController()
-    let isMine = false
-    this.#grants.set(waiting, () => {
-      isMine = true
-      patience.abort(new Error('a place is free'))
+  /**
+   * Resolves with false if no slot became free in time or before the abort. A caller that got a slot must release it.
+   */
+  async acquire(item: QueueItem, ms: number, signal: AbortSignal): Promise<boolean> {
+    const granted = new AbortController()
+    let isGranted = false
+    this.#grants.set(item, () => {
+      isGranted = true
+      granted.abort(new Error('a slot is free'))
     })
-    this.#queue.schedule(waiting, 0)
+    this.#queue.schedule(item, 0)
     this.#grantFree()
-    await this.#clock.sleep(ms, AbortSignal.any([patience.signal, signal])).catch(() => {})
-    this.#grants.delete(waiting)
-    this.#queue.remove(waiting)
-    return isMine
+    await this.#clock.sleep(ms, AbortSignal.any([granted.signal, signal])).catch(() => {})
+    this.#grants.delete(item)
+    this.#queue.remove(item)
+    return isGranted
   }
 
   release({ tenant }: QueueItem): void {
     this.#free++
-    this.#running.set(tenant, this.#running.get(tenant)! - 1)
+    this.#running.set(tenant, (this.#running.get(tenant) ?? 1) - 1)
     this.#grantFree()
   }
 
@@ -49,7 +51,7 @@ export class ConcurrencySlots {
       this.#free--
       this.#running.set(next.tenant, (this.#running.get(next.tenant) ?? 0) + 1)
       this.#lastServed.set(next.tenant, ++this.#turn)
-      this.#grants.get(next)!()
+      this.#grants.get(next)?.()
     }
   }
 }

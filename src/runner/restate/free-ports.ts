@@ -3,21 +3,18 @@ import { once } from 'node:events'
 import { createServer, type Server } from 'node:net'
 import { SyncError } from '../../contract/index.ts'
 
-/**
- * Below those that systems give to whoever asks for any port, and to every connection that goes out: of those, a busy machine
- * takes some in the second that a server needs to come up, and while it is down between two starts.
- */
+/** Below the ephemeral port range, from which a busy machine may take a port while the server starts or restarts. */
 const PORT_RANGE = [10_000, 32_768] as const
 const TRIES_MAX = 100
 
 /**
- * The wanted ports of this machine, and any free one for each that is not named (absent or 0). All are tried at once, so
- * that no two are the same; somebody else may still be quicker between this and their use.
+ * Returns the requested ports, and a free one for each that is absent or 0. All are bound at the same time, so no two
+ * are equal. Another process may still take one before it is used.
  */
-export async function findFreePorts(wanted: ReadonlyArray<number | undefined>): Promise<number[]> {
+export async function findFreePorts(requested: ReadonlyArray<number | undefined>): Promise<number[]> {
   const servers: Server[] = []
   try {
-    for (const port of wanted) servers.push(port === undefined || port === 0 ? await listenOnRandomPort() : await listen(port))
+    for (const port of requested) servers.push(port === undefined || port === 0 ? await listenOnRandomPort() : await listen(port))
     return servers.map((server) => (server.address() as { port: number }).port)
   } finally {
     await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))))
@@ -41,6 +38,6 @@ async function listen(port: number): Promise<Server> {
     await once(server, 'listening')
     return server
   } catch (error) {
-    throw new SyncError('PORT_TAKEN', `Restate cannot listen at 127.0.0.1:${port} (${(error as NodeJS.ErrnoException).code ?? 'unknown error'}).`, { cause: error })
+    throw new SyncError('PORT_TAKEN', `Restate cannot listen on 127.0.0.1:${port} (${(error as NodeJS.ErrnoException).code ?? 'unknown error'}).`, { cause: error })
   }
 }

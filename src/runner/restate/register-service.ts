@@ -1,6 +1,5 @@
 import { SyncError } from '../../contract/index.ts'
 
-/** What Restate knows of a served worker. */
 export interface Registration {
   readonly deployment: string
   readonly services: readonly string[]
@@ -9,8 +8,8 @@ export interface Registration {
 const REGISTER_TIMEOUT_MS = 30_000
 
 /**
- * Tells Restate where a worker is served; it asks there at once what is offered. Told again of the same place it looks anew
- * and replaces what it knew: a worker that is started again needs nothing else.
+ * Registers the address of a service with Restate, which then discovers its handlers. Registering the same address
+ * again replaces the earlier registration, so a restarted worker needs nothing else.
  */
 export async function registerService(admin: string, serviceUrl: string): Promise<Registration> {
   const { id, services } = await callAdmin(admin, '/deployments', { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ uri: serviceUrl, force: true }) }) as { id: string; services: Array<{ name: string }> }
@@ -18,16 +17,16 @@ export async function registerService(admin: string, serviceUrl: string): Promis
 }
 
 async function callAdmin(admin: string, path: string, request: RequestInit): Promise<unknown> {
-  let answer: Response
+  let response: Response
   let text: string
   try {
-    answer = await fetch(new URL(path, admin), { ...request, signal: AbortSignal.timeout(REGISTER_TIMEOUT_MS) })
-    text = await answer.text()
+    response = await fetch(new URL(path, admin), { ...request, signal: AbortSignal.timeout(REGISTER_TIMEOUT_MS) })
+    text = await response.text()
   } catch (error) {
-    throw new SyncError('RESTATE_UNAVAILABLE', `Nobody answers at ${admin}, where Restate registers services.`, { cause: error })
+    throw new SyncError('RESTATE_UNAVAILABLE', `The Restate admin API at ${admin} does not respond.`, { cause: error })
   }
-  if (answer.ok) return JSON.parse(text)
-  throw new SyncError('RESTATE_REFUSED', `Restate at ${admin} refused (${answer.status}): ${extractMessage(text)}`)
+  if (response.ok) return JSON.parse(text)
+  throw new SyncError('RESTATE_REFUSED', `Restate at ${admin} refused the registration (${response.status}): ${extractMessage(text)}`)
 }
 
 function extractMessage(text: string): string {

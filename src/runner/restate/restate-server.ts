@@ -5,9 +5,10 @@ import { createRequire } from 'node:module'
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { SyncError } from '../../contract/index.ts'
+import { required } from '../../values/required.ts'
 import { findFreePorts } from './free-ports.ts'
 
-/** Of one server: what clients call, what registers services, and what other nodes of its cluster call. */
+/** ingress: client calls. admin: registration. node: traffic between cluster nodes. */
 export interface RestatePorts {
   readonly ingress: number
   readonly admin: number
@@ -15,17 +16,16 @@ export interface RestatePorts {
 }
 
 export interface RestateServerOptions {
-  /** Everything it keeps. Started again on the same folder, it goes on where it was. */
+  /** Data directory. A server started on the same folder continues with its data. */
   readonly folder: string
-  /** What is absent is any that is free. */
+  /** Absent ports are chosen from the free ones. */
   readonly ports?: Partial<RestatePorts>
-  /** Further settings, by the names of Restate's own environment variables. */
+  /** Further settings as Restate environment variables. */
   readonly settings?: Readonly<Record<string, string>>
-  /** How long it may take until it answers. */
   readonly startTimeoutMs?: number
 }
 
-/** One node for development and tests, small and on this machine alone. */
+/** A single small node on loopback, for development and tests. */
 const SETTINGS = {
   RESTATE_NODE_NAME: 'tidemark',
   RESTATE_LISTEN_MODE: 'tcp',
@@ -38,11 +38,11 @@ const SETTINGS = {
 }
 
 const LOG_FILE = 'restate.log'
-/** A start that finds more of it puts it aside, in place of what was put aside before. */
+/** A larger log is rotated at the next start; one rotated file is kept. */
 export const LOG_BYTES_MAX = 8 * 1_048_576
 /** Enough for a busy machine; an idle one needs a second. */
 const START_TIMEOUT_MS = 60_000
-/** It writes what it has and ends; what is left after that is ended as a crash would, which it survives as well. */
+/** After this the process is killed, which it survives like a crash. */
 const STOP_TIMEOUT_MS = 10_000
 
 /** A restate-server process on loopback, from the npm package. */
@@ -52,14 +52,14 @@ export class RestateServer {
   readonly #child: ChildProcess
   readonly #logOffset: number
 
-  /** Resolves when it answers. */
-  static async start({ folder, ports: given = {}, settings = {}, startTimeoutMs: patienceMs = START_TIMEOUT_MS }: RestateServerOptions): Promise<RestateServer> {
+  /** Resolves when the server is healthy. */
+  static async start({ folder, ports: requested = {}, settings = {}, startTimeoutMs = START_TIMEOUT_MS }: RestateServerOptions): Promise<RestateServer> {
     const binary = findServerBinary()
-    const [ingress, admin, node] = await findFreePorts([given.ingress, given.admin, given.node])
-    const ports = { ingress: ingress!, admin: admin!, node: node! }
+    const [ingress = 0, admin = 0, node = 0] = await findFreePorts([requested.ingress, requested.admin, requested.node])
+    const ports = { ingress, admin, node }
     mkdirSync(folder, { recursive: true })
     rotateLog(join(folder, LOG_FILE))
-    // At its end: another server may be at work in the folder, and go on writing there.
+    // Append mode: another server may be running in the folder and writing to the same log.
     const log = openSync(join(folder, LOG_FILE), 'a')
     const { size } = fstatSync(log)
     const { PATH = '', HOME = '' } = process.env
@@ -70,7 +70,7 @@ export class RestateServer {
     closeSync(log)
     const server = new RestateServer(child, folder, ports, size)
     try {
-      await server.#waitUntilHealthy(patienceMs)
+      await server.#waitUntilHealthy(startTimeoutMs)
       return server
     } catch (error) {
       await server.kill()
@@ -78,23 +78,23 @@ export class RestateServer {
     }
   }
 
-  private constructor(child: ChildProcess, folder: string, ports: RestatePorts, logFrom: number) {
+  private constructor(child: ChildProcess, folder: string, ports: RestatePorts, logOffset: number) {
     this.#child = child
     this.folder = folder
     this.ports = ports
-    this.#logOffset = logFrom
+    this.#logOffset = logOffset
   }
 
   get pid(): number {
-    return this.#child.pid!
+    return required(this.#child.pid, 'the process id of restate-server')
   }
 
-  /** What `--restate` wants. */
+  /** The value for `--restate`. */
   get ingress(): string {
     return `http://127.0.0.1:${this.ports.ingress}`
   }
 
-  /** What registers services, and where its own console is. */
+  /** The address for registration and for Restate's own UI. */
   get admin(): string {
     return `http://127.0.0.1:${this.ports.admin}`
   }
@@ -103,16 +103,15 @@ export class RestateServer {
     return this.#child.exitCode === null && this.#child.signalCode === null
   }
 
-  /** Resolves when it has ended, whoever ended it. */
   async waitForExit(): Promise<void> {
     if (this.isRunning) await once(this.#child, 'exit')
   }
 
   async stop(): Promise<void> {
     this.#child.kill('SIGTERM')
-    const patience = new AbortController()
-    await Promise.race([this.waitForExit(), sleep(STOP_TIMEOUT_MS, undefined, { signal: patience.signal, ref: false }).catch(() => {})])
-    patience.abort()
+    const stopTimeout = new AbortController()
+    await Promise.race([this.waitForExit(), sleep(STOP_TIMEOUT_MS, undefined, { signal: stopTimeout.signal, ref: false }).catch(() => {})])
+    stopTimeout.abort()
     await this.kill()
   }
 
@@ -121,7 +120,7 @@ export class RestateServer {
     await this.waitForExit()
   }
 
-  /** Stopped in the middle of whatever it does, until `thaw`. */
+  /** Freezes the process until `resume`. */
   suspend(): void {
     this.#child.kill('SIGSTOP')
   }
@@ -130,24 +129,24 @@ export class RestateServer {
     this.#child.kill('SIGCONT')
   }
 
-  /** The last of what was logged since it was started. */
+  /** The last log lines since the start. */
   logTail(lines = 20): string {
     return readFileSync(join(this.folder, LOG_FILE)).toString('utf8', this.#logOffset).trimEnd().split('\n').slice(-lines).join('\n')
   }
 
-  async #waitUntilHealthy(patienceMs: number): Promise<void> {
-    const deadline = performance.now() + patienceMs
+  async #waitUntilHealthy(startTimeoutMs: number): Promise<void> {
+    const deadline = performance.now() + startTimeoutMs
     while (!((await respondsOk(`${this.admin}/health`)) && (await respondsOk(`${this.ingress}/restate/health`)))) {
-      if (!this.isRunning) throw new SyncError('RESTATE_UNAVAILABLE', `restate-server ended before it answered; another may be at work in ${this.folder}. Its last words:\n${this.logTail()}`)
-      if (performance.now() > deadline) throw new SyncError('RESTATE_UNAVAILABLE', `restate-server did not answer within ${patienceMs / 1_000} s. Its last words:\n${this.logTail()}`)
+      if (!this.isRunning) throw new SyncError('RESTATE_UNAVAILABLE', `restate-server exited before it was ready; another one may be running in ${this.folder}. Last log lines:\n${this.logTail()}`)
+      if (performance.now() > deadline) throw new SyncError('RESTATE_UNAVAILABLE', `restate-server was not ready within ${startTimeoutMs / 1_000} s. Last log lines:\n${this.logTail()}`)
       await sleep(100)
     }
   }
 }
 
 /**
- * The server itself. The command of the package is a wrapper around it, and ending the wrapper leaves the server alive.
- * `from` is the file whose installed packages are looked through.
+ * Resolves the native binary. The package's command is a wrapper, and killing the wrapper would leave the server
+ * running. `from` is the file from which packages are resolved.
  */
 export function findServerBinary(from: string = import.meta.url, platform = `${process.platform}-${process.arch}`): string {
   const locate = (path: string, file: string): string | null => {
@@ -158,9 +157,9 @@ export function findServerBinary(from: string = import.meta.url, platform = `${p
     }
   }
   const release = locate('@restatedev/restate-server/package.json', from)
-  if (release === null) throw new SyncError('PACKAGE_UNFIT', 'To start a Restate server here, the package @restatedev/restate-server is needed: npm install --save-dev @restatedev/restate-server')
+  if (release === null) throw new SyncError('PACKAGE_UNFIT', 'Starting a local Restate server requires the package @restatedev/restate-server: npm install --save-dev @restatedev/restate-server')
   const binary = locate(`@restatedev/restate-server-${platform}/bin/restate-server`, release)
-  if (binary === null) throw new SyncError('PACKAGE_UNFIT', `@restatedev/restate-server brings no server for ${platform}, or was installed without its optional parts. Run one elsewhere (docker.restate.dev/restatedev/restate) and name it with --restate.`)
+  if (binary === null) throw new SyncError('PACKAGE_UNFIT', `@restatedev/restate-server has no binary for ${platform}, or was installed without optional dependencies. Run a server elsewhere (docker.restate.dev/restatedev/restate) and pass its address with --restate.`)
   return binary
 }
 

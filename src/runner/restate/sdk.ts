@@ -3,12 +3,12 @@ import { SyncError } from '../../contract/index.ts'
 export type Sdk = typeof import('@restatedev/restate-sdk')
 
 export async function loadSdk(): Promise<Sdk> {
-  // Before the SDK is imported: on Node 20, which has none, its calls would hang without a word.
+  // Must run before the import: Node 20 lacks this function, and the SDK's calls would hang silently.
   if (typeof Promise.withResolvers !== 'function') Promise.withResolvers = withResolvers
   try {
     return await import('@restatedev/restate-sdk')
   } catch (cause) {
-    throw new SyncError('PACKAGE_UNFIT', 'To run on Restate, the package @restatedev/restate-sdk is needed: npm install @restatedev/restate-sdk', { cause })
+    throw new SyncError('PACKAGE_UNFIT', 'Running on Restate requires the package @restatedev/restate-sdk: npm install @restatedev/restate-sdk', { cause })
   }
 }
 

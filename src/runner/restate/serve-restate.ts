@@ -15,35 +15,41 @@ import { QUEUE_WAIT_MS, TurnRunner, WAIT_MAX_MS } from './turn-runner.ts'
 import { Waker } from './waker.ts'
 
 export interface RestateOptions extends Omit<RunnerOptions, 'pollBatchMax'> {
-  /** Where Restate takes calls, as http://127.0.0.1:8080. */
+  /** Ingress address, such as http://127.0.0.1:8080. */
   readonly ingress: string
-  /** Where this process listens for Restate: this machine alone, on any free port, unless said otherwise. */
+  /** Listen address for calls from Restate; defaults to loopback and a free port. */
   readonly host?: string
   readonly port?: number
-  /** Public keys (publickeyv1_…) of the Restate whose calls are taken; without any, whoever reaches the address may call. */
+  /**
+   * Public keys (publickeyv1_…) of the Restate servers whose calls are accepted. Without keys, every caller that
+   * reaches the address is accepted.
+   */
   readonly identityKeys?: readonly string[]
-  /** How long a cycle runs before it lets others have their turn; five minutes unless said otherwise. */
+  /** Maximum time a cycle runs before it yields to other syncs; defaults to five minutes. */
   readonly sliceMs?: number
 }
 
 export interface RestateService {
-  /** Where this process listens; what is registered with Restate, unless a balancer stands before it. */
+  /** The address to register with Restate, unless a load balancer is in front of it. */
   readonly url: string
-  /** Runs the syncs for another tenant as well, from now on. */
+  /** Also runs the syncs for another tenant from now on. */
   addTenant(tenant: string): void
-  /** No new cycle begins; running ones stop between two pages. Resolves when all have ended, or after `graceMs`. */
+  /** Starts no new cycle and stops running ones between two pages. Resolves when all have ended, or after `graceMs`. */
   close(options?: { readonly graceMs?: number }): Promise<void>
 }
 
-/** Runs every sync when Restate says so, and tells Restate what others write to the registry. Any number of processes may. */
+/**
+ * Runs syncs when Restate calls, and wakes Restate objects when other processes change the registry. Any number of
+ * processes can serve at once.
+ */
 export async function serveRestate(options: RestateOptions): Promise<RestateService> {
   const { store, syncs, ports, ingress, tenants = [store.tenant], concurrency = 4, pollMs = 1_000, pauseMs = CONTINUOUS_PAUSE_MS, sliceMs = SLICE_DEFAULT_MS, host = '127.0.0.1', port = 0, identityKeys = [] } = options
   const sdk = await loadSdk()
   const clock = new StoreClock(ports.clock)
   const jobs = new Map<string, Job>()
   const add = (tenant: string): Job[] => {
-    const own = tenant === store.tenant ? store : store.forTenant(tenant)
-    const added = syncs.map((sync) => new Job(own, sync, ports.random.next()))
+    const tenantStore = tenant === store.tenant ? store : store.forTenant(tenant)
+    const added = syncs.map((sync) => new Job(tenantStore, sync, ports.random.next()))
     for (const job of added) jobs.set(`${job.ref.worker} ${objectKey(job.ref)}`, job)
     return added
   }
@@ -58,15 +64,16 @@ export async function serveRestate(options: RestateOptions): Promise<RestateServ
   const turns = new TurnRunner({ ...options, clock, concurrency, pollMs, pauseMs, sliceMs, onEvent: emit })
   const services = [...new Set(syncs.map(({ plan }) => plan.worker))]
     .map((worker) => createSyncObject({ sdk, worker, findJob: (key) => jobs.get(`${worker} ${key}`), turns, clock, pauseMs, turnMaxMs: computeTurnMaxMs(options, sliceMs) }))
-  const isOpen = !LOOPBACK.includes(host)
+  const isPublic = !LOOPBACK.includes(host)
   const logger: LoggerTransport = ({ level, replaying }, message: unknown) => {
     const name: string = level
-    // Who may call is no question where nobody else can.
-    if (!isOpen && String(message).includes('request signatures')) return
-    if (!replaying && (name === 'error' || name === 'warn')) ports.log[name]('the Restate SDK says', { reason: String(message) })
+    // On loopback the SDK's warning about unsigned requests is noise.
+    if (!isPublic && String(message).includes('request signatures')) return
+    if (!replaying && (name === 'error' || name === 'warn')) ports.log[name]('message of the Restate SDK', { reason: String(message) })
   }
   const handler = withKeyError(identityKeys, () => sdk.createEndpointHandler({ services, identityKeys: [...identityKeys], logger }))
-  // As many calls at once as Restate likes to make: they stand in line here, where tenants are told apart. In Restate they would not be.
+  // No limit on concurrent calls: they queue here, where tenants get fair shares. Restate's own queue does not know
+  // tenants.
   const server = createServer(handler)
   const sessions = new Set<ServerHttp2Session>()
   server.on('session', (session) => {
@@ -76,17 +83,17 @@ export async function serveRestate(options: RestateOptions): Promise<RestateServ
   await listen(server, port, host)
 
   const guard = guardStrayRejections((message) => {
-    ports.log.error('a promise that nobody waited for failed', { reason: message })
+    ports.log.error('unhandled promise rejection in a connector', { reason: message })
     emit({ kind: 'stray', message })
   })
   const waker = new Waker([...jobs.values()], {
     clock, ports, pollMs, pauseMs,
     isDead: (holder) => options.isDead?.(holder) === true,
-    wake: ({ ref: name }, at) => postJson(`${ingress.replace(/\/+$/, '')}/${serviceName(name.worker)}/${encodeURIComponent(objectKey(name))}/wake/send`, { at }),
-    onStoreFailure: (trouble) => {
-      const { message, ...fields } = trouble
-      ports.log.warn('the store could not be asked', { ...fields, reason: message })
-      emit({ kind: 'store', ...trouble })
+    wake: ({ ref }, at) => postJson(`${ingress.replace(/\/+$/, '')}/${serviceName(ref.worker)}/${encodeURIComponent(objectKey(ref))}/wake/send`, { at }),
+    onStoreFailure: (failure) => {
+      const { message, ...fields } = failure
+      ports.log.warn('the store is unreachable', { ...fields, reason: message })
+      emit({ kind: 'store', ...failure })
     },
   })
   await waker.start()
@@ -97,11 +104,11 @@ export async function serveRestate(options: RestateOptions): Promise<RestateServ
     },
     async close({ graceMs = 10_000 } = {}) {
       const closed = new Promise((resolve) => server.close(resolve))
-      // Calls that are under way still tell Restate how they ended.
+      // Calls in progress can still send their result to Restate.
       for (const session of sessions) session.close()
-      const patience = new AbortController()
-      await Promise.race([Promise.all([waker.stop(), turns.stop(), closed]), ports.clock.sleep(graceMs, patience.signal).catch(() => {})])
-      patience.abort(new Error('all have ended'))
+      const graceOver = new AbortController()
+      await Promise.race([Promise.all([waker.stop(), turns.stop(), closed]), ports.clock.sleep(graceMs, graceOver.signal).catch(() => {})])
+      graceOver.abort(new Error('all cycles have ended'))
       for (const session of sessions) session.destroy()
       guard.remove()
     },
@@ -113,7 +120,7 @@ function withKeyError<T>(keys: readonly string[], act: () => T): T {
     return act()
   } catch (cause) {
     if (keys.length === 0) throw cause
-    throw new SyncError('ARGUMENT_INVALID', `A public key of Restate cannot be read (${String(cause)}). restate-server logs its own when it starts: publickeyv1_…`, { cause })
+    throw new SyncError('ARGUMENT_INVALID', `A public key of Restate is invalid (${String(cause)}). restate-server logs its key when it starts: publickeyv1_…`, { cause })
   }
 }
 
@@ -121,7 +128,7 @@ const LOOPBACK: readonly string[] = ['127.0.0.1', '::1', 'localhost']
 const SLICE_DEFAULT_MS = 5 * 60_000
 const CALL_TIMEOUT_MS = 10_000
 
-/** In line, then a slice, then its last page with all its tries: nothing of it is told to Restate before the end. */
+/** Queue wait, one slice, and its last page with all retries: a turn sends nothing to Restate before it ends. */
 function computeTurnMaxMs({ syncs }: RestateOptions, sliceMs: number): number {
   const pages = syncs.map(({ plan: { limits } }) => (limits.retriesMax + 1) * (limits.deadlineMs + WAIT_MAX_MS))
   return QUEUE_WAIT_MS + sliceMs + Math.max(0, ...pages) + 60_000
@@ -134,9 +141,9 @@ async function postJson(url: string, body: unknown): Promise<void> {
     response = await fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body), signal: AbortSignal.timeout(CALL_TIMEOUT_MS) })
     text = await response.text()
   } catch (cause) {
-    throw new SyncError('RESTATE_UNAVAILABLE', `Nobody answers at ${new URL(url).origin}, where Restate takes calls.`, { cause })
+    throw new SyncError('RESTATE_UNAVAILABLE', `The Restate ingress at ${new URL(url).origin} does not respond.`, { cause })
   }
-  if (!response.ok) throw new SyncError(response.status === 404 ? 'RESTATE_REFUSED' : 'RESTATE_UNAVAILABLE', `Restate answered ${response.status}: ${text.slice(0, 200)}`)
+  if (!response.ok) throw new SyncError(response.status === 404 ? 'RESTATE_REFUSED' : 'RESTATE_UNAVAILABLE', `Restate responded with ${response.status}: ${text.slice(0, 200)}`)
 }
 
 async function listen(server: Http2Server, port: number, host: string): Promise<void> {
@@ -144,6 +151,6 @@ async function listen(server: Http2Server, port: number, host: string): Promise<
     server.listen(port, host)
     await once(server, 'listening')
   } catch (cause) {
-    throw new SyncError('PORT_TAKEN', `Calls of Restate cannot be taken at ${host}:${port} (${(cause as NodeJS.ErrnoException).code ?? 'unknown error'}).`, { cause })
+    throw new SyncError('PORT_TAKEN', `The service for Restate cannot listen on ${host}:${port} (${(cause as NodeJS.ErrnoException).code ?? 'unknown error'}).`, { cause })
   }
 }

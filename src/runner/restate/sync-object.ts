@@ -3,32 +3,33 @@ import type { SyncSignal } from '../../contract/index.ts'
 import type { Job } from '../job.ts'
 import { readStatus, type SyncStatus } from '../status.ts'
 import type { StoreClock } from '../store-clock.ts'
+import { required } from '../../values/required.ts'
 import type { Sdk } from './sdk.ts'
 import type { TurnResult, TurnRunner } from './turn-runner.ts'
 
 export interface SyncObjectOptions {
   readonly sdk: Sdk
   readonly worker: string
-  /** Of an object's key; undefined for a sync that this worker file does not declare. */
+  /** Undefined for a sync that this worker file does not declare. */
   readonly findJob: (key: string) => Job | undefined
   readonly turns: TurnRunner
   readonly clock: StoreClock
   readonly pauseMs: number
-  /** Longer than any turn may be without a word. */
+  /** Longer than any turn, during which nothing is sent to Restate. */
   readonly turnMaxMs: number
 }
 
-/** All that an object keeps. Where the sync stands is in the registry. */
+/** The state of a virtual object. The checkpoint of the sync is in the registry. */
 interface ObjectState {
-  /** Grows with every turn; a timer that was set for another is of no account. */
+  /** Incremented every turn, so that timers of earlier turns are ignored. */
   readonly generation: number
   readonly since: number | null
-  /** The call that has the turn. */
+  /** The invocation id of the current turn. */
   readonly running: string | null
   readonly next: { readonly at: number; readonly timer: string; readonly isOwed: boolean } | null
 }
 
-/** Without a generation: somebody woke it. */
+/** A call without a generation comes from `wake`. */
 interface RunInput {
   readonly generation?: number
   readonly tries?: number
@@ -37,7 +38,7 @@ interface RunInput {
 }
 
 export interface SyncObjectStatus extends SyncStatus {
-  /** When the object will look by itself; null when it runs, or waits for news. */
+  /** Time of the object's timer; null while it runs or only a signal can make it due. */
   readonly timer: number | null
 }
 
@@ -45,10 +46,10 @@ const STATE_KEY = 'kept'
 const INITIAL_STATE: ObjectState = { generation: 0, since: null, running: null, next: null }
 const CANCELLED_DELAY_MS = 1_000
 
-/** For ever: a store or a fleet that is down for a day must not leave syncs behind that wait for a person. */
+/** Unlimited: an outage of a day must not leave syncs behind that need an operator. */
 const RETRY_POLICY = { initialInterval: 100, exponentiationFactor: 2, maxInterval: 5_000, maxAttempts: 2 ** 31 - 1, onMaxAttempts: 'pause' } as const
 
-/** One per worker, so that several workers may share a cluster. */
+/** One service per worker, so that several workers can share a cluster. */
 export function serviceName(worker: string): string {
   return `tidemark.${worker}`
 }
@@ -64,89 +65,89 @@ export function objectKey({ tenant, sync }: { readonly tenant: string; readonly 
  *
  * Code here is repeated when a call is resumed elsewhere; only what `ctx.run` and the other calls of `ctx` returned is not.
  */
-export function createSyncObject({ sdk, worker, findJob: find, turns, clock, pauseMs, turnMaxMs }: SyncObjectOptions): VirtualObjectDefinition<string, unknown> {
+export function createSyncObject({ sdk, worker, findJob, turns, clock, pauseMs, turnMaxMs }: SyncObjectOptions): VirtualObjectDefinition<string, unknown> {
   const service = serviceName(worker)
   const { exclusive, shared } = sdk.handlers.object
 
-  const keptOf = async (ctx: ObjectSharedContext): Promise<ObjectState> => (await ctx.get<ObjectState>(STATE_KEY)) ?? INITIAL_STATE
-  const send = (ctx: ObjectSharedContext, call: RunInput, how: { delay?: number; idempotencyKey?: string }) =>
-    ctx.genericSend({ service, method: 'run', key: ctx.key, parameter: call, inputSerde: sdk.serde.json as Serde<RunInput>, ...how })
-  /** However often it is woken before its next turn, it has one for it. */
-  const rouse = (ctx: ObjectSharedContext, { generation }: ObjectState) => send(ctx, {}, { idempotencyKey: `woken-${generation}` })
-  const declared = (ctx: ObjectSharedContext): Job => {
-    const job = find(ctx.key)
+  const readState = async (ctx: ObjectSharedContext): Promise<ObjectState> => (await ctx.get<ObjectState>(STATE_KEY)) ?? INITIAL_STATE
+  const send = (ctx: ObjectSharedContext, call: RunInput, options: { delay?: number; idempotencyKey?: string }) =>
+    ctx.genericSend({ service, method: 'run', key: ctx.key, parameter: call, inputSerde: sdk.serde.json as Serde<RunInput>, ...options })
+  /** Idempotent: several wake-ups before the next turn result in one turn. */
+  const sendWake = (ctx: ObjectSharedContext, { generation }: ObjectState) => send(ctx, {}, { idempotencyKey: `woken-${generation}` })
+  const requireJob = (ctx: ObjectSharedContext): Job => {
+    const job = findJob(ctx.key)
     if (job === undefined) throw new sdk.TerminalError(`The worker ${worker} has no sync for ${ctx.key}.`, { errorCode: 404 })
     return job
   }
   const signal = async (ctx: ObjectSharedContext, kind: SyncSignal['kind']): Promise<void> => {
-    const { store, sync: { plan } } = declared(ctx)
+    const { store, sync: { plan } } = requireJob(ctx)
     await ctx.run(kind, () => store.signalSync({ worker, sync: plan.sync }, { kind, actor: 'restate', at: clock.now() }))
   }
 
-  const run = async (ctx: ObjectContext, { generation, tries = 0, stumbles: storeFailures = 0 }: RunInput): Promise<void> => {
-    const kept = await keptOf(ctx)
-    if (generation === undefined ? kept.next?.isOwed === true : generation !== kept.generation) return
+  const run = async (ctx: ObjectContext, { generation, tries = 0, storeFailures = 0 }: RunInput): Promise<void> => {
+    const state = await readState(ctx)
+    if (generation === undefined ? state.next?.isOwed === true : generation !== state.generation) return
     const { id, attemptCompletedSignal } = ctx.request()
-    if (kept.next !== null && kept.next.timer !== id) ctx.invocation(sdk.InvocationIdParser.fromString(kept.next.timer)).cancel()
-    const current = { generation: kept.generation + 1, since: kept.since, running: null, next: null }
+    if (state.next !== null && state.next.timer !== id) ctx.invocation(sdk.InvocationIdParser.fromString(state.next.timer)).cancel()
+    const current = { generation: state.generation + 1, since: state.since, running: null, next: null }
     ctx.set<ObjectState>(STATE_KEY, { ...current, running: id })
-    // Kept for certain before the turn begins: who wakes or cancels it from then on must find it so.
+    // The state must be durable before the turn begins, so that a wake or cancel sees it.
     await ctx.run('begin', () => {})
 
-    const { next, since, ...left } = await takeTurn(ctx, attemptCompletedSignal, { since: kept.since, tries, storeFailures })
+    const { next, since, ...memory } = await takeTurn(ctx, attemptCompletedSignal, { since: state.since, tries, storeFailures })
     if (next === null) return ctx.set<ObjectState>(STATE_KEY, { ...current, since })
-    const timer = await send(ctx, { generation: current.generation, tries: left.tries, stumbles: left.storeFailures }, { delay: next.inMs }).invocationId
+    const timer = await send(ctx, { generation: current.generation, ...memory }, { delay: next.inMs }).invocationId
     ctx.set<ObjectState>(STATE_KEY, { ...current, since, next: { at: next.at, timer, isOwed: next.isThrottled } })
   }
 
-  const takeTurn = async (ctx: ObjectContext, attempt: AbortSignal, carried: Pick<TurnResult, 'since' | 'tries' | 'storeFailures'>): Promise<TurnResult> => {
+  const takeTurn = async (ctx: ObjectContext, attempt: AbortSignal, memory: Pick<TurnResult, 'since' | 'tries' | 'storeFailures'>): Promise<TurnResult> => {
     const cancelling = new AbortController()
     let turn: Promise<unknown> = Promise.resolve()
     try {
       return await ctx.run('turn', async (): Promise<TurnResult> => {
-        const job = find(ctx.key)
-        // Gone from the worker file: no timer is left behind.
-        if (job === undefined) return { ...carried, next: null }
-        const taken = turns.runTurn(job, carried, AbortSignal.any([attempt, cancelling.signal]))
-        turn = taken.catch(() => {})
-        return taken
+        const job = findJob(ctx.key)
+        // The sync was removed from the worker file: set no timer.
+        if (job === undefined) return { ...memory, next: null }
+        const result = turns.runTurn(job, memory, AbortSignal.any([attempt, cancelling.signal]))
+        turn = result.catch(() => {})
+        return result
       })
     } catch (error) {
       if (!(error instanceof sdk.CancelledError)) throw error
       cancelling.abort(error)
       await turn
-      return { ...carried, next: { inMs: CANCELLED_DELAY_MS, at: (await ctx.date.now()) + CANCELLED_DELAY_MS, isThrottled: false } }
+      return { ...memory, next: { inMs: CANCELLED_DELAY_MS, at: (await ctx.date.now()) + CANCELLED_DELAY_MS, isThrottled: false } }
     }
   }
 
   const wake = async (ctx: ObjectSharedContext, { at }: { at: number }): Promise<void> => {
-    const kept = await keptOf(ctx)
-    if (kept.next !== null && kept.next.at <= at) return
-    rouse(ctx, kept)
+    const state = await readState(ctx)
+    if (state.next !== null && state.next.at <= at) return
+    sendWake(ctx, state)
   }
 
   const wakeAfter = (kind: SyncSignal['kind']) => async (ctx: ObjectSharedContext): Promise<void> => {
     await signal(ctx, kind)
-    rouse(ctx, await keptOf(ctx))
+    sendWake(ctx, await readState(ctx))
   }
 
-  /** Pauses it, so that nobody goes on with it, and does not wait for the page at hand. */
+  /** Pauses the sync and aborts the current page. */
   const cancel = async (ctx: ObjectSharedContext): Promise<void> => {
     await signal(ctx, 'pause')
-    const { running } = await keptOf(ctx)
+    const { running } = await readState(ctx)
     if (running !== null) ctx.invocation(sdk.InvocationIdParser.fromString(running)).cancel()
   }
 
   const status = async (ctx: ObjectSharedContext): Promise<SyncObjectStatus> => {
-    const { store, sync } = declared(ctx)
-    const { next } = await keptOf(ctx)
+    const { store, sync } = requireJob(ctx)
+    const { next } = await readState(ctx)
     const [found] = await ctx.run('status', () => readStatus({ store, syncs: [sync], now: clock.now(), pauseMs }))
-    return { ...found!, timer: next?.at ?? null }
+    return { ...required(found, 'the status of the sync'), timer: next?.at ?? null }
   }
 
   return sdk.object({
     name: service,
-    description: `The syncs of the worker ${worker}; the key is tenant/sync.`,
+    description: `Syncs of the worker ${worker}; the key is tenant/sync.`,
     handlers: {
       run: exclusive({ inactivityTimeout: turnMaxMs, ingressPrivate: true }, run),
       wake: shared(wake),
@@ -156,7 +157,7 @@ export function createSyncObject({ sdk, worker, findJob: find, turns, clock, pau
       cancel: shared(cancel),
       status: shared(status),
     },
-    // The registry tells what ran; what Restate keeps of calls that have ended is of no use to anybody.
+    // The registry records the cycles, so Restate need not retain finished calls.
     options: { retryPolicy: RETRY_POLICY, journalRetention: 0, idempotencyRetention: 60_000 },
   })
 }

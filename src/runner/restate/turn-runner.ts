@@ -17,43 +17,46 @@ export interface TurnRunnerOptions extends Pick<RunnerOptions, 'ports' | 'fetch'
   readonly clock: StoreClock
   readonly concurrency: number
   readonly pollMs: number
-  /** How long a cycle runs before it lets others have their turn. */
+  /** Maximum time a cycle runs before it yields to other syncs. */
   readonly sliceMs: number
   readonly onEvent: (event: RunnerEvent) => void
 }
 
-/** What an object remembers from one turn to the next. */
+/** State that an object carries from one turn to the next. */
 export interface TurnMemory {
-  /** Since when the schedule has been known; null at first. */
+  /** Time at which the schedule was first seen; null at first. */
   readonly since: number | null
-  /** Tries of one page that ended in a wait, and turns in a row in which the store could not be reached. */
+  /**
+   * tries: attempts of one page that ended in a wait. storeFailures: consecutive turns in which the store was
+   * unreachable.
+   */
   readonly tries: number
   readonly storeFailures: number
 }
 
 export interface TurnResult extends TurnMemory {
-  /** Null when only news can make it due. */
+  /** Null if only a signal can make the sync due. */
   readonly next: NextTurn | null
 }
 
 export interface NextTurn {
   readonly inMs: number
-  /** The same as a time: of the slot, where it is one. */
+  /** The same as a timestamp; for a scheduled slot, the time of the slot. */
   readonly at: number
-  /** The source asked for this wait: not even news end it. */
+  /** The source requested this wait, so a wake-up does not shorten it. */
   readonly isThrottled: boolean
 }
 
-/** How long a turn stands in line before it lets go of the connection and comes again. */
+/** Time a turn waits for a slot before it ends and is retried, which frees the connection. */
 export const QUEUE_WAIT_MS = 20_000
-/** A longer wait is not sat out here: the cycle is left, and goes on by a timer of Restate. */
+/** For a longer wait the cycle is suspended and continues by a Restate timer. */
 export const WAIT_MAX_MS = 5_000
 const BUSY_RETRY_MS = 1_000
 const LEASE_RECHECK_MS = 30_000
 
 /**
- * One turn of a sync: look at the registry whether it is due, and if so run its cycle for a while. Whatever becomes of it
- * is in the registry; what is returned only says when to look again. So a turn that is taken twice does no harm.
+ * Runs one turn of a sync: checks in the registry whether it is due, and if so runs its cycle for one slice. Results
+ * are in the registry, and the return value only schedules the next turn, so running a turn twice is harmless.
  */
 export class TurnRunner {
   readonly #options: TurnRunnerOptions
@@ -71,47 +74,47 @@ export class TurnRunner {
     this.#slots = new ConcurrencySlots(options.concurrency, options.clock)
   }
 
-  /** Aborted, it ends between two pages. */
-  async runTurn(job: Job, carried: TurnMemory, signal: AbortSignal): Promise<TurnResult> {
+  /** An abort ends the turn between two pages. */
+  async runTurn(job: Job, memory: TurnMemory, signal: AbortSignal): Promise<TurnResult> {
     this.#stopping.signal.throwIfAborted()
-    const until = new LinkedAbortController(this.#stopping.signal)
-    const turn = this.#executeTurn(job, carried, AbortSignal.any([signal, until.signal]))
+    const stopping = new LinkedAbortController(this.#stopping.signal)
+    const turn = this.#executeTurn(job, memory, AbortSignal.any([signal, stopping.signal]))
     this.#running.add(turn)
     try {
       return await turn
     } finally {
       this.#running.delete(turn)
-      until.unlink()
+      stopping.unlink()
     }
   }
 
   /** Resolves when the last turn has ended. */
   async stop(): Promise<void> {
-    this.#stopping.abort(new Error('the runner stops'))
+    this.#stopping.abort(new Error('the runner is stopping'))
     await Promise.allSettled(this.#running)
   }
 
-  async #executeTurn({ store, sync, ref: name }: Job, { since, tries, storeFailures: stumbles }: TurnMemory, signal: AbortSignal): Promise<TurnResult> {
-    const turned = (next: NextTurn | null, left: Partial<TurnMemory> = {}): TurnResult => ({ next, since: since ?? this.#clock.now(), tries: 0, storeFailures: 0, ...left })
+  async #executeTurn({ store, sync, ref }: Job, { since, tries, storeFailures }: TurnMemory, signal: AbortSignal): Promise<TurnResult> {
+    const toResult = (next: NextTurn | null, memory: Partial<TurnMemory> = {}): TurnResult => ({ next, since: since ?? this.#clock.now(), tries: 0, storeFailures: 0, ...memory })
     try {
       const job = await this.#refresh(new Job(store, sync, this.#options.ports.random.next()), since)
-      if (!this.#isReady(job)) return turned(this.#computeNext(job))
-      if (!(await this.#slots.acquire(job, QUEUE_WAIT_MS, signal))) return turned(this.#after(signal.aborted ? 0 : BUSY_RETRY_MS), { tries })
+      if (!this.#isReady(job)) return toResult(this.#computeNext(job))
+      if (!(await this.#slots.acquire(job, QUEUE_WAIT_MS, signal))) return toResult(this.#after(signal.aborted ? 0 : BUSY_RETRY_MS), { tries })
       try {
         const slice = await this.#runSlice(job, tries, signal)
-        if (slice.stopReason === 'held') return turned(this.#after(this.#options.pollMs))
-        // What ended otherwise, in spite of the wait, is told by the registry.
-        if (slice.stopReason === 'cancelled' && slice.waitMs !== null) return turned({ ...this.#after(slice.waitMs), isThrottled: true }, { tries: slice.tries })
-        return turned(this.#computeNext(await this.#refresh(job, since)))
+        if (slice.stopReason === 'held') return toResult(this.#after(this.#options.pollMs))
+        // If the cycle ended for another reason despite the wait, the registry has the result.
+        if (slice.stopReason === 'cancelled' && slice.waitMs !== null) return toResult({ ...this.#after(slice.waitMs), isThrottled: true }, { tries: slice.tries })
+        return toResult(this.#computeNext(await this.#refresh(job, since)))
       } finally {
         this.#slots.release(job)
       }
     } catch (thrown) {
       const { code, message } = classifyError(thrown)
-      const waitMs = backoffMs(this.#options.pollMs, stumbles)
-      this.#options.ports.log.warn('the store could not be asked', { ...name, code, waitMs, reason: message })
-      this.#options.onEvent({ kind: 'store', ...name, code, message, waitMs })
-      return turned(this.#after(waitMs), { tries, storeFailures: stumbles + 1 })
+      const waitMs = backoffMs(this.#options.pollMs, storeFailures)
+      this.#options.ports.log.warn('the store is unreachable', { ...ref, code, waitMs, reason: message })
+      this.#options.onEvent({ kind: 'store', ...ref, code, message, waitMs })
+      return toResult(this.#after(waitMs), { tries, storeFailures: storeFailures + 1 })
     }
   }
 
@@ -121,7 +124,7 @@ export class TurnRunner {
     job.facts = syncs[0] ?? { checkpoint: EMPTY_CHECKPOINT, recent: [] }
     const now = this.#clock.now()
     job.updateDue({ now, since: since ?? now, pauseMs: this.#options.pauseMs ?? CONTINUOUS_PAUSE_MS })
-    // What piled up while nothing ran gets no head start.
+    // A backlog from downtime gets no head start.
     job.dueSince = Math.max(job.dueSince, this.#startedAt)
     return job
   }
@@ -134,7 +137,7 @@ export class TurnRunner {
     if (job.due === null || job.due.kind === 'never') return null
     const now = this.#clock.now()
     const { at } = job.due
-    // Somebody else's lease may be given back before it is over.
+    // Another holder may release its lease early.
     const heldMs = Math.min(job.heldUntil(this.#isDead(job)) - now, LEASE_RECHECK_MS)
     return heldMs > 0 && at <= now ? this.#after(heldMs) : { inMs: Math.max(0, at - now), at, isThrottled: false }
   }
@@ -146,39 +149,39 @@ export class TurnRunner {
   async #runSlice(job: Job, tried: number, signal: AbortSignal): Promise<SliceResult> {
     const { ports, fetch, secrets, sliceMs } = this.#options
     const { plan } = job.sync
-    const why = job.due!.why as DueReason
-    const cutting = new AbortController()
+    const why = job.dueReason
+    const suspending = new AbortController()
     const slice = { waitMs: null as number | null, tries: tried }
-    let outrun = false
-    const note = (progress: CycleProgress): void => {
+    let slotTaken = false
+    const onProgress = (progress: CycleProgress): void => {
       this.#reportProgress(job, why, progress)
       if (progress.kind === 'landed') slice.tries = tried = 0
       if (progress.kind !== 'waiting') return
       slice.tries++
       if (progress.ms <= WAIT_MAX_MS) return
       slice.waitMs = progress.ms
-      cutting.abort(new Error('the wait is long'))
+      suspending.abort(new Error('the cycle is suspended for a long wait'))
     }
     const result = await runCycle(limitToSlice(plan, sliceMs, () => tried), {
-      store: createOncePerSlotStore(job.store, job.ref, fingerprintCheckpoint(job.facts!.checkpoint), () => (outrun = true)),
+      store: createOncePerSlotStore(job.store, job.ref, fingerprintCheckpoint(job.checkpoint), () => (slotTaken = true)),
       ports: { ...ports, clock: this.#clock },
       fetch,
       secrets: typeof secrets === 'function' ? secrets(job.tenant) : secrets,
       holder: `${holderPrefix(plan)}${this.#options.holder}#${++this.#cycles}`,
       trigger: why === 'trigger' ? 'trigger' : 'schedule',
-      signal: AbortSignal.any([signal, cutting.signal]),
+      signal: AbortSignal.any([signal, suspending.signal]),
       isHolderGone: this.#isDead(job),
-      onProgress: note,
+      onProgress,
     })
     if (result.stopReason === 'held') {
-      if (!outrun) await this.#reportHeld(job)
+      if (!slotTaken) await this.#reportHeld(job)
     } else if (result.stopReason !== 'paused' || result.cycle !== null) this.#options.onEvent({ kind: 'ended', ...job.ref, result })
     return { ...slice, stopReason: result.stopReason }
   }
 
-  /** By whom, unless it was given back by now. */
+  /** Reads the holder from the registry; null if the lease was released meanwhile. */
   async #reportHeld(job: Job): Promise<void> {
-    const { heldBy, heldUntil } = (await this.#refresh(job, null)).facts!.checkpoint
+    const { heldBy, heldUntil } = (await this.#refresh(job, null)).checkpoint
     this.#options.onEvent({ kind: 'held', ...job.ref, by: heldBy, until: heldUntil })
   }
 
@@ -189,8 +192,8 @@ export class TurnRunner {
   }
 
   /**
-   * Restate gives an object one turn at a time: whoever holds the lease in the object's own name had an earlier one, which
-   * Restate has given up. It may not know yet; the epoch of the lease keeps it from landing anything.
+   * Restate runs one turn per object at a time, so a lease under the object's own name belongs to an earlier turn that
+   * Restate gave up. That turn may still run; fencing by the lease epoch rejects its commits.
    */
   #isDead({ sync: { plan } }: Job): (holder: string) => boolean {
     return (holder) => holder.startsWith(holderPrefix(plan)) || this.#options.isDead?.(holder) === true
@@ -199,17 +202,20 @@ export class TurnRunner {
 
 interface SliceResult {
   readonly stopReason: CycleResult['stopReason']
-  /** How long the source is to be left alone, when that was what ended it. */
+  /** The wait requested by the source, if it ended the slice. */
   readonly waitMs: number | null
   readonly tries: number
 }
 
-/** It also names the object: a backfill takes its delta's lease for a moment, and neither may think the other dead. */
+/** Includes the sync: a backfill briefly takes its delta's lease, and neither may evict the other. */
 function holderPrefix({ sync }: SyncPlan): string {
   return `restate/${sync}:`
 }
 
-/** The same plan, ended after a while by its own budget, which wastes no page. Tries of a page before the wait that ended the last slice count. */
+/**
+ * The same plan with the slice as its time budget, so that no page is discarded. Attempts made before the last slice
+ * count towards `retriesMax`.
+ */
 function limitToSlice(plan: SyncPlan, sliceMs: number, tried: () => number): SyncPlan {
   const { minutesMax, retriesMax } = plan.limits
   const minutes = sliceMs / 60_000

@@ -12,15 +12,14 @@ export interface WakerOptions {
   readonly pollMs: number
   readonly pauseMs: number
   readonly isDead: (holder: string) => boolean
-  /** Tells the object of the job that it is due at that time. */
+  /** Sends the due time to the object of the job. */
   readonly wake: (job: Job, at: number) => Promise<void>
-  readonly onStoreFailure: (trouble: StoreFailure) => void
+  readonly onStoreFailure: (failure: StoreFailure) => void
 }
 
 /**
- * Tells the objects what others wrote to the registry. An object looks after each of its cycles when the next one is, and
- * sets its own timer; so it is told only when something became due sooner than it can know, and when it is overdue all
- * the same.
+ * Wakes objects when other processes change the registry. An object computes its next run after each cycle and sets
+ * its own timer, so it is woken only if it became due earlier than it knows, or if it is overdue.
  */
 export class Waker {
   readonly #options: WakerOptions
@@ -35,16 +34,16 @@ export class Waker {
   #loop: Promise<unknown> = Promise.resolve()
 
   constructor(jobs: readonly Job[], options: WakerOptions) {
-    const { clock, ports, pollMs, pauseMs, onStoreFailure: onTrouble } = options
+    const { clock, ports, pollMs, pauseMs, onStoreFailure } = options
     this.#options = options
-    this.#watcher = new SyncWatcher(jobs, { clock, ports, pollMs, pauseMs, pollBatchMax: POLL_BATCH_MAX, isBusy: () => false, onUpdate: (job) => this.#update(job), onStoreFailure: onTrouble, onWake: () => this.#interruptSleep() })
+    this.#watcher = new SyncWatcher(jobs, { clock, ports, pollMs, pauseMs, pollBatchMax: POLL_BATCH_MAX, isBusy: () => false, onUpdate: (job) => this.#update(job), onStoreFailure, onWake: () => this.#interruptSleep() })
   }
 
   add(jobs: readonly Job[]): void {
     this.#watcher.add(jobs)
   }
 
-  /** Resolves when it has looked around once. */
+  /** Resolves after the first poll. */
   async start(): Promise<void> {
     const first = this.#watcher.poll()
     this.#watcher.subscribe()
@@ -69,7 +68,7 @@ export class Waker {
 
   #wakeDue(): void {
     while (this.#sending < SENDS_AT_ONCE) {
-      // Tenants by turns: a small one must not be told after all that a large one has.
+      // Tenants alternate, so that a small one does not wait for all syncs of a large one.
       const job = this.#queue.takeNext(this.#options.clock.now(), { runningCycles: () => 0, lastServed: (tenant) => this.#lastServed.get(tenant) ?? 0 })
       if (job === null) return
       this.#sending++
@@ -91,13 +90,13 @@ export class Waker {
   }
 
   #interruptSleep(): void {
-    this.#sleepAbort?.abort(new Error('there is news'))
+    this.#sleepAbort?.abort(new Error('the store has changes'))
   }
 
   #update(job: Job): void {
     const { clock, isDead } = this.#options
     const known = this.#known.get(job)
-    const seen = { at: job.due?.kind === 'at' ? job.due.at : Infinity, fingerprint: fingerprintCheckpoint(job.facts!.checkpoint) }
+    const seen = { at: job.due?.kind === 'at' ? job.due.at : Infinity, fingerprint: fingerprintCheckpoint(job.checkpoint) }
     if (seen.fingerprint === known?.fingerprint) return
     this.#known.set(job, seen)
     job.backoffStep = 0
@@ -107,22 +106,23 @@ export class Waker {
     this.#queue.schedule(job, isSooner && heldUntil <= now ? now : Math.max(seen.at, heldUntil, now) + OVERDUE_GRACE_MS)
   }
 
-  /** Again and again while it stays overdue: whoever was told last may have run an older worker file that does not know it. */
+  /** Repeats while the job stays overdue: the last call may have reached a process with an older worker file. */
   async #wake(job: Job): Promise<void> {
     const { clock, ports, pollMs, wake } = this.#options
-    const known = this.#known.get(job)!
-    let againMs: number
+    const known = this.#known.get(job)
+    if (known === undefined) return
+    let retryMs: number
     try {
       await wake(job, known.at)
-      againMs = Math.max(0, known.at - clock.now()) + backoffMs(OVERDUE_GRACE_MS, job.backoffStep++)
+      retryMs = Math.max(0, known.at - clock.now()) + backoffMs(OVERDUE_GRACE_MS, job.backoffStep++)
     } catch (thrown) {
       const { code, message } = classifyError(thrown)
-      // It hears of a worker only after that is served.
+      // Restate knows a worker only after its registration.
       const level = code === 'RESTATE_REFUSED' && job.backoffStep < 2 ? 'debug' : 'warn'
-      againMs = backoffMs(pollMs, job.backoffStep++)
-      ports.log[level]('Restate could not be told', { ...job.ref, code, waitMs: againMs, reason: message })
+      retryMs = backoffMs(pollMs, job.backoffStep++)
+      ports.log[level]('Restate could not be notified', { ...job.ref, code, waitMs: retryMs, reason: message })
     }
-    if (this.#known.get(job) === known) this.#queue.schedule(job, clock.now() + againMs)
+    if (this.#known.get(job) === known) this.#queue.schedule(job, clock.now() + retryMs)
   }
 }
 
@@ -132,7 +132,7 @@ interface KnownDue {
   readonly fingerprint: string
 }
 
-/** So much later than its time it is overdue. */
+/** Time after the due time at which a job counts as overdue. */
 const OVERDUE_GRACE_MS = 10_000
 const SENDS_AT_ONCE = 16
 const POLL_BATCH_MAX = 250

@@ -8,15 +8,15 @@ import type { Health } from '../../runner/health.ts'
 import type { EditPlan } from '../../webhooks/edit-plan.ts'
 import type { toDeliveryDocument, toWebhookDocument } from '../../webhooks/manage-webhooks.ts'
 
-/** What the console is told, as JSON; the console is checked against these types. Times are RFC 3339. */
+/** JSON documents of the console API; the console is type-checked against them. Times are RFC 3339. */
 
-/** As the store says it, but for its times. */
+/** The store's type with timestamps as ISO strings. */
 type WithIsoTimes<Facts, Times extends keyof Facts> = Omit<Facts, Times> & { readonly [Time in Times]: Facts[Time] extends number ? string : string | null }
 
 export interface SessionDocument {
   readonly tenant: string
   readonly version: string
-  /** The name of the key; null for somebody on this machine without one. */
+  /** The name of the key; null for a local caller without one. */
   readonly key: string | null
   readonly scopes: readonly string[]
   readonly databases: number
@@ -43,11 +43,11 @@ export interface SyncDocument {
   readonly heldBy: string | null
   readonly version: number
   readonly state: RedactedState | null
-  /** A time; of a source without times, a digest of its last cursor. */
+  /** A timestamp; for a source without timestamps, a digest of its last cursor. */
   readonly tidemark: string | null
-  /** What changed in the source after this may be missing. */
+  /** Later changes of the source may be missing. */
   readonly completeSince: string | null
-  /** Changes were lost, and a backfill of the pair is ordered. */
+  /** Changes were lost, and a backfill of the pair is requested. */
   readonly backfillNeeded: { readonly since: string; readonly reason: string } | null
   readonly next: { readonly at: string | null; readonly why: string } | null
   readonly triggeredAt: string | null
@@ -64,18 +64,18 @@ export type ScheduleDocument =
 
 export type CycleDocument = WithIsoTimes<Omit<CycleRecord, 'startSequence'>, 'startedAt' | 'endedAt'>
 
-/** Equal steps of time, from `from` on: one figure for each. */
+/** One value per equal time step, starting at `from`. */
 export interface ActivityDocument {
   readonly from: string
   readonly stepMs: number
   readonly rows: readonly number[]
   readonly errors: readonly number[]
-  /** Of the sync that was furthest behind at the end of the step; null before any had been complete. */
+  /** Lag of the sync that was furthest behind at the end of the step; null before the first complete cycle. */
   readonly lagMs: readonly (number | null)[]
 }
 
 export type CheckpointDocument = WithIsoTimes<Omit<AuditEntry, 'state'>, 'at'> & {
-  /** Null when the entry moved nothing. `value` only where it was revealed. */
+  /** Null if the entry did not change the state. `value` only if it was revealed. */
   readonly state: (RedactedState & { readonly value?: unknown }) | null
 }
 
@@ -85,7 +85,7 @@ export interface ResetDocument {
   readonly forgets: RedactedState | null
   readonly givesUp: { readonly cycle: number; readonly pages: number } | null
   readonly nextCycle: string
-  /** The backfill of the pair that is ordered with it. */
+  /** The backfill of the pair that is requested with the reset. */
   readonly needsBackfill: string | null
   readonly heldBy: string | null
 }
@@ -94,9 +94,9 @@ export type DatabaseDocument = DatabaseInfo
 
 export interface RowsDocument {
   readonly data: readonly RowDocument[]
-  /** Ask again with this as `after`; null at the end. */
+  /** Pass it as `after` to get the next page; null at the end. */
   readonly next: string | null
-  /** How many rows were looked through. */
+  /** Number of rows scanned. */
   readonly scanned: number
 }
 
@@ -114,7 +114,7 @@ export interface RecordDocument {
   readonly isLive: boolean
   /** Newest first. */
   readonly history: readonly HistoryDocument[]
-  /** There is more of it than is told. */
+  /** The history has more entries than are returned. */
   readonly isCut: boolean
 }
 
@@ -152,16 +152,16 @@ export type DeliveryDocument = ReturnType<typeof toDeliveryDocument>
 
 export type KeyDocument = WithIsoTimes<Pick<ApiKey, 'id' | 'name' | 'scopes' | 'rateLimit' | 'createdAt' | 'endsAt'>, 'createdAt' | 'endsAt'> & { readonly isValid: boolean }
 
-/** Counts alone: nothing of what a tenant holds is told to another. */
+/** Counts only: a tenant's data is never shown to another tenant. */
 export type TenantDocument = Omit<TenantUsage, 'wrappedBy'>
 
 export interface TenantsDocument {
   readonly tenants: readonly TenantDocument[]
-  /** There are more than are told. */
+  /** There are more tenants than are returned. */
   readonly isCut: boolean
 }
 
-/** Why a row is not there; see runner/absence.ts. */
+/** See runner/absence.ts. */
 export interface AbsenceDocument {
   readonly database: string
   readonly key: string

@@ -4,49 +4,49 @@ import { listChangedMembers } from '../../values/changed-members.ts'
 import { HttpError } from '../http-error.ts'
 import { toIso } from './sync-documents.ts'
 
-/** Rows looked through for one answer; whoever wants more asks again. */
+/** Rows scanned for one response; the client continues with `next`. */
 const SCAN_MAX = 5_000
 const SCAN_PAGE_SIZE = 1_000
 const HISTORY_MAX = 200
 
-/** A page of rows in key order, as JSON text: a record stays the text it is, so that no number changes on the way. */
+/** Reads a page of rows in key order as JSON text. Records are copied without parsing, so that no number changes. */
 export async function readRowsJson(store: Store, database: string, { after, limit, search }: { after: string | undefined; limit: number; search: string | undefined }): Promise<string> {
-  if (!(await store.databaseNames()).includes(database)) throw new HttpError('NOT_FOUND', 'There is no such database.')
+  if (!(await store.databaseNames()).includes(database)) throw new HttpError('NOT_FOUND', 'Database not found.')
   const found: Row[] = []
-  let [place, scanned, ended] = [after, 0, false]
+  let [lastKey, scanned, ended] = [after, 0, false]
   const wanted = search?.toLowerCase()
   let bytes = 0
   while (found.length < limit && scanned < SCAN_MAX && bytes < PAGE_BYTES_MAX && !ended) {
-    const asked = wanted === undefined ? limit + 1 : SCAN_PAGE_SIZE
-    const page = await store.rows({ database, limit: asked, bytesMax: PAGE_BYTES_MAX, ...(place !== undefined && { after: place }) })
+    const batchSize = wanted === undefined ? limit + 1 : SCAN_PAGE_SIZE
+    const page = await store.rows({ database, limit: batchSize, bytesMax: PAGE_BYTES_MAX, ...(lastKey !== undefined && { after: lastKey }) })
     const pageBytes = page.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0)
-    // A short page may also have been cut by its bytes.
-    ended = page.length < asked && pageBytes < PAGE_BYTES_MAX
+    // A short page may also have reached the byte limit.
+    ended = page.length < batchSize && pageBytes < PAGE_BYTES_MAX
     for (const row of page) {
       if (found.length === limit) {
         ended = false
         break
       }
       scanned++
-      place = row.key
+      lastKey = row.key
       if (wanted !== undefined && !row.key.toLowerCase().includes(wanted) && !row.text.toLowerCase().includes(wanted)) continue
       found.push(row)
       bytes += Buffer.byteLength(row.text)
     }
   }
-  return `{"data":[${found.map(serializeRow).join(',')}],"next":${ended ? 'null' : JSON.stringify(place)},"scanned":${scanned}}`
+  return `{"data":[${found.map(serializeRow).join(',')}],"next":${ended ? 'null' : JSON.stringify(lastKey)},"scanned":${scanned}}`
 }
 
-/** One key: as it is now, and every page, cycle and commit that touched it. */
+/** Reads the history of one key: every page, cycle and commit that changed it. */
 export async function readRecordJson(store: Store, database: string, key: string): Promise<string> {
   const entries = await store.history(database, key)
-  if (entries.length === 0) throw new HttpError('NOT_FOUND', 'Nothing in the log speaks of such a record.')
+  if (entries.length === 0) throw new HttpError('NOT_FOUND', 'The log has no entry for this key.')
   const history = entries.map((entry, at) => {
     const { sequence, action, worker, sync, cycle, page, committedAt, upstreamAt, text } = entry
     return `${JSON.stringify({ sequence, action, committedAt: toIso(committedAt), upstreamAt, worker, sync, cycle, page, changed: listChangedMembers(entries[at - 1], entry) }).slice(0, -1)},"record":${text ?? 'null'}}`
   })
   const shown = history.toReversed().slice(0, HISTORY_MAX)
-  return `{"data":{"database":${JSON.stringify(database)},"key":${JSON.stringify(key)},"isLive":${entries.at(-1)!.action !== 'deleted'},"isCut":${history.length > shown.length},"history":[${shown.join(',')}]}}`
+  return `{"data":{"database":${JSON.stringify(database)},"key":${JSON.stringify(key)},"isLive":${entries.at(-1)?.action !== 'deleted'},"isCut":${history.length > shown.length},"history":[${shown.join(',')}]}}`
 }
 
 function serializeRow({ key, sequence, committedAt, upstreamAt, text }: Row): string {

@@ -2,7 +2,7 @@ import type { CheckpointSummary, SyncStatusRow, Store } from '../../contract/ind
 import { redactState, type RedactedState } from '../../redaction/redact-state.ts'
 import { parseFrontier, type Frontier } from '../../runner/coverage.ts'
 
-/** What may be told of a state. */
+/** The part of a state that may be shown. */
 export interface StateSummary {
   readonly state: RedactedState | null
   readonly frontier: Frontier | null
@@ -11,20 +11,22 @@ export interface StateSummary {
 const EMPTY_SUMMARY: StateSummary = { state: null, frontier: null }
 const SUMMARIES_MAX = 100_000
 
-/** States are left out of the one question for all syncs, so each is read when it has moved, and what it tells is remembered. */
+/**
+ * The query for all syncs excludes states. This reads a state when its checkpoint has changed, and caches the summary.
+ */
 export class StateSummaryCache {
-  readonly #summaries = new Map<string, { mark: string; note: StateSummary }>()
+  readonly #summaries = new Map<string, { fingerprint: string; summary: StateSummary }>()
 
   async get(store: Store, { worker, sync, checkpoint }: SyncStatusRow): Promise<StateSummary> {
     if (checkpoint.version === 0 && checkpoint.inflight === null) return EMPTY_SUMMARY
     const name = [store.tenant, worker, sync].join('\n')
     const known = this.#summaries.get(name)
-    if (known?.mark === fingerprintState(checkpoint)) return known.note
+    if (known?.fingerprint === fingerprintState(checkpoint)) return known.summary
     const { committed, inflight } = await store.readCheckpoint({ worker, sync })
-    const note = { state: redactState(committed), frontier: parseFrontier(inflight?.state ?? committed) }
+    const summary = { state: redactState(committed), frontier: parseFrontier(inflight?.state ?? committed) }
     if (this.#summaries.size >= SUMMARIES_MAX) this.#summaries.clear()
-    this.#summaries.set(name, { mark: fingerprintState(checkpoint), note })
-    return note
+    this.#summaries.set(name, { fingerprint: fingerprintState(checkpoint), summary })
+    return summary
   }
 }
 

@@ -9,15 +9,18 @@ import type { ServerContext } from '../route.ts'
 import type { CycleDocument, SyncDocument } from './documents.ts'
 import type { StateSummary } from './state-summaries.ts'
 
-/** Where every sync stands. Without anything that moves with the clock alone, so that an answer stays the same while nothing happens. */
-export async function listSyncDocuments({ syncs, ports, stateSummaries: notes }: ServerContext, store: Store): Promise<SyncDocument[]> {
+/**
+ * Lists all syncs. Contains nothing that depends on the clock alone, so that the ETag stays the same while nothing
+ * happens.
+ */
+export async function listSyncDocuments({ syncs, ports, stateSummaries }: ServerContext, store: Store): Promise<SyncDocument[]> {
   const { now, syncs: known } = await readKnownSyncs(store, syncs, ports.clock.now())
   const workers = new Map<string, Map<string, SyncStatusRow>>()
-  for (const standing of known) workers.set(standing.worker, (workers.get(standing.worker) ?? new Map<string, SyncStatusRow>()).set(standing.sync, standing))
-  return await Promise.all(known.map(async (sync) => toSyncDocument(sync, await notes.get(store, sync), workers.get(sync.worker)!, now)))
+  for (const status of known) workers.set(status.worker, (workers.get(status.worker) ?? new Map<string, SyncStatusRow>()).set(status.sync, status))
+  return await Promise.all(known.map(async (sync) => toSyncDocument(sync, await stateSummaries.get(store, sync), workers.get(sync.worker) ?? new Map<string, SyncStatusRow>(), now)))
 }
 
-function toSyncDocument(known: KnownSync, { state, frontier }: StateSummary, others: ReadonlyMap<string, SyncStatusRow>, now: number): SyncDocument {
+function toSyncDocument(known: KnownSync, { state, frontier }: StateSummary, siblings: ReadonlyMap<string, SyncStatusRow>, now: number): SyncDocument {
   const { worker, sync, declared, checkpoint, recent, backfill } = known
   const { version, tidemark, triggeredAt, failures, lastError, heldBy, inflight } = checkpoint
   const pair = declared?.plan.pair
@@ -33,12 +36,12 @@ function toSyncDocument(known: KnownSync, { state, frontier }: StateSummary, oth
     next: due === null ? null : { at: due.kind === 'at' ? toIso(due.at) : null, why: due.why },
     triggeredAt: toIso(triggeredAt), failures,
     lastError: lastError === null ? null : { code: lastError.code, message: lastError.message, advice: ERROR_CODES[lastError.code].advice.replaceAll('<sync>', sync), at: toIso(lastError.at) },
-    lastCycle: last === undefined ? null : toCycleDocument(last), coverage: computeCoverage(known, { mode, frontier, pair, hasLostChanges: (backfill?.backfillNeeded ?? null) !== null, siblings: others }),
+    lastCycle: last === undefined ? null : toCycleDocument(last), coverage: computeCoverage(known, { mode, frontier, pair, hasLostChanges: (backfill?.backfillNeeded ?? null) !== null, siblings }),
   }
 }
 
-function toBackfillDocument(need: BackfillRequest | null): SyncDocument['backfillNeeded'] {
-  return need === null ? null : { since: toIso(need.since), reason: need.reason }
+function toBackfillDocument(request: BackfillRequest | null): SyncDocument['backfillNeeded'] {
+  return request === null ? null : { since: toIso(request.since), reason: request.reason }
 }
 
 function toCycleDocument(record: CycleRecord): CycleDocument {

@@ -2,39 +2,42 @@ import { redactTidemark } from '../../redaction/redact-state.ts'
 import { explainAbsence, type SourceLookupResult } from '../../runner/absence.ts'
 import { lookUpKey, gatherAbsenceFacts, type KeyLookupRequest } from '../../runner/absence-facts.ts'
 import { HttpError } from '../http-error.ts'
-import type { RouteRequest } from '../route.ts'
+import { required } from '../../values/required.ts'
+import { pathParam, type RouteRequest } from '../route.ts'
 import type { AbsenceDocument } from './documents.ts'
 import { toIso } from './sync-documents.ts'
 
-/** Why a key is missing: what `tidemark why-not` says. */
-export async function explainMissingRow(ask: RouteRequest): Promise<AbsenceDocument> {
-  const { caller: { store }, context: hall, params } = ask
-  const [database, key] = [params['database']!, params['key']!]
-  const plans = hall.syncs.map(({ plan }) => plan).filter(({ databases }) => databases.some(({ name }) => name === database))
-  if (plans.length === 0) return await describeForeignDatabase(ask)
-  const facts = await gatherAbsenceFacts(store, plans, { database, key, source: await lookUpInSource(ask, plans) })
+/** The same answer as `tidemark why-not`. */
+export async function explainMissingRow(routeRequest: RouteRequest): Promise<AbsenceDocument> {
+  const { caller: { store }, context } = routeRequest
+  const [database, key] = [pathParam(routeRequest, 'database'), pathParam(routeRequest, 'key')]
+  const plans = context.syncs.map(({ plan }) => plan).filter(({ databases }) => databases.some(({ name }) => name === database))
+  if (plans.length === 0) return await describeForeignDatabase(routeRequest)
+  const facts = await gatherAbsenceFacts(store, plans, { database, key, source: await lookUpInSource(routeRequest, plans) })
   const { verdict, why, advice, should } = explainAbsence(facts)
   return {
     database, key, verdict, why, advice, should, source: facts.source,
-    syncs: facts.progress.map(({ sync, mode, tidemark, lastComplete }, at) => ({
-      worker: plans[at]!.worker, sync, mode, tidemark: redactTidemark(tidemark, false), lastComplete: lastComplete === null ? null : { cycle: lastComplete.cycle, startedAt: toIso(lastComplete.startedAt) },
+    syncs: facts.progress.map(({ sync, mode, tidemark, lastComplete }, index) => ({
+      worker: required(plans[index], `the plan of ${sync}`).worker, sync, mode, tidemark: redactTidemark(tidemark, false), lastComplete: lastComplete === null ? null : { cycle: lastComplete.cycle, startedAt: toIso(lastComplete.startedAt) },
     })),
   }
 }
 
-/** Another worker writes it, or nobody does any more. */
-async function describeForeignDatabase({ caller: { store }, params }: RouteRequest): Promise<AbsenceDocument> {
-  const [database, key] = [params['database']!, params['key']!]
-  if (!(await store.databaseNames()).includes(database)) throw new HttpError('NOT_FOUND', 'There is no such database.')
-  const isThere = (await store.row(database, key)) !== null
+/** Another worker writes the database, or none does any more. */
+async function describeForeignDatabase(routeRequest: RouteRequest): Promise<AbsenceDocument> {
+  const { caller: { store } } = routeRequest
+  const [database, key] = [pathParam(routeRequest, 'database'), pathParam(routeRequest, 'key')]
+  if (!(await store.databaseNames()).includes(database)) throw new HttpError('NOT_FOUND', 'Database not found.')
+  const exists = (await store.row(database, key)) !== null
   return {
     database, key, should: null, syncs: [], source: { kind: 'unasked', reason: 'no sync of the worker that runs here writes this database.' },
-    verdict: isThere ? 'present' : 'unknown', why: isThere ? `${database} has it.` : 'No sync of the worker that runs here writes this database.', advice: `Run \`tidemark why-not ${database} ${key}\` where the worker is that writes it.`,
+    verdict: exists ? 'present' : 'unknown', why: exists ? `The row is in ${database}.` : 'No sync of the worker that runs here writes this database.', advice: `Run \`tidemark why-not ${database} ${key}\` with the worker that writes this database.`,
   }
 }
 
-/** With the credentials of the worker's own tenant, so for nobody else. */
-async function lookUpInSource({ caller: { store }, context: hall, params }: RouteRequest, plans: KeyLookupRequest['plans']): Promise<SourceLookupResult> {
-  if (hall.sourceRuntime === null || store.tenant !== hall.tenant) return { kind: 'unasked', reason: 'it is asked only for the tenant whose worker runs here.' }
-  return await lookUpKey(hall.sourceRuntime, hall.stopping, { tenant: store.tenant, store, plans, database: params['database']!, key: params['key']! })
+/** Uses the credentials of the worker's own tenant, so other tenants are refused. */
+async function lookUpInSource(routeRequest: RouteRequest, plans: KeyLookupRequest['plans']): Promise<SourceLookupResult> {
+  const { caller: { store }, context } = routeRequest
+  if (context.sourceRuntime === null || store.tenant !== context.tenant) return { kind: 'unasked', reason: 'lookups are available only to the tenant whose worker runs here.' }
+  return await lookUpKey(context.sourceRuntime, context.stopping, { tenant: store.tenant, store, plans, database: pathParam(routeRequest, 'database'), key: pathParam(routeRequest, 'key') })
 }

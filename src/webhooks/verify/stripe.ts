@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { checkTimestamp, parseDigits, SIGNATURE_MISMATCH, requireHeader, timingSafeTextEqual, findSecrets, WebhookRefused, type SignatureOptions, type WebhookVerifier } from './verify.ts'
 
-/** `Stripe-Signature: t=<seconds>,v1=<hex>`, over `t.body`; the event's own id is inside the body. */
+/** `Stripe-Signature: t=<seconds>,v1=<hex>` over `t.body`; the event id is in the body. */
 export function stripeSignature(options: SignatureOptions): WebhookVerifier {
   return (delivery, context) => {
     const parts = requireHeader(delivery, 'stripe-signature').split(',').map((part) => part.trim().split('=', 2) as [string, string | undefined])
@@ -19,7 +19,7 @@ function parseEventId(body: Uint8Array): string {
     const { id } = JSON.parse(Buffer.from(body).toString()) as { id?: unknown }
     if (typeof id === 'string' && id !== '') return id
   } catch {
-    // Said below.
+    // Reported below.
   }
   throw new WebhookRefused('The body is not an event with an id.')
 }

@@ -1,14 +1,13 @@
 import { timingSafeEqual } from 'node:crypto'
 import type { Secrets } from '../../contract/index.ts'
 
-/** A message as it came over the wire. */
 export interface InboundDelivery {
   readonly method: string
   /** Path and query. */
   readonly path: string
   /** Names in lower case. */
   readonly headers: Readonly<Record<string, string | undefined>>
-  /** The very bytes: a body that was parsed and written again is another. */
+  /** The exact bytes: a reserialized body has another signature. */
   readonly rawBody: Uint8Array
 }
 
@@ -19,20 +18,20 @@ export interface VerifyContext {
 }
 
 export interface VerifiedMessage {
-  /** Names the message for ever, and is part of what was signed: who plays it again cannot change it. */
+  /** Unique, and part of the signed content, so that a replay cannot change it. */
   readonly id: string
 }
 
-/** Throws WebhookRefused for a message that is not what it claims to be. */
+/** Throws WebhookRefused for a message with an invalid signature. */
 export type WebhookVerifier = (delivery: InboundDelivery, context: VerifyContext) => VerifiedMessage | Promise<VerifiedMessage>
 
-/** The message is refused for good; the sender is told so, without a reason that would help to forge a better one. */
+/** Refuses a message permanently. The response omits the reason, which would help an attacker. */
 export class WebhookRefused extends Error {
   override readonly name = 'WebhookRefused'
 }
 
 export interface SignatureOptions {
-  /** The name of the secret, or of several while it is being rotated. */
+  /** The name of the secret, or several names during a rotation. */
   readonly secret: string | readonly string[]
 }
 
@@ -40,7 +39,7 @@ export function findSecrets({ secret }: SignatureOptions, { secrets }: VerifyCon
   return [secret].flat().map((name) => secrets.get(name))
 }
 
-/** In the same time wherever they differ. */
+/** Takes the same time wherever the texts differ. */
 export function timingSafeTextEqual(given: string, expected: string): boolean {
   const [a, b] = [Buffer.from(given), Buffer.from(expected)]
   return a.length === b.length && timingSafeEqual(a, b)
@@ -48,9 +47,12 @@ export function timingSafeTextEqual(given: string, expected: string): boolean {
 
 export const TOLERANCE_MS = 300_000
 
-/** Neither too old nor from the future: a captured message can be played again only within it, and there its id is known. */
+/**
+ * Rejects old and future messages: a captured message can be replayed only within the tolerance, where its id is still
+ * known.
+ */
 export function checkTimestamp(ms: number, now: number): void {
-  if (!Number.isFinite(ms) || Math.abs(now - ms) > TOLERANCE_MS) throw new WebhookRefused('The message was signed more than 300 s ago, or ahead.')
+  if (!Number.isFinite(ms) || Math.abs(now - ms) > TOLERANCE_MS) throw new WebhookRefused('The timestamp of the message is more than 300 s off.')
 }
 
 export function requireHeader({ headers }: InboundDelivery, name: string): string {
@@ -63,4 +65,4 @@ export function parseDigits(text: string | undefined): number {
   return text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : NaN
 }
 
-export const SIGNATURE_MISMATCH = 'The signature is not ours.'
+export const SIGNATURE_MISMATCH = 'The signature is invalid.'

@@ -1,6 +1,6 @@
 import { createServer, connect, type AddressInfo, type Server, type Socket } from 'node:net'
 
-/** One address for all, as a load balancer gives: each connection goes to the next of them. */
+/** A load balancer: each connection goes to the next target. */
 export class Balancer {
   readonly #server: Server
   readonly #sockets = new Set<Socket>()

@@ -16,7 +16,7 @@ import { Balancer } from './balancer.ts'
 import { RestateCluster } from './cluster.ts'
 
 const postgres = inject('postgresUrl')
-/** `npm run chaos:restate` is the long one, on one node and then on three. */
+/** `npm run chaos:restate` runs the long version, on one node and then on three. */
 const SECONDS = Number(process.env['TIDEMARK_CHAOS_SECONDS'] ?? 6)
 const SYNCS = Number(process.env['TIDEMARK_CHAOS_SYNCS'] ?? 12)
 const NODES = (process.env['TIDEMARK_CHAOS_NODES'] ?? '1').split(',').map(Number) as Array<1 | 3>
@@ -24,20 +24,20 @@ const SEED = Number(process.env['TIDEMARK_CHAOS_SEED'] ?? Date.now() % 1e9)
 const IS_LONG = SECONDS >= 60
 const PROCESSES = 3
 const MINUTE = 60_000
-/** Processes of one machine agree on the database's clock, but for the time its answer takes. */
+/** Processes of one machine agree on the database's clock within the duration of its response. */
 const CLOCK_MS = 150
-/** A worker that says nothing is given up after three seconds instead of a minute. */
+/** An unresponsive worker is given up after three seconds instead of a minute. */
 const SETTINGS = { RESTATE_WORKER__INVOKER__HTTP2_KEEP_ALIVE_INTERVAL: '1s', RESTATE_WORKER__INVOKER__HTTP2_KEEP_ALIVE_TIMEOUT: '2s' }
 
 describe.skipIf(postgres === '').each(NODES)('Restate on %i node(s), killed at random like the workers it calls', (nodes) => {
-  test('XA11, XB18: loses and doubles nothing, cycles are taken up again, slots are kept, and stale commits are refused', async () => {
+  test('XA11, XB18: loses and duplicates nothing, resumes cycles, keeps slots, and rejects stale commits', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'tidemark-chaos-'))
     const database = await createDatabase(postgres)
     const stage = await SourceServerFixture.open()
     const fleet = await FleetHarness.open(database, stage.url)
     const freezer = new ProcessFreezer(fleet, database, folder)
     const cluster = await RestateCluster.start(nodes, SETTINGS)
-    // Both look before they send somebody on, as balancers do.
+    // Both check health before they forward, as load balancers do.
     const workers = await Balancer.open(() => [...fleet.urls].filter(([{ pid }]) => !freezer.frozen.has(pid!)).map(([, url]) => url))
     const ingress = await Balancer.open(() => cluster.nodes.filter(({ isRunning: isAlive, pid }) => isAlive && !freezer.frozen.has(pid)).map((node) => node.ingress))
     const random = seededRandom(SEED)
@@ -45,7 +45,7 @@ describe.skipIf(postgres === '').each(NODES)('Restate on %i node(s), killed at r
     const scheduled = Array.from({ length: Math.floor(SYNCS * 0.4) }, (_, i) => `s${i}`)
     const continuous = Array.from({ length: SYNCS - scheduled.length }, (_, i) => `c${i}`)
     const names = [...continuous, ...scheduled]
-    // What changes after the last slot of a short run would be landed a minute later.
+    // Changes after the last slot of a short run would be committed a minute later.
     const changing = IS_LONG ? names : continuous
     const options = {
       concurrency: 8, leaseMs: 30_000, tenants: ['default'], continuous: continuous.length, scheduled: scheduled.length, manual: 0,
@@ -53,7 +53,7 @@ describe.skipIf(postgres === '').each(NODES)('Restate on %i node(s), killed at r
     }
     const counts = { workers: 0, nodes: 0, frozenNodes: 0, changes: 0 }
     const starting: Array<Promise<void>> = []
-    /** Any that is not frozen. */
+    /** Returns a worker that is not suspended. */
     const someWorker = (): ChildProcess | undefined => {
       const awake = [...fleet.members].filter(({ pid }) => !freezer.frozen.has(pid!))
       return awake[pick(awake.length)]
@@ -63,7 +63,7 @@ describe.skipIf(postgres === '').each(NODES)('Restate on %i node(s), killed at r
       await fleet.kill(member)
       starting.push(fleet.start({ ...options, processes: 1 }))
     }
-    /** One at a time, and until it is back. */
+    /** One disturbance at a time. */
     let disturbed = false
     const disturbNode = async (): Promise<void> => {
       disturbed = true
@@ -86,7 +86,8 @@ describe.skipIf(postgres === '').each(NODES)('Restate on %i node(s), killed at r
     try {
       stage.setBehaviour({ pageMs: 30 })
       for (const name of names) for (let row = 0; row < 15; row++) stage.table(name).put(row, 0)
-      // Those of every minute since the last come due one after the other while things are killed; those of every full minute at once.
+      // Slots of every minute since the last become due one after the other during the kills; those of every full
+      // minute at once.
       for (const [index, sync] of scheduled.entries()) await new RunnerCaseFixture(fleet, stage).recordCycleAt(sync, Date.now() - MINUTE + (index % 2 === 0 ? 1_000 + pick(SECONDS * 1_000) : 0))
       for (const sync of ['c0', 'c1']) {
         for (let row = 100; row < 160; row++) stage.table(sync).put(row, row)
@@ -95,7 +96,8 @@ describe.skipIf(postgres === '').each(NODES)('Restate on %i node(s), killed at r
       await fleet.start({ ...options, processes: PROCESSES })
       await registerService(cluster.nodes[0]!.admin, workers.url)
 
-      // In the middle of a cycle: first the process that runs it, then what told it to. Then one is frozen with a page in hand, until another has taken over.
+      // During a cycle: first the process that runs it, then the Restate server. Then a process is suspended before a
+      // commit until another has taken over.
       const first = await inTheMiddle(stage, 'c0')
       await killWorker([...fleet.members].find(({ pid }) => String(pid) === first.process)!)
       const second = await inTheMiddle(stage, 'c1')
@@ -151,7 +153,7 @@ describe.skipIf(postgres === '').each(NODES)('Restate on %i node(s), killed at r
   }, 30 * MINUTE)
 })
 
-/** Waits until a cycle of it is under way and some pages are read; which, and by whom. */
+/** Waits until a cycle is in progress and some pages are read; returns the cycle and its process. */
 async function inTheMiddle(stage: SourceServerFixture, sync: string): Promise<{ cycle: number; process: string }> {
   for (;;) {
     const last = stage.requestsOf(sync).at(-1)
@@ -164,7 +166,7 @@ async function cyclesOf(store: Store, syncs: readonly string[]): Promise<Array<[
   return await Promise.all(syncs.map(async (sync): Promise<[string, CycleRecord[]]> => [sync, (await store.cycles(syncRef(sync), { limit: 1_000 })).toSorted((a, b) => a.startedAt - b.startedAt)]))
 }
 
-/** What the registry and Restate know of syncs that got stuck. */
+/** The state of stuck syncs in the registry and in Restate. */
 async function standingsOf(store: Store, { nodes }: RestateCluster, syncs: readonly string[]): Promise<string> {
   const query = async (text: string): Promise<unknown> => {
     const answer = await fetch(`${nodes[0]!.admin}/query`, { method: 'POST', headers: { 'content-type': 'application/json', accept: 'application/json' }, body: JSON.stringify({ query: text }) })
@@ -178,13 +180,13 @@ async function standingsOf(store: Store, { nodes }: RestateCluster, syncs: reado
   return JSON.stringify(facts)
 }
 
-/** In the long run, a slot that came after all was quiet; in the short one, the slot that came while things were killed. */
+/** In the long run, a slot after the disturbances; in the short one, the slot during them. */
 function hasServed(cycles: readonly CycleRecord[], quietAt: number): boolean {
   const last = cycles.at(-1)
   return last?.stopReason === 'complete' && (IS_LONG ? last.startedAt >= quietAt : cycles.length > 1)
 }
 
-/** No slot was served twice, and none before its time. How many were. */
+/** Expects that no slot ran twice or early; returns their number. */
 function expectSlots(sync: string, cycles: readonly CycleRecord[]): number {
   const isInterval = Number(sync.slice(1)) % 2 === 0
   for (const [index, { startedAt }] of cycles.entries()) {

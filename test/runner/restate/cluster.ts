@@ -4,7 +4,10 @@ import { join } from 'node:path'
 import { findFreePorts } from '../../../src/runner/restate/free-ports.ts'
 import { RestateServer, type RestatePorts } from '../../../src/runner/restate/restate-server.ts'
 
-/** Of one node among others, as docs/guides/restate.md has them. Every write is on two of the three: any one may be lost. */
+/**
+ * Settings of one node of a cluster, as in docs/guides/restate.md. Every write is on two of the three nodes, so any
+ * one may be lost.
+ */
 export function settingsOf(index: number, ports: ReadonlyArray<RestatePorts>): Record<string, string> {
   return {
     RESTATE_CLUSTER_NAME: 'tidemark',
@@ -15,7 +18,7 @@ export function settingsOf(index: number, ports: ReadonlyArray<RestatePorts>): R
   }
 }
 
-/** Restate nodes on this machine: three, or one alone. Each keeps its ports and its folder, whatever happens to it. */
+/** Restate nodes on this machine: three, or one. Each keeps its ports and its folder. */
 export class RestateCluster {
   readonly folder = mkdtempSync(join(tmpdir(), 'tidemark-restate-'))
   readonly nodes: RestateServer[] = []
@@ -27,7 +30,7 @@ export class RestateCluster {
     const each = Array.from({ length: count }, (_, index) => ({ ingress: ports[3 * index]!, admin: ports[3 * index + 1]!, node: ports[3 * index + 2]! }))
     const cluster = new RestateCluster(each, settings)
     try {
-      // Together: the first waits for a second before it answers.
+      // Concurrently: the first node waits for a second before it responds.
       cluster.nodes.push(...(await Promise.all(each.map((_, index) => cluster.#open(index)))))
       return cluster
     } catch (error) {
@@ -41,7 +44,7 @@ export class RestateCluster {
     this.#settings = settings
   }
 
-  /** With its folder and its ports: the same node again. */
+  /** Restarts the node with its folder and its ports. */
   async restart(index: number): Promise<void> {
     this.nodes[index] = await this.#open(index)
   }

@@ -9,12 +9,12 @@ import type { RunnerFixture } from '../runner-fixture.ts'
 type Handler = (ctx: object, input: unknown) => Promise<unknown>
 
 /**
- * What Restate promises an object, under a clock that waits to be told: calls of `run` one after the other, timers, a
- * journal from which a call goes on elsewhere, and cancelling. Crashes happen when a test says so.
+ * Simulates Restate's guarantees for an object under a virtual clock: sequential calls of `run`, timers, a journal
+ * from which a call resumes elsewhere, and cancellation. Crashes happen on request of a test.
  */
 export class FakeRestate {
   readonly calls: Call[] = []
-  /** A call that is cancelled while it waits is gone. Restate does it a little later, when it may have begun. */
+  /** A call that is cancelled while it waits is dropped. Restate does so later, when it may have begun. */
   losesCancels = false
   readonly #scene: RunnerFixture
   readonly #states = new Map<string, Map<string, unknown>>()
@@ -26,7 +26,7 @@ export class FakeRestate {
     this.#scene = scene
   }
 
-  /** A process with this worker file; the one before is gone, in the middle of whatever it did. */
+  /** Starts a process with this worker file; the previous one is killed. */
   serve(syncs: readonly DeclaredSync[], options: Partial<TurnRunnerOptions> = {}): FakeProcess {
     const process = new FakeProcess(this.#scene, syncs, options)
     this.#process?.die()
@@ -44,12 +44,12 @@ export class FakeRestate {
     return call.answer
   }
 
-  /** The process that has it dies, or Restate believes so; another attempt follows. */
+  /** The process is killed, or Restate believes so; another attempt follows. */
   crash(sync: string): void {
     for (const call of this.calls) if (call.isRunning && call.key.endsWith(`/${sync}`)) this.#attempt(call)
   }
 
-  /** Timers that are set and calls that wait. */
+  /** Timers and waiting calls. */
   pending(sync: string): Call[] {
     return this.calls.filter(({ key, isEnded }) => !isEnded && key.endsWith(`/${sync}`))
   }
@@ -98,7 +98,7 @@ export class FakeRestate {
     }
     handler(this.#context(call, attempt.signal), call.input).then((value) => end(() => call.resolve(value)), (error: unknown) => {
       if (error instanceof Terminal) end(() => call.reject(error))
-      // Not terminal: tried again, a little later.
+      // Not terminal: retried shortly after.
       else if (!attempt.signal.aborted) void this.#scene.time.sleep(100).then(() => this.#attempt(call))
     })
   }
@@ -106,7 +106,7 @@ export class FakeRestate {
   #context(call: Call, attempt: AbortSignal): object {
     let index = 0
     const never = new Promise<never>(() => {})
-    /** Done once, however often the code comes by; by an attempt that is over, not at all. */
+    /** Executed once, however often the code is repeated; not at all by an attempt that has ended. */
     const entry = <T>(act: () => T): T | Promise<never> => {
       if (attempt.aborted) return never
       const at = index++
@@ -161,7 +161,7 @@ export class FakeProcess {
     })
   }
 
-  /** As a kill would: it asks nothing and lands nothing any more. */
+  /** Simulates a kill: it reads and commits nothing more. */
   die(): void {
     void this.turns.stop()
   }

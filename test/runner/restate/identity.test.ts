@@ -10,10 +10,10 @@ import { serveRestate, type RestateService } from '../../../src/runner/restate/s
 import { RestateServer } from '../../../src/runner/restate/restate-server.ts'
 import { declare, RunnerFixture } from '../runner-fixture.ts'
 
-/** Of a server that is not here. */
+/** The key of another server. */
 const STRANGER = 'publickeyv1_2G8dCQhArfvGpzPw5Vx2ALciR4xCLHfS5YaT93XjNxX9'
 
-describe('whose calls a worker takes', () => {
+describe('authentication of calls from Restate', () => {
   const folder = mkdtempSync(join(tmpdir(), 'tidemark-identity-'))
   let server: RestateServer
   let own: string
@@ -41,22 +41,22 @@ describe('whose calls a worker takes', () => {
     return served
   }
 
-  test('a call that is signed with the key of its Restate is taken', async () => {
+  test('a call signed with the key of its Restate server is accepted', async () => {
     const { url } = await serve([STRANGER, own])
     expect((await registerService(server.admin, url)).services).toEqual(['tidemark.shop'])
     const status = await fetch(`${server.ingress}/tidemark.shop/${encodeURIComponent('default/one')}/status`, { method: 'POST' })
     expect([status.status, await status.json()]).toEqual([200, expect.objectContaining({ sync: 'one' })])
   })
 
-  test('one that is signed with another key is refused, and so is one that nobody signed', async () => {
+  test('a call signed with another key, or unsigned, is rejected', async () => {
     const { url } = await serve([STRANGER])
     await expect(registerService(server.admin, url)).rejects.toMatchObject({ code: 'RESTATE_REFUSED', message: expect.stringContaining('401') })
     for (const path of ['/discover', '/invoke/tidemark.shop/status']) expect(await statusOf(url, path)).toBe(401)
-    // Without a key of whom to believe, it is answered.
+    // Without an identity key, every call is answered.
     expect(await statusOf((await serve()).url, '/discover')).not.toBe(401)
   })
 
-  test('what is no key is said before anything is served', async () => {
+  test('an invalid key is reported before anything is served', async () => {
     await expect(serve([`${STRANGER}${STRANGER.slice(-20)}`])).rejects.toMatchObject({ code: 'ARGUMENT_INVALID' })
   })
 })

@@ -6,7 +6,7 @@ import { RestateHarness } from '../restate-harness.ts'
 
 const YEARS_AHEAD = Date.now() + 30 * 24 * 3_600_000
 
-/** What only the real server can show: that it does with timers, calls and attempts what the tests under virtual time take for granted. */
+/** Behaviour of the real server for timers, calls and attempts that the tests under virtual time assume. */
 describe('on a real Restate server', () => {
   let stage: SourceServerFixture
   let harness: RestateHarness
@@ -25,7 +25,7 @@ describe('on a real Restate server', () => {
 
   const timers = (sync: string): Promise<Array<Record<string, unknown>>> => harness.invocations(`target_service_key = 'default/${sync}' and status != 'completed'`)
 
-  test('a call is tried for ever, and a turn may take its time', async () => {
+  test('a call is retried forever, and a turn may take long', async () => {
     const service = (await (await fetch(`${harness.server.admin}/services/tidemark.stage`)).json()) as { retry_policy: { max_attempts: number }; handlers: Array<{ name: string; inactivity_timeout: string; public: boolean }> }
     expect(service.retry_policy.max_attempts).toBeGreaterThan(1e9)
     const run = service.handlers.find(({ name }) => name === 'run')!
@@ -33,7 +33,7 @@ describe('on a real Restate server', () => {
     expect(run.inactivity_timeout).toMatch(/1[0-9]m|h/)
   })
 
-  test('a cycle of many slices is one cycle, and asks for each page once', async () => {
+  test('a cycle of many slices is one cycle, and reads each page once', async () => {
     for (let row = 0; row < 80; row++) stage.table('m0').put(row, row)
     stage.setBehaviour({ pageMs: 150 }, 'm0')
     await harness.call('m0', 'trigger')
@@ -42,7 +42,7 @@ describe('on a real Restate server', () => {
     expect((await scene.store.cycles(syncRef('m0'))).length).toBe(1)
   })
 
-  test('one timer is left of a sync that was triggered again and again, for its next slot; of one that runs by hand, none', async () => {
+  test('a sync that was triggered repeatedly has one timer left, for its next slot; a manual one has none', async () => {
     await scene.waitUntil('its timer', async () => (await timers('yearly')).length === 1)
     for (let round = 1; round <= 3; round++) {
       await harness.call('yearly', 'trigger')
@@ -51,12 +51,12 @@ describe('on a real Restate server', () => {
     await scene.waitUntil('one timer', async () => (await timers('yearly')).map(({ status }) => status).join() === 'scheduled')
     expect((await harness.call<{ timer: number }>('yearly', 'status')).timer).toBe(Date.UTC(new Date().getUTCFullYear() + 1, 0, 1))
     await scene.waitUntil('none', async () => (await timers('m0')).length === 0)
-    // Nothing to do for it that it does not know.
+    // The time is later than the one it knows, so nothing happens.
     await harness.call('yearly', 'wake', { at: YEARS_AHEAD * 2 })
     expect((await timers('yearly')).length).toBe(1)
   })
 
-  test('cancel does not wait for the page at hand; what landed stays, and a resume goes on', async () => {
+  test('cancel does not wait for the current page; committed pages remain, and a resume continues', async () => {
     for (let row = 0; row < 30; row++) stage.table('m1').put(row, row)
     await harness.call('m1', 'trigger')
     await scene.waitUntil('its end', async () => (await scene.version('m1')) === 1)
@@ -74,7 +74,7 @@ describe('on a real Restate server', () => {
     expect(await scene.rows()).toMatchObject(stage.table('m1').rows)
   })
 
-  test('XA11 Restate itself dies in the middle of a cycle, and goes on with it', async () => {
+  test('XA11 Restate itself is killed during a cycle, and continues it', async () => {
     for (let row = 0; row < 100; row++) stage.table('m2').put(row, row)
     stage.setBehaviour({ pageMs: 200 }, 'm2')
     await harness.trigger('m2')
@@ -83,12 +83,12 @@ describe('on a real Restate server', () => {
     await scene.waitUntil('the rest', async () => (await scene.version('m2')) === 1)
     expect(await scene.rows()).toMatchObject(stage.table('m2').rows)
     expect((await scene.store.cycles(syncRef('m2'))).length).toBe(1)
-    // All pages once, but for those that were being read.
+    // All pages once, except those that were being read.
     expect(stage.requestsOf('m2').length).toBeLessThanOrEqual(13)
     expect(stage.overlaps).toEqual([])
   })
 
-  test('a sync that nobody declared is told apart from one that fails', async () => {
+  test('an undeclared sync is distinguished from one that fails', async () => {
     await expect(harness.call('nobody', 'status')).rejects.toThrow('404')
   })
 })

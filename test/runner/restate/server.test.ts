@@ -9,8 +9,8 @@ import { findFreePorts } from '../../../src/runner/restate/free-ports.ts'
 import { registerService } from '../../../src/runner/restate/register-service.ts'
 import { LOG_BYTES_MAX, RestateServer, findServerBinary, type RestateServerOptions } from '../../../src/runner/restate/restate-server.ts'
 
-describe('a Restate server of our own', () => {
-  test('listens on loopback alone, ends by its pid, and goes on in its folder', async () => {
+describe('a local Restate server', () => {
+  test('listens on loopback only, exits by its pid, and continues with its folder', async () => {
     const folder = ownFolder()
     const server = await start({ folder })
     const { version } = (await (await fetch(`${server.admin}/version`)).json()) as { version: string }
@@ -30,7 +30,7 @@ describe('a Restate server of our own', () => {
     expect(await deployments(again)).toEqual([{ id: first.deployment, services: ['greeter'] }])
   })
 
-  test('a worker that is registered again at its place replaces what was known of it', async () => {
+  test('registering a worker again at the same address replaces the registration', async () => {
     const server = await start({ folder: ownFolder() })
     const service = await serve('before')
     const { deployment } = await registerService(server.admin, service.url)
@@ -39,7 +39,7 @@ describe('a Restate server of our own', () => {
     expect(await deployments(server)).toEqual([{ id: deployment, services: ['after'] }])
   })
 
-  test('a place where nobody serves is refused, and says so', async () => {
+  test('an address without a service is rejected with a clear error', async () => {
     const server = await start({ folder: ownFolder() })
     const service = await serve('gone')
     await service.close()
@@ -47,7 +47,7 @@ describe('a Restate server of our own', () => {
     expect(await deployments(server)).toEqual([])
   })
 
-  test('a log that has grown long is put aside by the next start, which keeps one of them', async () => {
+  test('a long log is rotated at the next start, and one rotated file is kept', async () => {
     const folder = ownFolder()
     const log = join(folder, 'restate.log')
     writeFileSync(`${log}.1`, 'older')
@@ -56,36 +56,36 @@ describe('a Restate server of our own', () => {
     expect(statSync(`${log}.1`).size).toBe(LOG_BYTES_MAX + 1)
     const { size } = statSync(log)
     expect(size).toBeLessThan(LOG_BYTES_MAX)
-    // One that is not long goes on.
+    // A short log is continued.
     await start({ folder })
     expect(statSync(log).size).toBeGreaterThan(size)
     expect(readdirSync(folder).filter((name) => name.startsWith('restate.log'))).toEqual(['restate.log', 'restate.log.1'])
   })
 
-  test('a port that is taken, and a folder that another server is at work in, are said before or instead of a start', async () => {
+  test('a taken port, or a folder in use by another server, is reported', async () => {
     const folder = ownFolder()
     const server = await start({ folder })
     await expect(start({ folder: ownFolder(), ports: { ingress: server.ports.ingress } })).rejects.toMatchObject({ code: 'PORT_TAKEN', message: expect.stringContaining(`127.0.0.1:${server.ports.ingress}`) })
-    // Why, it does not always come to say itself.
+    // The server does not always log the reason itself.
     await expect(start({ folder })).rejects.toMatchObject({ code: 'RESTATE_UNAVAILABLE', message: expect.stringContaining(`another may be at work in ${folder}`) })
     expect(isAlive(server.pid)).toBe(true)
   })
 })
 
-test('a port that nobody named is none that the system would give to another while the server comes up', async () => {
+test('an automatically chosen port is outside the ephemeral range', async () => {
   const ports = await findFreePorts(Array.from({ length: 50 }))
   expect(new Set(ports).size).toBe(50)
   expect(ports.filter((port) => port < 10_000 || port >= 32_768)).toEqual([])
 })
 
-test('without the package, or on a machine it is not made for, the error names the way out', () => {
+test('without the package, or on an unsupported platform, the error names the remedy', () => {
   const nowhere = pathToFileURL(join(ownFolder(), 'worker.ts')).href
   expect(() => findServerBinary(nowhere)).toThrow(expect.objectContaining({ code: 'PACKAGE_UNFIT', message: expect.stringContaining('npm install --save-dev @restatedev/restate-server') }))
   expect(() => findServerBinary(import.meta.url, 'sunos-sparc')).toThrow(expect.objectContaining({ code: 'PACKAGE_UNFIT', message: expect.stringContaining('no server for sunos-sparc') }))
   expect(findServerBinary(import.meta.url)).toMatch(/bin\/restate-server$/)
 })
 
-test('nobody at the address of a server is told from a refusal', async () => {
+test('an unreachable server is distinguished from a refusal', async () => {
   const service = await serve('x')
   await service.close()
   await expect(registerService(service.url, 'http://127.0.0.1:1')).rejects.toMatchObject({ code: 'RESTATE_UNAVAILABLE' })
@@ -108,7 +108,7 @@ async function deployments({ admin }: RestateServer): Promise<Array<{ id: string
   return all.map(({ id, services }) => ({ id, services: services.map(({ name }) => name) }))
 }
 
-/** As much of a service as registering asks for. */
+/** A minimal service for registrations. */
 async function serve(name: string): Promise<{ url: string; offer: (name: string) => void; close: () => Promise<void> }> {
   let offered = name
   const server = createServer((_, response) => {

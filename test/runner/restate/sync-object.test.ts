@@ -16,7 +16,7 @@ const at = (): number => scene.time.now()
 const runs = (): number => restate.calls.filter(({ method }) => method === 'run').length
 
 describe('a schedule is a timer of the object', () => {
-  test.each([1, 2, 3])('XB18 every slot of a day is run once and when it comes, whatever wakes it, dies or is cancelled too late (seed %i)', async (seed) => {
+  test.each([1, 2, 3])('XB18 every slot of a day runs once and on time, despite wake-ups, crashes and late cancellations (seed %i)', async (seed) => {
     const random = seededRandom(seed)
     restate.losesCancels = true
     const syncs = declare({ tens: { schedule: { cron: '*/10 * * * *' }, execute: recordRequestTimes([], at(), 30 * SECOND) } })
@@ -35,12 +35,12 @@ describe('a schedule is a timer of the object', () => {
     expect(slots).toEqual(slots.map((_, index) => slots[0]! + index))
     expect(slots.length).toBeGreaterThanOrEqual(144)
     expect(Math.max(...starts.map((start) => start % (10 * MINUTE)))).toBeLessThan(5 * SECOND)
-    // And of all the timers that were set on the way, one is left.
+    // Of all timers set on the way, one is left.
     await scene.time.advance(10 * MINUTE)
     expect(restate.pending('tens').length).toBe(1)
   })
 
-  test('XB18 a slot that came while nothing could run is made up for, also by one that never ran before', async () => {
+  test('XB18 a slot during an outage is made up for, also by a sync that never ran before', async () => {
     const asked: number[] = []
     const start = at()
     const syncs = declare({ daily: { schedule: { cron: '0 6 * * *' }, execute: recordRequestTimes(asked, start) } })
@@ -54,7 +54,7 @@ describe('a schedule is a timer of the object', () => {
     expect(asked).toEqual([6 * 3_600 + 60])
   })
 
-  test('one timer at a time: what is set for later is taken back when something comes before it', async () => {
+  test('one timer at a time: a later one is cancelled when an earlier one is set', async () => {
     restate.serve(declare({ yearly: { schedule: { cron: '0 0 1 1 *' }, execute: oneRow() } }))
     await restate.call('yearly', 'wake', { at: at() + 300 * 24 * HOUR })
     for (let times = 0; times < 3; times++) {
@@ -65,7 +65,7 @@ describe('a schedule is a timer of the object', () => {
     expect(restate.pending('yearly')).toMatchObject([{ method: 'run', at: Date.parse('2027-01-01T00:00:00Z') }])
   })
 
-  test('a timer that could not be taken back does nothing, and sets no other', async () => {
+  test('a timer that could not be cancelled does nothing, and sets no other', async () => {
     restate.losesCancels = true
     restate.serve(declare({ hourly: { schedule: '1h', execute: oneRow() } }))
     await restate.call('hourly', 'wake', { at: at() })
@@ -78,7 +78,7 @@ describe('a schedule is a timer of the object', () => {
     expect(restate.pending('hourly').length).toBe(1)
   })
 
-  test('told of a time that it knows, it does nothing; of an earlier one, it looks', async () => {
+  test('a wake with a known time does nothing; with an earlier one it starts a turn', async () => {
     restate.serve(declare({ hourly: { schedule: '1h', execute: oneRow() } }))
     await restate.call('hourly', 'wake', { at: at() })
     await scene.time.advance(SECOND)
@@ -89,7 +89,7 @@ describe('a schedule is a timer of the object', () => {
     expect(runs()).toBe(before + 1)
   })
 
-  test('however often it is woken while it runs, it looks once more', async () => {
+  test('several wake-ups during a turn start one more turn', async () => {
     restate.serve(declare({ slow: { schedule: 'manual', execute: recordRequestTimes([], at(), MINUTE) } }))
     await restate.call('slow', 'trigger')
     await scene.time.advance(SECOND)
@@ -100,7 +100,7 @@ describe('a schedule is a timer of the object', () => {
     expect((await scene.store.readCheckpoint(ref('slow'))).version).toBe(1)
   })
 
-  test('a sync that the worker file no longer has leaves no timer behind; declared again, it goes on', async () => {
+  test('a sync removed from the worker file leaves no timer; declared again, it continues', async () => {
     const both = declare({ gone: { schedule: '1h', execute: oneRow() }, kept: { schedule: '1h', execute: oneRow() } })
     restate.serve(both)
     for (const sync of ['gone', 'kept']) await restate.call(sync, 'wake', { at: at() })
@@ -116,7 +116,7 @@ describe('a schedule is a timer of the object', () => {
     expect(restate.pending('gone').length).toBe(1)
   })
 
-  test('another schedule counts from the next look on', async () => {
+  test('a new schedule counts from the next poll', async () => {
     restate.serve(declare({ changing: { schedule: '1d', execute: oneRow() } }))
     await restate.call('changing', 'wake', { at: at() })
     await scene.time.advance(MINUTE)
@@ -130,7 +130,7 @@ describe('a schedule is a timer of the object', () => {
   })
 })
 
-describe('a cycle goes on, whoever dies', () => {
+describe('a cycle continues after any crash', () => {
   const pages = (asked: number[], ms = 10 * SECOND) => async (state: { page: number } | undefined, { clock, signal }: SyncContext): Promise<Page> => {
     const page = (state?.page ?? 0) + 1
     asked.push(page)
@@ -138,7 +138,7 @@ describe('a cycle goes on, whoever dies', () => {
     return { changes: [{ type: 'upsert', key: String(page), record: { page } }], hasMore: page < 6, nextState: { page } }
   }
 
-  test('XA11 in the middle of a page, it is taken over at once and no landed page is asked for again', async () => {
+  test('XA11 during a page: it is taken over at once, and no committed page is read again', async () => {
     const asked: number[] = []
     restate.serve(declare({ long: { schedule: 'manual', execute: pages(asked) } }))
     await restate.call('long', 'trigger')
@@ -150,7 +150,7 @@ describe('a cycle goes on, whoever dies', () => {
     expect((await scene.store.readCheckpoint(ref('long'))).version).toBe(1)
   })
 
-  test('an attempt that Restate gave up stops asking', async () => {
+  test('an attempt that Restate gave up stops reading', async () => {
     const aborted: boolean[] = []
     restate.serve(declare({ deaf: { schedule: 'manual', execute: async (_, { clock, signal }) => {
       const index = aborted.push(false) - 1
@@ -165,7 +165,7 @@ describe('a cycle goes on, whoever dies', () => {
     expect(aborted).toEqual([true, false])
   })
 
-  test('it runs in slices, each page once, and is one cycle', async () => {
+  test('it runs in slices, reads each page once, and is one cycle', async () => {
     const asked: number[] = []
     restate.serve(declare({ long: { schedule: 'manual', execute: pages(asked) } }), { sliceMs: 15 * SECOND })
     await restate.call('long', 'trigger')
@@ -175,7 +175,7 @@ describe('a cycle goes on, whoever dies', () => {
     expect((await scene.store.cycles(ref('long'))).length).toBe(1)
   })
 
-  test('a store that cannot be reached for hours stops nothing for good', async () => {
+  test('a store outage of hours stops nothing permanently', async () => {
     restate.serve(declare({ hourly: { schedule: '1h', execute: oneRow() } }))
     await restate.call('hourly', 'wake', { at: at() })
     await scene.time.advance(MINUTE)
@@ -189,14 +189,14 @@ describe('a cycle goes on, whoever dies', () => {
   })
 })
 
-describe('a wait that the source asks for costs no process', () => {
+describe('a wait requested by the source occupies no process', () => {
   const limited = (asked: number[], from: number, until: number) => async (): Promise<Page> => {
     asked.push((at() - from) / SECOND)
     if (asked.length <= until) throw new SyncError('RATE_LIMITED', 'too many', { retryAfterMs: 30 * SECOND })
     return { changes: [], hasMore: false }
   }
 
-  test('nobody holds it meanwhile, and not even news end it', async () => {
+  test('no lease is held meanwhile, and a wake-up does not shorten it', async () => {
     const asked: number[] = []
     restate.serve(declare({ limited: { schedule: 'manual', execute: limited(asked, at(), 1) } }))
     await restate.call('limited', 'trigger')
@@ -211,19 +211,19 @@ describe('a wait that the source asks for costs no process', () => {
     expect(asked[1]).toBe(30)
   })
 
-  test('it is not asked for ever: the tries of a page are counted across its waits, and then the cycle has failed', async () => {
+  test('it is not retried forever: attempts of a page are counted across its waits, then the cycle fails', async () => {
     const asked: number[] = []
     restate.serve(declare({ limited: { schedule: 'manual', execute: limited(asked, at(), Infinity) } }))
     await restate.call('limited', 'trigger')
     await scene.time.advance(160 * SECOND)
     expect(asked).toEqual([0, 30, 60, 90, 120, 150])
     expect(await scene.store.readCheckpoint(ref('limited'))).toMatchObject({ failures: 1, lastError: { code: 'RATE_LIMITED' } })
-    // The next cycle has its tries anew.
+    // The next cycle starts with no attempts.
     await scene.time.advance(MINUTE + 160 * SECOND)
     expect(asked.slice(6)).toEqual([210, 240, 270, 300, 330, 360])
   })
 
-  test('a page that lands has its tries anew', async () => {
+  test('a committed page resets the attempts', async () => {
     let calls = 0
     const execute = async (state: { page: number } | undefined): Promise<Page> => {
       const page = (state?.page ?? 0) + 1
@@ -238,7 +238,7 @@ describe('a wait that the source asks for costs no process', () => {
   })
 })
 
-describe('control is calls of the object', () => {
+describe('control through calls of the object', () => {
   test('F.2 pause, resume and trigger write to the registry, also while a cycle runs', async () => {
     restate.serve(declare({ slow: { schedule: 'manual', execute: recordRequestTimes([], at(), MINUTE) } }))
     await restate.call('slow', 'trigger')
@@ -255,7 +255,7 @@ describe('control is calls of the object', () => {
     expect((await scene.store.audit(ref('slow'), { limit: 10 })).map(({ actor }) => actor)).toContain('restate')
   })
 
-  test('cancel ends the cycle without waiting for its page, keeps what landed, and nobody goes on until it is resumed', async () => {
+  test('cancel ends the cycle without waiting for its page, keeps committed pages, and nothing continues until a resume', async () => {
     const asked: number[] = []
     const execute = async (state: { page: number } | undefined, { clock, signal }: SyncContext): Promise<Page> => {
       const page = (state?.page ?? 0) + 1
@@ -277,7 +277,7 @@ describe('control is calls of the object', () => {
     expect(restate.pending('stuck').length).toBe(1)
   })
 
-  test('status tells where it stands and when the object looks next', async () => {
+  test('status returns the sync status and the time of the object’s timer', async () => {
     restate.serve(declare({ hourly: { schedule: '1h', execute: oneRow() } }))
     const start = at()
     await restate.call('hourly', 'wake', { at: start })

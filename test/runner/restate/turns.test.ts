@@ -18,8 +18,8 @@ function take(process: FakeProcess, sync: string, carried: TurnMemory = AT_FIRST
   return process.turns.runTurn([...process.jobs.values()].find(({ ref: name }) => name.sync === sync)!, carried, FOR_EVER)
 }
 
-describe('who holds the lease', () => {
-  test('XB1 another runner is left alone, and looked after again before long', async () => {
+describe('the lease holder', () => {
+  test('XB1 another runner’s lease is respected, and checked again soon', async () => {
     const asked: number[] = []
     const process = new FakeProcess(scene, declare({ held: { schedule: '1h', execute: recordRequestTimes(asked, 0) } }), {})
     await scene.store.acquire(ref('held'), { holder: 'elsewhere:7:ab#1', ttlMs: 10 * MINUTE, at: scene.time.now() })
@@ -27,7 +27,7 @@ describe('who holds the lease', () => {
     expect(asked).toEqual([])
   })
 
-  test('XB1 who took it after the look is told, and until when', async () => {
+  test('XB1 a lease taken after the poll is reported with its holder and end', async () => {
     const process = new FakeProcess(scene, declare({ taken: { schedule: '1h', execute: recordRequestTimes([], 0) } }), {})
     const { acquire } = scene.store
     const until = scene.time.now() + 10 * MINUTE
@@ -39,7 +39,7 @@ describe('who holds the lease', () => {
     expect(scene.events).toEqual([{ kind: 'held', tenant: 'default', worker: 'shop', sync: 'taken', by: 'elsewhere:7:ab#1', until }])
   })
 
-  test('XB1 so is a backfill that takes the lease of its delta for a moment', async () => {
+  test('XB1 so is a backfill that briefly takes its delta’s lease', async () => {
     const asked: number[] = []
     const process = new FakeProcess(scene, declare({ items: { schedule: '1h', execute: recordRequestTimes(asked, 0) } }), {})
     await scene.store.acquire(ref('items'), { holder: 'restate/items-backfill:elsewhere:7:ab#1', ttlMs: 10 * MINUTE, at: scene.time.now() })
@@ -47,7 +47,7 @@ describe('who holds the lease', () => {
     expect(asked).toEqual([])
   })
 
-  test('XB2 an earlier turn of the same object is taken over at once; deaf as it may be, it lands nothing more', async () => {
+  test('XB2 an earlier turn of the same object is taken over at once; its late commits are fenced off', async () => {
     const deaf = (row: string, ms: number) => async (_: unknown, { clock }: SyncContext): Promise<Page> => {
       await clock.sleep(ms)
       return { changes: [{ type: 'upsert', key: row, record: {} }], hasMore: false, nextState: { row } }
@@ -65,7 +65,7 @@ describe('who holds the lease', () => {
 })
 
 describe('a cycle of many turns', () => {
-  test('XC13 invariant 9: a source that goes in circles is found, however few of its pages there are in a turn', async () => {
+  test('XC13 invariant 9: a source with a cursor loop is detected, however few pages a turn has', async () => {
     const circling = async (state: unknown, { clock, signal }: SyncContext): Promise<Page> => {
       const at = (state as number | undefined) ?? 0
       await clock.sleep(25 * SECOND, signal)
@@ -83,13 +83,13 @@ describe('a cycle of many turns', () => {
   })
 })
 
-describe('a wait that the source asks for', () => {
+describe('a wait requested by the source', () => {
   const refusing = (asked: number[], retryAfterMs: number) => async (_: unknown, { clock }: SyncContext): Promise<Page> => {
     asked.push(clock.now())
     throw new SyncError('RATE_LIMITED', 'Not now.', { retryAfterMs })
   }
 
-  test('is not sat out when it is long: the turn ends, and what is left of the wait is owed', async () => {
+  test('ends the turn if it is long, and the rest of the wait is kept', async () => {
     const asked: number[] = []
     const process = new FakeProcess(scene, declare({ one: { schedule: '1h', execute: refusing(asked, 50 * SECOND) } }), {})
     let turned: TurnResult | null = null
@@ -100,7 +100,7 @@ describe('a wait that the source asks for', () => {
     expect(asked).toHaveLength(1)
   })
 
-  test('the tries of one page are counted over the turns that its waits divide it into', async () => {
+  test('attempts of one page are counted across the turns that its waits divide it into', async () => {
     const asked: number[] = []
     const process = new FakeProcess(scene, declare({ one: { schedule: '1h', execute: refusing(asked, 20 * SECOND) } }, { retriesMax: 3 }), {})
     let carried: TurnMemory = AT_FIRST
@@ -114,7 +114,7 @@ describe('a wait that the source asks for', () => {
   })
 })
 
-test('Z14 the object of an erased tenant lands nothing more, until somebody asks', async () => {
+test('Z14 the object of an erased tenant commits nothing more until it is triggered', async () => {
   const asked: number[] = []
   const process = new FakeProcess(scene, declare({ one: { schedule: '1h', execute: recordRequestTimes(asked, 0) } }), {})
   const first = await take(process, 'one')
@@ -127,7 +127,7 @@ test('Z14 the object of an erased tenant lands nothing more, until somebody asks
   expect(asked.length).toBe(2)
 })
 
-describe('the places of a process', () => {
+describe('the concurrency slots of a process', () => {
   const many = Object.fromEntries(Array.from({ length: 10 }, (_, index) => [`s${index}`, { schedule: '1h' }]))
   const counted = (ms: number) => {
     const counts = { now: 0, most: 0 }
@@ -138,7 +138,7 @@ describe('the places of a process', () => {
     } }
   }
 
-  test('so many cycles run at once, and everybody gets a place in the end', async () => {
+  test('a limited number of cycles run at once, and all get a slot in the end', async () => {
     const { counts, execute } = counted(SECOND)
     const syncs = declare(Object.fromEntries(Object.entries(many).map(([name, options]) => [name, { ...options, execute }])))
     const process = new FakeProcess(scene, syncs, { concurrency: 3 })
@@ -148,7 +148,7 @@ describe('the places of a process', () => {
     expect(counts.most).toBe(3)
   })
 
-  test('who stands in line for long lets go of the connection, and comes again', async () => {
+  test('a long wait for a slot ends the call and is retried', async () => {
     const { execute } = counted(MINUTE)
     const process = new FakeProcess(scene, declare({ first: { schedule: '1h', execute }, second: { schedule: '1h', execute } }), { concurrency: 1 })
     const first = take(process, 'first')
@@ -159,7 +159,7 @@ describe('the places of a process', () => {
     expect((await first).next!.inMs).toBeGreaterThan(50 * MINUTE)
   })
 
-  test('XB19 what was left behind by a day of standstill has no head start on what is asked for now', async () => {
+  test('XB19 a backlog from a day of downtime has no head start over a new trigger', async () => {
     const order: string[] = []
     const noted = (name: string) => async (_: unknown, { clock }: SyncContext): Promise<Page> => {
       order.push(name)
@@ -178,7 +178,7 @@ describe('the places of a process', () => {
     expect(order).toEqual(['first', 'asked', 'behind'])
   })
 
-  test('XB19 tenants take turns, whoever came first', async () => {
+  test('XB19 tenants alternate, whichever came first', async () => {
     const places = new ConcurrencySlots(1, scene.time)
     const order: string[] = []
     const come = async (tenant: string): Promise<void> => {
@@ -193,7 +193,7 @@ describe('the places of a process', () => {
     expect(order).toEqual(['large', 'small', 'large', 'small', 'large', 'large'])
   })
 
-  test('who gives up in line takes no place with him', async () => {
+  test('a waiter that gives up takes no slot', async () => {
     const places = new ConcurrencySlots(1, scene.time)
     const [first, second, third] = ['a', 'b', 'c'].map((tenant) => ({ tenant, dueSince: 0, priority: 0, tieBreaker: 0 }))
     await places.acquire(first!, SECOND, FOR_EVER)
@@ -205,7 +205,7 @@ describe('the places of a process', () => {
     expect(await places.acquire(third!, SECOND, FOR_EVER)).toBe(true)
   })
 
-  test('XA10 told to stop, those who run leave off between pages and those in line go; both are to come again at once, and nobody new is taken', async () => {
+  test('XA10 on stop, running turns end between pages and waiting ones end; both are retried at once, and no new turn starts', async () => {
     const { execute } = counted(MINUTE)
     const process = new FakeProcess(scene, declare({ first: { schedule: '1h', execute }, second: { schedule: '1h', execute } }), { concurrency: 1 })
     const turns = Promise.all([take(process, 'first'), take(process, 'second')])

@@ -41,18 +41,18 @@ async function watch(syncs: readonly DeclaredSync[]): Promise<void> {
   await scene.time.advance(10)
 }
 
-/** What an object does when it is due. */
+/** Simulates a turn of an object that is due. */
 async function turn(sync: string): Promise<void> {
   await process.turns.runTurn([...process.jobs.values()].find(({ ref: name }) => name.sync === sync)!, { since: null, tries: 0, storeFailures: 0 }, new AbortController().signal)
 }
 
-test('at first every object is told when it is due; one that never is by itself is not', async () => {
+test('first every object gets its due time; one that is never due by itself is not woken', async () => {
   await watch(declare({ hourly: { schedule: '1h' }, daily: { schedule: { cron: '0 6 * * *' } }, byHand: { schedule: 'manual' } }))
   expect(woken.map(({ sync }) => sync).toSorted()).toEqual(['daily', 'hourly'])
   expect(woken.find(({ sync }) => sync === 'daily')!.inMs).toBeGreaterThan(5 * HOUR)
 })
 
-test('N17 a trigger is told once, within a round', async () => {
+test('N17 a trigger is sent once, within a poll round', async () => {
   await watch(declare({ byHand: { schedule: 'manual' } }))
   await scene.trigger('byHand')
   await scene.time.advance(2 * SECOND)
@@ -62,7 +62,7 @@ test('N17 a trigger is told once, within a round', async () => {
   expect(woken.length).toBe(1)
 })
 
-test('what a cycle of the object itself moved is not told to it; a resume is', async () => {
+test('changes by the object’s own cycle do not wake it; a resume does', async () => {
   await watch(declare({ hourly: { schedule: '1h' } }))
   await turn('hourly')
   await scene.time.advance(30 * MINUTE)
@@ -76,7 +76,7 @@ test('what a cycle of the object itself moved is not told to it; a resume is', a
   expect(woken[1]!.inMs).toBeGreaterThan(28 * MINUTE)
 })
 
-test('a trigger that comes with the end of a cycle is not taken for its doing', async () => {
+test('a trigger at the end of a cycle is not mistaken for the cycle’s own change', async () => {
   await watch(declare({ hourly: { schedule: '1h' } }))
   await turn('hourly')
   await scene.trigger('hourly')
@@ -84,8 +84,8 @@ test('a trigger that comes with the end of a cycle is not taken for its doing', 
   expect(woken.length).toBe(2)
 })
 
-test('one that is overdue is told again, less and less often; one that somebody holds is not', async () => {
-  // A store may also answer with what has not moved.
+test('an overdue object is woken again, less and less often; one with a held lease is not', async () => {
+  // A store may also return syncs that have not changed.
   const standings = scene.store.listSyncStatus.bind(scene.store)
   vi.spyOn(scene.store, 'listSyncStatus').mockImplementation(({ at, recent, ref: one }) => standings({ at, recent, ...(one !== undefined && { ref: one }) }))
   await watch(declare({ free: { schedule: 'manual' }, held: { schedule: 'manual' } }))
@@ -98,13 +98,13 @@ test('one that is overdue is told again, less and less often; one that somebody 
   expect(woken.some(({ sync }) => sync === 'held')).toBe(true)
 })
 
-test('a slot that Restate let pass is told of', async () => {
+test('a slot that Restate missed is sent', async () => {
   await watch(declare({ daily: { schedule: { cron: '0 6 * * *' }, execute: emptyPage } }))
   await scene.time.advance(6 * HOUR + MINUTE)
   expect(woken.length).toBeGreaterThan(1)
 })
 
-test('Restate that cannot be reached is told when it can', async () => {
+test('an unreachable Restate is notified when it is back', async () => {
   await watch(declare({ byHand: { schedule: 'manual' } }))
   isDown = true
   await scene.trigger('byHand')
@@ -115,7 +115,7 @@ test('Restate that cannot be reached is told when it can', async () => {
   expect(woken.length).toBe(1)
 })
 
-test('what changes while it is being told counts', async () => {
+test('changes during a notification are not lost', async () => {
   await watch(declare({ byHand: { schedule: 'manual' } }))
   takesMs = 5 * SECOND
   await scene.trigger('byHand')
@@ -125,7 +125,7 @@ test('what changes while it is being told counts', async () => {
   expect(woken.length).toBe(1)
 })
 
-test('a worker that Restate has not heard of yet is no reason to warn; one that it does not hear of is', async () => {
+test('a worker that is not registered yet causes no warning; one that stays unregistered does', async () => {
   isUnknown = true
   await watch(declare({ hourly: { schedule: '1h' } }))
   await scene.time.advance(1_500)
