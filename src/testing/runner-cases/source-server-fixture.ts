@@ -2,30 +2,30 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** One request of a runner, as the source saw it. */
+/** One request of a runner, as the source received it. */
 export interface SourceRequest {
   readonly tenant: string
   readonly sync: string
   readonly process: string
   readonly cycle: number
   readonly at: number
-  /** Null while it is being answered. */
+  /** Null while the response is pending. */
   endedAt: number | null
 }
 
-/** How the source behaves towards one sync. */
+/** How the source behaves for one sync. */
 export interface SourceBehaviour {
   readonly pageMs?: number
   readonly fails?: boolean
 }
 
 /**
- * The source of every sync of a stage worker: one HTTP server outside of all runners, whose own log of requests is the
- * witness. Each sync has a table that grows, changes and shrinks, and a log of what happened to it.
+ * The source of every sync of the fixture worker: one HTTP server outside all runners, whose request log is the
+ * evidence. Each sync has a table that grows, changes and shrinks, and a log of its changes.
  */
 export class SourceServerFixture {
   readonly requests: SourceRequest[] = []
-  /** Requests for a sync that another process was in the middle of a request for. There must be none. */
+  /** Requests for a sync that arrived while another process had one pending. Must be empty. */
   readonly overlaps: string[] = []
   readonly #server: Server
   readonly #open = new Map<string, SourceRequest>()
@@ -46,7 +46,7 @@ export class SourceServerFixture {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
   }
 
-  /** From now on. Without a name: all that have no behaviour of their own. */
+  /** Takes effect immediately. Without a name: applies to all syncs that have no behaviour of their own. */
   setBehaviour(behaviour: SourceBehaviour, sync = ''): void {
     this.#behaviours.set(sync, behaviour)
   }
@@ -55,7 +55,7 @@ export class SourceServerFixture {
     return this.requests.filter((asked) => asked.sync === sync && asked.tenant === tenant)
   }
 
-  /** The truth of a sync. */
+  /** The current rows of a sync. */
   table(sync: string, tenant = 'default'): FixtureTable {
     const name = `${tenant}/${sync}`
     let table = this.#tables.get(name)
@@ -76,14 +76,14 @@ export class SourceServerFixture {
     const asked: SourceRequest = { tenant, sync, process: String(request.headers['x-process']), cycle: Number(request.headers['x-cycle']), at: Date.now(), endedAt: null }
     const name = `${tenant}/${sync}`
     const other = this.#open.get(name)
-    if (other !== undefined) this.overlaps.push(`${name}: ${asked.process} asked in cycle ${asked.cycle} while ${other.process} was being answered in cycle ${other.cycle}`)
+    if (other !== undefined) this.overlaps.push(`${name}: ${asked.process} sent a request in cycle ${asked.cycle} while one of ${other.process} was pending in cycle ${other.cycle}`)
     this.#open.set(name, asked)
     this.requests.push(asked)
     const end = (): void => {
       asked.endedAt ??= Date.now()
       if (this.#open.get(name) === asked) this.#open.delete(name)
     }
-    // A caller that was killed is in the middle of nothing.
+    // A killed caller has no pending request.
     response.once('close', end)
     if (pageMs > 0) await sleep(pageMs)
     const after = Number(url.searchParams.get('after') ?? 0)
@@ -108,7 +108,7 @@ export interface FixturePage {
 
 const PAGE_SIZE = 10
 
-/** Rows with numbers, and the order in which they changed. */
+/** Numbered rows, and the order in which they changed. */
 export class FixtureTable {
   readonly #prefix: string
   readonly #rows = new Map<number, number>()
@@ -133,7 +133,7 @@ export class FixtureTable {
     return Object.fromEntries([...this.#rows].map(([row, value]) => [this.#key(row), value]))
   }
 
-  /** From this row on, in their order: what comes and goes meanwhile shifts nothing. */
+  /** In key order from this row on: concurrent inserts and deletes shift nothing. */
   listFrom(from: number): FixturePage {
     const found = [...this.#rows.keys()].filter((row) => row >= from).toSorted((a, b) => a - b)
     const page = found.slice(0, PAGE_SIZE)

@@ -13,16 +13,19 @@ import { ServicenowSimulator } from './servicenow/simulator.ts'
 import { StripeSimulator } from './stripe/simulator.ts'
 import { XSimulator } from './x/simulator.ts'
 
-/** An account with something in it, and what happens to it. */
+/** A simulated account with initial records and a workload. */
 export interface Account {
   createSimulator(ports: SimulatorPorts): VendorSimulator
-  /** Of each type, in this order: how many there are, and what the nth looks like. One type may need the ids of another. */
+  /**
+   * Per type, in this order: how many records there are, and the fields of the nth. One type may need the ids of
+   * another.
+   */
   readonly types: Readonly<Record<string, { readonly count: number; readonly fields: (n: number, ids: (type: string) => readonly string[]) => Fields }>>
-  /** What is written to from then on. */
+  /** The type that later writes change. */
   readonly changingTypes: readonly string[]
-  /** Nothing in it is ever changed or deleted. */
+  /** Its records are never changed or deleted. */
   readonly isAppendOnly?: boolean
-  /** What it is opened with, by the name of the secret; anything will do unless given. */
+  /** Accepted credentials, by the name of the secret; any value when absent. */
   readonly secret?: (name: string) => string
 }
 
@@ -102,7 +105,9 @@ export function fillAccount(vendor: VendorSimulator, { types }: Account): void {
   }
 }
 
-/** The nth write: mostly an edit, now and then a birth or a death, and there are never many more or fewer than at first. */
+/**
+ * The nth write: mostly an update, occasionally a create or a delete; the number of records stays near the initial one.
+ */
 export function applyWrite(vendor: VendorSimulator, { types, changingTypes: busy, isAppendOnly: grows = false }: Account, n: number, random: Random): void {
   const type = busy[n % busy.length]!
   const { count, fields } = types[type]!
@@ -110,7 +115,7 @@ export function applyWrite(vendor: VendorSimulator, { types, changingTypes: busy
   churn(vendor, { type, writes: 1, random, ...(grows ? { updates: 0, deletes: 0 } : { updates: 0.6, deletes }), fields: () => fields(count + Math.floor(random.next() * 10_000), createIdLookup(vendor)) })
 }
 
-/** Each type is looked up once: what is asked for does not change meanwhile. */
+/** Each type is looked up once: its result does not change meanwhile. */
 function createIdLookup(vendor: VendorSimulator): (type: string) => readonly string[] {
   const known = new Map<string, readonly string[]>()
   return (type) => {

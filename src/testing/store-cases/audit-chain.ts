@@ -3,7 +3,7 @@ import { verifyAuditChain } from '../../registry/verify-audit-chain.ts'
 import { rule, START, SyncDriver, upsert, type StoreCase } from './harness.ts'
 
 export const auditChainCases: readonly StoreCase[] = [
-  rule('R51 Z22 every move of a checkpoint is a link of one chain per tenant, which can be followed from the start to the head', async ({ store }) => {
+  rule('R51 Z22 every checkpoint version is a link of one hash chain per tenant, which can be verified from the start to the head', async ({ store }) => {
     assert.deepEqual(await store.auditChain({ after: 0, limit: 10 }), { entries: [], head: '', count: 0 })
     const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('a', { n: 1 })])
@@ -12,7 +12,7 @@ export const auditChainCases: readonly StoreCase[] = [
     await other.cycle([upsert('b', { n: 1 })])
     await store.signalSync(driver.ref, { kind: 'pause', actor: 'ana', at: START })
     const trail = await store.auditChain({ after: 0, limit: 10 })
-    // A store may make keys as it goes; they are not of any sync.
+    // A store may create keys on its own; they belong to no sync.
     const ofSyncs = trail.entries.filter(({ sync }) => sync !== null)
     assert.deepEqual(ofSyncs.map(({ worker, sync, action, version }) => [worker, sync, action, version]), [
       [driver.ref.worker, driver.ref.sync, 'complete', 1], [driver.ref.worker, driver.ref.sync, 'set', 2], ['other', 'thing', 'complete', 1], [driver.ref.worker, driver.ref.sync, 'pause', 2],
@@ -23,7 +23,7 @@ export const auditChainCases: readonly StoreCase[] = [
     assert.equal((await verifyAuditChain(store, trail.entries[1]!.hash)).intact, true)
     assert.equal((await verifyAuditChain(store, 'ff'.repeat(32))).intact, false)
   }),
-  rule('the trail is also read from its end, newest first, page by page, and is the same', async ({ store }) => {
+  rule('the audit log can also be read from its end, newest first, page by page, with the same entries', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     for (let n = 0; n < 5; n++) await driver.cycle([upsert('a', { n })])
     await (await SyncDriver.acquire(store.forTenant('another'))).cycle([upsert('a', { n: 1 })])
@@ -33,7 +33,7 @@ export const auditChainCases: readonly StoreCase[] = [
     const older = await store.auditChain({ before: newest.entries[1]!.id, limit: 100 })
     assert.deepEqual(older.entries, whole.entries.toReversed().slice(2))
   }),
-  rule('Z21 an entry of the trail tells who, under which lease, in which cycle, to which version, and why', async ({ store }) => {
+  rule('Z21 an audit entry records the actor, the lease, the cycle, the version and the reason', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     const { inflight: { cycle } } = await driver.begin()
     await driver.complete([])
@@ -44,7 +44,7 @@ export const auditChainCases: readonly StoreCase[] = [
     assert.deepEqual([set!.epoch, set!.version, set!.actor, set!.reason], [driver.lease.epoch, 2, 'ana', 'a try\nwith "quotes" and \u00e9'])
     assert.equal((await verifyAuditChain(store)).intact, true)
   }),
-  rule('Z22 the trails of two tenants are two chains', async ({ store }) => {
+  rule('Z22 the audit logs of two tenants are two chains', async ({ store }) => {
     const other = store.forTenant('another')
     const mine = await SyncDriver.acquire(store)
     await mine.cycle([upsert('a', { n: 1 })])
@@ -55,7 +55,7 @@ export const auditChainCases: readonly StoreCase[] = [
     assert.deepEqual([await ofSyncs(store), await ofSyncs(other)], [2, 1])
     assert.equal((await verifyAuditChain(store)).intact && (await verifyAuditChain(other)).intact, true)
   }),
-  rule('Z22 the chain holds when two connections move checkpoints at once', async ({ store, reopen }) => {
+  rule('Z22 the chain stays valid when two connections update checkpoints concurrently', async ({ store, reopen }) => {
     const second = await reopen()
     const run = async (on: typeof store, sync: string): Promise<void> => {
       const driver = await SyncDriver.acquire(on, { worker: 'w', sync })
@@ -66,7 +66,7 @@ export const auditChainCases: readonly StoreCase[] = [
     assert.equal(entries.filter(({ sync }) => sync !== null).length, 20)
     assert.equal((await verifyAuditChain(store)).intact, true)
   }),
-  rule('Z3 data keys are kept in their order, wrapped, each once; wrapped anew only from the key that is named; and every such move is in the trail', async ({ store }) => {
+  rule('Z3 data keys are stored in order, wrapped, each once; rewrapped only from the key that is named; and each change is in the audit log', async ({ store }) => {
     const by = { actor: 'ana', at: START }
     assert.equal(await store.putDataKey({ id: 'd2', wrappedBy: 'k1', wrapped: 'first' }, by), true)
     assert.equal(await store.putDataKey({ id: 'd1', wrappedBy: 'k1', wrapped: 'second' }, by), true)

@@ -5,8 +5,9 @@ import { seededRandom, DATABASE, expectLanded, makeQuarantined, remove, START, S
 const KEYS = ['k0', 'k1', 'k2', 'k3', 'k4', 'k5', 'k6', 'k7']
 
 /**
- * Random work on one tenant: a backfill and a delta that share a database, and a stranger that replaces part of it too.
- * Cycles complete, are abandoned, taken over and begun afresh; facts come late, without time and twice. Yields after every step.
+ * Random work on one tenant: a backfill and a delta that share a database, and an unrelated sync that replaces part of
+ * it too. Cycles complete, are abandoned, taken over and restarted; changes arrive late, without a time and twice.
+ * Yields after every step.
  */
 export async function* churn(store: Store, seed: number, steps: number): AsyncGenerator<void> {
   const random = seededRandom(seed)
@@ -45,7 +46,7 @@ async function runRandomCycle(driver: SyncDriver, content: { landings: Landing[]
   else expectLanded(outcome)
 }
 
-/** As the engine does: an overlap is read again, later than what stands there. */
+/** As in the engine: an overlap is read again, later than the stored row. */
 async function sendUntilResolved(driver: SyncDriver, move: StateTransition, content: { landings: Landing[]; quarantined: QuarantinedRecord[]; readAtSequence?: number; at?: number }): Promise<CommitOutcome> {
   const { landings, readAtSequence: _, ...later } = content
   const outcome = await driver.send(await driver.draft(move, landings, content))
@@ -70,15 +71,15 @@ function someQuarantined(random: () => number, below: (n: number) => number): Qu
 
 // ── the feed and the rows ────────────────────────────────────────────────────────────────────────────────────────────
 
-/** Database and key → record text: what a consumer of the feed has. */
+/** Database and key → record text: the replica of a feed consumer. */
 export type Replica = Map<string, string>
 
-/** Applies entries to a replica; an entry must fit what is there. */
+/** Applies entries to a replica; an entry must fit the current rows. */
 export function replay(entries: readonly LogEntry[], onto: Replica = new Map()): Replica {
   const replica = new Map(onto)
   for (const { database, key, action, text, sequence } of entries) {
     const name = `${database}/${key}`
-    assert.equal(replica.has(name), action !== 'created', `entry ${sequence} says ${action}, but ${name} is ${replica.has(name) ? '' : 'not '}there`)
+    assert.equal(replica.has(name), action !== 'created', `entry ${sequence} is ${action}, but ${name} does ${replica.has(name) ? '' : 'not '}exist`)
     if (action === 'deleted') replica.delete(name)
     else replica.set(name, text!)
     assert.equal(text === null, action === 'deleted', `entry ${sequence}: ${action} with ${text === null ? 'no' : 'a'} record`)

@@ -5,7 +5,7 @@ import { churn, currentRows, replay, runChurn, sortedEntries, type Replica } fro
 import { seededRandom, DATABASE, readFeed, instant, type StoreCase, SWEEP_ALL, SyncDriver, remove, START, upsert, rule } from './harness.ts'
 
 export const feedCases: readonly StoreCase[] = [
-  rule('an entry says what was landed, by whom, and from where', async ({ store }) => {
+  rule('an entry records the change, its sync, its cycle and its page', async ({ store }) => {
     const driver = await SyncDriver.acquire(store, { worker: 'billing', sync: 'invoices' })
     const { inflight: { cycle } } = await driver.begin()
     await driver.page([upsert('a', { n: 1 }, { at: 3, cursor: 'evt_1' })])
@@ -19,7 +19,7 @@ export const feedCases: readonly StoreCase[] = [
       { ...common, sequence: 3, key: 'b', action: 'created', text: '{"n":2}', committedAt: second, page: 2, cursor: null, upstreamAt: null },
     ].map((entry) => ({ ...entry, text: entry.text === null ? null : assertSameText(entries, entry.sequence, entry.text) })))
   }),
-  rule('A9 AX4 the entries of a commit come by database and key, one sequence after the other, whatever the order of the page', async ({ store }) => {
+  rule('A9 AX4 the entries of a commit are ordered by database and key, with consecutive sequences, whatever the order of the page', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     const names = Array.from({ length: 57 }, (_, n) => ({ database: n % 2 === 0 ? 'things' : 'people', key: `k${(n * 23) % 57}` }))
     const odd = ['\u{1f600}', '\uffee', 'é', 'z', 'a', 'a ', 'A'].map((key) => ({ database: 'things', key }))
@@ -29,7 +29,7 @@ export const feedCases: readonly StoreCase[] = [
     assert.deepEqual(entries.map(({ database, key }) => ({ database, key })), inOrder)
     assert.deepEqual(entries.map(({ sequence }) => sequence), inOrder.map((_, n) => n + 1))
   }),
-  rule('A9 what a sweep deletes comes after the last page, at a later time, in the same order', async ({ store }) => {
+  rule('A9 the deletes of a sweep come after the last page, at a later time, in the same order', async ({ store }) => {
     const driver = await SyncDriver.acquire(store, { mode: 'replace' })
     const all = ['d', 'b', 'a', 'c'].flatMap((key) => [upsert(key, { n: 1 }), upsert(key, { n: 1 }, { database: 'people' })])
     await driver.cycle(all)
@@ -61,7 +61,7 @@ export const feedCases: readonly StoreCase[] = [
     await driver.page([upsert('c', { n: 1 })])
     assert.deepEqual((await readFeed(store)).map(({ sequence, key }) => [sequence, key]), [[1, 'a'], [2, 'c']])
   }),
-  rule('XB16 invariant 7: the time of commits grows from each to the next, even when the clock steps back', async ({ store }) => {
+  rule('XB16 invariant 7: commit times increase from each to the next, even when the clock steps back', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     const other = await SyncDriver.acquire(store, { sync: 'other' })
     const clock = [500, 499, 100, 100, 501, -50_000, 900]
@@ -73,7 +73,7 @@ export const feedCases: readonly StoreCase[] = [
     assertTimesGrow(await readFeed(store.forTenant('busy')))
   }),
   ...[1, 2, 3, 4].map((seed): StoreCase => ({
-    name: `O7 invariant 8: after random work of three syncs, replaying the feed gives exactly the rows, from the start and from any saved place (seed ${seed})`,
+    name: `O7 invariant 8: after random work of three syncs, replaying the feed gives exactly the rows, from the start and from any saved sequence (seed ${seed})`,
     async run({ store }) {
       const random = seededRandom(seed * 1_000)
       const saved: Array<{ position: number; replica: Replica }> = [{ position: 0, replica: new Map() }]
@@ -86,7 +86,7 @@ export const feedCases: readonly StoreCase[] = [
       }
     },
   })),
-  rule('changes are read above a place, up to a limit, of the databases asked for', async ({ store }) => {
+  rule('changes are read above a sequence, up to a limit, for the given databases', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     for (let n = 0; n < 9; n++) await driver.cycle([upsert(`k${n}`, { n }, { database: ['things', 'people', 'orders'][n % 3]! })])
     const sequences = async (query: { after: number; limit: number; databases?: string[] }) => (await store.changes(query)).map(({ sequence }) => sequence)
@@ -113,7 +113,7 @@ export const feedCases: readonly StoreCase[] = [
     assert.deepEqual(found, ['k0', 'k1', 'k2', 'k4', 'k5', 'k6', 'k7', 'k8'])
     assert.deepEqual((await store.rows({ database: DATABASE, after: 'k35', limit: 1 })).map(({ key }) => key), ['k4'])
   }),
-  rule('the history of a key is its entries, and a row stands on the newest of them', async ({ store }) => {
+  rule('the history of a key is its entries, and a row references the newest of them', async ({ store }) => {
     await runChurn(store, 23, 100)
     const entries = await readFeed(store)
     const names = new Set(entries.map(({ database, key }) => JSON.stringify([database, key])))
@@ -140,7 +140,7 @@ export const feedCases: readonly StoreCase[] = [
         last = !writing
         const page = await reader.changes({ after: into.length, limit })
         for (const entry of page) {
-          assert.equal(entry.sequence, into.length + 1, 'a reader met a later sequence first')
+          assert.equal(entry.sequence, into.length + 1, 'a reader saw a later sequence first')
           into.push(entry)
         }
         if (last && page.length === 0) return
@@ -169,7 +169,7 @@ export const feedCases: readonly StoreCase[] = [
   }),
 ]
 
-/** A store may write a record's text in its own way; what it means is the case of `json.ts`. */
+/** A store may format a record's text in its own way; `json.ts` tests its meaning. */
 function assertSameText(entries: readonly LogEntry[], sequence: number, text: string): string {
   const found = entries.find((entry) => entry.sequence === sequence)?.text ?? ''
   assert.deepEqual(JSON.parse(found), JSON.parse(text))
@@ -182,7 +182,7 @@ function assertTimesGrow(entries: readonly LogEntry[]): void {
     if (before === undefined) continue
     const together = before.sync === entry.sync && before.cycle === entry.cycle && before.page === entry.page
     const swept = entry.action === 'deleted' && entry.committedAt === before.committedAt + 1
-    if (together) assert.ok(entry.committedAt === before.committedAt || swept, `entries ${before.sequence} and ${entry.sequence} are of one commit`)
+    if (together) assert.ok(entry.committedAt === before.committedAt || swept, `entries ${before.sequence} and ${entry.sequence} belong to one commit`)
     else assert.ok(entry.committedAt > before.committedAt, `entry ${entry.sequence} is not later than ${before.sequence}`)
   }
 }

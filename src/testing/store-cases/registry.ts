@@ -11,7 +11,7 @@ export const registryCases: readonly StoreCase[] = [
       { worker: 'Billing', sync: 'z' }, { worker: 'billing', sync: 'z' }, { worker: 'crm', sync: 'a' }, { worker: 'crm', sync: 'b' },
     ])
   }),
-  rule('a sync is paused and resumed, also before it ever ran; each is audited, and neither touches state', async ({ store }) => {
+  rule('a sync is paused and resumed, also before it ever ran; each is audited, and neither changes state', async ({ store }) => {
     await store.signalSync(REF, { kind: 'pause', actor: 'ana', at: START + 1 })
     assert.equal((await store.readCheckpoint(REF)).paused, true)
     const driver = await SyncDriver.acquire(store)
@@ -26,7 +26,7 @@ export const registryCases: readonly StoreCase[] = [
       { action: 'pause', actor: 'ana', at: START + 1, version: 0, state: null },
     ])
   }),
-  rule('asking for a run leaves the checkpoint as it is, and outlives another cycle in progress until the next begin', async ({ store, reopen }) => {
+  rule('requesting a run leaves the checkpoint as it is, and the request outlives a running cycle until the next begin', async ({ store, reopen }) => {
     const driver = await SyncDriver.acquire(store)
     await driver.begin()
     const before = await store.readCheckpoint(REF)
@@ -35,7 +35,7 @@ export const registryCases: readonly StoreCase[] = [
     await driver.complete([])
     assert.equal((await store.readCheckpoint(REF)).triggeredAt, START + 9)
   }),
-  rule('a failed cycle is counted and says when to try again; a success resets it', async ({ store }) => {
+  rule('a failed cycle is counted and has a retry time; a success resets it', async ({ store }) => {
     for (const failures of [1, 2]) {
       const driver = await SyncDriver.acquire(store)
       await driver.begin()
@@ -53,7 +53,7 @@ export const registryCases: readonly StoreCase[] = [
     const { failures, lastError, retryAt, lastSuccessAt } = await store.readCheckpoint(REF)
     assert.deepEqual({ failures, lastError, retryAt, lastSuccessAt }, { failures: 0, lastError: null, retryAt: null, lastSuccessAt: START + 50 })
   }),
-  rule('SX6 a resume ends the wait after failures and counts anew; the last error stays to be read', async ({ store }) => {
+  rule('SX6 a resume clears the backoff and the failure count; the last error stays readable', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     await driver.begin()
     const error = { code: 'SOURCE_TIMEOUT', message: 'no answer' } as const
@@ -72,7 +72,7 @@ export const registryCases: readonly StoreCase[] = [
     await driver.release({ stopReason: 'cancelled' })
     assert.deepEqual(await store.readCheckpoint(REF), before)
   }),
-  rule('the record of a cycle is closed by its report; what a resumed cycle repeated and waited adds up', async ({ store }) => {
+  rule('the record of a cycle is closed by its report; the retries and waits of a resumed cycle add up', async ({ store }) => {
     const first = await SyncDriver.acquire(store)
     const { inflight: { cycle } } = await first.begin({ at: START, trigger: 'schedule' })
     await first.page([upsert('a', { n: 1 })])
@@ -89,7 +89,7 @@ export const registryCases: readonly StoreCase[] = [
       stopReason: 'complete', endReason: null, pages: 2, counts: counts({ created: 2 }), retries: 3, waitedMs: 350, error: null,
     }])
   }),
-  rule('XB3 a cycle that gave way to a checkpoint moved under it is in the audit; any other failure is not', async ({ store }) => {
+  rule('XB3 a cycle that ended because its checkpoint was changed is in the audit log; any other failure is not', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     const { cycle } = (await driver.begin()).inflight
     await driver.set('"moved"')
@@ -111,7 +111,7 @@ export const registryCases: readonly StoreCase[] = [
   }),
 
   // ── quarantine ──
-  rule('what cannot be landed is kept with its reason, and listed for one sync or for all', async ({ store }) => {
+  rule('a record that cannot be landed is kept with its reason, and listed for one sync or for all', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     const other = await SyncDriver.acquire(store, { sync: 'other' })
     const { inflight: { cycle } } = await driver.begin()
@@ -125,7 +125,7 @@ export const registryCases: readonly StoreCase[] = [
     }])
     assert.equal((await store.quarantineEntries({ limit: 1 })).length, 1)
   }),
-  rule('one record is one entry however often it is met: by its key, or by its text when it has none', async ({ store }) => {
+  rule('one record is one entry however often it occurs: by its key, or by its text when it has none', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     await driver.begin()
     for (const message of ['first', 'second']) {
@@ -135,7 +135,7 @@ export const registryCases: readonly StoreCase[] = [
     assert.equal(entries.length, 4)
     assert.deepEqual(new Set(entries.map(({ message, page }) => `${message} ${page}`)), new Set(['second 2']))
   }),
-  rule('a key that lands, or is deleted, has left the quarantine of its sync and of no other', async ({ store }) => {
+  rule('a key that lands, or is deleted, leaves the quarantine of its sync and of no other', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     const other = await SyncDriver.acquire(store, { sync: 'other' })
     const quarantined = [makeQuarantined('a'), makeQuarantined('b'), makeQuarantined('c'), makeQuarantined('a', { database: 'people' }), makeQuarantined(null)]
@@ -147,7 +147,7 @@ export const registryCases: readonly StoreCase[] = [
       ['delta people a', 'delta things c', 'delta things null', 'other things a'],
     )
   }),
-  rule('XD24 drift is on record with the page that brought it, and a cycle begins with the members that were known', async ({ store }) => {
+  rule('XD24 drift is recorded with the page that contained it, and a cycle begins with the known fields', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     assert.deepEqual((await driver.begin()).columns, { things: [] })
     await driver.page([upsert('a', { n: 1 })])
@@ -157,7 +157,7 @@ export const registryCases: readonly StoreCase[] = [
     const audit = await store.audit(driver.ref)
     assert.deepEqual(audit.map(({ action, reason, version, cycle: of }) => [action, reason, version, of]), [['complete', '', 1, cycle - 1], ['drift', 'new things.note (string)', 0, cycle - 1]])
   }),
-  rule('invariant 1 a replay lands, leaves or keeps each entry with its old time, and neither the checkpoint nor an unfinished cycle notices', async ({ store }) => {
+  rule('invariant 1 a replay lands, drops or keeps each entry with its old time, without affecting the checkpoint or an unfinished cycle', async ({ store }) => {
     const driver = await SyncDriver.acquire(store, { mode: 'replace' })
     await driver.cycle([upsert('old', { n: 1 }), upsert('swept', { n: 1 })])
     await driver.begin()
@@ -174,9 +174,9 @@ export const registryCases: readonly StoreCase[] = [
     assert.deepEqual(await store.cycles(driver.ref), [record, (await store.cycles(driver.ref))[1]])
     const [audited] = await store.audit(driver.ref, { limit: 1 })
     assert.deepEqual([audited!.action, audited!.actor, audited!.reason, audited!.state, audited!.version], ['replay', 'ana', 'the schema was mended', null, before.version])
-    // What was replayed was written since the cycle began, so its sweep leaves it.
+    // Replayed rows were written since the cycle began, so its sweep leaves them.
     assert.equal((await driver.complete([])).counts.swept, 0)
-    // Of another sync, and of a stale lease, nothing goes.
+    // Entries of another sync, or under a stale lease, are not removed.
     const other = await SyncDriver.acquire(store, { sync: 'other' })
     await other.cycle([], { quarantined: [makeQuarantined('x')] })
     const [x] = await store.quarantineEntries({ ref: other.ref })

@@ -7,7 +7,7 @@ const START_PROGRESS = { sequence: 7, floor: 2 }
 const CLAIM = { holder: 'one', ttlMs: 60_000, at: START }
 
 export const webhookCases: readonly StoreCase[] = [
-  rule('a webhook keeps its settings, and where it stands when they change; another tenant has none of it', async ({ store, reopen }) => {
+  rule('a webhook keeps its settings, and its progress when they change; another tenant sees none of it', async ({ store, reopen }) => {
     const settings = createWebhook('b', { databases: ['things'], actions: ['deleted'], allow: ['private'] })
     await store.putWebhook(settings, START_PROGRESS)
     await store.putWebhook(createWebhook('a', { createdAt: START + 1 }), START_PROGRESS)
@@ -25,7 +25,7 @@ export const webhookCases: readonly StoreCase[] = [
     assert.equal(await store.removeWebhook('b', OPERATOR), true)
     assert.deepEqual((await store.webhooks()).map(({ id }) => id), ['a'])
   }),
-  rule('an edit changes what is given and leaves the place; who delivers by the old settings is fenced; the trail tells who and what, without the path of a URL', async ({ store, reopen }) => {
+  rule('an edit changes the given settings and keeps the progress; a delivery under the old settings is fenced; the audit log records actor and change, without the path of a URL', async ({ store, reopen }) => {
     await store.putWebhook(createWebhook('a', { databases: ['things'], allow: ['port'] }), START_PROGRESS)
     const by = { actor: 'ana', at: START + 5 }
     const claim = (await store.claimWebhook('a', CLAIM))!
@@ -36,10 +36,10 @@ export const webhookCases: readonly StoreCase[] = [
     assert.equal(await store.recordDeliveries(claim, { progress: { ...FRESH_PROGRESS, sequence: 99 }, delivered: [], undelivered: [] }), false)
     const filtered = { ...createWebhook('a', { databases: ['people', 'things'], actions: ['deleted'], allow: ['port'] }), ...failing, waiting: 1, dead: 1, dueAt: kept[1]!.nextAt, heldBy: null }
     assert.deepEqual((await (await reopen()).webhooks())[0], filtered)
-    // Failures are those of a URL.
+    // Failures belong to a URL.
     assert.equal(await store.editWebhook('a', { url: 'https://other.example.com/secret-path', allow: [], databases: null }, by), true)
     assert.deepEqual((await store.webhooks())[0], { ...filtered, url: 'https://other.example.com/secret-path', allow: [], databases: null, failureStreak: 0, retryAt: null })
-    // What is so already is no move.
+    // An edit without a difference changes nothing.
     assert.equal(await store.editWebhook('a', { databases: null, actions: ['deleted'] }, by), true)
     assert.equal(await store.editWebhook('b', { databases: null }, by), false)
     assert.equal(await store.forTenant('acme').editWebhook('a', { databases: ['theirs'] }, by), false)
@@ -50,7 +50,7 @@ export const webhookCases: readonly StoreCase[] = [
     ])
     assert.equal((await verifyAuditChain(store)).intact, true)
   }),
-  rule('a rotation replaces the secrets alone, and only those it was based on; the claim goes on and reads the new ones', async ({ store }) => {
+  rule('a rotation replaces the secrets alone, and only those it was based on; the claim continues and reads the new ones', async ({ store }) => {
     const settings = createWebhook('a', { databases: ['things'] })
     await store.putWebhook(settings, START_PROGRESS)
     const claim = (await store.claimWebhook('a', CLAIM))!
@@ -82,7 +82,7 @@ export const webhookCases: readonly StoreCase[] = [
       assert.equal(await store.webhookSecrets(claims.get(id)!), null, id)
     }
   }),
-  rule('rotations and edits of one webhook at the same moment all hold, on two connections', async ({ store, reopen }) => {
+  rule('concurrent rotations and edits of one webhook all take effect, on two connections', async ({ store, reopen }) => {
     const second = await reopen()
     await store.putWebhook(createWebhook('a'), START_PROGRESS)
     const rotate = async (on: Store, n: number): Promise<void> => {
@@ -111,7 +111,7 @@ export const webhookCases: readonly StoreCase[] = [
     const key = { id: 'k1', name: 'reports', hash: 'hidden', scopes: ['*:read'], rateLimit: 1, createdAt: START, endsAt: null }
     await store.addApiKey(key, 'ana')
     await store.revokeApiKey('k1', START + 9, { ...by, reason: 'left the team' })
-    // A change that finds nothing to change leaves no entry.
+    // A change without a difference leaves no entry.
     await store.revokeApiKey('k1', START + 9, by)
     await store.removeWebhook('a', by)
     await store.setWebhookDisabled('a', null, by)
@@ -130,7 +130,7 @@ export const webhookCases: readonly StoreCase[] = [
     ])
     assert.equal((await verifyAuditChain(store)).intact, true)
   }),
-  rule('invariant 3: only one delivers at a time, and what an older one notes changes nothing', async ({ store, reopen }) => {
+  rule('invariant 3: only one process delivers at a time, and the progress noted by an older claim is ignored', async ({ store, reopen }) => {
     await store.putWebhook(createWebhook('a'), START_PROGRESS)
     const second = await reopen()
     const taken = await Promise.all([store.claimWebhook('a', CLAIM), second.claimWebhook('a', { ...CLAIM, holder: 'two' })])
@@ -150,7 +150,7 @@ export const webhookCases: readonly StoreCase[] = [
     assert.equal(await second.recordDeliveries(next, { progress: { ...FRESH_PROGRESS, sequence: 99 }, delivered: [], undelivered: [] }), false)
     assert.notEqual(await store.claimWebhook('a', CLAIM), null)
   }),
-  rule('XA6 the place and what waits move together', async ({ store, reopen }) => {
+  rule('XA6 the delivered sequence and the pending retries are updated together', async ({ store, reopen }) => {
     await store.putWebhook(createWebhook('a'), START_PROGRESS)
     const claim = (await store.claimWebhook('a', CLAIM))!
     const standing: WebhookProgress = { sequence: 12, floor: 3, failureStreak: 2, retryAt: START + 5, succeededAt: START + 1, failedAt: START + 2, lastStatus: 500, lastAnswer: 'no', disabledReason: null }
@@ -166,7 +166,7 @@ export const webhookCases: readonly StoreCase[] = [
     await store.recordDeliveries(claim, { progress: standing, delivered: [9], undelivered: [] })
     assert.deepEqual((await store.deliveries({ webhook: 'a', dead: false, limit: 9 })).map(({ sequence }) => sequence), [10])
   }),
-  rule('a webhook that was disabled cannot be claimed until it is started again; its dead are then alive', async ({ store }) => {
+  rule('a disabled webhook cannot be claimed until it is started again; its dead letters are then retried', async ({ store }) => {
     await store.putWebhook(createWebhook('a'), START_PROGRESS)
     const claim = (await store.claimWebhook('a', CLAIM))!
     await store.recordDeliveries(claim, { progress: { ...FRESH_PROGRESS, failureStreak: 9, retryAt: START + 9, disabledReason: 'gone' }, delivered: [], undelivered: [createDelivery(5, { dead: true }), createDelivery(6, { attempts: 3 })] })
@@ -181,7 +181,7 @@ export const webhookCases: readonly StoreCase[] = [
     assert.deepEqual((await store.deliveries({ webhook: 'a', dead: false, limit: 9 })).map(({ sequence }) => sequence), [5])
     assert.deepEqual([(await store.webhooks())[0]!.sequence, (await store.webhooks())[0]!.floor], [5, 1])
   }),
-  rule('a webhook can be stopped and let go on: who delivers is fenced, and nothing that is kept is touched', async ({ store }) => {
+  rule('a webhook can be stopped and resumed: the current delivery is fenced, and stored data is kept', async ({ store }) => {
     await store.putWebhook(createWebhook('a'), START_PROGRESS)
     const claim = (await store.claimWebhook('a', CLAIM))!
     const kept = [createDelivery(5, { dead: true }), createDelivery(6, { attempts: 3 })]
@@ -198,7 +198,7 @@ export const webhookCases: readonly StoreCase[] = [
     assert.equal(await store.setWebhookDisabled('b', null, OPERATOR), false)
     assert.equal((await store.webhooks())[0]!.disabledReason, null)
   }),
-  rule('Z32 of many that bring one message at once, one has it', async ({ store, reopen }) => {
+  rule('Z32 of many concurrent deliveries of one message, exactly one is accepted', async ({ store, reopen }) => {
     const message = { source: 'office/stripe', id: 'evt_1' }
     const claim = { at: START, claimTtlMs: 30_000, purgeBefore: START - 1_000 }
     const stores: Store[] = [store, await reopen()]
@@ -206,7 +206,7 @@ export const webhookCases: readonly StoreCase[] = [
     assert.deepEqual(answers.toSorted(), [...Array<string>(19).fill('busy'), 'new'])
     assert.equal(await store.forTenant('acme').claimInbound(message, claim), 'new')
     assert.equal(await store.claimInbound({ ...message, source: 'office/github' }, claim), 'new')
-    // Whoever took it died, or said that it failed: it is anybody's again.
+    // Its claimant crashed or reported a failure: it can be claimed again.
     assert.equal(await store.claimInbound(message, { ...claim, at: START + 30_000 }), 'new')
     await store.settleInbound(message, { done: false, at: START + 30_000 })
     assert.equal(await store.claimInbound(message, { ...claim, at: START + 30_001 }), 'new')
@@ -215,7 +215,7 @@ export const webhookCases: readonly StoreCase[] = [
     assert.equal(await store.claimInbound(message, { ...claim, at: START + 999_999 }), 'done')
     assert.equal(await store.claimInbound(message, { ...claim, at: START + 999_999, purgeBefore: START + 30_003 }), 'new')
   }),
-  rule('a message that was kept is there until it is done, for whoever comes after its claim is over', async ({ store, reopen }) => {
+  rule('a stored message remains until it is done, for the next claimant after its claim expires', async ({ store, reopen }) => {
     const claim = { at: START, claimTtlMs: 30_000, purgeBefore: START - 1_000 }
     const message = (id: string) => ({ source: 'office/stripe', id })
     await store.claimInbound(message('b'), { ...claim, payload: '{"text":"ü"}' })
@@ -227,7 +227,7 @@ export const webhookCases: readonly StoreCase[] = [
     assert.deepEqual((await kept(START + 5, 1)).map(({ id }) => id), ['b'])
     assert.deepEqual(await store.pendingInbound({ source: 'office/github', before: START + 5, limit: 9 }), [])
     assert.deepEqual(await store.forTenant('acme').pendingInbound({ source: 'office/stripe', before: START + 5, limit: 9 }), [])
-    // Claimed anew it is somebody's again, and keeps what it brought.
+    // Claimed again, it is held and keeps its content.
     assert.equal(await store.claimInbound(message('b'), { ...claim, at: START + 40_000 }), 'new')
     assert.deepEqual((await kept(START + 39_999)).map(({ id }) => id), ['a'])
     assert.deepEqual((await kept(START + 40_000)).map(({ payload }) => payload), ['second', '{"text":"ü"}'])

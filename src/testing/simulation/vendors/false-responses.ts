@@ -8,24 +8,24 @@ interface StoredResponse {
   readonly text: string
 }
 
-/** Answers that are well formed and not true. */
+/** Responses that are well formed and not true. */
 export class FalseResponses {
   readonly #stream: VendorStream
   readonly #now: () => number
-  /** The last true answer to each request. */
+  /** The last true response to each request. */
   readonly #stored = new Map<string, StoredResponse>()
-  /** The last true answer on each path, and the request that it answered. */
+  /** The last true response on each path, and the request that it answered. */
   readonly #last = new Map<string, { readonly key: string; readonly text: string }>()
 
-  /** When each path was last answered with what was true then. */
+  /** When each path last returned the current state. */
   readonly #answeredAt = new Map<string, number>()
-  /** The answers that were given a second time: when, and how old they were. */
+  /** The replayed responses: when, and how old they were. */
   readonly #repeats: { readonly at: number; readonly ageMs: number }[] = []
 
-  /** The furthest that a Date header was behind so far: a reader that believes it stays so far behind. */
+  /** The largest lag of a Date header so far: a reader that trusts it stays that far behind. */
   dateBehindMs: number
   isDateWrong: boolean
-  /** The oldest answer that came from a cache so far. */
+  /** The oldest response served from a cache so far. */
   oldestCachedMs = 0
   readonly #dateSkewMs: number
 
@@ -37,20 +37,20 @@ export class FalseResponses {
     this.isDateWrong = dateSkewMs !== 0
   }
 
-  /** Whether there is an earlier answer to the same request that a cache may still hold. */
+  /** Whether there is an earlier response to the same request that a cache may still hold. */
   hasStored(asked: VendorRequest): boolean {
     const kept = this.#stored.get(keyOf(asked))
     return kept !== undefined && this.#now() - kept.at <= this.#stream.lagMaxMs
   }
 
-  /** Whether the last answer on this path is the page before the one that is asked for. */
+  /** Whether the last response on this path is the page before the requested one. */
   hasPreviousPage(asked: VendorRequest): boolean {
     const token = this.#stream.tokenOf(asked)
     const last = this.#last.get(asked.url.pathname)
     return token !== null && last !== undefined && last.key !== keyOf(asked) && last.text.includes(token)
   }
 
-  /** The oldest answer that was given a second time since. Its Date header is that of the second time. */
+  /** The oldest response replayed since. Its Date header is that of the replay. */
   oldestRepeatMs(sinceMs: number): number {
     return Math.max(0, ...this.#repeats.filter(({ at }) => at >= sinceMs).map(({ ageMs }) => ageMs))
   }
@@ -83,20 +83,20 @@ export class FalseResponses {
   #noteAge(path: string, lie: Fault | null): void {
     const at = this.#now()
     const answeredAt = this.#answeredAt.get(path)
-    // Without an answer before, there is none to repeat.
+    // Without an earlier response there is none to repeat.
     if (lie?.kind === 'page-repeated' && answeredAt !== undefined) this.#repeats.push({ at, ageMs: at - answeredAt })
-    // A page to sign in comes from a machine in front of the vendor, and is not what it repeats.
+    // A sign-in page comes from a proxy in front of the vendor, and is not repeated.
     else if (lie?.kind !== 'login-page') this.#answeredAt.set(path, at)
   }
 
-  /** What a proxy or a machine with a wrong clock says: hours off, or nothing at all. */
+  /** The Date header of a proxy or of a machine with a wrong clock: hours off, or missing. */
   applyDateFault(response: Response, lie: Fault | null): void {
     if (lie?.kind === 'wrong-date') this.isDateWrong = true
     if (lie?.kind === 'wrong-date' && lie.severity < 0.2) return response.headers.delete('date')
     const skewMs = lie?.kind === 'wrong-date' ? (lie.severity < 0.6 ? -1 : 1) * Math.round(((lie.severity * 5) % 1) ** 3 * DATE_OFF_MAX_MS) : this.#dateSkewMs
     if (skewMs === 0) return
     this.dateBehindMs = Math.max(this.dateBehindMs, -skewMs)
-    // A cache keeps the header of the answer that it keeps.
+    // A cache keeps the header of the response that it stores.
     const dateMs = isCached(lie) ? Date.parse(response.headers.get('date')!) : this.#now()
     response.headers.set('date', new Date(dateMs + skewMs).toUTCString())
   }
@@ -113,7 +113,7 @@ export class FalseResponses {
       const body = JSON.parse(text) as Record<string, any>
       const name = total.path.at(-1)!
       const holder = total.path.slice(0, -1).reduce<any>((value, member) => value?.[member], body) ?? null
-      // Other requests on the same path count nothing.
+      // Other requests on the same path return no total.
       if (holder !== null) holder[name] = wrong(Number(holder[name]))
       return new Response(JSON.stringify(body), { status, headers })
     }

@@ -12,15 +12,15 @@ export interface OdataServiceOptions extends VendorOptions {
   readonly version: 2 | 4
   /** Whether a deleted row stays, with `Gone` set, or is removed. */
   readonly keepsDeleted: boolean
-  /** Stamps are whole multiples of this. */
+  /** Timestamps are whole multiples of this. */
   readonly granularityMs: number
 }
 
-/** An OData service with one entity set, over records whose writes may show late. */
+/** An OData service with one entity set, over records whose writes may become visible late. */
 export class OdataService extends VendorSimulator {
   readonly #service: OdataSimulator
   readonly #options: OdataServiceOptions
-  /** The version of each record that the service shows, by its serial. */
+  /** The version of each record that the service shows, by its serial number. */
   readonly #visibleSerials = new Map<string, number>()
   #records = 0
 
@@ -38,7 +38,7 @@ export class OdataService extends VendorSimulator {
     return `order ${String(++this.#records).padStart(5, '0')}`
   }
 
-  /** As a reader shows it: moments of either version are instants. */
+  /** As a reader sees it: timestamps of either version are instants. */
   protected render({ id, fields, modifiedAtMs, deleted }: RecordVersion): Fields {
     return { Id: id, Name: fields['Name'], Gone: deleted, At: this.#stamp(modifiedAtMs) }
   }
@@ -73,7 +73,7 @@ export class OdataService extends VendorSimulator {
     return version === 2 ? stamp.replace('.000Z', 'Z') : stamp
   }
 
-  /** Hands the service what is visible by now. */
+  /** Passes the writes that are visible by now to the service. */
   #publishVisible(): void {
     for (const version of this.records.indexed(ORDERS)) {
       const { id, serial, deleted } = version

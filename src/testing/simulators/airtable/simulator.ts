@@ -8,15 +8,15 @@ import { VendorSimulator, type ApiCall, type VendorOptions } from '../kit/vendor
 export interface AirtableOptions extends VendorOptions {
   readonly baseId?: string
   readonly tables?: readonly string[]
-  /** Five requests a second, and thirty seconds of refusal after one too many. Counted only when true. */
+  /** Five requests a second, and thirty seconds of refusal after one too many. Enforced only when true. */
   readonly limited?: boolean
-  /** An iteration nobody continues ends after this long. The vendor does not say how long; this is a guess. */
+  /** An idle iteration expires after this long. The vendor does not document how long; this is a guess. */
   readonly iteratorTtlMs?: number
 }
 
 interface ListIterator {
   readonly table: string
-  /** The order was fixed by the first request; later records do not join. */
+  /** The order is fixed by the first request; later records are not included. */
   readonly ids: readonly string[]
   readonly indexById: ReadonlyMap<string, number>
   usedAtMs: number
@@ -25,7 +25,9 @@ interface ListIterator {
 const PAGE_SIZE_MAX = 100
 const PENALTY_MS = 30_000
 
-/** The records of one base, listed by iterators that time out. There is no stamp of change and no sign of deletion. */
+/**
+ * The records of one base, listed by iterators that time out. There is no modification time and no sign of deletion.
+ */
 export class AirtableSimulator extends VendorSimulator {
   readonly #baseId: string
   readonly #tables: readonly string[]
@@ -48,7 +50,7 @@ export class AirtableSimulator extends VendorSimulator {
     return `rec${randomText(this.random, 14)}`
   }
 
-  /** Empty fields are left out: null, false, empty text and empty lists do not appear. */
+  /** Empty fields are omitted: null, false, empty text and empty lists. */
   protected render(version: RecordVersion): Fields {
     const fields = Object.entries(version.fields).filter(([, value]) => value !== null && value !== undefined && value !== false && value !== '' && !(Array.isArray(value) && value.length === 0))
     return { id: version.id, createdTime: new Date(version.createdAtMs).toISOString(), fields: Object.fromEntries(fields) }
@@ -122,7 +124,7 @@ export class AirtableSimulator extends VendorSimulator {
     const served = Math.min(pageSize, this.pageSizeMax)
     const size = call.shortPage ? Math.max(1, Math.floor(served / 2)) : served
     const end = Math.min(ids.length, from + size, asked.maxRecords)
-    // A record deleted meanwhile leaves its place empty: the page is short though more follow.
+    // A record deleted meanwhile leaves a gap: the page is short though more follow.
     const records = ids.slice(from, end).map((recordId) => this.records.find(table, recordId)!).filter((version) => !version.deleted).map((version) => this.#selected(version, asked.fields))
     const more = call.endFlagOverride === undefined ? end < Math.min(ids.length, asked.maxRecords) : call.endFlagOverride === 'more' && end > 0
     if (!more) this.#iterators.delete(id)

@@ -11,9 +11,9 @@ import { compareIds, RESULTS_MAX, search, parseSearchRequest, type Properties } 
 export interface HubspotOptions extends VendorOptions {
   /** Properties beyond the ones every object has, per object type. */
   readonly types?: Readonly<Record<string, readonly string[]>>
-  /** The burst limit of an app, see `DOCUMENTED_LIMITS`. Counted only when given. */
+  /** The burst limit of an app, see `DOCUMENTED_LIMITS`. Enforced only when given. */
   readonly rateLimit?: RateLimit
-  /** Search has a limit of its own. Counted only when given. */
+  /** Search has a separate limit. Enforced only when given. */
   readonly searchRateLimit?: RateLimit
 }
 
@@ -33,8 +33,8 @@ const ARCHIVE_VIEW: RecordView = { ...LIST_VIEW, includes: ({ deleted }) => dele
 const SEARCH_VIEW: RecordView = { reads: 'index', includes: ({ deleted }) => !deleted, order: (a, b) => a.modifiedAtMs - b.modifiedAtMs || compareIds(a.id, b.id) }
 
 /**
- * The CRM of one portal. Lists read the primary store; search reads an index that lags, sorts by one property only,
- * and answers no further than 10,000 results.
+ * The CRM of one portal. Lists read the primary store; search reads an index that lags, sorts by one property only, and
+ * returns no more than 10,000 results.
  */
 export class HubspotSimulator extends VendorSimulator {
   readonly #types: Readonly<Record<string, readonly string[]>>
@@ -83,7 +83,7 @@ export class HubspotSimulator extends VendorSimulator {
     return this.#error(status, { message: 'internal error', category: 'INTERNAL_ERROR' })
   }
 
-  /** Of the account's own types alone, which are called by the account's number and their name. */
+  /** Only for the account's own types, which are named by the account's number and their name. */
   #schemas(call: ApiCall): Response {
     if (!this.isAuthorized(call.request)) return this.unauthorized()
     const own = Object.entries(this.#types).filter(([type]) => !(type in DEFAULT_TYPES))
@@ -136,7 +136,7 @@ export class HubspotSimulator extends VendorSimulator {
     return this.#ok(this.#renderSelected(version, parseNames(call.url.searchParams)))
   }
 
-  /** Answers of search carry no rate limit headers. */
+  /** Search responses have no rate limit headers. */
   #search(type: string, call: ApiCall): Response {
     const request = parseSearchRequest(call.body)
     const known = new Set([...this.#types[type]!, 'createdate', 'hs_object_id', modifiedProperty(type)])
@@ -153,7 +153,7 @@ export class HubspotSimulator extends VendorSimulator {
     return jsonResponse({ total, results, ...(more ? { paging: { next: { after: String(end) } } } : {}) })
   }
 
-  /** Any of what was found, in an order that shows to be wrong, if times differ at all. */
+  /** Any of the matches, in a visibly wrong order if their times differ. */
   #shuffle(found: readonly RecordVersion[], after: number, limit: number): RecordVersion[] {
     const shuffled = found.map((version) => ({ version, at: this.random.next() })).toSorted((a, b) => a.at - b.at).map(({ version }) => version)
     const page = shuffled.slice(after, after + limit).toSorted((a, b) => b.modifiedAtMs - a.modifiedAtMs)
@@ -204,7 +204,7 @@ export class HubspotSimulator extends VendorSimulator {
   }
 }
 
-/** Contacts spell it their own way. */
+/** Contacts use a different property name. */
 function modifiedProperty(type: string): string {
   return type === 'contacts' ? 'lastmodifieddate' : 'hs_lastmodifieddate'
 }

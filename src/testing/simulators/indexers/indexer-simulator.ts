@@ -8,10 +8,10 @@ export interface IndexerOptions {
   readonly apiKey?: string
 }
 
-/** A provider that has read the chain for others. `view` says how badly it has. */
+/** A provider that indexes the chain. `view` defines how badly. */
 export abstract class IndexerSimulator extends ApiSimulator {
   readonly view: ChainView
-  /** The chain that the provider says it serves. */
+  /** The chain that the provider claims to serve. */
   chainId: number
   #downUntilMs = -Infinity
 
@@ -21,7 +21,7 @@ export abstract class IndexerSimulator extends ApiSimulator {
     this.chainId = chain.chainId
   }
 
-  /** Everything is refused for so long. */
+  /** Refuses every request for this long. */
   failFor(forMs: number): void {
     this.#downUntilMs = this.clock.now() + forMs
   }
@@ -32,7 +32,7 @@ export abstract class IndexerSimulator extends ApiSimulator {
 
   protected abstract respondToQuery(call: ApiCall): Response
 
-  /** What a node answers to the plain questions that indexers pass on. */
+  /** Answers of a node to the standard methods that indexers pass on. */
   protected rpc(method: string, params: readonly unknown[]): unknown {
     switch (method) {
       case 'eth_chainId':

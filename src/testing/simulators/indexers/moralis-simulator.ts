@@ -7,13 +7,13 @@ import { toHex, IndexerSimulator } from './indexer-simulator.ts'
 interface MoralisCursor {
   readonly after: ChainPosition
   readonly page: number
-  /** The question it belongs to. */
+  /** The query it belongs to. */
   readonly queryText: string
 }
 
 const LIMIT_MAX = 100
 
-/** Native transactions and token transfers of a wallet, newest first unless asked otherwise, by cursors that hold their place and do not age. */
+/** Native transactions and token transfers of a wallet, newest first by default, with cursors that do not expire. */
 export class MoralisSimulator extends IndexerSimulator {
   protected respondToQuery(call: ApiCall): Response {
     const query = call.url.searchParams
@@ -71,7 +71,7 @@ function encodeCursor(cursor: MoralisCursor): string {
   return Buffer.from(JSON.stringify(cursor)).toString('base64url')
 }
 
-/** Null for what is no cursor. */
+/** Null for an invalid cursor. */
 function decodeCursor(text: string): MoralisCursor | null {
   try {
     const cursor = JSON.parse(Buffer.from(text, 'base64url').toString()) as Partial<MoralisCursor>

@@ -15,7 +15,7 @@ interface Order {
   readonly step: number
 }
 
-/** A shop that tells of its orders in a topic: they come, go from step to step, and now and then one is withdrawn. */
+/** A shop that publishes its orders to a topic: they are placed, progress, and are occasionally cancelled. */
 export class SimulatedOrdersTopic {
   readonly #ports: SimulatorPorts
   readonly #cluster: KafkaSimulator
@@ -58,7 +58,7 @@ export class SimulatedOrdersTopic {
     this.#append({ key: id, value: JSON.stringify({ id, item, quantity, status: ORDER_STATUSES[step], updatedAt }) })
   }
 
-  /** A key always lies in the same partition. */
+  /** A key always maps to the same partition. */
   #append(message: KafkaMessage & { readonly key: string }): void {
     this.#cluster.append(TOPIC, hashOf(message.key) % PARTITIONS, [message])
   }

@@ -21,13 +21,13 @@ const ASSETS: Readonly<Record<string, { readonly altname: string; readonly decim
   ZUSD: { altname: 'USD', decimals: 4, display_decimals: 2 },
 }
 
-/** A pair goes by three names: XXBTZUSD, XBTUSD and XBT/USD. */
+/** A pair has three names: XXBTZUSD, XBTUSD and XBT/USD. */
 export function findMarket(name: string): Market | undefined {
   const asked = name.toUpperCase()
   return MARKETS.find(({ id, altname, wsname }) => [id, altname, wsname].includes(asked))
 }
 
-/** An asset goes by two names: XXBT and XBT. */
+/** An asset has two names: XXBT and XBT. */
 export function findAsset(name: string): string | undefined {
   const asked = name.toUpperCase()
   return Object.keys(ASSETS).find((id) => id === asked || ASSETS[id]!.altname === asked)

@@ -3,7 +3,7 @@ import { compare, parseComparable, toComparable, type Comparable, type EdmClass,
 export type Row = Readonly<Record<string, EdmValue>>
 export type Properties = Readonly<Record<string, EdmType>>
 
-/** The query is not one the service understands: 400. */
+/** The service does not understand the query: 400. */
 export class BadQueryError extends Error {}
 
 export interface OrderItem {
@@ -11,7 +11,7 @@ export interface OrderItem {
   readonly descending: boolean
 }
 
-/** How the texts of a query are read. */
+/** How query texts are parsed. */
 export interface QueryParser {
   /** `text`: the decoded value of `$filter`. */
   filter(text: string, version: 2 | 4): Condition
@@ -38,7 +38,7 @@ export const OPERATORS = {
 
 export type Operator = keyof typeof OPERATORS
 
-/** What is not understood throws here, not when a row is met. */
+/** Errors are thrown here, before any row is evaluated. */
 export function compilePredicate(condition: Condition, properties: Properties): (row: Row) => boolean {
   switch (condition.kind) {
     case 'and':
@@ -88,7 +88,7 @@ function compileComparison(operator: Operator, left: OperandValue, right: Operan
   const isEquality = operator === 'eq' || operator === 'ne'
   return (row) => {
     const [a, b] = [left.read(row), right.read(row)]
-    // Null is equal to null alone, and neither before nor after anything.
+    // Null equals null only, and is neither before nor after any value.
     if ((a === null || b === null) && !isEquality) return false
     return OPERATORS[operator](compare(a, b))
   }

@@ -9,7 +9,7 @@ const SETS = {
 const COUNT = 200
 const NAMES = ['Cash', 'Receivables', 'Inventory', 'Berths', 'Cranes', 'Payables', 'Wages', 'Fuel', 'Pilotage', 'Dues']
 
-/** A service with the accounts of a ledger: balances move, and now and then one is opened. */
+/** A service with the accounts of a ledger: balances change, and accounts are occasionally opened. */
 export class SimulatedLedgerService implements SimulatedSystem {
   readonly #ports: SimulatorPorts
   readonly #service: OdataSimulator

@@ -7,45 +7,44 @@ import { decodeToken, encodeToken, type DeltaToken, type LinkQuery, type SkipTok
 import { unquoteNumbers, compare, toComparable, keyLiteral, renderV2, renderV4, type EdmValue } from './values.ts'
 
 /**
- * An OData service over HTTP, version 4 or 2, by the rules of the standard. What it holds is written
- * with `put` and `remove`.
+ * An OData service over HTTP, version 4 or 2, by the rules of the standard. Tests write its rows with `put` and `remove`.
  *
- * It answers: the service document, `$metadata`, entity sets, `Set(key)`, `Set/$count`; `$filter` (comparisons, and, or,
+ * It supports: the service document, `$metadata`, entity sets, `Set(key)`, `Set/$count`; `$filter` (comparisons, and, or,
  * not, parentheses, contains/startswith/endswith, the literals of its own version and no others), `$orderby`, `$top`,
  * `$skip`, `$select`, `$count` or `$inlinecount`, `$skiptoken`, `$deltatoken`, `$format`. Any other option that begins with
  * `$`, a property it does not have, or a comparison of two kinds of value is a 400. A `+` in the address is a plus.
- * Version 2 answers in Atom unless JSON is asked for, by `$format=json` or by `Accept`.
+ * Version 2 answers in Atom unless JSON is requested by `$format=json` or by `Accept`.
  *
- * Rows equal by `$orderby` follow their key, unless `ties` says otherwise. Links carry all they need in one token; whoever
- * adds options to one gets a 400. `Prefer: odata.maxpagesize=n` and `odata.track-changes` are honoured in version 4.
+ * Rows equal by `$orderby` follow their key, unless `ties` is set. Links hold their whole state in one token; adding options
+ * to one is a 400. `Prefer: odata.maxpagesize=n` and `odata.track-changes` are honoured in version 4.
  *
  * Faults: `faults.plan({ kind })` of the kit (`rate-limit` with `retryAfter`, `server-error`, `unauthorized`, `truncated`,
  * `short-page`, `duplicate-page`, `end-flag`, `expired-token`, `html`, `slow`); `repeatNextLinks`, `expireDeltaLinks`, the
  * options below, and `beforeRequest`, in which a test may change rows between two pages.
- * `requests` logs every request; `urls` has their addresses as they came, undecoded.
+ * `requests` logs every request; `urls` has their undecoded addresses.
  */
 export interface OdataOptions {
   readonly version: 2 | 4
   readonly sets: Readonly<Record<string, EntitySet>>
-  /** Rows of one answer, however many are asked for; the rest is behind a next link. No limit by default. */
+  /** Maximum rows of one response; the rest is behind a next link. No limit by default. */
   readonly pageSizeMax?: number
-  /** A `$top` beyond this is cut to it in silence, with no link to the rest. */
+  /** A `$top` beyond this is clamped silently, with no link to the rest. */
   readonly topMax?: number
-  /** What a next link remembers: the place behind its last row (default), or a count of rows, which moves when rows do. */
+  /** Content of a next link: the key of its last row (default), or a row count, which is off when rows move. */
   readonly skipToken?: 'keyset' | 'offset'
-  /** How rows are ordered that `$orderby` leaves equal: by key (default), or anew with every request. */
+  /** Order of rows that `$orderby` leaves equal: by key (default), or random with every request. */
   readonly ties?: 'key' | 'shuffled'
-  /** Whether deltas may be had (version 4). True by default; if not, `track-changes` is passed over in silence. */
+  /** Whether deltas are supported (version 4). True by default; if not, `track-changes` is ignored silently. */
   readonly tracksChanges?: boolean
-  /** How a delta tells a row that left: as of 4.01 (default), or as of 4.0. */
+  /** Format of a removed row in a delta: as in 4.01 (default), or as in 4.0. */
   readonly removedAs?: '@removed' | '$deletedEntity'
   /** Links relative to the service, as version 4 allows. Absolute by default. */
   readonly relativeLinks?: boolean
-  /** Where links lead instead of the address asked, as behind a proxy that was set up wrong. */
+  /** Origin of links instead of the requested address, as behind a misconfigured proxy. */
   readonly linkOrigin?: string
   /** When given, requests without it (bearer, or basic user or password) are refused. */
   readonly token?: string
-  /** How queries are read; the simulator's own unless given. */
+  /** The query parser; the simulator's own by default. */
   readonly parser?: QueryParser
 }
 
@@ -70,7 +69,7 @@ const QUERY_OPTIONS: Record<2 | 4, readonly string[]> = {
 }
 
 export class OdataSimulator extends ApiSimulator {
-  /** The address of every request as it came. */
+  /** The undecoded address of every request. */
   readonly urls: string[] = []
   /** Called before each request is answered, with its number from 1. */
   beforeRequest: ((number: number, url: URL) => void) | undefined
@@ -96,8 +95,8 @@ export class OdataSimulator extends ApiSimulator {
   }
 
   /**
-   * Writes a whole row: a property that is not given is null. With `afterMs` it shows only when the clock has gone on by
-   * that much, whatever times it bears, as the row of a transaction that commits late.
+   * Writes a whole row: an absent property is null. With `afterMs` it becomes visible only after the clock has advanced
+   * by that much, whatever times it contains, as a row of a transaction that commits late.
    */
   put(set: string, row: Row, options: { readonly afterMs?: number } = {}): void {
     const { properties, key } = this.#set(set)
@@ -113,17 +112,17 @@ export class OdataSimulator extends ApiSimulator {
     this.#write({ set, row: key, removed: true, atMs: this.clock.now() + (options.afterMs ?? 0) })
   }
 
-  /** The rows that show now, as they were put, by key. */
+  /** The visible rows as they were written, by key. */
   truth(set: string): Row[] {
     return this.#rows(set, () => true, [])
   }
 
-  /** Every delta link given so far is answered with 410. */
+  /** Answers every delta link issued so far with 410. */
   expireDeltaLinks(): void {
     this.#expiredThrough = this.#deltaLinkNumber
   }
 
-  /** The next so many next links lead to the page they stand on. */
+  /** The next so many next links lead to their own page. */
   repeatNextLinks(times: number): void {
     this.#repeats = times
   }
@@ -183,14 +182,14 @@ export class OdataSimulator extends ApiSimulator {
     return this.#list(call, name, decodeToken<SkipToken>(token), call.request.headers.get('prefer') ?? '')
   }
 
-  /** The options of the query, decoded as addresses are, not as forms are. */
+  /** The query options, decoded as in addresses, not as in forms. */
   #queryOf(url: URL): Map<string, string> {
     const options = new Map<string, string>()
     for (const part of url.search.slice(1).split('&').filter((text) => text !== '')) {
       const at = part.indexOf('=')
       const name = decodeURIComponent(at < 0 ? part : part.slice(0, at))
       if (name.startsWith('$') && !QUERY_OPTIONS[this.#options.version].includes(name)) throw new BadQueryError(`The query option '${name}' is not supported.`)
-      if (options.has(name)) throw new BadQueryError(`The query option '${name}' is there twice.`)
+      if (options.has(name)) throw new BadQueryError(`The query option '${name}' occurs twice.`)
       options.set(name, at < 0 ? '' : decodeURIComponent(part.slice(at + 1)))
     }
     return options
@@ -235,7 +234,7 @@ export class OdataSimulator extends ApiSimulator {
     })
   }
 
-  /** What changed since, each row once, as it stands now. */
+  /** Changes since the token, each row once, in its current version. */
   #delta(call: ApiCall, name: string, token: DeltaToken): Response {
     if (token.linkNumber <= this.#expiredThrough) return this.#gone()
     const holds = this.#filterOf(name, token.filter)
@@ -368,7 +367,7 @@ export class OdataSimulator extends ApiSimulator {
     this.#applyDelayedWrites()
   }
 
-  /** A late write takes its place in the journal when it shows, not when it was made. */
+  /** A late write enters the journal when it becomes visible, not when it was made. */
   #applyDelayedWrites(): void {
     const now = this.clock.now()
     const due = this.#delayedWrites.filter(({ atMs }) => atMs <= now).toSorted((a, b) => a.atMs - b.atMs)

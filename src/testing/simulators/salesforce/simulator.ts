@@ -15,10 +15,10 @@ export interface SalesforceOptions extends VendorOptions {
   readonly objects?: Readonly<Record<string, Readonly<Record<string, FieldType>>>>
   /** Requests allowed in 24 hours. */
   readonly dailyRequests?: number
-  /** How finely stamps are kept. */
+  /** Granularity of timestamps. */
   readonly granularityMs?: number
   readonly locatorTtlMs?: number
-  /** The documented least is 200; tests that want many pages of few rows lower it. */
+  /** The documented minimum is 200; tests that need many pages of few rows lower it. */
   readonly batchSizeMin?: number
   /** The user may query the objects, and not read their descriptions. */
   readonly hidesDescriptions?: boolean
@@ -70,7 +70,7 @@ export class SalesforceSimulator extends VendorSimulator {
     this.#stamps = { created: sorted(({ createdAtMs }) => this.#floor(createdAtMs)), modified: sorted(({ modifiedAtMs }) => this.#floor(modifiedAtMs)) }
   }
 
-  /** Two pods hand out ids side by side, so ids do not follow time. */
+  /** Two pods assign ids concurrently, so ids do not follow time. */
   protected newId(type: string): string {
     const prefix = PREFIXES[type] ?? 'a00'
     const pod = this.random.next() < 0.5 ? '5g' : 'Gx'
@@ -188,7 +188,7 @@ export class SalesforceSimulator extends VendorSimulator {
     return this.#ok({ totalSize: locator.rows.length, done, nextRecordsUrl: `/services/data/${apiVersion}/query/${id}-${end}`, records })
   }
 
-  /** A user holds at most ten cursors; the one used longest ago makes room. */
+  /** A user holds at most ten cursors; the least recently used one is dropped. */
   #open(locator: Locator): string {
     if (this.#locators.size >= LOCATORS_MAX) {
       const [oldest] = [...this.#locators].toSorted(([, a], [, b]) => a.usedAtMs - b.usedAtMs)
@@ -260,7 +260,7 @@ export class SalesforceSimulator extends VendorSimulator {
   }
 }
 
-/** As a list of all objects tells of one. There are some, in every org, that no query may name. */
+/** An entry of the list of all objects. Every org has some that cannot be queried. */
 function describeBriefly(name: string, isTable: boolean): Fields {
   const base = `/services/data/v65.0/sobjects/${name}`
   return {

@@ -2,14 +2,14 @@ import { compareText } from '../kit/ids.ts'
 import { countLeading } from '../kit/sorted-view.ts'
 
 /**
- * ServiceNow's encoded query: `^` joins conditions, `^OR` joins alternatives to the condition before it, `^NQ` starts
- * a new query whose rows are added, `ORDERBY` and `ORDERBYDESC` sort all of it.
+ * ServiceNow's encoded query: `^` joins conditions, `^OR` joins alternatives to the condition before it, `^NQ` starts a
+ * new query whose rows are added, `ORDERBY` and `ORDERBYDESC` sort all of it.
  */
 export interface EncodedQuery {
   /** Queries joined by NQ; each holds conditions joined by AND; each of these holds alternatives joined by OR. */
   readonly queries: ReadonlyArray<ReadonlyArray<readonly Condition[]>>
   readonly orderBy: ReadonlyArray<{ readonly field: string; readonly descending: boolean }>
-  /** What the parser could not read; the table API drops such parts unless the instance is told to return nothing. */
+  /** The unparsable parts; the table API drops them unless the instance is configured to return nothing. */
   readonly unreadable: readonly string[]
 }
 
@@ -39,7 +39,7 @@ export function parseEncodedQuery(text: string, fields: ReadonlySet<string>): En
     if (or && alternatives.length > 0) alternatives.push(condition)
     else conditions.push((alternatives = [condition]))
   }
-  // `^^` stands for a caret inside a value.
+  // `^^` is an escaped caret inside a value.
   for (const raw of text.replaceAll('^^', '\0').split('^')) {
     const part = raw.replaceAll('\0', '^')
     if (part === '' || part === 'EQ') continue
@@ -60,15 +60,15 @@ export function matchesQuery(row: TextRow, query: EncodedQuery): boolean {
   return query.queries.some((conditions) => conditions.every((alternatives) => alternatives.some((condition) => matches(row, condition))))
 }
 
-/** A stretch of a list that is sorted by a stamp and then by sys_id. */
+/** A range of a list that is sorted by a timestamp and then by sys_id. */
 export interface IndexRange {
   readonly from: number
   readonly until: number
 }
 
 /**
- * Where in a list sorted by `stamp` and then by sys_id the rows lie that can match. `isExact`: all of them do. `placeOf`
- * gives an item's stamp and id.
+ * The ranges of a list sorted by `stamp` and then by sys_id that can match. `isExact`: all of their rows do.
+ * `placeOf` returns an item's timestamp and id.
  */
 export function findIndexRanges<Item>(query: EncodedQuery, stamp: string, sorted: readonly Item[], placeOf: (item: Item) => readonly [string, string]): { stretches: IndexRange[]; isExact: boolean } {
   const before = (bound: Bound) => countLeading(sorted, (item) => {
@@ -96,13 +96,13 @@ export function findIndexRanges<Item>(query: EncodedQuery, stamp: string, sorted
 
 interface Bound {
   readonly time: string
-  /** Behind the row of this id. */
+  /** After the row of this id. */
   readonly id?: string
-  /** Behind every row of the time, rather than before them. */
+  /** After every row of the time, rather than before them. */
   readonly isAfterAll: boolean
 }
 
-/** In order, and none of them over another. */
+/** Sorted and disjoint. */
 function mergeRanges(stretches: readonly IndexRange[]): IndexRange[] {
   const result: IndexRange[] = []
   for (const stretch of stretches.filter(({ from, until }) => until > from).toSorted((a, b) => a.from - b.from)) {
@@ -157,7 +157,7 @@ function matches(row: TextRow, { field, operator, value }: Condition): boolean {
   }
 }
 
-/** Dates may be spelled as a call that the server evaluates. */
+/** Dates may be written as a call that the server evaluates. */
 function parseLiteral(value: string): string {
   const call = /^javascript:gs\.dateGenerate\('([\d-]+)'\s*,\s*'([\d:]+)'\)$/.exec(value)
   return call === null ? value : `${call[1]!} ${call[2]!}`

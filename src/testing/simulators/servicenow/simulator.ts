@@ -10,17 +10,19 @@ import { matchesQuery, orderRows, parseEncodedQuery, findIndexRanges, type Encod
 export interface ServicenowOptions extends VendorOptions {
   /** Columns beyond the system ones, per table. */
   readonly tables?: Readonly<Record<string, readonly string[]>>
-  /** Types of columns as the dictionary names them, by column; `string` unless given. */
+  /** Column types as the dictionary names them, by column; `string` by default. */
   readonly types?: Readonly<Record<string, string>>
   /** Tables that the reader may not query at all. */
   readonly refused?: readonly string[]
-  /** Of a table that extends another: which. It has that one's columns too. */
+  /** The parent of a table that extends another, whose columns it inherits. */
   readonly extends?: Readonly<Record<string, string>>
-  /** Rows the reader may not see. They count towards a page and are then left out of it. */
+  /** Rows hidden from the reader. They count towards a page and are then left out of it. */
   readonly hidden?: (table: string, row: TextRow) => boolean
-  /** Requests allowed in an hour, as an instance's rule would say. None by default. */
+  /** Requests allowed in an hour, as in a rate limit rule of the instance. Unlimited by default. */
   readonly requestsPerHour?: number
-  /** An instance may be told to answer a query it cannot read with no rows. By default it drops what it cannot read. */
+  /**
+   * An instance may be configured to return no rows for an unparsable query. By default it drops the unparsable parts.
+   */
   readonly invalidQueryReturnsNoRows?: boolean
 }
 
@@ -38,7 +40,7 @@ const AUDIT_COLUMNS = ['tablename', 'documentkey', 'fieldname', 'oldvalue', 'new
 
 const TIMESTAMP_VIEWS = { sys_created_on: createTimestampView(({ createdAtMs }) => createdAtMs), sys_updated_on: createTimestampView(({ modifiedAtMs }) => modifiedAtMs) }
 
-/** The Table API of one instance: encoded queries, offsets, whole seconds in UTC, and an audit of what was changed. */
+/** The Table API of one instance: encoded queries, offsets, whole seconds in UTC, and an audit of changes. */
 export class ServicenowSimulator extends VendorSimulator {
   readonly #tables: Readonly<Record<string, readonly string[]>>
   readonly #extends: Readonly<Record<string, string>>
@@ -49,7 +51,7 @@ export class ServicenowSimulator extends VendorSimulator {
   readonly #perHour: number | undefined
   readonly #window: RateWindow
   readonly #rule: string
-  /** How often each version's record had been changed by then; also when the versions before it are forgotten. */
+  /** The modification count of each version's record; also when earlier versions are dropped. */
   readonly #changes = new WeakMap<RecordVersion, number>()
 
   constructor(ports: SimulatorPorts, options: ServicenowOptions = {}) {
@@ -70,7 +72,7 @@ export class ServicenowSimulator extends VendorSimulator {
     return randomHex(this.random, 32)
   }
 
-  /** Every value is text, and what is missing is empty text. */
+  /** Every value is text, and a missing one is empty text. */
   protected render(version: RecordVersion): Fields {
     const row: Record<string, string> = { sys_id: version.id }
     for (const column of this.#tables[version.type] ?? []) {
@@ -89,7 +91,7 @@ export class ServicenowSimulator extends VendorSimulator {
     for (const [field, value] of Object.entries(version.fields)) if (before?.fields[field] !== value) audit(field, before?.fields[field] ?? '', value)
   }
 
-  /** The audit is cleaned up as well. */
+  /** The audit table is purged as well. */
   override prune(beforeMs: number): void {
     this.records.prune(beforeMs, ({ type, deleted }) => deleted || type === AUDIT)
     this.requests.clear()
@@ -138,7 +140,7 @@ export class ServicenowSimulator extends VendorSimulator {
     return jsonResponse({ result: result.slice(0, Math.floor(result.length / 2)), error: { message: 'Transaction cancelled: maximum execution time exceeded', detail: 'Transaction cancelled: maximum execution time exceeded Check logs for error trace or enable glide.rest.debug property to verify REST request processing' }, status: 'failure' }, 200, headers)
   }
 
-  /** A query by a stamp and then by sys_id, as whoever pages by keyset asks it. Null where it is another. */
+  /** A query by a timestamp and then by sys_id, as keyset paging sends it. Null for any other query. */
   #scanned(table: string, query: EncodedQuery, offset: number, limit: number): TablePage | null {
     const [first, second] = query.orderBy
     const isSorted = query.orderBy.length === 2 && (first!.field === 'sys_created_on' || first!.field === 'sys_updated_on') && second!.field === 'sys_id' && !first!.descending && !second!.descending
@@ -166,7 +168,7 @@ export class ServicenowSimulator extends VendorSimulator {
     if (table in DICTIONARY) return this.#found(this.#dictionary(table), query, offset, limit)
     const all = this.records.indexed(table).filter((version) => !version.deleted).map((version) => this.render(version) as TextRow)
     const rows = all.filter((row) => matchesQuery(row, query))
-    // What the query leaves equal, the database may return in any order.
+    // Ties may come in any order.
     const shuffled = rows.map((row) => ({ row, at: this.random.next() })).toSorted((a, b) => a.at - b.at).map(({ row }) => row)
     return this.#found(shuffled, query, offset, limit)
   }
@@ -180,7 +182,7 @@ export class ServicenowSimulator extends VendorSimulator {
     return DICTIONARY[table] ?? this.#tables[table]
   }
 
-  /** What the instance tells of itself: its tables, and the columns that each has of its own. */
+  /** The instance's metadata: its tables, and their own columns. */
   #dictionary(table: string): TextRow[] {
     const names = Object.keys(this.#tables)
     if (table === 'sys_db_object') return names.map((name) => ({ sys_id: name, name, label: name, ...this.#superClasses(name, 'super_class.') }))
@@ -190,13 +192,13 @@ export class ServicenowSimulator extends VendorSimulator {
     })))
   }
 
-  /** Dot-walked, as far as there are any; the next one is empty. */
+  /** Follows dot-walked references as far as they exist; the rest is empty. */
   #superClasses(name: string, path: string): TextRow {
     const parent = this.#extends[name] ?? ''
     return { [`${path}name`]: parent, ...(parent !== '' && this.#superClasses(parent, `${path}super_class.`)) }
   }
 
-  /** Counts and links speak of what matches, whether the reader may see it or not. */
+  /** Counts and links include rows hidden from the reader. */
   #paging(call: ApiCall, total: number, limit: number, offset: number): Record<string, string> {
     const params = call.url.searchParams
     const headers: Record<string, string> = params.get('sysparm_no_count') === 'true' ? {} : { 'x-total-count': String(total) }
@@ -237,7 +239,7 @@ function createTimestampView(timeOf: (version: RecordVersion) => number): { read
   }
 }
 
-/** Whole seconds in UTC, without saying so. */
+/** Whole seconds in UTC, without a zone. */
 function formatTimestamp(ms: number): string {
   return new Date(ms).toISOString().slice(0, 19).replace('T', ' ')
 }

@@ -17,13 +17,13 @@ export interface StripeOptions extends VendorOptions {
   readonly apiVersion?: string
 }
 
-/** What lies between the account and its reader. May be set anew at any time. */
+/** Network conditions between the account and its reader. May be replaced at any time. */
 export interface StripeConditions {
-  /** The `Date` header at this moment, in milliseconds; null for an answer without one. */
+  /** The current `Date` header, in milliseconds; null for a response without one. */
   readonly dateMs?: (nowMs: number) => number | null
-  /** Answers a request from a cache by its URL, if the URL was answered before. */
+  /** Answers a request from a cache by its URL, if the URL was requested before. */
   readonly isCached?: (request: Request) => boolean
-  /** How long an answer takes. */
+  /** Latency of a response. */
   readonly latencyMs?: number
 }
 
@@ -38,8 +38,8 @@ const OBJECTS: RecordView = { reads: 'primary', includes: ({ deleted }) => !dele
 const EVENTS: RecordView = { ...OBJECTS, reads: 'index' }
 
 /**
- * The API of one account. Lists are consistent; the event log is not: an event may show seconds after the moment it is
- * stamped with, below events that were already listed.
+ * The API of one account. Lists are consistent; the event log is not: an event may become visible seconds after its
+ * timestamp, below events that were already listed.
  */
 export class StripeSimulator extends VendorSimulator {
   readonly #retentionMs: number
@@ -76,13 +76,13 @@ export class StripeSimulator extends VendorSimulator {
     return new Response(text, { status, headers })
   }
 
-  /** Changes every record of a type so many times, all within the second that the clock is in. */
+  /** Changes every record of a type this many times, all within the current second. */
   updateAll(type: string, times: number, fields: (id: string, round: number) => Fields): void {
     const ids = this.records.current(type).map(({ id }) => id)
     for (let round = 1; round <= times; round++) for (const id of ids) this.update(type, id, fields(id, round))
   }
 
-  /** The events a reader who misses nothing has been told, newest first. */
+  /** The events visible to a reader that misses nothing, newest first. */
   events(): Fields[] {
     return this.records.current(EVENT).map((version) => this.render(version) as RenderedObject).toSorted(compareNewestFirst)
   }
@@ -95,7 +95,7 @@ export class StripeSimulator extends VendorSimulator {
     this.onWrite('deleted', this.records.update(type, id, { status: endsAs }), before)
   }
 
-  /** Its log of events ends there as well. */
+  /** Truncates its event log as well. */
   override prune(beforeMs: number): void {
     this.records.prune(beforeMs, ({ type, deleted }) => deleted || type === EVENT)
     this.requests.clear()
@@ -249,7 +249,7 @@ export class StripeSimulator extends VendorSimulator {
     return { object: 'list', data, has_more: call.endFlagOverride === undefined ? rest.length > data.length : call.endFlagOverride === 'more', url: call.url.pathname }
   }
 
-  /** The record whose items are asked for. */
+  /** The record whose items are requested. */
   #findParent({ object }: StripeResource, query: URLSearchParams): RecordVersion {
     const id = query.get(object)
     if (id === null) throw new StripeError(400, `Missing required param: ${object}.`, { code: 'parameter_missing', param: object })

@@ -1,4 +1,4 @@
-/** A place between two bookmarks, and which side of it to read. */
+/** A boundary between two bookmarks, and which side of it to read. */
 export interface PageToken {
   readonly direction: 'older' | 'newer'
   readonly listIndex: number
@@ -8,7 +8,7 @@ export interface PageToken {
 const PREFIX = '7140d'
 const DIGITS = 10
 
-/** Base32hex, as the API describes its tokens; what is inside is nobody's business but the simulator's. */
+/** Base32hex, as the API describes its tokens; the content is opaque to clients. */
 export function encodeToken({ direction, listIndex: place, issuedAtMs }: PageToken): string {
   return `${PREFIX}${direction === 'older' ? 'o' : 'n'}${encodeDigits(place)}${encodeDigits(issuedAtMs)}`
 }

@@ -6,7 +6,10 @@ import type { KafkaApi } from './api.ts'
 const CLUSTER_ID = 'simulated'
 const NO_LEADER = -1
 
-/** Who the brokers are and which of them leads which partition. No topic comes to be by being asked for (`auto.create.topics.enable=false`). */
+/**
+ * The brokers and the leader of each partition. Requesting a topic does not create it
+ * (`auto.create.topics.enable=false`).
+ */
 export const metadata: KafkaApi = {
   key: 3,
   versions: [1, 6],

@@ -1,4 +1,6 @@
-/** The part of the GraphQL language that readers use: queries with variables, aliases, fragments, @include and @skip. */
+/**
+ * The part of the GraphQL language that readers use: queries with variables, aliases, fragments, @include and @skip.
+ */
 export type ValueNode =
   | { readonly kind: 'constant'; readonly value: unknown }
   | { readonly kind: 'variable'; readonly name: string }
