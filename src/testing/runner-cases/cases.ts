@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { syncRef, rule, type RunnerCase } from './harness.ts'
+import { required } from '../../values/required.ts'
 
 const MINUTE = 60_000
 /** Long enough for a second process to repeat the work, if it did. */
@@ -17,8 +18,8 @@ export const runnerCases: readonly RunnerCase[] = [
     await scene.waitUntil('a cycle of the due one', async () => (await scene.status('minutely')).health === 'HEALTHY')
     assert.deepEqual(await scene.rows(), scene.source.table('minutely').rows)
     const { lastCycle, due } = await scene.status('minutely')
-    assert.equal(lastCycle!.stopReason, 'complete')
-    assert.deepEqual(due, { kind: 'at', at: lastCycle!.startedAt + MINUTE, why: 'schedule' })
+    assert.equal(required(lastCycle, 'lastCycle').stopReason, 'complete')
+    assert.deepEqual(due, { kind: 'at', at: required(lastCycle, 'lastCycle').startedAt + MINUTE, why: 'schedule' })
     assert.deepEqual([scene.source.requestsOf('m0'), scene.source.requestsOf('yearly')], [[], []])
     assert.deepEqual((await scene.status('m0')).due, { kind: 'never', why: 'manual' })
     const yearly = (await scene.status('yearly')).due
@@ -33,7 +34,7 @@ export const runnerCases: readonly RunnerCase[] = [
       assert.equal(scene.source.requestsOf('m0').length, round)
     }
     assert.deepEqual(scene.source.requestsOf('m1'), [])
-    assert.equal((await scene.store.cycles(syncRef('m0')))[0]!.trigger, 'trigger')
+    assert.equal(required((await scene.store.cycles(syncRef('m0')))[0], 'the result of cycles[0]').trigger, 'trigger')
   }),
   rule('F.2 a pause lands the current page and no further one; a resume continues after it', async (scene) => {
     for (let row = 0; row < 60; row++) scene.source.table('m0').put(row, row)
@@ -61,7 +62,7 @@ export const runnerCases: readonly RunnerCase[] = [
     await sleep(OBSERVATION_MS)
     const cycles = await scene.store.cycles(syncRef('minutely'))
     assert.equal(cycles.length, 2)
-    assert.deepEqual((await scene.status('minutely')).due, { kind: 'at', at: cycles[0]!.startedAt + MINUTE, why: 'schedule' })
+    assert.deepEqual((await scene.status('minutely')).due, { kind: 'at', at: required(cycles[0], 'cycles[0]').startedAt + MINUTE, why: 'schedule' })
   }),
   rule('XB18 a slot runs when it is due and not before, in one process', async (scene) => {
     const last = Date.now() - MINUTE + 6_000
@@ -71,7 +72,7 @@ export const runnerCases: readonly RunnerCase[] = [
     await sleep(OBSERVATION_MS)
     const [cycle, ...others] = await scene.store.cycles(syncRef('minutely'))
     assert.equal(others.length, 1)
-    assert.ok(cycle!.startedAt >= last + MINUTE, `it ran ${last + MINUTE - required(cycle, 'the cycle').startedAt} ms early`)
+    assert.ok(required(cycle, 'cycle').startedAt >= last + MINUTE, `it ran ${last + MINUTE - required(cycle, 'the cycle').startedAt} ms early`)
   }),
   rule('XB1, XB19 processes that start together never read one sync concurrently, and every sync gets its turns', async (scene) => {
     const syncs = Array.from({ length: 8 }, (_, i) => `c${i}`)
@@ -132,7 +133,7 @@ export const runnerCases: readonly RunnerCase[] = [
     await scene.waitUntil('the failure', async () => (await scene.status('m0')).failures === 1)
     const { lastError, retryAt, health } = await scene.status('m0')
     assert.equal(health, 'WARNING')
-    assert.ok(retryAt! - lastError!.at >= 30_000)
+    assert.ok(required(retryAt, 'retryAt') - required(lastError, 'lastError').at >= 30_000)
     await scene.harness.trigger('m1')
     await scene.waitUntil('the other sync', async () => (await scene.version('m1')) === 1)
     await sleep(OBSERVATION_MS)
@@ -179,7 +180,7 @@ export const runnerCases: readonly RunnerCase[] = [
     for (const sync of syncs.slice(1)) await scene.harness.pause(sync)
     await scene.start({ continuous: syncs.length, perSecond: 1 })
     // An even share would be one request every eight seconds.
-    const gaps = (): number[] => scene.source.requestsOf('c0').slice(1).map(({ at }, i) => at - scene.source.requestsOf('c0')[i]!.at)
+    const gaps = (): number[] => scene.source.requestsOf('c0').slice(1).map(({ at }, i) => at - required(scene.source.requestsOf('c0')[i], 'the result of requestsOf[i]').at)
     await scene.waitUntil('two requests close to each other', () => gaps().some((gap) => gap < 6_000))
     assert.deepEqual(scene.source.requestsOf('c1'), [])
   }),

@@ -6,6 +6,7 @@ import { readStatus, type SyncStatus } from '../../runner/status.ts'
 import { parseJson } from '../../values/json.ts'
 import type { SourceServerFixture } from './source-server-fixture.ts'
 import { createFixtureWorker, type FixtureWorkerOptions } from './fixture-worker.ts'
+import { required } from '../../values/required.ts'
 
 /** A runner seen from outside: the interface does not depend on where a cycle runs. */
 export interface RunnerHarness {
@@ -61,7 +62,7 @@ export class RunnerCaseFixture {
 
   async status(sync: string): Promise<SyncStatus> {
     const syncs = listDeclaredSyncs(createFixtureWorker({ url: '', process: '', leaseMs: 1 })).filter(({ plan }) => plan.sync === sync)
-    return (await readStatus({ store: this.store, syncs, now: Date.now() }))[0]!
+    return required((await readStatus({ store: this.store, syncs, now: Date.now() }))[0], 'the result of readStatus[0]')
   }
 
   async version(sync: string, store = this.store): Promise<number> {
@@ -80,7 +81,7 @@ export class RunnerCaseFixture {
     const taken = await store.acquire(syncRef(sync), { holder: 'before', ttlMs: 60_000, at: Date.now() })
     if (taken.kind === 'held') assert.fail(`${sync} is held by ${taken.holder}`)
     const { lease, checkpoint: { version } } = taken
-    const { inflight: { cycle } } = (await store.beginCycle(lease, { at, mode: 'incremental', trigger: 'schedule', fresh: false, databases: ['rows'] }))!
+    const { inflight: { cycle } } = required(await store.beginCycle(lease, { at, mode: 'incremental', trigger: 'schedule', fresh: false, databases: ['rows'] }), 'the result of beginCycle')
     const outcome = await store.commit({
       lease, version, at, owner: 'stage', landings: [], quarantined: [], columns: {}, readAtSequence: 0, upstreamToleranceMs: 0,
       transition: { kind: 'complete', cycle, page: 1, state: '{"after":0}', tidemark: null, scope: null, sweep: null },
@@ -101,7 +102,7 @@ export class RunnerCaseFixture {
   async #describeFailures(): Promise<string> {
     const { syncs } = await this.store.listSyncStatus({ at: Date.now(), recent: 1 })
     const failed = syncs.filter(({ checkpoint }) => checkpoint.lastError !== null)
-    return failed.map(({ sync, checkpoint: { lastError } }) => `${sync}: ${lastError!.code} ${lastError!.message}`).join('; ')
+    return failed.map(({ sync, checkpoint: { lastError } }) => `${sync}: ${required(lastError, 'lastError').code} ${required(lastError, 'lastError').message}`).join('; ')
   }
 }
 

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { required } from '../../values/required.ts'
 
 /** One request of a runner, as the source received it. */
 export interface SourceRequest {
@@ -69,7 +70,7 @@ export class SourceServerFixture {
   }
 
   async #respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const url = new URL(request.url!, this.url)
+    const url = new URL(required(request.url, 'request.url'), this.url)
     const [, tenant = '', rows = '', what = ''] = url.pathname.split('/')
     const sync = String(request.headers['x-sync'])
     const { pageMs = 0, fails = false } = this.#behaviours.get(sync) ?? this.#behaviours.get('') ?? {}
@@ -137,7 +138,7 @@ export class FixtureTable {
   listFrom(from: number): FixturePage {
     const found = [...this.#rows.keys()].filter((row) => row >= from).toSorted((a, b) => a - b)
     const page = found.slice(0, PAGE_SIZE)
-    return { rows: page.map((row) => ({ key: this.#key(row), value: this.#rows.get(row)! })), next: (page.at(-1) ?? from) + 1, more: found.length > PAGE_SIZE }
+    return { rows: page.map((row) => ({ key: this.#key(row), value: required(this.#rows.get(row), 'an entry of rows') })), next: (page.at(-1) ?? from) + 1, more: found.length > PAGE_SIZE }
   }
 
   changesAfter(after: number): FixturePage {

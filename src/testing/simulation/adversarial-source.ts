@@ -3,6 +3,7 @@ import type { AnnouncedPauses } from './announced-pauses.ts'
 import type { Fault, FaultKind, FaultInjector } from './fault-injector.ts'
 import type { RandomStream } from './random-stream.ts'
 import type { SimulatedProcess } from './scheduler.ts'
+import { required } from '../../values/required.ts'
 
 /** The guarantees of a source; its connector is written for exactly these. */
 export interface SourceContract {
@@ -132,7 +133,7 @@ export class AdversarialSource {
       if (version === undefined || version.deleted || !version.listings.includes(request.listing) || hidden.has(id)) continue
       rows.push({ id, version })
     }
-    const start = request.after === null ? 0 : rows.findIndex((row) => row.id > request.after!)
+    const start = request.after === null ? 0 : rows.findIndex((row) => row.id > required(request.after, 'request.after'))
     return this.#page(rows, start === -1 ? rows.length : start, `list ${request.listing} ${request.after}`, fault)
   }
 

@@ -1,5 +1,6 @@
 import type { Fault, FaultKind } from './fault-injector.ts'
 import { hashOf } from './random-stream.ts'
+import { required } from '../../values/required.ts'
 import { shrink, type ShrinkResult } from './shrink.ts'
 import type { StoreOracle, Violation } from './store-oracle.ts'
 import { installNondeterminismGuard } from './nondeterminism-guard.ts'

@@ -10,6 +10,7 @@ import { SourceOracle, type SyncFacts } from './oracle.ts'
 import { RandomStream, Trace } from './random-stream.ts'
 import { Scheduler, TIME_ZERO, type SimulatedProcess } from './scheduler.ts'
 import { VirtualClock } from './virtual-clock.ts'
+import { required } from '../../values/required.ts'
 
 export interface CrashMatrixReport {
   /** Waits of the run without a crash: the points at which one can happen. */
@@ -77,7 +78,7 @@ async function runWithCrashes(crashesAt: (wait: number, ofLife: number, life: nu
       })
       const holder = `life${life}`
       while (act < STEPS.length) {
-        const { sync } = STEPS[act]!
+        const { sync } = required(STEPS[act], 'STEPS[act]')
         await runCycle(planOf(sync, line), {
           store: reached, ports: { clock: new VirtualClock(self), random: new RandomStream(1, 'jitter'), log: { debug() {}, info() {}, warn() {}, error() {} } },
           fetch: unreachable, secrets: { get: unreachable }, holder, trigger: 'matrix',
@@ -94,10 +95,10 @@ async function runWithCrashes(crashesAt: (wait: number, ofLife: number, life: nu
       // The lease of the crashed process expires first.
       void fate.idle(30_000).then(live)
     }
-    STEPS[0]!.writeToSource(source)
+    required(STEPS[0], 'STEPS[0]').writeToSource(source)
     void live()
     while (act < STEPS.length && oracle.violations.length === 0) {
-      const { sync, count } = STEPS[act]!
+      const { sync, count } = required(STEPS[act], 'STEPS[act]')
       if (!(await scheduler.step())) return { end: '', labels, violation: 'no process is waiting' }
       if (scheduler.now - TIME_ZERO > DAY_MS) return { end: '', labels, violation: 'it does not end' }
       if ((oracle.completed.get(sync)?.count ?? 0) >= count) STEPS[++act]?.writeToSource(source)

@@ -1,4 +1,5 @@
 import type { LogEntry } from '../../contract/index.ts'
+import { required } from '../../values/required.ts'
 
 export interface MirrorRow {
   readonly sequence: number
@@ -41,7 +42,7 @@ export class FeedMirror {
       if (action === 'deleted') this.rows.delete(key)
       else {
         if (row?.text === text && !this.#mayRelog(entry)) this.#reportViolation('O8', `${key} was ${action} at ${sequence} without a change`)
-        this.rows.set(key, { sequence, committedAt, v: parseVersion(text!), text: text! })
+        this.rows.set(key, { sequence, committedAt, v: parseVersion(required(text, 'text')), text: required(text, 'text') })
       }
     }
   }

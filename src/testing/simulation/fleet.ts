@@ -10,6 +10,7 @@ import { RandomStream } from './random-stream.ts'
 import { TIME_ZERO, type SimulatedProcess, type Scheduler } from './scheduler.ts'
 import type { StoreOracle } from './store-oracle.ts'
 import { VirtualClock } from './virtual-clock.ts'
+import { required } from '../../values/required.ts'
 
 export interface FleetOptions {
   readonly seed: number
@@ -157,7 +158,7 @@ export class Fleet {
     while (!this.ended) {
       await process.idle(chance.int(0, conditions.runnerGapMs))
       while (this.#isExclusive || scheduler.now < this.#startsBlockedUntil) await process.idle(Math.max(1_000, this.#startsBlockedUntil - scheduler.now))
-      const plan = this.onlySync === null ? chance.pick(plans) : plans.find(({ sync }) => sync === this.onlySync)!
+      const plan = this.onlySync === null ? chance.pick(plans) : required(plans.find(({ sync }) => sync === this.onlySync), 'the match in plans')
       runner.stopping = new AbortController()
       runner.busy = true
       const asked = requests()
@@ -217,7 +218,7 @@ export class Fleet {
       case 'terminate':
         if (!runner.busy || runner.stopping?.signal.aborted === true) return faults.withdraw(fault)
         // The stop arrives between two calls, as a signal does, and not inside the current one.
-        queueMicrotask(() => process.isRunning && runner.stopping!.abort())
+        queueMicrotask(() => process.isRunning && required(runner.stopping, 'runner.stopping').abort())
         void fate.idle(1 + Math.round(10_000 * fault.severity)).then(() => process.isRunning && this.#crash(runner))
         return
       default:

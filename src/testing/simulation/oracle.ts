@@ -4,6 +4,7 @@ import { recordOf, type DeltaState } from './connectors.ts'
 import { parseVersion, type MirrorRow } from './feed-mirror.ts'
 import { isSameRecord } from './same-record.ts'
 import { StoreOracle, type StoreOracleOptions, type SyncModel, type UnfinishedCycle, type Violation } from './store-oracle.ts'
+import { required } from '../../values/required.ts'
 
 export type { Violation }
 
@@ -62,7 +63,7 @@ export class SourceOracle extends StoreOracle<SyncFacts> {
     const { key } = entry
     const row = this.mirror.rows.get(key)
     if (entry.action !== 'deleted') {
-      const v = parseVersion(entry.text!)
+      const v = parseVersion(required(entry.text, 'entry.text'))
       const isRestated = row?.text === entry.text && this.mayRelog(entry)
       if (row !== undefined && v <= row.v && !isRestated) this.reportViolation('O4', `${key} went from version ${row.v} back to ${v}`)
       const dead = this.#deletedVersions.get(key)
@@ -103,7 +104,7 @@ export class SourceOracle extends StoreOracle<SyncFacts> {
         const seen = source.versionsDuring(id, beganAt - this.#behindMs, now())
         const isListed = (version: SourceVersion | undefined): boolean => version !== undefined && !version.deleted && version.listings.includes(facts.listing)
         const row = this.mirror.rows.get(id)
-        if (!timesGoBack && seen.length === 1 && isListed(seen[0]) && !seen[0]!.unstorable && !isRowOfVersion(row, id, seen[0]!)) {
+        if (!timesGoBack && seen.length === 1 && isListed(seen[0]) && !required(seen[0], 'seen[0]').unstorable && !isRowOfVersion(row, id, required(seen[0], 'seen[0]'))) {
           this.reportViolation('O1', `after a complete ${facts.sync}, ${id} is ${describeRow(row)}; it was version ${required(seen[0], 'the version').v} throughout`)
         }
         // A row younger than the sync's declared lag is left to the next cycle.
@@ -117,9 +118,9 @@ export class SourceOracle extends StoreOracle<SyncFacts> {
     const { since, deletedSince } = JSON.parse(state ?? 'null') as DeltaState
     const horizon = (facts.usesSourceTime ? Math.min(inflight.startedAt, beganAt - source.contract.skewMs) : inflight.startedAt) - facts.windowMs
     const before = JSON.parse(inflight.state ?? 'null') as DeltaState | null
-    if ((before?.since ?? 0) > (since ?? 0)) this.reportViolation('O5', `${facts.sync}: the frontier went back from ${before!.since} to ${since}`)
+    if ((before?.since ?? 0) > (since ?? 0)) this.reportViolation('O5', `${facts.sync}: the frontier went back from ${required(before, 'before').since} to ${since}`)
     for (const id of source.ids()) {
-      const latest = source.latest(id)!
+      const latest = required(source.latest(id), 'the result of latest')
       if (latest.unstorable || (latest.deleted && facts.deletions === 'none')) continue
       const frontier = latest.deleted && facts.deletions === 'apart' ? deletedSince : since
       const passed = latest.stamp < (frontier ?? 0)
@@ -143,7 +144,7 @@ export class SourceOracle extends StoreOracle<SyncFacts> {
     if (facts.mode === 'replace' || lies) return
     const reachedMs = Date.parse(tidemark)
     for (const id of source.ids()) {
-      const latest = source.latest(id)!
+      const latest = required(source.latest(id), 'the result of latest')
       if (latest.stamp > reachedMs || latest.unstorable || (latest.deleted && facts.deletions === 'none')) continue
       const row = this.mirror.rows.get(id)
       if (latest.deleted ? row === undefined : isRowOfVersion(row, id, latest)) continue
@@ -157,7 +158,7 @@ export class SourceOracle extends StoreOracle<SyncFacts> {
   compareWithSource(listings: readonly string[] | null, deletions: boolean): void {
     const { source } = this.#options
     for (const id of source.ids()) {
-      const latest = source.latest(id)!
+      const latest = required(source.latest(id), 'the result of latest')
       const row = this.mirror.rows.get(id)
       const lives = !latest.deleted && (listings === null || latest.listings.some((listing) => listings.includes(listing)))
       if (lives && !latest.unstorable && !isRowOfVersion(row, id, latest)) this.reportViolation('O1', `in the final state, ${id} is ${describeRow(row)}; the source has version ${latest.v}`)

@@ -1,4 +1,5 @@
 import { RandomStream, type Trace } from './random-stream.ts'
+import { required } from '../../values/required.ts'
 
 /** Start of virtual time: midnight, so that every timestamp granularity divides it. */
 export const TIME_ZERO = Date.UTC(2026, 0, 1)
@@ -112,7 +113,7 @@ export class SimulatedProcess {
       if (signal?.aborted === true) return reject(signal.reason as Error)
       const abort = (): void => {
         parked.cancel()
-        if (this.isRunning) reject(signal!.reason as Error)
+        if (this.isRunning) reject(required(signal, 'signal').reason as Error)
       }
       const parked = this.scheduler.schedule(this, label, ms, () => {
         signal?.removeEventListener('abort', abort)
@@ -140,7 +141,7 @@ class WaitHeap {
     let at = items.push(item) - 1
     while (at > 0) {
       const parent = (at - 1) >> 1
-      if (!isBefore(items[at]!, items[parent]!)) break
+      if (!isBefore(required(items[at], 'items[at]'), required(items[parent], 'items[parent]'))) break
       swap(items, at, parent)
       at = parent
     }
@@ -151,10 +152,10 @@ class WaitHeap {
     const first = items[0]
     const last = items.pop()
     if (first === undefined || items.length === 0) return first
-    items[0] = last!
+    items[0] = required(last, 'last')
     for (let at = 0; ; ) {
       let least = at
-      for (const child of [2 * at + 1, 2 * at + 2]) if (child < items.length && isBefore(items[child]!, items[least]!)) least = child
+      for (const child of [2 * at + 1, 2 * at + 2]) if (child < items.length && isBefore(required(items[child], 'items[child]'), required(items[least], 'items[least]'))) least = child
       if (least === at) return first
       swap(items, at, least)
       at = least
@@ -167,8 +168,8 @@ function isBefore(a: PendingWait, b: PendingWait): boolean {
 }
 
 function swap(items: PendingWait[], a: number, b: number): void {
-  const item = items[a]!
-  items[a] = items[b]!
+  const item = required(items[a], 'items[a]')
+  items[a] = required(items[b], 'items[b]')
   items[b] = item
 }
 

@@ -8,6 +8,7 @@ import { createFaultyStore } from './faulty-store.ts'
 import { RandomStream, Trace } from './random-stream.ts'
 import { Scheduler, TIME_ZERO, type SimulatedProcess } from './scheduler.ts'
 import { VirtualClock } from './virtual-clock.ts'
+import { required } from '../../values/required.ts'
 
 type Fetch = CycleOptions['fetch']
 
@@ -59,7 +60,7 @@ export async function simulateWorker(plans: readonly SyncPlan[], options: Simula
   const broken = syncs.filter(({ failure }) => failure !== null)
   const sentence = broken.length === 0
     ? `${syncs.length} syncs landed the same rows through ${faults} faults.`
-    : `${broken.length} of ${syncs.length} syncs did not: ${broken.map(({ sync, failure }) => `${sync} ${failure!.problem}`).join(', ')}.`
+    : `${broken.length} of ${syncs.length} syncs did not: ${broken.map(({ sync, failure }) => `${sync} ${required(failure, 'failure').problem}`).join(', ')}.`
   return { syncs, faults, sentence }
 }
 
@@ -76,7 +77,7 @@ async function simulateSync(plan: SyncPlan, options: SimulateWorkerOptions): Pro
     if (run.error !== null) return fault(seed === 0 ? 'fails' : 'never completes', run.error)
     // A listing is compared after the cycle with faults as well. A delta is not: how far it may read depends on when it
     // ran.
-    const cycles = first.rows.map((rows, cycle) => [rows, run.rows[cycle]!] as const).slice(plan.mode === 'replace' ? 0 : -1)
+    const cycles = first.rows.map((rows, cycle) => [rows, required(run.rows[cycle], 'run.rows[cycle]')] as const).slice(plan.mode === 'replace' ? 0 : -1)
     const difference = cycles.map(([expected, actual]) => describeRowDifference(expected, actual)).find((found) => found !== null)
     if (difference !== undefined) return fault(seed === 0 ? 'differs by itself' : 'lands other rows', difference)
     if (run.states.at(-1) !== first.states.at(-1)) return fault(seed === 0 ? 'differs by itself' : 'ends in another state', 'The committed state differs from that of the run without faults.')

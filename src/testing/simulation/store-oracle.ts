@@ -3,6 +3,7 @@ import type {
 } from '../../contract/index.ts'
 import type { StoreMethod } from './faulty-store.ts'
 import { FeedMirror } from './feed-mirror.ts'
+import { required } from '../../values/required.ts'
 
 export interface Violation {
   /** The broken invariant, such as O4. */
@@ -84,7 +85,7 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
   }
 
   protected beganAt(cycle: number): number {
-    return this.#beganAt.get(cycle)!
+    return required(this.#beganAt.get(cycle), 'an entry of beganAt')
   }
 
   /** Called right after a call took effect, whether or not its answer is delivered. */
@@ -107,7 +108,7 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
   // ── O5, O11: leases and the registry ───────────────────────────────────────────────────────────────────────────────
 
   async #onAcquire([ref, request]: [SyncRef, AcquireRequest], answer: LeaseAcquired | LeaseHeld): Promise<void> {
-    const model = this.#models.get(ref.sync)!
+    const model = required(this.#models.get(ref.sync), 'an entry of models')
     const at = this.#leaseClock(request.at)
     const isFree = model.holder === null || model.heldUntil <= at || model.holder === request.evictHolder
     if (answer.kind === 'held') {
@@ -123,7 +124,7 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
   }
 
   #onRenew([lease, { ttlMs, at }]: [Lease, { ttlMs: number; at: number }], kept: boolean): void {
-    const model = this.#models.get(lease.ref.sync)!
+    const model = required(this.#models.get(lease.ref.sync), 'an entry of models')
     const isOurs = this.#holds(model, lease)
     if (kept !== isOurs) this.reportViolation('O5', `${lease.ref.sync}: a lease of epoch ${lease.epoch} was ${kept ? '' : 'not '}renewed; the newest is ${model.epoch}`)
     if (isOurs) model.heldUntil = Math.max(model.heldUntil, this.#leaseClock(at) + ttlMs)
@@ -134,13 +135,13 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
   }
 
   async #onRelease(lease: Lease): Promise<void> {
-    const model = this.#models.get(lease.ref.sync)!
+    const model = required(this.#models.get(lease.ref.sync), 'an entry of models')
     if (this.#holds(model, lease)) model.holder = null
     await this.#compareRegistry(model)
   }
 
   async #onBegin([lease, request]: [Lease, BeginRequest], begun: BeginResult | null): Promise<void> {
-    const model = this.#models.get(lease.ref.sync)!
+    const model = required(this.#models.get(lease.ref.sync), 'an entry of models')
     const isOurs = this.#holds(model, lease)
     if ((begun !== null) !== isOurs) this.reportViolation('O5', `${lease.ref.sync}: a lease of epoch ${lease.epoch} could ${begun === null ? 'not ' : ''}begin a cycle; the newest is ${model.epoch}`)
     if (begun === null) return
@@ -170,7 +171,7 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
   // ── every commit ───────────────────────────────────────────────────────────────────────────────────────────────────
 
   async #onCommit(commit: Commit, outcome: CommitOutcome): Promise<void> {
-    const model = this.#models.get(commit.lease.ref.sync)!
+    const model = required(this.#models.get(commit.lease.ref.sync), 'an entry of models')
     const { transition: move } = commit
     if (move.kind === 'set') return this.#onStateSet(model, commit, move.state, outcome)
     // An operator action, which the simulation never performs.

@@ -12,6 +12,7 @@ import { RandomStream, Trace } from './random-stream.ts'
 import { Scheduler, TIME_ZERO, type SimulatedProcess } from './scheduler.ts'
 import { drawConfig, type WorldConfig, type WorldKind } from './world-config.ts'
 import { SQLITE_IN_MEMORY, holdVirtualTimeDuring, type WorldStoreFactory } from './world-store-factory.ts'
+import { required } from '../../values/required.ts'
 
 export interface WorldOptions {
   readonly seed: number
@@ -202,8 +203,8 @@ export class World {
       await this.#supervisor.idle(this.#workload.chance(0.2) ? 0 : this.#workload.int(1, config.gapMs))
       if (config.skewMs > 0 && this.#workload.chance(0.2)) source.clockErrorMs = this.#workload.int(-config.skewMs, config.skewMs)
       const ids = source.ids()
-      const live = ids.filter((id) => !source.latest(id)!.deleted)
-      const dead = ids.filter((id) => source.latest(id)!.deleted)
+      const live = ids.filter((id) => !required(source.latest(id), 'the result of latest').deleted)
+      const dead = ids.filter((id) => required(source.latest(id), 'the result of latest').deleted)
       const draw = this.#workload.next()
       if (draw < config.bulkShare) for (const id of live) this.#write(id)
       else if (draw > 1 - config.deleteShare && live.length > 0) this.#write(this.#workload.pick(live), true)

@@ -12,6 +12,7 @@ import { SalesforceSimulator } from './salesforce/simulator.ts'
 import { ServicenowSimulator } from './servicenow/simulator.ts'
 import { StripeSimulator } from './stripe/simulator.ts'
 import { XSimulator } from './x/simulator.ts'
+import { required } from '../../values/required.ts'
 
 /** A simulated account with initial records and a workload. */
 export interface Account {
@@ -45,7 +46,7 @@ export const ACCOUNTS: Readonly<Record<AccountName, Account>> = {
   github: {
     createSimulator: (ports) => new GithubSimulator(ports, { pointsPerHour: 5_000_000 }),
     types: {
-      repository: { count: 6, fields: (n) => ({ name: PROJECTS[n % PROJECTS.length]!, description: `All about the ${PROJECTS[n % PROJECTS.length]!}` }) },
+      repository: { count: 6, fields: (n) => ({ name: required(PROJECTS[n % PROJECTS.length], 'PROJECTS[n % PROJECTS.length]'), description: `All about the ${required(PROJECTS[n % PROJECTS.length], 'PROJECTS[n % PROJECTS.length]')}` }) },
       issue: { count: 300, fields: (n, ids) => ({ repository: pickNth(ids('repository'), n), title: taskOf(n), state: n % 5 === 0 ? 'CLOSED' : 'OPEN' }) },
     },
     changingTypes: ['issue'],
@@ -109,8 +110,8 @@ export function fillAccount(vendor: VendorSimulator, { types }: Account): void {
  * The nth write: mostly an update, occasionally a create or a delete; the number of records stays near the initial one.
  */
 export function applyWrite(vendor: VendorSimulator, { types, changingTypes: busy, isAppendOnly: grows = false }: Account, n: number, random: Random): void {
-  const type = busy[n % busy.length]!
-  const { count, fields } = types[type]!
+  const type = required(busy[n % busy.length], 'busy[n % busy.length]')
+  const { count, fields } = required(types[type], 'types[type]')
   const deletes = vendor.records.current(type).length > count ? 0.35 : 0.05
   churn(vendor, { type, writes: 1, random, ...(grows ? { updates: 0, deletes: 0 } : { updates: 0.6, deletes }), fields: () => fields(count + Math.floor(random.next() * 10_000), createIdLookup(vendor)) })
 }
@@ -120,7 +121,7 @@ function createIdLookup(vendor: VendorSimulator): (type: string) => readonly str
   const known = new Map<string, readonly string[]>()
   return (type) => {
     if (!known.has(type)) known.set(type, vendor.records.current(type).map(({ id }) => id))
-    return known.get(type)!
+    return required(known.get(type), 'an entry of known')
   }
 }
 
@@ -142,5 +143,5 @@ function emailOf(n: number): string {
 }
 
 function pickNth<T>(from: readonly T[], n: number): T {
-  return from[n % from.length]!
+  return required(from[n % from.length], 'from[n % from.length]')
 }

@@ -4,6 +4,7 @@ import { injectFaultAt, disconnectFrom, networkFaults } from './network-faults.t
 import type { SourceCase, SourceNeed } from './harness.ts'
 import type { SourceFixture } from './source-fixture.ts'
 import { corruptResponses, injectCorruptResponseAt } from './corrupt-responses.ts'
+import { required } from '../../values/required.ts'
 
 /** The contract of a source, in the order in which one would implement it. */
 export const sourceCases: readonly SourceCase[] = [
@@ -34,10 +35,10 @@ export const sourceCases: readonly SourceCase[] = [
     await trial.loadInitially()
     await trial.catchUp()
     await trial.create(3)
-    await trial.change([first!, ...others.slice(5)])
+    await trial.change([required(first, 'first'), ...others.slice(5)])
     await trial.catchUp()
     await trial.assertRowsMatchSource('After a delta')
-    await trial.change([first!])
+    await trial.change([required(first, 'first')])
     await trial.catchUp()
     await trial.assertRowsMatchSource('After the next delta')
   }),
@@ -85,7 +86,7 @@ export const sourceCases: readonly SourceCase[] = [
   rule('deleted records are removed by the next listing, and no others', ['listing', 'deletes'], async (trial) => {
     const keys = await trial.create(trial.multiPageCount)
     await trial.loadInitially()
-    await trial.remove([keys[0]!, keys[trial.multiPageCount >> 1]!, keys.at(-1)!])
+    await trial.remove([required(keys[0], 'keys[0]'), required(keys[trial.multiPageCount >> 1], 'keys[…]'), required(keys.at(-1), 'an entry of keys')])
     await trial.settle()
     await trial.complete('listing')
     await trial.assertRowsMatchSource('After a listing')
@@ -94,7 +95,7 @@ export const sourceCases: readonly SourceCase[] = [
     const keys = await trial.create(trial.multiPageCount)
     await trial.loadInitially()
     await trial.catchUp()
-    await trial.remove([keys[0]!, keys[trial.multiPageCount >> 1]!, keys.at(-1)!])
+    await trial.remove([required(keys[0], 'keys[0]'), required(keys[trial.multiPageCount >> 1], 'keys[…]'), required(keys.at(-1), 'an entry of keys')])
     await trial.catchUp()
     await trial.assertRowsMatchSource('After a delta')
   }),
@@ -103,7 +104,7 @@ export const sourceCases: readonly SourceCase[] = [
     await trial.settle()
     // Each time a little later, for sources that need many requests for one page.
     const cut = (run: number): { wrapFetch: ReturnType<typeof disconnectFrom> } => ({ wrapFetch: disconnectFrom(1 + run) })
-    const [first, then] = [trial.syncKinds[0]!, trial.syncKinds.at(-1)!]
+    const [first, then] = [required(trial.syncKinds[0], 'trial.syncKinds[0]'), required(trial.syncKinds.at(-1), 'an entry of trial.syncKinds')]
     await trial.completeInRuns(first, cut)
     if (then !== first) await trial.catchUp()
     await trial.assertRowsMatchSource('After an interrupted run')
@@ -137,7 +138,7 @@ export const sourceCases: readonly SourceCase[] = [
           const [rows, truth] = [await trial.rows(), await trial.truth()]
           for (const key of keys) {
             assert.ok(Object.hasOwn(rows, key), `${where}, ${key} was deleted; the source still has it.`)
-            assert.ok(seen.get(key)!.some((record) => isDeepStrictEqual(record, rows[key])), `${where}, ${key} has a content it never had.`)
+            assert.ok(required(seen.get(key), 'an entry of seen').some((record) => isDeepStrictEqual(record, rows[key])), `${where}, ${key} has a content it never had.`)
           }
           if (hit() && stopReason === 'complete') assert.deepEqual(rows, truth, `${where}, the cycle is reported as complete, and is not.`)
           if (hit() && stopReason !== 'complete' && fault.code !== undefined) assert.equal(error?.code, fault.code, `${where}, the error has a different code.`)
@@ -183,6 +184,6 @@ async function writeMixedChanges(trial: SourceFixture, keys: readonly string[], 
   const third = Math.floor(keys.length / 3)
   if (run > third) return
   await trial.create(1)
-  await trial.change([keys[run]!, keys.at(-1 - run)!])
-  if (run % 2 === 1) await trial.removeIfDeltaReportsDeletes([keys[third + 1 + (run >> 1)]!])
+  await trial.change([required(keys[run], 'keys[run]'), required(keys.at(-1 - run), 'an entry of keys')])
+  if (run % 2 === 1) await trial.removeIfDeltaReportsDeletes([required(keys[third + 1 + (run >> 1)], 'keys[…]')])
 }

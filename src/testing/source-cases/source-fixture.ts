@@ -9,6 +9,7 @@ import { systemRandom } from '../../platform/random.ts'
 import { openSqliteStore } from '../../stores/sqlite/store.ts'
 import { parseJson } from '../../values/json.ts'
 import type { SourceHarness, SourceNeed } from './harness.ts'
+import { required } from '../../values/required.ts'
 
 export type SyncKind = 'listing' | 'delta'
 export type Fetch = CycleOptions['fetch']
@@ -101,13 +102,13 @@ export class SourceFixture {
   /** One run without retries: any error ends it. */
   async run(half: SyncKind, { pagesMax = 10_000, wrapFetch: line = (ask) => ask, allowDeletes = true }: RunOverrides = {}): Promise<CycleResult> {
     const { clock = systemClock, secrets = {}, fetch = globalThis.fetch } = this.#harness
-    const plan = this.#plans[half]!
+    const plan = required(this.#plans[half], 'plans[half]')
     const ask = line(fetch as Fetch)
     return runCycle({ ...plan, limits: { ...plan.limits, retriesMax: 0, pagesMax } }, {
       store: this.#store, ports: { clock, random: systemRandom, log: SILENT_LOG }, holder: `run ${++this.#runs}`, isHolderGone: () => true, trigger: 'trial', allowDeletes,
       secrets: {
         get(name) {
-          if (Object.hasOwn(secrets, name)) return secrets[name]!
+          if (Object.hasOwn(secrets, name)) return required(secrets[name], 'secrets[name]')
           throw new SyncError('SECRET_MISSING', `The harness gives no secret ${name}.`)
         },
       },

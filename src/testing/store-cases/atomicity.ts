@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import type { StateTransition } from '../../contract/index.ts'
 import { counts, readLiveRows, makeQuarantined, remove, readSnapshot, type StoreCase, type StoreHarness, SyncDriver, upsert, rule } from './harness.ts'
+import { required } from '../../values/required.ts'
 
 export const atomicityCases: readonly StoreCase[] = [
   rule('a commit that fails half-way leaves nothing, and the store continues to work', async ({ store, reopen }) => {
@@ -49,7 +50,7 @@ export const atomicityCases: readonly StoreCase[] = [
 async function crashEverywhere({ store, reopen, supports }: StoreHarness, commit: Parameters<StoreHarness['store']['commit']>[0]): Promise<void> {
   const before = await readSnapshot(store)
   for (let statement = 0; ; statement++) {
-    const outcome = await supports!.crashDuringCommit!(commit, statement)
+    const outcome = await required(supports, 'supports').crashDuringCommit!(commit, statement)
     if (outcome !== 'crashed') {
       assert.equal(outcome.kind, 'landed')
       assert.ok(statement >= 3, `a commit of ${statement} statements cannot update rows, log and checkpoint in a transaction`)
@@ -62,7 +63,7 @@ async function crashEverywhere({ store, reopen, supports }: StoreHarness, commit
 }
 
 function transitionOf(driver: SyncDriver, kind: StateTransition['kind']): StateTransition {
-  const { cycle, page } = driver.inflight!
+  const { cycle, page } = required(driver.inflight, 'driver.inflight')
   switch (kind) {
     case 'continue': return driver.nextPage()
     case 'complete': return driver.lastPage({ state: '"done"' })

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { verifyAuditChain } from '../../registry/verify-audit-chain.ts'
 import { rule, START, SyncDriver, upsert, type StoreCase } from './harness.ts'
+import { required } from '../../values/required.ts'
 
 export const auditChainCases: readonly StoreCase[] = [
   rule('R51 Z22 every checkpoint version is a link of one hash chain per tenant, which can be verified from the start to the head', async ({ store }) => {
@@ -17,10 +18,10 @@ export const auditChainCases: readonly StoreCase[] = [
     assert.deepEqual(ofSyncs.map(({ worker, sync, action, version }) => [worker, sync, action, version]), [
       [driver.ref.worker, driver.ref.sync, 'complete', 1], [driver.ref.worker, driver.ref.sync, 'set', 2], ['other', 'thing', 'complete', 1], [driver.ref.worker, driver.ref.sync, 'pause', 2],
     ])
-    assert.equal(trail.head, trail.entries.at(-1)!.hash)
+    assert.equal(trail.head, required(trail.entries.at(-1), 'an entry of trail.entries').hash)
     assert.equal(trail.count, trail.entries.length)
     assert.deepEqual(await verifyAuditChain(store), { intact: true, entries: trail.count, head: trail.head, brokenAt: null, holdsExpected: null, states: [] })
-    assert.equal((await verifyAuditChain(store, trail.entries[1]!.hash)).intact, true)
+    assert.equal((await verifyAuditChain(store, required(trail.entries[1], 'trail.entries[1]').hash)).intact, true)
     assert.equal((await verifyAuditChain(store, 'ff'.repeat(32))).intact, false)
   }),
   rule('the audit log can also be read from its end, newest first, page by page, with the same entries', async ({ store }) => {
@@ -30,7 +31,7 @@ export const auditChainCases: readonly StoreCase[] = [
     const whole = await store.auditChain({ after: 0, limit: 100 })
     const newest = await store.auditChain({ before: Number.MAX_SAFE_INTEGER, limit: 2 })
     assert.deepEqual(newest, { ...whole, entries: whole.entries.toReversed().slice(0, 2) })
-    const older = await store.auditChain({ before: newest.entries[1]!.id, limit: 100 })
+    const older = await store.auditChain({ before: required(newest.entries[1], 'newest.entries[1]').id, limit: 100 })
     assert.deepEqual(older.entries, whole.entries.toReversed().slice(2))
   }),
   rule('Z21 an audit entry records the actor, the lease, the cycle, the version and the reason', async ({ store }) => {
@@ -40,8 +41,8 @@ export const auditChainCases: readonly StoreCase[] = [
     await driver.set('"x"', 'ana', 'a try\nwith "quotes" and \u00e9')
     const { entries } = await store.auditChain({ after: 0, limit: 10 })
     const [complete, set] = entries.filter(({ sync }) => sync !== null)
-    assert.deepEqual([complete!.epoch, complete!.cycle, complete!.version, complete!.actor], [driver.lease.epoch, cycle, 1, 'engine'])
-    assert.deepEqual([set!.epoch, set!.version, set!.actor, set!.reason], [driver.lease.epoch, 2, 'ana', 'a try\nwith "quotes" and \u00e9'])
+    assert.deepEqual([required(complete, 'complete').epoch, required(complete, 'complete').cycle, required(complete, 'complete').version, required(complete, 'complete').actor], [driver.lease.epoch, cycle, 1, 'engine'])
+    assert.deepEqual([required(set, 'set').epoch, required(set, 'set').version, required(set, 'set').actor, required(set, 'set').reason], [driver.lease.epoch, 2, 'ana', 'a try\nwith "quotes" and \u00e9'])
     assert.equal((await verifyAuditChain(store)).intact, true)
   }),
   rule('Z22 the audit logs of two tenants are two chains', async ({ store }) => {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import type { StateTransition, StateText } from '../../contract/index.ts'
 import { expectLanded, rule, START, type StoreCase, SyncDriver, upsert } from './harness.ts'
+import { required } from '../../values/required.ts'
 
 const DELTA = { worker: 'crm', sync: 'delta' }
 const BACKFILL = { worker: 'crm', sync: 'delta-backfill' }
@@ -14,7 +15,7 @@ export const backfillCases: readonly StoreCase[] = [
     const other = await reopen()
     const { committed, inflight, backfillNeeded } = await other.readCheckpoint(DELTA)
     assert.deepEqual({ committed, inflight, backfillNeeded }, { committed: null, inflight: null, backfillNeeded: null })
-    const need = (await other.readCheckpoint(BACKFILL)).backfillNeeded!
+    const need = required((await other.readCheckpoint(BACKFILL)).backfillNeeded, 'backfillNeeded')
     assert.deepEqual({ ...need, since: need.since > START }, { since: true, reason: 'events are gone', cycle: null })
     const { syncs } = await other.listSyncStatus({ at: START, recent: 1 })
     assert.deepEqual(syncs.find(({ sync }) => sync === BACKFILL.sync)?.checkpoint.backfillNeeded, need)
@@ -32,7 +33,7 @@ export const backfillCases: readonly StoreCase[] = [
     const { inflight: { cycle } } = await backfill.begin()
     const delta = await SyncDriver.acquire(store)
     expectLanded(await delta.send(await delta.draft(orderBackfill(), [])))
-    const need = (await store.readCheckpoint(BACKFILL)).backfillNeeded!
+    const need = required((await store.readCheckpoint(BACKFILL)).backfillNeeded, 'backfillNeeded')
     assert.equal(need.cycle, cycle)
     // The running cycle may have read rows before the changes that were lost.
     await backfill.complete([upsert('a', { n: 1 })])
@@ -54,7 +55,7 @@ export const backfillCases: readonly StoreCase[] = [
   rule('XC32 a second request keeps the time of the first and does not accept the cycle that began between them', async ({ store }) => {
     const delta = await SyncDriver.acquire(store)
     expectLanded(await delta.send(await delta.draft(orderBackfill(), [])))
-    const { since } = (await store.readCheckpoint(BACKFILL)).backfillNeeded!
+    const { since } = required((await store.readCheckpoint(BACKFILL)).backfillNeeded, 'backfillNeeded')
     const backfill = await SyncDriver.acquire(store, { ...BACKFILL, mode: 'replace' })
     const { inflight: { cycle } } = await backfill.begin()
     expectLanded(await delta.send(await delta.draft(orderBackfill('lost again'), [])))

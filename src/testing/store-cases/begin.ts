@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { DATABASE, START, type StoreCase, SyncDriver, upsert, rule } from './harness.ts'
+import { required } from '../../values/required.ts'
 
 export const beginCases: readonly StoreCase[] = [
   rule('a sync that never ran has version 0 and nothing else, and reading it creates nothing', async ({ store }) => {
@@ -64,11 +65,11 @@ export const beginCases: readonly StoreCase[] = [
     await driver.page([upsert('a', { n: 1 })])
     await driver.release({ cycle: inflight.cycle, stopReason: 'error', endedAt: START + 1, error: { code: 'SOURCE_UNAVAILABLE', message: 'away' } })
     const [ended] = await store.cycles(driver.ref)
-    assert.deepEqual([ended!.endedAt, ended!.stopReason, ended!.error?.code], [START + 1, 'error', 'SOURCE_UNAVAILABLE'])
+    assert.deepEqual([required(ended, 'ended').endedAt, required(ended, 'ended').stopReason, required(ended, 'ended').error?.code], [START + 1, 'error', 'SOURCE_UNAVAILABLE'])
     const again = await SyncDriver.acquire(store)
     assert.equal((await again.begin()).resumed, true)
     const [running] = await store.cycles(driver.ref)
-    assert.deepEqual([running!.endedAt, running!.stopReason, running!.error], [null, null, null])
+    assert.deepEqual([required(running, 'running').endedAt, required(running, 'running').stopReason, required(running, 'running').error], [null, null, null])
   }),
   rule('a fresh begin abandons the unfinished cycle and starts over from committed', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
@@ -120,11 +121,11 @@ export const beginCases: readonly StoreCase[] = [
     assert.deepEqual((await store.cycles(null)).map(({ cycle }) => cycle), [third, second, first].map(({ inflight }) => inflight.cycle))
     assert.deepEqual((await store.cycles(null, { limit: 1 })).map(({ cycle }) => cycle), [third.inflight.cycle])
     const [newest, oldest] = await store.cycles(delta.ref)
-    assert.equal(newest!.cycle, third.inflight.cycle)
+    assert.equal(required(newest, 'newest').cycle, third.inflight.cycle)
     assert.deepEqual(
-      [oldest!.worker, oldest!.sync, oldest!.mode, oldest!.trigger, oldest!.startedAt, oldest!.startSequence],
+      [required(oldest, 'oldest').worker, required(oldest, 'oldest').sync, required(oldest, 'oldest').mode, required(oldest, 'oldest').trigger, required(oldest, 'oldest').startedAt, required(oldest, 'oldest').startSequence],
       ['crm', 'delta', 'incremental', 'schedule', START + 1, 0],
     )
-    assert.deepEqual([newest!.startSequence, newest!.endedAt, newest!.stopReason], [1, null, null])
+    assert.deepEqual([required(newest, 'newest').startSequence, required(newest, 'newest').endedAt, required(newest, 'newest').stopReason], [1, null, null])
   }),
 ]

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import type { StateTransition } from '../../contract/index.ts'
 import { counts, instant, expectLanded, readLiveRows, makeQuarantined, readSnapshot, START, type StoreCase, scenario, SyncDriver, upsert, rule } from './harness.ts'
+import { required } from '../../values/required.ts'
 
 export const commitCases: readonly StoreCase[] = [
   rule('invariant 1: a page lands its rows and updates inflight, and leaves committed unchanged', async ({ store }) => {
@@ -52,7 +53,7 @@ export const commitCases: readonly StoreCase[] = [
     assert.deepEqual((await readLiveRows(store)).map(([key]) => key), ['a', 'b'])
     const [entry] = await store.audit(driver.ref)
     assert.deepEqual(
-      [entry!.action, entry!.reason, entry!.cycle, entry!.version, entry!.state],
+      [required(entry, 'entry').action, required(entry, 'entry').reason, required(entry, 'entry').cycle, required(entry, 'entry').version, required(entry, 'entry').state],
       ['abandon', 'the sweep was refused', inflight.cycle, 1, null],
     )
     assert.equal((await driver.begin()).inflight.state, '"old"')
@@ -61,7 +62,7 @@ export const commitCases: readonly StoreCase[] = [
     const driver = await SyncDriver.acquire(store, { mode: 'replace' })
     await driver.begin()
     await driver.page([upsert('a', { n: 1 })], { scope: 'account 1', tidemark: 'line 1' })
-    assert.deepEqual([driver.inflight!.scope, (await store.readCheckpoint(driver.ref)).inflight?.scope, (await store.readCheckpoint(driver.ref)).inflight?.tidemark], [null, 'account 1', 'line 1'])
+    assert.deepEqual([required(driver.inflight, 'driver.inflight').scope, (await store.readCheckpoint(driver.ref)).inflight?.scope, (await store.readCheckpoint(driver.ref)).inflight?.tidemark], [null, 'account 1', 'line 1'])
     assert.deepEqual([(await store.readCheckpoint(driver.ref)).scope, (await store.readCheckpoint(driver.ref)).tidemark], [null, null])
     const heir = await SyncDriver.acquire(store, { mode: 'replace', holder: 'runner-2', evict: 'runner-1' })
     const { inflight } = await heir.begin()
@@ -89,7 +90,7 @@ export const commitCases: readonly StoreCase[] = [
     assert.deepEqual([checkpoint.version, checkpoint.committed, checkpoint.committedBy, checkpoint.inflight], [2, '"rewound"', null, null])
     const [entry] = await store.audit(driver.ref)
     assert.deepEqual(
-      [entry!.action, entry!.actor, entry!.reason, entry!.version, entry!.cycle, entry!.state],
+      [required(entry, 'entry').action, required(entry, 'entry').actor, required(entry, 'entry').reason, required(entry, 'entry').version, required(entry, 'entry').cycle, required(entry, 'entry').state],
       ['set', 'ana', 'the vendor lost a day', 2, null, '"rewound"'],
     )
     assert.deepEqual(await readLiveRows(store), [['a', { n: 1 }]])
@@ -102,7 +103,7 @@ export const commitCases: readonly StoreCase[] = [
     await driver.cycle([upsert('z', { n: 0 })])
     await driver.begin()
     await driver.page([upsert('a', { n: 1 })])
-    const { cycle } = driver.inflight!
+    const { cycle } = required(driver.inflight, 'driver.inflight')
     const wrong: Array<{ move: StateTransition; version?: number }> = [
       { move: driver.nextPage(), version: 0 },
       { move: driver.nextPage(), version: 2 },
@@ -142,9 +143,9 @@ export const commitCases: readonly StoreCase[] = [
     await driver.begin()
     const commit = await driver.draft(driver.nextPage(), [upsert('a', { n: 1 })])
     const other = await reopen()
-    assert.equal((await other.readCheckpoint(driver.ref)).inflight!.page, 0)
+    assert.equal(required((await other.readCheckpoint(driver.ref)).inflight, 'inflight').page, 0)
     expectLanded(await store.commit(commit))
-    assert.equal((await other.readCheckpoint(driver.ref)).inflight!.page, 1)
+    assert.equal(required((await other.readCheckpoint(driver.ref)).inflight, 'inflight').page, 1)
 
     const again = await other.commit(commit)
     if (again.kind !== 'conflict') assert.fail(`the same page landed twice: ${again.kind}`)
@@ -168,10 +169,10 @@ export const commitCases: readonly StoreCase[] = [
     for (const state of states) {
       await driver.begin()
       await driver.page([], { state })
-      assert.equal((await (await reopen()).readCheckpoint(driver.ref)).inflight!.state, state)
+      assert.equal(required((await (await reopen()).readCheckpoint(driver.ref)).inflight, 'inflight').state, state)
       await driver.complete([], { state })
       assert.equal((await store.readCheckpoint(driver.ref)).committed, state)
-      assert.equal((await store.audit(driver.ref))[0]!.state, state)
+      assert.equal(required((await store.audit(driver.ref))[0], 'the result of audit[0]').state, state)
     }
   }),
   rule('the record of a cycle adds up its pages as they land, so that a crash loses none', async ({ store }) => {
@@ -180,9 +181,9 @@ export const commitCases: readonly StoreCase[] = [
     await driver.page([upsert('a', { n: 1 }), upsert('b', { n: 1 })])
     await driver.page([upsert('a', { n: 2 }), upsert('b', { n: 1 })], { quarantined: [makeQuarantined('q')] })
     const [record] = await store.cycles(driver.ref)
-    assert.equal(record!.pages, 2)
-    assert.deepEqual(record!.counts, counts({ created: 2, updated: 1, unchanged: 1, quarantined: 1 }))
-    assert.equal(record!.endedAt, null)
+    assert.equal(required(record, 'record').pages, 2)
+    assert.deepEqual(required(record, 'record').counts, counts({ created: 2, updated: 1, unchanged: 1, quarantined: 1 }))
+    assert.equal(required(record, 'record').endedAt, null)
   }),
   rule('S22 the end reason of a cycle is recorded with its last page; a cycle that broke off, or had none, has no end reason', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
@@ -204,9 +205,9 @@ export const commitCases: readonly StoreCase[] = [
     await dying.begin()
     await dying.complete([upsert('a', { n: 1 })])
     const [record] = await store.cycles(dying.ref)
-    assert.deepEqual([record!.cycle, record!.stopReason, record!.error, record!.pages], [cycle, 'complete', null, 1])
-    assert.notEqual(record!.endedAt, null)
+    assert.deepEqual([required(record, 'record').cycle, required(record, 'record').stopReason, required(record, 'record').error, required(record, 'record').pages], [cycle, 'complete', null, 1])
+    assert.notEqual(required(record, 'record').endedAt, null)
     const { failures, lastError, retryAt, lastSuccessAt } = await store.readCheckpoint(dying.ref)
-    assert.deepEqual({ failures, lastError, retryAt, lastSuccessAt }, { failures: 0, lastError: null, retryAt: null, lastSuccessAt: record!.endedAt })
+    assert.deepEqual({ failures, lastError, retryAt, lastSuccessAt }, { failures: 0, lastError: null, retryAt: null, lastSuccessAt: required(record, 'record').endedAt })
   }),
 ]

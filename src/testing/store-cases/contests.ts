@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Landing, ListingContext } from '../../contract/index.ts'
 import { counts, readFeed, readLiveRows, remove, rule, type StoreCase, SWEEP_ALL, SyncDriver, upsert } from './harness.ts'
+import { required } from '../../values/required.ts'
 
 /** Later than every sequence: the source has no lag. */
 const SETTLED: ListingContext = { settledSequence: Number.MAX_SAFE_INTEGER }
@@ -25,7 +26,7 @@ export const contestCases: readonly StoreCase[] = [
     const outcome = await backfill.cycle([currentVersion(2)], { listing })
     assert.deepEqual(outcome.counts, counts({ updated: 1 }))
     assert.deepEqual(await readLiveRows(await reopen()), [['a', { n: 2 }]])
-    assert.equal((await readFeed(store)).at(-1)!.sequence, outcome.headSequence)
+    assert.equal(required((await readFeed(store)).at(-1), 'an entry of the result of readFeed').sequence, outcome.headSequence)
     // From here on its own time counts.
     assert.deepEqual((await backfill.cycle([upsert('a', { n: 3 }, { at: 6 })], { listing })).counts, counts({ updated: 1 }))
   }),

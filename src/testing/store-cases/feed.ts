@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { LogEntry, Store } from '../../contract/index.ts'
 import { churn, currentRows, replay, runChurn, sortedEntries, type Replica } from './churn.ts'
 import { seededRandom, DATABASE, readFeed, instant, type StoreCase, SWEEP_ALL, SyncDriver, remove, START, upsert, rule } from './harness.ts'
+import { required } from '../../values/required.ts'
 
 export const feedCases: readonly StoreCase[] = [
   rule('an entry records the change, its sync, its cycle and its page', async ({ store }) => {
@@ -12,7 +13,7 @@ export const feedCases: readonly StoreCase[] = [
     await driver.complete([remove('a', { at: 4 }), upsert('b', { n: 2 })])
     const entries = await readFeed(store)
     const common = { database: DATABASE, worker: 'billing', sync: 'invoices', cycle }
-    const [first, second] = [entries[0]!.committedAt, entries[1]!.committedAt]
+    const [first, second] = [required(entries[0], 'entries[0]').committedAt, required(entries[1], 'entries[1]').committedAt]
     assert.deepEqual(entries, [
       { ...common, sequence: 1, key: 'a', action: 'created', text: '{"n":1}', committedAt: first, page: 1, cursor: 'evt_1', upstreamAt: instant(3) },
       { ...common, sequence: 2, key: 'a', action: 'deleted', text: null, committedAt: second, page: 2, cursor: null, upstreamAt: instant(4) },
@@ -88,7 +89,7 @@ export const feedCases: readonly StoreCase[] = [
   })),
   rule('changes are read above a sequence, up to a limit, for the given databases', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
-    for (let n = 0; n < 9; n++) await driver.cycle([upsert(`k${n}`, { n }, { database: ['things', 'people', 'orders'][n % 3]! })])
+    for (let n = 0; n < 9; n++) await driver.cycle([upsert(`k${n}`, { n }, { database: required(['things', 'people', 'orders'][n % 3], 'the value[n % 3]') })])
     const sequences = async (query: { after: number; limit: number; databases?: string[] }) => (await store.changes(query)).map(({ sequence }) => sequence)
     assert.deepEqual(await sequences({ after: 0, limit: 3 }), [1, 2, 3])
     assert.deepEqual(await sequences({ after: 3, limit: 100 }), [4, 5, 6, 7, 8, 9])
@@ -121,9 +122,9 @@ export const feedCases: readonly StoreCase[] = [
       const [database, key] = JSON.parse(name) as [string, string]
       const own = entries.filter((entry) => entry.database === database && entry.key === key)
       assert.deepEqual(await store.history(database, key), own)
-      const [row, last] = [await store.row(database, key), own.at(-1)!]
+      const [row, last] = [await store.row(database, key), required(own.at(-1), 'an entry of own')]
       if (last.action === 'deleted') assert.equal(row, null)
-      else assert.deepEqual([row!.sequence, row!.committedAt, row!.text], [last.sequence, last.committedAt, last.text])
+      else assert.deepEqual([required(row, 'row').sequence, required(row, 'row').committedAt, required(row, 'row').text], [last.sequence, last.committedAt, last.text])
     }
     assert.deepEqual(await store.history(DATABASE, 'never'), [])
     assert.deepEqual(await store.history('nowhere', 'k0'), [])
@@ -155,9 +156,9 @@ export const feedCases: readonly StoreCase[] = [
         await driver.complete([upsert(`${name} last`, { n })], driver.mode === 'replace' ? { sweep: SWEEP_ALL } : {})
       }
     }
-    const reading = [read(await reopen(), seen[0]!, 3), read(await reopen(), seen[1]!, 1_000)]
+    const reading = [read(await reopen(), required(seen[0], 'seen[0]'), 3), read(await reopen(), required(seen[1], 'seen[1]'), 1_000)]
     try {
-      await Promise.all([write(writers[0]!, 'one'), write(writers[1]!, 'two')])
+      await Promise.all([write(required(writers[0], 'writers[0]'), 'one'), write(required(writers[1], 'writers[1]'), 'two')])
     } finally {
       writing = false
       await Promise.all(reading)

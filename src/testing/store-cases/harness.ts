@@ -5,6 +5,7 @@ import type {
   LandingCounts, Lease, LogEntry, Mode, StateTransition, QuarantinedRecord, StateText, Store, Sweep, SyncRef,
 } from '../../contract/index.ts'
 import { parseJson, stringifyJson } from '../../values/json.ts'
+import { required } from '../../values/required.ts'
 
 /** One requirement of a store: a title and its check. Independent of the test framework. */
 export interface StoreCase {
@@ -196,7 +197,7 @@ export class SyncDriver {
   }
 
   async abandon(landings: readonly Landing[] = [], reason = 'given up'): Promise<LandedOutcome> {
-    const { cycle, page } = this.inflight!
+    const { cycle, page } = required(this.inflight, 'inflight')
     return expectLanded(await this.send(await this.draft({ kind: 'abandon', cycle, page: page + 1, reason }, landings)))
   }
 
@@ -213,13 +214,13 @@ export class SyncDriver {
   }
 
   nextPage(given: Pick<CommitOverrides, 'state' | 'tidemark' | 'scope' | 'guardState'> = {}): StateTransition {
-    const { cycle, page } = this.inflight!
+    const { cycle, page } = required(this.inflight, 'inflight')
     const { state = `{"page":${page + 1}}`, tidemark = null, scope = null, guardState = null } = given
     return { kind: 'continue', cycle, page: page + 1, state, tidemark, scope, guardState }
   }
 
   lastPage(given: Pick<CommitOverrides, 'state' | 'sweep' | 'tidemark' | 'scope' | 'endReason'> = {}): StateTransition {
-    const { cycle, page } = this.inflight!
+    const { cycle, page } = required(this.inflight, 'inflight')
     const { state = null, tidemark = null, scope = null, sweep = this.mode === 'replace' ? SWEEP_ALL : null } = given
     return { kind: 'complete', cycle, page: page + 1, state, tidemark, scope, sweep, ...(given.endReason !== undefined && { endReason: given.endReason }) }
   }
@@ -240,7 +241,7 @@ export class SyncDriver {
     this.version = outcome.version
     const { transition: move } = commit
     if (move.kind === 'replay') return outcome
-    this.inflight = move.kind === 'continue' ? { ...this.inflight!, page: move.page, state: move.state } : null
+    this.inflight = move.kind === 'continue' ? { ...required(this.inflight, 'inflight'), page: move.page, state: move.state } : null
     return outcome
   }
 

@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Landing, Store } from '../../contract/index.ts'
 import { equalsJson } from '../../values/json.ts'
 import { counts, DATABASE, readFeed, type StoreCase, SyncDriver, upsert, rule } from './harness.ts'
+import { required } from '../../values/required.ts'
 
 /** Records by key, as texts: the stored value must be equivalent. */
 const RECORDS: Record<string, string> = {
@@ -55,7 +56,7 @@ export const jsonCases: readonly StoreCase[] = [
     await driver.complete([])
     assert.equal((await store.rows({ database: DATABASE, limit: 1_000 })).length, KEYS.length)
     for (const [n, key] of KEYS.entries()) {
-      assert.deepEqual(JSON.parse((await store.row(DATABASE, key))!.text), { n })
+      assert.deepEqual(JSON.parse(required(await store.row(DATABASE, key), 'the result of row').text), { n })
       assert.equal((await store.history(DATABASE, key)).length, 1)
     }
     // In one page as well as one by one.
@@ -100,7 +101,7 @@ async function assertSame(store: Store, landings: readonly Landing[]): Promise<v
     const row = await store.row(database, key)
     const history = await store.history(database, key)
     const entry = entries.find((other) => other.database === database && other.key === key)
-    for (const found of [row!.text, history[0]!.text!, entry!.text!]) {
+    for (const found of [required(row, 'row').text, required(required(history[0], 'history[0]').text, 'text'), required(required(entry, 'entry').text, 'text')]) {
       assert.ok(isSame(found, text), `${key}: ${found.slice(0, 200)} is not ${text.slice(0, 200)}`)
     }
   }

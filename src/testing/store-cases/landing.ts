@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Landing } from '../../contract/index.ts'
 import { counts, readFeed, instant, readLiveRows, makeQuarantined, readSnapshot, type StoreCase, scenario, SyncDriver, upsert, remove, rule } from './harness.ts'
+import { required } from '../../values/required.ts'
 
 export const landingCases: readonly StoreCase[] = [
   // ── outcome of a change ──
@@ -11,7 +12,7 @@ export const landingCases: readonly StoreCase[] = [
     assert.deepEqual(await scenario(store), [['created', 'a'], ['updated', 'a']])
     assert.deepEqual(await readLiveRows(store), [['a', { n: 2 }]])
     const row = await store.row('things', 'a')
-    assert.deepEqual([row!.sequence, row!.database, row!.key], [2, 'things', 'a'])
+    assert.deepEqual([required(row, 'row').sequence, required(row, 'row').database, required(row, 'row').key], [2, 'things', 'a'])
   }),
   rule('R31 invariant 4: landing the same page again in a later page changes nothing and makes no entry', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
@@ -74,7 +75,7 @@ export const landingCases: readonly StoreCase[] = [
     assert.deepEqual((await driver.cycle([remove('a')])).counts, counts({ deleted: 1 }))
     assert.deepEqual(await readLiveRows(store), [['b', { n: 1 }]])
     assert.equal(await store.row('things', 'a'), null)
-    const last = (await readFeed(store)).at(-1)!
+    const last = required((await readFeed(store)).at(-1), 'an entry of the result of readFeed')
     assert.deepEqual([last.action, last.key, last.text, last.sequence], ['deleted', 'a', null, 3])
     assert.deepEqual((await driver.cycle([remove('a')])).counts, counts({ missing: 1 }))
     assert.equal(await store.headSequence(), 3)
@@ -143,7 +144,7 @@ export const landingCases: readonly StoreCase[] = [
     await driver.cycle([{ ...upsert('a', { v: 1 }), upstreamAt: at('000002') }])
     assert.deepEqual((await driver.cycle([{ ...upsert('a', { v: 0 }), upstreamAt: at('000001') }])).counts, counts({ stale: 1 }))
     assert.deepEqual((await driver.cycle([{ ...upsert('a', { v: 2 }), upstreamAt: at('000003') }])).counts, counts({ updated: 1 }))
-    assert.equal((await store.row('things', 'a'))!.upstreamAt, at('000003'))
+    assert.equal(required(await store.row('things', 'a'), 'the result of row').upstreamAt, at('000003'))
   }),
   rule('invariant 6: a version of the same time, read later, wins', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
@@ -184,13 +185,13 @@ export const landingCases: readonly StoreCase[] = [
     const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('a', { v: 'A' }, { at: 1 })])
     assert.deepEqual((await driver.cycle([upsert('a', { v: 'A' }, { at: 3 })])).counts, counts({ unchanged: 1 }))
-    assert.equal((await store.row('things', 'a'))!.upstreamAt, instant(3))
+    assert.equal(required(await store.row('things', 'a'), 'the result of row').upstreamAt, instant(3))
     assert.deepEqual((await driver.cycle([upsert('a', { v: 'B' }, { at: 2 })])).counts, counts({ stale: 1 }))
     assert.deepEqual((await driver.cycle([remove('a', { at: 2 })])).counts, counts({ stale: 1 }))
     assert.deepEqual(await readLiveRows(store), [['a', { v: 'A' }]])
     assert.equal(await store.headSequence(), 1)
     assert.deepEqual((await driver.cycle([upsert('a', { v: 'A' }, { at: 2 })])).counts, counts({ unchanged: 1 }))
-    assert.equal((await store.row('things', 'a'))!.upstreamAt, instant(3))
+    assert.equal(required(await store.row('things', 'a'), 'the result of row').upstreamAt, instant(3))
   }),
   rule('invariant 6: content first reported without a time takes the time it is later reported with', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)

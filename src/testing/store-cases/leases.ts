@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { LeaseAcquired, AcquireRequest, LeaseHeld, Store, SyncRef } from '../../contract/index.ts'
 import { readFeed, readLiveRows, readSnapshot, START, type StoreCase, type StoreHarness, SyncDriver, upsert, rule } from './harness.ts'
+import { required } from '../../values/required.ts'
 
 const REF = { worker: 'crm', sync: 'delta' }
 
@@ -93,7 +94,7 @@ export const leaseCases: readonly StoreCase[] = [
     const other = await reopen()
     const heir = await SyncDriver.acquire(other, { holder: 'runner-2', evict: 'runner-1' })
     const before = await readSnapshot(other)
-    for (const move of [zombie.nextPage(), zombie.lastPage(), { kind: 'abandon', cycle: zombie.inflight!.cycle, page: 2, reason: '' }, { kind: 'set', state: '1', actor: 'x', reason: '' }] as const) {
+    for (const move of [zombie.nextPage(), zombie.lastPage(), { kind: 'abandon', cycle: required(zombie.inflight, 'zombie.inflight').cycle, page: 2, reason: '' }, { kind: 'set', state: '1', actor: 'x', reason: '' }] as const) {
       assert.deepEqual(await zombie.send(await zombie.draft(move, [upsert('b', { n: 2 })])), { kind: 'fenced' })
     }
     assert.deepEqual(await readSnapshot(other), before)

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { START, type StoreCase, rule } from './harness.ts'
+import { required } from '../../values/required.ts'
 
 const API = { worker: 'crm', pacer: 'api', paceMs: 100 }
 
@@ -21,11 +22,11 @@ export const pacerCases: readonly StoreCase[] = [
     const other = await reopen()
     const taken = await Promise.all(Array.from({ length: 40 }, async (_, i) => {
       const count = 1 + (i % 3)
-      const { firstSlotAt: first } = await [store, other][i % 2]!.takeSlots({ ...API, paceMs: 60_000, count, at: START })
+      const { firstSlotAt: first } = await required([store, other][i % 2], 'the value[i % 2]').takeSlots({ ...API, paceMs: 60_000, count, at: START })
       return Array.from({ length: count }, (__, n) => first + n * 60_000)
     }))
     const slots = taken.flat().toSorted((a, b) => a - b)
-    const gaps = slots.slice(1).map((slot, i) => slot - slots[i]!)
+    const gaps = slots.slice(1).map((slot, i) => slot - required(slots[i], 'slots[i]'))
     assert.deepEqual(gaps, gaps.map(() => 60_000))
   }),
   rule('NX1 slots are never in the past, and idle time is not saved up', async ({ store }) => {

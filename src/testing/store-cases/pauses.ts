@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { START, SyncDriver, type StoreCase, rule } from './harness.ts'
+import { required } from '../../values/required.ts'
 
 const MINUTE = 60_000
 const API = { worker: 'crm', pacers: ['api'], origin: 'https://api.example.com', ms: 10 * MINUTE, at: START } as const
@@ -9,7 +10,7 @@ export const pauseCases: readonly StoreCase[] = [
     await store.recordPause(API)
     const { now, pauses } = await (await reopen()).pauses({ worker: 'crm', at: START })
     assert.deepEqual(pauses.map(({ pacer, origin }) => [pacer, origin]), [['api', API.origin]])
-    assertNear(pauses[0]!.until - now, 10 * MINUTE)
+    assertNear(required(pauses[0], 'pauses[0]').until - now, 10 * MINUTE)
     // Where the store has its own clock, only that one ends it.
     if (supports?.ownClock === true) return
     assert.equal((await store.pauses({ worker: 'crm', at: START + 10 * MINUTE - 1 })).pauses.length, 1)
@@ -19,7 +20,7 @@ export const pauseCases: readonly StoreCase[] = [
     for (const ms of [MINUTE, 10 * MINUTE, 2 * MINUTE]) await store.recordPause({ ...API, ms })
     const { now, pauses } = await store.pauses({ worker: 'crm', at: START })
     assert.equal(pauses.length, 1)
-    assertNear(pauses[0]!.until - now, 10 * MINUTE)
+    assertNear(required(pauses[0], 'pauses[0]').until - now, 10 * MINUTE)
   }),
   rule('XD1 accounts are distinguished by pacer, origin, worker and tenant', async ({ store }) => {
     await store.recordPause({ ...API, pacers: ['search', 'api'] })
@@ -47,9 +48,9 @@ export const pauseCases: readonly StoreCase[] = [
     await store.recordPause(API)
     const back = START - 24 * 60 * MINUTE
     const { now, pauses } = await store.pauses({ worker: 'crm', at: back })
-    assert.equal(pauses[0]!.until - now, 10 * MINUTE)
+    assert.equal(required(pauses[0], 'pauses[0]').until - now, 10 * MINUTE)
     await store.recordPause({ ...API, ms: MINUTE, at: back })
-    assert.equal((await store.pauses({ worker: 'crm', at: back })).pauses[0]!.until, back + 10 * MINUTE)
+    assert.equal(required((await store.pauses({ worker: 'crm', at: back })).pauses[0], 'pauses[0]').until, back + 10 * MINUTE)
   }),
 ]
 

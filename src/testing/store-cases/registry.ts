@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import type { StateTransition } from '../../contract/index.ts'
 import { counts, expectLanded, makeQuarantined, remove, START, type StoreCase, SyncDriver, upsert, rule } from './harness.ts'
+import { required } from '../../values/required.ts'
 
 const REF = { worker: 'crm', sync: 'delta' }
 
@@ -78,7 +79,7 @@ export const registryCases: readonly StoreCase[] = [
     await first.page([upsert('a', { n: 1 })])
     await first.release({ stopReason: 'error', endedAt: START + 10, retries: 2, waitedMs: 300, error: { code: 'SOURCE_TIMEOUT', message: 'no answer' } })
     const [stopped] = await store.cycles(REF)
-    assert.deepEqual([stopped!.cycle, stopped!.stopReason, stopped!.endedAt, stopped!.error], [cycle, 'error', START + 10, { code: 'SOURCE_TIMEOUT', message: 'no answer' }])
+    assert.deepEqual([required(stopped, 'stopped').cycle, required(stopped, 'stopped').stopReason, required(stopped, 'stopped').endedAt, required(stopped, 'stopped').error], [cycle, 'error', START + 10, { code: 'SOURCE_TIMEOUT', message: 'no answer' }])
 
     const second = await SyncDriver.acquire(store)
     await second.begin()
@@ -98,7 +99,7 @@ export const registryCases: readonly StoreCase[] = [
     await next.release({ stopReason: 'error', endedAt: START + 6, error: { code: 'SOURCE_TIMEOUT', message: 'no answer' } })
     const [newest, set] = await store.audit(driver.ref, { limit: 10 })
     assert.deepEqual(newest, { version: 1, at: START + 5, actor: 'engine', action: 'conflict', reason: 'it moved', cycle, state: null })
-    assert.equal(set!.action, 'set')
+    assert.equal(required(set, 'set').action, 'set')
   }),
   rule('a release without a report ends the lease and nothing else', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
@@ -120,7 +121,7 @@ export const registryCases: readonly StoreCase[] = [
     const all = await store.quarantineEntries()
     assert.deepEqual(all.map(({ sync, key }) => `${sync} ${key}`).toSorted(), ['delta a', 'other null'])
     assert.deepEqual(await store.quarantineEntries({ ref: driver.ref }), [{
-      id: all.find(({ key }) => key === 'a')!.id, worker: 'crm', sync: 'delta', cycle, page: 1, at: START + 5,
+      id: required(all.find(({ key }) => key === 'a'), 'the match in all').id, worker: 'crm', sync: 'delta', cycle, page: 1, at: START + 5,
       database: 'things', key: 'a', code: 'RECORD_TOO_LARGE', message: 'six megabytes', text: '{"x":',
     }])
     assert.equal((await store.quarantineEntries({ limit: 1 })).length, 1)
@@ -165,22 +166,22 @@ export const registryCases: readonly StoreCase[] = [
     const before = await store.readCheckpoint(driver.ref)
     const [record] = await store.cycles(driver.ref)
     const entries = await store.quarantineEntries()
-    const idOf = (key: string): number => entries.find((entry) => entry.key === key)!.id
+    const idOf = (key: string): number => required(entries.find((entry) => entry.key === key), 'the match in entries').id
     const replay = (superseded: number[]): StateTransition => ({ kind: 'replay', actor: 'ana', reason: 'the schema was mended', superseded })
     const outcome = expectLanded(await driver.send(await driver.draft(replay([idOf('b')]), [upsert('a', { n: 1 }), upsert('swept', { n: 2 })], { at: START + 90, quarantined: [makeQuarantined('c', { code: 'SCHEMA_MISMATCH', message: 'still not' })] })))
     assert.deepEqual(outcome.counts, counts({ created: 1, updated: 1, quarantined: 1 }))
-    assert.deepEqual(await store.quarantineEntries(), [{ ...entries.find(({ key }) => key === 'c')!, code: 'SCHEMA_MISMATCH', message: 'still not' }])
+    assert.deepEqual(await store.quarantineEntries(), [{ ...required(entries.find(({ key }) => key === 'c'), 'the match in entries'), code: 'SCHEMA_MISMATCH', message: 'still not' }])
     assert.deepEqual(await store.readCheckpoint(driver.ref), before)
     assert.deepEqual(await store.cycles(driver.ref), [record, (await store.cycles(driver.ref))[1]])
     const [audited] = await store.audit(driver.ref, { limit: 1 })
-    assert.deepEqual([audited!.action, audited!.actor, audited!.reason, audited!.state, audited!.version], ['replay', 'ana', 'the schema was mended', null, before.version])
+    assert.deepEqual([required(audited, 'audited').action, required(audited, 'audited').actor, required(audited, 'audited').reason, required(audited, 'audited').state, required(audited, 'audited').version], ['replay', 'ana', 'the schema was mended', null, before.version])
     // Replayed rows were written since the cycle began, so its sweep leaves them.
     assert.equal((await driver.complete([])).counts.swept, 0)
     // Entries of another sync, or under a stale lease, are not removed.
     const other = await SyncDriver.acquire(store, { sync: 'other' })
     await other.cycle([], { quarantined: [makeQuarantined('x')] })
     const [x] = await store.quarantineEntries({ ref: other.ref })
-    expectLanded(await driver.send(await driver.draft(replay([x!.id]), [])))
+    expectLanded(await driver.send(await driver.draft(replay([required(x, 'x').id]), [])))
     assert.equal((await store.quarantineEntries({ ref: other.ref })).length, 1)
     await store.acquire(driver.ref, { holder: 'another', ttlMs: 1_000, at: START + 1_000, evictHolder: driver.lease.holder })
     assert.deepEqual(await store.commit(await driver.draft(replay([]), [upsert('late', { n: 1 })])), { kind: 'fenced' })

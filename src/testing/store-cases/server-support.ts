@@ -4,6 +4,7 @@ import { parseJson } from '../../values/json.ts'
 import { CYCLES_RETAINED } from '../../stores/kit/cycles-retained.ts'
 import { currentRows, runChurn, sortedEntries, type Replica } from './churn.ts'
 import { OPERATOR, DATABASE, readFeed, readLiveRows, type StoreCase, SyncDriver, remove, START, upsert, rule } from './harness.ts'
+import { required } from '../../values/required.ts'
 
 const ALL = { limit: 1_000_000, scanMax: 1_000_000 }
 const DAY = 86_400_000
@@ -19,10 +20,10 @@ export const serverSupportCases: readonly StoreCase[] = [
     const entries = (await readFeed(store)).map(({ sequence, database, key, action, text, committedAt }) => ({ sequence, database, key, action, text, committedAt }))
     const page = await store.feed({ after: 0, ...ALL })
     assert.deepEqual(page.entries, entries)
-    assert.deepEqual([page.headSequence, page.scannedSequence, page.headCommittedAt], [entries.length, entries.length, entries.at(-1)!.committedAt])
+    assert.deepEqual([page.headSequence, page.scannedSequence, page.headCommittedAt], [entries.length, entries.length, required(entries.at(-1), 'an entry of entries').committedAt])
     const later = await store.feed({ after: 10, limit: 5, scanMax: 1 })
     assert.deepEqual(later.entries, entries.slice(10, 15))
-    assert.deepEqual([later.scannedSequence, later.afterCommittedAt], [15, entries[9]!.committedAt])
+    assert.deepEqual([later.scannedSequence, later.afterCommittedAt], [15, required(entries[9], 'entries[9]').committedAt])
     const standing = await store.feed({ after: entries.length, limit: 0, scanMax: 1 })
     assert.deepEqual([standing.entries, standing.scannedSequence, standing.afterCommittedAt], [[], entries.length, page.headCommittedAt])
     const beyond = await store.feed({ after: entries.length + 5, ...ALL })
@@ -38,7 +39,7 @@ export const serverSupportCases: readonly StoreCase[] = [
       if (page.entries.length === 0) break
       seen.push(...page.entries.map(({ sequence }) => sequence))
       sizes.push(page.entries.length)
-      assert.deepEqual([page.scannedSequence, page.scannedCommittedAt], [page.entries.at(-1)!.sequence, page.entries.at(-1)!.committedAt])
+      assert.deepEqual([page.scannedSequence, page.scannedCommittedAt], [required(page.entries.at(-1), 'an entry of page.entries').sequence, required(page.entries.at(-1), 'an entry of page.entries').committedAt])
       after = page.scannedSequence
     }
     assert.deepEqual([seen, sizes], [[1, 2, 3, 4, 5, 6, 7, 8, 9], [3, 2, 3, 1]])
@@ -46,7 +47,7 @@ export const serverSupportCases: readonly StoreCase[] = [
     assert.deepEqual([filtered.entries.length, filtered.scannedSequence], [1, 1])
     const keys: string[] = []
     for (;;) {
-      const rows = await store.rows({ database: DATABASE, limit: 5, bytesMax: 2_500, ...(keys.length > 0 && { after: keys.at(-1)! }) })
+      const rows = await store.rows({ database: DATABASE, limit: 5, bytesMax: 2_500, ...(keys.length > 0 && { after: required(keys.at(-1), 'an entry of keys') }) })
       if (rows.length === 0) break
       assert.ok(rows.length <= 3)
       keys.push(...rows.map(({ key }) => key))
@@ -67,7 +68,7 @@ export const serverSupportCases: readonly StoreCase[] = [
   rule('a filtered page scans a limited number of entries, and returns how far it came', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     await driver.cycle(Array.from({ length: 30 }, (_, n) => upsert(`k${String(n).padStart(2, '0')}`, { n }, { database: n === 24 ? 'rare' : 'common' })))
-    const rare = (await readFeed(store)).find(({ database }) => database === 'rare')!.sequence
+    const rare = required((await readFeed(store)).find(({ database }) => database === 'rare'), 'the match in the result of readFeed').sequence
     const look = (query: { after: number; limit?: number; databases?: string[] }): Promise<FeedPage> => store.feed({ limit: 10, scanMax: 8, databases: ['rare'], ...query })
     let after = 0
     const found: number[] = []
@@ -76,7 +77,7 @@ export const serverSupportCases: readonly StoreCase[] = [
       const page = await look({ after })
       found.push(...page.entries.map(({ sequence }) => sequence))
       assert.ok(page.scannedSequence <= after + 8)
-      assert.equal(page.scannedCommittedAt, (await readFeed(store))[page.scannedSequence - 1]!.committedAt)
+      assert.equal(page.scannedCommittedAt, required((await readFeed(store))[page.scannedSequence - 1], 'the result of readFeed[…]').committedAt)
       after = page.scannedSequence
     }
     assert.deepEqual(found, [rare])
@@ -89,7 +90,7 @@ export const serverSupportCases: readonly StoreCase[] = [
     const { entries } = await store.feed({ after: 0, ...ALL, liveOnly: true })
     assert.deepEqual(sortedEntries(latestByKey(entries)), sortedEntries(await currentRows(store)))
     assert.equal(new Set(entries.map(({ database, key }) => JSON.stringify([database, key]))).size, entries.length)
-    for (const { database, key, sequence } of entries) assert.equal((await store.row(database, key))!.sequence, sequence)
+    for (const { database, key, sequence } of entries) assert.equal(required(await store.row(database, key), 'the result of row').sequence, sequence)
     assert.deepEqual(await store.databaseNames(), (await store.databases()).map(({ name }) => name))
     const only = await store.feed({ after: 0, ...ALL, liveOnly: true, databases: [DATABASE] })
     assert.deepEqual(only.entries, entries.filter(({ database }) => database === DATABASE))
@@ -127,7 +128,7 @@ export const serverSupportCases: readonly StoreCase[] = [
     await runChurn(store, 43, 120)
     const [entries, rows] = [await readFeed(store), await currentRows(store)]
     const split = Math.floor(entries.length / 2)
-    const before = entries[split]!.committedAt
+    const before = required(entries[split], 'entries[split]').committedAt
     const due = entries.filter(({ committedAt }) => committedAt < before).length
     let removed = 0
     for (let steps = 0, more = true; more; steps++) {
@@ -149,7 +150,7 @@ export const serverSupportCases: readonly StoreCase[] = [
     assert.deepEqual(sortedEntries(await currentRows(store)), sortedEntries(rows))
     assert.deepEqual(sortedEntries(latestByKey(left)), sortedEntries(rows))
     const { floor, floorCommittedAt, headSequence: position } = await store.feed({ after: 0, limit: 0, scanMax: 1 })
-    assert.deepEqual([floor, floorCommittedAt, position], [due, entries[due - 1]!.committedAt, entries.length])
+    assert.deepEqual([floor, floorCommittedAt, position], [due, required(entries[due - 1], 'entries[due - 1]').committedAt, entries.length])
     assert.equal((await store.feed({ after: due, limit: 0, scanMax: 1 })).afterCommittedAt, floorCommittedAt)
     assert.deepEqual(await store.compact({ before, scanMax: 20 }), { floor: due, removedEntries: 0, removedCycles: 0, hasMore: false })
   }),
@@ -205,7 +206,7 @@ export const serverSupportCases: readonly StoreCase[] = [
     const replayed = new Map<string, string>()
     for (const { database, key, action, text } of entries) {
       if (action === 'deleted') replayed.delete(`${database}/${key}`)
-      else replayed.set(`${database}/${key}`, text!)
+      else replayed.set(`${database}/${key}`, required(text, 'text'))
     }
     assert.deepEqual([...replayed.keys()].toSorted(), ['other/a', 'things/b', 'things/c'])
 
@@ -216,7 +217,7 @@ export const serverSupportCases: readonly StoreCase[] = [
     // Without its own retention it follows the log again.
     await driver.cycle([upsert('c', { steps: -2 })], { at: at + 2 * DAY, historyDays: { [DATABASE]: null } })
     while ((await store.compact({ before: at + 3 * DAY, scanMax: 100, at: at + 3 * DAY })).hasMore);
-    assert.deepEqual([await keptOf(DATABASE), await keptOf('other')], [[], [(await store.row('other', 'a'))!.sequence]])
+    assert.deepEqual([await keptOf(DATABASE), await keptOf('other')], [[], [required(await store.row('other', 'a'), 'the result of row').sequence]])
     assert.deepEqual((await readLiveRows(store)).map(([key]) => key), ['b', 'c'])
   }),
   rule('XE13 the entry that a row referenced when the floor passed it is deleted once the floor passes its successor: the log stays as small as the rows', async ({ store }) => {
@@ -228,7 +229,7 @@ export const serverSupportCases: readonly StoreCase[] = [
       await driver.cycle([remove('passing')])
       await store.compact({ before: Number.MAX_SAFE_INTEGER, scanMax: 1_000 })
       assert.deepEqual((await readFeed(store)).map(({ key }) => key), ['still', 'moving'])
-      assert.deepEqual((await store.history('things', 'moving')).map(({ text }) => parseJson(text!)), [{ n }])
+      assert.deepEqual((await store.history('things', 'moving')).map(({ text }) => parseJson(required(text, 'text'))), [{ n }])
     }
     assert.deepEqual(sortedEntries(latestByKey(await readFeed(store))), sortedEntries(await currentRows(store)))
   }),
@@ -270,25 +271,25 @@ export const serverSupportCases: readonly StoreCase[] = [
     }
     // The first cycle of busy has landed the row that `still` references, the first of failing was its last complete
     // one.
-    assert.deepEqual(await left(), [[...ofBusy!.slice(0, CYCLES_RETAINED), ofBusy!.at(-1)], [...ofFailing!.slice(0, CYCLES_RETAINED), ofFailing!.at(-1)]])
+    assert.deepEqual(await left(), [[...required(ofBusy, 'ofBusy').slice(0, CYCLES_RETAINED), required(ofBusy, 'ofBusy').at(-1)], [...required(ofFailing, 'ofFailing').slice(0, CYCLES_RETAINED), required(ofFailing, 'ofFailing').at(-1)]])
     assert.equal(removed, 2 * (many - CYCLES_RETAINED))
-    assert.equal((await store.history('things', 'still'))[0]!.cycle, ofBusy!.at(-1))
+    assert.equal(required((await store.history('things', 'still'))[0], 'the result of history[0]').cycle, required(ofBusy, 'ofBusy').at(-1))
     await busy.cycle([upsert('still', { n: 1 })])
     await store.compact({ before: Number.MAX_SAFE_INTEGER, scanMax: 1_000 })
-    assert.equal((await left())[0]!.length, CYCLES_RETAINED)
+    assert.equal(required((await left())[0], 'the result of left[0]').length, CYCLES_RETAINED)
   }),
 
   // ── secrets and keys ───────────────────────────────────────────────────────────────────────────────────────────────
   rule('Z28 the first secret offered seals cursors for all processes; an old one stays while its cursors may be in use', async ({ store, reopen }) => {
     const others = await Promise.all([store, await reopen()].map((own, n) => own.cursorSecrets({ ...CURSOR_SECRET, secret: `s${n}`, createdAt: START + n })))
-    assert.equal(others[0]!.length, 1)
+    assert.equal(required(others[0], 'others[0]').length, 1)
     assert.deepEqual(others[0], others[1])
-    const first = others[0]![0]!
+    const first = required(required(others[0], 'others[0]')[0], 'others[0][0]')
     const renewed = await store.cursorSecrets({ ...CURSOR_SECRET, secret: 'next', createdAt: START + 31 * DAY })
     assert.deepEqual(renewed, [{ secret: 'next', createdAt: START + 31 * DAY }, first])
     const last = await store.cursorSecrets({ ...CURSOR_SECRET, secret: 'last', createdAt: START + 62 * DAY })
     assert.deepEqual(last.map(({ secret }) => secret), ['last', 'next'])
-    assert.equal((await store.forTenant('acme').cursorSecrets({ ...CURSOR_SECRET, secret: 'theirs' }))[0]!.secret, 'theirs')
+    assert.equal(required((await store.forTenant('acme').cursorSecrets({ ...CURSOR_SECRET, secret: 'theirs' }))[0], 'the result of cursorSecrets[0]').secret, 'theirs')
   }),
   rule('Z43 a key is found by its id from every tenant, and listed and ended only by its own', async ({ store }) => {
     const other = store.forTenant('acme')
@@ -304,9 +305,9 @@ export const serverSupportCases: readonly StoreCase[] = [
     assert.deepEqual((await store.apiKeys()).map(({ id }) => id), ['a1'])
     assert.deepEqual((await other.apiKeys()).map(({ id }) => id), ['b2'])
     assert.equal(await store.revokeApiKey('b2', START, OPERATOR), false)
-    assert.equal((await other.apiKey('b2'))!.endsAt, null)
+    assert.equal(required(await other.apiKey('b2'), 'the result of apiKey').endsAt, null)
     assert.equal(await other.revokeApiKey('b2', START + 5, OPERATOR), true)
-    assert.equal((await store.apiKey('b2'))!.endsAt, START + 5)
+    assert.equal(required(await store.apiKey('b2'), 'the result of apiKey').endsAt, START + 5)
     // An expiry can only move to an earlier time.
     assert.equal(await other.revokeApiKey('b2', START + 6, OPERATOR), false)
     assert.equal(await other.revokeApiKey('b2', START + 4, OPERATOR), true)

@@ -3,6 +3,7 @@ import type { Commit, DatabaseInfo, Landing, Store } from '../../contract/index.
 import { parseJson } from '../../values/json.ts'
 import { currentRows, replay, sortedEntries } from './churn.ts'
 import { counts, DATABASE, readFeed, readLiveRows, remove, rule, readSnapshot, START, scenario, type CommitOverrides, type StoreCase, type StoreHarness, SyncDriver, upsert } from './harness.ts'
+import { required } from '../../values/required.ts'
 
 const SOFT: CommitOverrides = { deletes: { [DATABASE]: 'soft' } }
 const HARD: CommitOverrides = { deletes: { [DATABASE]: 'hard' } }
@@ -26,11 +27,11 @@ export const softDeleteCases: readonly StoreCase[] = [
     const { rows, hasDeleted } = await readDatabaseInfo(store)
     assert.deepEqual([rows, hasDeleted], [1, true])
     const [deleted, kept] = await selectRows(harness)
-    assert.deepEqual([deleted!['_key'], Number(deleted!['n']), deleted!['added']], ['a', 2, 'x'])
-    const entry = (await readFeed(store)).at(-1)!
-    assert.deepEqual([Number(deleted!['_sequence']), timeOf(deleted!['_deleted_at']), timeOf(deleted!['_synced_at'])], [entry.sequence, entry.committedAt, entry.committedAt])
-    assert.deepEqual([kept!['_key'], kept!['_deleted_at']], ['b', null])
-    const versions = await harness.supports!.select!((await readDatabaseInfo(store)).history)
+    assert.deepEqual([required(deleted, 'deleted')['_key'], Number(required(deleted, 'deleted')['n']), required(deleted, 'deleted')['added']], ['a', 2, 'x'])
+    const entry = required((await readFeed(store)).at(-1), 'an entry of the result of readFeed')
+    assert.deepEqual([Number(required(deleted, 'deleted')['_sequence']), timeOf(required(deleted, 'deleted')['_deleted_at']), timeOf(required(deleted, 'deleted')['_synced_at'])], [entry.sequence, entry.committedAt, entry.committedAt])
+    assert.deepEqual([required(kept, 'kept')['_key'], required(kept, 'kept')['_deleted_at']], ['b', null])
+    const versions = await required(harness.supports, 'harness.supports').select!((await readDatabaseInfo(store)).history)
     assert.deepEqual(versions.map((row) => [row['_key'], Number(row['n']), row['_deleted_at']]).toSorted((a, b) => Number(a[1]) - Number(b[1])), [['a', 1, null], ['a', 2, null]])
   }, NEEDS_SOFT_DELETES),
   rule('a delete is hard by default', async (harness) => {
@@ -94,7 +95,7 @@ export const softDeleteCases: readonly StoreCase[] = [
     await driver.cycle([upsert('a', { n: 'two', added: true }, { at: 3 }), upsert('b', { n: 2 })], SOFT)
     assert.deepEqual(await readLiveRows(store), [['a', { n: 'two', added: true }], ['b', { n: 2 }]])
     const [row] = await selectRows(harness)
-    assert.deepEqual([row!['gone'], row!['_deleted_at'], Number(row!['_sequence']), Number(row!['_created_sequence'])], [null, null, 3, 3])
+    assert.deepEqual([required(row, 'row')['gone'], required(row, 'row')['_deleted_at'], Number(required(row, 'row')['_sequence']), Number(required(row, 'row')['_created_sequence'])], [null, null, 3, 3])
     await driver.cycle([upsert('a', { n: 4 }, { at: 4 })], SOFT)
     assert.deepEqual((await store.history(DATABASE, 'a')).map(({ action, text }) => [action, text === null ? null : parseJson(text)]), [
       ['created', { n: 1, gone: 'x' }], ['deleted', null], ['created', { n: 'two', added: true }], ['updated', { n: 4 }],
@@ -119,8 +120,8 @@ export const softDeleteCases: readonly StoreCase[] = [
     assert.deepEqual((await driver.cycle(upserts('a', 'b'), SOFT)).counts, counts({ unchanged: 2, swept: 2 }))
     assert.deepEqual(await listKeys(harness), { live: ['a', 'b'], deleted: ['c', 'd'] })
     const [, , swept] = await selectRows(harness)
-    const entry = (await readFeed(store)).find(({ key, action }) => key === 'c' && action === 'deleted')!
-    assert.deepEqual([Number(swept!['_sequence']), timeOf(swept!['_deleted_at'])], [entry.sequence, entry.committedAt])
+    const entry = required((await readFeed(store)).find(({ key, action }) => key === 'c' && action === 'deleted'), 'the match in the result of readFeed')
+    assert.deepEqual([Number(required(swept, 'swept')['_sequence']), timeOf(required(swept, 'swept')['_deleted_at'])], [entry.sequence, entry.committedAt])
     assert.deepEqual((await driver.cycle(upserts('a', 'b'), SOFT)).counts, counts({ unchanged: 2 }))
     assert.deepEqual((await driver.cycle(upserts('a', 'b', 'c'), SOFT)).counts, counts({ unchanged: 2, created: 1 }))
     assert.deepEqual((await driver.cycle(upserts('a', 'b', 'c'), SOFT)).counts, counts({ unchanged: 3 }))
@@ -147,7 +148,7 @@ export const softDeleteCases: readonly StoreCase[] = [
     const keys = Array.from({ length: 30 }, (_, n) => `k${n + 10}`)
     await driver.cycle(keys.map((key) => upsert(key, { of: key })), SOFT)
     for (const key of keys.slice(0, 20)) await driver.cycle([remove(key)], SOFT)
-    await driver.cycle([upsert(keys[3]!, { of: 'back' })], SOFT)
+    await driver.cycle([upsert(required(keys[3], 'keys[3]'), { of: 'back' })], SOFT)
     const all = await readFeed(store)
     assert.deepEqual(all.map(({ sequence }) => sequence), Array.from({ length: 51 }, (_, n) => n + 1))
     assert.equal(all.filter(({ action }) => action === 'deleted').length, 20)
@@ -193,7 +194,7 @@ export const softDeleteCases: readonly StoreCase[] = [
     await driver.cycle(upserts(...keys), SOFT)
     await driver.cycle(keys.slice(0, 50).map((key) => remove(key)), SOFT)
     // Restored before its step, so it is live when the step runs.
-    await driver.cycle(upserts(keys[30]!), SOFT)
+    await driver.cycle(upserts(required(keys[30], 'keys[30]')), SOFT)
     await driver.cycle([], HARD)
     const before = await readConsumerView(store)
     let steps = 0
@@ -202,11 +203,11 @@ export const softDeleteCases: readonly StoreCase[] = [
       assert.deepEqual(await readConsumerView(store), before)
     }
     assert.ok(steps >= 7, `${steps} steps of 7 for 49 rows`)
-    assert.deepEqual(await listKeys(harness), { live: [keys[30]!, ...keys.slice(50)], deleted: [] })
+    assert.deepEqual(await listKeys(harness), { live: [required(keys[30], 'keys[30]'), ...keys.slice(50)], deleted: [] })
     assert.equal((await readDatabaseInfo(store)).hasDeleted, undefined)
-    await driver.cycle([remove(keys[55]!)], HARD)
+    await driver.cycle([remove(required(keys[55], 'keys[55]'))], HARD)
     assert.deepEqual((await listKeys(harness)).deleted, [])
-    await driver.cycle([remove(keys[56]!)], SOFT)
+    await driver.cycle([remove(required(keys[56], 'keys[56]'))], SOFT)
     assert.deepEqual((await listKeys(harness)).deleted, [keys[56]])
     await assertReplay(store)
   }, NEEDS_SOFT_DELETES),
@@ -219,11 +220,11 @@ export const softDeleteCases: readonly StoreCase[] = [
     const left: number[] = []
     for (let n = 0; n < 5; n++) {
       // One is restored before its step; one is deleted meanwhile, and removed at once.
-      await driver.cycle(n === 0 ? [upsert(keys[2_400]!, { of: 'back' }), upsert('y', { n })] : n === 1 ? [remove('z')] : [upsert('y', { n })], HARD)
+      await driver.cycle(n === 0 ? [upsert(required(keys[2_400], 'keys[2_400]'), { of: 'back' }), upsert('y', { n })] : n === 1 ? [remove('z')] : [upsert('y', { n })], HARD)
       left.push((await listKeys(harness)).deleted.length)
     }
     assert.equal(left.at(-1), 0)
-    assert.ok(left.every((count, at) => at === 0 || count <= left[at - 1]!), String(left))
+    assert.ok(left.every((count, at) => at === 0 || count <= required(left[at - 1], 'left[at - 1]')), String(left))
     assert.deepEqual((await readLiveRows(store)).map(([key]) => key), [keys[2_400], 'y'])
     await assertReplay(store)
   }, NEEDS_SOFT_DELETES),
@@ -255,7 +256,7 @@ export const softDeleteCases: readonly StoreCase[] = [
     while ((await harness.store.compact({ before: 0, scanMax: 2 })).hasMore);
     assert.deepEqual(await listKeys(harness), { live: [], deleted: [] })
   }, NEEDS_SOFT_DELETES),
-  rule('F7 two owners of one database: a restored row belongs to the sync that restored it', async (harness) => {
+  rule('F7 two owners of one database: a restored soft-deleted row belongs to the sync that restored it', async (harness) => {
     const { store } = harness
     const east = await SyncDriver.acquire(store, { sync: 'east', mode: 'replace' })
     const west = await SyncDriver.acquire(store, { sync: 'west', mode: 'replace' })
@@ -341,7 +342,7 @@ async function assertReplay(store: Store): Promise<void> {
 }
 
 async function selectRows({ store, supports }: StoreHarness, database = DATABASE, tenant = store): Promise<Array<Record<string, unknown>>> {
-  const rows = await supports!.select!((await readDatabaseInfo(tenant, database)).table)
+  const rows = await required(supports, 'supports').select!((await readDatabaseInfo(tenant, database)).table)
   return rows.toSorted((a, b) => (String(a['_key']) < String(b['_key']) ? -1 : 1))
 }
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { counts, readFeed, readLiveRows, makeQuarantined, remove, readSnapshot, type StoreCase, scenario, SWEEP_ALL, SyncDriver, upsert, rule } from './harness.ts'
+import { required } from '../../values/required.ts'
 
 const upserts = (...keys: string[]) => keys.map((key) => upsert(key, { of: key }))
 
@@ -22,12 +23,12 @@ export const sweepCases: readonly StoreCase[] = [
     assert.deepEqual(outcome.counts, counts({ created: 1, updated: 1, swept: 1 }))
     assert.equal(outcome.headSequence, 6)
     assert.deepEqual((await readLiveRows(await reopen())).map(([key]) => key), ['a', 'c', 'd'])
-    const last = (await readFeed(store)).at(-1)!
+    const last = required((await readFeed(store)).at(-1), 'an entry of the result of readFeed')
     assert.deepEqual(
       [last.sequence, last.action, last.key, last.text, last.sync, last.cycle, last.page],
       [6, 'deleted', 'b', null, 'delta', inflight.cycle, 2],
     )
-    assert.equal((await store.cycles(driver.ref))[0]!.counts.swept, 1)
+    assert.equal(required((await store.cycles(driver.ref))[0], 'the result of cycles[0]').counts.swept, 1)
   }),
   rule('N12 F6 XE1 invariant 5: only the last page of a complete cycle sweeps', async ({ store }) => {
     const driver = await SyncDriver.acquire(store, { mode: 'replace' })

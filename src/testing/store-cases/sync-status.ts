@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Checkpoint, CheckpointSummary, SyncStatusRow, Store, SyncRef } from '../../contract/index.ts'
 import { rule, START, type StoreCase, SyncDriver, upsert } from './harness.ts'
+import { required } from '../../values/required.ts'
 
 export const syncStatusCases: readonly StoreCase[] = [
   rule('the status of all syncs is read at once, equals that of each one, and has the requested number of cycles', async ({ store }) => {
@@ -55,7 +56,7 @@ export const syncStatusCases: readonly StoreCase[] = [
     const watch = new SyncStatusWatcher(store)
     const writing = new Set(writers)
     const written = Promise.all(writers.map(async (writer, w) => {
-      for (let n = 0; n < 40; n++) await writer.signalSync(refs[(n * (w + 1)) % refs.length]!, { kind: 'trigger', actor: 'ana', at: START + 2 * n + w })
+      for (let n = 0; n < 40; n++) await writer.signalSync(required(refs[(n * (w + 1)) % refs.length], 'refs[…]'), { kind: 'trigger', actor: 'ana', at: START + 2 * n + w })
       writing.delete(writer)
     }))
     while (writing.size > 0) await watch.poll()
@@ -111,7 +112,7 @@ class SyncStatusWatcher {
 
   async expectCurrent(ref: SyncRef): Promise<void> {
     await this.poll()
-    const { checkpoint, recent } = this.#known.get(ref.sync)!
+    const { checkpoint, recent } = required(this.#known.get(ref.sync), 'an entry of known')
     assert.deepEqual({ checkpoint, recent }, { checkpoint: outlineOf(await this.#store.readCheckpoint(ref)), recent: await this.#store.cycles(ref, { limit: 1 }) })
   }
 }

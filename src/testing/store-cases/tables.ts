@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { DATABASE, remove, type StoreCase, type StoreHarness, SyncDriver, upsert, rule } from './harness.ts'
 import type { DatabaseInfo, JsonObject, Store } from '../../contract/index.ts'
 import { equalsJson, stringifyJson } from '../../values/json.ts'
+import { required } from '../../values/required.ts'
 
 export const tableCases: readonly StoreCase[] = [
   rule('a database lists the fields it has met, and their kinds', async ({ store }) => {
@@ -29,7 +30,7 @@ export const tableCases: readonly StoreCase[] = [
     await driver.cycle([remove('gone')])
     const rows = await selectRows(harness)
     assert.equal(rows.length, 1)
-    const row = rows[0]!
+    const row = required(rows[0], 'rows[0]')
     assert.equal(row['_key'], 'a')
     assert.deepEqual([row['s'], String(row['i']), Number(row['f'])], ['text', '42', 1.5])
     assert.deepEqual([Boolean(row['yes']), Boolean(row['no']), row['none'] ?? null], [true, false, null])
@@ -59,7 +60,7 @@ export const tableCases: readonly StoreCase[] = [
     assert.deepEqual(rows.map((row) => row['n'] === null ? null : String(row['n'])), ['1', null, null, null, null, null, '3'])
     // Changed back, the value is in its column again, and nothing is left in _extra.
     await driver.cycle([upsert('b', { n: 4, at: '2026-01-02T03:04:05Z', o: { x: 2 } })])
-    const back = (await selectRows(harness)).find((row) => row['_key'] === 'b')!
+    const back = required((await selectRows(harness)).find((row) => row['_key'] === 'b'), 'the match in the result of selectRows')
     assert.deepEqual([String(back['n']), back['_extra']], ['4', null])
     await driver.cycle([upsert('g', { n: 'late', added: 1 })])
     await assertRecords(harness.store, { ...records, b: { n: 4, at: '2026-01-02T03:04:05Z', o: { x: 2 } }, g: { n: 'late', added: 1 } })
@@ -70,12 +71,12 @@ export const tableCases: readonly StoreCase[] = [
     await driver.cycle([remove('a')])
     await driver.cycle([upsert('a', { n: 5 })])
     const { table, history } = await readDatabaseInfo(harness.store)
-    const versions = (await harness.supports!.select!(history)).filter((row) => row['_key'] === 'a')
+    const versions = (await required(harness.supports, 'harness.supports').select!(history)).filter((row) => row['_key'] === 'a')
       .toSorted((x, y) => Number(x['_sequence']) - Number(y['_sequence']))
-    const [current] = (await harness.supports!.select!(table)).filter((row) => row['_key'] === 'a')
+    const [current] = (await required(harness.supports, 'harness.supports').select!(table)).filter((row) => row['_key'] === 'a')
     const entries = (await harness.store.history(DATABASE, 'a')).map(({ sequence }) => sequence)
     assert.deepEqual(versions.map((row) => Number(row['n'])), [1, 2, 3])
-    assert.deepEqual([...versions.map((row) => Number(row['_sequence'])), Number(current!['_sequence'])], [...entries.slice(0, 3), entries[4]])
+    assert.deepEqual([...versions.map((row) => Number(row['_sequence'])), Number(required(current, 'current')['_sequence'])], [...entries.slice(0, 3), entries[4]])
     assert.deepEqual(versions.map((row) => Number(row['_until_sequence'])), entries.slice(1, 4))
     assert.equal(entries.length, 5)
   }, { needs: 'select' }),
@@ -87,14 +88,14 @@ export const tableCases: readonly StoreCase[] = [
     const driver = await SyncDriver.acquire(harness.store)
     const record = { '': 'v1', '"; drop table things; --': 'v2', 'a"b': 'v3', '\u0001': 'v4', 'line\nbreak': 'v5', '\\': 'v6', '\\u0041': 'v7', fine: 'yes' }
     await driver.cycle([upsert('a', record)])
-    const row = (await selectRows(harness))[0]!
+    const row = required((await selectRows(harness))[0], 'the result of selectRows[0]')
     assert.deepEqual([row['_key'], row['fine']], ['a', 'yes'])
     for (const [name, value] of Object.entries(record)) if (Object.hasOwn(row, name)) assert.equal(row[name], value, JSON.stringify(name))
   }, { needs: 'select' }),
   rule('a record with thousands of fields can be selected', async (harness) => {
     const driver = await SyncDriver.acquire(harness.store)
     await driver.cycle([upsert('a', Object.fromEntries(Array.from({ length: 3_000 }, (_, n) => [`m${n}`, n])))])
-    const row = (await selectRows(harness))[0]!
+    const row = required((await selectRows(harness))[0], 'the result of selectRows[0]')
     assert.deepEqual([row['_key'], String(row['m0']), String(row['m500'])], ['a', '0', '500'])
   }, { needs: 'select' }),
   rule('XD25 databases named like words of SQL, with signs, or alike but for case, each have their own table', async (harness) => {
@@ -123,7 +124,7 @@ export const tableCases: readonly StoreCase[] = [
 ]
 
 async function selectRows({ store, supports }: StoreHarness, database = DATABASE, tenant = store): Promise<Array<Record<string, unknown>>> {
-  const rows = await supports!.select!((await readDatabaseInfo(tenant, database)).table)
+  const rows = await required(supports, 'supports').select!((await readDatabaseInfo(tenant, database)).table)
   return rows.toSorted((a, b) => (String(a['_key']) < String(b['_key']) ? -1 : 1))
 }
 
@@ -148,13 +149,13 @@ function asJson(value: unknown): unknown {
 async function assertColumns(harness: StoreHarness, record: JsonObject): Promise<void> {
   const driver = await SyncDriver.acquire(harness.store)
   await driver.cycle([upsert('the key', record)])
-  const row = (await selectRows(harness))[0]!
+  const row = required((await selectRows(harness))[0], 'the result of selectRows[0]')
   assert.equal(row['_key'], 'the key')
   for (const value of Object.values(record)) {
     assert.equal(Object.values(row).filter((other) => other === value).length, 1, `${String(value)} is in one column`)
   }
   // Assigned names stay, whatever comes later.
   await driver.cycle([upsert('later', { nAME: 'late', _Key: 'late', 'a B': 'late', [`${'m'.repeat(70)}3`]: 'late' })])
-  const again = (await selectRows(harness)).find((other) => other['_key'] === 'the key')!
+  const again = required((await selectRows(harness)).find((other) => other['_key'] === 'the key'), 'the match in the result of selectRows')
   for (const [name, value] of Object.entries(row)) assert.deepEqual(again[name], value, name)
 }

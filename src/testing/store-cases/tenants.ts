@@ -3,6 +3,7 @@ import type { Store } from '../../contract/index.ts'
 import { verifyAuditChain } from '../../registry/verify-audit-chain.ts'
 import { churn, runChurn } from './churn.ts'
 import { seededRandom, readFeed, readLiveRows, makeQuarantined, readSnapshot, START, type StoreCase, SyncDriver, upsert, rule } from './harness.ts'
+import { required } from '../../values/required.ts'
 
 export const tenantCases: readonly StoreCase[] = [
   rule('R44 a store is bound to its tenant, and another tenant finds nothing of it', async ({ store }) => {
@@ -68,7 +69,7 @@ export const tenantCases: readonly StoreCase[] = [
     assert.ok((await store.tenants()).includes('acme'))
     // A second erasure finds nothing, and keeps the record of the first.
     assert.deepEqual(await acme.eraseTenant({ actor: 'eve', at: START }), { ...erased, syncs: 0, entries: 0 })
-    assert.equal((await acme.auditChain({ after: 0, limit: 9 })).entries[0]!.actor, 'ana')
+    assert.equal(required((await acme.auditChain({ after: 0, limit: 9 })).entries[0], 'entries[0]').actor, 'ana')
     // The tenant may be created again, from the start.
     await fillTenant(acme)
     assert.deepEqual(await readLiveRows(acme), [['a', { n: 1 }]])
@@ -89,7 +90,7 @@ export const tenantCases: readonly StoreCase[] = [
     const webhook = { id: 'w', url: 'https://example.com', databases: null, actions: null, allow: [], secrets: 's', createdAt: START }
     const claim = { holder: 'h', ttlMs: 60_000, at: START }
     await store.putWebhook(webhook, { sequence: 0, floor: 0 })
-    const oldClaim = (await store.claimWebhook('w', claim))!
+    const oldClaim = required(await store.claimWebhook('w', claim), 'the result of claimWebhook')
     const old = await SyncDriver.acquire(store, { ttlMs: 0 })
     await old.begin()
     const page = await old.draft(old.nextPage(), [upsert('a', { n: 1 })])
@@ -100,7 +101,7 @@ export const tenantCases: readonly StoreCase[] = [
     const heir = await SyncDriver.acquire(store)
     await heir.begin()
     await store.putWebhook(webhook, { sequence: 0, floor: 0 })
-    const newClaim = (await store.claimWebhook('w', claim))!
+    const newClaim = required(await store.claimWebhook('w', claim), 'the result of claimWebhook')
     assert.equal(heir.lease.holder, old.lease.holder)
     assert.ok(heir.lease.epoch > old.lease.epoch && newClaim.epoch > oldClaim.epoch)
     for (const commit of [page, hand]) assert.deepEqual(await store.commit(commit), { kind: 'fenced' })
@@ -139,7 +140,7 @@ export const tenantCases: readonly StoreCase[] = [
     const works = tenants.map((tenant) => churn(store.forTenant(tenant.name), tenant.seed, 70))
     const random = seededRandom(seed)
     for (let running = works; running.length > 0;) {
-      const work = running[Math.floor(random() * running.length)]!
+      const work = required(running[Math.floor(random() * running.length)], 'running[…]')
       if ((await work.next()).done === true) running = running.filter((other) => other !== work)
     }
     for (const { name, seed: own } of tenants) {
@@ -155,7 +156,7 @@ async function fillTenant(store: Store): Promise<void> {
   await store.addApiKey({ id: `key-${store.tenant}`, name: '', hash: '', scopes: [], rateLimit: 1, createdAt: START, endsAt: null })
   await store.cursorSecrets({ secret: 's', createdAt: START, rotateAfterMs: 1, retainMs: 1 })
   await store.putWebhook({ id: 'w', url: 'https://example.com', databases: null, actions: null, allow: [], secrets: 's', createdAt: START }, { sequence: 0, floor: 0 })
-  await store.recordDeliveries((await store.claimWebhook('w', { holder: 'h', ttlMs: 1, at: START }))!, {
+  await store.recordDeliveries(required(await store.claimWebhook('w', { holder: 'h', ttlMs: 1, at: START }), 'the result of claimWebhook'), {
     progress: { sequence: 1, floor: 0, failureStreak: 0, retryAt: null, succeededAt: null, failedAt: null, lastStatus: null, lastAnswer: null, disabledReason: null }, delivered: [],
     undelivered: [{ sequence: 1, messageId: 'm', database: 'd', key: 'k', body: '', attempts: 0, firstAt: null, nextAt: START, dead: false, lastStatus: null, lastAnswer: null }],
   })
@@ -184,5 +185,5 @@ async function readComparable(store: Store): Promise<unknown> {
     table: () => '',
     history: () => '',
   }
-  return JSON.parse(JSON.stringify(await readSnapshot(store), (name, value: unknown) => (Object.hasOwn(names, name) ? names[name]!(value) : value)))
+  return JSON.parse(JSON.stringify(await readSnapshot(store), (name, value: unknown) => (Object.hasOwn(names, name) ? required(names[name], 'names[name]')(value) : value)))
 }

@@ -377,7 +377,7 @@ export const faults: readonly Fault[] = [
   {
     name: 'forgets to whom a row belongs that came back',
     patches: [{ file: ROWS, from: '_owner = ?,\n     _extra', to: '_owner = coalesce(_owner, ?),\n     _extra' }],
-    caughtBy: ['F7 two owners of one database: a restored row belongs to the'],
+    caughtBy: ['F7 two owners of one database: a restored soft-deleted row belongs to the'],
   },
   {
     name: 'shows the sequence of the last version with a row that is deleted',

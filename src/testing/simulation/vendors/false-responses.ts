@@ -1,5 +1,6 @@
 import type { Fault } from '../fault-injector.ts'
 import type { VendorRequest, VendorStream } from './vendor-stream.ts'
+import { required } from '../../../values/required.ts'
 
 interface StoredResponse {
   readonly at: number
@@ -59,7 +60,7 @@ export class FalseResponses {
     if (response.status !== 200) return response
     this.#noteAge(asked.url.pathname, lie)
     if (isCached(lie)) {
-      const { at, text, status, headers } = this.#stored.get(keyOf(asked))!
+      const { at, text, status, headers } = required(this.#stored.get(keyOf(asked)), 'an entry of stored')
       this.oldestCachedMs = Math.max(this.oldestCachedMs, this.#now() - at)
       return new Response(text, { status, headers })
     }
@@ -68,7 +69,7 @@ export class FalseResponses {
     const before = this.#last.get(asked.url.pathname)
     this.#last.set(asked.url.pathname, { key: keyOf(asked), text })
     const isPageBefore = lie?.kind === 'page-repeated' && this.#stream.repeats === 'page-before'
-    if (isPageBefore) return new Response(before!.text, { status, headers })
+    if (isPageBefore) return new Response(required(before, 'before').text, { status, headers })
     if (lie === null) this.#stored.set(keyOf(asked), { at: this.#now(), status, headers: new Headers(headers), text })
     switch (lie?.kind) {
       case 'empty-page':
@@ -97,13 +98,13 @@ export class FalseResponses {
     if (skewMs === 0) return
     this.dateBehindMs = Math.max(this.dateBehindMs, -skewMs)
     // A cache keeps the header of the response that it stores.
-    const dateMs = isCached(lie) ? Date.parse(response.headers.get('date')!) : this.#now()
+    const dateMs = isCached(lie) ? Date.parse(required(response.headers.get('date'), 'an entry of response.headers')) : this.#now()
     response.headers.set('date', new Date(dateMs + skewMs).toUTCString())
   }
 
   /** Too high, too low or missing. */
   #withWrongTotal(text: string, headers: Headers, status: number, amount: number): Response {
-    const total = this.#stream.total!
+    const total = required(this.#stream.total, 'stream.total')
     const wrong = (count: number): number | undefined => (amount < 1 / 3 ? count + 1 + Math.floor(30 * amount) : amount < 2 / 3 ? Math.floor(count / 2) : undefined)
     if ('member' in total) {
       const body = JSON.parse(text) as Record<string, unknown>
@@ -111,7 +112,7 @@ export class FalseResponses {
     }
     if ('path' in total) {
       const body = JSON.parse(text) as Record<string, any>
-      const name = total.path.at(-1)!
+      const name = required(total.path.at(-1), 'an entry of total.path')
       const holder = total.path.slice(0, -1).reduce<any>((value, member) => value?.[member], body) ?? null
       // Other requests on the same path return no total.
       if (holder !== null) holder[name] = wrong(Number(holder[name]))

@@ -2,6 +2,7 @@ import { linear } from '../../../sources/linear/source.ts'
 import { LinearSimulator } from '../../simulators/linear/simulator.ts'
 import type { VendorStream } from './vendor-stream.ts'
 import { formatWriteNumber, parseWriteNumber } from './write-numbers.ts'
+import { required } from '../../../values/required.ts'
 
 const RESPONSE_FAULTS: ReadonlySet<string> = new Set([
   'wrong-date', 'end-flag-never', 'short-page', 'partial-answer', 'page-repeated',
@@ -18,7 +19,7 @@ export const linearIssues: VendorStream = {
   open: (ports, { lag, pageSize, limited }) => new LinearSimulator(ports, { lag, pageSizeMax: pageSize, ...(limited && { requestsPerHour: 600 }) }),
   source: () => linear({ apiKey: 'TOKEN', baseUrl: 'https://vendor.test' }).issues,
   prepare: (simulator) => void simulator.create('team', { name: 'Engineering', key: 'ENG' }),
-  parentFields: (simulator) => ({ team: simulator.records.current('team')[0]!.id }),
+  parentFields: (simulator) => ({ team: required(simulator.records.current('team')[0], 'the result of current[0]').id }),
   fields: (n) => ({ title: formatWriteNumber(n) }),
   writeNumberOf: ({ title }) => parseWriteNumber(title),
   granularityMs: () => 1,

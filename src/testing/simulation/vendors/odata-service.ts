@@ -4,6 +4,7 @@ import type { RecordVersion } from '../../simulators/kit/versioned-records.ts'
 import { VendorSimulator, type ApiCall, type VendorOptions } from '../../simulators/kit/vendor-simulator.ts'
 import type { Row } from '../../simulators/odata/query.ts'
 import { OdataSimulator, SERVICE_PATH } from '../../simulators/odata/simulator.ts'
+import { required } from '../../../values/required.ts'
 
 export const ORDERS = 'Orders'
 export const ODATA_URL = `https://vendor.test${SERVICE_PATH}`
@@ -87,7 +88,7 @@ export class OdataService extends VendorSimulator {
 
   #row(version: RecordVersion): Row {
     const { At, ...row } = this.render(version) as Row
-    return { ...row, At: this.#options.version === 4 ? At! : String(At).slice(0, -1) }
+    return { ...row, At: this.#options.version === 4 ? required(At, 'At') : String(At).slice(0, -1) }
   }
 }
 

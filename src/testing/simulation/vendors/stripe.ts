@@ -3,6 +3,7 @@ import type { Fields } from '../../simulators/kit/simulator.ts'
 import { StripeSimulator } from '../../simulators/stripe/simulator.ts'
 import type { VendorStream } from './vendor-stream.ts'
 import { formatWriteNumber, parseWriteNumber } from './write-numbers.ts'
+import { required } from '../../../values/required.ts'
 
 const RESPONSE_FAULTS: ReadonlySet<string> = new Set(['wrong-date', 'end-flag-never', 'short-page', 'page-repeated'])
 
@@ -46,7 +47,7 @@ export const stripeInvoices: VendorStream = {
   fields: (n, chance) => ({ number: formatWriteNumber(n), lines: Array.from({ length: chance.pick([0, 2, 12, 25]) }, (_, at) => ({ amount: n * 100 + at })) }),
   rowOf: (record, simulator) => {
     const id = String(record['id'])
-    const items = simulator.records.find('invoice', id)!.fields['lines'] as Fields[]
+    const items = required(simulator.records.find('invoice', id), 'the match in simulator.records').fields['lines'] as Fields[]
     const data = items.map((item, at) => ({ id: `il_${id.slice('in_'.length)}${String(at).padStart(4, '0')}`, object: 'line_item', ...item }))
     return { ...record, lines: { ...(record['lines'] as Fields), data, has_more: false } }
   },

@@ -7,6 +7,7 @@ import { isSameRecord } from '../same-record.ts'
 import { StoreOracle, type StoreOracleOptions, type SyncModel, type UnfinishedCycle } from '../store-oracle.ts'
 import type { DeltaGuarantee, VendorStream } from './vendor-stream.ts'
 import type { WriteHistory, VendorWrite } from './write-history.ts'
+import { required } from '../../../values/required.ts'
 
 export type VendorSyncFacts =
   | { readonly sync: string; readonly mode: 'replace'; readonly lagMs: number }
@@ -103,7 +104,7 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
       this.#writes.set(key, { write: Infinity })
       return
     }
-    const write = stream.writeNumberOf(JSON.parse(text!) as JsonObject)
+    const write = stream.writeNumberOf(JSON.parse(required(text, 'text')) as JsonObject)
     const before = this.#writes.get(key)
     const isOlder = before !== undefined && !(write > before.write)
     const isRestated = this.mirror.rows.get(key)?.text === text && this.mayRelog(entry)
@@ -138,7 +139,7 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
     const { history, granularityMs } = this.#options
     const owedSince = this.#responsibleFrom(facts)
     for (const versions of history.records()) {
-      const { id, write, deleted, modifiedAtMs } = versions.at(-1)!
+      const { id, write, deleted, modifiedAtMs } = required(versions.at(-1), 'an entry of versions')
       // Where its clock may be wrong, a runner does not know in which second of the source's clock it began either.
       const shownMs = isDateWrong() ? modifiedAtMs : Math.floor(modifiedAtMs / granularityMs) * granularityMs
       if (shownMs > reachedMs || modifiedAtMs < owedSince || history.isBackdated(id)) continue
@@ -266,13 +267,13 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
   /** The time since which a delta alone must be correct in the final state. */
   responsibleSince({ startsFrom: begins }: DeltaGuarantee): number {
     if (begins === 'first') return 0
-    const first = this.#firstDelta!
+    const first = required(this.#firstDelta, 'firstDelta')
     return begins === 'anchor' ? first.endedAt : first.beganAt - begins.lookBackMs + 2 * this.#options.runnerSkewMs
   }
 
   /** Includes changes the vendor has expired. */
   #latest(): VendorWrite[] {
-    return [...this.#options.history.records()].map((versions) => versions.at(-1)!)
+    return [...this.#options.history.records()].map((versions) => required(versions.at(-1), 'an entry of versions'))
   }
 
   #truth(): Map<string, Fields> {

@@ -20,6 +20,7 @@ import { FalseResponses } from './false-responses.ts'
 import { createVendorFetch } from './vendor-connection.ts'
 import { LISTING, TAMPERING, VendorOracle, type VendorSyncFacts } from './vendor-oracle.ts'
 import { WriteHistory } from './write-history.ts'
+import { required } from '../../../values/required.ts'
 
 export interface VendorWorldOptions extends VendorSelection {
   readonly seed: number
@@ -185,7 +186,7 @@ class VendorWorld {
    * Stores rows that a vendor with a wrong clock could have returned: an ordinary commit by a sync of the same owner.
    */
   async #tamper(): Promise<void> {
-    const plan = this.#plans().find(({ sync }) => sync === LISTING)!
+    const plan = required(this.#plans().find(({ sync }) => sync === LISTING), 'the match in the result of #plans')
     const changes = this.#forgeChanges()
     const { pair: _, ...alone } = plan
     this.#oracle.isTampering = this.#oracle.wasTampered = true
@@ -243,10 +244,10 @@ class VendorWorld {
   async #simulateDowntime(): Promise<void> {
     const { retentionMs } = this.#config.stream
     this.#fleet.crashAll()
-    const absenceMs = retentionMs! + 2 * DAY_MS
+    const absenceMs = required(retentionMs, 'retentionMs') + 2 * DAY_MS
     void this.#supervisor.idle(HOUR_MS).then(() => this.#runWorkload(LAST_WRITES))
     await this.#fleet.advanceTime(absenceMs)
-    this.#simulator.prune(this.#scheduler.now - retentionMs!)
+    this.#simulator.prune(this.#scheduler.now - required(retentionMs, 'retentionMs'))
     await this.#during(this.#runWorkload(LAST_WRITES))
   }
 
@@ -304,7 +305,7 @@ class VendorWorld {
 
   #recordWrite(id: string): void {
     const { records } = this.#simulator
-    this.#history.add(records.find(this.#config.stream.type, id)!, records.clockBackMs > 0)
+    this.#history.add(required(records.find(this.#config.stream.type, id), 'the match in records'), records.clockBackMs > 0)
   }
 
   // ── the worker ─────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -4,6 +4,7 @@ import { RateWindow } from '../kit/rate-window.ts'
 import type { Fields, SimulatorPorts } from '../kit/simulator.ts'
 import type { RecordVersion } from '../kit/versioned-records.ts'
 import { VendorSimulator, type ApiCall, type VendorOptions } from '../kit/vendor-simulator.ts'
+import { required } from '../../../values/required.ts'
 
 export interface AirtableOptions extends VendorOptions {
   readonly baseId?: string
@@ -62,7 +63,7 @@ export class AirtableSimulator extends VendorSimulator {
     if (match === null) return errorResponse(404, 'NOT_FOUND', 'Not found')
     if (!this.isAuthorized(call.request)) return this.unauthorized()
     if (!this.#takeRateSlot()) return this.rateLimited(undefined)
-    const table = decodeURIComponent(match[2]!)
+    const table = decodeURIComponent(required(match[2], 'match[2]'))
     if (match[1] !== this.#baseId || !this.#tables.includes(table)) return errorResponse(403, 'INVALID_PERMISSIONS_OR_MODEL_NOT_FOUND', 'Invalid permissions, or the requested model was not found. Check that both your user and your token have the required permissions, and that the model names and/or ids are correct.')
     const post = match[3] === 'listRecords' && call.request.method === 'POST'
     if (match[3] !== undefined && !post) return this.#one(table, match[3])
@@ -111,24 +112,24 @@ export class AirtableSimulator extends VendorSimulator {
     } else {
       const match = /^(itr\w{14})\/(rec\w{14})$/.exec(offset)
       if (match === null) return errorResponse(422, 'INVALID_OFFSET_VALUE', `The value of offset ${offset} is invalid`)
-      id = match[1]!
+      id = required(match[1], 'match[1]')
       const known = this.#iterators.get(id)
       if (known === undefined || known.table !== table || call.expiredToken || this.clock.now() - known.usedAtMs > this.#iteratorTtlMs) {
         this.#iterators.delete(id)
         return errorResponse(422, 'LIST_RECORDS_ITERATOR_NOT_AVAILABLE', 'The iterator is no longer available. Please restart the iteration.')
       }
       known.usedAtMs = this.clock.now()
-      from = (known.indexById.get(match[2]!) ?? -1) + 1
+      from = (known.indexById.get(required(match[2], 'match[2]')) ?? -1) + 1
     }
-    const { ids } = this.#iterators.get(id)!
+    const { ids } = required(this.#iterators.get(id), 'an entry of iterators')
     const served = Math.min(pageSize, this.pageSizeMax)
     const size = call.shortPage ? Math.max(1, Math.floor(served / 2)) : served
     const end = Math.min(ids.length, from + size, asked.maxRecords)
     // A record deleted meanwhile leaves a gap: the page is short though more follow.
-    const records = ids.slice(from, end).map((recordId) => this.records.find(table, recordId)!).filter((version) => !version.deleted).map((version) => this.#selected(version, asked.fields))
+    const records = ids.slice(from, end).map((recordId) => required(this.records.find(table, recordId), 'the match in records')).filter((version) => !version.deleted).map((version) => this.#selected(version, asked.fields))
     const more = call.endFlagOverride === undefined ? end < Math.min(ids.length, asked.maxRecords) : call.endFlagOverride === 'more' && end > 0
     if (!more) this.#iterators.delete(id)
-    return jsonResponse(more ? { records, offset: `${id}/${ids[end - 1]!}` } : { records })
+    return jsonResponse(more ? { records, offset: `${id}/${required(ids[end - 1], 'ids[end - 1]')}` } : { records })
   }
 
   #order(table: string, sort: ListQuery['sort']): string[] {
@@ -169,7 +170,7 @@ interface ListQuery {
 
 function parseQuery(query: URLSearchParams): ListQuery {
   const sort: Array<{ field: string; descending: boolean }> = []
-  for (let at = 0; query.has(`sort[${at}][field]`); at++) sort.push({ field: query.get(`sort[${at}][field]`)!, descending: query.get(`sort[${at}][direction]`) === 'desc' })
+  for (let at = 0; query.has(`sort[${at}][field]`); at++) sort.push({ field: required(query.get(`sort[${at}][field]`), 'an entry of query'), descending: query.get(`sort[${at}][direction]`) === 'desc' })
   return {
     pageSize: Number(query.get('pageSize') ?? PAGE_SIZE_MAX),
     maxRecords: Number(query.get('maxRecords') ?? Infinity),

@@ -7,6 +7,7 @@ import type { RecordVersion } from '../kit/versioned-records.ts'
 import { VendorSimulator, type ApiCall, type VendorOptions } from '../kit/vendor-simulator.ts'
 import { formatPageLinks } from './page-links.ts'
 import { buildAccount, buildRepository } from './repository.ts'
+import { required } from '../../../values/required.ts'
 
 export interface GithubStarsOptions extends VendorOptions {
   /** The user whose stars are listed, and who owns the token. */
@@ -59,7 +60,7 @@ export class GithubStarsSimulator extends VendorSimulator {
 
   /** Stars an unstarred repository again: it returns with a new `starred_at`. */
   starAgain(id: string): void {
-    this.records.insert(STAR, id, { ...this.records.find(STAR, id)!.fields, place: ++this.#starOrder })
+    this.records.insert(STAR, id, { ...required(this.records.find(STAR, id), 'the match in records').fields, place: ++this.#starOrder })
   }
 
   protected newId(): string {
@@ -69,7 +70,7 @@ export class GithubStarsSimulator extends VendorSimulator {
 
   protected render(version: RecordVersion): Fields {
     const { place: _place, ...fields } = version.fields
-    const stamps = { createdAt: formatTimestamp(this.records.history(STAR, version.id)[0]!.createdAtMs), updatedAt: formatTimestamp(version.modifiedAtMs) }
+    const stamps = { createdAt: formatTimestamp(required(this.records.history(STAR, version.id)[0], 'the result of history[0]').createdAtMs), updatedAt: formatTimestamp(version.modifiedAtMs) }
     return { starred_at: formatTimestamp(version.createdAtMs), repo: buildRepository(Number(version.id), stamps, fields) }
   }
 

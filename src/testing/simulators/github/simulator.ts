@@ -11,6 +11,7 @@ import type { RecordVersion } from '../kit/versioned-records.ts'
 import { VendorSimulator, type ApiCall, type VendorOptions } from '../kit/vendor-simulator.ts'
 import { computeQueryCost, type QueryCost } from './query-cost.ts'
 import { GITHUB_SCHEMA, type GithubContext } from './schema.ts'
+import { required } from '../../../values/required.ts'
 
 export interface GithubOptions extends VendorOptions {
   /** The user who owns the token, and the default `owner` of new repositories. */
@@ -139,10 +140,10 @@ export class GithubSimulator extends VendorSimulator {
     // A partial response fails for the first parent whose issues are requested.
     let failing = call.partial
     return {
-      viewer: () => owner(this.#viewer)!,
+      viewer: () => required(owner(this.#viewer), 'the result of owner'),
       owner,
       repository: (login, name) => {
-        const version = this.records.sorted('repository', VIEWS['NAME']!, login).find(({ fields }) => fields['name'] === name)
+        const version = this.records.sorted('repository', required(VIEWS['NAME'], 'VIEWS[NAME]'), login).find(({ fields }) => fields['name'] === name)
         return version === undefined ? undefined : this.render(version)
       },
       node: (id) => {
@@ -172,7 +173,7 @@ export class GithubSimulator extends VendorSimulator {
     const placeOf = CURSOR_BY_ORDER[field]
     if (placeOf === undefined) throw new FieldError(`Ordering by ${field} is not simulated.`)
     const sign = direction === 'DESC' ? -1 : 1
-    const all = this.records.sorted(type, VIEWS[field]!, group)
+    const all = this.records.sorted(type, required(VIEWS[field], 'VIEWS[field]'), group)
     const accepted = accepts === undefined ? all : all.filter(accepts)
     const first = typeof args['first'] === 'number' ? Math.min(args['first'], this.pageSizeMax) : undefined
     const asked = first === undefined ? args : { ...args, first: call.shortPage ? Math.max(1, Math.floor(first / 2)) : first }
@@ -181,7 +182,7 @@ export class GithubSimulator extends VendorSimulator {
     }
     const connection = paginateConnection(sign === 1 ? accepted : accepted.toReversed(), asked, {
       cursorOf: (version) => Buffer.from(CURSOR_PREFIX + JSON.stringify(placeOf(version))).toString('base64'),
-      compare: (version, cursor) => sign * compareCursors(placeOf(version), decodeCursor(cursor)!),
+      compare: (version, cursor) => sign * compareCursors(placeOf(version), required(decodeCursor(cursor), 'the result of decodeCursor')),
       render: (version): Parent => this.render(version),
     })
     return call.endFlagOverride === undefined ? connection : { ...connection, pageInfo: { ...connection.pageInfo, hasNextPage: call.endFlagOverride === 'more' } }

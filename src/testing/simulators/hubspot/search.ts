@@ -2,6 +2,7 @@ import type { Random } from '../../../contract/index.ts'
 import type { Fields } from '../kit/simulator.ts'
 import { countLeading } from '../kit/sorted-view.ts'
 import { HubspotError } from './hubspot-error.ts'
+import { required } from '../../../values/required.ts'
 
 interface Filter {
   readonly propertyName: string
@@ -116,7 +117,7 @@ function findIndexRange<Item>({ groups }: SearchRequest, { sorted, modifiedPrope
   let rest = filters.filter(({ propertyName, operator, value }) => {
     const ms = propertyName === modified && value !== undefined ? toComparable(toText(value)) : undefined
     if (typeof ms !== 'bigint' || !(operator in BOUNDS)) return true
-    const bounds = BOUNDS[operator]!(Number(ms))
+    const bounds = required(BOUNDS[operator], 'BOUNDS[operator]')(Number(ms))
     ;[low, high] = [Math.max(low, bounds[0]), Math.min(high, bounds[1])]
     return false
   })

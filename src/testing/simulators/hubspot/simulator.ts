@@ -7,6 +7,7 @@ import type { RecordVersion } from '../kit/versioned-records.ts'
 import { VendorSimulator, type ApiCall, type VendorOptions } from '../kit/vendor-simulator.ts'
 import { HubspotError } from './hubspot-error.ts'
 import { compareIds, RESULTS_MAX, search, parseSearchRequest, type Properties } from './search.ts'
+import { required } from '../../../values/required.ts'
 
 export interface HubspotOptions extends VendorOptions {
   /** Properties beyond the ones every object has, per object type. */
@@ -139,7 +140,7 @@ export class HubspotSimulator extends VendorSimulator {
   /** Search responses have no rate limit headers. */
   #search(type: string, call: ApiCall): Response {
     const request = parseSearchRequest(call.body)
-    const known = new Set([...this.#types[type]!, 'createdate', 'hs_object_id', modifiedProperty(type)])
+    const known = new Set([...required(this.#types[type], 'types[type]'), 'createdate', 'hs_object_id', modifiedProperty(type)])
     const limit = call.shortPage ? Math.max(1, Math.floor(request.limit / 2)) : request.limit
     const asked = call.unsorted ? { ...request, after: 0 } : request
     const found = search(asked, call.unsorted ? RESULTS_MAX : limit, {
@@ -157,7 +158,7 @@ export class HubspotSimulator extends VendorSimulator {
   #shuffle(found: readonly RecordVersion[], after: number, limit: number): RecordVersion[] {
     const shuffled = found.map((version) => ({ version, at: this.random.next() })).toSorted((a, b) => a.at - b.at).map(({ version }) => version)
     const page = shuffled.slice(after, after + limit).toSorted((a, b) => b.modifiedAtMs - a.modifiedAtMs)
-    return page.length > 1 && page[0]!.modifiedAtMs > page.at(-1)!.modifiedAtMs ? page : found.slice(after, after + limit)
+    return page.length > 1 && required(page[0], 'page[0]').modifiedAtMs > required(page.at(-1), 'an entry of page').modifiedAtMs ? page : found.slice(after, after + limit)
   }
 
   #renderSelected(version: RecordVersion, asked: readonly string[] | undefined): Fields {

@@ -1,5 +1,6 @@
 import type { Clock } from '../../../contract/index.ts'
 import type { ChainBlock, ChainTransaction, FakeChain, InternalTransfer, TokenTransfer } from './fake-chain.ts'
+import { required } from '../../../values/required.ts'
 
 /** One transfer of value, with its location in the chain. */
 export type Movement =
@@ -46,7 +47,7 @@ export class ChainView {
   }
 
   get head(): ChainBlock {
-    return this.blocks.at(-1)!
+    return required(this.blocks.at(-1), 'an entry of blocks')
   }
 
   /** In chain order. */

@@ -1,5 +1,6 @@
 import { randomHex } from '../kit/ids.ts'
 import type { SimulatorPorts } from '../kit/simulator.ts'
+import { required } from '../../../values/required.ts'
 
 export interface TokenTransfer {
   readonly contract: string
@@ -76,7 +77,7 @@ export class FakeChain {
   }
 
   get head(): ChainBlock {
-    return this.#blocks.at(-1)!
+    return required(this.#blocks.at(-1), 'an entry of blocks')
   }
 
   mine(drafts: readonly TransactionDraft[] = [], timestamp?: number): ChainBlock {

@@ -2,6 +2,7 @@ import { ApiSimulator, type ApiCall } from '../kit/api-simulator.ts'
 import type { SimulatorPorts } from '../kit/simulator.ts'
 import { ChainView } from './chain-view.ts'
 import type { ChainBlock, FakeChain } from './fake-chain.ts'
+import { required } from '../../../values/required.ts'
 
 export interface IndexerOptions {
   /** When given, other API keys are refused. */
@@ -50,7 +51,7 @@ export abstract class IndexerSimulator extends ApiSimulator {
 
   #block(tag: string): ChainBlock | undefined {
     const { blocks, head } = this.view
-    const number = tag === 'latest' ? head.number : tag === 'earliest' ? blocks[0]!.number : Number(tag)
+    const number = tag === 'latest' ? head.number : tag === 'earliest' ? required(blocks[0], 'blocks[0]').number : Number(tag)
     return blocks.find((block) => block.number === number)
   }
 }

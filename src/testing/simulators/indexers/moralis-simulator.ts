@@ -3,6 +3,7 @@ import { jsonResponse } from '../kit/json-response.ts'
 import type { Fields } from '../kit/simulator.ts'
 import { comparePositions, involvesAddress, type Movement, type ChainPosition } from './chain-view.ts'
 import { toHex, IndexerSimulator } from './indexer-simulator.ts'
+import { required } from '../../../values/required.ts'
 
 interface MoralisCursor {
   readonly after: ChainPosition
@@ -35,7 +36,7 @@ export class MoralisSimulator extends IndexerSimulator {
     if (cursor === null || call.expiredToken || (cursor !== undefined && cursor.queryText !== question)) return errorResponse(400, 'cursor is not valid')
 
     const sign = order === 'ASC' ? 1 : -1
-    const address = match[1]!.toLowerCase()
+    const address = required(match[1], 'match[1]').toLowerCase()
     const left = this.view.movements([kind])
       .filter((movement) => involvesAddress(movement, address) && movement.block.number >= from && movement.block.number <= to && (cursor === undefined || sign * comparePositions(movement.position, cursor.after) > 0))
       .toSorted((a, b) => sign * comparePositions(a.position, b.position))

@@ -1,5 +1,6 @@
 import { encodeBatch, type KafkaRecord, type RecordBatch } from './record-batch.ts'
 import { WireWriter } from './wire-writer.ts'
+import { required } from '../../../values/required.ts'
 
 export interface AbortedTransaction {
   readonly producerId: number
@@ -152,9 +153,9 @@ export class PartitionLog {
   #retain(): void {
     if (this.#retentionBytes === Infinity) return
     let size = this.#entries.reduce((sum, { bytes }) => sum + bytes.length, 0)
-    while (size - this.#entries[0]!.bytes.length >= this.#retentionBytes) {
-      size -= this.#entries[0]!.bytes.length
-      this.deleteBefore(this.#entries[0]!.batch.lastOffset + 1)
+    while (size - required(this.#entries[0], 'entries[0]').bytes.length >= this.#retentionBytes) {
+      size -= required(this.#entries[0], 'entries[0]').bytes.length
+      this.deleteBefore(required(this.#entries[0], 'entries[0]').batch.lastOffset + 1)
     }
   }
 }

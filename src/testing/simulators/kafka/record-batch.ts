@@ -2,6 +2,7 @@ import { crc32c } from './crc32c.ts'
 import type { KafkaErrorName } from './error-codes.ts'
 import { WireReader } from './wire-reader.ts'
 import { WireWriter } from './wire-writer.ts'
+import { required } from '../../../values/required.ts'
 
 export interface KafkaRecord {
   readonly offset: number
@@ -87,7 +88,7 @@ function decodeBatch(bytes: Buffer): RecordBatch | KafkaErrorName {
   return {
     baseOffset, lastOffset, leaderEpoch, isTransactional: (attributes & TRANSACTIONAL) !== 0, isControl: (attributes & CONTROL) !== 0,
     producerId: reader.int64(), producerEpoch: reader.int16(), baseSequence: reader.int32(),
-    records: reader.array(() => decodeRecord(new WireReader(reader.varintBytes()!), baseOffset, baseTimestamp)),
+    records: reader.array(() => decodeRecord(new WireReader(required(reader.varintBytes(), 'the result of varintBytes')), baseOffset, baseTimestamp)),
   }
 }
 

@@ -1,5 +1,6 @@
 import type { KafkaErrorName } from './error-codes.ts'
 import { PartitionLog } from './partition-log.ts'
+import { required } from '../../../values/required.ts'
 
 /** The topics of a cluster, and the leaders of their partitions. */
 export class Topics {
@@ -50,6 +51,6 @@ export class Topics {
   }
 
   #log(at: number, retentionBytes?: number): PartitionLog {
-    return new PartitionLog(this.#brokerIds[at % this.#brokerIds.length]!, retentionBytes)
+    return new PartitionLog(required(this.#brokerIds[at % this.#brokerIds.length], 'brokerIds[…]'), retentionBytes)
   }
 }

@@ -1,5 +1,6 @@
 import type { Fields, SimulatorPorts } from './simulator.ts'
 import { SortedView, type RecordView } from './sorted-view.ts'
+import { required } from '../../../values/required.ts'
 
 export interface RecordVersion {
   readonly type: string
@@ -61,7 +62,7 @@ export class VersionedRecords {
 
   /** Like `current`, including deleted records. */
   latest(type: string): RecordVersion[] {
-    return [...(this.#histories.get(type)?.values() ?? [])].map((history) => history.at(-1)!)
+    return [...(this.#histories.get(type)?.values() ?? [])].map((history) => required(history.at(-1), 'an entry of history'))
   }
 
   /** The records that indexed reads show now, deleted ones included and marked. */
@@ -105,7 +106,7 @@ export class VersionedRecords {
     for (const [type, histories] of this.#histories) {
       for (const [id, history] of histories) {
         const shown = history.findLastIndex(({ visibleAtMs }) => visibleAtMs < beforeMs)
-        if (shown === history.length - 1 && isOver(history[shown]!)) histories.delete(id)
+        if (shown === history.length - 1 && isOver(required(history[shown], 'history[shown]'))) histories.delete(id)
         else if (shown > 0) history.splice(0, shown)
       }
       this.#journals.set(type, [...histories.values()].flat().toSorted((a, b) => a.serial - b.serial))

@@ -1,4 +1,5 @@
 import type { Fields } from '../kit/simulator.ts'
+import { required } from '../../../values/required.ts'
 
 export interface Market {
   readonly id: string
@@ -30,7 +31,7 @@ export function findMarket(name: string): Market | undefined {
 /** An asset has two names: XXBT and XBT. */
 export function findAsset(name: string): string | undefined {
   const asked = name.toUpperCase()
-  return Object.keys(ASSETS).find((id) => id === asked || ASSETS[id]!.altname === asked)
+  return Object.keys(ASSETS).find((id) => id === asked || required(ASSETS[id], 'ASSETS[id]').altname === asked)
 }
 
 export function renderAssets(): Fields {

@@ -8,6 +8,7 @@ import { KrakenError } from './kraken-error.ts'
 import { findAsset, renderAssetPairs, renderAssets, findMarket } from './markets.ts'
 import { NonceWindow } from './nonces.ts'
 import { krakenSignature } from './signature.ts'
+import { required } from '../../../values/required.ts'
 
 export interface KrakenOptions extends Omit<VendorOptions, 'token'> {
   /** The API key and its secret in base64. */
@@ -96,7 +97,7 @@ export class KrakenSimulator extends VendorSimulator {
     try {
       const match = /^\/0\/(public|private)\/(\w+)$/.exec(call.url.pathname)
       if (match === null) throw new KrakenError('EGeneral:Unknown method')
-      const result = match[1] === 'public' ? this.#public(match[2]!, Object.fromEntries(call.url.searchParams)) : this.#private(match[2]!, call)
+      const result = match[1] === 'public' ? this.#public(required(match[2], 'match[2]'), Object.fromEntries(call.url.searchParams)) : this.#private(required(match[2], 'match[2]'), call)
       return jsonResponse({ error: [], result })
     } catch (error) {
       if (error instanceof KrakenError) return errorResponse(error.code)
@@ -229,7 +230,7 @@ function timestampNs(version: RecordVersion): bigint {
 
 /** Nanoseconds, but a value as short as a count of seconds is taken as seconds. */
 function parseNanoseconds(since: string): bigint {
-  return Number(since) < 1e11 ? BigInt(Math.round(Number(since) * 1e6)) * 1_000n : BigInt(since.split('.')[0]!)
+  return Number(since) < 1e11 ? BigInt(Math.round(Number(since) * 1e6)) * 1_000n : BigInt(required(since.split('.')[0], 'the result of split[0]'))
 }
 
 /** A form, or JSON: both are documented. */

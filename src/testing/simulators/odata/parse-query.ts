@@ -1,5 +1,6 @@
 import { BadQueryError, OPERATORS, type Condition, type Operand, type Operator, type OrderItem, type QueryParser } from './query.ts'
 import type { EdmClass } from './values.ts'
+import { required } from '../../../values/required.ts'
 
 /**
  * The part of OData's query language that the simulator supports, and no more. A test compares it with a full parser.
@@ -8,7 +9,7 @@ export const builtInParser: QueryParser = {
   filter: (text, version) => new FilterParser(text, version).parse(),
   orderBy: (text) => text.split(',').map((item) => {
     const [, property, direction] = /^\s*(\w+)(?:\s+(asc|desc))?\s*$/.exec(item) ?? throwBadQuery(item)
-    return { property: property!, descending: direction === 'desc' } satisfies OrderItem
+    return { property: required(property, 'property'), descending: direction === 'desc' } satisfies OrderItem
   }),
 }
 
@@ -49,7 +50,7 @@ class FilterParser {
     const parts: Condition[] = []
     do parts.push(by === 'or' ? this.#joined('and') : this.#factor(false))
     while (this.#takes(by))
-    return parts.length === 1 ? parts[0]! : { kind: by, parts }
+    return parts.length === 1 ? required(parts[0], 'parts[0]') : { kind: by, parts }
   }
 
   #factor(isNegated: boolean): Condition {
@@ -117,10 +118,10 @@ type MatchAt = (pattern: RegExp, at: number) => RegExpExecArray | null
 
 function matchLiteral(taken: MatchAt, at: number, version: 2 | 4): [string, QueryToken] | null {
   const quoted = taken(/'((?:[^']|'')*)'/y, at)
-  if (quoted !== null) return [quoted[0], { text: quoted[0], operand: { kind: 'literal', edmClass: 'text', text: quoted[1]!.replaceAll("''", "'") } }]
+  if (quoted !== null) return [quoted[0], { text: quoted[0], operand: { kind: 'literal', edmClass: 'text', text: required(quoted[1], 'quoted[1]').replaceAll("''", "'") } }]
   for (const [of, pattern] of LITERALS[version]) {
     const found = taken(pattern, at)
-    if (found !== null) return [found[0], { text: found[0], operand: { kind: 'literal', edmClass: of, text: found[1]! } }]
+    if (found !== null) return [found[0], { text: found[0], operand: { kind: 'literal', edmClass: of, text: required(found[1], 'found[1]') } }]
   }
   const truth = taken(/(true|false|null)\b/y, at)
   return truth === null ? null : [truth[0], { text: truth[0], operand: truth[0] === 'null' ? { kind: 'null' } : { kind: 'literal', edmClass: 'truth', text: truth[0] } }]

@@ -1,4 +1,5 @@
 import { compare, parseComparable, toComparable, type Comparable, type EdmClass, type EdmType, type EdmValue } from './values.ts'
+import { required } from '../../../values/required.ts'
 
 export type Row = Readonly<Record<string, EdmValue>>
 export type Properties = Readonly<Record<string, EdmType>>
@@ -72,7 +73,7 @@ function compileOperand(operand: Operand, properties: Properties): OperandValue 
   if (operand.kind === 'null') return { edmClass: undefined, read: () => null }
   if (operand.kind === 'property') {
     const name = requireProperty(operand.name, properties)
-    const type = properties[name]!
+    const type = required(properties[name], 'properties[name]')
     return { edmClass: toComparable(type, null).class, read: (row) => toComparable(type, row[name] ?? null).value }
   }
   try {
@@ -104,6 +105,6 @@ function compileMethodCall(name: string, given: readonly OperandValue[]): (row: 
   const method = METHODS[name]
   if (method === undefined) throw new BadQueryError(`The function '${name}' is not supported.`)
   const [text, part] = given
-  if (given.length !== 2 || text!.edmClass !== 'text' || part!.edmClass !== 'text') throw new BadQueryError(`'${name}' takes two texts.`)
-  return (row) => method(String(text!.read(row) ?? ''), String(part!.read(row) ?? ''))
+  if (given.length !== 2 || required(text, 'text').edmClass !== 'text' || required(part, 'part').edmClass !== 'text') throw new BadQueryError(`'${name}' takes two texts.`)
+  return (row) => method(String(required(text, 'text').read(row) ?? ''), String(required(part, 'part').read(row) ?? ''))
 }

@@ -5,6 +5,7 @@ import { builtInParser } from './parse-query.ts'
 import { BadQueryError, requireProperty, compilePredicate, type OrderItem, type QueryParser, type Row } from './query.ts'
 import { decodeToken, encodeToken, type DeltaToken, type LinkQuery, type SkipToken } from './tokens.ts'
 import { unquoteNumbers, compare, toComparable, keyLiteral, renderV2, renderV4, type EdmValue } from './values.ts'
+import { required } from '../../../values/required.ts'
 
 /**
  * An OData service over HTTP, version 4 or 2, by the rules of the standard. Tests write its rows with `put` and `remove`.
@@ -166,14 +167,14 @@ export class OdataSimulator extends ApiSimulator {
     }
     if (path === `${SERVICE_PATH}/$metadata`) return new Response(renderMetadata(version, sets), { headers: { 'content-type': 'application/xml', ...this.#versionHeader() } })
     const match = /^\/odata\/(\w+)(\(.*\))?(\/\$count)?$/s.exec(path)
-    const name = match?.[1] ?? ''
+    const [, name = '', key, count] = match ?? []
     if (!Object.hasOwn(sets, name)) return this.#error(404, 'NotFound', `Resource not found for the segment '${path.slice(SERVICE_PATH.length + 1)}'.`)
     const options = this.#queryOf(call.url)
     if (version === 2 && options.get('$format') !== 'json' && !(call.request.headers.get('accept') ?? '').includes('application/json')) {
       return new Response('<?xml version="1.0" encoding="utf-8"?><feed xmlns="http://www.w3.org/2005/Atom"/>', { headers: { 'content-type': 'application/atom+xml;type=feed;charset=utf-8', ...this.#versionHeader() } })
     }
-    if (match![2] !== undefined) return this.#entity(call, name, match![2], options)
-    if (match![3] !== undefined) return new Response(String(this.#rows(name, this.#filterOf(name, options.get('$filter')), []).length), { headers: { 'content-type': 'text/plain', ...this.#versionHeader() } })
+    if (key !== undefined) return this.#entity(call, name, key, options)
+    if (count !== undefined) return new Response(String(this.#rows(name, this.#filterOf(name, options.get('$filter')), []).length), { headers: { 'content-type': 'text/plain', ...this.#versionHeader() } })
     const token = options.get('$skiptoken') ?? options.get('$deltatoken')
     if (token === undefined) return this.#list(call, name, this.#parseQuery(options), call.request.headers.get('prefer') ?? '')
     if ([...options.keys()].some((option) => option !== '$format' && option !== '$skiptoken' && option !== '$deltatoken')) throw new BadQueryError('A link of this service is followed as it is, with no options added.')
@@ -238,7 +239,7 @@ export class OdataSimulator extends ApiSimulator {
   #delta(call: ApiCall, name: string, token: DeltaToken): Response {
     if (token.linkNumber <= this.#expiredThrough) return this.#gone()
     const holds = this.#filterOf(name, token.filter)
-    const changed = [...this.#stored.get(name)!.values()].filter(({ serial }) => serial > token.serial).toSorted((a, b) => a.serial - b.serial)
+    const changed = [...required(this.#stored.get(name), 'an entry of stored').values()].filter(({ serial }) => serial > token.serial).toSorted((a, b) => a.serial - b.serial)
     const preferred = this.#preferences(call.request.headers.get('prefer') ?? '')
     const pageSize = Math.min(preferred.pageSize, this.#options.pageSizeMax ?? Infinity, changed.length)
     const page = changed.slice(0, call.shortPage ? Math.ceil(pageSize / 2) : pageSize)
@@ -269,7 +270,7 @@ export class OdataSimulator extends ApiSimulator {
   }
 
   #entity(call: ApiCall, name: string, predicate: string, options: ReadonlyMap<string, string>): Response {
-    const held = this.#stored.get(name)!.get(predicate)
+    const held = required(this.#stored.get(name), 'an entry of stored').get(predicate)
     if (held === undefined || held.removed) return this.#error(404, 'NotFound', `${name}${predicate} does not exist.`)
     const row = this.#render(call, name, held.row, options.get('$select'))
     return this.#json(this.#options.version === 2 ? { d: row } : { '@odata.context': `${this.#root(call)}$metadata#${name}/$entity`, ...row })
@@ -280,7 +281,7 @@ export class OdataSimulator extends ApiSimulator {
     const shown = select === undefined || select.trim() === '*' ? Object.keys(properties) : select.split(',').map((property) => requireProperty(property.trim(), properties))
     const exact = /IEEE754Compatible=true/i.test(call.request.headers.get('accept') ?? '')
     const { version } = this.#options
-    const fields = Object.fromEntries(shown.map((property) => [property, version === 2 ? renderV2(properties[property]!, row[property] ?? null) : renderV4(properties[property]!, row[property] ?? null, exact)]))
+    const fields = Object.fromEntries(shown.map((property) => [property, version === 2 ? renderV2(required(properties[property], 'properties[property]'), row[property] ?? null) : renderV4(required(properties[property], 'properties[property]'), row[property] ?? null, exact)]))
     return version === 4 ? fields : { __metadata: { uri: `${this.#root(call)}${name}${encodeURIComponent(this.#predicate(name, row))}`, type: typeNameOf(name) }, ...fields }
   }
 
@@ -327,10 +328,10 @@ export class OdataSimulator extends ApiSimulator {
 
   #rows(name: string, holds: (row: Row) => boolean, order: readonly OrderItem[]): Row[] {
     this.#applyDelayedWrites()
-    const rows = [...this.#stored.get(name)!.values()].filter(({ row, removed }) => !removed && holds(row)).map(({ row }) => row)
+    const rows = [...required(this.#stored.get(name), 'an entry of stored').values()].filter(({ row, removed }) => !removed && holds(row)).map(({ row }) => row)
     if (this.#options.ties !== 'shuffled') return rows.toSorted((a, b) => this.#compare(name, order, a, b))
     const drawn = new Map(rows.map((row) => [row, this.random.next()]))
-    return rows.toSorted((a, b) => this.#compareBy(name, order, a, b) || drawn.get(a)! - drawn.get(b)!)
+    return rows.toSorted((a, b) => this.#compareBy(name, order, a, b) || required(drawn.get(a), 'an entry of drawn') - required(drawn.get(b), 'an entry of drawn'))
   }
 
   #compare(name: string, order: readonly OrderItem[], a: Row, b: Row): number {
@@ -340,7 +341,7 @@ export class OdataSimulator extends ApiSimulator {
   #compareBy(name: string, order: readonly OrderItem[], a: Row, b: Row): number {
     const { properties } = this.#set(name)
     for (const { property, descending } of order) {
-      const by = compare(toComparable(properties[property]!, a[property] ?? null).value, toComparable(properties[property]!, b[property] ?? null).value)
+      const by = compare(toComparable(required(properties[property], 'properties[property]'), a[property] ?? null).value, toComparable(required(properties[property], 'properties[property]'), b[property] ?? null).value)
       if (by !== 0) return descending ? -by : by
     }
     return 0
@@ -352,8 +353,8 @@ export class OdataSimulator extends ApiSimulator {
 
   #predicate(name: string, row: Row): string {
     const { key, properties } = this.#set(name)
-    const literal = (property: string): string => keyLiteral(this.#options.version, properties[property]!, row[property] ?? null)
-    return key.length === 1 ? `(${literal(key[0]!)})` : `(${key.map((property) => `${property}=${literal(property)}`).join(',')})`
+    const literal = (property: string): string => keyLiteral(this.#options.version, required(properties[property], 'properties[property]'), row[property] ?? null)
+    return key.length === 1 ? `(${literal(required(key[0], 'key[0]'))})` : `(${key.map((property) => `${property}=${literal(property)}`).join(',')})`
   }
 
   #set(name: string): EntitySet {
@@ -372,7 +373,7 @@ export class OdataSimulator extends ApiSimulator {
     const now = this.clock.now()
     const due = this.#delayedWrites.filter(({ atMs }) => atMs <= now).toSorted((a, b) => a.atMs - b.atMs)
     this.#delayedWrites = this.#delayedWrites.filter(({ atMs }) => atMs > now)
-    for (const { set, row, removed } of due) this.#stored.get(set)!.set(this.#predicate(set, row), { row, removed, serial: ++this.#serial })
+    for (const { set, row, removed } of due) required(this.#stored.get(set), 'an entry of stored').set(this.#predicate(set, row), { row, removed, serial: ++this.#serial })
   }
 
   #gone(): Response {

@@ -1,3 +1,5 @@
+import { required } from '../../../values/required.ts'
+
 /** The supported property types. `Edm.DateTime` exists in version 2 only, `Edm.Date` in version 4 only. */
 export type EdmType = 'Edm.String' | 'Edm.Boolean' | 'Edm.Byte' | 'Edm.SByte' | 'Edm.Int16' | 'Edm.Single' | 'Edm.Int32' | 'Edm.Int64' | 'Edm.Decimal' | 'Edm.Double' | 'Edm.Guid' | 'Edm.DateTimeOffset' | 'Edm.DateTime' | 'Edm.Date'
 
@@ -54,7 +56,7 @@ const DECIMAL_PLACES = 18
 function toScaledInteger(text: string): bigint {
   const match = /^([+-]?)(\d+)(?:\.(\d{1,18}))?$/.exec(text)
   if (match === null) return BigInt(Math.round(Number(text) * 1e6)) * 10n ** BigInt(DECIMAL_PLACES - 6)
-  const digits = BigInt(match[2]! + (match[3] ?? '').padEnd(DECIMAL_PLACES, '0'))
+  const digits = BigInt(required(match[2], 'match[2]') + (match[3] ?? '').padEnd(DECIMAL_PLACES, '0'))
   return match[1] === '-' ? -digits : digits
 }
 

@@ -3,6 +3,7 @@ import { countLeading } from '../kit/sorted-view.ts'
 import { SalesforceError } from './salesforce-error.ts'
 import { toId18 } from './record-id.ts'
 import type { Condition, Literal, Soql } from './soql.ts'
+import { required } from '../../../values/required.ts'
 
 /** Field types as the description of an object names them. */
 export type FieldType =
@@ -17,14 +18,14 @@ export type Row = Readonly<Record<string, unknown>>
 export function scanByTimestamp<Item>(query: Soql, types: ReadonlyMap<string, FieldType>, itemsBy: (stamp: string) => { sorted: readonly Item[]; stampOf: (item: Item) => number }, rowOf: (item: Item) => Row): Row[] | null {
   const [first, second] = query.orderBy
   const stamp = first?.field.toLowerCase() ?? ''
-  const isSorted = query.orderBy.length === 2 && types.get(stamp) === 'datetime' && SYSTEM_STAMPS.has(stamp) && second!.field.toLowerCase() === 'id' && !first!.descending && !second!.descending
+  const isSorted = query.orderBy.length === 2 && types.get(stamp) === 'datetime' && SYSTEM_STAMPS.has(stamp) && required(second, 'second').field.toLowerCase() === 'id' && !required(first, 'first').descending && !required(second, 'second').descending
   if (!isSorted || query.limit === undefined || query.offset > 0 || query.count) return null
   const matches = query.where === undefined ? () => true : compilePredicate(query.where, types)
   const [low, high] = query.where === undefined ? UNBOUNDED : boundsOf(query.where, stamp)
   const { sorted, stampOf } = itemsBy(stamp)
   const found: Row[] = []
-  for (let at = countLeading(sorted, (item) => stampOf(item) < low); at < sorted.length && found.length < query.limit && stampOf(sorted[at]!) <= high; at++) {
-    const row = rowOf(sorted[at]!)
+  for (let at = countLeading(sorted, (item) => stampOf(item) < low); at < sorted.length && found.length < query.limit && stampOf(required(sorted[at], 'sorted[at]')) <= high; at++) {
+    const row = rowOf(required(sorted[at], 'sorted[at]'))
     if (matches(row)) found.push(row)
   }
   return found

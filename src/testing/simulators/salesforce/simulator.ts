@@ -9,6 +9,7 @@ import { evaluate, scanByTimestamp, type FieldType, type Row } from './evaluate.
 import { toId18 } from './record-id.ts'
 import { SalesforceError } from './salesforce-error.ts'
 import { MalformedQueryError, parseSoql } from './soql.ts'
+import { required } from '../../../values/required.ts'
 
 export interface SalesforceOptions extends VendorOptions {
   /** Fields beyond the system ones, per object. The value of a datetime is a time in milliseconds. */
@@ -168,14 +169,14 @@ export class SalesforceSimulator extends VendorSimulator {
 
   #queryMore(rest: string, apiVersion: string, call: ApiCall): Response {
     const match = /^(01g\w{15})-(\d+)$/.exec(rest)
-    const locator = match === null ? undefined : this.#locators.get(match[1]!)
+    const locator = match === null ? undefined : this.#locators.get(required(match[1], 'match[1]'))
     const expired = locator === undefined || this.clock.now() - locator.usedAtMs > this.#locatorTtlMs || call.expiredToken
     if (match === null || expired) {
-      if (match !== null) this.#locators.delete(match[1]!)
+      if (match !== null) this.#locators.delete(required(match[1], 'match[1]'))
       throw new SalesforceError('INVALID_QUERY_LOCATOR', 'invalid query locator')
     }
     locator.usedAtMs = this.clock.now()
-    return this.#batch(locator, match[1]!, Number(match[2]), apiVersion, call)
+    return this.#batch(locator, required(match[1], 'match[1]'), Number(match[2]), apiVersion, call)
   }
 
   #batch(locator: Locator, known: string | undefined, from: number, apiVersion: string, call: ApiCall): Response {
@@ -192,7 +193,7 @@ export class SalesforceSimulator extends VendorSimulator {
   #open(locator: Locator): string {
     if (this.#locators.size >= LOCATORS_MAX) {
       const [oldest] = [...this.#locators].toSorted(([, a], [, b]) => a.usedAtMs - b.usedAtMs)
-      this.#locators.delete(oldest![0])
+      this.#locators.delete(required(oldest, 'oldest')[0])
     }
     const id = toId18(`01g${randomText(this.random, 12)}`)
     this.#locators.set(id, locator)

@@ -1,3 +1,5 @@
+import { required } from '../../../values/required.ts'
+
 /**
  * A small part of SOQL, refused where Salesforce refuses it: AND and OR do not mix without parentheses, date-times are
  * not quoted, and a `+` decoded as a space is an invalid date-time.
@@ -96,7 +98,7 @@ class Parser {
       this.#at++
       all.push(this.#simple())
     }
-    return joined === undefined ? all[0]! : { kind: joined, all }
+    return joined === undefined ? required(all[0], 'all[0]') : { kind: joined, all }
   }
 
   #simple(): Condition {

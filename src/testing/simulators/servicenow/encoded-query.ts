@@ -1,5 +1,6 @@
 import { compareText } from '../kit/ids.ts'
 import { countLeading } from '../kit/sorted-view.ts'
+import { required } from '../../../values/required.ts'
 
 /**
  * ServiceNow's encoded query: `^` joins conditions, `^OR` joins alternatives to the condition before it, `^NQ` starts a
@@ -31,11 +32,11 @@ export function parseEncodedQuery(text: string, fields: ReadonlySet<string>): En
   const unreadable: string[] = []
   const add = (part: string, or: boolean): void => {
     const match = CONDITION.exec(part)
-    if (match === null || !fields.has(match[1]!)) {
+    if (match === null || !fields.has(required(match[1], 'match[1]'))) {
       unreadable.push(part)
       return
     }
-    const condition = { field: match[1]!, operator: match[2]!, value: parseLiteral(match[3]!) }
+    const condition = { field: required(match[1], 'match[1]'), operator: required(match[2], 'match[2]'), value: parseLiteral(required(match[3], 'match[3]')) }
     if (or && alternatives.length > 0) alternatives.push(condition)
     else conditions.push((alternatives = [condition]))
   }
@@ -45,7 +46,7 @@ export function parseEncodedQuery(text: string, fields: ReadonlySet<string>): En
     if (part === '' || part === 'EQ') continue
     const order = /^ORDERBY(DESC)?([\w.]+)$/.exec(part)
     if (order !== null) {
-      if (fields.has(order[2]!)) orderBy.push({ field: order[2]!, descending: order[1] !== undefined })
+      if (fields.has(required(order[2], 'order[2]'))) orderBy.push({ field: required(order[2], 'order[2]'), descending: order[1] !== undefined })
     } else if (part.startsWith('NQ')) {
       alternatives = []
       queries.push((conditions = []))
@@ -79,9 +80,9 @@ export function findIndexRanges<Item>(query: EncodedQuery, stamp: string, sorted
   const stretches = query.queries.map((conditions) => {
     let from = 0
     let until = sorted.length
-    const moment = conditions.find(([one, ...others]) => others.length === 0 && one!.field === stamp && one!.operator === '=')?.[0]!.value
+    const moment = required(conditions.find(([one, ...others]) => others.length === 0 && required(one, 'one').field === stamp && required(one, 'one').operator === '=')?.[0], 'the match in conditions[0]').value
     for (const [one, ...others] of conditions) {
-      const { field, operator, value } = one!
+      const { field, operator, value } = required(one, 'one')
       const isStamp = others.length === 0 && field === stamp && /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/.test(value)
       if (isStamp && ['=', '>', '>=', '<', '<='].includes(operator)) {
         if (operator === '=' || operator.startsWith('>')) from = Math.max(from, before({ time: value, isAfterAll: operator === '>' }))
@@ -160,5 +161,5 @@ function matches(row: TextRow, { field, operator, value }: Condition): boolean {
 /** Dates may be written as a call that the server evaluates. */
 function parseLiteral(value: string): string {
   const call = /^javascript:gs\.dateGenerate\('([\d-]+)'\s*,\s*'([\d:]+)'\)$/.exec(value)
-  return call === null ? value : `${call[1]!} ${call[2]!}`
+  return call === null ? value : `${required(call[1], 'call[1]')} ${required(call[2], 'call[2]')}`
 }

@@ -6,6 +6,7 @@ import type { RecordView } from '../kit/sorted-view.ts'
 import type { RecordVersion } from '../kit/versioned-records.ts'
 import { VendorSimulator, type ApiCall, type VendorOptions } from '../kit/vendor-simulator.ts'
 import { matchesQuery, orderRows, parseEncodedQuery, findIndexRanges, type EncodedQuery, type TextRow } from './encoded-query.ts'
+import { required } from '../../../values/required.ts'
 
 export interface ServicenowOptions extends VendorOptions {
   /** Columns beyond the system ones, per table. */
@@ -102,7 +103,7 @@ export class ServicenowSimulator extends VendorSimulator {
     if (match === null) return this.#error(400, 'Requested URI does not represent any resource', call.url.pathname)
     if (!this.isAuthorized(call.request)) return this.unauthorized()
     if (!this.#window.take()) return this.rateLimited(undefined)
-    const table = match[1]!
+    const table = required(match[1], 'match[1]')
     if (this.#columns(table) === undefined) return this.#error(400, `Invalid table ${table}`, null)
     if (this.#refused.has(table)) return this.#error(403, 'Insufficient rights to query records', 'Failed API level ACL Validation')
     if (match[2] === undefined) return this.#list(table, call)
@@ -129,7 +130,7 @@ export class ServicenowSimulator extends VendorSimulator {
     const limit = Math.max(0, Number(params.get('sysparm_limit') ?? LIMIT_DEFAULT))
     const offset = Math.max(0, Number(params.get('sysparm_offset') ?? 0))
     if (!Number.isInteger(limit) || !Number.isInteger(offset)) return this.#error(400, 'Pagination not supported', 'sysparm_limit and sysparm_offset must be whole numbers')
-    const query = parseEncodedQuery(params.get('sysparm_query') ?? '', new Set([...SYSTEM_COLUMNS, ...this.#columns(table)!]))
+    const query = parseEncodedQuery(params.get('sysparm_query') ?? '', new Set([...SYSTEM_COLUMNS, ...required(this.#columns(table), 'the result of #columns')]))
     const shownMax = call.shortPage ? Math.max(1, Math.floor(limit / 2)) : limit
     const found = query.unreadable.length > 0 && this.#returnsNoRowsIfInvalid ? { total: 0, rows: [] } : this.#scanned(table, query, offset, shownMax) ?? this.#sorted(table, query, offset, shownMax)
     const page = found.rows.filter((row) => !this.#hidden(table, row))
@@ -143,11 +144,11 @@ export class ServicenowSimulator extends VendorSimulator {
   /** A query by a timestamp and then by sys_id, as keyset paging sends it. Null for any other query. */
   #scanned(table: string, query: EncodedQuery, offset: number, limit: number): TablePage | null {
     const [first, second] = query.orderBy
-    const isSorted = query.orderBy.length === 2 && (first!.field === 'sys_created_on' || first!.field === 'sys_updated_on') && second!.field === 'sys_id' && !first!.descending && !second!.descending
+    const isSorted = query.orderBy.length === 2 && (required(first, 'first').field === 'sys_created_on' || required(first, 'first').field === 'sys_updated_on') && required(second, 'second').field === 'sys_id' && !required(first, 'first').descending && !required(second, 'second').descending
     if (!isSorted) return null
-    const { view, placeOf } = TIMESTAMP_VIEWS[first!.field as keyof typeof TIMESTAMP_VIEWS]
+    const { view, placeOf } = TIMESTAMP_VIEWS[required(first, 'first').field as keyof typeof TIMESTAMP_VIEWS]
     const sorted = this.records.sorted(table, view)
-    const { stretches, isExact } = findIndexRanges(query, first!.field, sorted, placeOf)
+    const { stretches, isExact } = findIndexRanges(query, required(first, 'first').field, sorted, placeOf)
     const shown = (version: RecordVersion): TextRow => this.render(version) as TextRow
     if (!isExact) {
       const rows = stretches.flatMap(({ from, until }) => sorted.slice(from, until).map(shown)).filter((row) => matchesQuery(row, query))
@@ -186,7 +187,7 @@ export class ServicenowSimulator extends VendorSimulator {
   #dictionary(table: string): TextRow[] {
     const names = Object.keys(this.#tables)
     if (table === 'sys_db_object') return names.map((name) => ({ sys_id: name, name, label: name, ...this.#superClasses(name, 'super_class.') }))
-    return names.flatMap((name) => ['', ...(this.#extends[name] === undefined ? SYSTEM_COLUMNS : []), ...this.#tables[name]!].map((element) => ({
+    return names.flatMap((name) => ['', ...(this.#extends[name] === undefined ? SYSTEM_COLUMNS : []), ...required(this.#tables[name], 'tables[name]')].map((element) => ({
       // The entry without an element is the table itself.
       sys_id: `${name}.${element}`, name, element, internal_type: element === '' ? 'collection' : this.#types[element] ?? 'string', active: 'true',
     })))

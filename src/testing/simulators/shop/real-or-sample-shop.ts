@@ -2,6 +2,7 @@ import { fileURLToPath } from 'node:url'
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite'
 import { RandomStream } from '../../simulation/random-stream.ts'
 import { writeTimeMs, replaceContextUnless, countWritesBy } from '../real-or-simulated.ts'
+import { required } from '../../../values/required.ts'
 
 export interface RealOrSampleShopOptions {
   /** The secret that holds the URL of the real database. */
@@ -63,8 +64,8 @@ function createTables(db: DatabaseSyncInstance, at: string): void {
 }
 
 function insertCustomer(db: DatabaseSyncInstance, n: number, at: string): void {
-  const name = FIRST_NAMES[n % FIRST_NAMES.length]!
-  db.prepare('insert into customers (name, email, city, updated_at) values (?, ?, ?, ?)').run(name, `${name.toLowerCase()}.${n}@example.com`, CITIES[n % CITIES.length]!, at)
+  const name = required(FIRST_NAMES[n % FIRST_NAMES.length], 'FIRST_NAMES[…]')
+  db.prepare('insert into customers (name, email, city, updated_at) values (?, ?, ?, ?)').run(name, `${name.toLowerCase()}.${n}@example.com`, required(CITIES[n % CITIES.length], 'CITIES[n % CITIES.length]'), at)
 }
 
 /** Mostly a customer moves; occasionally one is added or removed. */
@@ -73,5 +74,5 @@ function applyWrite(db: DatabaseSyncInstance, n: number, at: string): void {
   if (n % 8 === 7) return insertCustomer(db, INITIAL_CUSTOMERS + n, at)
   const { id } = db.prepare('select id from customers order by id limit 1 offset cast(? * (select count(*) from customers) as integer)').get(random.next()) as { id: number }
   if (n % 12 === 10) db.prepare('delete from customers where id = ?').run(id)
-  else db.prepare('update customers set city = ?, updated_at = ? where id = ?').run(CITIES[Math.floor(random.next() * CITIES.length)]!, at, id)
+  else db.prepare('update customers set city = ?, updated_at = ? where id = ?').run(required(CITIES[Math.floor(random.next() * CITIES.length)], 'CITIES[…]'), at, id)
 }

@@ -5,6 +5,7 @@ import type { RecordVersion } from '../kit/versioned-records.ts'
 import { VendorSimulator, type ApiCall, type VendorOptions } from '../kit/vendor-simulator.ts'
 import { decodeToken, encodeToken, type PageToken } from './page-token.ts'
 import { XError } from './x-error.ts'
+import { required } from '../../../values/required.ts'
 
 export interface XOptions extends VendorOptions {
   /** The user who owns the token, and whose bookmarks alone it may read. */
@@ -81,7 +82,7 @@ export class XSimulator extends VendorSimulator {
 
   /** Bookmarks a removed post again, at the top of the list. */
   bookmarkAgain(id: string): void {
-    const { fields } = this.records.find(BOOKMARK, id)!
+    const { fields } = required(this.records.find(BOOKMARK, id), 'the match in records')
     this.records.insert(BOOKMARK, id, { ...fields, place: ++this.#bookmarkCount })
   }
 
@@ -121,7 +122,7 @@ export class XSimulator extends VendorSimulator {
     const headers = this.#headers(endpoint)
     try {
       if (endpoint === 'me') return jsonResponse({ data: pickFields(this.user, [...USER_FIELDS_ALWAYS, ...parseList(call.url.searchParams, 'user.fields', USER_FIELDS)]) }, 200, headers)
-      if (match[1] !== this.user.id) throw new XError('id', match[1]!, `The \`id\` query parameter value [${match[1]}] must be the same as the authenticating user [${this.user.id}]`)
+      if (match[1] !== this.user.id) throw new XError('id', required(match[1], 'match[1]'), `The \`id\` query parameter value [${match[1]}] must be the same as the authenticating user [${this.user.id}]`)
       return jsonResponse(this.#bookmarks(call), 200, headers)
     } catch (error) {
       if (error instanceof XError) return invalidParameterResponse(error, headers)
@@ -142,7 +143,7 @@ export class XSimulator extends VendorSimulator {
   }
 
   #bookmarks({ url: { searchParams: query }, endFlagOverride: lie, shortPage, expiredToken, partial }: ApiCall): PostsResponse {
-    for (const name of query.keys()) if (!PARAMETERS.includes(name)) throw new XError(name, query.get(name)!, `The query parameter [${name}] is not one of [id,${PARAMETERS.join(',')}]`)
+    for (const name of query.keys()) if (!PARAMETERS.includes(name)) throw new XError(name, required(query.get(name), 'an entry of query'), `The query parameter [${name}] is not one of [id,${PARAMETERS.join(',')}]`)
     const asked = query.get('max_results') ?? String(MAX_RESULTS)
     const maxResults = /^-?\d+$/.test(asked) ? Number(asked) : NaN
     if (!(maxResults >= 1 && maxResults <= MAX_RESULTS)) throw new XError('max_results', asked, `The \`max_results\` query parameter value [${asked}] is not between 1 and ${MAX_RESULTS}`)
