@@ -224,7 +224,7 @@ describe('fetch', () => {
     expect((await committed(5)).abortedTransactions).toEqual([])
     const { responses } = await client.ask('ListOffsets', 3, { replicaId: -1, isolationLevel: READ_COMMITTED, topics: [{ topic: 't', partitions: [{ partition: 0, timestamp: -1 }] }] })
     expect(responses[0].partitions[0].offset).toBe('5')
-    expect(() => simulator.endTransaction('t', 0, 2, 'abort')).toThrow('no transaction')
+    expect(() => simulator.endTransaction('t', 0, 2, 'abort')).toThrow('no open transaction')
   })
 
   test('compaction keeps the last record of every key, gaps in the offsets and the start of the log; tombstones are removed later', async () => {

@@ -80,7 +80,7 @@ export function findIndexRanges<Item>(query: EncodedQuery, stamp: string, sorted
   const stretches = query.queries.map((conditions) => {
     let from = 0
     let until = sorted.length
-    const moment = required(conditions.find(([one, ...others]) => others.length === 0 && required(one, 'one').field === stamp && required(one, 'one').operator === '=')?.[0], 'the match in conditions[0]').value
+    const moment = conditions.find(([one, ...others]) => others.length === 0 && one?.field === stamp && one.operator === '=')?.[0]?.value
     for (const [one, ...others] of conditions) {
       const { field, operator, value } = required(one, 'one')
       const isStamp = others.length === 0 && field === stamp && /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/.test(value)
