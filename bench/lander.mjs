@@ -35,7 +35,7 @@ export class Lander {
     Object.assign(this, { store, lease, version })
   }
 
-  /** One page, and the cycle with it; the sequence it leads to. */
+  /** Commits one page, and the cycle with it; returns the resulting sequence. */
   async cycle(landings, databases = ['accounts']) {
     await this.begin('incremental', databases)
     return (await this.complete(landings)).headSequence

@@ -1,7 +1,7 @@
 /**
  * One line of the printed table: `figure` is a ratio to the raw limit of the same run (1 = as fast as the limit), or an
- * amount with a unit. `bar` is the least ratio, or the greatest amount, that is good enough; null where none is set.
- * `cpu` is the same ratio by processor time, where that was taken.
+ * amount with a unit. `bar` is the lowest ratio, or the highest amount, that is good enough; null where none is set.
+ * `cpu` is the same ratio by processor time, where that was measured.
  */
 export function ratio(work, limit, { ratio: figure, ours, raw, cpuRatio: cpu = null }, unit, bar = null) {
   return { work, limit, figure, unit: '×', ours, raw, of: unit, cpu, bar, met: bar === null ? null : figure >= bar }

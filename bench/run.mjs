@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// npm run bench [-- --only sqlite,queries --records N --json …]; `--help` lists the cases and the sizes.
-// Every figure is a ratio to a raw limit that is measured in the same run on the same machine, in turns with ours.
+// npm run bench [-- --only sqlite,queries --records N --json …]; `--help` lists the cases and the sizes. Every result
+// is a ratio to a raw limit that is measured in the same run on the same machine, alternating with ours.
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { cpus, loadavg } from 'node:os'
@@ -23,7 +23,7 @@ if (values.help) {
   console.log(`Cases: ${Object.keys(CASES).join(', ')}.
 Without --only all of them are run except ${SLOW.join(', ')}.
 Sizes: ${Object.entries(DEFAULTS).map(([name, size]) => `--${name} ${size}`).join(', ')}; --small for a quick check.
---postgres <url> uses a server that is there, with a database of its own for each case.
+--postgres <url> uses an existing server, with a separate database for each case.
 --json prints one JSON document.`)
   process.exit(0)
 }

@@ -1,9 +1,9 @@
-/** What `npm run bench` measures with; each is a flag of its own. */
+/** The sizes that `npm run bench` uses; each is a flag. */
 export const DEFAULTS = {
   /** Rows of a pass, and rows of a page. */
   records: 200_000,
   page: 1_000,
-  /** Repetitions of what is compared in turns, and seconds of each under load. */
+  /** Repetitions of alternating measurements, and seconds of each under load. */
   turns: 5,
   seconds: 1,
   /** Rows of the load whose first and last tenth are compared; 5,000,000 shows more and takes minutes. */
@@ -17,7 +17,7 @@ export const DEFAULTS = {
   tenants: 1_000,
 }
 
-/** Every case from beginning to end within seconds; the figures mean nothing. */
+/** Every case from beginning to end within seconds; the results are meaningless. */
 export const SMALL = {
   records: 300, page: 100, turns: 1, seconds: 0.1, long: 1_000, entries: 1_000, databases: 5, syncs: 10, tenants: 3,
 }

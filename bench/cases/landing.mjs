@@ -12,7 +12,7 @@ const STORES = {
 export const sqlite = { title: 'Landing in SQLite', run: (bench) => land(bench, 'sqlite') }
 export const postgres = { title: 'Landing in PostgreSQL', run: (bench) => land(bench, 'postgres') }
 
-/** The commits of the store alone, which the bars are about, and then whole cycles through the engine. */
+/** The commits of the store alone, which the targets refer to, and then whole cycles through the engine. */
 async function land(bench, kind) {
   const { name, limit, bars } = STORES[kind]
   const { records, page } = bench.sizes

@@ -1,6 +1,6 @@
 import { amount, ratio } from '../measures.mjs'
 
-/** Whether a load slows down, and how much memory it takes, however many rows there are. */
+/** Whether a load slows down, and how much memory it takes, independently of the number of rows. */
 export const long = {
   title: 'A long first load, whole cycle',
   async run(bench) {

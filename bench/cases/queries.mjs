@@ -4,7 +4,7 @@ const QUERIES = {
   unindexed: 'lookup, no index', indexed: 'lookup by the user\'s index', group: 'group by', count: 'count(*)',
 }
 
-/** The copy is a table like any other: a query on it costs what it costs on a table that the user made. */
+/** The copy is an ordinary table: a query on it costs the same as on a table that the user created. */
 export const queries = {
   title: 'Queries on the copy and on the user\'s own table',
   async run(bench) {

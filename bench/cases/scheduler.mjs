@@ -1,6 +1,6 @@
 import { amount, ratio } from '../measures.mjs'
 
-/** Due syncs in one process, the cost of idle ones, and the small transactions that a fleet asks of PostgreSQL. */
+/** Due syncs in one process, the cost of idle ones, and the small transactions that a fleet makes in PostgreSQL. */
 export const scheduler = {
   title: 'The scheduler: one process, syncs of five tenants',
   async run(bench) {
@@ -23,8 +23,8 @@ export const scheduler = {
         amount('memory after all ran', '–', { figure: drainedMb }, 'MB'),
         amount('peak memory', '–', { figure: peakMb }, 'MB'),
         amount('PostgreSQL: status of 10,000 syncs', '–', { figure: postgres.allMs }, 'ms'),
-        amount('PostgreSQL: those that moved', '–', { figure: postgres.movedMs }, 'ms'),
-        amount('PostgreSQL: one of them', '–', { figure: postgres.oneMs }, 'ms'),
+        amount('PostgreSQL: changed syncs, none', '–', { figure: postgres.movedMs }, 'ms'),
+        amount('PostgreSQL: changed syncs, one', '–', { figure: postgres.oneMs }, 'ms'),
         bare('empty cycles of 16 tenants', postgres.cyclesPerSecond),
         bare('empty cycles of one tenant', postgres.cyclesOfOnePerSecond),
         bare('slots of one pacer', postgres.slotsPerSecond),

@@ -1,8 +1,8 @@
 import { EMPTY_CHECKPOINT } from '../../dist/contract/index.js'
 
 /**
- * As much of a store as a runner needs for cycles that land nothing, in memory and for all processes of a simulated fleet:
- * leases by one clock and fenced by epoch, the status of what changed, listeners notified at once.
+ * The part of a store that a runner needs for cycles that land nothing, in memory and shared by all processes of a
+ * simulated fleet: leases by one clock and fenced by epoch, status by change, notifications at once.
  */
 export class MemoryStore {
   tenants = new Map()
@@ -16,7 +16,7 @@ export class MemoryStore {
     this.fail = fail
   }
 
-  /** The store as one process reaches it; a dead process is never answered. */
+  /** The store as one process reaches it; calls of a killed process never return. */
   door(process, tenant = 'default') {
     const own = this.#tenant(tenant)
     const reach = (method) => (...args) => (process.dead ? new Promise(() => {}) : Promise.resolve(this[method](own, ...args)))

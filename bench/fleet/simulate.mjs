@@ -1,6 +1,6 @@
-// node bench/fleet/simulate.mjs [tenants] [syncs of each] [processes] [places in each] [minutes]: a fleet under
-// virtual time, with the real runner and engine, as one JSON line. Every sync is due every hour and takes two
-// seconds. All are due at once at first, as after a standstill; ten minutes in, one process dies.
+// node bench/fleet/simulate.mjs [tenants] [syncs of each] [processes] [slots of each] [minutes]: a fleet under virtual
+// time, with the real runner and engine, as one JSON line. Every sync is due every hour and takes two seconds. All are
+// due at once at first, as after an outage; ten minutes in, one process is killed.
 import { Worker } from '../../dist/index.js'
 import { listDeclaredSyncs } from '../../dist/runner/declared-sync.js'
 import { Runner } from '../../dist/runner/runner.js'
@@ -71,7 +71,7 @@ const cpu = process.cpuUsage()
 const starting = Promise.all(members.map(({ runner }) => runner.start()))
 await time.run(() => false, start + 600_000)
 await starting
-// Whoever dies is in the middle of nothing.
+// A killed process runs no further code.
 members[0].process.dead = true
 for (const { tenant, sync } of members[0].runner.status().running) running.delete(`${tenant}/${sync}`)
 await time.run(() => false, start + minutes * 60_000)

@@ -28,14 +28,14 @@ export class VirtualTime {
     })
   }
 
-  /** Until it is so, or the time is over. */
+  /** Runs until the condition holds, or the time is over. */
   async run(until, end) {
     while (!until()) {
       await new Promise((resolve) => setImmediate(resolve))
       const first = this.#timers.first
       if (first === undefined || first.at > end) return
       this.#now = Math.max(this.#now, first.at)
-      // All of one moment together.
+      // All timers of the same time together.
       for (let next = first; next !== undefined && next.at <= this.#now; next = this.#timers.first) {
         this.#timers.remove(next)
         next.wake()

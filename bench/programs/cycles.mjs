@@ -1,5 +1,5 @@
 // node bench/programs/cycles.mjs <store url> <records> <page size> all|first: cycles through the engine, as one JSON
-// line. A process of its own, so that its peak memory is the engine's.
+// line. A separate process, so that its peak memory is the engine's.
 import { openStore, runCycle } from '../../dist/index.js'
 import { changeOf, PASSES } from '../records.mjs'
 

@@ -30,7 +30,7 @@ async function measureRaw() {
   return result
 }
 
-/** An incremental cycle a page, so that nothing is swept. */
+/** One incremental cycle per page, so that nothing is swept. */
 async function measure(pass) {
   const written = await meter.written()
   for (const page of pagesOf(pass, count, size)) {
@@ -40,7 +40,7 @@ async function measure(pass) {
   return { disk: ((await meter.disk()) - empty) / count, written: (after - written) / count }
 }
 
-/** The file after a checkpoint. The bytes this process handed to the kernel: the log, and the file at checkpoints. */
+/** The file after a checkpoint. The bytes this process passed to the kernel: the log, and the file at checkpoints. */
 function sqliteMeter(file) {
   return {
     disk: (suffix = '') => {

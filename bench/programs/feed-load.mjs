@@ -1,5 +1,5 @@
-// node bench/programs/feed-load.mjs <port> <key> <seconds> walk|stay <queries…>: asks for pages over eight
-// connections, as fast as they come. Bare sockets, so that the client is not the slower part.
+// node bench/programs/feed-load.mjs <port> <key> <seconds> walk|stay <queries…>: requests pages over eight connections
+// as fast as possible. Bare sockets, so that the client is not the bottleneck.
 import { connect } from 'node:net'
 
 const [port, key, seconds, mode, ...starts] = process.argv.slice(2)

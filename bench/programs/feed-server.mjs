@@ -1,5 +1,6 @@
-// node bench/programs/feed-server.mjs <store url> <entries> <databases> <entries of a commit>: the feed over so many
-// entries, committed to the databases in turns. Prints its port, its key and queries that begin in several places.
+// node bench/programs/feed-server.mjs <store url> <entries> <databases> <entries of a commit>: serves the feed over
+// this many entries, committed to the databases in turn. Prints its port, its key and queries that begin at several
+// points.
 import { createApiKey } from '../../dist/server/api-key.js'
 import { createServer } from '../../dist/server/server.js'
 import { Lander, landings, openBareStore } from '../lander.mjs'
@@ -20,7 +21,7 @@ const since = (at) => `&updatedSince=${new Date(times[Math.floor(at)]).toISOStri
 console.log(JSON.stringify({
   port: Number(port), key: text, readMs,
   starts: {
-    // The page after the first one that is asked for counts: the last full one.
+    // The page after the first requested one counts: the last full one.
     head: since(times.length - 2), middle: since(times.length / 2),
     spread: Array.from({ length: 8 }, (_, n) => since((times.length * n) / 8)),
   },

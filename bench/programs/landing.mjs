@@ -1,7 +1,7 @@
 // node bench/programs/landing.mjs <store url> <records> <page size>: the store's commit beside the raw limit, as one
-// JSON line. Pages alternate between the two, so that a busy machine slows both; the median ratio of ten parts
-// counts. Pages come serialised and hashed, and only the transaction is timed. Both work in this thread. Processor
-// time is taken beside the wall's: on a busy machine it is the steadier of the two, but it does not count waiting
+// JSON line. Pages alternate between the two, so that a busy machine slows both; the median ratio of ten parts counts.
+// Pages are serialised and hashed beforehand, and only the transaction is timed. Both run in this thread. Processor
+// time is measured beside wall time: on a busy machine it is the steadier of the two, but it does not include waiting
 // for the disk.
 import { Lander, landingOf, openBareStore } from '../lander.mjs'
 import { median } from '../measures.mjs'

@@ -12,7 +12,7 @@ const calm = await Lander.take(primary, 'calm')
 await calm.cycle(landings(0, size * 10))
 const replica = await openPostgresStore({ url: replicaUrl })
 
-/** From the moment a commit was answered until a reader at the store sees it. */
+/** From the acknowledgement of a commit until a reader of the store sees it. */
 async function seenAfter(store, position) {
   const from = performance.now()
   while ((await store.headSequence()) < position) await sleep(0)

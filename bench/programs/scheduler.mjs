@@ -1,6 +1,6 @@
-// node bench/programs/scheduler.mjs <syncs per tenant> <seconds> <postgres url>: one process with five tenants, as
-// one JSON line. The store is in memory and the source answers at once, so that the scheduler and the engine around
-// it are measured.
+// node bench/programs/scheduler.mjs <syncs per tenant> <seconds> <postgres url>: one process with five tenants, as one
+// JSON line. The store is in memory and the source answers at once, so that only the scheduler and the engine are
+// measured.
 import { openSqliteStore } from '../../dist/stores/sqlite/store.js'
 import { openPostgresStore } from '../../dist/stores/postgres/store.js'
 import { Worker } from '../../dist/index.js'
@@ -57,7 +57,7 @@ console.log(JSON.stringify({
   postgres: { ...(await lookCost(url)), ...(await rates(url)) },
 }))
 
-/** What it costs to ask PostgreSQL about ten thousand syncs of which none moved, and of which one did. */
+/** The cost of reading the changed syncs among ten thousand in PostgreSQL: when none changed, and when one did. */
 async function lookCost(postgres) {
   const { default: pg } = await import('pg')
   const opened = await openPostgresStore({ url: postgres, tenant: 'idle' })
@@ -84,7 +84,10 @@ async function lookCost(postgres) {
   return { allMs, movedMs, oneMs }
 }
 
-/** How much of what a fleet does all the time one PostgreSQL takes, asked by sixteen at once; beside it the smallest transaction there is. */
+/**
+ * Throughput of a fleet's routine transactions on one PostgreSQL with sixteen clients, beside that of the smallest
+ * possible transaction.
+ */
 async function rates(postgres) {
   const { default: pg } = await import('pg')
   const { runCycle } = await import('../../dist/engine/cycle.js')

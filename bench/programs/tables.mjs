@@ -1,7 +1,6 @@
-// node bench/programs/tables.mjs <url> <records> <turns>: a table of a PostgreSQL copied into the same server, as
-// one JSON line. The raw limit is COPY out of one table and into another; it takes its turn with each of the others.
-// Rows with an empty array beside them must be decoded. Pages read beforehand show the most that faster reading
-// could gain.
+// node bench/programs/tables.mjs <url> <records> <turns>: a table of a PostgreSQL copied into the same server, as one
+// JSON line. The raw limit is COPY out of one table and into another; it alternates with each of the others. Rows with
+// an empty array beside them must be decoded. Pages read beforehand show the maximum gain of faster reading.
 import { pipeline } from 'node:stream/promises'
 import pg from 'pg'
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams'

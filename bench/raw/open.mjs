@@ -1,7 +1,7 @@
 import { RawPostgres } from './postgres.mjs'
 import { RawSqlite } from './sqlite.mjs'
 
-/** A bare table of the same typed columns, with none of the contract around it: the raw limit. */
+/** A bare table of the same typed columns, without the store's guarantees: the raw limit. */
 export function openRaw(url) {
   return url.startsWith('sqlite:') ? RawSqlite.open(`${url.slice('sqlite:'.length)}.raw`) : RawPostgres.open(url)
 }

@@ -8,7 +8,7 @@ const TYPES = [
   'text', 'text', 'text', 'text', 'text', 'double precision', 'boolean', 'timestamptz', 'timestamptz', 'text',
 ]
 
-/** Binary COPY into a keyed table, a transaction per page. Encoding the page is not counted. */
+/** Binary COPY into a keyed table, a transaction per page. Encoding the page is not timed. */
 export class RawPostgres {
   static async open(url) {
     const client = new pg.Client(url)

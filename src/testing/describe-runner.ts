@@ -4,20 +4,21 @@ import { RunnerCaseFixture, type RunnerCase, type RunnerHarness } from './runner
 import { SourceServerFixture } from './runner-cases/source-server-fixture.ts'
 
 export interface DescribeRunnerOptions {
-  /** Where to register; else the globals of Vitest or Jest, else `node:test`. */
+  /** Test framework to register with; defaults to the globals of Vitest or Jest, then `node:test`. */
   readonly runner?: TestRunner
-  /** Milliseconds for one case. */
+  /** Timeout of one case, in milliseconds. */
   readonly timeoutMs?: number
 }
 
 /**
- * Registers the promise of a way to run syncs as tests; the whole test file of one is
+ * Registers the contract of a runner as tests. The whole test file of a runner is
  *
  *     import { describeRunner } from 'tidemark/testing'
  *     import { openHarness } from './harness.ts'
  *     describeRunner('my fleet', openHarness)
  *
- * `open` is called once per case, with the address of the source; what it starts runs `createFixtureWorker` with that address.
+ * `open` is called once per case, with the address of the source fixture. The processes it starts run `createFixtureWorker`
+ * with that address.
  */
 export function describeRunner(name: string, open: (url: string) => Promise<RunnerHarness>, options: DescribeRunnerOptions = {}): void {
   const { describe, test } = options.runner ?? findTestRunner()
@@ -26,7 +27,7 @@ export function describeRunner(name: string, open: (url: string) => Promise<Runn
   })
 }
 
-/** Throws when the runner breaks the promise. */
+/** Throws when the runner breaks the contract. */
 export async function runRunnerCase(runnerCase: RunnerCase, open: (url: string) => Promise<RunnerHarness>): Promise<void> {
   const stage = await SourceServerFixture.open()
   try {

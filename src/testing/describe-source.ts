@@ -4,20 +4,20 @@ import type { SourceCase, SourceHarness, SourceNeed } from './source-cases/harne
 import { SourceFixture } from './source-cases/source-fixture.ts'
 
 export interface DescribeSourceOptions {
-  /** Where to register; else the globals of Vitest or Jest, else `node:test`. */
+  /** Test framework to register with; defaults to the globals of Vitest or Jest, then `node:test`. */
   readonly runner?: TestRunner
-  /** Milliseconds for one case. */
+  /** Timeout of one case, in milliseconds. */
   readonly timeoutMs?: number
 }
 
 /**
- * Registers the promise of a source as tests; a source's whole test file is
+ * Registers the contract of a source as tests. The whole test file of a source is
  *
  *     import { describeSource } from 'tidemark/testing'
  *     import { openHarness } from './harness.ts'
  *     describeSource('harbour', openHarness)
  *
- * `open` is called once per case and must give an empty system. What the source cannot do is skipped, with the reason.
+ * `open` is called once per case and must return an empty system. Cases the source does not support are skipped, with the reason.
  */
 export function describeSource(name: string, open: () => SourceHarness | Promise<SourceHarness>, options: DescribeSourceOptions = {}): void {
   const { describe, test } = options.runner ?? findTestRunner()
@@ -31,7 +31,9 @@ export function describeSource(name: string, open: () => SourceHarness | Promise
   })
 }
 
-/** Null when the source keeps the promise, the reason when the case does not apply to it; throws when it breaks it. */
+/**
+ * Returns null when the source passes, the reason when the case does not apply; throws when the source fails the case.
+ */
 export async function runSourceCase(sourceCase: SourceCase, open: () => SourceHarness | Promise<SourceHarness>): Promise<string | null> {
   const trial = await SourceFixture.open(await open())
   try {
@@ -45,9 +47,9 @@ export async function runSourceCase(sourceCase: SourceCase, open: () => SourceHa
 }
 
 const SKIP_REASONS: Record<SourceNeed, string> = {
-  listing: 'it cannot be read whole',
-  delta: 'it cannot be followed',
+  listing: 'the source cannot list all records',
+  delta: 'the source has no delta',
   deletes: 'the harness offers no `remove`',
-  told: 'its delta does not tell of what is gone',
-  fetch: 'it does not ask through the context\'s fetch',
+  told: 'its delta does not report deletions',
+  fetch: 'it does not send requests through the context\'s fetch',
 }

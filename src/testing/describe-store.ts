@@ -2,28 +2,28 @@ import { storeCases } from './store-cases/index.ts'
 import type { StoreCase, StoreHarness } from './store-cases/harness.ts'
 
 export interface DescribeStoreOptions {
-  /** Where to register; else the globals of Vitest or Jest, else `node:test`. */
+  /** Test framework to register with; defaults to the globals of Vitest or Jest, then `node:test`. */
   readonly runner?: TestRunner
-  /** Milliseconds for one case. */
+  /** Timeout of one case, in milliseconds. */
   readonly timeoutMs?: number
-  /** Whether to register a case; all when absent. */
+  /** Selects the cases to register; all when absent. */
   only?(storeCase: StoreCase): boolean
 }
 
-/** What Vitest, Jest and node:test have in common. */
+/** The part of the test API that Vitest, Jest and node:test share. */
 export interface TestRunner {
   describe(name: string, body: () => void): unknown
   test(name: string, body: (context?: unknown) => Promise<void>, timeoutMs?: number): unknown
 }
 
 /**
- * Registers the promise of a store as tests; a store's whole test file is
+ * Registers the contract of a store as tests. The whole test file of a store is
  *
  *     import { describeStore } from 'tidemark/testing'
  *     import { openHarness } from './harness.ts'
  *     describeStore('my store', openHarness)
  *
- * `open` is called once per case and must give an empty store.
+ * `open` is called once per case and must return an empty store.
  */
 export function describeStore(name: string, open: () => Promise<StoreHarness>, options: DescribeStoreOptions = {}): void {
   const { describe, test } = options.runner ?? findTestRunner()
@@ -37,7 +37,9 @@ export function describeStore(name: string, open: () => Promise<StoreHarness>, o
   })
 }
 
-/** Null when the store keeps the promise, the reason when the case does not apply to it; throws when it breaks it. */
+/**
+ * Returns null when the store passes, the reason when the case does not apply; throws when the store fails the case.
+ */
 export async function runStoreCase(storeCase: StoreCase, open: () => Promise<StoreHarness>): Promise<string | null> {
   const opened: StoreHarness[] = []
   const openAnother = async (): Promise<StoreHarness> => {
@@ -59,26 +61,26 @@ export async function runStoreCase(storeCase: StoreCase, open: () => Promise<Sto
 type StoreNeed = NonNullable<StoreCase['needs']>
 
 function isSupported(needs: StoreNeed, { store, supports }: StoreHarness): boolean {
-  // Kept rows can only be seen in their table.
+  // Soft-deleted rows are visible in their table only.
   return needs === 'supportsSoftDeletes' ? store.supportsSoftDeletes === true && supports?.select !== undefined : supports?.[needs] !== undefined
 }
 
 const SKIP_REASONS: Record<StoreNeed, string> = {
-  supportsSoftDeletes: 'the store does not say `supportsSoftDeletes`, or the harness offers no `supports.select`',
-  ownClock: 'the harness does not say `supports.ownClock`',
-  notifies: 'the harness does not say `supports.notifies`',
+  supportsSoftDeletes: 'the store does not declare `supportsSoftDeletes`, or the harness offers no `supports.select`',
+  ownClock: 'the harness does not declare `supports.ownClock`',
+  notifies: 'the harness does not declare `supports.notifies`',
   select: 'the harness offers no `supports.select`',
   crashDuringCommit: 'the harness offers no `supports.crashDuringCommit`',
 }
 
-/** Whatever tests are written with here. */
+/** The test framework this process runs under. */
 export function findTestRunner(): TestRunner {
   const { describe, test } = globalThis as Partial<TestRunner>
   if (describe !== undefined && test !== undefined) return { describe, test }
   return process.getBuiltinModule('node:test') as unknown as TestRunner
 }
 
-/** Vitest throws out of `skip`, node:test marks the test, Jest cannot: there the reason is printed. */
+/** Vitest throws from `skip`, node:test marks the test, Jest supports neither: there the reason is printed. */
 export function skipTest(context: unknown, reason: string): void {
   console.info(`skipped: ${reason}`)
   const { skip: mark } = Object(context) as { skip?: (reason: string) => void }

@@ -1,7 +1,7 @@
 import type { Clock } from '../contract/index.ts'
 import { systemClock } from '../platform/clock.ts'
 
-/** The real time, and what was skipped of it: for a simulator and the source that reads it. */
+/** The real time plus the skipped time, for a simulator and the source that reads it. */
 export class SkippingClock implements Clock {
   #skippedMs = 0
 

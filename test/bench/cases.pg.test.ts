@@ -5,7 +5,7 @@ import { runCase } from './run-case.ts'
 const server = inject('postgresUrl')
 
 describe.skipIf(server === '')('bench on PostgreSQL', () => {
-  test.each(CASES_WITH_POSTGRES)('bench --only %s runs to its end and has its figures', async (name) => {
+  test.each(CASES_WITH_POSTGRES)('bench --only %s completes and prints its results', async (name) => {
     await runCase(name, '--postgres', server)
   })
 })

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { runCase } from './run-case.ts'
 import { CASES_WITH_POSTGRES, CASES_WITHOUT } from './case-names.ts'
 
-test.each(CASES_WITHOUT)('bench --only %s runs to its end and has its figures', async (name) => {
+test.each(CASES_WITHOUT)('bench --only %s completes and prints its results', async (name) => {
   await runCase(name)
 })
 
@@ -15,7 +15,7 @@ test('every case of the bench has a test', () => {
   expect([...CASES_WITHOUT, ...CASES_WITH_POSTGRES].toSorted()).toEqual(listed.toSorted())
 })
 
-test('an unknown case ends with code 2 and the names there are', async () => {
+test('an unknown case ends with code 2 and the list of cases', async () => {
   const names = expect.stringContaining('sqlite, postgres') as string
   await expect(runCase('sqlight')).rejects.toMatchObject({ code: 2, stderr: names })
 })

@@ -16,7 +16,7 @@ interface Measure {
   readonly met: boolean | null
 }
 
-/** A small run of one case of `npm run bench`; its figures mean nothing, only that it ends and has all of them. */
+/** A small run of one case of `npm run bench`: it only shows that the case completes with all of its results. */
 export async function runCase(name: string, ...flags: string[]): Promise<Measure[]> {
   const { stdout } = await promisify(execFile)(
     process.execPath, [join(ROOT, 'bench/run.mjs'), '--small', '--json', '--only', name, ...flags],
@@ -30,7 +30,7 @@ export async function runCase(name: string, ...flags: string[]): Promise<Measure
       work: expect.any(String), limit: expect.any(String), figure: expect.any(Number), ours: expect.any(Number),
     })
     expect(measure.figure, measure.work).toBeGreaterThanOrEqual(0)
-    // A ratio without its limit says nothing.
+    // A ratio without its limit is meaningless.
     if (measure.unit === '×') expect(measure.raw, measure.work).toBeGreaterThan(0)
     expect(measure.met === null, measure.work).toBe(measure.bar === null)
   }

@@ -6,7 +6,7 @@ export interface Block {
   readonly text: string
 }
 
-/** The code of a page of the docs, in the order it stands there. */
+/** The code blocks of a docs page, in order. */
 export function blocksOf(page: string): Block[] {
   const text = readFileSync(join(resolve(import.meta.dirname, '../..'), page), 'utf8')
   return [...text.matchAll(/^```(\w+)\n([\s\S]*?)^```/gm)].map(([, language, code]) => ({ language: language!, text: code! }))

@@ -5,7 +5,7 @@ import { ROOT } from '../cli/package.ts'
 import { Project, Running } from '../cli/project.ts'
 import { json, serve } from '../sources/kit/loopback.ts'
 
-test('docs/guides/notion-workers.md does what it says', async () => {
+test('docs/guides/notion-workers.md works as written', async () => {
   const guide = readFileSync(join(ROOT, 'docs/guides/notion-workers.md'), 'utf8')
   const orders = [{ id: 'o1', name: 'First', total: 12.5, paid: true, tags: ['gift', 'fast'], updatedAt: '2026-01-31T12:00:00Z' }]
   const url = await serve((_, response) => json(response, orders))
@@ -29,7 +29,7 @@ test('docs/guides/notion-workers.md does what it says', async () => {
 
 test('examples/notion-worker runs with one command', async () => {
   const { command, folder } = new Project()
-  // The script stands where the command stands in every other test.
+  // The script replaces the command of every other test.
   const { code, stdout, stderr } = await new Running({ command: join(ROOT, 'examples/notion-worker/run.mjs'), folder } as Project, [], { env: { TIDEMARK_COMMAND: command } }).ended
   expect({ code, stderr: code === 0 ? '' : stderr }).toEqual({ code: 0, stderr: '' })
   expect(stdout).toMatch(/T2\s+Ticket 2\s+Open\s+\["urgent","billing"\]\s+2026-03-03\s+Grace/)

@@ -54,7 +54,7 @@ describe.skipIf(server === '')('docs/guides/orm.md, block by block', () => {
     }))
   }
 
-  /** A process of its own each time, which opens the store anew. */
+  /** A separate process each time, which opens the store again. */
   async function sync(listed: readonly Customer[]): Promise<{ code: number | null; stdout: string; stderr: string }> {
     project.write('customers.json', JSON.stringify(listed))
     return project.run('run', { env })
@@ -99,7 +99,7 @@ describe.skipIf(server === '')('docs/guides/orm.md, block by block', () => {
     expect(await rows("select name from customers where email = 'customer5100@example.com'")).toEqual(['Customer 5100'])
   })
 
-  test('a foreign key of the user stays through updates and follows a delete', async () => {
+  test('a foreign key of the user survives updates and follows a delete', async () => {
     await client.query(foreignKeySql!)
     await client.query(uniqueSql!)
     const renamed = customers(5_000).map((customer) => ({ ...customer, name: `${customer.name} II` }))
@@ -111,7 +111,7 @@ describe.skipIf(server === '')('docs/guides/orm.md, block by block', () => {
     expect(await rows('select customer_id from visits order by at')).toEqual([null, '8'])
   })
 
-  test('a foreign key that refuses the delete fails the commit until the reference is gone', async () => {
+  test('a foreign key that refuses the delete fails the commit until the reference is removed', async () => {
     await client.query(foreignKeySql!.replace(' on delete cascade', ''))
     const { code, stdout, stderr } = await sync(customers(5_000).filter(({ id }) => id !== 7))
     expect(code).not.toBe(0)

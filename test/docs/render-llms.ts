@@ -4,7 +4,7 @@ import { ROOT } from '../cli/package.ts'
 
 const SECTIONS = [['Tutorials', 'docs/tutorials'], ['Guides', 'docs/guides'], ['Explanation', 'docs/explanation'], ['Reference', 'docs/reference'], ['Decisions', 'docs/decisions']] as const
 
-/** llms.txt: every page, with its title and how it begins. */
+/** Renders llms.txt: every page, with its title and first paragraph. */
 export function renderLlms(): string {
   const readme = readFileSync(join(ROOT, 'README.md'), 'utf8')
   return [
@@ -13,7 +13,7 @@ export function renderLlms(): string {
     `> ${firstParagraph(readme)}`,
     '',
     '- [README.md](README.md): what it is, why, twenty lines, ten minutes',
-    '- [ARCHITECTURE.md](ARCHITECTURE.md): how it works, and the invariants with the tests that bear them',
+    '- [ARCHITECTURE.md](ARCHITECTURE.md): how it works, and the invariants with their tests',
     '- [CONTRIBUTING.md](CONTRIBUTING.md): how to build, test, add a source or a store',
     ...SECTIONS.flatMap(([title, folder]) => ['', `## ${title}`, '', ...pagesOf(folder).map(describe)]),
     '',
@@ -31,7 +31,7 @@ function describe(page: string): string {
   return `- [${title!.replaceAll(/[[\]]/g, '')}](${page})${sentence === '' ? '' : `: ${sentence!.replace(/[.:]$/, '')}`}`
 }
 
-/** The first that is neither a heading, a table, a list nor code. */
+/** The first paragraph that is neither a heading, a table, a list nor code. */
 function firstParagraph(text: string): string {
   const paragraph = text.split(/\n{2,}/).find((part) => /^[A-Za-z`*]/.test(part) && !part.startsWith('```') && !part.startsWith('Status')) ?? ''
   return paragraph.replaceAll('\n', ' ').trim()

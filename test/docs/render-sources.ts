@@ -3,16 +3,16 @@ import { join } from 'node:path'
 import { ROOT } from '../cli/package.ts'
 import { SOURCES, type OptionGroup, type SourceFacts } from './source-facts.ts'
 
-/** docs/reference/sources.md: names and types from the interfaces, the rest from source-facts.ts. */
+/** Renders docs/reference/sources.md: names and types from the interfaces, the rest from source-facts.ts. */
 export function renderSources(): string {
   return [
     '# The sources and their options',
     '',
-    'Every source of `tidemark/sources/*` with its streams, its options and what it needs. Names and types come from `src/sources/`.',
+    'Every source of `tidemark/sources/*` with its streams, its options and its requirements. Names and types come from `src/sources/`.',
     '',
     'A secret is written as the name of a variable (`\'STRIPE_KEY\'`) and read when a request needs it. Every request also waits for the',
-    'pacers of its sync (`worker.pacer`) and for pauses that the source has asked for, in all processes. See',
-    '[what a worker can say](config.md) for the options of a sync.',
+    'pacers of its sync (`worker.pacer`) and for pauses that the source has requested, in all processes. See',
+    '[the worker configuration](config.md) for the options of a sync.',
     '',
     '| source | import | sees deletions | lag | retention |',
     '|---|---|---|---|---|',
@@ -27,7 +27,7 @@ function sectionOf({ folder, title, auth, streams, lag, retention, deletions, pa
     '', `## ${title}`, '',
     `Import \`tidemark/sources/${folder}\`.${guide === undefined ? '' : ` See [the guide](../guides/${guide}).`}`, '',
     `- Needs: ${auth}`, `- Lag: ${lag}`, `- Retention: ${retention}`, `- Deletions: ${deletions}`, `- Rate limits: ${pace}`, ...(types === undefined ? [] : [`- Types: ${types}`]), '',
-    '| stream | mode | what it reads |', '|---|---|---|', ...streams.map(([name, mode, what]) => row(`\`${name}\``, mode, what)),
+    '| stream | mode | records |', '|---|---|---|', ...streams.map(([name, mode, what]) => row(`\`${name}\``, mode, what)),
     ...groups.flatMap(tableOf),
   ]
 }
@@ -56,12 +56,12 @@ export interface OptionMember {
   readonly isRequired: boolean
 }
 
-/** The members of the interface itself, without those of what it extends. */
+/** The fields of the interface itself, without inherited ones. */
 export function membersOf({ file, name }: Pick<OptionGroup, 'file' | 'name'>): OptionMember[] {
   const text = readFileSync(join(ROOT, 'src/sources', file), 'utf8')
   const body = new RegExp(`^export interface ${name}\\b[^{]*\\{\\n([\\s\\S]*?)^\\}`, 'm').exec(text)?.[1]
   if (body === undefined) throw new Error(`${file} has no interface ${name}.`)
-  // A type may take several lines; they are indented further than its member.
+  // A type may take several lines; they are indented further than its field.
   const lines = body.replaceAll(/\/\*\*[\s\S]*?\*\//g, '').replaceAll(/\n {4}(?=readonly)/g, '; ').replaceAll(/\n {4,}/g, ' ').replaceAll(/\n {2}\}/g, ' }').split('\n')
   return lines.flatMap((line) => {
     const [, member, optional, type] = /^ {2}(?:readonly )?(\w+)(\??): *(.+)$/.exec(line) ?? []

@@ -18,12 +18,12 @@ const manifests = blocks.filter(({ language }) => language === 'yaml').flatMap((
 const named = (kind: string, name: string): Record<string, any> => manifests.find((manifest) => manifest['kind'] === kind && manifest['metadata'].name === name)!
 
 describe(`the manifests of ${PAGE}`, () => {
-  test('are there, each of them once', () => {
+  test('are complete, each of them once', () => {
     const names = manifests.map(({ kind, metadata }) => `${kind} ${metadata.name}`)
     expect(names).toEqual(['Service restate-nodes', 'Service restate', 'PodDisruptionBudget restate', 'StatefulSet restate', 'Service tidemark', 'Deployment tidemark', 'NetworkPolicy tidemark-worker', 'Job tidemark-register'])
   })
 
-  test('every selector finds pods, and every port of a service is one that its pods listen at', () => {
+  test('every selector matches pods, and every port of a service is one that its pods listen on', () => {
     const pods = ['StatefulSet restate', 'Deployment tidemark'].map((text) => named(...(text.split(' ') as [string, string]))['spec'])
     for (const { selector, template } of pods) expect(template.metadata.labels).toEqual(selector.matchLabels)
     for (const { metadata, spec } of manifests.filter(({ kind }) => kind === 'Service')) {
@@ -36,7 +36,7 @@ describe(`the manifests of ${PAGE}`, () => {
     }
   })
 
-  test('the cluster has the settings that the chaos runs with, its nodes know each other by name, and its release is the tested one', () => {
+  test('the cluster has the settings of the chaos runs, its nodes know each other by name, and its release is the tested one', () => {
     const { serviceName, replicas, template } = named('StatefulSet', 'restate')['spec']
     const [{ image, env }] = template.spec.containers
     const settings = Object.fromEntries(env.map(({ name, value }: { name: string; value?: string }) => [name, value]))
@@ -48,7 +48,7 @@ describe(`the manifests of ${PAGE}`, () => {
     expect(image).toBe(`docker.restate.dev/restatedev/restate:${devDependencies['@restatedev/restate-server']}`)
   })
 
-  test('the worker is called by Restate alone, at the address that is registered; every flag is one that there is', () => {
+  test('the worker is called by Restate alone, at the registered address; every flag exists', () => {
     const [{ command, ports }] = named('Deployment', 'tidemark')['spec'].template.spec.containers
     const [{ command: registering }] = named('Job', 'tidemark-register')['spec'].template.spec.containers
     expect(registering).toContain(`http://tidemark:${ports[0].containerPort}`)
@@ -58,7 +58,7 @@ describe(`the manifests of ${PAGE}`, () => {
   })
 })
 
-test('the three nodes of the page are started with the settings that the chaos runs with', () => {
+test('the three nodes of the page are started with the settings of the chaos runs', () => {
   const page = blocks.find(({ text }) => text.includes('RESTATE_DEFAULT_REPLICATION=2'))!.text
   const ports = [1, 2, 3].map((node) => ({ ingress: Number(`${node}8080`), admin: Number(`${node}9070`), node: Number(`${node}5122`) }))
   for (const [name, value] of Object.entries(settingsOf(0, ports))) {
@@ -69,7 +69,7 @@ test('the three nodes of the page are started with the settings that the chaos r
   for (const line of blocks.flatMap(({ text }) => text.split('\n')).filter((text) => text.startsWith('npx tidemark '))) expectKnown(line.split(' ').slice(2))
 })
 
-/** A verb of the command line, with flags that it has. */
+/** A CLI command with existing flags. */
 function expectKnown(words: readonly string[]): void {
   const silent = { write: () => true, on: () => {} }
   const program = createProgram({ terminal: new Terminal({ stdout: silent, stderr: silent, environment: {}, json: false }), stdout: new PassThrough(), targetFlags: [], environment: {}, folder: ROOT, listenForStop: () => new AbortController().signal }, () => {})

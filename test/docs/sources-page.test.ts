@@ -15,12 +15,12 @@ import { SOURCES, type SourceFacts } from './source-facts.ts'
 const DAY = 86_400_000
 const FOLDER = join(ROOT, 'src/sources')
 
-test('every source has a section, and every section is of a source', () => {
+test('every source has a section, and every section belongs to a source', () => {
   const folders = readdirSync(FOLDER).filter((name) => name !== 'kit')
   expect(SOURCES.map(({ folder }) => folder)).toEqual(folders.toSorted())
 })
 
-test.each(SOURCES)('$title: the page has every type of options that the source exports', ({ folder, groups }) => {
+test.each(SOURCES)('$title: the page has every options type that the source exports', ({ folder, groups }) => {
   const text = readFileSync(join(FOLDER, folder, 'source.ts'), 'utf8')
   const exported = [...text.matchAll(/^export interface (\w+Options)\b/gm)].map(([, name]) => name!)
   const own = groups.filter(({ file }) => file === `${folder}/source.ts`).map(({ name }) => name)
@@ -35,7 +35,7 @@ describe.each(SOURCES.flatMap(({ title, groups }) => groups.map((group) => ({ so
     expect(Object.keys(group.members).toSorted()).toEqual(members.map(({ name }) => name).toSorted())
   })
 
-  test('an option has a meaning; one with a default is optional', () => {
+  test('every option has a meaning; one with a default is optional', () => {
     for (const { name, isRequired } of members) {
       const [fallback, meaning] = group.members[name]!
       expect(meaning, name).toMatch(/^[A-Z`].+\.$/s)

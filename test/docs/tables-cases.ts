@@ -12,7 +12,7 @@ const sorted = (rows: readonly (readonly unknown[])[]) => rows.toSorted(([a], [b
 
 /** The queries of the guide, on a store that changed before and after the time they name. */
 export function describeTablesGuide(open: () => Promise<{ store: Store; location: StoreLocation }>): void {
-  test(`${PAGE}: the history queries answer alike in SQL and by --as-of`, async () => {
+  test(`${PAGE}: the history queries return the same in SQL and by --as-of`, async () => {
     const { store, location } = await open()
     const sync = await SyncDriver.acquire(store)
     const customer = (key: string, name: string) => upsert(key, { name, email: `${name}@example.com` }, { database })
@@ -34,7 +34,7 @@ export function describeTablesGuide(open: () => Promise<{ store: Store; location
     ])
   })
 
-  test(`${PAGE}: with soft deletes, a query leaves deleted rows out, and another one follows them`, async () => {
+  test(`${PAGE}: with soft deletes, one query excludes deleted rows, and another one includes them`, async () => {
     const { store, location } = await open()
     const sync = await SyncDriver.acquire(store)
     const customer = (key: string, name: string) => upsert(key, { name, email: `${name}@example.com` }, { database })
@@ -48,7 +48,7 @@ export function describeTablesGuide(open: () => Promise<{ store: Store; location
     expect(await select(live!)).toEqual([['ada', 'ada@example.com']])
     expect((await select(changed!)).map(([key, name, isDeleted]) => [key, name, Boolean(isDeleted)])).toEqual([['2', 'bob', true]])
     expect(await select(`select count(*) from ${database}`)).toEqual([[2]])
-    // Agents are given live rows, also where they ask for figures.
+    // Agents receive live rows, also in aggregates.
     const desk: ToolContext = {
       tenant: 'default', openExistingStore: async () => store, openOrCreateStore: async () => store, syncs: [], clock: { now: () => 0, sleep: async () => {} }, actor: 'mcp:test',
       select: (sql, limit) => runSelect(location, sql, { limit, tenant: 'default' }), syntax: location.syntax,

@@ -3,11 +3,11 @@ import { expect, test } from 'vitest'
 import { Project } from '../cli/project.ts'
 import { blocksOf, commandsIn } from './blocks.ts'
 
-test('docs/tutorials/first-copy.md: every command is run, in the order they stand there', { timeout: 240_000 }, async () => {
+test('docs/tutorials/first-copy.md: every command runs, in the order of the page', { timeout: 240_000 }, async () => {
   const project = new Project()
   const ran: string[] = []
   let key = ''
-  // The last goes on until it is stopped, as that of the README does.
+  // The last command runs until it is stopped, as that of the README does.
   for (const args of blocksOf('docs/tutorials/first-copy.md').flatMap(commandsIn).filter(([verb]) => verb !== 'start')) {
     const folder = args[0] === 'init' ? project.folder : join(project.folder, 'billing')
     const { code, stdout, stderr } = await project.run(...args.map((word) => (word === 'cus_1' && key !== '' ? key : word)), { folder })

@@ -6,7 +6,7 @@ import { buildPackage, ROOT } from '../cli/package.ts'
 import { Project } from '../cli/project.ts'
 import { blocksOf, commandsIn } from './blocks.ts'
 
-test('docs/guides/write-a-connector.md: every file is written, every command run, in the order they stand there', { timeout: 300_000 }, async () => {
+test('docs/guides/write-a-connector.md: every file is written and every command runs, in the order of the page', { timeout: 300_000 }, async () => {
   const [busy, calm] = await Promise.all([harbour({}), harbour({ HARBOUR_CALM: '1' })])
   const project = new Project()
   // As `npm install tidemark` would.
@@ -23,7 +23,7 @@ test('docs/guides/write-a-connector.md: every file is written, every command run
       expect(Number(/^# pass (\d+)$/m.exec(stdout)![1])).toBeGreaterThan(10)
     }
     if (block.text.includes('echo HARBOUR_TOKEN')) project.write('.env', `${/echo (\S+) > \.env/.exec(block.text)![1]!}\n`)
-    // The last goes on until it is stopped.
+    // The last command runs until it is stopped.
     for (const args of commandsIn(block).filter(([verb]) => verb !== 'start')) {
       const { code, stdout, stderr } = await project.run(...args, { env: { HARBOUR_URL: args[0] === 'sim' ? calm : busy } })
       expect({ args, code, said: code === 0 ? '' : stdout + stderr }).toEqual({ args, code: 0, said: '' })

@@ -8,10 +8,10 @@ import { openStore } from '../../src/stores/open-store.ts'
 type Fields = Record<string, unknown>
 
 const root = resolve(import.meta.dirname, '../..')
-/** Those that are a worker alone; others bring a program of their own, and a test of it. */
+/** Examples that consist of a worker alone; others have a program of their own, with its own test. */
 const examples = readdirSync(join(root, 'examples')).filter((name) => existsSync(join(root, 'examples', name, 'worker.ts')) && !existsSync(join(root, 'examples', name, 'run.mjs')))
 
-/** Where a worker asks for less than the vendor has, or calls it something else. */
+/** Where a worker reads less than the vendor has, or uses another name. */
 const LANDED: Readonly<Record<string, (record: Fields) => Fields>> = {
   'github repositories': ({ __typename, ownerLogin: _login, ...repository }) => repository,
   'github issues': ({ __typename, ...issue }) => issue,
@@ -19,11 +19,11 @@ const LANDED: Readonly<Record<string, (record: Fields) => Fields>> = {
 }
 
 describe('examples', () => {
-  test('there is one for every vendor', () => {
+  test('there is an example for every vendor', () => {
     expect(examples).toEqual(['airtable', 'github', 'hubspot', 'linear', 'rest', 'salesforce', 'servicenow', 'stripe'])
   })
 
-  test.each(examples)('%s lands what its simulated account holds, before and after it changed', async (name) => {
+  test.each(examples)('%s lands the records of its simulated account, before and after it changed', async (name) => {
     const folder = mkdtempSync(join(tmpdir(), 'tidemark-example-'))
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
     const file = join(folder, 'store.db')
@@ -37,7 +37,7 @@ describe('examples', () => {
       child.once('exit', () => fail(new Error(said)))
     })
     expect(code, said).toBe(0)
-    // Of the second command: what happened in between, and nothing else.
+    // The second command reports only the changes in between.
     expect(said.split('$ npx')[2]).toMatch(name === 'hubspot' || name === 'servicenow' ? /5 updated|3 deleted/ : /2 created, 5 updated, 3 (?:deleted|swept)/)
 
     const store = await openStore(`sqlite:${file}`)
@@ -52,16 +52,16 @@ describe('examples', () => {
     }
   })
 
-  test.each(examples)('the README of %s says how, and its first command works', (name) => {
+  test.each(examples)('the README of %s explains it, and its first command works', (name) => {
     const [, command] = /```sh\n(.+)\n```/.exec(readFileSync(join(root, 'examples', name, 'README.md'), 'utf8'))!
     expect(command).toBe(`node examples/simulate.mjs ${name}`)
-    // All of them are the same but for the name, and were run above.
+    // All of them are the same except for the name, and were run above.
     if (name !== 'airtable') return
     onTestFinished(() => rmSync(join(root, 'examples', name, '.tidemark'), { recursive: true, force: true }))
     expect(execFileSync('sh', ['-c', command!], { cwd: root, encoding: 'utf8' })).toContain('2 created, 5 updated')
   })
 
-  test('a name that is none says which there are', () => {
+  test('an unknown name lists the existing ones', () => {
     expect(() => execFileSync(process.execPath, [join(root, 'examples/simulate.mjs'), 'sap'], { stdio: 'pipe' })).toThrow(/Which one\? salesforce, stripe/)
   })
 })

@@ -1,4 +1,4 @@
-// An example run as its README says; tells its parent what the vendor holds in the end.
+// Runs an example as in its README; sends the vendor's final records to its parent.
 import { simulate } from '../../examples/simulate.mjs'
 
 const { code, vendor, databases } = await simulate(process.argv[2], process.argv[3])

@@ -6,10 +6,10 @@ import type { Mutant } from './mutants.ts'
 import { isVendorMutant, simulateMutant, worldsFrom, type Seeds } from './simulate-mutant.ts'
 import type { VendorMutant } from './vendor-mutants.ts'
 
-/** `npm run campaign:mutants` looks for every bug from seed 1 on, and prints the seed to record as `foundBy`. */
+/** `npm run campaign:mutants` searches every bug from seed 1 on, and prints the seed to record as `foundBy`. */
 const SEARCHES = process.env['TIDEMARK_MUTANT_SEARCH'] === '1'
 
-/** As many simulations at once as a small machine has cores. */
+/** As many concurrent simulations as a small machine has cores. */
 const AT_ONCE = 2
 
 type AnyMutant = Mutant | VendorMutant
@@ -17,17 +17,17 @@ type AnyMutant = Mutant | VendorMutant
 interface Finding {
   readonly seed: number
   readonly oracle: string
-  /** The seeds that were simulated; the code without the bug must pass them all. */
+  /** The simulated seeds; the code without the bug must pass them all. */
   readonly seeds: Seeds
 }
 
-/** Each bug must be found by the seed recorded for it, or by a search from seed 1; the code as it is must pass. */
+/** Each bug must be found by the seed recorded for it, or by a search from seed 1; the unchanged code must pass. */
 export function expectMutantsFound(mutants: readonly AnyMutant[]): void {
   const findings = new Map<AnyMutant, Promise<Finding | null>>()
 
   beforeAll(() => {
     const build = buildPackage()
-    // Each waits for the one that is AT_ONCE places before it.
+    // Each waits for the one AT_ONCE before it.
     const started: Array<Promise<unknown>> = []
     for (const mutant of mutants) {
       const finding = (started.at(-AT_ONCE) ?? Promise.resolve()).then(() => find(build, mutant))
@@ -41,7 +41,7 @@ export function expectMutantsFound(mutants: readonly AnyMutant[]): void {
     const finding = await findings.get(mutant)!
     expect(finding, `${mutant.seeds} seeds with the bug planted`).not.toBeNull()
     const { seed, oracle, seeds } = finding!
-    expect(await failuresWithoutBug(mutant, seeds), 'the code as it is').toEqual([])
+    expect(await failuresWithoutBug(mutant, seeds), 'the unchanged code').toEqual([])
     if (seed !== mutant.foundBy) console.warn(`"${mutant.name}" is found by seed ${seed} (${oracle}): record it as foundBy`)
   }, 600_000)
 }

@@ -5,10 +5,10 @@ export interface Mutant {
   readonly name: string
   /** In the built package; every `find` must occur exactly once. */
   readonly patches: ReadonlyArray<{ readonly file: string; readonly find: string; readonly replace: string }>
-  /** The worlds that have what it takes to show it. */
+  /** The kinds of worlds that can reveal it. */
   readonly worlds: readonly WorldKind[]
   readonly overrides?: Partial<WorldConfig>
-  /** Within how many seeds it must be found. */
+  /** Maximum number of seeds within which it must be found. */
   readonly seeds: number
   /** The seed that finds it, tried first: a search from seed 1 takes minutes. */
   readonly foundBy: number
@@ -24,35 +24,38 @@ const SWEEP = 'stores/sqlite/sweep.js'
 const RESOLVE = 'stores/kit/resolve-landing.js'
 const PLAN = 'stores/kit/plan-landing.js'
 
-/** Two syncs that write the same few rows: stamps often do not tell which reading is the newer one, and runners freeze between reading and landing. */
+/**
+ * Two syncs that write the same few rows: timestamps often do not order two reads, and runners freeze between reading
+ * and landing.
+ */
 const CONTENDED: Partial<WorldConfig> = {
   granularityMs: 1_000, lagMs: 0, skewMs: 0, runnerSkewMs: 0, stamped: true, plain: false, monotonic: true, emptyPages: false, unstorableShare: 0,
   records: 4, operations: 150, gapMs: 700, bulkShare: 0, deleteShare: 0.15, pageSize: 3, pagesMax: 100_000, runners: 3, runnerGapMs: 500,
   sourceLatencyMs: [20, 400], storeLatencyMs: [1, 50], leaseTtlMs: 10_000, rates: { freeze: 0.03 },
 }
 
-/** Listings from a copy that is behind by up to its lag. */
+/** Listings from a replica that lags by up to its limit. */
 const BEHIND: Partial<WorldConfig> = { monotonic: false, lagMs: 20_000, skewMs: 0, granularityMs: 1, stamped: true, plain: false }
 
-/** A change feed whose answers take long beside a quick listing, which misses some versions and deletes what is gone meanwhile. */
+/** A change feed with slow responses beside a fast listing, which misses some versions and deletes rows meanwhile. */
 const SLOW_DELTA: Partial<WorldConfig> = {
   ...CONTENDED, granularityMs: 1, usesSourceTime: false, deletions: 'none', deleteShare: 0.3, records: 12, operations: 200, gapMs: 400, pageSize: 30,
   runners: 5, runnerGapMs: 3_000, sourceLatencyMs: [5, 50], responseLatencyMs: { incremental: [1_000, 10_000] }, storeLatencyMs: [1, 10], leaseTtlMs: 2_000, rates: {},
 }
 
-/** A slow listing beside a quick delta, of records that are deleted and come back as they were. */
+/** A slow listing beside a fast delta, of records that are deleted and recreated unchanged. */
 const SLOW_LISTING: Partial<WorldConfig> = {
   ...CONTENDED, granularityMs: 1, usesSourceTime: false, plain: true, deletions: 'none', deleteShare: 0.4, records: 10, pageSize: 2,
   sourceLatencyMs: [5, 50], responseLatencyMs: { replace: [100, 2_000] }, storeLatencyMs: [1, 10], rates: {},
 }
 
-/** A source whose clock is wrong now and then, so that a newer version of a record has an earlier time. */
+/** A source whose clock is occasionally wrong, so that a newer version of a record has an earlier time. */
 const TIMES_GO_BACK: Partial<WorldConfig> = { backStampShare: 0.3, stamped: true, plain: false, granularityMs: 1, unstorableShare: 0 }
 
 export const MUTANTS: readonly Mutant[] = [
   // ── connectors ─────────────────────────────────────────────────────────────────────────────────────────────────────
   {
-    name: 'a strict > on stamps loses the rest of a tie',
+    name: 'a strict > on timestamps loses the rest of a tie',
     patches: [{ file: CONNECTORS, find: 'phase, after: last, empty: 0', replace: "phase, after: last && [last[0], '\\uffff'], empty: 0" }],
     worlds: ['delta'], seeds: 40, foundBy: 1,
   },
@@ -67,7 +70,7 @@ export const MUTANTS: readonly Mutant[] = [
     worlds: ['delta'], overrides: { lagMs: 20_000 }, seeds: 60, foundBy: 7,
   },
   {
-    name: 'an empty page is believed at once',
+    name: 'an empty page is trusted at once',
     patches: [{ file: CONNECTORS, find: 'return empty >= (line.source.contract.emptyPages ? 1 : 0)', replace: 'return true' }],
     worlds: ['replace', 'delta'], overrides: { emptyPages: true, rates: { 'empty-page': 0.2 } }, seeds: 40, foundBy: 7,
   },
@@ -83,7 +86,7 @@ export const MUTANTS: readonly Mutant[] = [
     worlds: ['replace'], overrides: { emptyPages: true, rates: { 'empty-page': 0.2 } }, seeds: 60, foundBy: 7,
   },
   {
-    name: 'a cycle out of pages counts as complete, and sweeps',
+    name: 'a cycle that exhausts its page budget counts as complete, and sweeps',
     patches: [{ file: CYCLE, find: 'const budgetEnd = checked.hasMore ? this.#findExceededBudget() : null;', replace: 'const budgetEnd = checked.hasMore ? this.#findExceededBudget() : null; if (budgetEnd !== null) checked.hasMore = false;' }],
     worlds: ['replace'], overrides: { pagesMax: 3 }, seeds: 40, foundBy: 7,
   },
@@ -103,8 +106,8 @@ export const MUTANTS: readonly Mutant[] = [
     worlds: ['owners'], overrides: { ...CONTENDED, stamped: false }, seeds: 150, foundBy: 100,
   },
   {
-    name: 'a commit whose answer was lost is taken for landed',
-    patches: [{ file: 'engine/retrying-store.js', find: "isResponseLost ||= error.code === 'COMMIT_UNKNOWN';", replace: "if (error.code === 'COMMIT_UNKNOWN') return { kind: 'landed', version: commit.version, headSequence: 0, counts: noCounts(), paused: false };" }],
+    name: 'a commit whose answer was lost is assumed to have landed',
+    patches: [{ file: 'engine/retrying-store.js', find: "answerLost ||= error.code === 'COMMIT_UNKNOWN';", replace: "if (error.code === 'COMMIT_UNKNOWN') return { kind: 'landed', version: commit.version, headSequence: 0, counts: noCounts(), paused: false };" }],
     worlds: ['replace', 'delta'], overrides: { rates: { 'applied-late': 0.1, 'applied-unknown': 0.1 } }, seeds: 60, foundBy: 14,
   },
   // ── the registry ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -142,15 +145,15 @@ export const MUTANTS: readonly Mutant[] = [
     worlds: ['pair'], overrides: CONTENDED, seeds: 150, foundBy: 1,
   },
   {
-    name: 'no comparison of times: what is read later wins, though a copy that is behind was read',
+    name: 'no comparison of times: the later read wins, though a lagging replica was read',
     patches: [{ file: RESOLVE, find: `if (order < 0 && !isRead)
         return resolveOlderLanding(row, read);
     return order > 0 || isLaterRead(row, read) ? 'update' : 'overlap';`, replace: "return isLaterRead(row, read) ? 'update' : 'overlap';" }],
     worlds: ['pair', 'replace'], overrides: BEHIND, seeds: 60, foundBy: 11,
   },
   {
-    // The comparison of times alone is covered by the order of reading here, as that is by the times: so both go.
-    name: 'the dead come back: whoever tells of a row brings it to life',
+    // The order of reading covers for the comparison of times here, and vice versa: so both are removed.
+    name: 'deleted rows return: any report of a row restores it',
     patches: [
       { file: RESOLVE, find: `if (order < 0 || (row.status === 'deleted' && order === 0 && landing.upstreamAt === row.upstreamAt))
             return resolveOlderLanding(row, read);`, replace: '' },
@@ -159,22 +162,22 @@ export const MUTANTS: readonly Mutant[] = [
     worlds: ['pair'], overrides: { ...CONTENDED, deletions: 'inline', deleteShare: 0.4 }, seeds: 200, foundBy: 24,
   },
   {
-    name: 'a swept row comes back with a page that was read before the sweep',
+    name: 'a swept row returns with a page that was read before the sweep',
     patches: [{ file: RESOLVE, find: "(order > 0 && row.status === 'deleted')", replace: '(order > 0)' }],
     worlds: ['pair'], overrides: SLOW_DELTA, seeds: 80, foundBy: 4,
   },
   {
-    name: 'what is told again while a listing runs leaves no entry, and an older page of the same time wins',
+    name: 'a repeated row leaves no entry while a listing runs, and an older page of the same time wins',
     patches: [{ file: PLAN, find: 'if (restateSince === undefined)', replace: 'if (restateSince !== 0)' }],
     worlds: ['pair'], overrides: { ...SLOW_LISTING, granularityMs: 1_000 }, seeds: 100, foundBy: 14,
   },
   {
-    name: 'readings that overlap are taken in the order of their commits',
+    name: 'overlapping reads are applied in the order of their commits',
     patches: [{ file: RESOLVE, find: 'return row.writer === read.writer || row.sequence <= read.readFrom', replace: 'return true' }],
     worlds: ['owners'], overrides: { ...CONTENDED, stamped: false }, seeds: 150, foundBy: 1,
   },
   {
-    name: 'records all alike are told by their content, not their keys',
+    name: 'records with equal content are identified by their content, not their keys',
     patches: [
       { file: 'stores/sqlite/find-rows.js', find: "|| length(_key) || ':' || _key", replace: '' },
       { file: 'stores/sqlite/find-rows.js', find: '${landing.key.length}:${landing.key}', replace: '' },
@@ -193,13 +196,13 @@ export const MUTANTS: readonly Mutant[] = [
   },
   // ── the sweep ──────────────────────────────────────────────────────────────────────────────────────────────────────
   {
-    name: 'the sweep takes rows written since the cycle began',
+    name: 'the sweep deletes rows written since the cycle began',
     patches: [{ file: SWEEP, find: 'collectUnseenRanges(session, facts.cycle, Math.min(', replace: 'collectUnseenRanges(session, facts.cycle, Math.max(2 ** 50, ' }],
     worlds: ['pair', 'replace'], seeds: 60, foundBy: 4,
   },
   {
-    // The entry that a moved time leaves while a listing runs spares the row as well: so both go.
-    name: 'the sweep takes what another sync has just seen alive',
+    // The entry that a changed time leaves while a listing runs protects the row as well: so both are removed.
+    name: 'the sweep deletes rows that another sync has just seen',
     patches: [
       { file: SWEEP, find: 'if (seen.length === 0)', replace: 'if (seen.length >= 0)' },
       { file: PLAN, find: 'if (restateSince === undefined)', replace: 'if (restateSince !== 0)' },
@@ -207,7 +210,7 @@ export const MUTANTS: readonly Mutant[] = [
     worlds: ['pair'], overrides: SLOW_LISTING, seeds: 80, foundBy: 2,
   },
   {
-    name: 'a resumed cycle forgets what it has seen',
+    name: 'a resumed cycle forgets its sightings',
     patches: [{ file: LEASES, find: 'if (unfinished !== null && !request.fresh && unfinished.mode === request.mode) {', replace: 'if (unfinished !== null && !request.fresh && unfinished.mode === request.mode) { yield* deleteSeen(sql, unfinished.cycle);' }],
     worlds: ['replace'], overrides: { rates: { crash: 0.03 } }, seeds: 60, foundBy: 7,
   },
@@ -221,7 +224,7 @@ export const MUTANTS: readonly Mutant[] = [
     worlds: ['replace'], overrides: { records: 4, deleteShare: 0.4 }, seeds: 150, foundBy: 60,
   },
   {
-    name: 'no brake: a listing that leaves most rows out is believed',
+    name: 'no delete limit: a listing that omits most rows is trusted',
     patches: [{ file: 'stores/kit/plan-landing.js', find: 'if (doomed === 0)', replace: 'if (doomed >= 0)' }],
     worlds: ['lie'], seeds: 40, foundBy: 7,
   },
@@ -241,12 +244,12 @@ export const MUTANTS: readonly Mutant[] = [
     worlds: ['pair', 'replace'], overrides: BEHIND, seeds: 150, foundBy: 14,
   },
   {
-    name: 'what a lookup still finds is swept',
+    name: 'rows that a lookup still finds are swept',
     patches: [{ file: 'engine/source-lookups.js', find: "if (answer?.type === 'upsert')", replace: 'if (answer === 0)' }],
     worlds: ['lie'], overrides: { omission: 'some', lookup: true }, seeds: 40, foundBy: 7,
   },
   {
-    name: 'a row that another owner lists dies with the first',
+    name: 'a row that another owner lists is deleted with the first owner',
     patches: [{ file: SWEEP, find: 'if (heir === undefined)', replace: 'if (heir !== null)' }],
     worlds: ['owners'], seeds: 60, foundBy: 12,
   },

@@ -1,4 +1,5 @@
-// Hooks for node:module: the source of a patched file is replaced while it is loaded, so no copy of the package is needed.
+// Hooks for node:module: the source of a patched file is replaced while it is loaded, so no copy of the package is
+// needed.
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 

@@ -18,7 +18,7 @@ export interface FoundBug {
   readonly oracle: string
 }
 
-/** Simulates the compiled package with one bug planted, in a process of its own; null when no seed finds it. */
+/** Simulates the compiled package with one bug planted, in a separate process; null when no seed finds it. */
 export async function simulateMutant(
   build: string, mutant: Mutant | VendorMutant, { firstSeed, seeds }: Seeds,
 ): Promise<FoundBug | null> {

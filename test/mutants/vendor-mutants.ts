@@ -14,7 +14,7 @@ const EVENTS = 'strategies/event-feed.js'
 const SEARCH = 'strategies/search.js'
 const PAUSES = 'engine/account-pauses.js'
 
-/** Ties larger than a page, rows that show late, and answers that take their time. */
+/** Ties larger than a page, rows that become visible late, and slow responses. */
 const TIED: Partial<VendorWorldConfig> = { pageSize: 3, records: 12, operations: 25, bulkShare: 0.3, gapMs: 15_000 }
 const LATE: Partial<VendorWorldConfig> = { lag: { share: 0.6, maxMs: 9_000 }, vendorLatencyMs: [50, 3_000], operations: 40, records: 10, gapMs: 3_000, runnerGapMs: 500, rates: {} }
 
@@ -23,7 +23,7 @@ const PAUSED: Partial<VendorWorldConfig> = { runnerSkewMs: 0, records: 12, pageS
 
 export const VENDOR_MUTANTS: readonly VendorMutant[] = [
   {
-    name: 'D1 Salesforce: a short page is the end, whatever `done` says',
+    name: 'D1 Salesforce: a short page is the end, whatever the value of `done`',
     patches: [{ file: 'sources/salesforce/source.js', find: 'end: isDone && !isLocated && records.length < limit,', replace: 'end: records.length < limit,' }],
     vendors: ['salesforce'], kinds: ['replace'], overrides: { pageSize: 4, records: 20, rates: { 'short-page': 0.4 } }, seeds: 40, foundBy: 1,
   },
@@ -42,7 +42,7 @@ export const VENDOR_MUTANTS: readonly VendorMutant[] = [
     vendors: ['stripe'], kinds: ['delta', 'pair'], overrides: { pageSize: 8, records: 20, bulkShare: 0.5, gapMs: 15_000, operations: 25 }, seeds: 40, foundBy: 1,
   },
   {
-    name: 'D4 Stripe: events are applied as they come, the newest first, and without their time',
+    name: 'D4 Stripe: events are applied in list order, the newest first, and without their time',
     patches: [
       { file: EVENTS, find: 'changes: safe.flatMap(', replace: 'changes: safe.toReversed().flatMap(' },
       { file: 'sources/stripe/event-scan.js', find: 'upstreamUpdatedAt: formatOrderedTime(created, kind), asOf', replace: 'upstreamUpdatedAt: undefined, asOf: undefined' },
@@ -50,7 +50,7 @@ export const VENDOR_MUTANTS: readonly VendorMutant[] = [
     vendors: ['stripe'], kinds: ['delta', 'pair'], overrides: { pageSize: 8, records: 4, operations: 25, gapMs: 3_000 }, seeds: 40, foundBy: 1,
   },
   {
-    name: 'D5 Stripe: without any event yet, an empty id is kept as the anchor',
+    name: 'D5 Stripe: before the first event, an empty id is kept as the anchor',
     patches: [{ file: EVENTS, find: 'return { cursor: null };', replace: "return { cursor: '', cursorTime: '1970-01-01T00:00:00.000Z' };" }],
     vendors: ['stripe'], kinds: ['delta', 'pair'], overrides: { records: 0, gapMs: 15_000 }, seeds: 40, foundBy: 3,
   },
@@ -60,7 +60,7 @@ export const VENDOR_MUTANTS: readonly VendorMutant[] = [
     vendors: ['stripe'], kinds: ['pair'], overrides: { pageSize: 8, records: 8, operations: 25, gapMs: 3_000 }, seeds: 60, foundBy: 1,
   },
   {
-    name: 'Stripe: an object that was read as it is now is taken back by its events that the log shows later',
+    name: 'Stripe: an object in its current version is reverted by events that the log shows later',
     patches: [{ file: 'sources/stripe/event-scan.js', find: `readings.isAmbiguous(id, created) || unordered.has(id)
             || hasTruncatedList`, replace: `unordered.has(id)
             || hasTruncatedList` }],
@@ -73,7 +73,7 @@ export const VENDOR_MUTANTS: readonly VendorMutant[] = [
     vendors: ['stripe'], kinds: ['delta'], overrides: { ...TIED, bulkShare: 0.6, gapMs: 500 }, seeds: 60, foundBy: 1,
   },
   {
-    name: 'Stripe: a page of a list inside an object, from a cache, is joined to a newer version of the object',
+    name: 'Stripe: a cached page of a nested list is joined to a newer version of the object',
     patches: [{ file: 'sources/stripe/nested-objects.js', find: 'last !== undefined && !isSameVersion(last, body.data[0])', replace: 'false' }],
     vendors: ['stripe'], kinds: ['replace', 'delta', 'pair'], seeds: 60, foundBy: 3,
     overrides: {
@@ -86,12 +86,12 @@ export const VENDOR_MUTANTS: readonly VendorMutant[] = [
     vendors: ['hubspot'], kinds: ['delta', 'pair'], overrides: TIED, seeds: 40, foundBy: 2,
   },
   {
-    name: 'D7 HubSpot: of an empty page the maximum becomes the cursor',
+    name: 'D7 HubSpot: the maximum of an empty page becomes the cursor',
     patches: [{ file: SEARCH, find: 'safe.reduce((most, { modifiedMs }) => Math.max(most, modifiedMs), cursorMs)', replace: 'Math.max(...safe.map(({ modifiedMs }) => modifiedMs))' }],
     vendors: ['hubspot'], kinds: ['delta', 'pair'], seeds: 40, foundBy: 1,
   },
   {
-    name: 'D8 HubSpot: the search has no upper end, and the cursor passes what is not indexed yet',
+    name: 'D8 HubSpot: the search has no upper bound, and the cursor passes records that are not indexed yet',
     patches: [
       { file: SEARCH, find: 'Math.min(state.untilMs, cursorMs + (widthMs ?? Number.POSITIVE_INFINITY))', replace: 'cursorMs + (widthMs ?? 1e12)' },
       { file: SEARCH, find: 'inWindow.filter(({ modifiedMs }) => modifiedMs <= untilMs)', replace: 'inWindow' },
@@ -99,7 +99,7 @@ export const VENDOR_MUTANTS: readonly VendorMutant[] = [
     vendors: ['hubspot'], kinds: ['delta', 'pair'], overrides: LATE, seeds: 60, foundBy: 12,
   },
   {
-    name: 'D9 ServiceNow: the streams of no state are asked for',
+    name: 'D9 ServiceNow: the streams of a missing state are read',
     patches: [{ file: 'strategies/streams.js', find: 'stored === undefined ? { states: {} } : readState(stored)', replace: 'readState(stored)' }],
     vendors: ['servicenow', 'hubspot'], kinds: ['delta'], seeds: 20, foundBy: 1,
   },
@@ -112,13 +112,14 @@ export const VENDOR_MUTANTS: readonly VendorMutant[] = [
     vendors: ['hubspot'], kinds: ['delta', 'pair'], overrides: TIED, seeds: 40, foundBy: 1,
   },
   {
-    name: 'D12 Salesforce: an empty page takes the cursor to the end of the buffer, though the query ended before',
+    name: 'D12 Salesforce: an empty page moves the cursor to the end of the buffer, though the query ended before',
     patches: [{ file: KEYSET, find: 'const last = pickAgreedCursor(safe.at(-1)?.cursor, isAtEnd, first, compareIds) ?? after;', replace: "const last = pickAgreedCursor(safe.at(-1)?.cursor, isAtEnd, first, compareIds) ?? (bounded && end ? { timestamp: formatIso(context.clock.now() - lagMs), id: '' } : after);" }],
     vendors: ['salesforce'], kinds: ['delta'], overrides: { ...LATE, records: 2, lag: { share: 0.6, maxMs: 14_000 } }, seeds: 60, foundBy: 2,
   },
-  // ── bugs that only one of the oracles O16 to O19 sees ──────────────────────────────────────────────────────────────
+  // ── bugs that only one of the oracles O16 to O19 detects
+  // ────────────────────────────────────────────────────────────
   {
-    name: 'O16: a delta claims to be complete up to its start, not up to where it read',
+    name: 'O16: a delta claims to be complete up to its start, not up to the end of its reads',
     patches: [{ file: 'engine/cycle-tidemark.js', find: 'if (page.stated !== undefined)\n            return page.stated;', replace: 'if (page.stated !== undefined)\n            return startedAt;' }],
     vendors: ['hubspot', 'salesforce'], kinds: ['delta'], overrides: LATE, seeds: 40, foundBy: 2,
   },
@@ -127,11 +128,11 @@ export const VENDOR_MUTANTS: readonly VendorMutant[] = [
     patches: [{ file: 'stores/kit/resolve-landing.js', find: "return read.isListing && row.sequence <= read.readFrom ? 'contest' : 'stale';", replace: "return 'stale';" }],
     vendors: ['hubspot', 'salesforce'], kinds: ['replace'], seeds: 20, foundBy: 1,
   },
-  pauseMutant('a pause is not looked at', 'if (ms <= 0)\n                return;', 'return;'),
+  pauseMutant('a pause is not checked', 'if (ms <= 0)\n                return;', 'return;'),
   pauseMutant('a stored pause is ignored by other processes', 'const stored = pauses.filter(', 'const stored = [].filter('),
   pauseMutant(
-    'a pause is kept by the process alone',
-    'await this.#store.recordPause({ worker: this.#worker, pacers: this.#pacers, origin, ms, at: now })', 'await Promise.resolve()',
+    'a pause is kept in the process only',
+    'await this.#store.notePause({ worker: this.#worker, pacers: this.#pacers, origin, ms, at: now })', 'await Promise.resolve()',
   ),
   pauseMutant('a pause is stored for another worker', 'recordPause({ worker: this.#worker,', 'recordPause({ worker: `${this.#worker} of another account`,'),
   pauseMutant('a pause is stored for another origin', 'pacers: this.#pacers, origin, ms, at: now }', "pacers: this.#pacers, origin: 'https://another.test', ms, at: now }"),
@@ -149,7 +150,7 @@ export const VENDOR_MUTANTS: readonly VendorMutant[] = [
   },
 ]
 
-/** O18: what goes wrong with the pauses that a vendor announces. */
+/** O18: bugs in the handling of announced pauses. */
 function pauseMutant(name: string, find: string, replace: string): VendorMutant {
   return {
     name: `O18: ${name}`, patches: [{ file: PAUSES, find, replace }],

@@ -33,7 +33,7 @@ export const SOFT_DELETE_BUGS: readonly PlantedBug[] = [
     ['a row that came back has the version from before', '`, ${name} = ?`).join(\'\')} where _key = ?`,\n  )\n  for (const write of writes)', '`, ${name} = coalesce(?, ${name})`).join(\'\')} where _key = ?`,\n  )\n  for (const write of writes)', SQLITE, 'returns changed'],
   ]),
   ...inFile('src/stores/sqlite/sweep.ts', SQLITE, [
-    ['a swept row is removed though it is to be kept', "if (table.deletes !== 'soft') connection", "if (table.deletes !== null || table.id > 0) connection", SQLITE, 'sweep deletes is kept'],
+    ['a swept row is removed though it is to be kept', "if (table.deletes !== 'soft') connection", "if (table.deletes !== null || table.id > 0) connection", SQLITE, 'by a sweep are kept'],
     ['deleted rows count for the share that is swept', 'existed from ${live}', 'existed from ${live.replace(/^.*?from (.*?) where.*$/, "$1")}', SQLITE, 'invariant 11: deleted'],
   ]),
   ...inFile('src/stores/sqlite/as-of.ts', AS_OF, [
@@ -47,13 +47,13 @@ export const SOFT_DELETE_BUGS: readonly PlantedBug[] = [
   ]),
   ...inFile('src/stores/postgres/rows.ts', POSTGRES, [
     ['a row that came back is still deleted', ', ${DELETED_AT} = null` }', '` }', POSTGRES, 'returns'],
-    ['a row that came back belongs to its old owner', ', _owner = ${owner}, ${DELETED_AT}', ', ${DELETED_AT}', POSTGRES, 'comes back soft-deleted'],
+    ['a row that came back belongs to its old owner', ', _owner = ${owner}, ${DELETED_AT}', ', ${DELETED_AT}', POSTGRES, 'restored soft-deleted'],
     ['a row that came back was only updated', 'extraSets: `, _created_sequence = w.c0,', 'extraSets: `, _created_sequence = t._created_sequence,', POSTGRES, 'returns'],
     ['a row that is kept has its old sequence', '_synced_at = w.at, _sequence = w.sequence, _writer', '_synced_at = w.at, _writer', POSTGRES, 'a soft delete keeps'],
-    ['a row that is deleted is found', '_writer, _owner from ${table.live} l where', '_writer, _owner from ${table.live.replace(/^.*?from (.*?) where.*$/, "$1")} l where', POSTGRES, 'returns as it was'],
+    ['a row that is deleted is found', '_writer, _owner from ${table.live} l where', '_writer, _owner from ${table.live.replace(/^.*?from (.*?) where.*$/, "$1")} l where', POSTGRES, 'returns unchanged'],
   ]),
   ...inFile('src/stores/postgres/sweep.ts', POSTGRES, [
-    ['a swept row is removed though it is to be kept', "table.deletes === 'soft'\n", "table.id < 0\n", POSTGRES, 'sweep deletes is kept'],
+    ['a swept row is removed though it is to be kept', "table.deletes === 'soft'\n", "table.id < 0\n", POSTGRES, 'by a sweep are kept'],
     ['the sweep of a table that a reader holds is hard', `  checkDeletable(table, facts.lockedDatabases)
 `, '', WALLS, 'first soft delete'],
     ['deleted rows count for the share that is swept', 'select count(*) from ${live} l where _owner', 'select count(*) from ${live.replace(/^.*?from (.*?) where.*$/, "$1")} l where _owner', POSTGRES, 'invariant 11: deleted'],

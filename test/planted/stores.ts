@@ -269,7 +269,7 @@ export const STORE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/stores/kit/roles/webhooks.ts', [...SQLITE, 'test/webhooks/claim.test.ts'], [
     ['a webhook is claimed by two', 'found.held_until! > found.now', 'found.held_until! < found.now'],
     ['deliveries of a lost claim are noted', 'disabled = :disabled where ${CLAIM_CONDITION}`', 'disabled = :disabled where ${WEBHOOK_CONDITION} and :epoch > 0`'],
-  ], 'webhook|claim|delivers'),
+  ], 'webhook|claim|deliver'),
   ...inFile('src/stores/kit/roles/inbound.ts', SQLITE, [
     ['an inbound message is acted on twice', "if (done && found.at >= forgetBefore) return 'done'", ''],
   ], 'message'),
@@ -311,7 +311,7 @@ export const STORE_BUGS: readonly PlantedBug[] = [
   ], 'feed|XE13|compaction|invariant 8'),
   ...inFile('src/stores/postgres/history-retention.ts', POSTGRES, [
     ['compaction forgets versions that are replaced later', 'where _until_sequence <= $1', 'where _sequence <= $1'],
-  ], 'history for days|XE13|compaction'),
+  ], 'history retention|XE13|compaction'),
   ...inFile('src/stores/postgres/rows.ts', POSTGRES, [
     [
       'the history is written after the row',

@@ -97,7 +97,7 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
       'this.#count < columnsMax',
       'columnsMax > 0',
       SQLITE,
-      'thousands of members',
+      'thousands of fields',
     ],
     ['two members share a column', 'taken.add(name.toLowerCase())', '', SQLITE, 'XD23'],
     [
@@ -195,7 +195,7 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
       'if (row!.contestedBy !== null) deleteContest(session, table, landing.key)',
       '',
       SQLITE,
-      'contested anew',
+      'contested again',
     ],
     [
       'an updated row keeps its old sequence time',
@@ -408,7 +408,7 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
       'deleteContests(transaction, table, writes.filter(({ row }) => row?.contestedBy != null)',
       'deleteContests(transaction, table, writes.filter(({ row }) => row?.contestedBy === 0)',
       POSTGRES,
-      'contested anew',
+      'contested again',
     ],
   ]),
   ...inFile('src/stores/kit/tables/fit-row.ts', ROWS_PG, [
@@ -421,7 +421,7 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
       'found.last < sequence ? null',
       'found.last < 0 ? null',
       POSTGRES,
-      'XA17|feed shows',
+      'XA17|feed returns',
     ],
   ]),
   ...inFile('src/stores/postgres/log.ts', POSTGRES, [
@@ -437,14 +437,14 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
       '...(live ? [] : [readDeletions(',
       '...(limit > 0 ? [] : [readDeletions(',
       POSTGRES,
-      'XF6|feed shows|invariant 8',
+      'XF6|feed returns|invariant 8',
     ],
     [
       'the first entry after a place is skipped',
       "where: '_sequence > $1 and",
       "where: '_sequence > $1 + 1 and",
       POSTGRES,
-      'above a place',
+      'above a sequence',
     ],
     [
       'an update is called a creation',
@@ -458,7 +458,7 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
       'chunk[at]!.last < version.sequence',
       'chunk[at]!.last <= version.sequence',
       POSTGRES,
-      'feed shows|above a place',
+      'feed returns|above a sequence',
     ],
     ['entries behind a cut are not held back', '.filter(({ sequence }) => sequence <= complete)', '', ROWS_PG, 'size of its columns'],
     [

@@ -4,13 +4,16 @@ import { join } from 'node:path'
 import { buildPackage as builtPackage, ROOT } from '../cli/package.ts'
 
 export interface Build {
-  /** Holds the compiled package as `dist`, and may hold what else the tests need. */
+  /** Contains the compiled package as `dist`, and may contain other files of the tests. */
   readonly folder: string
   readonly dist: string
   remove(): void
 }
 
-/** The package as it is published, in a folder of one's own: a process of its own and a worker thread run JavaScript, not the sources. */
+/**
+ * The package as it is published, in a separate folder: a child process and a worker thread run JavaScript, not the
+ * sources.
+ */
 export async function buildPackage(): Promise<Build> {
   const folder = mkdtempSync(join(tmpdir(), 'tidemark-process-'))
   const dist = join(folder, 'dist')

@@ -4,13 +4,13 @@ import { createInterface } from 'node:readline'
 import type { Build } from './build.ts'
 
 export interface ChildOptions {
-  /** Given to the script as JSON. */
+  /** Passed to the script as JSON. */
   readonly input?: Readonly<Record<string, unknown>>
   readonly nodeFlags?: readonly string[]
   readonly env?: Readonly<Record<string, string>>
 }
 
-/** What a script said: one JSON object per line. */
+/** The output of a script: one JSON object per line. */
 export interface ChildMessage {
   readonly event: string
   readonly [field: string]: unknown
@@ -25,7 +25,7 @@ export interface ChildExit {
 
 const running = new Set<ChildProcess>()
 
-/** A script of children/ in a process of its own. It ends with this process at the latest. */
+/** A script of children/ in a separate process. It ends with this process at the latest. */
 export class Child {
   readonly #process: ChildProcess
   readonly #said: ChildMessage[] = []
@@ -70,20 +70,20 @@ export class Child {
     return this.#said
   }
 
-  /** Waits for the first line that fits; fails when the process ends without having said it. */
+  /** Waits for the first matching line; fails when the process ends without printing it. */
   async until(event: string, fits: (said: ChildMessage) => boolean = () => true): Promise<ChildMessage> {
     for (;;) {
       const found = this.#said.find((said) => said.event === event && fits(said))
       if (found !== undefined) return found
       if (this.#isOver) {
         const { code, signal, stderr } = await this.ended
-        throw new Error(`the process ended (${code ?? signal}) before it said ${event}: ${stderr}`)
+        throw new Error(`the process ended (${code ?? signal}) before it reported ${event}: ${stderr}`)
       }
       await new Promise<void>((resolve) => this.#waiting.add(resolve))
     }
   }
 
-  /** Lets a script go on that waits for a word. */
+  /** Lets a script continue that waits for input. */
   tell(word: string): void {
     this.#process.stdin!.write(`${word}\n`)
   }
@@ -103,7 +103,7 @@ export class Child {
   }
 }
 
-/** Ends whatever a failed test left behind. */
+/** Ends all processes that a failed test left behind. */
 export function killChildren(): void {
   for (const child of running) child.kill('SIGKILL')
 }

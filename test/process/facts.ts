@@ -3,7 +3,7 @@ import type { LogEntry, Store, SyncRef } from '../../src/contract/index.ts'
 
 const ALL = 10_000_000
 
-/** What must be the same however often a run was interrupted: everything but the clock and the number of tries. */
+/** The state that must not depend on interruptions: everything except clock values and the number of retries. */
 export interface StoreFacts {
   readonly position: number
   readonly feed: ReadonlyArray<Omit<LogEntry, 'committedAt'>>
@@ -12,7 +12,7 @@ export interface StoreFacts {
   readonly cycles: readonly unknown[]
 }
 
-/** Reads a store whole, and checks on the way what is true of every store at every moment. */
+/** Reads a whole store, and checks the invariants that hold at any time. */
 export async function readStoreFacts(store: Store): Promise<StoreFacts> {
   const position = await store.headSequence()
   const entries = await store.changes({ after: 0, limit: ALL })
@@ -20,7 +20,7 @@ export async function readStoreFacts(store: Store): Promise<StoreFacts> {
   const rows: Record<string, Array<[string, string, number]>> = {}
   for (const { name } of databases) rows[name] = (await store.rows({ database: name, limit: ALL })).map(({ key, text, sequence }) => [key, text, sequence])
   checkFeed(entries, position)
-  // Invariant 8: the feed, replayed, is the table.
+  // Invariant 8: the replayed feed equals the table.
   expect(replay(entries)).toEqual(Object.fromEntries(Object.entries(rows).filter(([, landed]) => landed.length > 0)))
 
   const refs = await store.syncs()
@@ -38,13 +38,13 @@ export async function readStoreFacts(store: Store): Promise<StoreFacts> {
   }
 }
 
-/** Invariant 7: in commit order, without a gap, and its time goes on from commit to commit. */
+/** Invariant 7: in commit order, without a gap, and commit times increase. */
 function checkFeed(entries: readonly LogEntry[], position: number): void {
   expect(entries.map(({ sequence }) => sequence)).toEqual(Array.from({ length: position }, (_, index) => index + 1))
   for (let i = 1; i < entries.length; i++) {
     const [before, entry] = [entries[i - 1]!, entries[i]!]
     const sameCommit = before.cycle === entry.cycle && before.page === entry.page
-    // What a sweep deletes comes right after its page, at a time of its own.
+    // A sweep commits right after its page, with its own commit time.
     if (sameCommit && entry.action === 'deleted') expect(entry.committedAt - before.committedAt).toBeOneOf([0, 1])
     else if (sameCommit) expect(entry.committedAt).toBe(before.committedAt)
     else expect(entry.committedAt).toBeGreaterThan(before.committedAt)
@@ -74,7 +74,7 @@ async function readSync(store: Store, ref: SyncRef, ranks: ReadonlyMap<number, n
   expect(audit.filter(({ action }) => action === 'complete').map((entry) => entry.version)).toEqual(Array.from({ length: version }, (_, index) => index + 1))
   expect(audit.findLast(({ action }) => action === 'complete')?.state ?? null).toBe(committed)
   return {
-    // The tidemark of a listing is the start of its cycle, which differs from run to run; that there is one does not.
+    // The tidemark of a listing is the start of its cycle, which differs from run to run; its presence does not.
     ...ref, version, committed, tidemark: tidemark !== null && Date.parse(tidemark) > Date.now() - HOUR_MS ? 'recent' : tidemark, scope, committedBy: committedBy === null ? null : ranks.get(committedBy),
     inflight: inflight === null ? null : { page: inflight.page, state: inflight.state, mode: inflight.mode },
     audit: audit.map(({ action, state, cycle }) => ({ action, state, cycle: cycle === null ? null : ranks.get(cycle) })),

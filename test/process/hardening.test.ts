@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { Project } from '../cli/project.ts'
 
-/** Members and keys that every object of JavaScript seems to have. */
+/** Fields and keys that every JavaScript object seems to have. */
 const NAMES = ['__proto__', 'constructor', 'prototype', 'toString', 'hasOwnProperty']
 
 const KEY = randomBytes(32).toString('base64')
@@ -20,7 +20,7 @@ function node(project: Project, flags: readonly string[], ...args: string[]): Sp
   return spawned(project, [...flags, project.command, ...args])
 }
 
-/** Several commands: what differs is what Node was started with. The process leaves with 99 if an object was changed that is none of theirs. */
+/** Several commands that differ in Node's start options. The process exits with 99 if a foreign object was changed. */
 function inOneProcess(project: Project, flags: readonly string[], commands: readonly (readonly string[])[]): Spawned[] {
   const { status, stdout, stderr } = spawned(project, [...flags, join(import.meta.dirname, 'children/commands.mjs'), project.command, JSON.stringify(commands)])
   expect({ status, stderr }).toMatchObject({ status: 0 })
@@ -47,7 +47,7 @@ describe('Z38 names that every object seems to have', () => {
 
   test.each([
     ['as Node starts', []], ['without __proto__', ['--disable-proto=delete']], ['with the prototype frozen', ['--import', 'freeze']], ['with every intrinsic frozen', ['--frozen-intrinsics']],
-  ])('are data through every entrance, %s', (_, given) => {
+  ])('are data through every input, %s', (_, given) => {
     const project = new Project()
     const freeze = join(project.folder, 'freeze.mjs')
     writeFileSync(freeze, 'Object.freeze(Object.prototype)')
@@ -78,20 +78,20 @@ describe('Z38 names that every object seems to have', () => {
 const [major = 0] = process.versions.node.split('.').map(Number)
 const PERMISSION = major >= 24 ? '--permission' : '--experimental-permission'
 
-test('Z42 a run needs to write nothing but the folder of its store, to start no process, and to load nothing but the driver of SQLite', () => {
+test('Z42 a run needs write access to the folder of its store only, starts no process, and loads only the SQLite driver as native code', () => {
   const project = Project.withWorker()
   const inside = [PERMISSION, '--allow-fs-read=*', '--allow-worker', '--allow-addons']
   const written = (folder: string): string[] => [...inside, `--allow-fs-write=${join(project.folder, folder)}`]
   spawnSync('cp', [join(project.folder, 'worker.ts'), join(project.folder, 'worker.mjs')])
-  // On a root that cannot be written to, the folder is there already, and the key is given: Node forbids the link that makes one.
+  // On a read-only root the folder exists already and the key is given: Node forbids the link that creates one.
   mkdirSync(join(project.folder, '.tidemark'))
   for (const args of [['run'], ['status'], ['state', 'verify'], ['keys', 'list'], ['doctor']]) expect(node(project, written('.tidemark'), ...args, '--file', 'worker.mjs'), args.join(' ')).toMatchObject({ status: 0 })
-  // The wall stands: a store elsewhere cannot be made.
+  // The restriction holds: a store elsewhere cannot be created.
   expect(node(project, written('.tidemark'), 'run', '--file', 'worker.mjs', '--store', 'sqlite:elsewhere.db').status).not.toBe(0)
   expect(project.has('elsewhere.db')).toBe(false)
 })
 
-test.skipIf(process.platform !== 'linux')('Z20 a service that would leave its memory behind when it crashes says so; Node writes no report of a crash unless told to', async () => {
+test.skipIf(process.platform !== 'linux')('Z20 a service whose crash would dump its memory reports it; Node writes no crash report by default', async () => {
   const { reportOnFatalError, reportOnSignal, reportOnUncaughtException } = process.report
   expect({ reportOnFatalError, reportOnSignal, reportOnUncaughtException }).toEqual({ reportOnFatalError: false, reportOnSignal: false, reportOnUncaughtException: false })
   const started = (limit: string): string => {

@@ -10,7 +10,7 @@ const KILLS_MIN = process.env['TIDEMARK_LONG'] === '1' ? 2_000 : 20
 const WORLD = { keys: 240, steps: 20, pageSize: 16 }
 
 export function describeKills(build: () => Build, stand: () => ProcessStoreFixture): void {
-  test('XA2 XA3 XA5 XA8 XA13 killed at random moments, a run ends as if it had never been interrupted', async () => {
+  test('XA2 XA3 XA5 XA8 XA13 killed at random times, a run ends as if it had never been interrupted', async () => {
     const seedOfAll = Number(process.env['TIDEMARK_SEED'] ?? 1)
     const score = { kills: 0, beforeOpen: 0, betweenCommitAndAck: 0, insideCycle: 0 }
     for (let seed = seedOfAll; score.kills < KILLS_MIN; seed++) await killThrough(build(), stand(), seed, score)
@@ -20,9 +20,9 @@ export function describeKills(build: () => Build, stand: () => ProcessStoreFixtu
   }, process.env['TIDEMARK_LONG'] === '1' ? 3_600_000 : 180_000)
 }
 
-/** Hard deletes are the same to everything but the table. */
+/** Hard deletes look the same except in the table. */
 export function describeKillsWhileDeletesChange(build: () => Build, stand: () => ProcessStoreFixture): void {
-  test('XA3 killed at random moments while deletes turn from soft to hard and back, a run ends as one that only ever deleted hard', async () => {
+  test('XA3 killed at random times while deletes switch between soft and hard, a run ends as one that only ever deleted hard', async () => {
     const score = { kills: 0, beforeOpen: 0, betweenCommitAndAck: 0, insideCycle: 0 }
     for (let seed = 1; score.kills < KILLS_MIN / 2; seed++) await killThrough(build(), stand(), seed, score, { changesDeletes: true })
     console.info(`${stand().name}: ${JSON.stringify(score)}`)
@@ -33,18 +33,18 @@ export function describeKillsWhileDeletesChange(build: () => Build, stand: () =>
 interface Score {
   kills: number
   beforeOpen: number
-  /** The page had landed and nobody had been told. */
+  /** The page had landed and the caller had not been notified. */
   betweenCommitAndAck: number
   insideCycle: number
 }
 
-/** One world from its first step to its last, through as many deaths as it takes. */
+/** One world from its first step to its last, through as many kills as it takes. */
 async function killThrough(build: Build, stand: ProcessStoreFixture, seed: number, score: Score, more: { changesDeletes?: boolean } = {}): Promise<void> {
   const random = chance(seed)
   const url = await stand.fresh()
   const input = { url, seed, ...WORLD }
   for (let life = 1; ; life++) {
-    // Whatever its moments are, a life that lands a page has come further, and every second one does.
+    // A process run that lands a page makes progress, and every second one does.
     expect(life).toBeLessThan(1_000)
     const child = new Child(build, 'run-steps.mjs', { input: { ...input, ...more } })
     await momentOf(random, child)
@@ -52,7 +52,7 @@ async function killThrough(build: Build, stand: ProcessStoreFixture, seed: numbe
     if (signal !== 'SIGKILL') expect({ code, stderr, last: said.at(-1) }).toMatchObject({ code: 0, last: { event: 'done' } })
     await stand.settled(url)
     const durable = await stand.look(url, async (store) => ({ ...await progressOf(store), position: (await readStoreFacts(store)).position })).catch((error: unknown) => {
-      throw new Error(`seed ${seed}, life ${life}, after ${JSON.stringify(said.at(-1))}`, { cause: error })
+      throw new Error(`seed ${seed}, run ${life}, after ${JSON.stringify(said.at(-1))}`, { cause: error })
     })
     checkAcknowledged(said, durable)
     if (signal !== 'SIGKILL') break
@@ -67,7 +67,7 @@ async function killThrough(build: Build, stand: ProcessStoreFixture, seed: numbe
   expect(unharmed).toMatchObject({ code: 0 })
   const facts = await stand.look(url, readStoreFacts)
   expect(facts).toEqual(await stand.look(twin, readStoreFacts))
-  // And that is what the source holds, and not only twice the same.
+  // The result also equals the source, and not only an uninterrupted run.
   const truth = new World({ seed, keys: WORLD.keys }).truth(WORLD.steps - 1)
   expect(new Map(facts.rows['items']!.map(([key, text]) => [key, JSON.parse(text)]))).toEqual(new Map(truth.map(({ key, record }) => [key, record])))
 }
@@ -96,7 +96,7 @@ async function progressOf(store: Store): Promise<Durable> {
   return { step: checkpoints.reduce((sum, { version }) => sum + version, 0), pages: checkpoints.find(({ inflight }) => inflight !== null)?.inflight?.page ?? 0 }
 }
 
-/** What was acknowledged is there. */
+/** Acknowledged pages are durable. */
 function checkAcknowledged(said: readonly ChildMessage[], durable: Durable & { position: number }): void {
   const landed = said.findLast(({ event }) => event === 'landed') as ChildMessage & { step: number; page: number; position: number } | undefined
   if (landed !== undefined) {

@@ -4,8 +4,8 @@ import { Child, killChildren } from './child.ts'
 import { createSqliteFixture, type ProcessStoreFixture } from './process-store-fixture.ts'
 
 /**
- * Of the whole process: Node itself about 45 MB, the thread of the store 25, SQLite's cache 16, and a heap of 50 to 70 in
- * which one page is read while another lands. It peaks between 137 and 159; when the heap is swept is up to Node.
+ * The whole process: Node itself about 45 MB, the thread of the store 25, SQLite's cache 16, and a heap of 50 to 70 in
+ * which one page is read while another lands. It peaks between 137 and 159; the garbage collection is up to Node.
  */
 const PEAK_MAX_MEGABYTES = 175
 /** Between the first hundred thousand records and the last. */
@@ -28,7 +28,7 @@ afterAll(async () => {
   build.remove()
 })
 
-test.skipIf(process.platform !== 'linux')('XA13 hundreds of thousands of records pass through a process that holds a page or two', async () => {
+test.skipIf(process.platform !== 'linux')('XA13 hundreds of thousands of records pass through a process that holds one or two pages', async () => {
   const child = new Child(build, 'run-large.mjs', { input: { url: await stand.fresh(), ...INPUT }, nodeFlags: ['--max-old-space-size=96'] })
   const { code, said, stderr } = await child.ended
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })

@@ -5,9 +5,9 @@ import { join } from 'node:path'
 
 export interface Mounts {
   readonly folder: string
-  /** A file system in memory with so much room. */
+  /** An in-memory file system of this size. */
   small(megabytes: number): string
-  /** The same files as in `folder`, where nothing can be written. */
+  /** The same files as in `folder`, read-only. */
   readOnly(folder: string): string
   remove(): void
 }

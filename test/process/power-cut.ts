@@ -1,6 +1,6 @@
 /**
- * What is on the disk after a power cut, as far as it can be known: everything that was synced, and of what was not,
- * any part. A write of several sectors may have reached the disk in some of them; names come and go in their order.
+ * Possible disk contents after a power cut: everything that was synced, and any part of the rest. A write of several
+ * sectors may have reached the disk in some of them; names appear and disappear in order.
  */
 
 const SECTOR = 512
@@ -27,14 +27,17 @@ export function parseRecord(record: Buffer): Operation[] {
   return operations
 }
 
-/** The files when all of it has reached the disk. */
+/** The files when all writes have reached the disk. */
 export function replayAll(operations: readonly Operation[]): Map<string, Buffer> {
   const disk = new Disk()
   for (const operation of operations) disk.do(operation)
   return disk.kept()
 }
 
-/** The files after so many cuts, each of which let the operations before some place happen and nothing after them. From the first place to the last. */
+/**
+ * The files after this many cuts, each of which keeps the operations before some point and none after it. From the
+ * first point to the last.
+ */
 export function* cutPower(operations: readonly Operation[], count: number, random: () => number): Generator<{ at: number; image: Map<string, Buffer> }> {
   const places = Array.from({ length: count }, () => 1 + Math.floor(random() * operations.length)).toSorted((a, b) => a - b)
   const disk = new Disk()
@@ -75,7 +78,7 @@ class File {
 
 class Disk {
   readonly #files = new Map<string, File>()
-  /** Names, as they are sure to be found again. */
+  /** Names that are certain to be durable. */
   #durable = new Map<string, File>()
   #pending: Array<Map<string, File>> = []
 

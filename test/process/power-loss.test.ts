@@ -44,7 +44,7 @@ describe.skipIf(missing !== null)('XA15 a power cut', () => {
         throw new Error(`seed ${SEED}, image ${score.images}, cut after operation ${at} of ${operations.length}`, { cause: error })
       })
       expect(facts.position, `image ${score.images}, cut after operation ${at}`).toBeGreaterThanOrEqual(acknowledged)
-      // What is there is a beginning of what would have been, and not only consistent in itself.
+      // The result is a prefix of the complete run, and not only consistent in itself.
       expect(facts.feed).toEqual(whole.feed.slice(0, facts.position))
       score.images++
       if (facts.position < whole.position) score.behindTheEnd++
@@ -53,14 +53,14 @@ describe.skipIf(missing !== null)('XA15 a power cut', () => {
     expect(score.behindTheEnd).toBeGreaterThan(IMAGES / 2)
   }, process.env['TIDEMARK_LONG'] === '1' ? 3_600_000 : 180_000)
 
-  test('the recorder misses nothing: everything replayed is the very file that was left', async () => {
+  test('the recorder misses nothing: all writes replayed give exactly the final file', async () => {
     const operations = await recordRun()
     const files = replayAll(operations)
     expect([...files.keys()].toSorted()).toEqual(['acknowledged', 'store.db'])
     expect(files.get('store.db')!.equals(readFileSync(join(folder, 'data', 'store.db')))).toBe(true)
   })
 
-  test('the images are able to fail: without the synced log, acknowledged pages are missed', async () => {
+  test('the images can fail: without the synced log, acknowledged pages are missing', async () => {
     const operations = await recordRun()
     const random = chance(SEED)
     const careless = operations.filter(({ kind, name }) => !(kind === 'synced' && name === 'store.db-wal'))
@@ -73,7 +73,7 @@ describe.skipIf(missing !== null)('XA15 a power cut', () => {
   })
 })
 
-/** The reason why there is none, or null. */
+/** The reason why it is unavailable, or null. */
 function compileRecorder(): string | null {
   const { error, status, stderr } = spawnSync('gcc', ['-O2', '-shared', '-fPIC', '-o', recorder, join(import.meta.dirname, 'children', 'recorder.c'), '-ldl'])
   if (error !== undefined) return 'there is no gcc here'

@@ -8,14 +8,14 @@ import { openStore } from '../../src/stores/open-store.ts'
 import type { Store } from '../../src/contract/index.ts'
 import { createDatabase, dropDatabase } from '../setup/postgres-server.ts'
 
-/** A kind of store that processes share: where a fresh one is, and how to look into it from here. */
+/** A kind of store that processes share: how to create a new one, and how to inspect it from here. */
 export interface ProcessStoreFixture {
   readonly name: string
   /** The URL of an empty store. */
   fresh(): Promise<string>
-  /** Reads what is there, as far as possible without helping its owner: nothing is recovered on the way. */
+  /** Reads the contents, as far as possible without side effects for its owner: nothing is recovered on the way. */
   look<T>(url: string, body: (store: Store) => Promise<T>): Promise<T>
-  /** Until nothing that a killed process began can still end. */
+  /** Waits until no statement of a killed process can still complete. */
   settled(url: string): Promise<void>
   remove(): Promise<void>
 }
@@ -30,7 +30,7 @@ export function createSqliteFixture(): ProcessStoreFixture {
       return `sqlite:${join(folder, `store-${++stores}`, 'store.db')}`
     },
     async look(url, body) {
-      // A copy: the next process must find the log of the killed one as it was left.
+      // A copy: the next process must find the log of the killed one unchanged.
       const copy = join(folder, `copy-${++copies}`)
       copyStore(url.slice('sqlite:'.length), copy)
       const file = join(copy, 'store.db')
@@ -58,7 +58,7 @@ export function createPostgresFixture(serverUrl: string): ProcessStoreFixture {
       return url
     },
     look: withStore,
-    // The server goes on with what it was told until it notices that nobody listens any more.
+    // The server continues a statement until it notices that its client is gone.
     settled: (url) => withClient(url, async (client) => {
       const others = 'select from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()'
       while ((await client.query(others)).rowCount !== 0) await new Promise((resolve) => setTimeout(resolve, 5))

@@ -33,8 +33,8 @@ afterAll(async () => {
 
 describe.skipIf(mounts === null)('XB6 a full disk', () => {
   const INPUT = { rows: 30_000, pageSize: 500 }
-  // How much room is left decides where it ends: in a page, in the release of the lease, or in emptying the log.
-  test.each([1.5, 3, 7.9, 15, 20])('with %d MB left the cycle fails whole, reading goes on, and with room again the same store ends equal', async (megabytes) => {
+  // The free space decides where it fails: in a page, in the release of the lease, or in a checkpoint.
+  test.each([1.5, 3, 7.9, 15, 20])('with %d MB left the cycle fails as a whole, reads continue, and after space is freed the same store ends equal', async (megabytes) => {
     const room = 64
     const disk = mounts!.small(room)
     const ballast = join(disk, 'ballast')
@@ -43,7 +43,7 @@ describe.skipIf(mounts === null)('XB6 a full disk', () => {
     const child = new Child(build, 'fill-disk.mjs', { input: { url, ...INPUT } })
     const full = await child.until('result') as ChildMessage & { position: number; landed: number; page: number }
     expect(full).toMatchObject({ stopReason: 'error', error: { code: 'STORE_FULL' } })
-    // What was landed is there whole, and can be read while the disk is full.
+    // The landed pages are complete, and readable while the disk is full.
     expect(full.landed).toBe(full.position)
     expect(full.position).toBe(full.page * INPUT.pageSize)
 
@@ -62,8 +62,8 @@ describe.skipIf(mounts === null)('XB6 a full disk', () => {
   }
 })
 
-describe('XB7 a file that cannot be written', () => {
-  test.skipIf(mounts === null)('is said to be read-only, not worth a retry, and stays as it is', async () => {
+describe('XB7 a read-only file', () => {
+  test.skipIf(mounts === null)('is reported as read-only and not retryable, and stays unchanged', async () => {
     const disk = mounts!.small(8)
     const url = `sqlite:${join(disk, 'store.db')}`
     expect((await open(url)).said).toMatchObject([{ stopReason: 'complete' }])
@@ -77,15 +77,15 @@ describe('XB7 a file that cannot be written', () => {
   })
 })
 
-describe('XB13 a file that is not ours to change stays as it is, to the last byte', () => {
+describe('XB13 a foreign file stays unchanged, to the last byte', () => {
   test('of a newer tidemark', async () => {
     const file = await ours()
     edit(file, `pragma user_version = ${SCHEMA_VERSION + 1}`)
     await expectRefused(file, 'STORE_NEWER', /version/)
   })
 
-  // As such a version wrote it: a state in the clear, in the registry and in the audit.
-  test.each([1, 2, 3])('of schema version %i, whose states are not sealed', async (version) => {
+  // As that version wrote it: an unencrypted state, in the registry and in the audit log.
+  test.each([1, 2, 3])('of schema version %i, whose states are not encrypted', async (version) => {
     const file = place()
     edit(file, `${MIGRATIONS.slice(0, version).join(';')}; pragma user_version = ${version};
       insert into tidemark_tenants (name, sequence, committed_at) values ('default', 1, 7);
@@ -95,7 +95,7 @@ describe('XB13 a file that is not ours to change stays as it is, to the last byt
     await expectRefused(file, 'STORE_OLDER', new RegExp(`schema version ${version}`))
   })
 
-  test('of another program that counts its own versions there', async () => {
+  test('of another program that uses its own user_version', async () => {
     for (const version of [SCHEMA_VERSION, SCHEMA_VERSION + 1]) {
       const file = place()
       edit(file, `create table notes (text); insert into notes values ('mine'); pragma user_version = ${version}`)
@@ -109,20 +109,20 @@ describe('XB13 a file that is not ours to change stays as it is, to the last byt
     await expectRefused(file, 'STORE_FOREIGN', /tidemark_commits/)
   })
 
-  test('of no database at all', async () => {
+  test('that is not a database', async () => {
     const file = place()
     writeFileSync(file, 'name,amount\nsomebody,1\n'.repeat(200))
     await expectRefused(file, 'STORE_FOREIGN', /not a database/)
   })
 
-  test('XB12 that was cut off, and is never taken for an empty one', async () => {
+  test('XB12 that was truncated, and is never taken for an empty one', async () => {
     const file = await ours()
     truncateSync(file, 8_192 * 3)
     await expectRefused(file, 'STATE_UNREADABLE', /malformed/)
   })
 })
 
-test('a store of the first version that is read is brought up to date where it stands, and keeps what it holds', async () => {
+test('a store of the oldest readable version is migrated in place, and keeps its data', async () => {
   const file = join(folder, 'old.db')
   edit(file, `pragma journal_mode = wal; ${MIGRATIONS.slice(0, SCHEMA_VERSION_MIN).join(';')}; pragma user_version = ${SCHEMA_VERSION_MIN};
     insert into tidemark_tenants (name, sequence, committed_at) values ('default', 1, 7);
@@ -139,7 +139,7 @@ test('a store of the first version that is read is brought up to date where it s
   expect(await store.rows({ database: 'things', limit: 10 })).toMatchObject([{ key: 'a', text: '{"n":1}' }])
   await store.signalSync({ worker: 'w', sync: 's' }, { kind: 'pause', actor: 'ana', at: 8 })
   expect(await verifyAuditChain(store)).toMatchObject({ intact: true, entries: 1 })
-  // A budget is one for all syncs since: what any of them had of it counts.
+  // A budget is shared by all syncs since: the latest slot of any of them counts.
   expect(await store.lastSlotTimes('w')).toEqual({ api: 700, slow: 600 })
   expect(await store.takeSlots({ worker: 'w', pacer: 'api', count: 1, paceMs: 10, at: 9 })).toEqual({ now: 9, firstSlotAt: 710 })
   await store.close()

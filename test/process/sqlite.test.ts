@@ -29,7 +29,7 @@ describe('processes on one SQLite file', () => {
   describeKillsWhileDeletesChange(() => build, () => stand)
   describeWebhooks(() => build, () => stand)
 
-  test('XB17 files that are not there yet, each opened by six processes at the same instant: nobody is told that one is busy', async () => {
+  test('XB17 new files, each opened by six processes at the same time: no process fails because one is busy', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'tidemark-together-'))
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
     const files = Array.from({ length: 100 }, (_, index) => join(folder, `${index}.db`))

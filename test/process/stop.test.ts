@@ -27,21 +27,21 @@ afterAll(async () => {
 })
 
 describe('XA10 a signal in the middle of a page', () => {
-  test.each(['SIGTERM', 'SIGINT'] as const)('%s at random moments: each run ends in time and gives the lease back, and together they end equal', async (signal) => {
+  test.each(['SIGTERM', 'SIGINT'] as const)('%s at random times: each run ends in time and releases the lease, and together they end equal', async (signal) => {
     const random = chance(signal === 'SIGTERM' ? 1 : 2)
     const url = await stand.fresh()
     const input = { url, name: 'all', rows: 400, pageMs: 15, listen: true }
     let reached = 0
     for (let run = 1; ; run++) {
       expect(run).toBeLessThan(100)
-      // The first stands still in a page: if it did not hear the signal, it would stand there for ever.
+      // The first one stops in a page: if it missed the signal, it would hang there for ever.
       const child = new Child(build, 'run-sync.mjs', { input: { ...input, holdAt: run === 1 ? 3 : 0 } })
       const goal = reached + 1 + Math.floor(random() * 10)
       await (run === 1 ? child.until('holding') : Promise.race([child.until('landed', ({ page }) => Number(page) >= goal), child.until('result')]))
       await new Promise((resolve) => setTimeout(resolve, random() * 20))
       child.signal(signal)
       const { said, stderr } = await child.ended
-      // Its exit code does not matter: a signal to a process that is already leaving is answered by the system.
+      // Its exit code does not matter: the system handles a signal to a process that is already exiting.
       expect({ stderr, last: said.at(-1) }).toEqual({ stderr: '', last: { event: 'closed' } })
       const result = said.find(({ event }) => event === 'result')!
       const { heldBy, failures, lastError, inflight } = await stand.look(url, (store) => store.readCheckpoint(REF))
@@ -56,7 +56,7 @@ describe('XA10 a signal in the middle of a page', () => {
     expect(await stand.look(url, readStoreFacts)).toEqual(await stand.look(twin, readStoreFacts))
   })
 
-  test('the first waits for the store, the second does not', async () => {
+  test('the first signal waits for the store, the second does not', async () => {
     const project = join(build.folder, 'project')
     mkdirSync(join(project, 'node_modules'), { recursive: true })
     symlinkSync(build.folder, join(project, 'node_modules/tidemark'))
@@ -70,7 +70,7 @@ describe('XA10 a signal in the middle of a page', () => {
     const ended = new Promise((resolve) => command.once('close', (code, signal) => resolve(code ?? signal)))
     await until(() => output.includes('page 3'), () => output)
 
-    // Somebody keeps the database to himself: what is under way can neither land nor be given back.
+    // Another connection locks the database: the current page can neither land nor release its lease.
     const other = new DatabaseSync(file)
     other.exec('pragma busy_timeout = 5000; begin immediate')
     try {
@@ -79,7 +79,7 @@ describe('XA10 a signal in the middle of a page', () => {
       await until(() => output.includes('Once more to stop at once'), () => output)
       expect(await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, 600, 'waits'))])).toBe('waits')
       command.kill('SIGTERM')
-      // By its own hand: who waits for the store ends with a code.
+      // It exits on its own: a process that waits for the store ends with a code.
       expect(await ended).toBe('SIGINT')
       expect(output).not.toContain('terminate called')
     } finally {
@@ -90,8 +90,8 @@ describe('XA10 a signal in the middle of a page', () => {
   })
 })
 
-describe('XA14 a promise that nobody waits for fails', () => {
-  test('a program that listens lives on, and the cycle with it', async () => {
+describe('XA14 an unawaited promise rejects', () => {
+  test('a program with a handler continues, and the cycle with it', async () => {
     const url = await stand.fresh()
     const { code, said } = await new Child(build, 'stray.mjs', { input: { url, guarded: true } }).ended
     expect(code).toBe(0)
@@ -99,7 +99,7 @@ describe('XA14 a promise that nobody waits for fails', () => {
     await stand.look(url, readStoreFacts)
   })
 
-  test('a program that does not is ended by Node, and it is as if it had been killed: the next run goes on', async () => {
+  test('a program without a handler is ended by Node, as if killed: the next run continues', async () => {
     const url = await stand.fresh()
     const { code, said, stderr } = await new Child(build, 'stray.mjs', { input: { url, guarded: false } }).ended
     expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining('stray at once') as string })
@@ -111,7 +111,7 @@ describe('XA14 a promise that nobody waits for fails', () => {
   })
 })
 
-/** Lists for ever, so that whatever ends it is the signal. */
+/** Lists for ever, so that only the signal can end it. */
 const ENDLESS = `
 import { Worker } from 'tidemark'
 const worker = new Worker({ name: 'office' })

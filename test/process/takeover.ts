@@ -18,7 +18,7 @@ export function describeTakeover(build: () => Build, stand: () => ProcessStoreFi
     await expectRefused(frozen)
     expect(await stand().look(url, readSnapshot)).toEqual(before)
     const facts = await stand().look(url, readStoreFacts)
-    // The heir went on where the frozen one had been.
+    // The successor continued where the frozen one had stopped.
     expect(heir).toMatchObject({ resumed: true })
     expect(writers(facts.rows['people']!)).toEqual([...Array<string>(20).fill('frozen'), ...Array<string>(40).fill('heir')])
   })
@@ -35,7 +35,7 @@ export function describeTakeover(build: () => Build, stand: () => ProcessStoreFi
     expect(new Set(writers(facts.rows['people']!).slice(20))).toEqual(new Set(['heir']))
   })
 
-  test('XB1 two runners of one sync: one holds it, and the other asks nothing of the source', async () => {
+  test('XB1 two runners of one sync: one holds it, and the other sends no request to the source', async () => {
     const url = await stand().fresh()
     const first = await startHolder(build(), url, { name: 'first' })
     const second = await new Child(build(), 'run-sync.mjs', { input: { url, name: 'second' } }).ended
@@ -46,7 +46,7 @@ export function describeTakeover(build: () => Build, stand: () => ProcessStoreFi
     await first.ended
   })
 
-  test('XB17 ten processes open a store that is not there yet: one schema, and all of them land', async () => {
+  test('XB17 ten processes open a store that does not exist yet: one schema, and all of them land', async () => {
     const urls = await Promise.all(Array.from({ length: 5 }, () => stand().fresh()))
     const names = Array.from({ length: 10 }, (_, index) => `runner-${index}`)
     const children = names.map((name) => new Child(build(), 'open-at-once.mjs', { input: { urls, name } }))
@@ -59,14 +59,14 @@ export function describeTakeover(build: () => Build, stand: () => ProcessStoreFi
   })
 }
 
-/** Between two pages: nothing of it is under way in the store, and its source has just been asked for the third. */
+/** Between two pages: no statement is running in the store, and the third page has just been requested. */
 async function startHolder(build: Build, url: string, input: Readonly<Record<string, unknown>>): Promise<Child> {
   const child = new Child(build, 'run-sync.mjs', { input: { url, holdAt: 3, ...input } })
   await child.until('holding')
   return child
 }
 
-/** The heir is there before the holder is kept from renewing its lease. */
+/** The successor waits before the holder is kept from renewing its lease. */
 async function takeOver(build: Build, url: string, keepFromRenewing: () => void): Promise<unknown> {
   const heir = new Child(build, 'run-sync.mjs', { input: { url, name: 'heir', again: true } })
   const refusals = (): number => heir.said.filter(({ event }) => event === 'held').length
@@ -75,7 +75,7 @@ async function takeOver(build: Build, url: string, keepFromRenewing: () => void)
   const before = refusals()
   const result = await heir.until('result')
   expect(result).toMatchObject({ stopReason: 'complete' })
-  // It is the lease that was waited for: a process that is frozen has not died.
+  // The wait was for the lease to expire: a frozen process still exists.
   expect(refusals()).toBeGreaterThan(before)
   await heir.ended
   return result

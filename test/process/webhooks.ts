@@ -8,7 +8,7 @@ import type { ProcessStoreFixture } from './process-store-fixture.ts'
 const ROWS = 5
 
 export function describeWebhooks(build: () => Build, stand: () => ProcessStoreFixture): void {
-  test('XA6 killed after the commit and before anything was sent: the next process sends it, under the ids it would have had', async () => {
+  test('XA6 killed after the commit and before any delivery: the next process delivers it, with the ids it would have had', async () => {
     const { url, receiver, expected } = await landed(build(), stand())
     expect(receiver.received).toEqual([])
     const child = new Child(build(), 'webhooks.mjs', { input: { url, task: 'deliver' } })
@@ -17,7 +17,7 @@ export function describeWebhooks(build: () => Build, stand: () => ProcessStoreFi
     await child.kill()
   })
 
-  test('XA7 killed after it was sent and before that was noted: it is sent again at once, under the same ids', async () => {
+  test('XA7 killed after a delivery and before it was recorded: it is delivered again at once, with the same ids', async () => {
     const { url, receiver, expected } = await landed(build(), stand())
     const first = new Child(build(), 'webhooks.mjs', { input: { url, task: 'deliver', dieAt: 'note' } })
     await first.until('noting')
@@ -25,14 +25,14 @@ export function describeWebhooks(build: () => Build, stand: () => ProcessStoreFi
     await first.kill()
     await stand().settled(url)
     expect(await stand().look(url, async (store) => (await store.webhooks())[0])).toMatchObject({ sequence: 0, waiting: 0 })
-    // Its claim would last for a minute; whoever comes next sees that it is dead.
+    // Its claim would last for a minute; the next process detects that its holder exited.
     const second = new Child(build(), 'webhooks.mjs', { input: { url, task: 'deliver' } })
     await receiver.until(({ length }) => length === 2 * ROWS)
     expect(receiver.received.slice(ROWS).map(({ id }) => id).toSorted()).toEqual(expected)
     await second.kill()
   })
 
-  test('XA7 killed while a receiver has it and has not answered: it is sent again, under the same id', async () => {
+  test('XA7 killed while a receiver has not answered: it is delivered again, with the same id', async () => {
     const { url, receiver, expected } = await landed(build(), stand())
     receiver.answer = () => {}
     const first = new Child(build(), 'webhooks.mjs', { input: { url, task: 'deliver' } })

@@ -12,20 +12,22 @@ import { createSqliteFixture, type ProcessStoreFixture } from '../process/proces
 import { change, differences, fill, RunClock } from './vendor-run.ts'
 import { VENDORS, type Counts } from './vendors.ts'
 
-/** Every source in a process of its own that is killed with SIGKILL while a page lands and the next one is asked for. */
+/**
+ * Runs every source in a separate process that is killed with SIGKILL while a page lands and the next one is requested.
+ */
 const COUNTS: Counts = { records: 1_000, updated: 240, created: 30, deleted: 30 }
 
-/** A source and what it reads, on a clock that can be moved. */
+/** A source and its system, on a movable clock. */
 interface Subject {
   readonly simulator: Simulator
-  /** The first cycle, then those that bring what was changed. */
+  /** The first cycle, then those that read the changes. */
   readonly first: string
   readonly follow: readonly string[]
   readonly input?: Readonly<Record<string, unknown>>
   change(): void
-  /** Entries that the log must have: nothing landed twice. */
+  /** Expected number of log entries: nothing landed twice. */
   readonly entries: number
-  /** What the rows and the source do not agree on. */
+  /** Differences between the rows and the source. */
   differences(store: string): Promise<string[]>
 }
 
@@ -69,7 +71,7 @@ const SUBJECTS: Record<string, (ports: SimulatorPorts, clock: RunClock) => Subje
   },
 }
 
-/** What only ever grows is known by its keys. */
+/** Append-only data is compared by its keys. */
 function appended(simulator: Simulator, add: () => void, keys: () => string[], entries: number): Pick<Subject, 'simulator' | 'change' | 'entries' | 'differences'> {
   return {
     simulator, change: add, entries,
@@ -83,7 +85,7 @@ function appended(simulator: Simulator, add: () => void, keys: () => string[], e
   }
 }
 
-/** One a second, and then long enough ago for every source to believe it. */
+/** One a second, and then long enough ago to be outside every source's lag. */
 function every(clock: RunClock, count: number, act: () => void): void {
   const from = clock.now()
   for (let n = 0; n < count; n++) {
@@ -105,13 +107,13 @@ afterAll(async () => {
   build.remove()
 })
 
-test.each(Object.keys(SUBJECTS))('R6 R50 %s: killed inside its first cycle and inside the one that follows, it goes on where it stood; all of it lands, and nothing twice', async (name) => {
+test.each(Object.keys(SUBJECTS))('R6 R50 %s: killed inside its first cycle and inside the one that follows, it resumes; everything lands, and nothing twice', async (name) => {
   const clock = new RunClock()
   const subject = SUBJECTS[name]!({ clock, random: new RandomStream(1, name) }, clock)
   let [left, strike] = [Infinity, (): void => {}]
   await using server = await serve({
     handle: async (request) => {
-      // The page before this one is being landed.
+      // The previous page is being landed.
       if (--left === 0) {
         strike()
         return await new Promise<never>(() => {})

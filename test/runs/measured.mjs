@@ -1,5 +1,5 @@
-// The process whose memory counts: the compiled package and a source of it, against a vendor behind a socket elsewhere.
-// Runs a cycle for every line it is sent, on a clock moved by what the line says, until there is none to run.
+// The measured process: the compiled package and one of its sources, against a vendor behind a socket in another
+// process. Runs a cycle for every input line, on a clock moved as the line requests, until the input ends.
 import { readFileSync, writeSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 
@@ -8,7 +8,7 @@ const { openStore, runCycle, Worker } = await import(`${dist}/index.js`)
 const { systemClock } = await import(`${dist}/platform/clock.js`)
 const source = await import(`${dist}/sources/${vendor}/source.js`)
 
-/** The largest pages that the vendor allows, unless told otherwise. */
+/** The largest page size that the vendor allows, by default. */
 const SOURCES = {
   salesforce: () => source.salesforce({ instanceUrl: url, accessToken: 'KEY', limit: limit ?? 2_000 }).object('Account', { fields: ['Name', 'Industry'] }),
   stripe: () => source.stripe({ baseUrl: `${url}/v1`, apiKey: 'KEY' }).customers,

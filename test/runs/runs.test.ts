@@ -8,14 +8,16 @@ import { change, differences, fill, RunClock } from './vendor-run.ts'
 import { VENDORS, type Counts, type Cycle } from './vendors.ts'
 
 /**
- * Every vendor whole: its simulator behind a socket here, source, engine and SQLite in a process of their own. `npm run runs`
- * does it at full size and prints the figures. More than the 10,000 that a search of HubSpot returns at most.
+ * A full run of every vendor: its simulator behind a socket here; source, engine and SQLite in a separate process. `npm
+ * run runs` does it at full size and prints the results. More than the 10,000 that a search of HubSpot returns at most.
  */
 const RECORDS = Number(process.env['TIDEMARK_RUN_RECORDS'] ?? 12_000)
 const CHANGES = RECORDS / 10
 const COUNTS: Counts = { records: RECORDS, updated: CHANGES * 0.8, created: CHANGES * 0.1, deleted: CHANGES * 0.1 }
 
-/** The records alone, parsed, would need more than the heap may have at full size; with all of Node a run peaks near 150. */
+/**
+ * The parsed records alone would need more than the heap may have at full size; with all of Node a run peaks near 150.
+ */
 const HEAP_MEGABYTES = 64
 const PEAK_MAX_MEGABYTES = 200
 
@@ -43,7 +45,7 @@ afterAll(async () => {
   console.table(table)
 })
 
-test.skipIf(process.platform !== 'linux').each(VENDORS.map((vendor) => [vendor.name, vendor] as const))('%s is copied and followed in few more requests than it needs at least, in bounded memory', async (name, vendor) => {
+test.skipIf(process.platform !== 'linux').each(VENDORS.map((vendor) => [vendor.name, vendor] as const))('%s is copied and followed with few more requests than the minimum, in bounded memory', async (name, vendor) => {
   const clock = new RunClock()
   const simulator = vendor.make({ clock, random: new RandomStream(1, name) })
   const ids = fill(vendor, simulator, clock, COUNTS)
@@ -80,7 +82,7 @@ test.skipIf(process.platform !== 'linux').each(VENDORS.map((vendor) => [vendor.n
   expect(peak).toBeLessThan(PEAK_MAX_MEGABYTES)
 }, 600_000)
 
-/** Ends that are asked for twice, a sample of absences that is looked up, and searches that found too many. */
+/** Confirmed ends, lookups of a sample of absent records, and searches with too many results. */
 function mostFor(name: string, least: number): number {
   return name === 'hubspot (import)' ? Math.ceil(1.1 * least) + 20 : Math.ceil(1.05 * least) + LOOKED_UP_MAX
 }
@@ -102,9 +104,9 @@ async function cycle(child: Child, simulator: VendorSimulator, { sync }: Cycle, 
   expect(done).toMatchObject({ stopReason: 'complete' })
   expect(done).not.toHaveProperty('error')
   const asked = [...simulator.requests.entries]
-  // A record whose absence is confirmed is not found; a position that was used up is refused when the end is asked for again.
+  // A lookup of a deleted record returns not found; a used cursor is refused when the end is confirmed.
   expect(asked.filter(({ status }) => ![200, 404, 422].includes(status))).toEqual([])
-  // An end is asked for again before it is believed; otherwise no page is read twice.
+  // An end is confirmed by a second request; otherwise no page is read twice.
   const pages = asked.filter(({ query }) => query['limit'] !== '1')
   const questions = new Set(pages.map(({ method, path, query, body }) => JSON.stringify([method, path, query, body])))
   expect(pages.length - questions.size).toBeLessThanOrEqual(Math.max(REPEATED_MAX, pages.length / 2))

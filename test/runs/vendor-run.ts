@@ -17,11 +17,11 @@ export function fill(vendor: Vendor, simulator: VendorSimulator, clock: RunClock
   return ids
 }
 
-/** One a second, and then long enough ago for every source to believe it. */
+/** One a second, and then long enough ago to be outside every source's lag. */
 export function change(vendor: Vendor, simulator: VendorSimulator, clock: RunClock, ids: readonly string[], { updated, created, deleted }: Counts): void {
   const from = clock.now()
   const changes = updated + created + deleted
-  // Each another record, all over the list.
+  // Each a different record, all over the list.
   const spread = ids.toSorted()
   for (let n = 0; n < changes; n++) {
     clock.stand(from + 1_000 * (n + 1))
@@ -34,13 +34,13 @@ export function change(vendor: Vendor, simulator: VendorSimulator, clock: RunClo
   clock.run(1_000 * (changes + 60))
 }
 
-/** The last text of it is another one. */
+/** Changes its last text field. */
 function renamed(fields: Fields, n: number): Fields {
   const name = Object.keys(fields).filter((field) => /name|title|description/i.test(field)).at(-1)!
   return { [name]: `Changed ${n}` }
 }
 
-/** Keys whose row is not what the vendor holds, or is missing on one side. */
+/** Keys whose row differs from the vendor's record, or is missing on one side. */
 export async function differences(url: string, vendor: Vendor, simulator: VendorSimulator): Promise<string[]> {
   const landed = vendor.landed ?? ((record: Fields) => record)
   const wanted = new Map(simulator.records.current(vendor.type).map(({ id }, n, all) => [id, { n, all }] as const))
@@ -64,7 +64,7 @@ export async function differences(url: string, vendor: Vendor, simulator: Vendor
   return [...found, ...wanted.keys()].slice(0, 10)
 }
 
-/** This machine's, moved ahead by what need not be waited for; it stands still while the vendor's past is written. */
+/** This machine's clock, moved ahead instead of waiting; it is stopped while the vendor's history is written. */
 export class RunClock implements Clock {
   aheadMs = 0
   #standing: number | null = null

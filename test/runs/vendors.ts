@@ -2,7 +2,7 @@ import { AirtableSimulator, GithubSimulator, HubspotSimulator, LinearSimulator, 
 
 export interface Cycle {
   readonly sync: string
-  /** The fewest requests in which the vendor gives what the cycle must read. `asked` are those that were made. */
+  /** The minimum number of requests for the records of the cycle. `asked` are the requests made. */
   readonly minimum: (counts: Counts, vendor: VendorSimulator, asked: readonly LoggedRequest[]) => number
 }
 
@@ -14,13 +14,13 @@ export interface Counts {
 }
 
 export interface Vendor {
-  /** What the run is called; the source's name is its first word. */
+  /** Name of the run; the source's name is its first word. */
   readonly name: string
   readonly type: string
   make(ports: SimulatorPorts): VendorSimulator
-  /** What a record needs to exist, and the fields of the nth. */
+  /** The prerequisites of a record, and the fields of the nth. */
   fields(vendor: VendorSimulator, records: number): (n: number) => Fields
-  /** How long before the run the first record was made and the last one; two hours and one unless given. */
+  /** How long before the run the first and the last record were created; two hours and one by default. */
   readonly filledBeforeMs?: readonly [number, number]
   readonly backfill: Cycle
   readonly follow: readonly Cycle[]
@@ -28,17 +28,17 @@ export interface Vendor {
   landed?(record: Fields): Fields
 }
 
-/** Lists that say themselves whether more follows: no page beyond the last record. */
+/** Lists with an end flag: no page beyond the last record. */
 const saidToEnd = (rows: number, perPage: number): number => Math.ceil(rows / perPage)
 /** Lists that end with a page that is not full, which may be an empty one. */
 const endsShort = (rows: number, perPage: number): number => Math.floor(rows / perPage) + 1
-/** Before a backfill, one question for where the delta will begin. */
+/** Before a backfill, one request for the start of the delta. */
 const ANCHOR = 1
 
 const stripeCycles = {
   // 100 to a page, and `has_more` is the end.
   backfill: { sync: 'follow-backfill', minimum: ({ records }: Counts, ..._rest: unknown[]) => ANCHOR + saidToEnd(records, 100) },
-  // One event for each change, each in a second of its own: nothing is asked for a second time to tell which came last.
+  // One event for each change, each in a different second: no request is needed to determine their order.
   follow: [{ sync: 'follow', minimum: ({ updated, created, deleted }: Counts) => saidToEnd(updated + created + deleted, 100) }],
 }
 
@@ -56,9 +56,10 @@ export const VENDORS: readonly Vendor[] = [
   },
   {
     name: 'stripe', type: 'customer', make: (ports) => new StripeSimulator(ports), fields: () => customer, ...stripeCycles,
-    // And one question for Stripe's time, which says how new the listed objects are at least.
+    // And one request for Stripe's time, which gives the minimum age of the listed objects.
     backfill: { sync: 'follow-backfill', minimum: (...given) => stripeCycles.backfill.minimum(...given) + 1 },
-    // The first event of an object that the backfill wrote may be older than what the list showed: the object is read, once.
+    // The first event of an object that the backfill wrote may be older than its listed version: the object is read,
+    // once.
     follow: stripeCycles.follow.map(({ sync, minimum }) => ({ sync, minimum: (counts: Counts) => minimum(counts) + counts.updated })),
   },
   { name: 'rest (as stripe)', type: 'customer', make: (ports) => new StripeSimulator(ports), fields: () => customer, ...stripeCycles },
@@ -69,14 +70,15 @@ export const VENDORS: readonly Vendor[] = [
     fields: () => contact,
     backfill: { sync: 'follow-backfill', minimum: ({ records }) => ANCHOR + saidToEnd(records, 100) },
     follow: [
-      // A search goes on from a time, not from behind a record: the last of a page is the first of the next. A short page is the end.
+      // A search continues from a time, not after a record: the last of a page is the first of the next. A short page
+      // is the end.
       { sync: 'follow', minimum: ({ updated, created }) => endsShort(updated + created - 1, 99) },
-      // What was archived is on a list of its own.
+      // Archived records have a separate list.
       { sync: 'follow', minimum: ({ deleted }) => saidToEnd(deleted, 100) },
     ],
   },
   {
-    // All of them made within the five minutes that a delta looks back: more than the 10,000 that a search will show.
+    // All of them created within the five minutes that a delta overlaps: more than the 10,000 that a search returns.
     name: 'hubspot (import)',
     type: 'contacts',
     make: (ports) => new HubspotSimulator(ports),
@@ -93,7 +95,7 @@ export const VENDORS: readonly Vendor[] = [
     type: 'incident',
     make: (ports) => new ServicenowSimulator(ports),
     fields: () => (n) => ({ number: `INC${n}`, short_description: `Incident ${n}`, state: String(n % 7), active: 'true' }),
-    // Pages of 1,000; a backfill ends with an empty one, because a short one may only be short of what the reader may not see.
+    // Pages of 1,000; a backfill ends with an empty one, because a short one may only lack rows hidden from the reader.
     backfill: { sync: 'follow-backfill', minimum: ({ records }) => ANCHOR + saidToEnd(records, 1_000) + 1 },
     follow: [
       { sync: 'follow', minimum: ({ updated, created }) => endsShort(updated + created, 1_000) },
@@ -103,7 +105,7 @@ export const VENDORS: readonly Vendor[] = [
   {
     name: 'github',
     type: 'issue',
-    // An Enterprise server grants what its owner wants; the public budget would spread these requests over hours.
+    // An Enterprise server has a configurable limit; the public budget would spread these requests over hours.
     make: (ports) => new GithubSimulator(ports, { pointsPerHour: 50_000_000 }),
     fields: (vendor, records) => {
       const repositories = Array.from({ length: REPOSITORIES }, (_, n) => vendor.create('repository', { name: `repository-${n}` }))
@@ -145,7 +147,7 @@ function contact(n: number): Fields {
 
 const REPOSITORIES = 130
 
-/** Half of the issues lie in seven repositories, the other half in the first hundred; thirty have none. */
+/** Half of the issues are in seven repositories, the other half in the first hundred; thirty have none. */
 function homeOf(n: number, records: number): number {
   return n < records / 2 ? (n % 7) * 11 : n % 100
 }
@@ -162,14 +164,14 @@ function pagesOfIssues(vendor: VendorSimulator): number {
 }
 
 /**
- * A search for more than 10,000 is asked again for half the time, as often as it takes; the next one tries twice the time that
- * went well. Within a stretch of time, a page goes on from the time of the last record, and a short one is the end of it.
+ * A search for more than 10,000 is repeated for half the time range, as often as needed; the next one tries twice the
+ * range that succeeded. Within a range, a page continues from the time of the last record, and a short one is its end.
  */
 function searches(vendor: VendorSimulator, asked: readonly LoggedRequest[]): number {
   const times = vendor.records.current('contacts').map(({ modifiedAtMs }) => modifiedAtMs).toSorted((a, b) => a - b)
   const bounds = asked.filter(({ body }) => body !== '').map(({ body }) => (JSON.parse(body) as { filterGroups: { filters: { value: string }[] }[] }).filterGroups[0]!.filters.map(({ value }) => Number(value)))
   let [cursorMs, untilMs] = bounds[0] as [number, number]
-  // The vendor's clock tells whole seconds, and is believed from the second request on.
+  // The vendor's clock has whole seconds, and is used from the second request on.
   const believedMs = bounds.at(-1)![1]!
   let widthMs = Infinity
   for (let requests = 1; ; requests++, untilMs = believedMs) {

@@ -62,7 +62,7 @@ describe.skipIf(!hasKafka)('the mock Kafka cluster', () => {
     expect(textsOf(await consume('orders', '2', 2))).toEqual(['2:c', '3:d'])
   })
 
-  test('fails the next requests as told, once each', async () => {
+  test('fails the next requests as configured, once each', async () => {
     await cluster.createTopic('failing', 1)
     await cluster.failNext('produce', 'notLeaderForPartition', 2)
     await produce('failing', 0, ['after two refusals'])
@@ -75,7 +75,7 @@ describe.skipIf(!hasKafka)('the mock Kafka cluster', () => {
     expect(await endOf('failing', 0)).toEqual({ low: '0', high: '1' })
   })
 
-  test('a broker that is down answers nobody until it is up; its partitions move only when told', async () => {
+  test('a broker that is down answers no client until it is up; its partitions move only on request', async () => {
     await cluster.createTopic('moving', 1)
     await cluster.setLeader('moving', 0, 1)
     await produce('moving', 0, ['first'])
@@ -90,7 +90,7 @@ describe.skipIf(!hasKafka)('the mock Kafka cluster', () => {
     expect(await endOf('moving', 0)).toEqual({ low: '0', high: '2' })
   })
 
-  test('a partition keeps its newest 5 MiB: its low end moves up, and who asks below it is told so', async () => {
+  test('a partition keeps its newest 5 MiB: its low end moves up, and a request below it is refused', async () => {
     await cluster.createTopic('long', 1)
     const megabyte = 'x'.repeat(900_000)
     for (let i = 0; i < 8; i++) await produce('long', 0, [megabyte])
@@ -101,11 +101,11 @@ describe.skipIf(!hasKafka)('the mock Kafka cluster', () => {
     expect((await consume('long', '0', 1))[0]!.offset).toBe(low)
   })
 
-  test('refuses what it does not know', async () => {
+  test('refuses unknown requests', async () => {
     await expect(cluster.setLeader('orders', 0, 99)).rejects.toThrow('BROKER_NOT_AVAILABLE')
   })
 
-  test('a cluster that was stopped takes no command', async () => {
+  test('a stopped cluster accepts no command', async () => {
     const other = await startKafka()
     await other.stop()
     await expect(other.createTopic('late', 1)).rejects.toThrow('has ended')

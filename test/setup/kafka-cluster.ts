@@ -25,16 +25,16 @@ export interface KafkaCluster {
   /** `host:port` of every broker; their ids are 1, 2, 3… in this order. */
   readonly brokers: readonly string[]
   createTopic(name: string, partitions: number): Promise<void>
-  /** Ends its connections and takes no new ones. `'all'` is every broker. */
+  /** Closes its connections and accepts no new ones. `'all'` is every broker. */
   down(broker: number | 'all'): Promise<void>
   up(broker: number | 'all'): Promise<void>
-  /** Every answer of it comes so much later. */
+  /** Delays each of its responses by this much. */
   setDelay(broker: number | 'all', delayMs: number): Promise<void>
-  /** The next requests of this kind fail so, at whichever broker. */
+  /** Fails the next requests of this kind, at any broker. */
   failNext(api: KafkaApi, error: KafkaFailure, times?: number): Promise<void>
-  /** What `failNext` left unused is forgotten. */
+  /** Clears unused faults of `failNext`. */
   failNoMore(api: KafkaApi): Promise<void>
-  /** What clients are told when they ask where the topic is; null is nothing again. */
+  /** The error that clients get when they request the topic's metadata; null clears it. */
   setTopicError(topic: string, error: KafkaFailure | null): Promise<void>
   /** null: the partition has no leader. */
   setLeader(topic: string, partition: number, broker: number | null): Promise<void>
@@ -47,7 +47,7 @@ const APIS = {
   heartbeat: 12, leaveGroup: 13, syncGroup: 14, apiVersions: 18, initProducerId: 22,
 } as const
 export const FAILURES = {
-  /** No error but a cut connection. */
+  /** Cuts the connection without an error. */
   disconnect: -195,
   unknown: -1, offsetOutOfRange: 1, corruptMessage: 2, unknownTopicOrPartition: 3, leaderNotAvailable: 5, notLeaderForPartition: 6,
   requestTimedOut: 7, brokerNotAvailable: 8, coordinatorNotAvailable: 15, notCoordinator: 16, topicAuthorizationFailed: 29,
@@ -63,7 +63,7 @@ export const KAFKA_HINT = 'Install librdkafka and a C compiler (`apt-get install
 export async function startKafka(brokerCount = 1): Promise<KafkaCluster> {
   if (!hasKafka) throw new Error(`No Kafka can be started. ${KAFKA_HINT}`)
   const cluster = spawn(compile(), [String(brokerCount)], { stdio: ['pipe', 'pipe', 'inherit'] })
-  // A command to a cluster that has ended is told by the missing answer.
+  // A command to a stopped cluster is detected by the missing answer.
   cluster.stdin.on('error', () => {})
   const exited = new Promise<void>((resolve) => cluster.once('exit', () => resolve()).once('error', () => resolve()))
   const lines = createInterface({ input: cluster.stdout })[Symbol.asyncIterator]()
@@ -73,7 +73,7 @@ export async function startKafka(brokerCount = 1): Promise<KafkaCluster> {
     if (done === true) throw new Error('The Kafka cluster has ended.')
     return value as string
   }
-  /** One at a time: answers come in the order of the commands. */
+  /** One at a time: answers arrive in the order of the commands. */
   const send = (...words: (string | number)[]): Promise<void> => {
     const answered = last.then(async () => {
       cluster.stdin.write(`${words.join(' ')}\n`)
@@ -105,14 +105,14 @@ export async function startKafka(brokerCount = 1): Promise<KafkaCluster> {
   }
 }
 
-/** Once per text of the program: the result is kept under a name made of it. */
+/** Compiled once per program text: the result is cached under a hash of it. */
 function compile(): string {
   const source = join(import.meta.dirname, 'kafka-cluster.c')
   const folder = join(import.meta.dirname, '../../node_modules/.cache/tidemark')
   const program = join(folder, `kafka-cluster-${createHash('sha256').update(readFileSync(source)).digest('hex').slice(0, 16)}`)
   if (existsSync(program)) return program
   mkdirSync(folder, { recursive: true })
-  // Test files run side by side: whoever is last to finish wins, and nobody runs half a program.
+  // Test files run concurrently: the last to finish wins, and a partial program is never run.
   const unfinished = `${program}.${process.pid}`
   const compiled = spawnSync('cc', ['-Wall', '-Wextra', '-Werror', '-O1', '-o', unfinished, source, '-lrdkafka'], { encoding: 'utf8' })
   if (compiled.status !== 0) throw new Error(`The Kafka cluster could not be compiled: ${compiled.stderr.slice(-2_000)}`)

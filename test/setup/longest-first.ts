@@ -1,8 +1,8 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /**
- * About how many seconds of CPU a file takes, or each file of a folder; only their order counts. A long file that starts last
- * runs alone while the other cores have nothing left to do.
+ * Approximate CPU seconds of a file, or of each file of a folder; only their order counts. A long file that starts last
+ * runs alone while the other cores are idle.
  */
 const SECONDS: Readonly<Record<string, number>> = {
   'runs/runs': 55, 'process/postgres.pg': 45, 'runner/restate/chaos': 45, 'cli/templates': 43, 'stores/postgres.pg': 40,

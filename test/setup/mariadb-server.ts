@@ -6,7 +6,7 @@ import mysql from 'mysql2/promise'
 import { findFreePorts } from '../../src/runner/restate/free-ports.ts'
 
 export interface MariadbServer {
-  /** Of an empty database, as an account that may do everything. */
+  /** URL of an empty database, as an account with all privileges. */
   readonly url: string
   stop(): Promise<void>
 }
@@ -16,7 +16,7 @@ const SERVER = existsSync('/usr/sbin/mariadbd') ? '/usr/sbin/mariadbd' : null
 export const hasMariadb = SERVER !== null
 export const MARIADB_HINT = 'Install MariaDB (`apt-get install mariadb-server`).'
 
-/** A private server in a directory of its own, on a free port of this machine. It ends with this process, however that ends. */
+/** A private server in its own directory, on a free local port. It ends with this process, however that ends. */
 export async function startMariadb(settings: Readonly<Record<string, string>> = {}): Promise<MariadbServer> {
   if (SERVER === null) throw new Error(`No MariaDB was found. ${MARIADB_HINT}`)
   const home = mkdtempSync(join(tmpdir(), 'tidemark-mariadb-'))

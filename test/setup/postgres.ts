@@ -3,7 +3,7 @@ import { INSTALL_HINT, startPostgres, type PostgresServer } from './postgres-ser
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** A real server, as superuser; empty when there is none here, and then what needs it is skipped. */
+    /** URL of a real server, as superuser; empty when there is none, and then its tests are skipped. */
     postgresUrl: string
   }
 }

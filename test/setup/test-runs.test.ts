@@ -16,7 +16,7 @@ test('a test that fails in one run of a file is a failure', () => {
   expect(states(run(['passed', 'failed', 'skipped']))).toEqual(['passed', 'failed, failed once', 'skipped'])
 })
 
-test('a test fails when it fails in both runs, and is named when it fails in one', () => {
+test('a test fails when it fails in both runs, and is listed when it fails in one', () => {
   expect(states(run(['failed', 'failed', 'passed']), run(['failed', 'passed', 'failed']))).toEqual(['failed, failed once', 'passed, failed once', 'passed, failed once'])
 })
 
@@ -30,7 +30,7 @@ test('a file that fails to load the second time keeps the failures of the first'
   expect(states(run(['failed', 'passed']), run([], 'failed'))).toEqual(['failed, failed once', 'passed', 'loaded, failed once'])
 })
 
-test('tests with the same title are told apart', () => {
+test('tests with the same title are distinguished', () => {
   const twice = (...given: State[]) => ({ name: 'a.test.ts', status: 'failed', assertionResults: given.map((status) => ({ fullName: 'same', status })) })
   expect(states(twice('failed', 'passed'), twice('failed', 'passed'))).toEqual(['failed, failed once', 'passed'])
 })

@@ -3,7 +3,7 @@ import { FalseResponses } from '../../src/testing/simulation/vendors/false-respo
 import { hubspotContacts } from '../../src/testing/simulation/vendors/hubspot.ts'
 import { runVendorWorld } from '../../src/testing/simulation/vendors/vendor-world.ts'
 
-test('O1: an answer that is given a second time is as old as the first time, for the cycles that it was given to', async () => {
+test('O1: a replayed answer is as old as its first delivery, for the cycles that received it', async () => {
   let now = 1_000
   const lies = new FalseResponses(hubspotContacts, () => now, 0)
   const asked = { url: new URL('https://vendor.test/crm/v3/objects/contacts'), body: '' }
@@ -23,17 +23,17 @@ test('O1: an answer that is given a second time is as old as the first time, for
   expect(lies.oldestRepeatMs(7_001)).toBe(1_000)
 })
 
-/** Worlds that broke a promise once. */
+/** Worlds that once broke an invariant. */
 const BROKEN_ONCE: Readonly<Record<number, string>> = {
-  40367: 'O1: two empty answers of ServiceNow passed rows over',
+  40367: 'O1: two empty answers of ServiceNow skipped rows',
   44194: 'O16: a page of an earlier listing of HubSpot’s archive moved the tidemark past a deletion',
-  50638: 'O1: a page given again showed a row that was gone',
+  50638: 'O1: a repeated page showed a deleted row',
   63554: 'O16: a runner’s clock half a second ahead, and a Date header that is an hour ahead',
-  64084: 'O13: a position within a second of ServiceNow was refused for ever',
-  80778: 'O1: a page given again, with a page to sign in between',
+  64084: 'O13: a cursor within a second of ServiceNow was refused for ever',
+  80778: 'O1: a repeated page, with a sign-in page in between',
 }
 
-test.each(Object.entries(BROKEN_ONCE))('the world of seed %s holds every promise (%s)', async (seed) => {
+test.each(Object.entries(BROKEN_ONCE))('the world of seed %s keeps every invariant (%s)', async (seed) => {
   const { violations } = await runVendorWorld({ seed: Number(seed) })
   expect(violations).toEqual([])
 })

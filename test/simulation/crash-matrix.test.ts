@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { runCrashMatrix } from '../../src/testing/simulation/crash-matrix.ts'
 
-test('XA9 a crash at every wait of a history, at the same wait of every life, and at pairs of waits leads to the same rows, checkpoints and feed', async () => {
+test('XA9 a crash at every wait of a history, at the same wait of every restart, and at pairs of waits leads to the same rows, checkpoints and feed', async () => {
   const report = await runCrashMatrix({ pairs: 120 })
   expect(report.failures).toEqual([])
   expect(report.waits).toBeGreaterThan(100)

@@ -13,7 +13,7 @@ const REPEATED_CONTENTS: Partial<WorldConfig> = {
 // A listing reads version 2 of a record and freezes; the record goes back to the content of
 // version 1 within the same second; the delta reads that and finds the row unchanged. The row must still count as read after the
 // listing's page, or the listing would commit version 2 over it.
-test('invariants 6 and 12: a listing never overwrites what a delta has read after it and found unchanged', async () => {
+test('invariants 6 and 12: a listing never overwrites a row that a delta has read after it and found unchanged', async () => {
   const { failures } = await simulate({ seeds: 1, firstSeed: 17, worlds: ['pair'], overrides: REPEATED_CONTENTS, shrinks: false })
   expect(failures.map(({ oracle, message }) => ({ oracle, message }))).toEqual([])
 })

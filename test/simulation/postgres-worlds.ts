@@ -4,7 +4,7 @@ import { openPostgresStore } from '../../src/stores/postgres/store.ts'
 import type { WorldStoreFactory } from '../../src/testing/simulation/world-store-factory.ts'
 import { createDatabase, dropDatabase } from '../setup/postgres-server.ts'
 
-/** A database whose clock is the clock of the world that runs in it. Worlds run one after the other, each as a tenant of its own. */
+/** A database whose clock is that of the world that runs in it. Worlds run in sequence, each as a separate tenant. */
 export class PostgresWorlds implements WorldStoreFactory {
   readonly ownClock = true
   readonly #server: string
@@ -34,7 +34,7 @@ export class PostgresWorlds implements WorldStoreFactory {
   }
 
   async open(now: () => number): Promise<Store> {
-    // The rows of the worlds before would make every statement slower. The audit refuses to be emptied through its triggers.
+    // The rows of earlier worlds would slow every statement down. The audit log's triggers refuse deletes.
     await this.#keeper.query(`set session_replication_role = replica; ${this.#emptied}`)
     return { ...onTime(this.#store.forTenant(`world${++this.#worlds}`), () => this.#setClock(now())), close: async () => {} }
   }
@@ -50,7 +50,10 @@ export class PostgresWorlds implements WorldStoreFactory {
   }
 }
 
-/** The built-in function is replaced, so that the store's own statements stay as they are. A sequence is seen by all transactions at once. */
+/**
+ * The built-in function is replaced, so that the store's own statements stay unchanged. A sequence is visible to all
+ * transactions at once.
+ */
 const VIRTUAL_CLOCK = `
 create schema simulation;
 grant usage on schema simulation to public;

@@ -10,7 +10,7 @@ test.each([['confirmed by the next listing', false], ['confirmed by a lookup', t
     expect(failures).toEqual([])
   }, 120_000)
 
-test('invariant 5: a listing that leaves out 40 % of the rows deletes none that lives, where the source can be asked', async () => {
+test('invariant 5: a listing that omits 40 % of the rows deletes no live one, where the source supports lookups', async () => {
   const { failures } = await simulate({ seeds: 40, worlds: ['lie'], overrides: { omission: 'some', lookup: true }, shrinks: false })
   expect(failures).toEqual([])
 }, 120_000)

@@ -2,11 +2,11 @@ import { describe, expect, test } from 'vitest'
 import type { WorldConfig } from '../../src/testing/simulation/world-config.ts'
 import { observe, type Observed, type Worlds } from './worlds.ts'
 
-/** Worlds with one fault each, at a rate that no real system has, so that whatever it does to the engine shows. */
+/** Worlds with one fault each, at an unrealistically high rate, so that its every effect on the engine shows. */
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
-/** Everything else is well: no other faults, exact clocks, records that can be held. */
+/** No other problems: no other faults, exact clocks, records that can be stored. */
 const CALM: Partial<WorldConfig> = { rates: {}, skewMs: 0, runnerSkewMs: 0, lagMs: 0, unstorableShare: 0, plain: false, monotonic: true, pagesMax: 100_000 }
 
 async function calm(worlds: Partial<Worlds> & Pick<Worlds, 'kinds'>): Promise<Observed> {
@@ -43,7 +43,7 @@ describe('crashes', () => {
     expect(answered(frozen, 'fenced')).toBeGreaterThan(0)
   })
 
-  test('a runner told to stop ends its cycle as cancelled, and the next one goes on', async () => {
+  test('a runner that receives a stop signal ends its cycle as cancelled, and the next one continues', async () => {
     const stopped = await calm({ kinds: ['replace', 'delta'], overrides: { rates: { terminate: 0.03 } } })
     expect(countOf(stopped, /^terminate/)).toBeGreaterThan(20)
     expect(stopped.results.some((result) => result.stopReason === 'cancelled')).toBe(true)
@@ -52,8 +52,8 @@ describe('crashes', () => {
 })
 
 describe('the store and the registry', () => {
-  test('XB1 of runners that start together one holds the sync, and the others ask nothing of the source', async () => {
-    // One request at a time can only be told apart where one runner is at work.
+  test('XB1 of runners that start together one holds the sync, and the others send no request to the source', async () => {
+    // Sequential requests can only be observed where one runner is at work.
     const alone = await calm({ kinds: ['replace'], overrides: { runners: 3, runnerGapMs: 500, operations: 20 } })
     const held = alone.results.filter((result) => result.stopReason === 'held')
     expect(held.length).toBeGreaterThan(50)
@@ -79,20 +79,20 @@ describe('the store and the registry', () => {
     expect(unknown.results.filter((result) => result.stopReason === 'complete' && result.retries > 0).length).toBeGreaterThan(20)
   })
 
-  test('XB5 an outcome that cannot be found out ends the cycle as unknown, and the next one reads where it stands', async () => {
+  test('XB5 an outcome that cannot be determined ends the cycle as unknown, and the next one reads the checkpoint', async () => {
     const unresolved = await calm({ kinds: ['replace', 'delta'], seeds: 24, overrides: { rates: { 'applied-unknown': 0.3, 'lost-unknown': 0.4 } } })
     expect(unresolved.results.some((result) => result.stopReason === 'unknown')).toBe(true)
   })
 
-  test('XB8 a busy store is asked again, and the page is not read again for it', async () => {
+  test('XB8 a busy store is retried, and the page is not read again for it', async () => {
     const quiet = { kinds: ['replace'] as const, seeds: 10, overrides: { operations: 0, gapMs: 100_000, records: 20, pageSize: 3, runners: 1, emptyPages: false, sourceLatencyMs: [2, 30] as const } }
     const busy = await calm({ ...quiet, overrides: { ...quiet.overrides, rates: { 'store-busy': 0.3 } } })
     expect(countOf(busy, /^store-busy store\.commit/)).toBeGreaterThan(30)
-    // A page for each commit, and one that had been read ahead when the cycle was over.
+    // A page for each commit, and one that had been read ahead when the cycle ended.
     for (const result of busy.results.filter(({ stopReason }) => stopReason === 'complete')) expect(result.requests).toBe(result.pages)
   })
 
-  test('XB14 a backfill and a delta at work on the same rows never take one back to an older version', async () => {
+  test('XB14 a concurrent backfill and delta of the same rows never revert one to an older version', async () => {
     const contended = await calm({
       kinds: ['pair'], seeds: 20,
       overrides: { granularityMs: 1_000, records: 4, operations: 100, gapMs: 700, pageSize: 3, runners: 3, runnerGapMs: 500, sourceLatencyMs: [20, 400], storeLatencyMs: [1, 50], leaseTtlMs: 10_000, rates: { freeze: 0.03 } },
@@ -101,7 +101,7 @@ describe('the store and the registry', () => {
     expect(Math.min(of('delta'), of('list-a'))).toBeGreaterThan(50)
   })
 
-  test('XB14 two listings without times of their own are ordered by when they were read', async () => {
+  test('XB14 two listings without times are ordered by when they were read', async () => {
     const contended = await calm({
       kinds: ['owners'], seeds: 30,
       overrides: { stamped: false, records: 4, operations: 100, gapMs: 700, pageSize: 3, runners: 3, runnerGapMs: 500, sourceLatencyMs: [20, 400], storeLatencyMs: [1, 50], leaseTtlMs: 10_000, rates: { freeze: 0.03 } },
@@ -120,24 +120,24 @@ describe('the store and the registry', () => {
 })
 
 describe('pages, cursors and order', () => {
-  test('XC1 XC12 a page served again changes nothing; served for ever, it fails the cycle and never ends it', async () => {
+  test('XC1 XC12 a repeated page changes nothing; repeated for ever, it fails the cycle and never completes it', async () => {
     const repeated = await calm({ kinds: ['replace', 'delta'], seeds: 30, overrides: { rates: { 'page-repeated': 0.4 }, pageSize: 4 } })
     expect(countOf(repeated, /^page-repeated/)).toBeGreaterThan(200)
     expect(codesOf(repeated)).toContain('CURSOR_STALLED')
   })
 
-  test('XC2 an answer that comes after its deadline is not looked at', async () => {
+  test('XC2 a response after its deadline is ignored', async () => {
     const late = await calm({ kinds: ['replace', 'delta', 'pair'], seeds: 24, overrides: { rates: { 'late-answer': 0.3 }, deadlineMs: 15_000 } })
     expect(countOf(late, /^late-answer/)).toBeGreaterThan(30)
     expect(late.results.some((result) => result.retries > 0 && result.stopReason === 'complete')).toBe(true)
   })
 
-  test('XC3 XC5 rows that move, appear late and change while they are paged are landed as they are', async () => {
+  test('XC3 XC5 rows that move, appear late and change during paging land in their current version', async () => {
     const moving = await calm({ kinds: ['delta', 'pair'], seeds: 24, overrides: { lagMs: 20_000, operations: 60, gapMs: 1_500, pageSize: 2, records: 20, sourceLatencyMs: [50, 3_000] } })
     expect(moving.results.filter((result) => result.sync === 'delta' && result.counts.updated > 0).length).toBeGreaterThan(5)
   })
 
-  test('XC7 T8 ties larger than a page are landed whole, with no more requests than it takes', async () => {
+  test('XC7 T8 ties larger than a page land completely, with no more requests than needed', async () => {
     const tied = await calm({ kinds: ['delta'], seeds: 24, overrides: { granularityMs: 10_000, bulkShare: 0.3, pageSize: 2, records: 30, emptyPages: false } })
     expect(tied.results.filter((result) => result.counts.created + result.counts.updated > 4).length).toBeGreaterThan(5)
   })
@@ -146,13 +146,13 @@ describe('pages, cursors and order', () => {
     await calm({ kinds: ['delta', 'replace'], seeds: 12, overrides: { shuffled: true, granularityMs: 10_000, bulkShare: 0.3, pageSize: 3, records: 20 } })
   })
 
-  test('XC10 XC11 an end that is claimed too early or never is not what ends a cycle', async () => {
+  test('XC10 XC11 a false or missing end flag does not end a cycle', async () => {
     const flags = await calm({ kinds: ['replace', 'delta'], seeds: 24, overrides: { rates: { 'end-flag-early': 0.4, 'end-flag-never': 0.4 }, pageSize: 3, records: 20 } })
     expect(countOf(flags, /^end-flag-early/)).toBeGreaterThan(50)
     expect(countOf(flags, /^end-flag-never/)).toBeGreaterThan(50)
   })
 
-  test('XC13 a position that comes back is noticed, and the cycle fails', async () => {
+  test('XC13 a repeated cursor is detected, and the cycle fails', async () => {
     const circling = await calm({ kinds: ['replace', 'delta'], seeds: 30, overrides: { rates: { 'empty-page': 0.4, 'page-repeated': 0.4 }, emptyPages: true, pageSize: 3, records: 20 } })
     expect(codesOf(circling)).toContain('CURSOR_CYCLE')
   })
@@ -163,11 +163,11 @@ describe('pages, cursors and order', () => {
     expect(countOf(empty, /^short-page/)).toBeGreaterThan(60)
   })
 
-  test('XC24 a source whose clock steps back within its word loses nothing: newer content with an older time lands', async () => {
+  test('XC24 a source whose clock steps back within its declared limit loses nothing: newer content with an older time lands', async () => {
     await calm({ kinds: ['delta', 'replace'], seeds: 40, overrides: { skewMs: 2_000, granularityMs: 1, records: 6, operations: 60, gapMs: 500 } })
   })
 
-  test('XC25 a source whose clock is an hour ahead for a while does not take the frontier with it', async () => {
+  test('XC25 a source whose clock is an hour ahead for a while does not move the frontier with it', async () => {
     const ahead = await calm({
       kinds: ['delta'], seeds: 8,
       overrides: { restMs: 1.1 * HOUR_MS, runnerGapMs: 120_000, operations: 40, gapMs: 1_000, usesSourceTime: false, granularityMs: 1_000 },
@@ -180,7 +180,7 @@ describe('pages, cursors and order', () => {
     expect(ahead.verdicts.some(({ rows }) => rows !== '[]')).toBe(true)
   })
 
-  test('XC26 runners whose clock jumps a day forth and back never read past what the source can show', async () => {
+  test('XC26 runners whose clock jumps a day forward and back never read past the records that the source can show', async () => {
     const jumped = await calm({
       kinds: ['delta'], seeds: 15,
       overrides: { usesSourceTime: true, lagMs: 3_000, runners: 1, operations: 40, gapMs: 3_000, runnerGapMs: 500, sourceLatencyMs: [2, 30], storeLatencyMs: [1, 5] },
@@ -194,39 +194,39 @@ describe('pages, cursors and order', () => {
     expect(jumped.results.filter((result) => result.stopReason === 'complete').length).toBeGreaterThan(15)
   })
 
-  test('T6 a crash between two pages leaves no frontier in the zone that is not safe yet', async () => {
+  test('T6 a crash between two pages leaves no frontier in the range that is not safe yet', async () => {
     const crashed = await calm({ kinds: ['delta'], seeds: 30, overrides: { lagMs: 20_000, rates: { crash: 0.04 }, pageSize: 2, records: 20, operations: 40, gapMs: 3_000 } })
     expect(countOf(crashed, /^crash/)).toBeGreaterThan(60)
   })
 })
 
 describe('deletes and replace cycles', () => {
-  test('XE1 XE2 a replace cycle that is interrupted deletes nothing, and what a resumed one saw before counts', async () => {
+  test('XE1 XE2 an interrupted replace cycle deletes nothing, and the rows a resumed one listed before count', async () => {
     const interrupted = await calm({ kinds: ['replace', 'owners'], seeds: 30, overrides: { rates: { crash: 0.03, terminate: 0.02 }, pageSize: 2, pagesMax: 3, records: 20 } })
     expect(interrupted.results.filter((result) => result.resumed && result.stopReason === 'complete').length).toBeGreaterThan(20)
   })
 
-  test.each([['XE3 a listing that is empty by mistake', 'all'], ['XE4 a listing that leaves out most rows by mistake', 'most']] as const)('%s deletes nothing and is reported', async (_, lie) => {
+  test.each([['XE3 a listing that is empty by mistake', 'all'], ['XE4 a listing that omits most rows by mistake', 'most']] as const)('%s deletes nothing and is reported', async (_, lie) => {
     const lied = await calm({ kinds: ['lie'], seeds: 20, overrides: { omission: lie, rates: { 'listing-lie': 0.6 } } })
     expect(countOf(lied, /^listing-lie/)).toBeGreaterThan(20)
     expect(lied.results.filter((result) => result.error?.code === 'MASS_DELETE' && result.counts.swept === 0).length).toBeGreaterThan(20)
   })
 
-  test('XE6 a row that the delta lands behind the place a listing has reached is not swept', async () => {
+  test('XE6 a row that the delta lands behind the current key of a listing is not swept', async () => {
     const swept = await calm({ kinds: ['pair'], seeds: 16, overrides: { operations: 60, gapMs: 700, deleteShare: 0.4, records: 20, pageSize: 2, pagesMax: 3, runners: 3, runnerGapMs: 500, deletions: 'none' } })
     expect(swept.results.reduce((sum, result) => sum + result.counts.swept, 0)).toBeGreaterThan(15)
   })
 
-  test('XE6 a row that went and came back the same is not swept by a listing that was under way', async () => {
+  test('XE6 a row that was deleted and recreated unchanged is not swept by a running listing', async () => {
     await calm({ kinds: ['pair'], seeds: 30, overrides: { plain: true, records: 10, operations: 100, deleteShare: 0.4, gapMs: 1_500, pageSize: 2, pagesMax: 2, deletions: 'none', granularityMs: 1_000, runners: 3, runnerGapMs: 500, sourceLatencyMs: [20, 400], storeLatencyMs: [1, 50] } })
   })
 
-  test('XE7 deletes before their creates, and after a record is back, leave the newest', async () => {
+  test('XE7 deletes before their creates, and after a record is recreated, leave the newest version', async () => {
     const reborn = await calm({ kinds: ['delta', 'pair'], seeds: 40, overrides: { deletions: 'apart', deleteShare: 0.4, records: 5, operations: 60, gapMs: 1_500, lagMs: 3_000 } })
     expect(reborn.results.reduce((sum, result) => sum + result.counts.deleted, 0)).toBeGreaterThan(20)
   })
 
-  test('XE9 what was deleted stays deleted through crashes', async () => {
+  test('XE9 deleted rows stay deleted through crashes', async () => {
     const crashed = await calm({ kinds: ['pair', 'delta'], seeds: 40, overrides: { deletions: 'inline', deleteShare: 0.4, records: 5, operations: 60, gapMs: 1_500, rates: { crash: 0.03 } } })
     expect(countOf(crashed, /^crash store\.commit:after/)).toBeGreaterThan(2)
   })

@@ -1,4 +1,4 @@
 import { test } from 'vitest'
 import { expectNoBrokenPromise } from './seeds.ts'
 
-test('no promise is broken in worlds of any kind, half 2', () => expectNoBrokenPromise(1, 2), 12 * 3_600_000)
+test('no invariant is broken in worlds of any kind, half 2', () => expectNoBrokenPromise(1, 2), 12 * 3_600_000)

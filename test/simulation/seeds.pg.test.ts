@@ -13,19 +13,19 @@ describe.skipIf(inject('postgresUrl') === '')('worlds on PostgreSQL, whose clock
   beforeAll(async () => void (store = await PostgresWorlds.create(inject('postgresUrl'))))
   afterAll(() => store?.remove())
 
-  test('no promise is broken in worlds of any kind', async () => {
+  test('no invariant is broken in worlds of any kind', async () => {
     expectNoFailure(await simulate({ seeds: SEEDS, firstSeed: FIRST_SEED, store }))
   }, 3_600_000)
 
-  test('no promise is broken in worlds in which runners with soft and with hard deletes take turns', async () => {
+  test('no invariant is broken in worlds in which runners with soft and with hard deletes alternate', async () => {
     expectNoFailure(await simulate({ seeds: Math.ceil(SEEDS / 2), firstSeed: FIRST_SEED, overrides: { deletes: 'changing' }, store }))
   }, 3_600_000)
 
-  test('no promise is broken in worlds of any vendor', async () => {
+  test('no invariant is broken in worlds of any vendor', async () => {
     expectNoFailure(await simulateVendors({ seeds: SEEDS, firstSeed: FIRST_SEED, store }))
   }, 3_600_000)
 
-  test('a world is the same again', async () => {
+  test('a world is deterministic', async () => {
     const [one, other] = [await simulate({ seeds: 2, store }), await simulate({ seeds: 2, store })]
     expect(other.digest).toBe(one.digest)
   })

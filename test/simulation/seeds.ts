@@ -4,7 +4,7 @@ import { simulate } from '../../src/testing/simulation/simulate.ts'
 /** Enough for every kind of fault in each half; `npm run campaign:sim` runs more. */
 export const SEEDS = Number(process.env['TIDEMARK_SEEDS'] ?? 600)
 
-/** A share of the seeds; shares run beside each other. */
+/** A share of the seeds; shares run concurrently. */
 export async function expectNoBrokenPromise(share: number, of: number): Promise<void> {
   const seeds = Math.ceil(SEEDS / of)
   const report = await simulate({ seeds, firstSeed: 1 + share * seeds })

@@ -24,7 +24,7 @@ describe('a world', () => {
     expect(hashes.size).toBe(8)
   })
 
-  test('that fails is shrunk to the faults it takes', async () => {
+  test('that fails is shrunk to the necessary faults', async () => {
     const worldOf = (seed: number): WorldOptions => ({ seed, kind: 'replace', store: { open: forgetfulStore }, overrides: { operations: 30, gapMs: 3_000, runners: 2, rates: { 'applied-unknown': 0.05, 'store-busy': 0.1, 'server-error': 0.1, freeze: 0.01 } } })
     let verdict = await runWorld(worldOf(1))
     for (let seed = 2; seed <= 30 && (verdict.violations.length === 0 || verdict.faults.length < 4); seed++) verdict = await runWorld(worldOf(seed))
@@ -35,7 +35,7 @@ describe('a world', () => {
   })
 })
 
-/** Says that a commit landed when it is sent again, without looking. */
+/** Claims that a retried commit landed, without checking. */
 async function forgetfulStore(): Promise<Store> {
   const inner = await openSqliteStore({ file: ':memory:' })
   const sent = new Set<Commit>()
@@ -51,7 +51,7 @@ async function forgetfulStore(): Promise<Store> {
   return store
 }
 
-test('the trip wire tells of code under test that asks for the real time', () => {
+test('the guard reports code under test that uses the real time', () => {
   const wire = installNondeterminismGuard()
   try {
     Date.now()
@@ -102,7 +102,7 @@ describe("a user's own worker", () => {
     expect(sentence).toBe(`1 syncs landed the same rows through ${faults} faults.`)
   })
 
-  test('that takes a refusal for an empty page is found out, with the fewest faults it takes', async () => {
+  test('that takes a refusal for an empty page is detected, with the fewest faults needed', async () => {
     const careless: SyncPlan['execute'] = async (state: { from: number } | undefined, { fetch }) => {
       const body = (await (await fetch(`https://api.test/items?from=${state?.from ?? 0}`)).json().catch(() => ({}))) as { items?: typeof ITEMS; next?: number | null }
       return { changes: (body.items ?? []).map((item) => ({ type: 'upsert', key: item.id, record: item })), hasMore: body.next != null, ...(body.next != null && { nextState: { from: body.next } }) }
@@ -112,7 +112,7 @@ describe("a user's own worker", () => {
     expect(syncs[0]!.failure!.faults.length).toBeLessThan(4)
   })
 
-  test('that keeps its place in memory instead of in state is found out', async () => {
+  test('that keeps its cursor in memory instead of in state is detected', async () => {
     let from = 0
     const forgetful: SyncPlan['execute'] = async (state, context) => {
       if (state === undefined) from = 0
@@ -124,13 +124,13 @@ describe("a user's own worker", () => {
     expect(syncs[0]!.failure?.problem).toBe('lands other rows')
   })
 
-  test('that is different every time is told apart from one that faults make different', async () => {
+  test('that is not deterministic is distinguished from one that faults change', async () => {
     let calls = 0
     const { syncs } = await simulateWorker([plan({ execute: async () => ({ changes: [{ type: 'upsert', key: 'one', record: { calls: ++calls } }], hasMore: false }) })], options)
     expect(syncs[0]!.failure).toMatchObject({ seed: 0, problem: 'differs by itself' })
   })
 
-  test('that works in real time holds virtual time up', async () => {
+  test('that works in real time stops virtual time', async () => {
     const slow: SyncPlan['execute'] = async (state, context) => {
       await new Promise((resolve) => setTimeout(resolve, 3))
       return careful(state, context)

@@ -9,7 +9,7 @@ import type { WorldConfig } from '../../src/testing/simulation/world-config.ts'
 
 const SEEDS = Number(process.env['TIDEMARK_SOFT_SEEDS'] ?? 60)
 
-/** What a person finds in the tables of a world that has ended. */
+/** The rows a user finds in the tables of a finished world. */
 interface Tables {
   readonly live: readonly string[]
   readonly deleted: readonly string[]
@@ -18,7 +18,7 @@ interface Tables {
   readonly rows: readonly string[]
 }
 
-/** The same worlds as elsewhere; only the setting is another. */
+/** The same worlds as elsewhere; only the setting differs. */
 async function endOf(seed: number, deletes: WorldConfig['deletes']): Promise<{ violations: readonly unknown[]; tables: Tables | null }> {
   const folder = mkdtempSync(join(tmpdir(), 'tidemark-soft-'))
   const file = join(folder, 'store.db')
@@ -60,7 +60,7 @@ function readTables(file: string, rows: readonly string[]): Tables | null {
   }
 }
 
-test.each(['soft', 'changing'] as const)('no promise is broken in worlds whose deletes are %s, and every row that was kept has a tombstone', async (deletes) => {
+test.each(['soft', 'changing'] as const)('no invariant is broken in worlds whose deletes are %s, and every kept row has a tombstone', async (deletes) => {
   let [kept, marked] = [0, 0]
   for (let seed = 1; seed <= SEEDS; seed++) {
     const { violations, tables } = await endOf(seed, deletes)

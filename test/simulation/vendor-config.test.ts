@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { drawVendorConfig } from '../../src/testing/simulation/vendors/vendor-config.ts'
 
-test('a late write in a copy that is behind shows within the lag that the source declares', () => {
+test('a late write in a lagging replica becomes visible within the lag that the source declares', () => {
   let both = 0
   for (let seed = 1; seed <= 3_000; seed++) {
     const { lag, replicaBehindMs, stream } = drawVendorConfig(seed)

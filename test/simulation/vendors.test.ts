@@ -6,7 +6,7 @@ import { listWorlds } from '../../src/testing/simulation/vendors/vendor-config.t
 /** Enough for every vendor, kind of world and kind of fault; `npm run campaign:sim` runs more. */
 const SEEDS = Number(process.env['TIDEMARK_VENDOR_SEEDS'] ?? 200)
 
-test('no promise is broken in worlds of any vendor', async () => {
+test('no invariant is broken in worlds of any vendor', async () => {
   const report = await simulateVendors({ seeds: SEEDS })
   const failures = report.failures.map(({ seed, kind, oracle, message, faults }) => ({ seed, kind, oracle, message, faults }))
   expect(failures).toEqual([])
@@ -18,7 +18,7 @@ test('no promise is broken in worlds of any vendor', async () => {
   console.info(`${sentence} ${Math.round(perSecond)} worlds a second, ${cycles} cycles, ${requests} requests, digest ${digest}.`)
 }, 12 * 3_600_000)
 
-test('N43 no promise is broken where pages of lists inside objects come from a cache', async () => {
+test('N43 no invariant is broken where pages of nested lists come from a cache', async () => {
   const report = await simulateVendors({
     seeds: Math.ceil(SEEDS / 4), vendors: ['stripe'],
     overrides: { stream: stripeInvoices, vendorLatencyMs: [2, 30], records: 6, rates: { 'cached-nested-page': 0.5 } },
@@ -27,7 +27,7 @@ test('N43 no promise is broken where pages of lists inside objects come from a c
   expect(report.faultsByPlace['cached-nested-page']!['fetch nested answer']).toBeGreaterThan(SEEDS / 4)
 }, 3_600_000)
 
-test('no promise is broken in worlds of OData services', async () => {
+test('no invariant is broken in worlds of OData services', async () => {
   const report = await simulateVendors({ seeds: Math.ceil(SEEDS / 4), vendors: ['odata'] })
   expect(report.failures.map(({ seed, kind, oracle, message }) => ({ seed, kind, oracle, message }))).toEqual([])
   const kinds = listWorlds({ vendors: ['odata'] }).map(({ stream, kind }) => `${stream.vendor} ${stream.name} ${kind}`)

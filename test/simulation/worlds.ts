@@ -13,13 +13,13 @@ export interface Worlds {
 
 export interface Observed {
   readonly broken: ReadonlyArray<{ readonly seed: number; readonly oracle: string; readonly message: string }>
-  /** "kind label" → how often. */
+  /** "kind label" → count. */
   readonly marks: ReadonlyMap<string, number>
   readonly results: ReadonlyArray<CycleResult & { readonly requests: number }>
   readonly verdicts: readonly WorldResult[]
 }
 
-/** Worlds with conditions of one's own choice, and all that was seen in them. */
+/** Worlds with chosen conditions, and all observations. */
 export async function observe({ kinds, seeds, overrides, onStart, beforeHeal }: Worlds): Promise<Observed> {
   const broken: Array<{ seed: number; oracle: string; message: string }> = []
   const marks = new Map<string, number>()

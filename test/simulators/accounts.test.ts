@@ -5,7 +5,7 @@ const WRITES = 2_000
 const STEP_MS = 1_000
 const KEEP_MS = 100 * STEP_MS
 
-/** A seeded account that lives through many writes, and lets go of what is over now and then, or never. */
+/** A seeded account with many writes, which drops old versions periodically or never. */
 function lived(name: AccountName, forgets: boolean): VendorSimulator {
   const clock = new ManualClock()
   const random = new RandomStream(7, 'account')
@@ -22,7 +22,7 @@ function lived(name: AccountName, forgets: boolean): VendorSimulator {
 }
 
 describe.each(Object.keys(ACCOUNTS) as AccountName[])('the simulated account of %s', (name) => {
-  test('holds as much after thousands of writes as at first', () => {
+  test('has as many records after thousands of writes as at first', () => {
     if (ACCOUNTS[name].isAppendOnly === true) return
     const vendor = lived(name, false)
     for (const [type, { count }] of Object.entries(ACCOUNTS[name].types)) {
@@ -32,7 +32,7 @@ describe.each(Object.keys(ACCOUNTS) as AccountName[])('the simulated account of 
     }
   })
 
-  test('lets go of what is over without showing anything else', () => {
+  test('drops old versions without a visible change', () => {
     const [whole, light] = [lived(name, false), lived(name, true)]
     for (const type of Object.keys(ACCOUNTS[name].types)) {
       expect(ids(light, type)).toEqual(ids(whole, type))

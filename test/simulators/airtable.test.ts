@@ -18,7 +18,7 @@ function open(options: AirtableOptions = {}) {
 }
 
 describe('the airtable simulator', () => {
-  test('an iteration by offsets sees what existed at its start, once, and ends without an offset', async () => {
+  test('an iteration by offsets sees the records that existed at its start, once, and ends without an offset', async () => {
     const { simulator, list } = open()
     const ids = Array.from({ length: 7 }, (_, n) => simulator.create('Tasks', { Name: `t${n}` }))
     const first = await list({ pageSize: '3' })
@@ -30,7 +30,7 @@ describe('the airtable simulator', () => {
     expect(third.offset).toBeUndefined()
   })
 
-  test('an iteration that nobody continues is no longer available', async () => {
+  test('an idle iteration expires', async () => {
     const { simulator, clock, get, list } = open()
     for (let n = 0; n < 3; n++) simulator.create('Tasks')
     const { offset } = await list({ pageSize: '1' })
@@ -41,7 +41,7 @@ describe('the airtable simulator', () => {
     expect([rubbish.status, await rubbish.json()]).toEqual([422, { error: { type: 'INVALID_OFFSET_VALUE', message: 'The value of offset 10 is invalid' } }])
   })
 
-  test('empty fields are left out, and only the asked ones are shown', async () => {
+  test('empty fields are omitted, and only the requested ones are shown', async () => {
     const { simulator, list } = open()
     simulator.create('Tasks', { Name: 'a', Done: false, Notes: '', Tags: [], Left: null, Points: 0 })
     expect((await list()).records[0]).toMatchObject({ createdTime: '2026-01-01T00:00:00.000Z', fields: { Name: 'a', Points: 0 } })
@@ -66,7 +66,7 @@ describe('the airtable simulator', () => {
     expect([unknown.status, await unknown.json()]).toMatchObject([403, { error: { type: 'INVALID_PERMISSIONS_OR_MODEL_NOT_FOUND' } }])
   })
 
-  test('a sort and a largest number of records hold over all pages', async () => {
+  test('a sort and a maximum number of records hold over all pages', async () => {
     const { simulator, list } = open()
     for (const name of ['b', 'a', 'd', 'c']) simulator.create('Tasks', { Name: name })
     const params = { 'sort[0][field]': 'Name', 'sort[0][direction]': 'desc', maxRecords: '3', pageSize: '2' }

@@ -9,10 +9,10 @@ interface Vendor {
   readonly name: string
   readonly open: (ports: SimulatorPorts, options: VendorOptions) => VendorSimulator
   readonly type: string
-  /** A list of everything, and the records in its answer. */
+  /** A request that lists everything, and the records in its response. */
   readonly request: readonly [url: string, body?: object]
   readonly records: (answer: any) => unknown[]
-  /** How it refuses for a while: by status, or in the body. */
+  /** How it refuses temporarily: by status, or in the body. */
   readonly limitedStatus: number
   readonly limitedText: string
 }
@@ -64,7 +64,7 @@ describe.each(VENDORS)('$name', (vendor) => {
     expect(new Set(first.log.map((entry) => entry.status)).size).toBeGreaterThan(1)
   })
 
-  test('refuses for a while in its own words, and refuses other credentials than its own', async () => {
+  test('refuses temporarily in its own format, and refuses wrong credentials', async () => {
     const simulator = vendor.open(portsOf(), { token: 'secret' })
     simulator.faults.plan({ kind: 'rate-limit' })
     const limited = await ask(vendor, simulator)

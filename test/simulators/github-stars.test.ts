@@ -52,7 +52,7 @@ describe('the octokit client against the github stars simulator', () => {
     expect(server.requests).toBe(3)
   })
 
-  test('octokit throws its own errors for limits, for what has not changed and for a wrong token', async () => {
+  test('octokit throws its own errors for limits, for an unchanged page and for a wrong token', async () => {
     const { simulator } = open({ token: 'secret' })
     await using server = await serve(simulator)
     const client = request.defaults({ baseUrl: server.url, headers: { authorization: 'token secret' } })
@@ -82,7 +82,7 @@ describe('a starred repository', () => {
     expect(requiredOf('"simple-user"').filter((name) => !(name in (first!.repo['owner'] as object)))).toEqual([])
   })
 
-  test('tells the moment of starring only to who asks for that media type', async () => {
+  test('shows the time of starring only for its media type', async () => {
     const { simulator, clock, get, list, star } = open()
     const [id] = star(1)
     clock.advance(60_000)
@@ -93,7 +93,7 @@ describe('a starred repository', () => {
     expect(plain[0]).not.toHaveProperty('starred_at')
   })
 
-  test('that is starred again comes back on top with a new moment', async () => {
+  test('that is starred again returns on top with a new time', async () => {
     const { simulator, clock, list, names, star } = open()
     const [first] = star(3)
     simulator.remove('star', first!)
@@ -114,7 +114,7 @@ describe('the list of stars', () => {
     expect(await names('/user/starred?sort=updated')).toEqual(['r1', 'r2', 'r0'])
   })
 
-  test('has thirty to a page, a hundred at most, and links for where there is something', async () => {
+  test('has thirty to a page, a hundred at most, and links only to existing pages', async () => {
     const { list, rels, star } = open()
     star(205)
     expect([(await list()).length, (await list('/user/starred?per_page=500')).length]).toEqual([30, 100])
@@ -125,14 +125,14 @@ describe('the list of stars', () => {
     expect(await list('/user/starred?per_page=100&page=4')).toEqual([])
   })
 
-  test('has no link at all when one page is enough, or none is needed', async () => {
+  test('has no link at all when there is a single page', async () => {
     const { get, list, star } = open()
     expect([await list(), (await get()).headers.get('link')]).toEqual([[], null])
     star(30)
     expect((await get()).headers.get('link')).toBeNull()
   })
 
-  test('moves under a reader: an unstarred repository takes another one over the border of pages', async () => {
+  test('changes under a reader: an unstarred repository moves another one across the page boundary', async () => {
     const { simulator, names, star } = open()
     const ids = star(6)
     const first = await names('/user/starred?per_page=3')
@@ -141,7 +141,7 @@ describe('the list of stars', () => {
     expect([...first, ...second]).toEqual(['r5', 'r4', 'r3', 'r1', 'r0'])
   })
 
-  test('of a named user is open to all, without private repositories, and its links lead by number', async () => {
+  test('of a named user is public, without private repositories, and its links contain the user number', async () => {
     const { simulator, get, list, rels, star } = open()
     star(2)
     simulator.create('star', { name: 'secret', private: true })
@@ -155,7 +155,7 @@ describe('the list of stars', () => {
     expect((await get('/users/nobody/starred')).status).toBe(404)
   })
 
-  test('a late star joins below the ones that were read already', async () => {
+  test('a late star appears below the ones that were read already', async () => {
     const { simulator, clock, names, star } = open()
     simulator.records.lag = { share: 1, maxMs: 60_000 }
     simulator.create('star', { name: 'late' })
@@ -168,7 +168,7 @@ describe('the list of stars', () => {
 })
 
 describe('an unchanged list', () => {
-  test('is told with 304 and costs nothing of the budget, until a star comes', async () => {
+  test('is answered with 304 and does not count towards the budget, until a star is added', async () => {
     const { get, star } = open()
     star(3)
     const first = await get()
@@ -183,7 +183,7 @@ describe('an unchanged list', () => {
   })
 })
 
-describe('what the github stars simulator refuses', () => {
+describe('refusals of the github stars simulator', () => {
   test('a spent budget, until the hour is over', async () => {
     const { clock, get } = open({ requestsPerHour: 2 })
     const opening = clock.now()
@@ -208,7 +208,7 @@ describe('what the github stars simulator refuses', () => {
     expect((await get()).status).toBe(200)
   })
 
-  test('who is nobody and who may not', async () => {
+  test('missing credentials and missing permissions', async () => {
     const { simulator, get } = open({ forbidden: true })
     expect((await createSimulatorFetch(simulator)('https://api.github.com/user/starred')).status).toBe(401)
     const refused = await get()
@@ -218,7 +218,7 @@ describe('what the github stars simulator refuses', () => {
 })
 
 describe('faults of the github stars simulator', () => {
-  test('the links can hide what follows and promise what does not', async () => {
+  test('the links can hide following pages and announce missing ones', async () => {
     const { simulator, list, rels, star } = open()
     star(3)
     simulator.faults.plan({ kind: 'end-flag', value: 'end' })
@@ -229,7 +229,7 @@ describe('faults of the github stars simulator', () => {
     expect(await list('/user/starred?page=2')).toEqual([])
   })
 
-  test('a page can be short while the links speak of more', async () => {
+  test('a page can be short while the links announce more', async () => {
     const { simulator, get, star } = open()
     star(8)
     simulator.faults.plan({ kind: 'short-page' })

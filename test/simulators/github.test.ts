@@ -70,7 +70,7 @@ describe('the octokit client against the github simulator', () => {
     expect(titles.toSorted()).toEqual(expected.toSorted())
   })
 
-  test('octokit throws its own errors for a spent budget, a partial answer and a wrong token', async () => {
+  test('octokit throws its own errors for a spent budget, a partial response and a wrong token', async () => {
     const { simulator, fill } = open({ token: 'secret' })
     fill(2, 1)
     await using server = await serve(simulator)
@@ -87,7 +87,7 @@ describe('the octokit client against the github simulator', () => {
   })
 })
 
-describe('the schema that is played', () => {
+describe('the simulated schema', () => {
   test('every type, field and argument is spelled as in the schema GitHub publishes', () => {
     const real = buildSchema(published.idl, { assumeValidSDL: true, assumeValid: true })
     for (const [name, type] of Object.entries(GITHUB_SCHEMA)) {
@@ -116,7 +116,7 @@ describe('the limits of a github query', () => {
     expect((await open().ask(query)).errors).toMatchObject([{ type, message }])
   })
 
-  test('an unknown field, an unknown argument and a syntax error are told apart', async () => {
+  test('an unknown field, an unknown argument and a syntax error are distinguished', async () => {
     const { ask } = open()
     expect((await ask('{ viewer { nothing } }')).errors).toMatchObject([{ message: "Field 'nothing' doesn't exist on type 'User'", path: ['query', 'viewer', 'nothing'], extensions: { code: 'undefinedField' } }])
     expect((await ask('{ viewer(x: 1) { login } }')).errors).toMatchObject([{ extensions: { code: 'argumentNotAccepted' } }])
@@ -131,7 +131,7 @@ describe('the limits of a github query', () => {
     expect(data!.rateLimit).toEqual({ limit: 5_000, cost: 1, remaining: 4_999, nodeCount: 5_100 })
   })
 
-  test('a spent budget answers 200 with an error until the hour is over', async () => {
+  test('a spent budget returns 200 with an error until the hour is over', async () => {
     const { clock, post, ask } = open({ pointsPerHour: 1 })
     await ask('{ viewer { login } }')
     const refused = await post('{ viewer { login } }')
@@ -143,7 +143,7 @@ describe('the limits of a github query', () => {
 })
 
 describe('the github simulator', () => {
-  test('a cursor keeps its place when its record is deleted, and unknown nodes are null with an error each', async () => {
+  test('a cursor stays valid when its record is deleted, and unknown nodes are null with an error each', async () => {
     const { simulator, ask, fill } = open()
     const ids = fill(3, 0)
     const first = (await ask('{ viewer { repositories(first: 1) { pageInfo { endCursor } } } }')).data!.viewer.repositories.pageInfo.endCursor
@@ -155,7 +155,7 @@ describe('the github simulator', () => {
     expect(errors).toMatchObject([{ type: 'NOT_FOUND', path: ['nodes', 0] }])
   })
 
-  test('issues can be asked for by state, by change since a moment, and in order of change', async () => {
+  test('issues can be filtered by state and by change time, and sorted by change', async () => {
     const { simulator, clock, ask, fill } = open()
     const [repository] = fill(1, 3)
     const issues = simulator.truth('issue').map((issue) => String(issue['id']))
@@ -167,14 +167,14 @@ describe('the github simulator', () => {
     expect((await list('orderBy: { field: UPDATED_AT, direction: DESC }')).issues.nodes[0]).toEqual({ id: issues[0] })
   })
 
-  test('variables have defaults, fields have aliases, and directives leave fields out', async () => {
+  test('variables have defaults, fields have aliases, and directives omit fields', async () => {
     const { ask, fill } = open()
     fill(2, 0)
     const { data } = await ask('query q($n: Int = 1, $yes: Boolean = false) { me: viewer { login @skip(if: true) id @include(if: $yes) repositories(first: $n) { nodes { name } } } }')
     expect(data).toEqual({ me: { repositories: { nodes: [{ name: 'repo0' }] } } })
   })
 
-  test('a mirrored page of last and before gives the other end', async () => {
+  test('a page by last and before returns the other end', async () => {
     const { ask, fill } = open()
     fill(3, 0)
     const { data } = await ask('{ viewer { repositories(last: 2) { nodes { name } pageInfo { hasPreviousPage hasNextPage } } } }')

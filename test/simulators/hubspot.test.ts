@@ -35,7 +35,7 @@ describe('the hubspot client against the simulator', () => {
     expect(server.requests).toBe(3)
   })
 
-  test('the client lists the archived apart', async () => {
+  test('the client lists archived records separately', async () => {
     const { simulator } = open()
     simulator.create('contacts')
     const gone = simulator.create('contacts')
@@ -111,7 +111,7 @@ describe('the rules of hubspot search', () => {
     expect(between.total).toBe(2)
   })
 
-  test('a query with more than 10,000 results offers a page beyond them and refuses to serve it', async () => {
+  test('a query with more than 10,000 results announces a page beyond them and refuses to serve it', async () => {
     const { simulator, post, search } = open()
     for (let n = 0; n < 10_050; n++) simulator.create('contacts')
     const last = await search({ limit: 200, after: '9800' })
@@ -127,12 +127,12 @@ describe('the rules of hubspot search', () => {
     ['six groups', { filterGroups: Array.from({ length: 6 }, () => ({ filters: [] })) }],
     ['an unknown operator', { filterGroups: [{ filters: [{ propertyName: 'email', operator: 'OVER', value: '1' }] }] }],
     ['an unknown property', { filterGroups: [{ filters: [{ propertyName: 'hs_lastmodifieddate', operator: 'GT', value: '1' }] }] }],
-    ['a cursor that is no offset', { after: 'abc' }],
+    ['a cursor that is not an offset', { after: 'abc' }],
   ])('%s is refused', async (_what, body) => {
     expect((await open().post(body)).status).toBe(400)
   })
 
-  test('the index shows a late write after its hour; the list shows it at once', async () => {
+  test('the index shows a late write after its delay; the list shows it at once', async () => {
     const { simulator, clock, get, search } = open({ lag: { share: 1, maxMs: 10_000 } })
     simulator.create('contacts')
     expect((await search({})).total).toBe(0)
@@ -149,13 +149,13 @@ describe('the rules of hubspot search', () => {
 })
 
 describe('the hubspot simulator', () => {
-  test('companies spell their last change another way than contacts', async () => {
+  test('companies and contacts use different properties for the last change', async () => {
     const { simulator } = open()
     simulator.create('companies', { name: 'Acme' })
     expect(Object.keys((simulator.truth('companies')[0] as { properties: object }).properties)).toContain('hs_lastmodifieddate')
   })
 
-  test('a list without further pages has no paging, and its limit ends at 100', async () => {
+  test('a list without further pages has no paging, and its limit is at most 100', async () => {
     const { simulator, get } = open()
     simulator.create('contacts')
     expect((await (await get('contacts?limit=100')).json()) as Results).not.toHaveProperty('paging')

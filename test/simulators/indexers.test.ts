@@ -71,11 +71,11 @@ function openMoralis() {
   return { ...world, simulator, get, list }
 }
 
-/** A transaction with something of everything. */
+/** A transaction with transfers of every kind. */
 const RICH = { from: OTHER, to: ME, value: 5n, internal: [{ from: OTHER, to: ME, value: 7n }], tokens: [{ from: OTHER, to: ME, value: 1_500_000n }, { from: OTHER, to: ME, value: 1_500_000n }] }
 
 describe('the etherscan-like indexer', () => {
-  test('lists transactions, internal and token transfers in text, each as documented', async () => {
+  test('lists transactions, internal and token transfers as text, each as documented', async () => {
     const { chain, clock, list } = openEtherscan()
     clock.advance(12_000)
     const block = chain.mine([RICH, { from: ME, to: OTHER, value: 9n, failed: true }])
@@ -92,7 +92,7 @@ describe('the etherscan-like indexer', () => {
     expect((await list({ action: 'tokentx', contractaddress: OTHER })).message).toBe('No transactions found')
   })
 
-  test('pages between blocks that are both included, up or down, and ends with an empty page that has status 0', async () => {
+  test('pages between two inclusive blocks, up or down, and ends with an empty page that has status 0', async () => {
     const { values, list, pay } = openEtherscan()
     pay(5)
     expect(await values({ startblock: '2', endblock: '4' })).toEqual([2, 3, 4])
@@ -107,7 +107,7 @@ describe('the etherscan-like indexer', () => {
     expect(((await list({ page: '1', offset: '4' })).result as Row[]).map((row) => row['blockNumber'])).toEqual(['1', '1', '1', '2'])
   })
 
-  test('shows no more than ten thousand results, and fewer on a page where a plan says so', async () => {
+  test('returns no more than ten thousand results, and fewer on a page where a plan requires it', async () => {
     const { list, values, pay } = openEtherscan({ recordsMax: 3 })
     pay(1, 5)
     expect(await values({ offset: '1000', page: '1' })).toEqual([1, 2, 3])
@@ -126,7 +126,7 @@ describe('the etherscan-like indexer', () => {
     expect([response.status, await response.json()]).toEqual([200, { status: '0', message: 'NOTOK', result }])
   })
 
-  test('refuses a sixth call in a second, in words', async () => {
+  test('refuses a sixth call in a second, with a message', async () => {
     const { clock, list, pay } = openEtherscan({ callsPerSecond: 5 })
     pay(1)
     for (let n = 0; n < 5; n++) expect((await list()).status).toBe('1')
@@ -135,7 +135,7 @@ describe('the etherscan-like indexer', () => {
     expect((await list()).status).toBe('1')
   })
 
-  test('passes the plain questions of a node on', async () => {
+  test('passes standard node methods on', async () => {
     const { chain, get, pay } = openEtherscan()
     pay(16)
     const proxy = async (action: string, tag = 'latest') => ((await (await get({ module: 'proxy', action, tag })).json()) as { result: unknown }).result
@@ -144,7 +144,7 @@ describe('the etherscan-like indexer', () => {
     expect(await proxy('eth_getBlockByNumber', '0xf')).toMatchObject({ number: '0xf', hash: chain.blocks[15]!.hash, parentHash: chain.blocks[14]!.hash })
   })
 
-  test('can lie: an end that is none, a last page for ever, a short page, a page half processed', async () => {
+  test('can respond falsely: a false end, a last page for ever, a short page, a page half processed', async () => {
     const { simulator, list, values, pay } = openEtherscan()
     pay(4)
     simulator.faults.plan({ kind: 'end-flag', value: 'end' })
@@ -161,7 +161,7 @@ describe('the etherscan-like indexer', () => {
 })
 
 describe('the alchemy-like indexer', () => {
-  test('viem asks it as a node, and for transfers, over a socket', async () => {
+  test('viem uses it as a node, and for transfers, over a socket', async () => {
     const { chain, simulator, pay } = openAlchemy({ apiKey: 'secret' })
     pay(3)
     await using server = await serve(simulator)
@@ -173,7 +173,7 @@ describe('the alchemy-like indexer', () => {
     await expect(createPublicClient({ transport: http(`${server.url}/v2/other`, { retryCount: 0 }) }).getChainId()).rejects.toThrow('Must be authenticated!')
   })
 
-  test('shows external, internal and token transfers with ids of their own, and no failed or empty ones', async () => {
+  test('shows external, internal and token transfers with unique ids, and no failed or empty ones', async () => {
     const { chain, clock, transfers } = openAlchemy()
     clock.advance(12_000)
     const block = chain.mine([RICH, { from: OTHER, to: ME, value: 9n, failed: true }, { from: OTHER, to: ME }])
@@ -185,7 +185,7 @@ describe('the alchemy-like indexer', () => {
     expect((await transfers()).transfers[0]).not.toHaveProperty('metadata')
   })
 
-  test('asks senders and receivers together, and contracts apart', async () => {
+  test('filters by senders and receivers together, and by contracts separately', async () => {
     const { chain, transfers } = openAlchemy()
     chain.mine([RICH, { from: ME, to: OTHER, value: 1n }])
     expect((await transfers({ fromAddress: ME })).transfers).toEqual([])
@@ -193,7 +193,7 @@ describe('the alchemy-like indexer', () => {
     expect((await transfers({ category: ['erc20'], contractAddresses: [OTHER] })).transfers).toEqual([])
   })
 
-  test('pages by keys to the end, up or down, within blocks that are both included', async () => {
+  test('pages by keys to the end, up or down, between two inclusive blocks', async () => {
     const { transfers, blocks, pay } = openAlchemy()
     pay(6)
     const seen: number[] = []
@@ -207,7 +207,7 @@ describe('the alchemy-like indexer', () => {
     expect(await blocks({ fromBlock: 'latest' })).toEqual([6])
   })
 
-  test('forgets a page key after ten minutes, and knows none of another question', async () => {
+  test('expires a page key after ten minutes, and accepts none of another query', async () => {
     const { clock, ask, transfers, pay } = openAlchemy()
     pay(4)
     const { pageKey } = await transfers({ maxCount: '0x2' })
@@ -239,7 +239,7 @@ describe('the alchemy-like indexer', () => {
     expect((await rpc('eth_nothing')).error?.code).toBe(-32601)
   })
 
-  test('can lie and refuse: an end, more, a short page, a lost key, a limit in the status or in the body', async () => {
+  test('can respond falsely and refuse: an end, more, a short page, a lost key, a limit in the status or in the body', async () => {
     const { simulator, call, ask, transfers, pay } = openAlchemy()
     pay(4)
     simulator.faults.plan({ kind: 'end-flag', value: 'end' })
@@ -262,7 +262,7 @@ describe('the alchemy-like indexer', () => {
 })
 
 describe('the moralis-like indexer', () => {
-  test('lists newest first by cursors that keep their place, and ends with none', async () => {
+  test('lists newest first by stable cursors, and ends without one', async () => {
     const { list, pay } = openMoralis()
     pay(5)
     const first = await list({ limit: '2' })
@@ -274,14 +274,14 @@ describe('the moralis-like indexer', () => {
     expect((await list({ order: 'ASC', from_block: '2', to_block: '3' })).result.map((row) => row['value'])).toEqual(['2', '3'])
   })
 
-  test('tells twins among token transfers apart by their log', async () => {
+  test('distinguishes duplicate token transfers by their log index', async () => {
     const { chain, list } = openMoralis()
     const block = chain.mine([RICH])
     const { result } = await list({ order: 'ASC' }, '/erc20/transfers')
     expect(result).toMatchObject([{ transaction_hash: block.transactions[0]!.hash, log_index: 0, token_symbol: 'USDC', value: '1500000', block_hash: block.hash }, { log_index: 1 }])
   })
 
-  test('refuses a strange key, another chain, a page too large and a cursor of another question', async () => {
+  test('refuses an unknown key, another chain, a page too large and a cursor of another query', async () => {
     const { simulator, get, list, pay } = openMoralis()
     pay(3)
     const { cursor } = await list({ limit: '1' })
@@ -293,7 +293,7 @@ describe('the moralis-like indexer', () => {
     expect(statuses).toEqual([401, 400, 400, 400, 400, 400, 429, 200])
   })
 
-  test('can lie about its end, and a short page leads on', async () => {
+  test('can have a false end flag, and a short page continues', async () => {
     const { simulator, list, pay } = openMoralis()
     pay(4)
     simulator.faults.plan({ kind: 'end-flag', value: 'more' })
@@ -307,7 +307,7 @@ describe('the moralis-like indexer', () => {
   })
 })
 
-/** Every provider over one chain, asked for its head and for the hashes it shows. */
+/** Every provider over one chain, with its head and the hashes it shows. */
 function openAll() {
   const world = chainOf()
   const etherscan = new EtherscanSimulator(world, world.chain)
@@ -330,7 +330,7 @@ describe.each([[0, 'etherscan'], [1, 'alchemy'], [2, 'moralis']])('provider %i, 
     return { ...world, ...provider, shown: async () => provider.hashes(await (await provider.ask()).json()) }
   }
 
-  test('shows the truth of the chain it shares with the others', async () => {
+  test('shows the current state of the chain it shares with the others', async () => {
     const { pay, shown, truth } = open()
     pay(3, 2)
     expect(await shown()).toEqual(truth())
@@ -345,7 +345,7 @@ describe.each([[0, 'etherscan'], [1, 'alchemy'], [2, 'moralis']])('provider %i, 
     expect([await shown(), simulator.view.head.number]).toEqual([[], 0])
   })
 
-  test('can know of a block before it shows what is in it', async () => {
+  test('can announce a block before it shows its content', async () => {
     const { simulator, clock, pay, shown, truth } = open()
     pay(2)
     simulator.view.recordsLagMs = 5_000
@@ -354,7 +354,7 @@ describe.each([[0, 'etherscan'], [1, 'alchemy'], [2, 'moralis']])('provider %i, 
     expect(await shown()).toEqual(truth())
   })
 
-  test('follows a reorganisation, or stays with what never happened', async () => {
+  test('follows a reorganisation, or keeps the replaced blocks', async () => {
     const { simulator, chain, pay, shown, truth } = open()
     pay(4)
     const before = truth()
@@ -381,7 +381,7 @@ describe.each([[0, 'etherscan'], [1, 'alchemy'], [2, 'moralis']])('provider %i, 
 })
 
 describe('the fake chain', () => {
-  test('takes blocks as given and goes on from them, and a reorganisation leaves the first block', () => {
+  test('accepts given blocks and continues from them, and a reorganisation keeps the first block', () => {
     const ports = portsOf()
     const given = new FakeChain(ports)
     given.mine([RICH])

@@ -19,7 +19,7 @@ function open() {
 }
 
 describe('faults', () => {
-  test('a connection that breaks in the middle rejects the body, behind fetch and behind a socket', async () => {
+  test('a connection that breaks in the middle rejects the body, with fetch and with a socket', async () => {
     const { simulator, get } = open()
     simulator.faults.plan({ kind: 'truncated' }, { times: 2 })
     await expect((await get()).text()).rejects.toThrow('terminated')
@@ -28,7 +28,7 @@ describe('faults', () => {
     expect((await fetch(`${server.url}${PATH}`, { headers: HEADERS })).status).toBe(200)
   })
 
-  test('a short body ends properly and is no JSON', async () => {
+  test('a short body ends properly and is not JSON', async () => {
     const { simulator, get } = open()
     simulator.faults.plan({ kind: 'truncated', how: 'short' })
     await expect((await get()).json()).rejects.toThrow(SyntaxError)
@@ -49,7 +49,7 @@ describe('faults', () => {
     expect((await get()).status).toBe(200)
   })
 
-  test('a slow answer waits for the clock and gives up with its caller', async () => {
+  test('a slow response waits for the clock and is aborted with its caller', async () => {
     const { simulator, clock, get } = open()
     simulator.faults.plan({ kind: 'slow', ms: 5_000 }, { times: 2 })
     let answered = false
@@ -64,7 +64,7 @@ describe('faults', () => {
     await expect(aborted).rejects.toThrow('enough')
   })
 
-  test('a duplicated page is the previous answer of the endpoint, whatever changed since', async () => {
+  test('a duplicated page is the previous response of the endpoint, whatever changed since', async () => {
     const { simulator, get } = open()
     const before = await (await get()).text()
     simulator.create('Account')
@@ -73,7 +73,7 @@ describe('faults', () => {
     expect(await (await get()).text()).not.toBe(before)
   })
 
-  test('faults at a rate meet about their share of the requests, the same ones for the same seed', async () => {
+  test('faults at a rate affect about their share of the requests, the same ones for the same seed', async () => {
     const run = async () => {
       const { simulator, get } = open()
       simulator.faults.injectAtRates([[{ kind: 'rate-limit' }, 0.2], [{ kind: 'server-error' }, 0.1]])
@@ -87,15 +87,15 @@ describe('faults', () => {
     expect(await run()).toEqual(statuses)
   })
 
-  test('a planned fault waits for the request it was meant for', async () => {
+  test('a planned fault waits for its matching request', async () => {
     const { simulator, get } = open()
     simulator.faults.plan({ kind: 'server-error' }, { on: (request) => request.url.includes('limits') })
     expect((await get()).status).toBe(200)
   })
 })
 
-describe('the date of an answer', () => {
-  test('comes from the clock of the simulator, behind fetch and behind a socket', async () => {
+describe('the date of a response', () => {
+  test('comes from the clock of the simulator, with fetch and with a socket', async () => {
     const { simulator, clock, get } = open()
     clock.advance(90_000)
     expect((await get()).headers.get('date')).toBe('Thu, 01 Jan 2026 00:01:30 GMT')
@@ -105,8 +105,8 @@ describe('the date of an answer', () => {
   })
 })
 
-describe('the truth table', () => {
-  test('keeps every version, and a newer one that shows first hides an older that shows later', () => {
+describe('versioned records', () => {
+  test('keep every version, and a newer one that is visible first hides an older that becomes visible later', () => {
     const { clock, random } = portsOf()
     const table = new VersionedRecords({ clock, random })
     table.insert('t', '1', { n: 0 })
@@ -121,7 +121,7 @@ describe('the truth table', () => {
     expect(table.history('t', '1').map((version) => version.fields['n'])).toEqual([0, 1, 2])
   })
 
-  test('shows a late record nowhere until its hour, while the truth has it at once', () => {
+  test('hide a late record from indexed reads until its time, while the primary store has it at once', () => {
     const { clock, random } = portsOf()
     const table = new VersionedRecords({ clock, random }, { share: 1, maxMs: 5_000 })
     const { visibleAtMs } = table.insert('t', '1', {})
@@ -132,7 +132,7 @@ describe('the truth table', () => {
     expect(table.indexed('t')).toHaveLength(1)
   })
 
-  test('refuses to write what does not exist', () => {
+  test('refuse to update a missing record', () => {
     const table = new VersionedRecords(portsOf())
     table.insert('t', '1', {})
     table.remove('t', '1')

@@ -4,7 +4,7 @@ import { serve } from '../../src/testing/simulators/kit/serve.ts'
 import { KRAKEN_CREDENTIALS, KrakenSimulator } from '../../src/testing/simulators/kraken/simulator.ts'
 import { portsOf } from './ports.ts'
 
-// In a file of its own: the library takes seconds to load.
+// A separate file, because the library takes seconds to load.
 
 async function open() {
   const ports = portsOf()
@@ -16,7 +16,7 @@ async function open() {
 function clientOf(url: string, secret = KRAKEN_CREDENTIALS.secret): Exchange {
   const client = new ccxt.kraken({ apiKey: KRAKEN_CREDENTIALS.key, secret, enableRateLimit: false })
   client.urls['api'] = { public: url, private: url }
-  // Its own nonce is the millisecond, and two requests fall into one here.
+  // Its default nonce is the millisecond, and two requests fall into one here.
   let nonce = Date.now()
   client.nonce = () => ++nonce
   return client
@@ -53,7 +53,7 @@ describe('the ccxt client against the kraken simulator', () => {
     expect(market).toMatchObject({ side: 'sell', price: 30_000, amount: 0.5 })
   })
 
-  test('ccxt throws its own errors for a limit, a wrong secret, a lost key, a used nonce and an outage', async () => {
+  test('ccxt throws its own errors for a limit, a wrong secret, an unknown key, a used nonce and an outage', async () => {
     await using kraken = await open()
     const { simulator, client } = kraken
     await client.loadMarkets()

@@ -36,7 +36,7 @@ function open(options: KrakenOptions = {}, seed = 1) {
 const START = Date.UTC(2026, 0, 1) / 1_000
 
 describe('the ledger', () => {
-  test('is listed newest first, fifty at a time by offset, and a page behind the end is empty and still counts', async () => {
+  test('is listed newest first, fifty at a time by offset, and a page behind the end is empty with a count', async () => {
     const { ask, ledgers, deposits } = open()
     const ids = deposits(120)
     const first = await ask('Ledgers')
@@ -49,7 +49,7 @@ describe('the ledger', () => {
     expect((await ask('Ledgers', { ofs: '120', without_count: 'true' })).result).toEqual({ ledger: {} })
   })
 
-  test('leaves out what happened at start and keeps what happened at end, by moment and by id', async () => {
+  test('excludes entries at start and includes entries at end, by time and by id', async () => {
     const { ledgers, deposits } = open()
     const ids = deposits(5)
     expect(await ledgers({ start: String(START + 2), end: String(START + 4) })).toEqual([ids[3], ids[2]])
@@ -57,7 +57,7 @@ describe('the ledger', () => {
     expect(await ledgers({ start: ids[1]!, end: ids[3]! })).toEqual([ids[3], ids[2]])
   })
 
-  test('has entries of one moment that a start at that moment loses, and a start at an id does not', async () => {
+  test('has entries with one timestamp that a start at that time loses, and a start at an id does not', async () => {
     const { simulator, clock, ask, ledgers } = open()
     clock.advance(5_000)
     const { trade, ledgers: pair } = simulator.addFill({ type: 'buy', price: 200, vol: 2 })
@@ -67,14 +67,14 @@ describe('the ledger', () => {
     expect(await ledgers({ start: pair[0]! })).toEqual([pair[1]])
   })
 
-  test('counts an offset within what start leaves over, so that the same offset is another entry', async () => {
+  test('counts an offset within the range of start, so that the same offset is another entry', async () => {
     const { ledgers, deposits } = open()
     const ids = deposits(60)
     expect(await ledgers({ ofs: '50' })).toEqual(ids.slice(0, 10).toReversed())
     expect(await ledgers({ ofs: '50', start: String(START + 10) })).toEqual([])
   })
 
-  test('moves under a reader: a new entry pushes the others over the border of pages', async () => {
+  test('changes under a reader: a new entry pushes the others across the page boundary', async () => {
     const { simulator, ledgers, deposits } = open()
     deposits(60)
     const first = await ledgers()
@@ -83,7 +83,7 @@ describe('the ledger', () => {
     expect(second.filter((id) => first.includes(id))).toHaveLength(1)
   })
 
-  test('can be asked for by type and by asset, under either name', async () => {
+  test('can be filtered by type and by asset, under either name', async () => {
     const { simulator, ledgers, deposits } = open()
     const [deposit] = deposits(1)
     const { ledgers: [bitcoin, dollars] } = simulator.addFill()
@@ -105,7 +105,7 @@ describe('the ledger', () => {
 })
 
 describe('the history of trades', () => {
-  test('is listed as the ledger is, and an account without positions has none of them', async () => {
+  test('is listed like the ledger, and an account without positions has none of them', async () => {
     const { simulator, clock, ask } = open()
     const ids = Array.from({ length: 51 }, () => {
       clock.advance(1_000)
@@ -120,7 +120,7 @@ describe('the history of trades', () => {
 })
 
 describe('public trades', () => {
-  test('are listed oldest first after a moment in nanoseconds, and last leads on until nothing is new', async () => {
+  test('are listed oldest first after a time in nanoseconds, and last continues until nothing is new', async () => {
     const { simulator, clock, get } = open()
     for (let n = 0; n < 5; n++) {
       clock.advance(1)
@@ -141,7 +141,7 @@ describe('public trades', () => {
     expect((await page(`&since=${START - 1}`)).prices).toEqual(['0.0', '1.0'])
   })
 
-  test('of one nanosecond are cut by a page, and the rest of them is lost to who goes on from last', async () => {
+  test('of one nanosecond are cut by a page, and the rest of them is lost to a reader that continues from last', async () => {
     const { simulator, get } = open()
     for (const price of ['1.0', '2.0', '3.0']) simulator.create('public-trade', { price, timeNs: '1767225600000000001' })
     const { last } = (await get('Trades?pair=XXBTZUSD&count=2&since=0')).result as { last: string }
@@ -149,7 +149,7 @@ describe('public trades', () => {
   })
 })
 
-describe('what kraken refuses, with status 200', () => {
+describe('refusals of kraken, with status 200', () => {
   test.each([
     ['Ledgers', { ofs: '-1' }, 'EGeneral:Invalid arguments:ofs'],
     ['Ledgers', { type: 'gift' }, 'EGeneral:Invalid arguments:type'],
@@ -168,7 +168,7 @@ describe('what kraken refuses, with status 200', () => {
     expect(await get('Trades?pair=XBTUSD&count=1001')).toEqual({ error: ['EGeneral:Invalid arguments:count'] })
   })
 
-  test('a strange key, a wrong signature, and a key without the permission', async () => {
+  test('an unknown key, a wrong signature, and a key without the permission', async () => {
     const { post, refused } = open({ permissions: ['trades'] })
     expect(await (await post('Ledgers', {}, { key: 'other' })).json()).toEqual({ error: ['EAPI:Invalid key'] })
     expect(await (await post('Ledgers', {}, { secret: 'b3RoZXI=' })).json()).toEqual({ error: ['EAPI:Invalid signature'] })
@@ -176,7 +176,7 @@ describe('what kraken refuses, with status 200', () => {
     expect(await refused('TradesHistory')).toEqual([])
   })
 
-  test('a nonce that does not grow, unless the key has a window, and never twice', async () => {
+  test('a nonce that does not increase, unless the key has a window, and never twice', async () => {
     const { refused } = open()
     expect(await refused('Ledgers', { nonce: '5000' })).toEqual([])
     expect(await refused('Ledgers', { nonce: '5000' })).toEqual(['EAPI:Invalid nonce'])
@@ -190,7 +190,7 @@ describe('what kraken refuses, with status 200', () => {
     expect(await windowed.refused('Ledgers', { nonce: '4990' })).toEqual(['EAPI:Invalid nonce'])
   })
 
-  test.each([['starter', 7, 9_100], ['intermediate', 10, 8_000], ['pro', 10, 4_000]] as const)('the %s counter holds %i calls of history, and after a refusal one more %i ms later', async (tier, calls, laterMs) => {
+  test.each([['starter', 7, 9_100], ['intermediate', 10, 8_000], ['pro', 10, 4_000]] as const)('the %s counter allows %i calls of history, and after a refusal one more %i ms later', async (tier, calls, laterMs) => {
     const { clock, refused } = open({ tier })
     for (let n = 0; n < calls; n++) expect(await refused('Ledgers')).toEqual([])
     expect(await refused('Ledgers')).toEqual(['EAPI:Rate limit exceeded'])
@@ -198,7 +198,7 @@ describe('what kraken refuses, with status 200', () => {
     expect(await refused('Ledgers')).toEqual([])
   })
 
-  test('refused calls are counted too: who keeps asking is never let in', async () => {
+  test('refused calls count too: a reader that keeps retrying is never admitted', async () => {
     const { clock, refused } = open({ tier: 'starter' })
     for (let n = 0; n < 12; n++) await refused('Ledgers')
     for (let n = 0; n < 100; n++) {
@@ -209,7 +209,7 @@ describe('what kraken refuses, with status 200', () => {
 })
 
 describe('faults of the kraken simulator', () => {
-  test('the count can hide what follows and promise what does not, and a page can be short', async () => {
+  test('the count can be too low or too high, and a page can be short', async () => {
     const { simulator, ask, deposits } = open()
     deposits(60)
     simulator.faults.plan({ kind: 'end-flag', value: 'end' })
@@ -221,7 +221,7 @@ describe('faults of the kraken simulator', () => {
     expect([Object.keys(short.ledger).length, short.count]).toEqual([25, 60])
   })
 
-  test('limits, a lost key and an outage speak in its own words', async () => {
+  test('limits, an unknown key and an outage have its own error format', async () => {
     const { simulator, clock, post, refused } = open()
     simulator.faults.plan({ kind: 'rate-limit' })
     expect(await refused('Ledgers')).toEqual(['EAPI:Rate limit exceeded'])

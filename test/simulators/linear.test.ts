@@ -39,7 +39,7 @@ describe('the linear simulator', () => {
     expect(first.nodes[0]).toMatchObject({ identifier: 'ENG-60', team: { key: 'ENG' } })
   })
 
-  test('archived issues hide unless asked for, and stamps can be filtered by', async () => {
+  test('archived issues are hidden unless requested, and timestamps can be filtered by', async () => {
     const { simulator, clock, issues, fill } = open()
     const ids = fill(3)
     clock.advance(60_000)
@@ -59,7 +59,7 @@ describe('the linear simulator', () => {
     expect([heavy.status, await heavy.json()]).toMatchObject([400, { errors: [{ message: 'Query too complex' }] }])
   })
 
-  test('a spent budget answers 400 and says RATELIMITED in the body, and refills at a constant rate', async () => {
+  test('a spent budget returns 400 with RATELIMITED in the body, and refills at a constant rate', async () => {
     const { clock, post } = open({ requestsPerHour: 2 })
     await post('{ viewer { id } }')
     await post('{ viewer { id } }')
@@ -95,7 +95,7 @@ describe('the linear client against the simulator', () => {
     expect(page.nodes[0]).toMatchObject({ identifier: 'ENG-25', title: 'i24', priorityLabel: 'No priority', createdAt: expect.any(Date) })
   })
 
-  test('the client knows a refusal when it sees one', async () => {
+  test('the client recognises a refusal', async () => {
     const { simulator } = open()
     simulator.faults.plan({ kind: 'rate-limit' })
     simulator.faults.plan({ kind: 'unauthorized' })

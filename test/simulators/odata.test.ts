@@ -26,7 +26,7 @@ async function open(options: Partial<OdataOptions> = {}) {
   const { odata, url } = served
   const fetchIn = (address: string, headers: Record<string, string> = {}) => fetch(new URL(address, url), { headers: { accept: 'application/json', ...headers } })
   const get = async (address: string, headers?: Record<string, string>) => (await (await fetchIn(address, headers)).json()) as Answer
-  /** Options in the order given, encoded as OData wants it. */
+  /** Options in the given order, encoded as OData requires. */
   const list = (query: Record<string, string> = {}, headers?: Record<string, string>) => get(`Orders?${Object.entries(query).map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join('&')}`, headers)
   const ids = async (filter: string) => {
     const answer = await list({ $filter: filter })
@@ -97,7 +97,7 @@ test('each version has its document, its metadata and its errors', async () => {
   expect((await fetch(new URL('Orders', two.url))).headers.get('content-type')).toContain('atom+xml')
 })
 
-test('values are shown as each version shows them, and numbers beyond doubles keep their digits', async () => {
+test('values have the format of each version, and numbers beyond doubles keep their digits', async () => {
   const row = { Id: '9007199254740993', Price: '1.10', ModifiedAt: '2026-01-01T00:00:00.1234567Z' }
   const four = await open()
   four.odata.put('Orders', row)
@@ -123,7 +123,7 @@ test('$orderby over several fields, $top, $skip, $count', async () => {
 })
 
 describe('paging', () => {
-  test.each([4, 2] as const)('version %s: next links lead through everything once, though rows share their time', async (version) => {
+  test.each([4, 2] as const)('version %s: next links lead through all rows once, though rows share their time', async (version) => {
     const { odata, put, get } = await open({ version, pageSizeMax: 3 })
     for (let id = 1; id <= 8; id++) put(id, version === 4 ? '2026-01-01T00:00:00Z' : '2026-01-01T00:00:00')
     odata.faults.plan({ kind: 'short-page' })
@@ -133,7 +133,7 @@ describe('paging', () => {
     expect(odata.requests.count()).toBe(3)
   })
 
-  test('Prefer: maxpagesize is honoured below the server’s own limit; links are followed as they are', async () => {
+  test('Prefer: maxpagesize is honoured below the server’s own limit; links are followed unchanged', async () => {
     const { put, get, fetchIn } = await open({ pageSizeMax: 4, relativeLinks: true })
     for (let id = 1; id <= 5; id++) put(id)
     const first = await fetchIn('Orders', { prefer: 'odata.maxpagesize=2' })
@@ -144,7 +144,7 @@ describe('paging', () => {
     expect((await get(`${page['@odata.nextLink']!}&$top=1`)).error.code).toBe('BadRequest')
   })
 
-  test('a row that moves between pages is met again by keyset, and makes an offset skip another', async () => {
+  test('a row that moves between pages is returned again by keyset, and makes an offset skip another', async () => {
     const read = async (skipToken: 'keyset' | 'offset') => {
       const { odata, put, get } = await open({ pageSizeMax: 2, skipToken })
       for (let id = 1; id <= 5; id++) put(id, `2026-01-01T00:00:0${id}Z`)
@@ -155,7 +155,7 @@ describe('paging', () => {
     expect(await read('offset')).toBe('1 2 4 5 1')
   })
 
-  test('a late row shows when its time has come, with the old time it bears', async () => {
+  test('a late row becomes visible after its delay, with its old timestamp', async () => {
     const { clock, put, list } = await open()
     put(1, '2026-01-01T00:00:00Z', {}, { afterMs: 5_000 })
     expect((await list()).value).toEqual([])
@@ -167,10 +167,10 @@ describe('paging', () => {
 describe('deltas', () => {
   const track = { prefer: 'odata.track-changes' }
 
-  test('a delta link tells what was changed since the listing began, once, and what is gone', async () => {
+  test('a delta link returns each row changed since the listing began, once, and deleted rows', async () => {
     const { odata, put, get } = await open({ pageSizeMax: 2 })
     for (let id = 1; id <= 4; id++) put(id)
-    // Changed behind the listing's back, while it is read: the listing may miss it, the delta must not.
+    // Changed concurrently with the listing: the listing may miss it, the delta must not.
     odata.beforeRequest = (number) => number === 2 && put(1, '2026-01-02T00:00:00Z')
     const listing = await pages(get, 'Orders', track)
     odata.beforeRequest = undefined
@@ -183,7 +183,7 @@ describe('deltas', () => {
     expect((await get(delta.at(-1)!['@odata.deltaLink']!)).value).toEqual([])
   })
 
-  test('a row that no longer matches leaves with the reason changed; 4.0 has a form of its own', async () => {
+  test('a row that no longer matches is removed with the reason changed; 4.0 has its own format', async () => {
     const { odata, put, get } = await open({ removedAs: '$deletedEntity' })
     put(1, undefined, { Open: true })
     const link = (await get('Orders?$filter=Open%20eq%20true', track))['@odata.deltaLink']!
@@ -193,7 +193,7 @@ describe('deltas', () => {
     expect((await get(link)).error.code).toBe('SyncStateNotFound')
   })
 
-  test('no delta link without the preference, of a service that tracks nothing, or in version 2', async () => {
+  test('there is no delta link without the preference, from a service without tracking, or in version 2', async () => {
     expect((await (await open()).list())['@odata.deltaLink']).toBeUndefined()
     const untracked = await (await open({ tracksChanges: false })).fetchIn('Orders', track)
     expect([untracked.headers.get('preference-applied'), ((await untracked.json()) as Answer)['@odata.deltaLink']]).toEqual([null, undefined])
@@ -201,7 +201,7 @@ describe('deltas', () => {
   })
 })
 
-test('faults: refusals with a time to wait, half a body, a next link that repeats, an expired link, other credentials', async () => {
+test('faults: refusals with a retry time, half a body, a next link that repeats, an expired link, other credentials', async () => {
   const { odata, put, get, fetchIn, list } = await open({ pageSizeMax: 1, token: 'secret' })
   const key = { authorization: 'Bearer secret' }
   for (let id = 1; id <= 3; id++) put(id)

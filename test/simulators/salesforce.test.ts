@@ -125,7 +125,7 @@ describe('the salesforce simulator', () => {
     expect(ids).not.toEqual(simulator.truth('Account').map((row) => row['Id']))
   })
 
-  test('stamps carry milliseconds and move with every update', async () => {
+  test('timestamps have milliseconds and change with every update', async () => {
     const { simulator, clock, query } = open()
     const id = simulator.create('Account', { Name: 'a' })
     clock.advance(1_234)
@@ -133,7 +133,7 @@ describe('the salesforce simulator', () => {
     expect((await query('SELECT CreatedDate, SystemModstamp FROM Account')).records[0]).toMatchObject({ CreatedDate: '2026-01-01T00:00:00.000+0000', SystemModstamp: '2026-01-01T00:00:01.234+0000' })
   })
 
-  test('a late write shows its old version until its hour, and a late new record shows nothing', async () => {
+  test('a late write shows its old version until its delay is over, and a late new record shows nothing', async () => {
     const { simulator, clock, query } = open()
     const id = simulator.create('Account', { Name: 'old' })
     simulator.records.lag = { share: 1, maxMs: 10_000 }
@@ -145,7 +145,7 @@ describe('the salesforce simulator', () => {
     expect(await names()).toEqual(['new', 'unseen'])
   })
 
-  test('queryAll shows the deleted as deleted, query does not show them', async () => {
+  test('queryAll shows deleted records with a flag, query does not show them', async () => {
     const { simulator, get, query } = open()
     simulator.remove('Account', simulator.create('Account', { Name: 'gone' }))
     expect((await query('SELECT Id FROM Account')).totalSize).toBe(0)
@@ -154,7 +154,7 @@ describe('the salesforce simulator', () => {
     expect(simulator.truth('Account')).toEqual([])
   })
 
-  test('the batch size header is held between 200 and 2,000', async () => {
+  test('the batch size header is clamped between 200 and 2,000', async () => {
     const { simulator, query } = open()
     for (let n = 0; n < 2_100; n++) simulator.create('Account')
     expect((await query('SELECT Id FROM Account', { 'sforce-query-options': 'batchSize=50' })).records).toHaveLength(200)
@@ -178,7 +178,7 @@ describe('the salesforce simulator', () => {
     expect((await get(oldest)).status).toBe(400)
   })
 
-  test('the end flag can lie both ways, and a page can be short though more follow', async () => {
+  test('the end flag can be false either way, and a page can be short though more follow', async () => {
     const { simulator, get, query } = open({ batchSizeMin: 1 })
     for (let n = 0; n < 4; n++) simulator.create('Account')
     const twos = { 'sforce-query-options': 'batchSize=2' }
@@ -202,7 +202,7 @@ describe('the salesforce simulator', () => {
     expect(simulator.requests.count(/query$/)).toBe(1)
   })
 
-  test('the same seed and clock give the same answers to the last byte', async () => {
+  test('the same seed and clock give the same responses to the last byte', async () => {
     const run = async () => {
       const { simulator, clock, random, get } = open({ lag: { share: 0.3, maxMs: 5_000 } }, 7)
       churn(simulator, { type: 'Account', writes: 200, random, fields: (n) => ({ Name: `n${n}` }) })

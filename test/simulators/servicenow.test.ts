@@ -20,7 +20,7 @@ function open(options: ServicenowOptions = {}) {
 }
 
 describe('the encoded query', () => {
-  test('NQ starts a new query, OR joins alternatives, and the order holds for all', () => {
+  test('NQ starts a new query, OR joins alternatives, and the order applies to all', () => {
     const fields = new Set(['a', 'b', 'c'])
     const query = parseEncodedQuery('a>1^ORb=2^c!=3^NQa=1^b>2^ORDERBYa^ORDERBYDESCb', fields)
     expect(query.queries.map((conditions) => conditions.map((alternatives) => alternatives.map(({ field, operator, value }) => `${field}${operator}${value}`)))).toEqual([[['a>1', 'b=2'], ['c!=3']], [['a=1'], ['b>2']]])
@@ -28,7 +28,7 @@ describe('the encoded query', () => {
     expect(parseEncodedQuery("a=x^^y^b>javascript:gs.dateGenerate('2026-01-01','00:00:05')", fields).queries[0]).toMatchObject([[{ value: 'x^y' }], [{ value: '2026-01-01 00:00:05' }]])
   })
 
-  test('a keyset over the stamp and the id reads every row once, however many share a second', async () => {
+  test('a keyset over the timestamp and the id reads every row once, however many share a second', async () => {
     const { simulator, clock, list } = open()
     for (let n = 0; n < 40; n++) {
       if (n % 20 === 0) clock.advance(1_000)
@@ -46,7 +46,7 @@ describe('the encoded query', () => {
     expect(seen.toSorted((a, b) => Number(a) - Number(b))).toEqual(Array.from({ length: 40 }, (_, n) => String(n)))
   })
 
-  test('a column that does not exist is dropped from the query, unless the instance is told to return nothing', async () => {
+  test('a column that does not exist is dropped from the query, unless the instance is configured to return nothing', async () => {
     const lenient = open()
     lenient.simulator.create('incident')
     expect(await lenient.list({ sysparm_query: 'sys_updated>2099-01-01 00:00:00' })).toHaveLength(1)
@@ -57,7 +57,7 @@ describe('the encoded query', () => {
 })
 
 describe('the table api', () => {
-  test('stamps are whole seconds in UTC and all values are text', async () => {
+  test('timestamps are whole seconds in UTC and all values are text', async () => {
     const { simulator, clock, list } = open()
     clock.advance(1_999)
     const id = simulator.create('incident', { number: 'INC1', active: true })
@@ -66,7 +66,7 @@ describe('the table api', () => {
     expect(await list()).toEqual([{ sys_id: id, number: 'INC1', short_description: '', state: '2', active: 'true', sys_created_on: '2026-01-01 00:00:01', sys_updated_on: '2026-01-01 00:01:01', sys_mod_count: '1' }])
   })
 
-  test('pages by offset carry the total and links, and the asked fields only', async () => {
+  test('pages by offset contain the total and links, and the requested fields only', async () => {
     const { simulator, get } = open()
     for (let n = 0; n < 5; n++) simulator.create('incident', { number: String(n) })
     const response = await get('incident', { sysparm_limit: '2', sysparm_offset: '2', sysparm_query: 'ORDERBYnumber', sysparm_fields: 'number' })
@@ -76,7 +76,7 @@ describe('the table api', () => {
     expect(rels).toEqual([['first', '0'], ['prev', '0'], ['next', '4'], ['last', '4']])
   })
 
-  test('rows the reader may not see make a page short though more follow', async () => {
+  test('rows hidden from the reader make a page short though more follow', async () => {
     const { simulator, get } = open({ hidden: (_table, row) => Number(row['number']) < 3 })
     for (let n = 0; n < 6; n++) simulator.create('incident', { number: String(n) })
     const response = await get('incident', { sysparm_limit: '4', sysparm_query: 'ORDERBYnumber' })
@@ -84,7 +84,7 @@ describe('the table api', () => {
     expect([response.headers.get('x-total-count'), response.headers.get('link')?.includes('rel="next"')]).toEqual(['6', true])
   })
 
-  test('a deletion leaves a row in the audit, under its own second and id', async () => {
+  test('a deletion leaves a row in the audit, with its own second and id', async () => {
     const { simulator, clock, list } = open()
     const id = simulator.create('incident', { state: 1 })
     simulator.update('incident', id, { state: 2 })
@@ -96,14 +96,14 @@ describe('the table api', () => {
     expect(await list({ sysparm_query: 'fieldname=state' }, 'sys_audit')).toMatchObject([{ oldvalue: '1', newvalue: '2' }])
   })
 
-  test('rows that the order leaves equal come in another order with every request', async () => {
+  test('ties come in another order with every request', async () => {
     const { simulator, list } = open()
     for (let n = 0; n < 20; n++) simulator.create('incident')
     const order = async () => (await list({ sysparm_query: 'ORDERBYsys_updated_on' })).map((row) => row['sys_id'])
     expect(await order()).not.toEqual(await order())
   })
 
-  test('a transaction that is cancelled answers 200 with some rows and an error beside them', async () => {
+  test('a cancelled transaction returns 200 with some rows and an error beside them', async () => {
     const { simulator, get } = open()
     for (let n = 0; n < 4; n++) simulator.create('incident')
     simulator.faults.plan({ kind: 'partial' })
@@ -112,7 +112,7 @@ describe('the table api', () => {
     expect([response.status, body.result.length, body.error?.message]).toEqual([200, 2, 'Transaction cancelled: maximum execution time exceeded'])
   })
 
-  test('a rule of the instance limits requests by the hour and says when to come back', async () => {
+  test('a rule of the instance limits requests by the hour and returns when to retry', async () => {
     const { clock, get } = open({ requestsPerHour: 1 })
     const first = await get('incident')
     clock.advance(60_000)

@@ -14,13 +14,13 @@ const byChange = (a: RecordVersion, b: RecordVersion): number => a.modifiedAtMs 
 const groupOf = ({ fields }: RecordVersion): string => String(Number(fields['n']) % 3)
 
 describe('a sorted view', () => {
-  test.each([1, 2, 3, 4, 5])('shows what sorting everything anew would show, whatever comes late (seed %i)', (seed) => {
+  test.each([1, 2, 3, 4, 5])('equals a full sort, whatever becomes visible late (seed %i)', (seed) => {
     const { clock, random } = portsOf(seed)
     const table = new VersionedRecords({ clock, random }, { share: 0.5, maxMs: 50 })
     const view: RecordView = { reads: 'index', includes: ({ deleted }) => !deleted, order: byChange, group: groupOf }
     const draw = new RandomStream(seed, 'writes')
     for (let round = 0; round < 60; round++) {
-      // Now a few writes, now more than are put in place one by one.
+      // Alternates between a few writes and more than are inserted one by one.
       for (let writes = draw.next() < 0.2 ? 80 : 3; writes > 0; writes--) {
         const live = table.current('t')
         const chosen = live[Math.floor(draw.next() * live.length)]
@@ -37,7 +37,7 @@ describe('a sorted view', () => {
     }
   })
 
-  test('a write to a table of many records is put in its place without looking at them all', () => {
+  test('a write to a table of many records is inserted without a full scan', () => {
     const { clock, random } = portsOf()
     const table = new VersionedRecords({ clock, random })
     let compared = 0
@@ -57,7 +57,7 @@ describe('a sorted view', () => {
     expect(compared).toBeLessThan(40)
   })
 
-  test('a clock that was set back hides what it had shown', () => {
+  test('a clock that was set back hides records it had shown', () => {
     let nowMs = 1_000
     const table = new VersionedRecords({ clock: { now: () => nowMs, sleep: async () => {} }, random: new RandomStream(1, 'x') }, { share: 1, maxMs: 10 })
     const view: RecordView = { reads: 'index', includes: () => true, order: byChange }
@@ -68,7 +68,7 @@ describe('a sorted view', () => {
     expect(table.sorted('t', view)).toEqual(table.indexed('t'))
   })
 
-  test('halving finds where a list turns', () => {
+  test('binary search finds where a list turns', () => {
     for (const length of [0, 1, 2, 7, 64]) {
       const list = Array.from({ length }, (_, n) => n)
       for (let turn = 0; turn <= length; turn++) expect(countLeading(list, (n) => n < turn)).toBe(turn)
@@ -76,7 +76,7 @@ describe('a sorted view', () => {
   })
 })
 
-/** Many records to a second, some changed, some gone, some not yet to be seen. */
+/** Many records per second, some changed, some deleted, some not visible yet. */
 function filled<Vendor extends HubspotSimulator | SalesforceSimulator | ServicenowSimulator>(make: (ports: { clock: ManualClock; random: RandomStream }) => Vendor, type: string, field: string) {
   const ports = portsOf(7)
   const simulator = make(ports)
@@ -92,8 +92,8 @@ function filled<Vendor extends HubspotSimulator | SalesforceSimulator | Servicen
   return { simulator, ask, stamps: [...Array(8).keys()].map((n) => new Date(Date.UTC(2026, 0, 1) + n * 1_000 - 1_000).toISOString()) }
 }
 
-describe('what an index answers, a look at every record would', () => {
-  test('salesforce: a keyset by stamp and id', async () => {
+describe('an index returns the same as a full scan', () => {
+  test('salesforce: a keyset by timestamp and id', async () => {
     const { ask, stamps, simulator } = filled((ports) => new SalesforceSimulator(ports, { lag: { share: 0.3, maxMs: 3_000 }, granularityMs: 1_000 }), 'Account', 'Name')
     const ids = simulator.records.latest('Account').map(({ id }) => id).toSorted()
     const query = async (resource: string, where: string, order: string): Promise<unknown> => (await ask(`/services/data/v65.0/${resource}?q=${encodeURIComponent(`SELECT FIELDS(ALL) FROM Account${where} ORDER BY ${order} LIMIT 20`)}`)).records
@@ -102,7 +102,7 @@ describe('what an index answers, a look at every record would', () => {
       for (const stamp of ['CreatedDate', 'SystemModstamp']) {
         for (const time of stamps) {
           for (const where of ['', ` WHERE ${stamp} >= ${time}`, ` WHERE (${stamp} > ${time} OR (${stamp} = ${time} AND Id > '${ids[60]!}')) AND ${stamp} <= ${stamps.at(-2)!}`, ` WHERE NOT ${stamp} < ${time}`]) {
-            // The third field changes nothing, but is none that an index is sorted by.
+            // The third field changes nothing, but no index is sorted by it.
             expect(await query(resource, where, `${stamp}, Id`)).toEqual(await query(resource, where, `${stamp}, Id, Name`))
           }
         }
@@ -110,7 +110,7 @@ describe('what an index answers, a look at every record would', () => {
     }
   })
 
-  test('servicenow: a keyset in two queries, and how many there are', async () => {
+  test('servicenow: a keyset in two queries, and the total', async () => {
     const { ask, stamps, simulator } = filled((ports) => new ServicenowSimulator(ports, { lag: { share: 0.3, maxMs: 3_000 } }), 'incident', 'number')
     const ids = simulator.records.latest('incident').map(({ id }) => id).toSorted()
     const query = async (conditions: string, order: string, offset: number): Promise<unknown> => ask(`/api/now/table/incident?sysparm_limit=20&sysparm_suppress_pagination_header=true&sysparm_offset=${offset}&sysparm_query=${encodeURIComponent(`${conditions}${order}`)}`)
@@ -128,7 +128,7 @@ describe('what an index answers, a look at every record would', () => {
     }
   })
 
-  test('hubspot: by time, and by id within one moment', async () => {
+  test('hubspot: by time, and by id within one timestamp', async () => {
     const { ask, simulator } = filled((ports) => new HubspotSimulator(ports, { lag: { share: 0.3, maxMs: 3_000 } }), 'contacts', 'email')
     const times = [...new Set(simulator.records.latest('contacts').map(({ modifiedAtMs }) => modifiedAtMs))]
     const ids = simulator.records.latest('contacts').map(({ id }) => id)

@@ -62,7 +62,7 @@ describe('the stripe client against the simulator', () => {
     expect(await stripe.customers.retrieve(id!)).toMatchObject({ id, deleted: true })
   })
 
-  test('the client expands what a record points to, and pages a list inside a record', async () => {
+  test('the client expands references of a record, and pages a nested list', async () => {
     const { simulator } = open()
     const method = simulator.create('payment_method', { type: 'card' })
     simulator.create('payment_intent', { payment_method: method, amount: 500 })
@@ -93,7 +93,7 @@ describe('the stripe client against the simulator', () => {
 })
 
 describe('the rules of a stripe list', () => {
-  test('starting_after gives the older ones, ending_before the nearest newer ones, both newest first', async () => {
+  test('starting_after returns the older ones, ending_before the nearest newer ones, both newest first', async () => {
     const { list, customers } = open()
     const ids = customers(10)
     const page = async (query: string) => {
@@ -114,7 +114,7 @@ describe('the rules of a stripe list', () => {
     expect(ids).toEqual([...ids].sort().toReversed())
   })
 
-  test('the cursor may be a deleted record: its place in the list is known', async () => {
+  test('the cursor may be a deleted record: its sort key is known', async () => {
     const { simulator, list, customers } = open()
     const ids = customers(4)
     simulator.remove('customer', ids[2]!)
@@ -147,7 +147,7 @@ describe('the rules of a stripe list', () => {
 })
 
 describe('the stripe event log', () => {
-  test('an event that shows late appears below events that were already read', async () => {
+  test('a late event appears below events that were already read', async () => {
     const { simulator, clock, list } = open()
     simulator.records.lag = { share: 1, maxMs: 8_000 }
     const late = simulator.create('customer')
@@ -160,7 +160,7 @@ describe('the stripe event log', () => {
     expect(await seen()).toEqual([early, late])
   })
 
-  test('events are kept for thirty days, and an expired one is no cursor', async () => {
+  test('events are kept for thirty days, and an expired one is not a valid cursor', async () => {
     const { clock, get, list, customers } = open()
     customers(1)
     const { id } = (await list('/v1/events')).data[0]!
@@ -172,7 +172,7 @@ describe('the stripe event log', () => {
     expect([refused.status, await refused.json()]).toMatchObject([400, { error: { code: 'resource_missing', message: `No such event: '${id}'` } }])
   })
 
-  test('events can be asked for by type, by several types and by a pattern', async () => {
+  test('events can be filtered by type, by several types and by a pattern', async () => {
     const { simulator, list, customers } = open()
     const [id] = customers(1)
     simulator.update('customer', id!, { name: 'x' })
@@ -182,7 +182,7 @@ describe('the stripe event log', () => {
     expect(await types('types[]=product.created&types[]=customer.updated')).toEqual(['customer.updated', 'product.created'])
   })
 
-  test('replaying the events in order of their stamps gives the records that exist', async () => {
+  test('replaying the events in timestamp order gives the existing records', async () => {
     const { simulator, clock, random, list } = open({}, 3)
     for (let n = 0; n < 60; n++) {
       clock.advance(1_000)
@@ -198,7 +198,7 @@ describe('the stripe event log', () => {
 })
 
 describe('faults of the stripe simulator', () => {
-  test('has_more can lie, a page can be short, and a cursor can be forgotten', async () => {
+  test('has_more can be false, a page can be short, and a cursor can expire', async () => {
     const { simulator, get, list, customers } = open()
     const ids = customers(6)
     simulator.faults.plan({ kind: 'end-flag', value: 'end' })
@@ -233,7 +233,7 @@ describe('subscriptions and prices', () => {
     expect((await get('/v1/subscription_items?subscription=sub_none')).status).toBe(404)
   })
 
-  test('one that is cancelled stays, leaves the list unless asked for, and its last event says deleted', async () => {
+  test('a cancelled one stays, is listed only on request, and has a final deleted event', async () => {
     const { simulator, list, get } = open()
     const ids = [simulator.create('subscription'), simulator.create('subscription')]
     simulator.remove('subscription', ids[0]!)
@@ -245,7 +245,7 @@ describe('subscriptions and prices', () => {
     expect((await list('/v1/events?type=customer.subscription.deleted')).data).toMatchObject([{ data: { object: { id: ids[0], status: 'canceled' } } }])
   })
 
-  test('the stripe client pages through the items of a subscription by itself', async () => {
+  test('the stripe client pages through the items of a subscription automatically', async () => {
     const { simulator } = open()
     const price = simulator.create('price')
     const id = simulator.create('subscription', { items: Array.from({ length: 25 }, () => ({ price })) })

@@ -66,7 +66,7 @@ describe('the xdk client against the x simulator', () => {
 })
 
 describe('the list of bookmarks', () => {
-  test('is ordered by the moment of bookmarking, and ids tell nothing of it', async () => {
+  test('is ordered by the time of bookmarking, which ids do not reveal', async () => {
     const { simulator, list, bookmark } = open()
     const ids = bookmark(20)
     expect(ids.toSorted()).not.toEqual(ids)
@@ -76,7 +76,7 @@ describe('the list of bookmarks', () => {
     expect((await list({ max_results: '2' })).data!.map((post) => post.id)).toEqual([ids[3], ids[19]])
   })
 
-  test('tokens lead to older and back to newer pages, and keep their place when bookmarks come and go', async () => {
+  test('tokens lead to older and back to newer pages, and stay valid when bookmarks are added and removed', async () => {
     const { simulator, list, texts, bookmark } = open()
     const ids = bookmark(6)
     const first = await list({ max_results: '2' })
@@ -91,11 +91,11 @@ describe('the list of bookmarks', () => {
     expect([texts(last), last.meta.next_token]).toEqual([['t1', 't0'], undefined])
   })
 
-  test('no bookmarks are an answer without data', async () => {
+  test('an empty list is a response without data', async () => {
     expect(await open().list()).toEqual({ meta: { result_count: 0 } })
   })
 
-  test('a hidden post keeps its place: the page is short, or empty, though more follow', async () => {
+  test('a hidden post keeps its slot: the page is short, or empty, though more follow', async () => {
     const { simulator, walk, bookmark } = open()
     const ids = bookmark(5)
     for (const at of [1, 2]) simulator.hidePost(ids[at]!)
@@ -105,7 +105,7 @@ describe('the list of bookmarks', () => {
     expect(simulator.truth('bookmark')).toHaveLength(4)
   })
 
-  test('only the 800 most recent can be reached, unless told otherwise', async () => {
+  test('only the 800 most recent are reachable by default', async () => {
     const { simulator, walk, bookmark } = open()
     bookmark(801)
     const reached = (await walk()).flat()
@@ -115,7 +115,7 @@ describe('the list of bookmarks', () => {
     expect((await wide.walk()).flat()).toHaveLength(801)
   })
 
-  test('fields beyond the default ones are shown when asked for, authors beside the posts', async () => {
+  test('fields beyond the default ones are shown on request, authors beside the posts', async () => {
     const { simulator, list } = open()
     simulator.create('bookmark', { text: 'a', author_id: '7', lang: 'en', created_at: '2020-01-01T00:00:00.000Z' })
     const plain = await list()
@@ -125,7 +125,7 @@ describe('the list of bookmarks', () => {
     expect(includes).toEqual({ users: [{ id: '7', name: 'User 7', username: 'user7' }] })
   })
 
-  test('a late bookmark joins above or below what was read already', async () => {
+  test('a late bookmark appears above or below the ones that were read already', async () => {
     const { simulator, clock, list, texts } = open()
     simulator.records.lag = { share: 1, maxMs: 60_000 }
     simulator.create('bookmark', { text: 'late' })
@@ -137,7 +137,7 @@ describe('the list of bookmarks', () => {
   })
 })
 
-describe('what the x simulator refuses', () => {
+describe('refusals of the x simulator', () => {
   test.each([
     [{ max_results: '0' }, 'max_results', 'The `max_results` query parameter value [0] is not between 1 and 100'],
     [{ max_results: '101' }, 'max_results', 'The `max_results` query parameter value [101] is not between 1 and 100'],
@@ -152,14 +152,14 @@ describe('what the x simulator refuses', () => {
     expect(await response.json()).toMatchObject({ title: 'Invalid Request', type: 'https://api.twitter.com/2/problems/invalid-request', errors: [{ parameters: { [parameter]: [Object.values(params)[0]] }, message }] })
   })
 
-  test('a token of an app is no token of a user', async () => {
+  test('an app-only token is not accepted as a user token', async () => {
     const { get } = open({ appToken: 'app' })
     const refused = await get({}, undefined, 'app')
     expect([refused.status, await refused.json()]).toMatchObject([403, { title: 'Unsupported Authentication' }])
     expect((await get()).status).toBe(200)
   })
 
-  test('the 181st request in fifteen minutes, with the moment to come back, while other endpoints still answer', async () => {
+  test('the 181st request in fifteen minutes, with a retry time, while other endpoints still answer', async () => {
     const { clock, get } = open()
     const opening = clock.now()
     clock.advance(1_000)
@@ -172,7 +172,7 @@ describe('what the x simulator refuses', () => {
     expect((await get()).status).toBe(200)
   })
 
-  test('a page token that has aged, where tokens age', async () => {
+  test('an expired page token, where tokens expire', async () => {
     const { clock, list, get, bookmark } = open({ pageTokenTtlMs: 60_000 })
     bookmark(3)
     const { meta } = await list({ max_results: '1' })
@@ -184,7 +184,7 @@ describe('what the x simulator refuses', () => {
 })
 
 describe('faults of the x simulator', () => {
-  test('the end can be told too early, and more can be promised where nothing follows', async () => {
+  test('the end can be reported too early, and more can be announced where nothing follows', async () => {
     const { simulator, list, texts, bookmark } = open()
     bookmark(4)
     simulator.faults.plan({ kind: 'end-flag', value: 'end' })
@@ -203,7 +203,7 @@ describe('faults of the x simulator', () => {
     expect((await walk({ max_results: '90' })).flat()).toHaveLength(250)
   })
 
-  test('a token can be forgotten, a page short, and a post withheld with an error beside the data', async () => {
+  test('a token can expire, a page can be short, and a post can be withheld with an error beside the data', async () => {
     const { simulator, get, list, walk, texts, bookmark } = open()
     const ids = bookmark(4)
     const { meta } = await list({ max_results: '1' })

@@ -57,8 +57,8 @@ describe('describeStore', () => {
       }
       expect(skipped.toSorted()).toEqual([
         expect.stringContaining('the harness offers no `supports.crashDuringCommit`'),
-        expect.stringContaining('the harness does not say `supports.notifies`'),
-        expect.stringContaining('the store does not say `supportsSoftDeletes`, or the harness offers no `supports.select`'),
+        expect.stringContaining('the harness does not declare `supports.notifies`'),
+        expect.stringContaining('the store does not declare `supportsSoftDeletes`, or the harness offers no `supports.select`'),
         expect.stringContaining('the harness offers no `supports.select`'),
       ])
       expect(print).toHaveBeenCalledTimes(4)
@@ -73,6 +73,6 @@ describe('describeStore', () => {
       const { supportsSoftDeletes: _, ...without } = store
       return { ...harness, store: without }
     })))
-    expect(new Set(reasons)).toEqual(new Set([expect.stringContaining('the store does not say `supportsSoftDeletes`')]))
+    expect(new Set(reasons)).toEqual(new Set([expect.stringContaining('the store does not declare `supportsSoftDeletes`')]))
   })
 })

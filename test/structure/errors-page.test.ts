@@ -7,9 +7,9 @@ const page = join(import.meta.dirname, '../../docs/reference/errors.md')
 
 const INTRO = `# Error codes
 
-Every error has a code that never changes, a remedy that the engine acts on, and advice for you.
+Every error has a permanent code, a remedy that the engine acts on, and advice for you.
 The remedies: **retry** and **wait** are retried automatically, **reauth** stops until the credentials are renewed,
-**restart** needs the stored state to be discarded, **fix** needs a change on your side, **bug** is a defect of a connector or of Tidemark.
+**restart** requires you to discard the state, **fix** requires a change on your side, **bug** is a defect of a connector or of Tidemark.
 The exit code of a command follows: 1 failed, 2 your input, 3 your environment, 130 interrupted.
 
 | code | remedy | exit | what to do |
@@ -25,6 +25,6 @@ test('docs/reference/errors.md and the table of codes are the same (TIDEMARK_UPD
   expect(readFileSync(page, 'utf8')).toBe(expected)
 })
 
-test('every advice is a complete sentence', () => {
+test('every advice is a sentence with an instruction', () => {
   for (const [code, { advice }] of Object.entries(ERROR_CODES)) expect(advice, code).toMatch(/^[A-Z`].{15,}\.$/)
 })

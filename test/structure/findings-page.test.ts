@@ -5,12 +5,12 @@ import { FAULTS } from '../../src/linter/index.ts'
 
 const page = join(import.meta.dirname, '../../docs/reference/findings.md')
 
-const INTRO = `# What \`tidemark check\` finds
+const INTRO = `# Findings of \`tidemark check\`
 
-One cycle of each sync is read with the real source, by the production engine on a store in memory, up to a bound of pages
-(\`--pages\`, 20 unless given); the first pages are asked for again, and a sync that keeps its state begins a second cycle.
-An error makes the command end with 1. A comment in the worker sets a finding aside:
-\`// tidemark-ignore <sync>: <finding>, <finding>\`. What is set aside is still told, as ignored.
+The command reads one cycle of each sync with the real source, by the production engine on an in-memory store, up to a limit of pages
+(\`--pages\`, 20 by default); it requests the first pages twice, and begins a second cycle of a sync that keeps state.
+An error makes the command exit with 1. A comment in the worker suppresses a finding:
+\`// tidemark-ignore <sync>: <finding>, <finding>\`. Suppressed findings are still printed, as ignored.
 
 | finding | severity | rule | what to do |
 |---|---|---|---|

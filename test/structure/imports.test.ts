@@ -3,8 +3,8 @@ import { dirname, join, relative, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
 
 /**
- * Who may import whom. The flow goes from left to right and nobody reaches back: a folder that is not named here may
- * not be imported.
+ * Allowed imports between folders. Dependencies go from left to right only: a folder that is not named here may not be
+ * imported.
  */
 const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   contract: { folders: [], packages: [] },
@@ -90,7 +90,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   '.': { folders: ['contract', 'values', 'engine', 'strategies', 'config', 'worker', 'stores', 'webhooks', 'webhooks/verify'], packages: [] },
 }
 
-/** Folders that reach time, chance, the network and the environment only through ports. */
+/** Folders that access time, randomness, the network and the environment only through ports. */
 const PURE = ['contract', 'values', 'telemetry', 'advisor', 'typings', 'registry', 'engine', 'strategies', 'sources/kit', 'sources/rest', 'sources/airtable', 'sources/bookmarks', 'sources/evm', 'sources/github', 'sources/github-stars', 'sources/hubspot', 'sources/kafka', 'sources/kraken', 'sources/linear', 'sources/odata', 'sources/salesforce', 'sources/servicenow', 'sources/stripe', 'sources/kit/postgres', 'sources/sql', 'sources/postgres-cdc', 'sources/files', 'stores/kit', 'runner', 'feed']
 const IMPURE = [
   /\bDate\.now\b/, /\bnew Date\(\)/, /\bMath\.random\b/, /\bset(?:Timeout|Interval|Immediate)\b/, /\bperformance\./, /\bprocess\./,
@@ -102,7 +102,7 @@ const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((f
 const folders = Object.keys(TABLE).toSorted((a, b) => b.length - a.length)
 
 describe('the import table', () => {
-  test('every source file lies in a folder of the table', () => {
+  test('every source file is in a folder of the table', () => {
     expect(files.filter((file) => folderOf(file) === undefined)).toEqual([])
   })
 
@@ -120,7 +120,7 @@ describe('the import table', () => {
     expect(offences).toEqual([])
   })
 
-  test('the table is able to refuse: a store reaching for its sibling would be found', () => {
+  test('the check can fail: a store that imports its sibling is found', () => {
     expect(TABLE['stores/sqlite']!.folders).not.toContain('stores/postgres')
     expect(importsIn("import { x } from '../postgres/store.ts'\nexport * from './y.ts'\nawait import('pg')")).toEqual(['../postgres/store.ts', './y.ts', 'pg'])
   })
@@ -129,27 +129,27 @@ describe('the import table', () => {
 describe('the console', () => {
   const source = resolve(root, '../console/src')
   const PACKAGES = ['react', 'react-dom/client', '@tanstack/react-query', 'wouter', 'uplot']
-  /** What it imports beyond itself and its packages, and what it takes from the server that is not a type. */
+  /** Imports beyond itself and its packages, and non-type imports from the server. */
   const offencesOf = (file: string, code: string): string[] => importsIn(code).filter((target) => {
     if (!target.startsWith('.')) return !PACKAGES.includes(target)
     const to = resolve(source, dirname(file), target)
     return !to.startsWith(`${source}/`) && !(to.startsWith(`${root}/`) && code.includes(` from '${target}'`) && code.split('\n').filter((line) => line.includes(`'${target}'`)).every((line) => line.startsWith('import type ')))
   }).map((target) => `${file} imports ${target}`)
 
-  test('imports its packages and itself, and from the server types alone', () => {
+  test('imports its packages and itself, and only types from the server', () => {
     const found = readdirSync(source, { recursive: true, encoding: 'utf8' }).filter((file) => /\.tsx?$/.test(file))
     expect(found.length).toBeGreaterThan(20)
     expect(found.flatMap((file) => offencesOf(file, readFileSync(join(source, file), 'utf8')))).toEqual([])
   })
 
-  test('would be found out', () => {
+  test('the check can fail', () => {
     expect(offencesOf('pages/x.tsx', "import { SyncError } from '../../../src/contract/index.ts'\nimport lodash from 'lodash'\nimport type { Store } from '../../../src/contract/store.ts'\nimport { get } from '../api.ts'"))
       .toEqual(['pages/x.tsx imports ../../../src/contract/index.ts', 'pages/x.tsx imports lodash'])
   })
 })
 
 describe('ports', () => {
-  test('the engine and everything it stands on touch no clock, chance, network or environment', () => {
+  test('the engine and its dependencies use no clock, randomness, network or environment directly', () => {
     const offences: string[] = []
     for (const file of files.filter((name) => PURE.includes(folderOf(name)!))) {
       const code = withoutComments(readFileSync(join(root, file), 'utf8'))
@@ -158,7 +158,7 @@ describe('ports', () => {
     expect(offences).toEqual([])
   })
 
-  test('the search is able to find: each forbidden word is recognised', () => {
+  test('the check can fail: each forbidden expression is recognised', () => {
     for (const word of ['Date.now()', 'new Date()', 'Math.random()', 'setTimeout(f)', 'process.env', 'await fetch(url)', 'randomUUID()']) {
       expect(IMPURE.some((pattern) => pattern.test(word)), word).toBe(true)
     }

@@ -10,12 +10,12 @@ import { renderTelemetry } from '../docs/render-telemetry.ts'
 test.each([
   ['docs/reference/config.md', renderConfig], ['docs/reference/sources.md', renderSources], ['docs/reference/telemetry.md', renderTelemetry],
   ['llms.txt', renderLlms],
-])('%s is what the code and the pages say (TIDEMARK_UPDATE=1 writes it)', (page, render) => {
+])('%s equals the output of its generator (TIDEMARK_UPDATE=1 writes it)', (page, render) => {
   if (process.env['TIDEMARK_UPDATE'] === '1') writeFileSync(join(ROOT, page), render())
   expect(readFileSync(join(ROOT, page), 'utf8')).toBe(render())
 })
 
-test('every member of what a worker can say is described, and the table is able to show one', () => {
+test('every field of the worker configuration is described, and the table can show one', () => {
   const page = renderConfig()
   expect(page).toMatch(/\| `backfillSchedule` \| `ScheduleInput` \| By hand unless said otherwise/)
   expect(page).toMatch(/\| `retriesMax` \| `number` \| .*Default: `5`/)

@@ -15,7 +15,7 @@ describe('planted bugs', () => {
     expect(stale.map(({ name, file }) => `${file}: ${name}`)).toEqual([])
   })
 
-  test('every bug changes its text, has a name of its own and names tests that exist', () => {
+  test('every bug changes its text, has a unique name and names existing tests', () => {
     const names = PLANTED_BUGS.map(({ name, file }) => `${file}: ${name}`)
     expect(names.filter((name, at) => names.indexOf(name) !== at)).toEqual([])
     expect(PLANTED_BUGS.filter(({ text, replacement }) => text === replacement)).toEqual([])

@@ -4,10 +4,10 @@ import { expect, test } from 'vitest'
 
 const root = resolve(import.meta.dirname, '../..')
 
-/** A literal stands where a value may: behind a bracket, a comma, an operator or a keyword. */
+/** A literal can follow a bracket, a comma, an operator or a keyword. */
 const LITERAL = /(?<=[=(,:[!&|?{};]\s*|return\s+|=>\s*|^\s*)\/(?![/*])(?:[^\\/\n[]|\\.|\[(?:[^\]\\\n]|\\.)*\])+\/[dgimsuvy]*/gm
 
-/** A part that repeats without bound and lies in a part that does so too: what matches it in many ways takes exponential time to fail. */
+/** An unbounded repetition inside another one: a text that it matches in many ways takes exponential time to fail. */
 function repeatsWithin(pattern: string): boolean {
   const bare = pattern.replaceAll(/\\./g, 'x').replaceAll(/\[(?:[^\]])*\]/g, 'x')
   const stack: boolean[] = []
@@ -29,7 +29,10 @@ function isUnbounded(pattern: string, at: number): boolean {
   return pattern[at] === '*' || pattern[at] === '+' || /^\{\d+,\}/.test(pattern.slice(at, at + 8))
 }
 
-/** Looked at: each round begins, or ends, with what the rest of it cannot contain, so that there is one way to match. */
+/**
+ * Reviewed: each round begins, or ends, with a character that the rest of it cannot contain, so that there is one way
+ * to match.
+ */
 const LOOKED_AT = new Set([
   String.raw`/^(?:\s|--[^\n]*\n|\/\*(?:(?!\*\/)[\s\S])*\*\/)*([a-z]+)/i`,
   String.raw`/tidemark-ignore ([\w./-]+): ([a-z-]+(?:, *[a-z-]+)*)/g`,
@@ -54,8 +57,8 @@ test('Z40 no regular expression of the sources can take long to fail', () => {
   expect(found).toEqual([])
 })
 
-test('Z40 those that were looked at fail in linear time, on what they were looked at for', () => {
-  // Exponential time would not end within the life of the machine; the test is that this line is passed.
+test('Z40 the reviewed ones fail in linear time, on their worst-case input', () => {
+  // Exponential time would not end within the life of the machine; the test is that this line is reached.
   for (const text of ['/**/', "(''", "''", '--\n', '# #', 'a.', ', a', '/a', ' ,', '"a" ']) {
     for (const literal of LOOKED_AT) {
       const [, pattern, flags] = /^\/([\s\S]*)\/(\w*)$/.exec(literal)!
@@ -65,7 +68,7 @@ test('Z40 those that were looked at fail in linear time, on what they were looke
   expect(LOOKED_AT.size).toBeGreaterThan(0)
 })
 
-test('Z40 the search is able to find: repetitions within repetitions, and only those', () => {
+test('Z40 the check can fail: nested repetitions are found, and only those', () => {
   expect(['/(a+)+$/', '/^(?:\\w+\\s?)*$/', '/((ab)*c*){2,}x/', '/(?:a|b+)*/'].map(repeatsWithin)).toEqual([true, true, true, true])
   expect(['/a+b+/', '/(?:ab)+/', '/[(+]+/', '/\\(a+\\)+/', '/(a{1,3})+/', '/^(\\d+)x(\\w*)$/'].map(repeatsWithin)).toEqual([false, false, false, false, false, false])
 })

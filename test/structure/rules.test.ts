@@ -5,7 +5,9 @@ import { describe, expect, test } from 'vitest'
 const root = resolve(import.meta.dirname, '../..')
 const PAGE = 'docs/reference/rules.md'
 const RULE = /\b(?:(?:X[A-F]|[AENRS]X|[ASE]D|[AEFNORSTZ])\d{1,2}|invariant \d{1,2})\b/g
-/** What a test is called: the text it is declared with, also below a table of cases; or any text that opens with a rule. */
+/**
+ * The title of a test: the text it is declared with, also below a table of cases; or any text that opens with a rule.
+ */
 const TITLES = [
   /(?:\b(?:test|it|describe|rule)(?:\.\w+(?:\([^()\n]*\))?)*\(|\)\()\s*(['"`])((?:(?!\1)[^\\\n]|\\.)*)\1/g,
   /(['"`])((?:(?:(?:X[A-F]|[AENRS]X|[ASE]D|[AEFNORSTZ])\d{1,2}|invariant \d{1,2})(?:, |: | ))+)/g,
@@ -15,15 +17,15 @@ const page = new Map(rowsOf(readFileSync(join(root, PAGE), 'utf8')).map((row) =>
 const borne = new Map(testFiles().map((file) => [file, rulesIn(readFileSync(join(root, file), 'utf8'))]))
 
 describe('the page of rules', () => {
-  test('names for every rule a file whose tests bear it', () => {
+  test('names for every rule a file whose tests have its number', () => {
     const empty: string[] = []
     for (const [rule, files] of page) {
-      for (const file of files) if (borne.get(file)?.has(rule) !== true) empty.push(`${rule}: no test in ${file} is called by it`)
+      for (const file of files) if (borne.get(file)?.has(rule) !== true) empty.push(`${rule}: no test in ${file} has its number`)
     }
     expect(empty).toEqual([])
   })
 
-  test('has a line for every rule that a test is called by', () => {
+  test('has a line for every rule number in a test title', () => {
     const missing: string[] = []
     for (const [file, rules] of borne) {
       for (const rule of rules) if (!page.has(rule)) missing.push(`${rule}, of ${file}: add its line to ${PAGE}`)
@@ -36,7 +38,7 @@ describe('the page of rules', () => {
     expect(rules.filter((rule, at) => rules.indexOf(rule) !== at)).toEqual([])
   })
 
-  test('the search is able to find: titles of every form, and nothing else', () => {
+  test('the check can fail: titles of every form are found, and nothing else', () => {
     const code = [
       "test('N1 a title', () => { const T1 = 1 })", "test.each([\n  ['a', 1],\n])('XC2 F11: %s', () => {})", "rule(`invariant 9: it's`, () => {})",
       "describe.skipIf(!can('E9'))('Z3, NX1 later', () => {})", "const table = [['O5 invariant 2: by name', 1]]", "expect(x, 'page E2').toBe(1)",

@@ -27,7 +27,7 @@ test('every TypeScript snippet of the README and the docs compiles', () => {
   expect(status).toBe(0)
 })
 
-test('every path that the documents point to exists', () => {
+test('every path in the documents exists', () => {
   const missing: string[] = []
   for (const page of pages()) {
     const text = readFileSync(join(root, page), 'utf8')

@@ -4,10 +4,10 @@ import { describe, expect, test } from 'vitest'
 
 const root = resolve(import.meta.dirname, '../../src')
 
-/** Folders that speak to a database of their own: the stores themselves, the sources, and what only tests run. */
+/** Folders that use a database directly: the stores themselves, the sources, and code that only tests run. */
 const ELSEWHERE = [/^stores\/(?:sqlite|postgres)\//, /^sources\//, /^testing\//]
 
-/** Tables of a store, catalogs and functions of one database, and schemes in a closed list. */
+/** Tables of a store, catalogs and functions of one database, and closed lists of URL schemes. */
 const PARTICULAR = [
   /\b(?:from|into|update|join|table)\s+(?:tidemark[._]\w+)/i, /\bsqlite_schema\b/, /\bpg_(?:class|proc|tables|namespace|catalog)\b/, /\bto_regprocedure\b/, /\btidemark_in_time\b/,
   /case '(?:sqlite|postgres)'/, /=== '(?:sqlite|postgres)'/, /from '(?:pg|@photostructure\/sqlite)'/,
@@ -19,13 +19,13 @@ function findingsIn(code: string): string[] {
 }
 
 describe('the databases', () => {
-  test('no SQL of a particular database, and no list of kinds of stores, is outside the folder of its store', () => {
+  test('no SQL of a particular database, and no list of store kinds, is outside the folder of its store', () => {
     const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts') && !ELSEWHERE.some((pattern) => pattern.test(file)))
     expect(files.length).toBeGreaterThan(200)
     expect(files.flatMap((file) => findingsIn(readFileSync(join(root, file), 'utf8')).map((pattern) => `${file}: ${pattern}`))).toEqual([])
   })
 
-  test('would be found', () => {
+  test('the check can fail', () => {
     for (const code of ["ask('select 1 from tidemark_tenants')", "switch (kind) { case 'sqlite': }", "import pg from 'pg'", "location.kind === 'postgres'"]) expect(findingsIn(code), code).not.toEqual([])
     expect(findingsIn("sql.run('select 1 from {tenants}')")).toEqual([])
   })

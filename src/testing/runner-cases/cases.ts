@@ -1,24 +1,25 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { syncRef, rule, type RunnerCase } from './harness.ts'
+import { required } from '../../values/required.ts'
 
 const MINUTE = 60_000
-/** Long enough for a second process to do it again, if it would. */
+/** Long enough for a second process to repeat the work, if it did. */
 const OBSERVATION_MS = 700
 
-/** So late may a request come after its slot, on a machine that is busy: the next is then so much closer. */
+/** How late a request may arrive after its slot on a busy machine; the next one is then that much closer. */
 const LATENESS_MAX_MS = 1_500
 
-/** The promise of a runner, in the order in which one would build it. */
+/** The contract of a runner, in the order in which one would implement it. */
 export const runnerCases: readonly RunnerCase[] = [
-  rule('what is due at the start runs, lands and is told; what is not due does not', async (scene) => {
+  rule('a sync that is due at the start runs, lands and is reported; one that is not due does not run', async (scene) => {
     for (let row = 0; row < 25; row++) scene.source.table('minutely').put(row, row)
     await scene.start()
     await scene.waitUntil('a cycle of the due one', async () => (await scene.status('minutely')).health === 'HEALTHY')
     assert.deepEqual(await scene.rows(), scene.source.table('minutely').rows)
     const { lastCycle, due } = await scene.status('minutely')
-    assert.equal(lastCycle!.stopReason, 'complete')
-    assert.deepEqual(due, { kind: 'at', at: lastCycle!.startedAt + MINUTE, why: 'schedule' })
+    assert.equal(required(lastCycle, 'lastCycle').stopReason, 'complete')
+    assert.deepEqual(due, { kind: 'at', at: required(lastCycle, 'lastCycle').startedAt + MINUTE, why: 'schedule' })
     assert.deepEqual([scene.source.requestsOf('m0'), scene.source.requestsOf('yearly')], [[], []])
     assert.deepEqual((await scene.status('m0')).due, { kind: 'never', why: 'manual' })
     const yearly = (await scene.status('yearly')).due
@@ -33,16 +34,16 @@ export const runnerCases: readonly RunnerCase[] = [
       assert.equal(scene.source.requestsOf('m0').length, round)
     }
     assert.deepEqual(scene.source.requestsOf('m1'), [])
-    assert.equal((await scene.store.cycles(syncRef('m0')))[0]!.trigger, 'trigger')
+    assert.equal(required((await scene.store.cycles(syncRef('m0')))[0], 'the result of cycles[0]').trigger, 'trigger')
   }),
-  rule('F.2 a pause lets the page at hand land and no other; a resume goes on after it', async (scene) => {
+  rule('F.2 a pause lands the current page and no further one; a resume continues after it', async (scene) => {
     for (let row = 0; row < 60; row++) scene.source.table('m0').put(row, row)
     scene.source.setBehaviour({ pageMs: 150 }, 'm0')
     await scene.start()
     await scene.harness.trigger('m0')
     await scene.waitUntil('the second page', () => scene.source.requestsOf('m0').length >= 2)
     await scene.harness.pause('m0')
-    await scene.waitUntil('it rests', async () => (await scene.store.readCheckpoint(syncRef('m0'))).heldBy === null)
+    await scene.waitUntil('the sync to stop reading', async () => (await scene.store.readCheckpoint(syncRef('m0'))).heldBy === null)
     const asked = scene.source.requestsOf('m0').length
     const { health, unfinished } = await scene.status('m0')
     assert.equal(health, 'PAUSED')
@@ -50,20 +51,20 @@ export const runnerCases: readonly RunnerCase[] = [
     await sleep(OBSERVATION_MS)
     assert.equal(scene.source.requestsOf('m0').length, asked)
     await scene.harness.resume('m0')
-    await scene.waitUntil('the rest', async () => (await scene.version('m0')) === 1)
+    await scene.waitUntil('the remaining pages', async () => (await scene.version('m0')) === 1)
     assert.deepEqual(await scene.rows(), scene.source.table('m0').rows)
     assert.equal((await scene.store.cycles(syncRef('m0'))).length, 1)
   }),
-  rule('XB18 slots missed long ago are made up for once, by one, and the next is counted from there', async (scene) => {
+  rule('XB18 slots missed long ago are made up for by one cycle, in one process, and the next slot is counted from there', async (scene) => {
     await scene.recordCycleAt('minutely', Date.now() - 10 * MINUTE)
     await scene.start()
     await scene.waitUntil('a cycle', async () => (await scene.version('minutely')) === 2)
     await sleep(OBSERVATION_MS)
     const cycles = await scene.store.cycles(syncRef('minutely'))
     assert.equal(cycles.length, 2)
-    assert.deepEqual((await scene.status('minutely')).due, { kind: 'at', at: cycles[0]!.startedAt + MINUTE, why: 'schedule' })
+    assert.deepEqual((await scene.status('minutely')).due, { kind: 'at', at: required(cycles[0], 'cycles[0]').startedAt + MINUTE, why: 'schedule' })
   }),
-  rule('XB18 a slot is run when it comes and not before, by one', async (scene) => {
+  rule('XB18 a slot runs when it is due and not before, in one process', async (scene) => {
     const last = Date.now() - MINUTE + 6_000
     await scene.recordCycleAt('minutely', last)
     await scene.start()
@@ -71,19 +72,19 @@ export const runnerCases: readonly RunnerCase[] = [
     await sleep(OBSERVATION_MS)
     const [cycle, ...others] = await scene.store.cycles(syncRef('minutely'))
     assert.equal(others.length, 1)
-    assert.ok(cycle!.startedAt >= last + MINUTE, `it ran ${last + MINUTE - cycle!.startedAt} ms early`)
+    assert.ok(required(cycle, 'cycle').startedAt >= last + MINUTE, `it ran ${last + MINUTE - required(cycle, 'the cycle').startedAt} ms early`)
   }),
-  rule('XB1, XB19 processes that start together never ask for one sync twice at once, and every sync gets its turns', async (scene) => {
+  rule('XB1, XB19 processes that start together never read one sync concurrently, and every sync gets its turns', async (scene) => {
     const syncs = Array.from({ length: 8 }, (_, i) => `c${i}`)
     scene.source.setBehaviour({ pageMs: 20 })
     await scene.start({ continuous: syncs.length })
     await scene.waitUntil('three cycles of each', async () => (await Promise.all(syncs.map((sync) => scene.version(sync)))).every((version) => version >= 3))
-    await scene.waitUntil('both at work', () => new Set(scene.source.requests.map(({ process }) => process)).size === 2)
+    await scene.waitUntil('both processes to run a cycle', () => new Set(scene.source.requests.map(({ process }) => process)).size === 2)
     await scene.harness.stop()
     assert.deepEqual(scene.source.overlaps, [])
     for (const sync of syncs) assert.equal((await scene.store.readCheckpoint(syncRef(sync))).failures, 0)
   }),
-  rule('XA10 told to stop, the page at hand lands or is left, leases are given back, and a later start goes on', async (scene) => {
+  rule('XA10 on a stop signal the current page lands or is dropped, leases are released, and a later start continues', async (scene) => {
     for (let row = 0; row < 80; row++) scene.source.table('m0').put(row, row)
     scene.source.setBehaviour({ pageMs: 150 }, 'm0')
     await scene.start()
@@ -97,44 +98,44 @@ export const runnerCases: readonly RunnerCase[] = [
     await sleep(OBSERVATION_MS)
     assert.equal(scene.source.requests.length, asked)
     await scene.start()
-    await scene.waitUntil('the rest', async () => (await scene.version('m0')) === 1)
+    await scene.waitUntil('the remaining pages', async () => (await scene.version('m0')) === 1)
     assert.deepEqual(await scene.rows(), scene.source.table('m0').rows)
     assert.equal((await scene.store.cycles(syncRef('m0'))).length, 1)
-    // Every page once, but for the one that was at hand.
+    // Every page is read once, except the one in flight at the stop.
     assert.ok(scene.source.requestsOf('m0').length <= 10)
   }),
-  rule('XA11 what a killed process was at is taken over when its lease is over, and goes on after the last landed page', async (scene) => {
+  rule('XA11 the cycle of a killed process is taken over when its lease expires, and continues after the last committed page', async (scene) => {
     const syncs = Array.from({ length: 4 }, (_, i) => `m${i}`)
     for (const sync of syncs) for (let row = 0; row < 80; row++) scene.source.table(sync).put(row, row)
     scene.source.setBehaviour({ pageMs: 200 })
     await scene.start({ leaseMs: 4_000, manual: syncs.length, concurrency: 2 })
     for (const sync of syncs) await scene.harness.trigger(sync)
-    await scene.waitUntil('both at work on a second page', () => {
+    await scene.waitUntil('both processes to be reading a second page', () => {
       const pages = new Map<string, number>()
       for (const { sync, process } of scene.source.requests) if (syncs.includes(sync)) pages.set(process, (pages.get(process) ?? 0) + 1)
       return pages.size === 2 && [...pages.values()].every((count) => count >= 3)
     })
     const killed = await scene.harness.kill()
-    await scene.waitUntil('the other ends all of them', async () => (await Promise.all(syncs.map((sync) => scene.version(sync)))).every((version) => version === 1))
+    await scene.waitUntil('the other process to complete all syncs', async () => (await Promise.all(syncs.map((sync) => scene.version(sync)))).every((version) => version === 1))
     const expected = Object.assign({}, ...syncs.map((sync) => scene.source.table(sync).rows)) as Record<string, number>
     assert.deepEqual(await scene.rows(), expected)
     assert.deepEqual(scene.source.overlaps, [])
     for (const sync of syncs) {
       assert.equal((await scene.store.cycles(syncRef(sync))).length, 1)
       const asked = scene.source.requestsOf(sync)
-      if (asked.some(({ process }) => process === killed)) assert.ok(asked.length <= 10, `${sync} was begun anew`)
+      if (asked.some(({ process }) => process === killed)) assert.ok(asked.length <= 10, `${sync} was started from the beginning`)
     }
   }),
-  rule('SX6 a sync that fails is left alone for a while and harms no other; a resume forgives', async (scene) => {
+  rule('SX6 a sync that fails backs off and affects no other; a resume clears the backoff', async (scene) => {
     scene.source.setBehaviour({ fails: true }, 'm0')
     await scene.start()
     await scene.harness.trigger('m0')
     await scene.waitUntil('the failure', async () => (await scene.status('m0')).failures === 1)
     const { lastError, retryAt, health } = await scene.status('m0')
     assert.equal(health, 'WARNING')
-    assert.ok(retryAt! - lastError!.at >= 30_000)
+    assert.ok(required(retryAt, 'retryAt') - required(lastError, 'lastError').at >= 30_000)
     await scene.harness.trigger('m1')
-    await scene.waitUntil('the other', async () => (await scene.version('m1')) === 1)
+    await scene.waitUntil('the other sync', async () => (await scene.version('m1')) === 1)
     await sleep(OBSERVATION_MS)
     assert.equal(scene.source.requestsOf('m0').length, 1)
     scene.source.setBehaviour({}, 'm0')
@@ -142,13 +143,13 @@ export const runnerCases: readonly RunnerCase[] = [
     await scene.harness.trigger('m0')
     await scene.waitUntil('its recovery', async () => (await scene.status('m0')).health === 'HEALTHY')
   }),
-  rule('N16 a full listing and the changes run side by side over one table, and it becomes what the source is', async (scene) => {
+  rule('N16 a full listing and a delta run concurrently over one table, and it converges to the source', async (scene) => {
     const table = scene.source.table('items')
     for (let row = 0; row < 50; row++) table.put(row, row)
     scene.source.setBehaviour({ pageMs: 100 })
     await scene.start()
     await scene.harness.trigger('items-backfill')
-    await scene.waitUntil('the listing under way', () => scene.source.requestsOf('items-backfill').length >= 3)
+    await scene.waitUntil('the listing to be under way', () => scene.source.requestsOf('items-backfill').length >= 3)
     for (let row = 0; row < 50; row += 3) table.put(row, row % 2 === 0 ? null : row + 1_000)
     table.put(99, 99)
     await scene.harness.trigger('items')
@@ -158,14 +159,14 @@ export const runnerCases: readonly RunnerCase[] = [
     await scene.waitUntil('the changes', async () => (await scene.version('items')) > before && (await scene.store.readCheckpoint(syncRef('items'))).heldBy === null)
     assert.deepEqual(await scene.rows('items'), table.rows)
   }),
-  rule('NX1 a budget of requests is one for all processes: no stretch of time has more of them, and a killed process takes none of it along', async (scene) => {
+  rule('NX1 a request budget is shared by all processes: no interval exceeds it, and a killed process does not use it up', async (scene) => {
     const syncs = Array.from({ length: 4 }, (_, i) => `c${i}`)
     const perSecond = 2
     await scene.start({ continuous: syncs.length, perSecond, leaseMs: 2_000 })
     const asked = (): number[] => scene.source.requests.filter(({ sync }) => syncs.includes(sync)).map(({ at }) => at)
     await scene.waitUntil('two requests for each', () => asked().length >= 8)
     await scene.harness.kill()
-    await scene.waitUntil('every sync goes on', () => syncs.every((sync) => scene.source.requestsOf(sync).length >= 4))
+    await scene.waitUntil('every sync to continue', () => syncs.every((sync) => scene.source.requestsOf(sync).length >= 4))
     const at = asked()
     for (const [i, from] of at.entries()) {
       for (const [more, to] of at.slice(i).entries()) {
@@ -174,12 +175,12 @@ export const runnerCases: readonly RunnerCase[] = [
       }
     }
   }),
-  rule('NX1 what others leave of a budget, one may use', async (scene) => {
+  rule('NX1 a sync may use the share of a budget that others leave unused', async (scene) => {
     const syncs = Array.from({ length: 8 }, (_, i) => `c${i}`)
     for (const sync of syncs.slice(1)) await scene.harness.pause(sync)
     await scene.start({ continuous: syncs.length, perSecond: 1 })
-    // An even share would be a request every eight seconds.
-    const gaps = (): number[] => scene.source.requestsOf('c0').slice(1).map(({ at }, i) => at - scene.source.requestsOf('c0')[i]!.at)
+    // An even share would be one request every eight seconds.
+    const gaps = (): number[] => scene.source.requestsOf('c0').slice(1).map(({ at }, i) => at - required(scene.source.requestsOf('c0')[i], 'the result of requestsOf[i]').at)
     await scene.waitUntil('two requests close to each other', () => gaps().some((gap) => gap < 6_000))
     assert.deepEqual(scene.source.requestsOf('c1'), [])
   }),
@@ -190,8 +191,8 @@ export const runnerCases: readonly RunnerCase[] = [
     for (const sync of many.slice(0, 3)) await scene.harness.trigger(sync, 'small')
     await scene.start({ manual: many.length, concurrency: 1, tenants: ['large', 'small'] })
     const manual = (): string[] => scene.source.requests.filter(({ sync }) => sync.startsWith('m') && sync !== 'minutely').map(({ tenant }) => tenant)
-    await scene.waitUntil('all of it', () => manual().length >= many.length + 3)
-    // Behind it would come last; by turns of two processes it is through in the first few.
-    assert.ok(manual().lastIndexOf('small') < 20, `the last of the small tenant came as number ${manual().lastIndexOf('small')}`)
+    await scene.waitUntil('all cycles', () => manual().length >= many.length + 3)
+    // In first-in, first-out order it would come last; with fair turns of two processes it is done among the first few.
+    assert.ok(manual().lastIndexOf('small') < 20, `the last cycle of the small tenant came as number ${manual().lastIndexOf('small')}`)
   }),
 ]

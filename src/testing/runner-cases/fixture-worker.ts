@@ -5,23 +5,25 @@ import type { Change, Page, SyncContext } from '../../contract/index.ts'
 import type { FixtureChange, FixturePage } from './source-server-fixture.ts'
 
 export interface FixtureWorkerOptions {
-  /** Of the stage. */
+  /** Address of the source fixture. */
   readonly url: string
-  /** Different for every process: the stage's log tells by it who asked. */
+  /** Different for every process: the fixture's request log identifies the caller by it. */
   readonly process: string
   readonly leaseMs: number
-  /** Continuous syncs, c0 and on; manual ones, m0 and on. */
+  /** Number of continuous syncs (c0, c1, …) and of manual ones (m0, m1, …). */
   readonly continuous?: number
   readonly manual?: number
-  /** More of them on schedule, s0 and on: by turns every minute since the last, and at every full minute. */
+  /**
+   * Number of further scheduled syncs (s0, s1, …), alternately every minute since the last and at every full minute.
+   */
   readonly scheduled?: number
-  /** Requests a second that all continuous syncs may make together. */
+  /** Requests per second that all continuous syncs may make together. */
   readonly perSecond?: number
 }
 
 /**
- * The worker that a runner runs on a stage: `minutely` and `yearly` on schedule, `m0` … by hand, `c0` … all the time, `s0` …
- * by the minute, and the pair `items-backfill` and `items`. The tenant is the secret TENANT.
+ * The worker under test: `minutely` and `yearly` on schedule, `m0` … manual, `c0` … continuous, `s0` … by the minute,
+ * and the pair `items-backfill` and `items`. The tenant is the secret TENANT.
  */
 export function createFixtureWorker({ url, process, leaseMs, continuous = 0, manual = 2, scheduled = 0, perSecond }: FixtureWorkerOptions): Worker {
   const worker = new Worker({ name: 'stage' })
@@ -30,7 +32,7 @@ export function createFixtureWorker({ url, process, leaseMs, continuous = 0, man
 
   const ask = async <T>(context: SyncContext, sync: string, table: string, what: string): Promise<T> => {
     const answer = await context.fetch(`${url}/${context.secrets.get('TENANT')}/${table}/${what}`, { headers: { 'x-sync': sync, 'x-process': process, 'x-cycle': String(context.cycle.id) } })
-    if (!answer.ok) throw new Error(`the stage answered ${answer.status}`)
+    if (!answer.ok) throw new Error(`the fixture answered ${answer.status}`)
     return (await answer.json()) as T
   }
   type State = { after: number }

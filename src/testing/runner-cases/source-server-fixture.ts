@@ -1,31 +1,32 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { required } from '../../values/required.ts'
 
-/** One request of a runner, as the source saw it. */
+/** One request of a runner, as the source received it. */
 export interface SourceRequest {
   readonly tenant: string
   readonly sync: string
   readonly process: string
   readonly cycle: number
   readonly at: number
-  /** Null while it is being answered. */
+  /** Null while the response is pending. */
   endedAt: number | null
 }
 
-/** How the source behaves towards one sync. */
+/** How the source behaves for one sync. */
 export interface SourceBehaviour {
   readonly pageMs?: number
   readonly fails?: boolean
 }
 
 /**
- * The source of every sync of a stage worker: one HTTP server outside of all runners, whose own log of requests is the
- * witness. Each sync has a table that grows, changes and shrinks, and a log of what happened to it.
+ * The source of every sync of the fixture worker: one HTTP server outside all runners, whose request log is the
+ * evidence. Each sync has a table that grows, changes and shrinks, and a log of its changes.
  */
 export class SourceServerFixture {
   readonly requests: SourceRequest[] = []
-  /** Requests for a sync that another process was in the middle of a request for. There must be none. */
+  /** Requests for a sync that arrived while another process had one pending. Must be empty. */
   readonly overlaps: string[] = []
   readonly #server: Server
   readonly #open = new Map<string, SourceRequest>()
@@ -46,7 +47,7 @@ export class SourceServerFixture {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
   }
 
-  /** From now on. Without a name: all that have no behaviour of their own. */
+  /** Takes effect immediately. Without a name: applies to all syncs that have no behaviour of their own. */
   setBehaviour(behaviour: SourceBehaviour, sync = ''): void {
     this.#behaviours.set(sync, behaviour)
   }
@@ -55,7 +56,7 @@ export class SourceServerFixture {
     return this.requests.filter((asked) => asked.sync === sync && asked.tenant === tenant)
   }
 
-  /** The truth of a sync. */
+  /** The current rows of a sync. */
   table(sync: string, tenant = 'default'): FixtureTable {
     const name = `${tenant}/${sync}`
     let table = this.#tables.get(name)
@@ -69,21 +70,21 @@ export class SourceServerFixture {
   }
 
   async #respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const url = new URL(request.url!, this.url)
+    const url = new URL(required(request.url, 'request.url'), this.url)
     const [, tenant = '', rows = '', what = ''] = url.pathname.split('/')
     const sync = String(request.headers['x-sync'])
     const { pageMs = 0, fails = false } = this.#behaviours.get(sync) ?? this.#behaviours.get('') ?? {}
     const asked: SourceRequest = { tenant, sync, process: String(request.headers['x-process']), cycle: Number(request.headers['x-cycle']), at: Date.now(), endedAt: null }
     const name = `${tenant}/${sync}`
     const other = this.#open.get(name)
-    if (other !== undefined) this.overlaps.push(`${name}: ${asked.process} asked in cycle ${asked.cycle} while ${other.process} was being answered in cycle ${other.cycle}`)
+    if (other !== undefined) this.overlaps.push(`${name}: ${asked.process} sent a request in cycle ${asked.cycle} while one of ${other.process} was pending in cycle ${other.cycle}`)
     this.#open.set(name, asked)
     this.requests.push(asked)
     const end = (): void => {
       asked.endedAt ??= Date.now()
       if (this.#open.get(name) === asked) this.#open.delete(name)
     }
-    // A caller that was killed is in the middle of nothing.
+    // A killed caller has no pending request.
     response.once('close', end)
     if (pageMs > 0) await sleep(pageMs)
     const after = Number(url.searchParams.get('after') ?? 0)
@@ -108,7 +109,7 @@ export interface FixturePage {
 
 const PAGE_SIZE = 10
 
-/** Rows with numbers, and the order in which they changed. */
+/** Numbered rows, and the order in which they changed. */
 export class FixtureTable {
   readonly #prefix: string
   readonly #rows = new Map<number, number>()
@@ -133,11 +134,11 @@ export class FixtureTable {
     return Object.fromEntries([...this.#rows].map(([row, value]) => [this.#key(row), value]))
   }
 
-  /** From this row on, in their order: what comes and goes meanwhile shifts nothing. */
+  /** In key order from this row on: concurrent inserts and deletes shift nothing. */
   listFrom(from: number): FixturePage {
     const found = [...this.#rows.keys()].filter((row) => row >= from).toSorted((a, b) => a - b)
     const page = found.slice(0, PAGE_SIZE)
-    return { rows: page.map((row) => ({ key: this.#key(row), value: this.#rows.get(row)! })), next: (page.at(-1) ?? from) + 1, more: found.length > PAGE_SIZE }
+    return { rows: page.map((row) => ({ key: this.#key(row), value: required(this.#rows.get(row), 'an entry of rows') })), next: (page.at(-1) ?? from) + 1, more: found.length > PAGE_SIZE }
   }
 
   changesAfter(after: number): FixturePage {

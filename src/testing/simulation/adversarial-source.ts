@@ -3,36 +3,40 @@ import type { AnnouncedPauses } from './announced-pauses.ts'
 import type { Fault, FaultKind, FaultInjector } from './fault-injector.ts'
 import type { RandomStream } from './random-stream.ts'
 import type { SimulatedProcess } from './scheduler.ts'
+import { required } from '../../values/required.ts'
 
-/** What a source promises; its connector is written for exactly this. */
+/** The guarantees of a source; its connector is written for exactly these. */
 export interface SourceContract {
   /** A write is visible to every reader at most this long after it was made. */
   readonly lagMs: number
-  /** The source's own clock is right within this much, also when it steps. */
+  /** Maximum error of the source's own clock, also when it steps. */
   readonly skewMs: number
-  /** Stamps are cut to this. */
+  /** Timestamps are truncated to this granularity. */
   readonly granularityMs: number
   readonly pageSize: number
-  /** A page may be empty although there is more; asked again at the same place, it tells the truth. */
+  /** A page may be empty although more follow; a retry with the same state returns the rows. */
   readonly emptyPages: boolean
   /** The order inside a page is arbitrary. */
   readonly shuffled: boolean
-  /** A listing never shows less than an earlier one did. Where it may, it is behind by no more than the lag, and stamps of a record differ. */
+  /**
+   * A listing never shows less than an earlier one did. If false, it is behind by no more than the lag, and the
+   * timestamps of a record differ.
+   */
   readonly monotonic: boolean
-  /** Records do not tell which version they are. */
+  /** Records carry no version number. */
   readonly plain: boolean
 }
 
 export interface SourceVersion {
-  /** Unique in the world and growing. */
+  /** Globally unique and increasing. */
   readonly v: number
   readonly stamp: number
   readonly deleted: boolean
-  /** In which listings the record stands. */
+  /** The listings that contain the record. */
   readonly listings: readonly string[]
   readonly writtenAt: number
   readonly visibleAt: number
-  /** No database can hold this one. */
+  /** A record that no database can store. */
   readonly unstorable: boolean
   readonly plain: boolean
 }
@@ -44,18 +48,18 @@ export interface SourceRow {
 
 export interface SourcePage {
   readonly rows: SourceRow[]
-  /** What the source says; nobody may build on it. */
+  /** The timestamp the source reports; nothing may rely on it. */
   readonly claimsMore: boolean
 }
 
 export type KeysetCursor = readonly [stamp: number, id: string]
 
-/** A system somebody else runs: its truth, what of it can be seen when, and how badly it answers. */
+/** A simulated third-party system: its true records, which of them are visible when, and how it misbehaves. */
 export class AdversarialSource {
   readonly contract: SourceContract
   requests = 0
   clockErrorMs = 0
-  /** Set where the source breaks its word: ids it leaves out of a listing, decided when the listing starts. */
+  /** Set when the source violates its guarantees: ids left out of a listing, decided when the listing starts. */
   omitFromListing: ((listing: string) => ReadonlySet<string> | null) | null = null
   readonly #records = new Map<string, SourceVersion[]>()
   #ids: string[] = []
@@ -73,7 +77,7 @@ export class AdversarialSource {
     this.#faults = options.faults
   }
 
-  // ── the truth ──────────────────────────────────────────────────────────────────────────────────────────────────────
+  // ── true state ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
   ids(): readonly string[] {
     return this.#ids
@@ -104,19 +108,19 @@ export class AdversarialSource {
     return this.#records.get(id)?.at(-1)
   }
 
-  /** What a reader sees at a time. */
+  /** The versions visible to a reader at a time. */
   versionAt(id: string, at: number): SourceVersion | undefined {
     return this.#records.get(id)?.findLast((version) => version.visibleAt <= at)
   }
 
-  /** Everything a reader could have seen in an interval. */
+  /** All versions a reader could have seen in an interval. */
   versionsDuring(id: string, from: number, to: number): Array<SourceVersion | undefined> {
     const seen = [this.versionAt(id, from)]
     for (const version of this.versions(id)) if (version.visibleAt > from && version.visibleAt <= to && (seen[0]?.v ?? 0) < version.v) seen.push(version)
     return seen
   }
 
-  // ── the requests ───────────────────────────────────────────────────────────────────────────────────────────────────
+  // ── requests ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** Live records of a listing by id, above `after`. */
   list(request: { listing: string; token: string; after: string | null }, fault: Fault | null): SourcePage {
@@ -129,11 +133,11 @@ export class AdversarialSource {
       if (version === undefined || version.deleted || !version.listings.includes(request.listing) || hidden.has(id)) continue
       rows.push({ id, version })
     }
-    const start = request.after === null ? 0 : rows.findIndex((row) => row.id > request.after!)
+    const start = request.after === null ? 0 : rows.findIndex((row) => row.id > required(request.after, 'request.after'))
     return this.#page(rows, start === -1 ? rows.length : start, `list ${request.listing} ${request.after}`, fault)
   }
 
-  /** Records by (stamp, id): from a stamp on, or above a place; never above `through`. */
+  /** Records by (timestamp, id), from a timestamp or above a cursor, and never above `through`. */
   changes(request: { from: number | null; after: KeysetCursor | null; through: number; which: 'live' | 'deleted' | 'both' }, fault: Fault | null): SourcePage {
     const now = this.#now()
     const rows: SourceRow[] = []
@@ -148,13 +152,13 @@ export class AdversarialSource {
     return this.#page(rows, start === -1 ? rows.length : start, `changes ${request.which} ${request.from} ${String(request.after)} ${request.through}`, fault)
   }
 
-  /** One record, if the listing has it now. */
+  /** One record, if the listing currently contains it. */
   findRecord(id: string, listing: string): SourceRow | null {
     const version = this.versionAt(id, this.#now())
     return version === undefined || version.deleted || !version.listings.includes(listing) ? null : { id, version }
   }
 
-  /** Time as the source knows it. */
+  /** The source's own clock. */
   sourceTime(): number {
     return this.#now() + this.clockErrorMs
   }
@@ -193,7 +197,7 @@ export class AdversarialSource {
     return answer(honest)
   }
 
-  /** For a whole listing: what is left out on its first page stays out to its last. */
+  /** Applies to a whole listing: a record omitted on its first page stays omitted to its last. */
   #omittedFrom(listing: string, token: string): ReadonlySet<string> {
     const known = this.#listings.get(token)
     if (known !== undefined) return known
@@ -208,14 +212,14 @@ export interface SourceConnection {
   readonly faults: FaultInjector
   readonly source: AdversarialSource
   readonly latencyMs: () => number
-  /** How long a good answer is on its way; `latencyMs` when absent. */
+  /** Latency of a successful response; `latencyMs` when absent. */
   readonly responseLatencyMs?: () => number
-  /** How long the engine stays with one call; an answer can be later than that. */
+  /** Time-out of one call in the engine; a response may arrive later than that. */
   readonly deadlineMs: number
   readonly pauses?: AnnouncedPauses
 }
 
-/** One request over a bad line. */
+/** One request over an unreliable connection. */
 export async function sendRequest<T>(line: SourceConnection, name: string, signal: AbortSignal, answer: (fault: Fault | null) => T): Promise<T> {
   const { process, faults, source, latencyMs, responseLatencyMs: answerMs = latencyMs, deadlineMs } = line
   const label = `source.${name}`
@@ -247,7 +251,7 @@ export async function sendRequest<T>(line: SourceConnection, name: string, signa
   }
   const page = faults.draw(process.name, `${label} page`, PAGE_FAULTS)
   const answered = answer(page)
-  // An answer that ignores the signal and comes when nobody wants it any more.
+  // A response that ignores the abort signal and arrives after the caller gave up.
   if (fault?.kind === 'late-answer') await process.wait(`${label}:late`, deadlineMs * (1 + fault.severity))
   else await process.wait(`${label}:after`, answerMs(), signal)
   return answered

@@ -1,15 +1,16 @@
 import type { Fault, FaultKind } from './fault-injector.ts'
 import { hashOf } from './random-stream.ts'
+import { required } from '../../values/required.ts'
 import { shrink, type ShrinkResult } from './shrink.ts'
 import type { StoreOracle, Violation } from './store-oracle.ts'
 import { installNondeterminismGuard } from './nondeterminism-guard.ts'
 
-/** One world from its first record to its verdict: a pure function of its seed, and of which faults are kept. */
+/** One world from its first record to its verdict: a pure function of its seed and of the faults that are kept. */
 export type RunSeed = (seed: number, only?: ReadonlySet<string>) => Promise<WorldResult>
 
 export interface WorldResult {
   readonly seed: number
-  /** Which worlds it is one of. */
+  /** The kind of world. */
   readonly kind: string
   readonly hash: string
   readonly faults: readonly Fault[]
@@ -18,23 +19,23 @@ export interface WorldResult {
   readonly virtualMs: number
   readonly cycles: number
   readonly requests: number
-  /** How commits were answered. */
+  /** Commit outcomes, counted. */
   readonly outcomes: StoreOracle<any>['outcomes']
-  /** Every row at the end, as text. */
+  /** All rows at the end, as text. */
   readonly rows: string
-  /** The last things that happened, oldest first. */
+  /** The last events, oldest first. */
   readonly trail: readonly string[]
 }
 
 export interface CampaignOptions {
-  /** How many worlds. */
+  /** Number of worlds. */
   readonly seeds: number
   readonly firstSeed?: number
-  /** Stop after this long, whatever is left. Makes the digest depend on the machine. */
+  /** Stop after this long, even if worlds are left. Makes the digest depend on the machine. */
   readonly seconds?: number
   /** Stop at the first failure; true when absent. */
   readonly stopOnFailure?: boolean
-  /** Look for the fewest faults of a failure; true when absent. */
+  /** Shrink a failure to the fewest faults; true when absent. */
   readonly shrinks?: boolean
   readonly onProgress?: (progress: { done: number; of: number; faults: number; failures: number }) => void
 }
@@ -46,20 +47,20 @@ export interface SimulationReport {
   readonly virtualHours: number
   readonly steps: number
   readonly cycles: number
-  /** Kind of world → how many. */
+  /** Kind of world → count. */
   readonly worldsByKind: Readonly<Record<string, number>>
   readonly requests: number
   readonly faults: number
-  /** Kind → label → how often. */
+  /** Kind → label → count. */
   readonly faultsByPlace: Readonly<Record<string, Readonly<Record<string, number>>>>
-  /** Kinds that were never injected; a report with any of these proves less than it seems to. */
+  /** Kinds that were never injected; a report with any of these proves less than it appears to. */
   readonly kindsNeverHit: readonly string[]
-  /** Worlds run a second time to see that they are the same. */
+  /** Worlds run a second time to check that they are deterministic. */
   readonly repeated: number
   readonly failures: readonly Failure[]
-  /** Of the hashes of all worlds, in order: equal digests mean equal runs. */
+  /** Digest of the hashes of all worlds, in order: equal digests mean equal runs. */
   readonly digest: string
-  /** What the absence of failures is worth. */
+  /** The statistical confidence that the absence of failures supports. */
   readonly sentence: string
 }
 
@@ -71,7 +72,10 @@ export interface Failure extends ShrinkResult {
   readonly trail: readonly string[]
 }
 
-/** Runs many worlds, one per seed. What it finds is a seed, the promise that broke, and the fewest faults that break it. */
+/**
+ * Runs many worlds, one per seed. A finding consists of a seed, the invariant that broke, and the fewest faults that
+ * break it.
+ */
 export async function runCampaign(options: CampaignOptions, kinds: readonly FaultKind[], run: RunSeed): Promise<SimulationReport> {
   const { seeds, firstSeed = 1, stopOnFailure = true, shrinks = true } = options
   const startedAt = performance.now()
@@ -85,14 +89,14 @@ export async function runCampaign(options: CampaignOptions, kinds: readonly Faul
       if (options.seconds !== undefined && (performance.now() - startedAt) / 1_000 > options.seconds) break
       const verdict = await run(seed)
       const violations = [...verdict.violations, ...wire.tripped().map((message) => ({ oracle: 'ports', message, atMs: 0 }))]
-      // One world in a hundred is run twice: a world that is not the same again cannot be trusted to be found again.
+      // One world in a hundred is run twice: a world that is not deterministic cannot be reproduced from its seed.
       if (hashOf(seed, 'repeat') % 100 === 0) {
         repeated++
         const again = await run(seed)
         if (again.hash !== verdict.hash) violations.push({ oracle: 'determinism', message: `the hash was ${verdict.hash}, then ${again.hash}`, atMs: 0 })
-        // O15: without faults, the same world comes to rest with the same rows.
+        // O15: without faults, the same world reaches the same final rows.
         const twin = await run(seed, new Set())
-        if (verdict.violations.length === 0 && twin.rows !== verdict.rows) violations.push({ oracle: 'O15', message: 'the rows at rest are not those of the same world without faults', atMs: 0 })
+        if (verdict.violations.length === 0 && twin.rows !== verdict.rows) violations.push({ oracle: 'O15', message: 'the final rows are not those of the same world without faults', atMs: 0 })
       }
       done++
       worldsByKind[verdict.kind] = (worldsByKind[verdict.kind] ?? 0) + 1
@@ -125,6 +129,6 @@ export async function runCampaign(options: CampaignOptions, kinds: readonly Faul
 }
 
 function summarizeEvidence(worlds: number, faults: number, failures: readonly Failure[]): string {
-  if (failures.length > 0) return `${failures.length} of ${worlds} worlds broke a promise; the first is seed ${failures[0]!.seed}.`
-  return `No promise was broken in ${worlds} worlds with ${faults} faults: at 95 % confidence fewer than ${((3 / worlds) * 100).toPrecision(2)} % of worlds like these would break one (3/N).`
+  if (failures.length > 0) return `${failures.length} of ${worlds} worlds broke an invariant; the first is seed ${required(failures[0], 'the first failure').seed}.`
+  return `No invariant was broken in ${worlds} worlds with ${faults} faults: at 95 % confidence fewer than ${((3 / worlds) * 100).toPrecision(2)} % of worlds like these would break one (3/N).`
 }

@@ -1,16 +1,19 @@
 import type { Change, Execute, JsonObject, Lookup } from '../../contract/index.ts'
 import { isAfter, sendRequest, type SourceConnection, type KeysetCursor, type SourceRow, type SourceVersion } from './adversarial-source.ts'
 
-/** Connectors written with care for the source's contract, as a good engineer would write them for the real thing. */
+/** Connectors that follow the source's contract, as a careful engineer would write them for the real API. */
 
 interface ListingState {
   readonly token: string
   readonly after: string | null
-  /** Empty pages met at this place. */
+  /** Consecutive empty pages met with this state. */
   readonly empty: number
 }
 
-/** All of it, by id. Only an empty page ends it, confirmed where the source is known to send empty pages in the middle. */
+/**
+ * The full listing, by id. Only an empty page ends it, confirmed by a retry where the source is known to send empty
+ * pages early.
+ */
 export function listing(line: SourceConnection, options: { listing: string; stamped: boolean }): Execute<ListingState> {
   const { source } = line
   return async (state, { cycle, signal }) => {
@@ -33,7 +36,7 @@ export function lookup(line: SourceConnection, options: { listing: string; stamp
   }
 }
 
-/** Between cycles only `since` and `deletedSince` count; inside one, the horizon and the place within it. */
+/** Between cycles only `since` and `deletedSince` count; inside one, the horizon and the cursor below it. */
 export interface DeltaState {
   readonly since: number | null
   readonly deletedSince?: number | null
@@ -44,16 +47,16 @@ export interface DeltaState {
 }
 
 export interface DeltaOptions {
-  /** How far behind the clock everything is visible and nothing new can appear. */
+  /** How far behind the clock every write is visible and no new one can appear. */
   readonly windowMs: number
   readonly deletions: 'none' | 'inline' | 'apart'
-  /** Ask the source for its time: our own clock may be wrong by more than the window allows. */
+  /** Read the source's clock: our own may be wrong by more than the window allows. */
   readonly usesSourceTime: boolean
 }
 
 /**
- * What changed, by (stamp, id), from the last stamp of the last cycle on, that one included. The horizon is fixed with
- * the cycle's first page and kept in state; the frontier moves only past rows that were seen.
+ * Changes by (timestamp, id), starting at the last timestamp of the last cycle, inclusive. The horizon is fixed with
+ * the cycle's first page and kept in state; the frontier moves only past rows that were read.
  */
 export function delta(line: SourceConnection, options: DeltaOptions): Execute<DeltaState> {
   const { source } = line
@@ -74,7 +77,7 @@ export function delta(line: SourceConnection, options: DeltaOptions): Execute<De
 
     if (rows.length === 0) {
       if (!isConfirmed(line, empty)) return { changes: [], hasMore: true, nextState: { since, deletedSince, through, phase, after, empty: empty + 1 } }
-      // The frontier moves on evidence only: to the last stamp seen, never to the horizon itself.
+      // The frontier moves on evidence only: to the last timestamp seen, never to the horizon itself.
       if (after !== null) {
         if (phase === 'deletions') deletedSince = Math.max(deletedSince ?? 0, after[0])
         else since = Math.max(since ?? 0, after[0])
@@ -99,7 +102,7 @@ function toChange({ id, version }: SourceRow, stamped: boolean): Change {
   return { type: 'upsert', key: id, record: recordOf(id, version), ...at }
 }
 
-/** Plain records say nothing of themselves: many are alike, and one may come back to what it was. */
+/** Plain records carry no version or timestamp: many are equal, and one may return to an earlier value. */
 export function recordOf(id: string, { v, unstorable, plain }: SourceVersion): JsonObject {
   const record: JsonObject = plain ? { even: v % 2 === 0 } : { id, v }
   return unstorable ? { ...record, note: 'no\u0000where' } : record

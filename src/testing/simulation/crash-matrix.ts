@@ -10,20 +10,21 @@ import { SourceOracle, type SyncFacts } from './oracle.ts'
 import { RandomStream, Trace } from './random-stream.ts'
 import { Scheduler, TIME_ZERO, type SimulatedProcess } from './scheduler.ts'
 import { VirtualClock } from './virtual-clock.ts'
+import { required } from '../../values/required.ts'
 
 export interface CrashMatrixReport {
-  /** Waits of the run without a crash: the places where one can happen. */
+  /** Waits of the run without a crash: the points at which one can happen. */
   readonly waits: number
   readonly labels: readonly string[]
   readonly runs: number
-  /** Crash places, and how the end differed from that of the run without a crash. */
+  /** Crash points, and how the final state differed from that of the run without a crash. */
   readonly failures: ReadonlyArray<{ readonly crashes: string; readonly difference: string }>
 }
 
 /**
- * One small fixed history (a listing, changes, a listing with a sweep, changes, a delta with deletions), played once
- * without a crash and then with one at every wait, with one at every wait of every life, and with pairs. The rows, the
- * checkpoints and the feed must come out the same every time.
+ * One small fixed history (a listing, changes, a listing with a sweep, changes, a delta with deletions), run once
+ * without a crash and then with one at every wait, with one at every wait of every restart, and with pairs. The rows,
+ * the checkpoints and the feed must be the same every time.
  */
 export async function runCrashMatrix(options: { pairs: number; seed?: number }): Promise<CrashMatrixReport> {
   const chance = new RandomStream(options.seed ?? 1, 'pairs')
@@ -39,7 +40,7 @@ export async function runCrashMatrix(options: { pairs: number; seed?: number }):
   const waits = reference.labels.length
   for (let at = 1; at <= waits; at++) {
     await compare(`at wait ${at} (${reference.labels[at - 1]})`, (wait) => wait === at)
-    await compare(`at wait ${at} of the first four lives`, (_, ofLife, life) => life <= 4 && ofLife === at)
+    await compare(`at wait ${at} of the first four restarts`, (_, ofLife, life) => life <= 4 && ofLife === at)
   }
   for (let i = 0; i < options.pairs; i++) {
     const first = chance.int(1, waits)
@@ -77,7 +78,7 @@ async function runWithCrashes(crashesAt: (wait: number, ofLife: number, life: nu
       })
       const holder = `life${life}`
       while (act < STEPS.length) {
-        const { sync } = STEPS[act]!
+        const { sync } = required(STEPS[act], 'STEPS[act]')
         await runCycle(planOf(sync, line), {
           store: reached, ports: { clock: new VirtualClock(self), random: new RandomStream(1, 'jitter'), log: { debug() {}, info() {}, warn() {}, error() {} } },
           fetch: unreachable, secrets: { get: unreachable }, holder, trigger: 'matrix',
@@ -91,14 +92,14 @@ async function runWithCrashes(crashesAt: (wait: number, ofLife: number, life: nu
       ofLife++
       if (!crashesAt(labels.length, ofLife, life)) return
       waiting.crash()
-      // The lease of the dead runs out first.
+      // The lease of the crashed process expires first.
       void fate.idle(30_000).then(live)
     }
-    STEPS[0]!.writeToSource(source)
+    required(STEPS[0], 'STEPS[0]').writeToSource(source)
     void live()
     while (act < STEPS.length && oracle.violations.length === 0) {
-      const { sync, count } = STEPS[act]!
-      if (!(await scheduler.step())) return { end: '', labels, violation: 'nothing waits any more' }
+      const { sync, count } = required(STEPS[act], 'STEPS[act]')
+      if (!(await scheduler.step())) return { end: '', labels, violation: 'no process is waiting' }
       if (scheduler.now - TIME_ZERO > DAY_MS) return { end: '', labels, violation: 'it does not end' }
       if ((oracle.completed.get(sync)?.count ?? 0) >= count) STEPS[++act]?.writeToSource(source)
     }
@@ -121,9 +122,9 @@ const SYNCS: readonly SyncFacts[] = [
 
 interface MatrixStep {
   readonly sync: string
-  /** Complete cycles of it by the end of the act. */
+  /** Complete cycles of the sync by the end of the step. */
   readonly count: number
-  /** What happened at the source before; long ago, so that no horizon cuts it. */
+  /** The writes at the source before the step; long ago, so that no horizon excludes them. */
   writeToSource(source: AdversarialSource): void
 }
 

@@ -1,39 +1,42 @@
 import { hashOf } from './random-stream.ts'
 
 export const FAULT_KINDS = [
-  // A process
+  // Process
   'crash', 'freeze', 'terminate', 'clock-step',
-  // The store
+  // Store
   'store-busy', 'store-unavailable', 'applied-unknown', 'applied-late', 'lost-unknown',
-  // The source
+  // Source
   'rate-limited', 'server-error', 'truncated', 'timeout-before', 'timeout-after', 'late-answer',
-  // The page
+  // Page
   'page-repeated', 'rows-duplicated', 'short-page', 'empty-page', 'end-flag-early', 'end-flag-never', 'listing-lie',
 ] as const
 
-/** What befalls a vendor's answers beyond that. */
+/** Further faults of a vendor's responses. */
 export const RESPONSE_FAULT_KINDS = [
   'expired-token', 'partial-answer', 'login-page', 'auth-refused',
-  // Answers that are well formed and wrong
+  // Responses that are well formed and wrong
   'wrong-date', 'wrong-total', 'cached-page', 'unsorted',
 ] as const
 
 export type FaultKind = (typeof FAULT_KINDS)[number] | (typeof RESPONSE_FAULT_KINDS)[number]
-  /** Only some vendors have nested pages, so a few hundred worlds may not meet it. */
+  /** Only some vendors have nested pages, so a few hundred worlds may never reach it. */
   | 'cached-nested-page'
 
 export interface Fault {
-  /** Names the place, so that a fault can be left out and the others stay: process, label, how often it was there. */
+  /**
+   * Identifies the injection point, so that one fault can be left out while the others stay: process, label,
+   * occurrence.
+   */
   readonly id: string
   readonly kind: FaultKind
   readonly label: string
-  /** Uniform in [0, 1): how bad. */
+  /** Uniform in [0, 1): severity. */
   readonly severity: number
 }
 
 /**
- * Decides at every place whether a fault strikes. What happens at a place depends on the seed and the place alone, not
- * on what was drawn before; so faults can be removed one by one from a failing run.
+ * Decides at every injection point whether a fault strikes. The decision depends on the seed and the point alone, not
+ * on earlier draws, so faults can be removed one by one from a failing run.
  */
 export class FaultInjector {
   enabled = true
@@ -70,7 +73,7 @@ export class FaultInjector {
     return null
   }
 
-  /** One that turned out to change nothing: it is not counted. */
+  /** A fault that turned out to change nothing is not counted. */
   withdraw(fault: Fault): void {
     const at = this.injected.lastIndexOf(fault)
     if (at !== -1) this.injected.splice(at, 1)

@@ -6,9 +6,9 @@ export interface FaultyStoreOptions {
   readonly process: SimulatedProcess
   readonly faults: FaultInjector
   readonly latencyMs: () => number
-  /** Sees every call at the moment it reaches the store. */
+  /** Observes every call when it reaches the store. */
   readonly observe?: (method: StoreMethod, args: readonly unknown[], answer: unknown) => Promise<void>
-  /** Runs a call whose caller was told that nobody knows; on a process that outlives the caller. */
+  /** Runs a call whose caller received an ambiguous error, on a process that outlives the caller. */
   readonly runLater: (ms: number, call: () => Promise<unknown>) => void
 }
 
@@ -17,8 +17,8 @@ export type StoreMethod = Exclude<keyof Store, 'tenant' | 'forTenant' | 'close'>
 const WRITE_METHODS: ReadonlySet<StoreMethod> = new Set(['acquire', 'renew', 'release', 'beginCycle', 'commit', 'signalSync', 'compact', 'cursorSecrets', 'addApiKey', 'revokeApiKey'])
 
 /**
- * Any store, reached over a bad line. Every call takes its time before and after; it may be refused without effect,
- * take effect and be answered with an error, take effect later, or never be answered because the caller is dead.
+ * Any store behind an unreliable connection. Every call has latency before and after; it may be refused without effect,
+ * take effect and return an error, take effect later, or never return because the caller crashed.
  */
 export function createFaultyStore(inner: Store, options: FaultyStoreOptions): Store {
   const wrapped: Partial<Record<keyof Store, unknown>> = { tenant: inner.tenant, supportsSoftDeletes: inner.supportsSoftDeletes, close: () => inner.close() }

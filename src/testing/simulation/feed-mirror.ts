@@ -1,14 +1,15 @@
 import type { LogEntry } from '../../contract/index.ts'
+import { required } from '../../values/required.ts'
 
 export interface MirrorRow {
   readonly sequence: number
   readonly committedAt: number
-  /** NaN where records do not tell. */
+  /** NaN where records carry no version. */
   readonly v: number
   readonly text: string
 }
 
-/** A table kept by reading the feed, as a consumer would keep it, and the promises of O8 checked on the way. */
+/** A table built by reading the feed, as a consumer would build it, with the invariants of O8 checked on the way. */
 export class FeedMirror {
   lastSequence = 0
   readonly rows = new Map<string, MirrorRow>()
@@ -16,7 +17,7 @@ export class FeedMirror {
   readonly #mayRelog: (entry: LogEntry) => boolean
   #last: { committedAt: number; commit: string } = { committedAt: 0, commit: '' }
 
-  /** `mayRelog`: whether the entry may repeat what the row already is; see Commit.forceLogSince. */
+  /** `mayRelog`: whether the entry may repeat the current content of the row; see Commit.forceLogSince. */
   constructor(violate: (oracle: string, message: string) => void, mayRestate: (entry: LogEntry) => boolean = () => false) {
     this.#reportViolation = violate
     this.#mayRelog = mayRestate
@@ -29,7 +30,7 @@ export class FeedMirror {
       this.lastSequence = sequence
       const commit = `${entry.sync} ${entry.cycle} ${entry.page}`
       const isSameCommit = commit === this.#last.commit
-      // What a sweep deletes comes right after its page, at a time of its own.
+      // A sweep commits right after its page, with its own commit time.
       const isSwept = isSameCommit && action === 'deleted' && committedAt === this.#last.committedAt + 1
       if (!isSwept && (isSameCommit ? committedAt !== this.#last.committedAt : committedAt <= this.#last.committedAt)) {
         this.#reportViolation('O8', `sequence ${sequence} was committed at ${committedAt}, the one before at ${this.#last.committedAt}`)
@@ -37,11 +38,11 @@ export class FeedMirror {
       this.#last = { committedAt, commit }
       const row = this.rows.get(key)
       const isRestatedDelete = action === 'deleted' && row === undefined && this.#mayRelog(entry)
-      if ((action === 'created') !== (row === undefined) && !isRestatedDelete) this.#reportViolation('O8', `${key} was ${action} at ${sequence} though it was ${row === undefined ? 'not ' : ''}there`)
+      if ((action === 'created') !== (row === undefined) && !isRestatedDelete) this.#reportViolation('O8', `${key} was ${action} at ${sequence} though the row did ${row === undefined ? 'not ' : ''}exist`)
       if (action === 'deleted') this.rows.delete(key)
       else {
         if (row?.text === text && !this.#mayRelog(entry)) this.#reportViolation('O8', `${key} was ${action} at ${sequence} without a change`)
-        this.rows.set(key, { sequence, committedAt, v: parseVersion(text!), text: text! })
+        this.rows.set(key, { sequence, committedAt, v: parseVersion(required(text, 'text')), text: required(text, 'text') })
       }
     }
   }

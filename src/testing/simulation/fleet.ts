@@ -10,11 +10,12 @@ import { RandomStream } from './random-stream.ts'
 import { TIME_ZERO, type SimulatedProcess, type Scheduler } from './scheduler.ts'
 import type { StoreOracle } from './store-oracle.ts'
 import { VirtualClock } from './virtual-clock.ts'
+import { required } from '../../values/required.ts'
 
 export interface FleetOptions {
   readonly seed: number
   readonly scheduler: Scheduler
-  /** Never crashes: restarts runners, delivers late calls. */
+  /** Never crashes: restarts runners and delivers delayed calls. */
   readonly supervisor: SimulatedProcess
   readonly faults: FaultInjector
   readonly store: Store
@@ -22,26 +23,26 @@ export interface FleetOptions {
   readonly oracle: Pick<StoreOracle<any>, 'observe' | 'reportViolation' | 'checkResult' | 'violations'>
   readonly random: RandomStream
   readonly conditions: FleetConditions
-  /** The syncs as one life of a runner declares them. */
+  /** The syncs that one runner process declares. */
   readonly plans: (process: SimulatedProcess) => SyncPlan[]
   readonly fetch: (process: SimulatedProcess) => CycleOptions['fetch']
   readonly secrets: CycleOptions['secrets']
-  /** How a cycle may end in such a world. Anything else is a finding. */
+  /** The end reasons and errors allowed in such a world. Anything else is a finding. */
   readonly expectedErrors: ReadonlySet<string>
-  /** Whether somebody looks at the source and finds that what it no longer lists is really gone. */
+  /** Whether an operator checks the source and confirms that the rows it no longer lists are deleted. */
   readonly confirmsDeletes: () => boolean
-  /** How often the source was asked so far. */
+  /** Number of requests to the source so far. */
   readonly requests: () => number
   readonly onResult?: ((result: CycleResult, requests: number) => void) | undefined
-  /** Told when a runner has kept a pause in the store, and when a cycle has ended by its own doing. */
+  /** Called when a runner has persisted a pause in the store, and when a cycle has ended on its own. */
   readonly pauses?: Pick<AnnouncedPauses, 'onPauseStored' | 'onCycleEnd'>
 }
 
-/** How well the runners' machines work. */
+/** Reliability of the runners' machines. */
 export interface FleetConditions {
   readonly runners: number
   readonly runnerGapMs: number
-  /** Runners' clocks are right within this much. */
+  /** Maximum error of the runners' clocks. */
   readonly runnerSkewMs: number
   readonly storeLatencyMs: readonly [number, number]
   readonly leaseTtlMs: number
@@ -58,9 +59,9 @@ interface FleetRunner {
 
 const STEPS_MAX = 60_000
 
-/** The runners of a world, what befalls them, and the consumers of what they land. */
+/** The runners of a world, the faults they meet, and the consumers of the feed. */
 export class Fleet {
-  /** The only sync that anybody runs; any when null. */
+  /** The only sync that runs; all when null. */
   onlySync: string | null = null
   cycles = 0
   ended = false
@@ -85,26 +86,26 @@ export class Fleet {
     for (const runner of this.#runners.values()) this.#crash(runner)
   }
 
-  /** Sets the clocks of all runners at work, right or wrong. */
+  /** Sets the clocks of all running runners, right or wrong. */
   setClocks(errorMs: number): void {
     for (const { clock } of this.#runners.values()) clock.errorMs = errorMs
   }
 
-  /** A healed world is also a quick one: a lease shorter than an answer would never let anybody finish. */
+  /** A healed world is also fast: a lease shorter than a response would prevent every cycle from finishing. */
   latencyMs([least, most]: readonly [number, number]): number {
     return this.#options.faults.enabled ? this.#options.random.int(least, most) : 5
   }
 
-  /** Lets time go by; what is under way goes on, and nobody begins anything. */
+  /** Advances time; running cycles continue, and no new one begins. */
   async advanceTime(ms: number): Promise<void> {
     const { scheduler, supervisor: fate } = this.#options
     let passed = false
     this.#startsBlockedUntil = scheduler.now + ms
     void fate.idle(ms).then(() => void (passed = true))
-    await this.runUntil(() => passed, STEPS_MAX, 'time stood still')
+    await this.runUntil(() => passed, STEPS_MAX, 'time did not advance')
   }
 
-  /** Runs something while no runner begins anything. */
+  /** Runs an action while no runner begins a cycle. */
   async runExclusively(work: (store: Store) => Promise<void>): Promise<void> {
     const { supervisor: fate, oracle, faults, store: shared } = this.#options
     const store = createFaultyStore(shared.forTenant(shared.tenant), {
@@ -113,7 +114,7 @@ export class Fleet {
     let isDone = false
     this.#isExclusive = true
     void work(store).catch((error: unknown) => oracle.reportViolation('O13', String(error))).then(() => void (isDone = true))
-    await this.runUntil(() => isDone, STEPS_MAX, 'what should have been done alone did not end')
+    await this.runUntil(() => isDone, STEPS_MAX, 'the exclusive action did not end')
     this.#isExclusive = false
   }
 
@@ -133,7 +134,7 @@ export class Fleet {
   #startRunner(name: string): void {
     const { scheduler, conditions, random: chance, oracle } = this.#options
     const process = scheduler.start(name)
-    const clock = new VirtualClock(process, (ms) => oracle.reportViolation('O14', `somebody slept ${ms} ms`))
+    const clock = new VirtualClock(process, (ms) => oracle.reportViolation('O14', `a process slept ${ms} ms`))
     clock.errorMs = conditions.runnerSkewMs === 0 ? 0 : chance.int(-conditions.runnerSkewMs, conditions.runnerSkewMs)
     const runner: FleetRunner = { name, process, clock, restarts: (this.#runners.get(name)?.restarts ?? 0) + 1, stopping: null, busy: false }
     this.#runners.set(name, runner)
@@ -149,7 +150,7 @@ export class Fleet {
         if (method === STORE_PAUSE_METHOD) pauses?.onPauseStored(process)
         return oracle.observe(method, args, answer)
       },
-      runLater: (ms, call) => void fate.idle(ms).then(call).catch((error: unknown) => oracle.reportViolation('O5', `a late call failed: ${String(error)}`)),
+      runLater: (ms, call) => void fate.idle(ms).then(call).catch((error: unknown) => oracle.reportViolation('O5', `a delayed call failed: ${String(error)}`)),
     })
     const plans = this.#options.plans(process)
     const fetch = this.#options.fetch(process)
@@ -157,7 +158,7 @@ export class Fleet {
     while (!this.ended) {
       await process.idle(chance.int(0, conditions.runnerGapMs))
       while (this.#isExclusive || scheduler.now < this.#startsBlockedUntil) await process.idle(Math.max(1_000, this.#startsBlockedUntil - scheduler.now))
-      const plan = this.onlySync === null ? chance.pick(plans) : plans.find(({ sync }) => sync === this.onlySync)!
+      const plan = this.onlySync === null ? chance.pick(plans) : required(plans.find(({ sync }) => sync === this.onlySync), 'the match in plans')
       runner.stopping = new AbortController()
       runner.busy = true
       const asked = requests()
@@ -169,7 +170,7 @@ export class Fleet {
           allowDeletes: this.#confirmed.has(plan.sync),
         })
       } catch (error) {
-        // The lease could not even be asked for.
+        // Acquiring the lease failed.
         if (!isSyncError(error) || !expected.has(error.code)) oracle.reportViolation('O13', `a cycle threw ${String(error)}`)
       }
       runner.busy = false
@@ -177,7 +178,7 @@ export class Fleet {
       if (result?.stopReason === 'held') await process.idle(chance.int(0, conditions.leaseTtlMs))
       if (result !== null) this.#noteResult(plan, result, requests() - asked)
       if (result !== null && !isStoreFailure(result)) pauses?.onCycleEnd(process)
-      // A source that asks for a pause is not asked in vain all the time, only as often as by an impatient person.
+      // A source that asks for a pause is polled only as often as an impatient person would.
       if (result?.error?.code === 'RATE_LIMITED') await process.idle(chance.int(0, EARLY_RETRY_MS_MAX))
       scheduler.trace.add(scheduler.now - TIME_ZERO, `${runner.name} ${plan.sync} ${result?.stopReason ?? 'threw'} ${result?.error?.code ?? ''} ${result?.pages ?? 0}`)
       if (runner.stopping.signal.aborted) {
@@ -196,8 +197,8 @@ export class Fleet {
       oracle.checkResult(plan.sync, result.cycle)
     }
     if (code === 'MASS_DELETE' && confirmsDeletes()) this.#confirmed.add(plan.sync)
-    if (code === 'MASS_DELETE' && result.counts.swept > 0) oracle.reportViolation('O2', `${plan.sync} was refused its sweep and swept ${result.counts.swept}`)
-    if (code !== undefined && !expected.has(code)) oracle.reportViolation('O13', `${plan.sync} failed with ${code}: ${result.error!.message}`)
+    if (code === 'MASS_DELETE' && result.counts.swept > 0) oracle.reportViolation('O2', `${plan.sync} was refused its sweep but swept ${result.counts.swept} rows`)
+    if (code !== undefined && !expected.has(code)) oracle.reportViolation('O13', `${plan.sync} failed with ${code}: ${required(result.error, 'the error').message}`)
   }
 
   #injectFault(process: SimulatedProcess, label: string): void {
@@ -216,8 +217,8 @@ export class Fleet {
         return
       case 'terminate':
         if (!runner.busy || runner.stopping?.signal.aborted === true) return faults.withdraw(fault)
-        // Not inside the call that is being made, but as a signal does: between two of them.
-        queueMicrotask(() => process.isRunning && runner.stopping!.abort())
+        // The stop arrives between two calls, as a signal does, and not inside the current one.
+        queueMicrotask(() => process.isRunning && required(runner.stopping, 'runner.stopping').abort())
         void fate.idle(1 + Math.round(10_000 * fault.severity)).then(() => process.isRunning && this.#crash(runner))
         return
       default:
@@ -235,10 +236,10 @@ export class Fleet {
 
   // ── O7: consumers ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Reads the feed in pages of any size, stops and goes on, and holds the table it gets against the rows. */
+  /** Reads the feed in pages of random size, stops and continues, and compares the resulting table with the rows. */
   async #consume(process: SimulatedProcess, chance: RandomStream): Promise<void> {
     const { oracle, store, database, scheduler } = this.#options
-    // The oracle has seen under which conditions each entry was made; a consumer cannot know.
+    // The oracle knows under which conditions each entry was made; a consumer cannot.
     const mirror = new FeedMirror((promise, message) => oracle.reportViolation(promise, `a consumer: ${message}`), () => true)
     for (;;) {
       await process.idle(Math.max(chance.int(10, 20_000), this.#startsBlockedUntil - scheduler.now))
@@ -248,7 +249,7 @@ export class Fleet {
       if (entries.length < limit && mirror.lastSequence !== (await store.headSequence())) oracle.reportViolation('O7', `a consumer got a short page at ${mirror.lastSequence}, before the end of the feed`)
       if (entries.length < limit && entries.length > 0) {
         const rows = await store.rows({ database, limit: 100_000 })
-        if (rows.length !== mirror.rows.size || rows.some((row) => mirror.rows.get(row.key)?.text !== row.text)) oracle.reportViolation('O7', 'a consumer that read the whole feed holds other rows than the table')
+        if (rows.length !== mirror.rows.size || rows.some((row) => mirror.rows.get(row.key)?.text !== row.text)) oracle.reportViolation('O7', 'a consumer that read the whole feed has different rows from the table')
       }
     }
   }
@@ -257,7 +258,7 @@ export class Fleet {
 const EARLY_RETRY_MS_MAX = 20_000
 const STORE_PAUSE_METHOD: StoreMethod = 'recordPause'
 
-/** Or stopped from outside: then what the runner knew may be lost with it. */
+/** True also when it was stopped from outside: then unsaved knowledge of the runner may be lost. */
 function isStoreFailure({ stopReason, error }: CycleResult): boolean {
   return stopReason === 'cancelled' || (error !== null && /^(STORE_|COMMIT_|LEASE_|VERSION_)/.test(error.code))
 }

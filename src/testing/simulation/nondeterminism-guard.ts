@@ -1,6 +1,6 @@
 /**
- * Tells when code under test reaches for the real clock, real timers or real chance. The calls still work (whoever runs
- * the simulation needs them), but one that comes from the engine, a source or a store is a finding.
+ * Detects code under test that uses the real clock, real timers or real randomness. The calls still work, because the
+ * simulation's host needs them, but one that comes from the engine, a source or a store is a finding.
  */
 export function installNondeterminismGuard(): { tripped(): string[]; remove(): void } {
   const found = new Set<string>()

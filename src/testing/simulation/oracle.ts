@@ -4,27 +4,28 @@ import { recordOf, type DeltaState } from './connectors.ts'
 import { parseVersion, type MirrorRow } from './feed-mirror.ts'
 import { isSameRecord } from './same-record.ts'
 import { StoreOracle, type StoreOracleOptions, type SyncModel, type UnfinishedCycle, type Violation } from './store-oracle.ts'
+import { required } from '../../values/required.ts'
 
 export type { Violation }
 
-/** What the oracle knows of a sync beside what it sees. */
+/** Facts about a sync that the oracle cannot observe. */
 export type SyncFacts =
   | { readonly sync: string; readonly mode: 'replace'; readonly listing: string; readonly soleOwner: boolean; readonly lagMs: number }
   | { readonly sync: string; readonly mode: 'incremental'; readonly windowMs: number; readonly usesSourceTime: boolean; readonly deletions: 'none' | 'inline' | 'apart' }
 
 export interface OracleOptions extends StoreOracleOptions<SyncFacts> {
   readonly source: AdversarialSource
-  /** Times of records go back: then a listing is complete only after the next one has confirmed it. */
+  /** Timestamps of records can go back: then a listing is complete only after the next one has confirmed it. */
   readonly timesGoBack?: boolean
-  /** The source breaks its word: then only "nothing that lives is deleted" is asked for. */
+  /** The source violates its guarantees: then only "no live record is deleted" is checked. */
   readonly isSourceIncomplete: boolean
-  /** By how much the clock of a runner, which stamps its commits, may be wrong. */
+  /** Maximum error of the runner's clock, which sets the commit times. */
   readonly runnerSkewMs: number
 }
 
-/** Knows the truth of an adversarial source, and what each kind of reader may promise of it. */
+/** Knows the true state of an adversarial source, and the guarantees of each kind of reader. */
 export class SourceOracle extends StoreOracle<SyncFacts> {
-  /** The newest version known to be gone, for every key that was deleted. */
+  /** The newest version known to be deleted, for every deleted key. */
   readonly #deletedVersions = new Map<string, number>()
   /** When another sync last landed a page with the key on it: key → sync → true time. */
   readonly #lastListedAt = new Map<string, Map<string, number>>()
@@ -35,13 +36,13 @@ export class SourceOracle extends StoreOracle<SyncFacts> {
     this.#options = options
   }
 
-  /** How old what a listing shows can be. */
+  /** Maximum age of a version that a listing shows. */
   get #behindMs(): number {
     const { monotonic, lagMs } = this.#options.source.contract
     return monotonic ? 0 : lagMs
   }
 
-  /** What is quarantined is told of, too. */
+  /** Quarantined records count as reported, too. */
   protected override checkLandings(model: SyncModel<SyncFacts>, { landings, quarantined }: Commit): void {
     for (const { key } of [...landings.filter(({ type }) => type === 'upsert'), ...quarantined]) {
       if (key === null) continue
@@ -51,7 +52,7 @@ export class SourceOracle extends StoreOracle<SyncFacts> {
     }
   }
 
-  /** Another sync told of the key since: its page may be older, but the sweep cannot know. */
+  /** Another sync has reported the key since: its page may be older, but the sweep cannot know. */
   #isReportedSince(key: string, bySyncOtherThan: string, since: number): boolean {
     return [...(this.#lastListedAt.get(key) ?? [])].some(([sync, at]) => sync !== bySyncOtherThan && at >= since)
   }
@@ -62,11 +63,11 @@ export class SourceOracle extends StoreOracle<SyncFacts> {
     const { key } = entry
     const row = this.mirror.rows.get(key)
     if (entry.action !== 'deleted') {
-      const v = parseVersion(entry.text!)
+      const v = parseVersion(required(entry.text, 'entry.text'))
       const isRestated = row?.text === entry.text && this.mayRelog(entry)
-      if (row !== undefined && v <= row.v && !isRestated) this.reportViolation('O4', `${key} went from version ${row.v} to ${v}`)
+      if (row !== undefined && v <= row.v && !isRestated) this.reportViolation('O4', `${key} went from version ${row.v} back to ${v}`)
       const dead = this.#deletedVersions.get(key)
-      if (row === undefined && dead !== undefined && v < dead) this.reportViolation('O4', `${key} came back as version ${v} although it was known to be gone at version ${dead}`)
+      if (row === undefined && dead !== undefined && v < dead) this.reportViolation('O4', `${key} was restored as version ${v} although it was known to be deleted at version ${dead}`)
       return
     }
     const landing = commit.landings.find((other) => other.type === 'delete' && other.key === key)
@@ -82,13 +83,13 @@ export class SourceOracle extends StoreOracle<SyncFacts> {
     const { facts, inflight } = model
     const { key } = entry
     if (facts.mode !== 'replace' || inflight === null) return this.reportViolation('O2', `${key} was swept by ${facts.sync}, which does not sweep`)
-    if (row !== undefined && row.sequence > inflight.startSequence) this.reportViolation('O3', `${key} was swept by cycle ${inflight.cycle}, which began at ${inflight.startSequence}, though it landed at ${row.sequence}`)
+    if (row !== undefined && row.sequence > inflight.startSequence) this.reportViolation('O3', `${key} was swept by cycle ${inflight.cycle}, which began at sequence ${inflight.startSequence}, though it landed at ${row.sequence}`)
     const seen = source.versionsDuring(key, this.beganAt(inflight.cycle) - this.#behindMs, now())
     const isListed = (version: SourceVersion | undefined): boolean => version !== undefined && !version.deleted && version.listings.includes(facts.listing)
-    if (seen.every(isListed)) this.reportViolation('O2', `${key} was swept by cycle ${inflight.cycle} although the source listed it all the time`)
-    // Invariant 5: a listing that lags does not show the newest rows yet.
+    if (seen.every(isListed)) this.reportViolation('O2', `${key} was swept by cycle ${inflight.cycle} although the source listed it throughout`)
+    // Invariant 5: a lagging listing does not show the newest rows yet.
     const sinceLanded = row === undefined ? [] : source.versionsDuring(key, row.committedAt - this.#options.runnerSkewMs, now())
-    if (sinceLanded.length > 0 && sinceLanded.every(isListed)) this.reportViolation('O2', `${key} was swept by cycle ${inflight.cycle} although the source listed it ever since it landed`)
+    if (sinceLanded.length > 0 && sinceLanded.every(isListed)) this.reportViolation('O2', `${key} was swept by cycle ${inflight.cycle} although the source has listed it since it landed`)
     const first = seen[0]
     if (first !== undefined && !isListed(first) && first.deleted) this.#deletedVersions.set(key, Math.max(first.v, this.#deletedVersions.get(key) ?? 0))
   }
@@ -103,13 +104,13 @@ export class SourceOracle extends StoreOracle<SyncFacts> {
         const seen = source.versionsDuring(id, beganAt - this.#behindMs, now())
         const isListed = (version: SourceVersion | undefined): boolean => version !== undefined && !version.deleted && version.listings.includes(facts.listing)
         const row = this.mirror.rows.get(id)
-        if (!timesGoBack && seen.length === 1 && isListed(seen[0]) && !seen[0]!.unstorable && !isRowOfVersion(row, id, seen[0]!)) {
-          this.reportViolation('O1', `after a complete ${facts.sync}, ${id} is ${describeRow(row)}; it was version ${seen[0]!.v} all the time`)
+        if (!timesGoBack && seen.length === 1 && isListed(seen[0]) && !required(seen[0], 'seen[0]').unstorable && !isRowOfVersion(row, id, required(seen[0], 'seen[0]'))) {
+          this.reportViolation('O1', `after a complete ${facts.sync}, ${id} is ${describeRow(row)}; it was version ${required(seen[0], 'the version').v} throughout`)
         }
-        // A row younger than the lag that the sync declares is left to the next cycle.
+        // A row younger than the sync's declared lag is left to the next cycle.
         const isSettled = row !== undefined && row.sequence <= inflight.startSequence && (facts.lagMs === 0 || row.committedAt < inflight.startedAt - facts.lagMs)
         if (facts.soleOwner && isSettled && !seen.some(isListed) && !this.#isReportedSince(id, facts.sync, beganAt)) {
-          this.reportViolation('O1', `after a complete ${facts.sync}, ${id} is still there; it was gone before the cycle began`)
+          this.reportViolation('O1', `after a complete ${facts.sync}, ${id} still exists; it was deleted before the cycle began`)
         }
       }
       return
@@ -117,9 +118,9 @@ export class SourceOracle extends StoreOracle<SyncFacts> {
     const { since, deletedSince } = JSON.parse(state ?? 'null') as DeltaState
     const horizon = (facts.usesSourceTime ? Math.min(inflight.startedAt, beganAt - source.contract.skewMs) : inflight.startedAt) - facts.windowMs
     const before = JSON.parse(inflight.state ?? 'null') as DeltaState | null
-    if ((before?.since ?? 0) > (since ?? 0)) this.reportViolation('O5', `${facts.sync}: the frontier went back from ${before!.since} to ${since}`)
+    if ((before?.since ?? 0) > (since ?? 0)) this.reportViolation('O5', `${facts.sync}: the frontier went back from ${required(before, 'before').since} to ${since}`)
     for (const id of source.ids()) {
-      const latest = source.latest(id)!
+      const latest = required(source.latest(id), 'the result of latest')
       if (latest.unstorable || (latest.deleted && facts.deletions === 'none')) continue
       const frontier = latest.deleted && facts.deletions === 'apart' ? deletedSince : since
       const passed = latest.stamp < (frontier ?? 0)
@@ -127,43 +128,46 @@ export class SourceOracle extends StoreOracle<SyncFacts> {
       const row = this.mirror.rows.get(id)
       const landed = latest.deleted ? row === undefined : isRowOfVersion(row, id, latest)
       if (!landed) {
-        this.reportViolation(passed ? 'O6' : 'O9', `after a complete ${facts.sync}, ${id} is ${describeRow(row)}; version ${latest.v}${latest.deleted ? ' (deleted)' : ''} has the stamp ${latest.stamp}, the horizon was ${horizon}, the frontier is ${frontier}`)
+        this.reportViolation(passed ? 'O6' : 'O9', `after a complete ${facts.sync}, ${id} is ${describeRow(row)}; version ${latest.v}${latest.deleted ? ' (deleted)' : ''} has the timestamp ${latest.stamp}, the horizon was ${horizon}, the frontier is ${frontier}`)
       }
     }
   }
 
   // ── O16: the tidemark ──────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Every record whose time is at or before it is in the copy as it is. A listing's own tidemark would need to know the source's lag. */
+  /**
+   * Every record with a timestamp at or before the tidemark is current in the copy. Checking a listing's own tidemark
+   * would require the source's lag.
+   */
   protected override checkTidemark(facts: SyncFacts, tidemark: string): void {
     const { source, isSourceIncomplete: lies } = this.#options
     if (facts.mode === 'replace' || lies) return
     const reachedMs = Date.parse(tidemark)
     for (const id of source.ids()) {
-      const latest = source.latest(id)!
+      const latest = required(source.latest(id), 'the result of latest')
       if (latest.stamp > reachedMs || latest.unstorable || (latest.deleted && facts.deletions === 'none')) continue
       const row = this.mirror.rows.get(id)
       if (latest.deleted ? row === undefined : isRowOfVersion(row, id, latest)) continue
-      return this.reportViolation('O16', `the tidemark of ${facts.sync} is ${tidemark}, but ${id} is ${describeRow(row)}; version ${latest.v}${latest.deleted ? ' (deleted)' : ''} has the stamp ${new Date(latest.stamp).toISOString()}`)
+      return this.reportViolation('O16', `the tidemark of ${facts.sync} is ${tidemark}, but ${id} is ${describeRow(row)}; version ${latest.v}${latest.deleted ? ' (deleted)' : ''} has the timestamp ${new Date(latest.stamp).toISOString()}`)
     }
   }
 
-  // ── at rest ────────────────────────────────────────────────────────────────────────────────────────────────────────
+  // ── final state ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** O1: the rows are the truth. */
+  /** O1: the rows equal the source. */
   compareWithSource(listings: readonly string[] | null, deletions: boolean): void {
     const { source } = this.#options
     for (const id of source.ids()) {
-      const latest = source.latest(id)!
+      const latest = required(source.latest(id), 'the result of latest')
       const row = this.mirror.rows.get(id)
       const lives = !latest.deleted && (listings === null || latest.listings.some((listing) => listings.includes(listing)))
-      if (lives && !latest.unstorable && !isRowOfVersion(row, id, latest)) this.reportViolation('O1', `at rest, ${id} is ${describeRow(row)}; the truth is version ${latest.v}`)
-      if (!lives && deletions && row !== undefined) this.reportViolation('O1', `at rest, ${id} is still there as ${row.text}; the truth is that version ${latest.v} is gone`)
+      if (lives && !latest.unstorable && !isRowOfVersion(row, id, latest)) this.reportViolation('O1', `in the final state, ${id} is ${describeRow(row)}; the source has version ${latest.v}`)
+      if (!lives && deletions && row !== undefined) this.reportViolation('O1', `in the final state, ${id} still exists as ${row.text}; the source deleted it at version ${latest.v}`)
     }
-    for (const key of this.mirror.rows.keys()) if (source.latest(key) === undefined) this.reportViolation('O1', `at rest, there is a row ${key} that the source never had`)
+    for (const key of this.mirror.rows.keys()) if (source.latest(key) === undefined) this.reportViolation('O1', `in the final state, there is a row ${key} that the source never had`)
   }
 
-  /** Without what no database can hold: which older version of it is kept depends on what was seen. */
+  /** Excludes records that no database can store: which older version is kept depends on the pages that were read. */
   digest(): string {
     const { source } = this.#options
     return JSON.stringify([...this.mirror.rows].filter(([key]) => source.latest(key)?.unstorable !== true).toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([key, row]) => [key, row.text]))

@@ -1,6 +1,6 @@
 /**
- * Chance, from a seed and in integers only, so that a run is the same on every machine. One stream per concern: drawing
- * one more fault must not reshuffle the workload.
+ * Seeded randomness in integer arithmetic only, so that a run is the same on every machine. One stream per concern:
+ * drawing one more fault must not change the workload.
  */
 export class RandomStream {
   #a: number
@@ -25,7 +25,7 @@ export class RandomStream {
     return (t >>> 0) / 4_294_967_296
   }
 
-  /** Whole, both ends included. */
+  /** An integer, both ends inclusive. */
   int(least: number, most: number): number {
     return least + Math.floor(this.next() * (most - least + 1))
   }
@@ -49,7 +49,7 @@ export class RandomStream {
   }
 }
 
-/** 32 bits of anything, well mixed. */
+/** Hashes any values into 32 well-mixed bits. */
 export function hashOf(...parts: ReadonlyArray<string | number>): number {
   let hash = 0x811c9dc5
   for (const part of parts) {
@@ -69,7 +69,7 @@ function mix(value: number): number {
   return hash ^ (hash >>> 16)
 }
 
-/** A running digest of everything that happened, in the order it happened. */
+/** A running digest of all events, in order. */
 export class Trace {
   #high = 0x811c9dc5
   #low = 0x1000193

@@ -1,4 +1,4 @@
-/** Whether a row's text holds this record. Stores may write spaces, and members in an order of their own. */
+/** Whether a row's text holds this record. Stores may add whitespace and reorder fields. */
 export function isSameRecord(text: string, record: unknown): boolean {
   return toCanonicalJson(JSON.parse(text)) === toCanonicalJson(record)
 }

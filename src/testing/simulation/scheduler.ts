@@ -1,17 +1,19 @@
 import { RandomStream, type Trace } from './random-stream.ts'
+import { required } from '../../values/required.ts'
 
-/** Where virtual time begins: a whole day, so that every granularity of stamps divides it. */
+/** Start of virtual time: midnight, so that every timestamp granularity divides it. */
 export const TIME_ZERO = Date.UTC(2026, 0, 1)
 
 /**
- * Virtual time. Every wait of every process stands in one heap, ordered by (time, chance); a step takes the first, sets
- * the clock, resolves it, and lets everything run that it woke, until all of it waits again. Nothing else may wait.
+ * Virtual time. Every wait of every process is in one heap, ordered by (time, random draw); a step takes the first,
+ * sets the clock, resolves it, and runs all resumed code until every process waits again. No other kind of wait is
+ * allowed.
  */
 export class Scheduler {
   now = TIME_ZERO
   steps = 0
   readonly trace: Trace
-  /** Called when a process begins to wait: the place where it can be made to crash, freeze or stop. */
+  /** Called when a process begins to wait: the point where it can be made to crash, freeze or stop. */
   onWait: ((process: SimulatedProcess, label: string) => void) | null = null
   readonly #ties: RandomStream
   readonly #heap = new WaitHeap()
@@ -23,12 +25,12 @@ export class Scheduler {
     this.trace = trace
   }
 
-  /** A process begins its life. */
+  /** Starts a process. */
   start(name: string): SimulatedProcess {
     return new SimulatedProcess(this, name)
   }
 
-  /** False when nothing waits any more. */
+  /** False when no process is waiting. */
   async step(): Promise<boolean> {
     for (;;) {
       const parked = this.#heap.pop()
@@ -48,7 +50,7 @@ export class Scheduler {
     }
   }
 
-  /** Work in real time, such as a query of a database server: virtual time stands still until it has ended. */
+  /** Work in real time, such as a query to a database server: virtual time stops until it has ended. */
   async awaitReal<T>(work: Promise<T>): Promise<T> {
     this.#realCalls++
     try {
@@ -75,12 +77,12 @@ export class Scheduler {
 }
 
 /**
- * One life of a process. A crash is the end of its promises: they never settle, so no `finally` runs and no `catch`
- * tidies up, exactly as when the power goes.
+ * One run of a process. After a crash its promises never settle, so no `finally` or `catch` block runs, as after a
+ * power failure.
  */
 export class SimulatedProcess {
   isRunning = true
-  /** Frozen until then: its waits end later, and it does not know. */
+  /** Frozen until this time: its waits end later, without its knowledge. */
   frozenUntil = 0
   readonly name: string
   readonly scheduler: Scheduler
@@ -98,7 +100,7 @@ export class SimulatedProcess {
     this.frozenUntil = Math.max(this.frozenUntil, this.scheduler.now + ms)
   }
 
-  /** A wait inside the code under test: named, and a place for faults. */
+  /** A named wait inside the code under test, at which faults can be injected. */
   wait(label: string, ms: number, signal?: AbortSignal): Promise<void> {
     if (this.isRunning) this.scheduler.onWait?.(this, label)
     return this.idle(ms, signal, label)
@@ -111,7 +113,7 @@ export class SimulatedProcess {
       if (signal?.aborted === true) return reject(signal.reason as Error)
       const abort = (): void => {
         parked.cancel()
-        if (this.isRunning) reject(signal!.reason as Error)
+        if (this.isRunning) reject(required(signal, 'signal').reason as Error)
       }
       const parked = this.scheduler.schedule(this, label, ms, () => {
         signal?.removeEventListener('abort', abort)
@@ -139,7 +141,7 @@ class WaitHeap {
     let at = items.push(item) - 1
     while (at > 0) {
       const parent = (at - 1) >> 1
-      if (!isBefore(items[at]!, items[parent]!)) break
+      if (!isBefore(required(items[at], 'items[at]'), required(items[parent], 'items[parent]'))) break
       swap(items, at, parent)
       at = parent
     }
@@ -150,10 +152,10 @@ class WaitHeap {
     const first = items[0]
     const last = items.pop()
     if (first === undefined || items.length === 0) return first
-    items[0] = last!
+    items[0] = required(last, 'last')
     for (let at = 0; ; ) {
       let least = at
-      for (const child of [2 * at + 1, 2 * at + 2]) if (child < items.length && isBefore(items[child]!, items[least]!)) least = child
+      for (const child of [2 * at + 1, 2 * at + 2]) if (child < items.length && isBefore(required(items[child], 'items[child]'), required(items[least], 'items[least]'))) least = child
       if (least === at) return first
       swap(items, at, least)
       at = least
@@ -166,15 +168,15 @@ function isBefore(a: PendingWait, b: PendingWait): boolean {
 }
 
 function swap(items: PendingWait[], a: number, b: number): void {
-  const item = items[a]!
-  items[a] = items[b]!
+  const item = required(items[a], 'items[a]')
+  items[a] = required(items[b], 'items[b]')
   items[b] = item
 }
 
-/** Taken before anybody can replace it. */
+/** Captured before it can be replaced. */
 const realSetImmediate = setImmediate
 
-/** Every promise job that is ready, and every one that those make ready, has run by then. */
+/** Resolves when every promise job that is ready, and every one that those make ready, has run. */
 function flushPromises(): Promise<void> {
   return new Promise((resolve) => realSetImmediate(resolve))
 }

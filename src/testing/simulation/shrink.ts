@@ -1,14 +1,14 @@
 import type { RunSeed, WorldResult } from './campaign.ts'
 
 export interface ShrinkResult {
-  /** The fewest faults found that still break the same promise; empty when it breaks without any. */
+  /** The fewest faults found that still break the same invariant; empty when it breaks without any. */
   readonly faults: readonly string[]
   readonly trail: readonly string[]
 }
 
 const RUNS_MAX = 80
 
-/** Leaves faults out, halves first and single ones last, for as long as the same promise is still broken. */
+/** Removes faults, halves first and single ones last, while the same invariant is still broken. */
 export async function shrink(run: RunSeed, verdict: WorldResult, oracle: string): Promise<ShrinkResult> {
   let ids = verdict.faults.map((fault) => fault.id)
   let { trail } = verdict

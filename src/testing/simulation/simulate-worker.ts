@@ -8,6 +8,7 @@ import { createFaultyStore } from './faulty-store.ts'
 import { RandomStream, Trace } from './random-stream.ts'
 import { Scheduler, TIME_ZERO, type SimulatedProcess } from './scheduler.ts'
 import { VirtualClock } from './virtual-clock.ts'
+import { required } from '../../values/required.ts'
 
 type Fetch = CycleOptions['fetch']
 
@@ -15,7 +16,7 @@ export interface SimulateWorkerOptions {
   /** Faulty runs of each sync. */
   readonly seeds: number
   readonly firstSeed?: number
-  /** The real way out. Every answer is asked for once and then played back. */
+  /** The real network. Every response is requested once and then replayed. */
   readonly fetch: Fetch
   readonly secrets: Secrets
   readonly onProgress?: (progress: { sync: string; done: number; of: number }) => void
@@ -33,24 +34,24 @@ export interface SyncReport {
   readonly pages: number
   readonly requests: number
   readonly seeds: number
-  /** Kind → how often. */
+  /** Kind → count. */
   readonly faults: Readonly<Record<string, number>>
-  /** Null when every faulty run landed what the run without faults did. */
+  /** Null when every faulty run landed the same rows as the run without faults. */
   readonly failure: WorkerFailure | null
 }
 
 export interface WorkerFailure {
-  /** 0 when it takes no faults. */
+  /** 0 when no faults are needed. */
   readonly seed: number
   readonly problem: 'fails' | 'differs by itself' | 'never completes' | 'lands other rows' | 'ends in another state'
   readonly message: string
-  /** The fewest faults found that show it. */
+  /** The fewest faults found that reproduce the problem. */
   readonly faults: readonly string[]
 }
 
 /**
- * A user's own syncs under virtual time: first without faults, twice, to see whether they do the same; then again and
- * again with crashes, lost answers, refusals and time-outs. Whatever happens, the same rows must land.
+ * Runs a user's own syncs under virtual time: first without faults, twice, to check that they are deterministic; then
+ * repeatedly with crashes, lost responses, refusals and time-outs. The same rows must land every time.
  */
 export async function simulateWorker(plans: readonly SyncPlan[], options: SimulateWorkerOptions): Promise<WorkerReport> {
   const syncs: SyncReport[] = []
@@ -59,7 +60,7 @@ export async function simulateWorker(plans: readonly SyncPlan[], options: Simula
   const broken = syncs.filter(({ failure }) => failure !== null)
   const sentence = broken.length === 0
     ? `${syncs.length} syncs landed the same rows through ${faults} faults.`
-    : `${broken.length} of ${syncs.length} syncs did not: ${broken.map(({ sync, failure }) => `${sync} ${failure!.problem}`).join(', ')}.`
+    : `${broken.length} of ${syncs.length} syncs did not: ${broken.map(({ sync, failure }) => `${sync} ${required(failure, 'failure').problem}`).join(', ')}.`
   return { syncs, faults, sentence }
 }
 
@@ -74,11 +75,12 @@ async function simulateSync(plan: SyncPlan, options: SimulateWorkerOptions): Pro
   const explain = (run: SyncRun, seed: number): WorkerFailure | null => {
     const fault = (problem: WorkerFailure['problem'], message: string): WorkerFailure => ({ seed, problem, message, faults: run.faults.map(({ id, kind }) => `${kind} at ${id}`) })
     if (run.error !== null) return fault(seed === 0 ? 'fails' : 'never completes', run.error)
-    // A listing is compared after the cycle with faults as well. A delta is not: how far it may read depends on when it ran.
-    const cycles = first.rows.map((rows, cycle) => [rows, run.rows[cycle]!] as const).slice(plan.mode === 'replace' ? 0 : -1)
+    // A listing is compared after the cycle with faults as well. A delta is not: how far it may read depends on when it
+    // ran.
+    const cycles = first.rows.map((rows, cycle) => [rows, required(run.rows[cycle], 'run.rows[cycle]')] as const).slice(plan.mode === 'replace' ? 0 : -1)
     const difference = cycles.map(([expected, actual]) => describeRowDifference(expected, actual)).find((found) => found !== null)
     if (difference !== undefined) return fault(seed === 0 ? 'differs by itself' : 'lands other rows', difference)
-    if (run.states.at(-1) !== first.states.at(-1)) return fault(seed === 0 ? 'differs by itself' : 'ends in another state', 'The committed state is not that of the run without faults.')
+    if (run.states.at(-1) !== first.states.at(-1)) return fault(seed === 0 ? 'differs by itself' : 'ends in another state', 'The committed state differs from that of the run without faults.')
     return null
   }
   const unaided = explain(first, 0) ?? explain(await runSync(plan, options, tape, 0, NO_FAULTS), 0)
@@ -93,7 +95,7 @@ async function simulateSync(plan: SyncPlan, options: SimulateWorkerOptions): Pro
   return report(seeds, null)
 }
 
-/** Leaves out one fault after the other, for as long as the same problem stays. */
+/** Removes one fault after the other while the same problem remains. */
 async function shrinkFaults(failure: WorkerFailure, run: SyncRun, again: (only: ReadonlySet<string>) => Promise<SyncRun>, explain: (run: SyncRun, seed: number) => WorkerFailure | null): Promise<WorkerFailure> {
   let kept = run.faults.map(({ id }) => id)
   let least = failure
@@ -108,7 +110,7 @@ async function shrinkFaults(failure: WorkerFailure, run: SyncRun, again: (only: 
 }
 
 interface SyncRun {
-  /** After each complete cycle. */
+  /** Called after each complete cycle. */
   readonly rows: ReadonlyArray<readonly Row[]>
   readonly states: ReadonlyArray<string | null>
   readonly pages: number
@@ -122,14 +124,16 @@ const FAULT_RATES: Partial<Record<FaultKind, number>> = {
   crash: 0.02, freeze: 0.005, 'store-busy': 0.03, 'store-unavailable': 0.01, 'applied-unknown': 0.03, 'lost-unknown': 0.02,
   'rate-limited': 0.08, 'server-error': 0.08, 'timeout-before': 0.03, 'timeout-after': 0.03, truncated: 0.04,
 }
-/** Cycles that must complete: the second shows whether the first left a state to go on from. */
+/** Number of cycles that must complete: the second shows whether the first left a usable state. */
 const CYCLES_REQUIRED = 2
 const LAST_CYCLE_AT = TIME_ZERO + 200 * 24 * 3_600_000
 const RESTARTS_MAX = 300
-/** How long a call may take in real time before it counts as one that never answers. */
+/** How long a call may take in real time before it counts as hanging. */
 const REAL_MS_MAX = 60_000
 
-/** One run in a store of its own, until its cycles are complete. Faults strike until a third of the lives are spent. */
+/**
+ * One run in a store of its own, until its cycles are complete. Faults strike until a third of the restarts are used.
+ */
 async function runSync(plan: SyncPlan, options: SimulateWorkerOptions, tape: Map<string, RecordedResponse>, seed: number, only: ReadonlySet<string> | null): Promise<SyncRun> {
   const store = await openSqliteStore({ file: ':memory:' })
   const scheduler = new Scheduler(seed, new Trace())
@@ -167,7 +171,8 @@ async function runSync(plan: SyncPlan, options: SimulateWorkerOptions, tape: Map
       pages += result.pages
       if (result.stopReason === 'complete') await landed()
       if (result.stopReason === 'complete' && completed === CYCLES_REQUIRED - 1) {
-        // The last cycle has no faults and the same moment in every run: a source that changes with time is the same then.
+        // The last cycle has no faults and the same virtual time in every run, so that a time-dependent source returns
+        // the same records.
         faults.enabled = false
         await process.idle(Math.max(0, LAST_CYCLE_AT - clock.now()))
         continue
@@ -190,8 +195,8 @@ async function runSync(plan: SyncPlan, options: SimulateWorkerOptions, tape: Map
   void live()
   try {
     while (!isOver()) {
-      if (!(await calls.settle(REAL_MS_MAX))) fatal = `\`execute\` did not answer within ${REAL_MS_MAX / 1_000} s.`
-      else if (!(await scheduler.step()) || scheduler.now - TIME_ZERO > 400 * 24 * 3_600_000) fatal = 'The cycle does not go on.'
+      if (!(await calls.settle(REAL_MS_MAX))) fatal = `\`execute\` did not return within ${REAL_MS_MAX / 1_000} s.`
+      else if (!(await scheduler.step()) || scheduler.now - TIME_ZERO > 400 * 24 * 3_600_000) fatal = 'The cycle makes no progress.'
     }
     return { rows, states, pages, requests, faults: faults.injected, error: fatal }
   } finally {
@@ -201,7 +206,7 @@ async function runSync(plan: SyncPlan, options: SimulateWorkerOptions, tape: Map
 
 const SILENT_LOG = { debug() {}, info() {}, warn() {}, error() {} }
 
-/** Errors that no repetition mends. */
+/** Errors that a retry cannot resolve. */
 const FATAL_CODES: ReadonlySet<string> = new Set([
   'CONNECTOR_FAILED', 'PAGE_INVALID', 'STATE_MISSING', 'STATE_INVALID', 'STATE_TOO_LARGE', 'CURSOR_STALLED', 'CURSOR_CYCLE', 'EMPTY_PAGES', 'AUTH_REJECTED',
   'SECRET_MISSING', 'DATABASE_UNKNOWN', 'PACER_UNKNOWN', 'MASS_DELETE', 'SCOPE_CHANGED', 'INTERNAL',
@@ -210,8 +215,8 @@ const FATAL_CODES: ReadonlySet<string> = new Set([
 // ── the user's code, and real time ───────────────────────────────────────────────────────────────────────────────────
 
 /**
- * Virtual time stands still while the user's code is at work in real time, and goes on when all it does is wait. One of
- * these per life: a crash leaves waits behind that never end, and they say nothing of the life after it.
+ * Virtual time stops while the user's code works in real time, and continues when all it does is wait. One instance per
+ * process run: a crash leaves waits behind that never end, and they must not affect the next run.
  */
 class UserCalls {
   #running = 0
@@ -313,9 +318,9 @@ function describeRowDifference(expected: readonly Row[], actual: readonly Row[])
   for (const row of expected) {
     const name = `${row.database} ${row.key}`
     if (!rows.has(name)) return `${row.key} of ${row.database} is missing.`
-    if (rows.get(name) !== row.text) return `${row.key} of ${row.database} has another content.`
+    if (rows.get(name) !== row.text) return `${row.key} of ${row.database} has different content.`
     rows.delete(name)
   }
   const [left] = rows.keys()
-  return left === undefined ? null : `${left.slice(left.indexOf(' ') + 1)} of ${left.slice(0, left.indexOf(' '))} should not be there.`
+  return left === undefined ? null : `${left.slice(left.indexOf(' ') + 1)} of ${left.slice(0, left.indexOf(' '))} should not exist.`
 }

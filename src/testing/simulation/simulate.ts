@@ -11,7 +11,7 @@ export interface SimulateOptions extends CampaignOptions {
   readonly store?: WorldStoreFactory
 }
 
-/** Worlds of an adversarial source. */
+/** Simulates worlds of an adversarial source. */
 export function simulate(options: SimulateOptions): Promise<SimulationReport> {
   const { firstSeed = 1, worlds, overrides, store } = options
   return runCampaign(options, FAULT_KINDS, (seed, only) => {

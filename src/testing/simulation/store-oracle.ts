@@ -3,9 +3,10 @@ import type {
 } from '../../contract/index.ts'
 import type { StoreMethod } from './faulty-store.ts'
 import { FeedMirror } from './feed-mirror.ts'
+import { required } from '../../values/required.ts'
 
 export interface Violation {
-  /** Which promise, such as O4. */
+  /** The broken invariant, such as O4. */
   readonly oracle: string
   readonly message: string
   readonly atMs: number
@@ -20,13 +21,13 @@ export interface SyncModel<Facts> {
   committed: StateText
   committedBy: number | null
   inflight: UnfinishedCycle | null
-  /** When its last replace cycle ended, complete or given up. */
+  /** When its last replace cycle ended, complete or abandoned. */
   listedAt: number
-  /** As the store holds it: time up to which the copy says that it is complete. */
+  /** As the store holds it: the time up to which the copy claims to be complete. */
   tidemark: string | null
 }
 
-/** What the oracle follows of an unfinished cycle. */
+/** The oracle's model of an unfinished cycle. */
 export type UnfinishedCycle = Pick<Inflight, 'cycle' | 'mode' | 'page' | 'state' | 'startedAt' | 'startSequence'>
 
 export interface StoreOracleOptions<Facts> {
@@ -35,13 +36,14 @@ export interface StoreOracleOptions<Facts> {
   readonly worker: string
   readonly database: string
   readonly syncs: readonly Facts[]
-  /** Leases end by the store's clock, which is right, and not by the clock of the runner that asks. */
+  /** Leases expire by the store's clock, which is right, and not by the clock of the runner that asks. */
   readonly storeHasClock: boolean
 }
 
 /**
- * Watches every call that reaches the store. It keeps a model of its own of the registry and of the rows, built from the
- * calls and from the feed, and never asks the code under test what should be. What the rows should be, a heir knows.
+ * Observes every call that reaches the store. It maintains its own model of the registry and of the rows, built from
+ * the calls and the feed, and never derives the expected state from the code under test. Subclasses define the expected
+ * rows.
  */
 export abstract class StoreOracle<Facts extends { readonly sync: string }> {
   readonly violations: Violation[] = []
@@ -51,7 +53,7 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
   protected readonly mirror = new FeedMirror((oracle, message) => this.reportViolation(oracle, message), (entry) => this.mayRelog(entry))
   readonly #finished = new Set<number>()
   readonly #options: StoreOracleOptions<Facts>
-  /** How commits were answered. */
+  /** Commit outcomes, counted. */
   readonly outcomes: Partial<Record<CommitOutcome['kind'], number>> = {}
   /** The last complete cycle of each sync. */
   readonly completed = new Map<string, { beganAt: number; count: number }>()
@@ -63,16 +65,16 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
     }
   }
 
-  /** All that a page tells, before what it changed is looked at. */
+  /** Called with the whole page before its changes are checked. */
   protected checkLandings(_model: SyncModel<Facts>, _commit: Commit): void {}
-  /** One change, before it is applied to `mirror`. */
+  /** Called with one change before it is applied to `mirror`. */
   protected abstract checkEntry(model: SyncModel<Facts>, commit: Commit, entry: LogEntry): void
-  /** A cycle that has come to its end, as of when it began. */
+  /** Called with a completed cycle, as of when it began. */
   protected abstract checkCompletedCycle(facts: Facts, inflight: UnfinishedCycle, beganAt: number, state: StateText): void | Promise<void>
-  /** O16, after every commit of any sync: what `tidemark` of a sync claims is true. */
+  /** O16, after every commit of any sync: the claim of a sync's `tidemark` is true. */
   protected checkTidemark(_facts: Facts, _tidemark: string): void {}
 
-  /** Commit.restateSince: what changes nothing may be put on record by a delta whose cycle and that of a listing overlap. */
+  /** Commit.forceLogSince: a delta may log an unchanged row while its cycle overlaps that of a listing. */
   protected mayRelog({ sync, cycle }: LogEntry): boolean {
     if (this.#models.get(sync)?.inflight?.mode === 'replace') return false
     return [...this.#models.values()].some(({ inflight, listedAt }) => inflight?.mode === 'replace' || listedAt >= this.beganAt(cycle))
@@ -83,10 +85,10 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
   }
 
   protected beganAt(cycle: number): number {
-    return this.#beganAt.get(cycle)!
+    return required(this.#beganAt.get(cycle), 'an entry of beganAt')
   }
 
-  /** Right after a call took effect, whoever made it and whether or not anybody hears the answer. */
+  /** Called right after a call took effect, whether or not its answer is delivered. */
   async observe(method: StoreMethod, args: readonly unknown[], answer: unknown): Promise<void> {
     switch (method) {
       case 'acquire':
@@ -106,11 +108,11 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
   // ── O5, O11: leases and the registry ───────────────────────────────────────────────────────────────────────────────
 
   async #onAcquire([ref, request]: [SyncRef, AcquireRequest], answer: LeaseAcquired | LeaseHeld): Promise<void> {
-    const model = this.#models.get(ref.sync)!
+    const model = required(this.#models.get(ref.sync), 'an entry of models')
     const at = this.#leaseClock(request.at)
     const isFree = model.holder === null || model.heldUntil <= at || model.holder === request.evictHolder
     if (answer.kind === 'held') {
-      if (isFree) this.reportViolation('O13', `${ref.sync} is free, but ${request.holder} was told that ${answer.holder} holds it`)
+      if (isFree) this.reportViolation('O13', `${ref.sync} is free, but ${request.holder} was answered that ${answer.holder} holds it`)
       return
     }
     if (!isFree) this.reportViolation('O5', `${request.holder} took ${ref.sync} while ${model.holder} held it`)
@@ -122,7 +124,7 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
   }
 
   #onRenew([lease, { ttlMs, at }]: [Lease, { ttlMs: number; at: number }], kept: boolean): void {
-    const model = this.#models.get(lease.ref.sync)!
+    const model = required(this.#models.get(lease.ref.sync), 'an entry of models')
     const isOurs = this.#holds(model, lease)
     if (kept !== isOurs) this.reportViolation('O5', `${lease.ref.sync}: a lease of epoch ${lease.epoch} was ${kept ? '' : 'not '}renewed; the newest is ${model.epoch}`)
     if (isOurs) model.heldUntil = Math.max(model.heldUntil, this.#leaseClock(at) + ttlMs)
@@ -133,17 +135,17 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
   }
 
   async #onRelease(lease: Lease): Promise<void> {
-    const model = this.#models.get(lease.ref.sync)!
+    const model = required(this.#models.get(lease.ref.sync), 'an entry of models')
     if (this.#holds(model, lease)) model.holder = null
     await this.#compareRegistry(model)
   }
 
   async #onBegin([lease, request]: [Lease, BeginRequest], begun: BeginResult | null): Promise<void> {
-    const model = this.#models.get(lease.ref.sync)!
+    const model = required(this.#models.get(lease.ref.sync), 'an entry of models')
     const isOurs = this.#holds(model, lease)
     if ((begun !== null) !== isOurs) this.reportViolation('O5', `${lease.ref.sync}: a lease of epoch ${lease.epoch} could ${begun === null ? 'not ' : ''}begin a cycle; the newest is ${model.epoch}`)
     if (begun === null) return
-    if (begun.headSequence !== this.mirror.lastSequence) this.reportViolation('O7', `begin says position ${begun.headSequence}, the feed ends at ${this.mirror.lastSequence}`)
+    if (begun.headSequence !== this.mirror.lastSequence) this.reportViolation('O7', `begin returned sequence ${begun.headSequence}, the feed ends at ${this.mirror.lastSequence}`)
     const mayResume = model.inflight !== null && !request.fresh && model.inflight.mode === request.mode
     if (begun.resumed !== mayResume) this.reportViolation('O5', `${lease.ref.sync}: the unfinished cycle was ${begun.resumed ? '' : 'not '}resumed`)
     if (!mayResume) {
@@ -163,16 +165,16 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
     model.tidemark = tidemark
     const actual = JSON.stringify([version, committed, committedBy, inflight && pickUnfinishedCycle(inflight)])
     const expected = JSON.stringify([model.version, model.committed, model.committedBy, model.inflight])
-    if (actual !== expected) this.reportViolation('O5', `${model.facts.sync}: the registry holds ${actual}; by what was committed it should be ${expected}`)
+    if (actual !== expected) this.reportViolation('O5', `${model.facts.sync}: the registry holds ${actual}; the commits imply ${expected}`)
   }
 
   // ── every commit ───────────────────────────────────────────────────────────────────────────────────────────────────
 
   async #onCommit(commit: Commit, outcome: CommitOutcome): Promise<void> {
-    const model = this.#models.get(commit.lease.ref.sync)!
+    const model = required(this.#models.get(commit.lease.ref.sync), 'an entry of models')
     const { transition: move } = commit
     if (move.kind === 'set') return this.#onStateSet(model, commit, move.state, outcome)
-    // An operator's verb, which no run of the simulation has.
+    // An operator action, which the simulation never performs.
     if (move.kind === 'replay') return
     this.outcomes[outcome.kind] = (this.outcomes[outcome.kind] ?? 0) + 1
     const held = this.#holds(model, commit.lease)
@@ -198,7 +200,7 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
       this.checkEntry(model, commit, entry)
     }
     this.mirror.apply(entries)
-    if (outcome.headSequence !== this.mirror.lastSequence) this.reportViolation('O7', `the commit says position ${outcome.headSequence}, the feed ends at ${this.mirror.lastSequence}`)
+    if (outcome.headSequence !== this.mirror.lastSequence) this.reportViolation('O7', `the commit returned sequence ${outcome.headSequence}, the feed ends at ${this.mirror.lastSequence}`)
     this.#compareCounts(outcome, entries)
 
     if (move.kind !== 'continue' && inflight?.mode === 'replace') model.listedAt = this.#options.now()
@@ -225,13 +227,13 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
     this.#finished.add(move.cycle)
     const beganAt = this.#beganAt.get(move.cycle) ?? 0
     const completed = this.completed.get(model.facts.sync)
-    // Its horizon is that of the clock it began by, and its answer may have been long on the way.
+    // Its horizon follows the clock it began by, and its response may have been delayed for long.
     this.completed.set(model.facts.sync, { beganAt: Math.min(beganAt, inflight.startedAt), count: (completed?.count ?? 0) + 1 })
     await this.checkCompletedCycle(model.facts, inflight, beganAt, move.state)
     await this.compareRows()
   }
 
-  /** Somebody's word, or an anchor: nothing lands, and what was unfinished is given up. */
+  /** An operator's or a backfill's state: no row lands, and an unfinished cycle is abandoned. */
   async #onStateSet(model: SyncModel<Facts>, commit: Commit, state: StateText, outcome: CommitOutcome): Promise<void> {
     const { sync } = model.facts
     const may = this.#holds(model, commit.lease) && model.version === commit.version
@@ -249,33 +251,33 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
     }
   }
 
-  /** XB5: what a cycle says of itself has happened. */
+  /** XB5: a reported cycle result has really happened. */
   checkResult(sync: string, cycle: number | null): void {
-    if (cycle === null || !this.#finished.has(cycle)) this.reportViolation('O5', `${sync}: cycle ${cycle} says that it is complete; it was never committed`)
+    if (cycle === null || !this.#finished.has(cycle)) this.reportViolation('O5', `${sync}: cycle ${cycle} is reported as complete; it was never committed`)
   }
 
-  // ── at any moment ──────────────────────────────────────────────────────────────────────────────────────────────────
+  // ── at any time ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** O7: the rows are what the feed says. */
+  /** O7: the rows equal the replayed feed. */
   async compareRows(): Promise<void> {
     const { store, database } = this.#options
     const rows = await store.rows({ database, limit: 100_000 })
     const fromFeed = this.mirror.rows
     for (const row of rows) {
       const known = fromFeed.get(row.key)
-      if (known === undefined) this.reportViolation('O7', `${row.key} is a row, but by the feed it is gone`)
+      if (known === undefined) this.reportViolation('O7', `${row.key} is a row, but the feed deleted it`)
       else if (known.text !== row.text || known.sequence !== row.sequence) this.reportViolation('O7', `${row.key} is ${row.text} at ${row.sequence}; by the feed it is ${known.text} at ${known.sequence}`)
     }
     if (rows.length < fromFeed.size) this.reportViolation('O7', `${fromFeed.size} rows by the feed, ${rows.length} in the table`)
   }
 
-  /** O11: one audit entry for every version, and none without one. */
+  /** O11: exactly one audit entry for every version. */
   async compareAudit(): Promise<void> {
     for (const model of this.#models.values()) {
       const entries = await this.#options.store.audit({ worker: this.#options.worker, sync: model.facts.sync }, { limit: 100_000 })
       const moves = entries.filter((entry) => entry.action === 'complete' || entry.action === 'set').map((entry) => entry.version)
       const expected = Array.from({ length: model.version }, (_, index) => model.version - index)
-      if (JSON.stringify(moves) !== JSON.stringify(expected)) this.reportViolation('O11', `${model.facts.sync}: version ${model.version}, audited moves ${moves.join()}`)
+      if (JSON.stringify(moves) !== JSON.stringify(expected)) this.reportViolation('O11', `${model.facts.sync}: version ${model.version}, audited checkpoint versions ${moves.join()}`)
     }
   }
 

@@ -4,54 +4,57 @@ import { FAULT_KINDS, type FaultKind } from './fault-injector.ts'
 import { RandomStream } from './random-stream.ts'
 
 /**
- * replace  one listing                          pair    a listing and a delta, one owner, both at once
- * delta    one keyset delta, judged on its own  owners  two listings with owners of their own, one database
- * lie      a listing that leaves out most rows
+ * replace  one listing                          pair    a listing and a delta, one owner, concurrent
+ * delta    one keyset delta, checked on its own owners  two listings with different owners, one database
+ * lie      a listing that omits most rows
  */
 export const WORLD_KINDS = ['replace', 'delta', 'pair', 'owners', 'lie'] as const
 export type WorldKind = (typeof WORLD_KINDS)[number]
 
 export interface WorldConfig extends SourceContract {
   readonly kind: WorldKind
-  /** Runners' clocks are right within this much; `usesSourceTime` is for when they may be wrong by more. */
+  /** Maximum error of the runners' clocks; `usesSourceTime` is for worlds where it exceeds this. */
   readonly runnerSkewMs: number
   readonly usesSourceTime: boolean
   readonly deletions: 'none' | 'inline' | 'apart'
-  /** Whether listings tell the time of each record. */
+  /** Whether listings show the timestamp of each record. */
   readonly stamped: boolean
   readonly records: number
   readonly operations: number
   readonly gapMs: number
-  /** Share of writes that touch many records in one moment: ties larger than a page. */
+  /** Share of writes that touch many records at the same time: ties larger than a page. */
   readonly bulkShare: number
-  /** Share of writes that delete; deleted records come back as often as there are any. */
+  /** Share of writes that delete; deleted records are recreated as often as there are any. */
   readonly deleteShare: number
-  /** Share of writes that no database can hold. */
+  /** Share of writes that no database can store. */
   readonly unstorableShare: number
   readonly runners: number
   readonly runnerGapMs: number
   readonly sourceLatencyMs: readonly [number, number]
-  /** How long the answers of listings or of the delta are on their way; `sourceLatencyMs` when absent. */
+  /** Latency of listings or of the delta; `sourceLatencyMs` when absent. */
   readonly responseLatencyMs?: Readonly<Partial<Record<Mode, readonly [number, number]>>>
   readonly storeLatencyMs: readonly [number, number]
   readonly leaseTtlMs: number
   readonly deadlineMs: number
   readonly retriesMax: number
   readonly pagesMax: number
-  /** How much longer than the window nothing happens before the last cycles begin. */
+  /** How much longer than the window the world is idle before the last cycles begin. */
   readonly restMs: number
-  /** `some`: fewer than the delete limit stops, so that only lookups tell. */
+  /** `some`: fewer than the delete limit allows, so that only lookups detect it. */
   readonly omission: 'none' | 'some' | 'most' | 'all'
   /** Share of writes with an earlier time than the record had: the source's clock is wrong. For listings alone. */
   readonly backStampShare: number
-  /** The source can be asked for one record. */
+  /** The source supports lookups of one record. */
   readonly lookup: boolean
-  /** What a delete does to its row; hard when absent, as the seeds draw it. `changing`: every other life of a runner has another setting. */
+  /**
+   * How a delete treats its row; hard when absent, as the seeds draw it. `changing`: every other process run has the
+   * other setting.
+   */
   readonly deletes?: DeleteMode | 'changing'
   readonly rates: Readonly<Partial<Record<FaultKind, number>>>
 }
 
-/** A world's conditions, drawn wide: a swarm of different worlds finds what a thousand alike would not. */
+/** A world's conditions, drawn from a wide range: many different worlds find more than a thousand similar ones. */
 export function drawConfig(seed: number, kind?: WorldKind, overrides: Partial<WorldConfig> = {}): WorldConfig {
   const chance = new RandomStream(seed, 'config')
   const any = chance.pick(KIND_WEIGHTS)
@@ -69,7 +72,7 @@ export function drawConfig(seed: number, kind?: WorldKind, overrides: Partial<Wo
     runnerSkewMs: chance.pick([0, 0, 500, 5_000]),
     usesSourceTime: chance.chance(0.3),
     deletions: chance.pick(['none', 'inline', 'apart']),
-    // A listing without times beside a delta with them is a case of its own; see the tests.
+    // A listing without timestamps beside a delta with them has directed tests of its own.
     stamped: chance.chance(0.75) || drawn === 'pair',
     records: chance.chance(0.3) ? chance.int(2, 6) : chance.int(3, 40),
     deleteShare: chance.pick([0.15, 0.15, 0.4]),
@@ -91,14 +94,14 @@ export function drawConfig(seed: number, kind?: WorldKind, overrides: Partial<Wo
     lookup: false,
     rates: { ...drawRates(chance), ...(drawn === 'lie' && { 'listing-lie': 0.6 }) },
   }
-  // What leaves no entry leaves no mark of when it was read: a tombstone that moves, a row found unchanged. Where two
-  // syncs meet, times must then tell by themselves.
+  // A change without a log entry leaves no sequence of when it was read: a tombstone whose time rises, a row found
+  // unchanged. Where two syncs overlap, timestamps alone must then decide.
   const told = { ...(drawn === 'pair' && config.deletions !== 'none' && { skewMs: 0 }), ...(config.plain && { stamped: true }) }
   const behind = chance.chance(0.15) && (drawn === 'pair' || drawn === 'replace')
   return { ...config, ...told, ...(behind && LAGGING_REPLICA), ...overrides }
 }
 
-/** Listings from a copy that is behind: only distinct stamps can tell which of two versions is the newer one. */
+/** Listings from a lagging replica: only distinct timestamps reveal which of two versions is newer. */
 const LAGGING_REPLICA = { monotonic: false, lagMs: 3_000, skewMs: 0, granularityMs: 1, stamped: true, plain: false } as const
 
 const KIND_WEIGHTS: readonly WorldKind[] = ['replace', 'delta', 'delta', 'pair', 'pair', 'pair', 'owners', 'lie']

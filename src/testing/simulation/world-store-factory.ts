@@ -6,14 +6,14 @@ import type { Scheduler } from './scheduler.ts'
 export interface WorldStoreFactory {
   /** `now` is the world's virtual time, for a store that has a clock of its own. */
   open(now: () => number): Promise<Store>
-  /** Leases end by the store's clock. Without this they end by the clock of the caller. */
+  /** Leases expire by the store's clock. Without this they expire by the caller's clock. */
   readonly ownClock?: boolean
 }
 
-/** SQLite in memory answers within the step that asks. */
+/** In-memory SQLite answers within the same step. */
 export const SQLITE_IN_MEMORY: WorldStoreFactory = { open: () => openSqliteStore({ file: ':memory:' }) }
 
-/** The same store, for whose answers virtual time waits. */
+/** The same store, with virtual time stopped while it answers. */
 export function holdVirtualTimeDuring(store: Store, scheduler: Pick<Scheduler, 'awaitReal'>): Store {
   return new Proxy(store, {
     get(target, name: keyof Store) {

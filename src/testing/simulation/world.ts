@@ -12,6 +12,7 @@ import { RandomStream, Trace } from './random-stream.ts'
 import { Scheduler, TIME_ZERO, type SimulatedProcess } from './scheduler.ts'
 import { drawConfig, type WorldConfig, type WorldKind } from './world-config.ts'
 import { SQLITE_IN_MEMORY, holdVirtualTimeDuring, type WorldStoreFactory } from './world-store-factory.ts'
+import { required } from '../../values/required.ts'
 
 export interface WorldOptions {
   readonly seed: number
@@ -19,9 +20,9 @@ export interface WorldOptions {
   readonly overrides?: Partial<WorldConfig>
   /** Faults to keep, by id; all when absent, none when empty. */
   readonly only?: ReadonlySet<string>
-  /** The store under test; SQLite in memory when absent. */
+  /** The store under test; in-memory SQLite when absent. */
   readonly store?: WorldStoreFactory
-  /** Told of every cycle that ended, and of what it asked of the source. */
+  /** Called after every cycle, with its requests to the source. */
   readonly onResult?: (result: CycleResult, requests: number) => void
   /** For directed tests: before the first step, and when the workload has ended but the world is not healed yet. */
   readonly onStart?: (world: World) => void
@@ -43,7 +44,7 @@ export async function runWorld(options: WorldOptions): Promise<WorldResult> {
 const WORKER = 'world'
 const DATABASE = 'records'
 const STEPS_MAX = 60_000
-/** How many steps a healed world may take until everything has been read once more. */
+/** Maximum number of steps of a healed world until every sync has read everything once more. */
 const HEALING_STEPS_MAX = 20_000
 
 export class World {
@@ -55,7 +56,7 @@ export class World {
   readonly #options: WorldOptions
   readonly #workload: RandomStream
   readonly #schedule: RandomStream
-  /** Never crashes: restarts runners, writes at the source, delivers late calls. */
+  /** Never crashes: restarts runners, writes at the source, delivers delayed calls. */
   readonly #supervisor: SimulatedProcess
   readonly #windowMs: number
   readonly #fleet: Fleet
@@ -72,7 +73,7 @@ export class World {
     this.#workload = new RandomStream(seed, 'workload')
     this.#schedule = new RandomStream(seed, 'latency')
     this.source = new AdversarialSource(config, { now: () => this.scheduler.now, chance: new RandomStream(seed, 'source'), faults: this.faults })
-    // Twice the source's skew: a horizon by its own clock, and a stamp by it, may both be off.
+    // Twice the source's skew: a horizon by its own clock, and a timestamp by it, may both be off.
     this.#windowMs = config.lagMs + 2 * config.skewMs + config.runnerSkewMs + config.granularityMs
     this.oracle = new SourceOracle({
       store, source: this.source, now: () => this.scheduler.now, worker: WORKER, database: DATABASE, syncs: this.#syncs(), isSourceIncomplete: config.omission !== 'none', runnerSkewMs: config.runnerSkewMs, timesGoBack: config.backStampShare > 0,
@@ -86,7 +87,7 @@ export class World {
       plans: (process) => this.#plans({ process, faults: this.faults, source: this.source, latencyMs: () => this.#fleet.latencyMs(config.sourceLatencyMs), deadlineMs: config.deadlineMs, pauses }),
       pauses,
       fetch: () => unreachable, secrets: { get: unreachable }, expectedErrors: EXPECTED_ERRORS, requests: () => this.source.requests, onResult: options.onResult,
-      // Whoever looks at an honest source confirms; at a lying one, not before it has come to its senses.
+      // The operator confirms deletions of a correct source at once; of a faulty one, only after it has recovered.
       confirmsDeletes: () => config.omission === 'none' || this.#fleet.onlySync !== null,
     })
   }
@@ -105,16 +106,17 @@ export class World {
     this.#options.beforeHeal?.(this)
     this.faults.enabled = false
     this.source.omitFromListing = null
-    // Half the worlds heal by a restart of everything, the others while old cycles are still under way.
+    // Half the worlds heal by a restart of everything, the others while old cycles are still running.
     if (this.#schedule.chance(0.5)) this.#fleet.crashAll()
     await this.#fleet.advanceTime(this.#windowMs + 2 * config.skewMs + config.runnerSkewMs + config.granularityMs + 1_000 + config.restMs)
     const syncs = this.#syncs()
     for (const facts of syncs) {
-      // Invariant 13: after two undisturbed listings the copy is right. One is enough where times are true and nothing lags.
+      // Invariant 13: after two undisturbed listings the copy is right. One is enough where timestamps are true and
+      // nothing lags.
       if (facts.mode === 'replace' && (config.backStampShare > 0 || facts.lagMs > 0)) await this.#runAtRest(facts, false, false)
       await this.#runAtRest(facts)
     }
-    // What an old page of one sync told may have kept a row from the other's sweep; by now no such page is under way.
+    // An old page of one sync may have protected a row from the other's sweep; by now no such page is in flight.
     if (config.kind === 'owners' || config.kind === 'pair') for (const facts of syncs) if (facts.mode === 'replace') await this.#runAtRest(facts, true)
 
     this.#fleet.ended = true
@@ -129,17 +131,17 @@ export class World {
     }
   }
 
-  /** Does something after so much virtual time. */
+  /** Runs an action after this much virtual time. */
   scheduleAfter(ms: number, act: () => void): void {
     void this.#supervisor.idle(ms).then(act)
   }
 
-  /** Sets the clocks of all runners at work, right or wrong. */
+  /** Sets the clocks of all running runners, right or wrong. */
   setClocks(errorMs: number): void {
     this.#fleet.setClocks(errorMs)
   }
 
-  /** Deltas come before the listing that would hide what they missed. */
+  /** Deltas run before the listing that would hide the changes they missed. */
   #syncs(): SyncFacts[] {
     const { kind, usesSourceTime: asksTime, deletions } = this.config
     const windowMs = this.#windowMs
@@ -162,7 +164,9 @@ export class World {
     }
   }
 
-  /** Runs one sync until a cycle that began in the healed world has completed, then compares with the truth. */
+  /**
+   * Runs one sync until a cycle that began in the healed world has completed, then compares the rows with the source.
+   */
   async #runAtRest(facts: SyncFacts, isLast = false, compares = true): Promise<void> {
     const { source, oracle, scheduler, config } = this
     this.#fleet.onlySync = facts.sync
@@ -172,7 +176,7 @@ export class World {
     const steps = scheduler.steps
     await this.#fleet.runUntil(() => (oracle.completed.get(facts.sync)?.beganAt ?? 0) >= from, HEALING_STEPS_MAX, `${facts.sync} did not complete a cycle in a healed world`)
     if (oracle.violations.length > 0) return
-    // An old cycle may have to end first, every runner may have one under way, and confirming takes a page.
+    // An old cycle may have to end first, every runner may have one in progress, and confirming takes a page.
     const bound = (source.ids().length / config.pageSize + 4) * 3 * (config.runners + 2) + 20 + (config.lookup ? 2 * source.ids().length : 0)
     if (source.requests - requests > bound) oracle.reportViolation('O14', `${facts.sync} took ${source.requests - requests} requests and ${scheduler.steps - steps} steps to read ${source.ids().length} records`)
     if (!compares) return
@@ -191,7 +195,7 @@ export class World {
     }
   }
 
-  // ── the source's life ──────────────────────────────────────────────────────────────────────────────────────────────
+  // ── the source's workload ──────────────────────────────────────────────────────────────────────────────────────────
 
   async #runWorkload(): Promise<void> {
     const { config, source } = this
@@ -199,8 +203,8 @@ export class World {
       await this.#supervisor.idle(this.#workload.chance(0.2) ? 0 : this.#workload.int(1, config.gapMs))
       if (config.skewMs > 0 && this.#workload.chance(0.2)) source.clockErrorMs = this.#workload.int(-config.skewMs, config.skewMs)
       const ids = source.ids()
-      const live = ids.filter((id) => !source.latest(id)!.deleted)
-      const dead = ids.filter((id) => source.latest(id)!.deleted)
+      const live = ids.filter((id) => !required(source.latest(id), 'the result of latest').deleted)
+      const dead = ids.filter((id) => required(source.latest(id), 'the result of latest').deleted)
       const draw = this.#workload.next()
       if (draw < config.bulkShare) for (const id of live) this.#write(id)
       else if (draw > 1 - config.deleteShare && live.length > 0) this.#write(this.#workload.pick(live), true)
@@ -227,7 +231,7 @@ export class World {
     source.write(id, { deleted, unstorable, lagMs, listings, ...(stamp !== undefined && { stamp }) })
   }
 
-  /** A listing that leaves out so many of the rows we hold that it must not be believed. */
+  /** A listing that omits so many stored rows that it must not be trusted. */
   #drawOmission(): ReadonlySet<string> | null {
     const fault = this.faults.draw('source', 'source.list whole', ['listing-lie'])
     if (fault === null) return null
@@ -256,14 +260,14 @@ export class World {
       sweep: DEFAULT_SWEEP,
       scope: null,
       lagMs: facts.mode === 'replace' ? facts.lagMs : 0,
-      // Of two stamps of one record, the later may be older by this much.
+      // Of two timestamps of one record, the later may be older by this much.
       upstreamToleranceMs: config.skewMs === 0 ? 0 : 2 * config.skewMs + config.granularityMs,
       ...(config.kind === 'pair' && facts.mode === 'incremental' && { listings: ['list-a'] }),
     }))
   }
 }
 
-/** How a cycle may end in a world like these. Anything else is a finding. */
+/** The end reasons and errors allowed in a world like these. Anything else is a finding. */
 const EXPECTED_ERRORS: ReadonlySet<string> = new Set([
   'SOURCE_UNAVAILABLE', 'SOURCE_TIMEOUT', 'SOURCE_INVALID', 'RATE_LIMITED', 'STORE_BUSY', 'STORE_UNAVAILABLE', 'COMMIT_UNKNOWN',
   'LEASE_HELD', 'LEASE_LOST', 'VERSION_CONFLICT', 'OVERLAP_UNRESOLVED', 'MASS_DELETE', 'LISTING_INCOMPLETE', 'CURSOR_STALLED', 'CURSOR_CYCLE',

@@ -12,17 +12,21 @@ import { SalesforceSimulator } from './salesforce/simulator.ts'
 import { ServicenowSimulator } from './servicenow/simulator.ts'
 import { StripeSimulator } from './stripe/simulator.ts'
 import { XSimulator } from './x/simulator.ts'
+import { required } from '../../values/required.ts'
 
-/** An account with something in it, and what happens to it. */
+/** A simulated account with initial records and a workload. */
 export interface Account {
   createSimulator(ports: SimulatorPorts): VendorSimulator
-  /** Of each type, in this order: how many there are, and what the nth looks like. One type may need the ids of another. */
+  /**
+   * Per type, in this order: how many records there are, and the fields of the nth. One type may need the ids of
+   * another.
+   */
   readonly types: Readonly<Record<string, { readonly count: number; readonly fields: (n: number, ids: (type: string) => readonly string[]) => Fields }>>
-  /** What is written to from then on. */
+  /** The type that later writes change. */
   readonly changingTypes: readonly string[]
-  /** Nothing in it is ever changed or deleted. */
+  /** Its records are never changed or deleted. */
   readonly isAppendOnly?: boolean
-  /** What it is opened with, by the name of the secret; anything will do unless given. */
+  /** Accepted credentials, by the name of the secret; any value when absent. */
   readonly secret?: (name: string) => string
 }
 
@@ -42,7 +46,7 @@ export const ACCOUNTS: Readonly<Record<AccountName, Account>> = {
   github: {
     createSimulator: (ports) => new GithubSimulator(ports, { pointsPerHour: 5_000_000 }),
     types: {
-      repository: { count: 6, fields: (n) => ({ name: PROJECTS[n % PROJECTS.length]!, description: `All about the ${PROJECTS[n % PROJECTS.length]!}` }) },
+      repository: { count: 6, fields: (n) => ({ name: required(PROJECTS[n % PROJECTS.length], 'PROJECTS[n % PROJECTS.length]'), description: `All about the ${required(PROJECTS[n % PROJECTS.length], 'PROJECTS[n % PROJECTS.length]')}` }) },
       issue: { count: 300, fields: (n, ids) => ({ repository: pickNth(ids('repository'), n), title: taskOf(n), state: n % 5 === 0 ? 'CLOSED' : 'OPEN' }) },
     },
     changingTypes: ['issue'],
@@ -102,20 +106,22 @@ export function fillAccount(vendor: VendorSimulator, { types }: Account): void {
   }
 }
 
-/** The nth write: mostly an edit, now and then a birth or a death, and there are never many more or fewer than at first. */
+/**
+ * The nth write: mostly an update, occasionally a create or a delete; the number of records stays near the initial one.
+ */
 export function applyWrite(vendor: VendorSimulator, { types, changingTypes: busy, isAppendOnly: grows = false }: Account, n: number, random: Random): void {
-  const type = busy[n % busy.length]!
-  const { count, fields } = types[type]!
+  const type = required(busy[n % busy.length], 'busy[n % busy.length]')
+  const { count, fields } = required(types[type], 'types[type]')
   const deletes = vendor.records.current(type).length > count ? 0.35 : 0.05
   churn(vendor, { type, writes: 1, random, ...(grows ? { updates: 0, deletes: 0 } : { updates: 0.6, deletes }), fields: () => fields(count + Math.floor(random.next() * 10_000), createIdLookup(vendor)) })
 }
 
-/** Each type is looked up once: what is asked for does not change meanwhile. */
+/** Each type is looked up once: its result does not change meanwhile. */
 function createIdLookup(vendor: VendorSimulator): (type: string) => readonly string[] {
   const known = new Map<string, readonly string[]>()
   return (type) => {
     if (!known.has(type)) known.set(type, vendor.records.current(type).map(({ id }) => id))
-    return known.get(type)!
+    return required(known.get(type), 'an entry of known')
   }
 }
 
@@ -137,5 +143,5 @@ function emailOf(n: number): string {
 }
 
 function pickNth<T>(from: readonly T[], n: number): T {
-  return from[n % from.length]!
+  return required(from[n % from.length], 'from[n % from.length]')
 }

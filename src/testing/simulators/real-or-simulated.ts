@@ -7,21 +7,24 @@ import type { SimulatorPorts } from './kit/simulator.ts'
 import { openSimulatedSystem, type SimulatedSystemName } from './simulated-systems.ts'
 
 export interface RealOrSimulatedOptions {
-  /** The secret that leads to the real one. */
+  /** The secret for the real account. */
   readonly unless: string
-  /** When the simulated account was opened. The same moment, the same account: its whole life follows from it. */
+  /** When the simulated account was opened. The account is a pure function of this time. */
   readonly since: string
 }
 
-/** Before that it was filled: long ago, and not so long that a log of events has forgotten it. */
+/** It was filled before that: long ago, but within the retention of an event log. */
 const FILLED_AGO_MS = 20 * 86_400_000
-/** Something is written so often, until so much was: then the account rests. Less than half of it is ever replaced, which would stop a sweep. */
+/**
+ * Interval and maximum number of writes; after that the account is idle. Fewer than half of the records are ever
+ * replaced, which would exceed the delete limit of a sweep.
+ */
 export const WRITE_EVERY_MS = 5_000
 const WRITES_MAX = 400
 
 /**
- * For a worker that should run before anybody has an account: a source reads a simulated one, in this process, until the
- * secret is set, and the real one from then on. Whoever reads it again later finds it as it was, and what happened since.
+ * For a worker that should run before it has an account: until the secret is set, a source reads a simulated account in this
+ * process, and the real one from then on. A later read returns the same account with the writes made since.
  *
  * `const simulated = realOrSimulated('stripe', { unless: 'STRIPE_KEY', since: '2026-01-31T12:00:00Z' })`, then `simulated(account.customers)`
  */
@@ -31,15 +34,15 @@ export function realOrSimulated(name: SimulatedSystemName | 'kafka', { unless, s
   return replaceContextUnless(unless, (context) => (opened ??= open(context)))
 }
 
-/** What a source is given instead of the real thing, each time it is asked and the secret is not set. */
+/** The arguments a source receives instead of the real ones, on every call while the secret is not set. */
 export function replaceContextUnless(unless: string, instead: (context: SyncContext) => Partial<SyncContext> | Promise<Partial<SyncContext>>): <Source extends object>(source: Source) => Source {
   const contextFor = async (context: SyncContext): Promise<SyncContext> => (isSecretSet(unless, context) ? context : { ...context, ...(await instead(context)) })
-  // Whatever a source can be asked, the context comes last.
+  // The context is the last argument of every source method.
   const wrapped = (ask: (...given: unknown[]) => unknown) => async (...given: unknown[]): Promise<unknown> => ask(...given.slice(0, -1), await contextFor(given.at(-1) as SyncContext))
   return (source) => Object.fromEntries(Object.entries(source).map(([part, value]) => [part, typeof value === 'function' ? wrapped(value as (...given: unknown[]) => unknown) : value])) as typeof source
 }
 
-/** How many writes there have been by now, of a life that began at `sinceMs`; and when the nth was. */
+/** Number of writes by now of an account opened at `sinceMs`; and the time of the nth. */
 export function countWritesBy(nowMs: number, sinceMs: number): number {
   return Math.max(0, Math.min(WRITES_MAX, Math.floor((nowMs - sinceMs) / WRITE_EVERY_MS) + 1))
 }
@@ -68,7 +71,7 @@ function openAccount(name: SimulatedSystemName, sinceMs: number, { clock }: Sync
   }
 }
 
-/** Not asked by `fetch`: what a source needs is the address of a broker. */
+/** Does not use `fetch`: the source needs the address of a broker. */
 async function openKafkaTopics(sinceMs: number, { clock }: SyncContext): Promise<Pick<SyncContext, 'secrets'>> {
   const { world } = openCaughtUp('kafka', sinceMs, clock, (ports, catchUp) => new SimulatedOrdersTopic(ports, catchUp))
   const brokers = (await world.listen()).join(',')
@@ -79,10 +82,13 @@ interface WritableSystem {
   write(n: number): void
 }
 
-/** A world and the way to its present: `catchUp` writes what is due since anybody looked, each at its moment. */
+/**
+ * A simulated system that can be brought up to date: `catchUp` makes the writes due since the last call, each at its
+ * own time.
+ */
 function openCaughtUp<World extends WritableSystem>(name: string, sinceMs: number, real: Clock, open: (ports: SimulatorPorts, catchUp: () => void) => World): { world: World; catchUp: () => void } {
   const clock = new ManualClock(sinceMs - FILLED_AGO_MS)
-  // Every write has chances of its own: whoever asked in between, and how often, must not change what is written next.
+  // Every write has its own random draws: interleaved requests must not change later writes.
   let chances = new RandomStream(0, name)
   const random = { next: () => chances.next() }
   let writes = 0

@@ -3,17 +3,17 @@ import { SimulatedChainAccount } from './indexers/simulated-chain-account.ts'
 import type { Simulator, SimulatorPorts } from './kit/simulator.ts'
 import { SimulatedLedgerService } from './odata/simulated-ledger-service.ts'
 
-/** Something that can be read like the real thing, and that people work in. */
+/** A simulated system that can be read like the real one, with a workload. */
 export interface SimulatedSystem extends Simulator {
-  /** The nth thing that happens in it. */
+  /** The nth write. */
   write(n: number): void
-  /** What it is opened with, by the name of the secret; anything will do unless given. */
+  /** Accepted credentials, by the name of the secret; any value when absent. */
   secret?(name: string): string | undefined
 }
 
 export type SimulatedSystemName = AccountName | 'evm' | 'odata'
 
-/** With as much in it as it has at first. */
+/** Creates the initial records. */
 export function openSimulatedSystem(name: SimulatedSystemName, ports: SimulatorPorts): SimulatedSystem {
   if (name === 'evm') return new SimulatedChainAccount(ports)
   if (name === 'odata') return new SimulatedLedgerService(ports)

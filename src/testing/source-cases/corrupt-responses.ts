@@ -1,21 +1,21 @@
 import type { Fetch } from './source-fixture.ts'
 
-/** A whole and well-formed answer with status 200 that is not true. */
+/** A complete and well-formed response with status 200 that is not true. */
 export interface CorruptResponse {
   readonly name: string
-  /** Whether the records stay in it; what leads to the next page never does. */
+  /** Whether the records stay in it; the reference to the next page never does. */
   readonly keepsRecords: boolean
-  /** Whether counts and totals still say what is true. */
+  /** Whether counts and totals are still correct. */
   readonly keepsCounts: boolean
 }
 
 export const corruptResponses: readonly CorruptResponse[] = [
-  { name: 'an empty answer', keepsRecords: false, keepsCounts: false },
-  { name: 'an empty answer beside a count that says otherwise', keepsRecords: false, keepsCounts: true },
-  { name: 'an answer that says nothing follows', keepsRecords: true, keepsCounts: true },
+  { name: 'an empty response', keepsRecords: false, keepsCounts: false },
+  { name: 'an empty response with a non-zero count', keepsRecords: false, keepsCounts: true },
+  { name: 'a response with a false end flag', keepsRecords: true, keepsCounts: true },
 ]
 
-/** A line that gives this answer to the request with this number; `hit` says whether that changed anything. */
+/** A fetch that corrupts the response to the request with this number; `hit` returns whether that changed anything. */
 export function injectCorruptResponseAt(wrong: CorruptResponse, at: number): { line: (ask: Fetch) => Fetch; hit: () => boolean } {
   let requests = 0
   let isHit = false
@@ -39,10 +39,10 @@ export function injectCorruptResponseAt(wrong: CorruptResponse, at: number): { l
 function corruptText(text: string, wrong: CorruptResponse): string {
   try {
     const body: unknown = JSON.parse(text)
-    // A single record that is wrong about itself cannot be told from one that is right.
+    // A single record with wrong content is indistinguishable from a correct one.
     return typeof body === 'object' && body !== null && 'id' in body ? text : JSON.stringify(corruptValue(body, wrong))
   } catch {
-    // Not JSON: it is handed on as it came.
+    // Not JSON: passed on unchanged.
     return text
   }
 }
@@ -59,7 +59,7 @@ function corruptValue(value: unknown, wrong: CorruptResponse): unknown {
   return Object.fromEntries(members)
 }
 
-/** How APIs name what leads to the next page, say that there is one, and count. */
+/** Field names that APIs use for the next page, for its existence, and for counts. */
 const NEXT_PAGE = /^(?:paging|offset|next|nextRecordsUrl|next_token|@odata\.nextLink|__next)$/
 const HAS_MORE = /^(?:has_more|hasMore|hasNextPage)$/
 const COUNT = /^(?:total|totalSize|totalCount|total_count|count|result_count|@odata\.count)$/

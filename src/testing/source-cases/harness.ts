@@ -3,35 +3,35 @@ import type { Clock, Execute, Mode } from '../../contract/index.ts'
 import type { CycleOptions } from '../../engine/cycle-options.ts'
 import type { SourceFixture } from './source-fixture.ts'
 
-/** A system that nothing has been written to yet, the source that reads it, and the ways to change it. */
+/** An empty system, the source that reads it, and the operations that change it. */
 export interface SourceHarness {
   readonly source: TrackSource | { readonly mode: Mode; readonly execute: Execute<any> }
-  /** The way to the system; the real one unless given. */
+  /** The fetch that reaches the system; the real one by default. */
   readonly fetch?: CycleOptions['fetch']
-  /** By name. */
+  /** Secrets by name. */
   readonly secrets?: Readonly<Record<string, string>>
-  /** The time that source and system share; the real one unless given. */
+  /** The clock that source and system share; the real one by default. */
   readonly clock?: Clock
-  /** Makes so many records, in one moment where the system can; their keys. */
+  /** Creates this many records, at the same time where the system supports it; returns their keys. */
   create(count: number): readonly string[] | Promise<readonly string[]>
-  /** Changes each of them, in one moment where the system can. */
+  /** Changes each of them, at the same time where the system supports it. */
   change(keys: readonly string[]): void | Promise<void>
-  /** Absent for a system that never lets go of anything. */
+  /** Absent for a system that never deletes records. */
   remove?(keys: readonly string[]): void | Promise<void>
-  /** What is true now: the record that each key must have landed as. */
+  /** The expected rows: the record that each key must have landed as. */
   rows(): Readonly<Record<string, unknown>> | Promise<Readonly<Record<string, unknown>>>
-  /** Lets so much time pass that the source has to know of everything written before. */
+  /** Advances time until the source must see everything written before. */
   settle?(): void | Promise<void>
-  /** More than one page holds; 25 unless said otherwise. */
+  /** More than one page holds; 25 by default. */
   readonly multiPageCount?: number
-  /** How many cycles of the delta tell of everything; one unless said otherwise. */
+  /** How many cycles of the delta it takes to report everything; one by default. */
   readonly cyclesPerRound?: number
-  /** False when only a listing shows what is gone. */
+  /** False when only a listing reveals deletions. */
   readonly deltaReportsDeletes?: boolean
   close?(): void | Promise<void>
 }
 
-/** One promise of a source, as a sentence and its proof. Knows no test framework. */
+/** One requirement of a source: a title and its check. Independent of the test framework. */
 export interface SourceCase {
   readonly name: string
   readonly needs: readonly SourceNeed[]
@@ -39,10 +39,10 @@ export interface SourceCase {
 }
 
 /**
- * listing  it can be read whole, so that what is not seen is gone
- * delta    it can be followed
- * deletes  the system lets go of records
- * told     and the delta tells of them
- * fetch    it asks through the context's fetch, where a bad line can be played
+ * listing  it can list all records, so that missing ones are deleted
+ * delta    it can report changes
+ * deletes  the system can delete records
+ * told     the delta reports deletions
+ * fetch    it sends requests through the context's fetch, where faults can be injected
  */
 export type SourceNeed = 'listing' | 'delta' | 'deletes' | 'told' | 'fetch'

@@ -9,14 +9,15 @@ import { systemRandom } from '../../platform/random.ts'
 import { openSqliteStore } from '../../stores/sqlite/store.ts'
 import { parseJson } from '../../values/json.ts'
 import type { SourceHarness, SourceNeed } from './harness.ts'
+import { required } from '../../values/required.ts'
 
 export type SyncKind = 'listing' | 'delta'
 export type Fetch = CycleOptions['fetch']
 
 export interface RunOverrides {
-  /** So many pages at most: the next run takes the cycle up, as after a crash. */
+  /** Maximum number of pages: the next run resumes the cycle, as after a crash. */
   readonly pagesMax?: number
-  /** Stands between the source and its system. */
+  /** Wraps the fetch between the source and its system. */
   readonly wrapFetch?: (ask: Fetch) => Fetch
   /** False: the delete limit holds, as it does by default in production. */
   readonly allowDeletes?: boolean
@@ -26,7 +27,7 @@ const DATABASE = 'records'
 const RUNS_MAX = 500
 const SILENT_LOG = { debug() {}, info() {}, warn() {}, error() {} }
 
-/** A source, the production engine and a store in memory. */
+/** A source, the production engine and an in-memory store. */
 export class SourceFixture {
   readonly multiPageCount: number
   readonly #harness: SourceHarness
@@ -51,7 +52,7 @@ export class SourceFixture {
     await this.#harness.close?.()
   }
 
-  /** What of this the source is not, and so cannot be asked for. */
+  /** The capabilities the source lacks, so that their cases are skipped. */
   async findUnmetNeed(needs: readonly SourceNeed[]): Promise<SourceNeed | undefined> {
     const { remove } = this.#harness
     const has: Record<SourceNeed, boolean> = {
@@ -79,7 +80,7 @@ export class SourceFixture {
     await this.#harness.remove?.(keys)
   }
 
-  /** Only where `follow` has to show it. */
+  /** Only where `follow` must report it. */
   async removeIfDeltaReportsDeletes(keys: readonly string[]): Promise<void> {
     if (this.#plans.delta === undefined || this.#deltaReportsDeletes) await this.remove(keys)
   }
@@ -98,16 +99,16 @@ export class SourceFixture {
     return (['listing', 'delta'] as const).filter((half) => this.#plans[half] !== undefined)
   }
 
-  /** One run, tried once: whatever goes wrong ends it. */
+  /** One run without retries: any error ends it. */
   async run(half: SyncKind, { pagesMax = 10_000, wrapFetch: line = (ask) => ask, allowDeletes = true }: RunOverrides = {}): Promise<CycleResult> {
     const { clock = systemClock, secrets = {}, fetch = globalThis.fetch } = this.#harness
-    const plan = this.#plans[half]!
+    const plan = required(this.#plans[half], 'plans[half]')
     const ask = line(fetch as Fetch)
     return runCycle({ ...plan, limits: { ...plan.limits, retriesMax: 0, pagesMax } }, {
       store: this.#store, ports: { clock, random: systemRandom, log: SILENT_LOG }, holder: `run ${++this.#runs}`, isHolderGone: () => true, trigger: 'trial', allowDeletes,
       secrets: {
         get(name) {
-          if (Object.hasOwn(secrets, name)) return secrets[name]!
+          if (Object.hasOwn(secrets, name)) return required(secrets[name], 'secrets[name]')
           throw new SyncError('SECRET_MISSING', `The harness gives no secret ${name}.`)
         },
       },
@@ -118,30 +119,30 @@ export class SourceFixture {
     })
   }
 
-  /** One whole cycle; one that was begun before is ended first, for it need not know of what came since. */
+  /** One whole cycle; an unfinished one is completed first, because it need not include later writes. */
   async complete(half: SyncKind): Promise<void> {
     const { stopReason, error, resumed } = await this.run(half)
     if (stopReason === 'complete' && resumed) return this.complete(half)
     assert.equal(stopReason, 'complete', `The ${half} did not complete: ${error?.code ?? stopReason}${error === null ? '' : `, ${error.message}`}`)
   }
 
-  /** Run after run, until the cycle is complete. */
+  /** Runs repeatedly until the cycle is complete. */
   async completeInRuns(half: SyncKind, choices: (run: number) => RunOverrides, between: (run: number) => Promise<void> = async () => {}): Promise<void> {
     for (let run = 1; run <= RUNS_MAX; run++) {
       if ((await this.run(half, choices(run))).stopReason === 'complete') return
       await between(run)
     }
-    assert.fail(`The ${half} did not complete in ${RUNS_MAX} runs that were cut short: it does not go on from where it was.`)
+    assert.fail(`The ${half} did not complete in ${RUNS_MAX} interrupted runs: it does not resume from its state.`)
   }
 
-  /** What brings a new copy to the truth. */
+  /** Brings a new copy up to date. */
   async loadInitially(): Promise<void> {
     await this.settle()
     if (this.#plans.listing === undefined) await this.catchUp()
     else await this.complete('listing')
   }
 
-  /** What keeps a copy at the truth; no listing where there is a delta, which would hide what that missed. */
+  /** Keeps a copy up to date; without a listing where there is a delta, because it would hide missed changes. */
   async catchUp(): Promise<void> {
     await this.settle()
     if (this.#plans.delta === undefined) return this.complete('listing')
@@ -156,7 +157,7 @@ export class SourceFixture {
     return this.#harness.cyclesPerRound ?? 1
   }
 
-  // ── what has landed ────────────────────────────────────────────────────────────────────────────────────────────────
+  // ── committed rows ─────────────────────────────────────────────────────────────────────────────────────────────────
 
   async rows(): Promise<Record<string, unknown>> {
     const rows = await this.#store.rows({ database: DATABASE, limit: 1_000_000 })
@@ -170,8 +171,8 @@ export class SourceFixture {
   async assertRowsMatchSource(when: string): Promise<void> {
     const [rows, truth] = [await this.rows(), await this.truth()]
     assert.deepEqual(Object.keys(truth).filter((key) => !Object.hasOwn(rows, key)), [], `${when}, these are missing.`)
-    assert.deepEqual(Object.keys(rows).filter((key) => !Object.hasOwn(truth, key)), [], `${when}, these are still there.`)
-    for (const [key, row] of Object.entries(rows)) assert.deepEqual(row, truth[key], `${when}, ${key} is not what the system holds.`)
+    assert.deepEqual(Object.keys(rows).filter((key) => !Object.hasOwn(truth, key)), [], `${when}, these still exist.`)
+    for (const [key, row] of Object.entries(rows)) assert.deepEqual(row, truth[key], `${when}, ${key} differs from the record in the system.`)
   }
 }
 
@@ -186,7 +187,7 @@ function plansOf(source: SourceHarness['source']): Partial<Record<SyncKind, Sync
   return { listing: worker.plan(backfill), delta: worker.plan(delta) }
 }
 
-/** As JSON has it: numbers that no double can hold become texts, members that are not there go. */
+/** As JSON represents it: numbers outside the double range become text, undefined fields are dropped. */
 function toPlainJson<T>(value: T): T {
   return JSON.parse(JSON.stringify(value, (_, member: unknown) => (typeof member === 'bigint' ? String(member) : member))) as T
 }

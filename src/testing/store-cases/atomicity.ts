@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict'
 import type { StateTransition } from '../../contract/index.ts'
 import { counts, readLiveRows, makeQuarantined, remove, readSnapshot, type StoreCase, type StoreHarness, SyncDriver, upsert, rule } from './harness.ts'
+import { required } from '../../values/required.ts'
 
 export const atomicityCases: readonly StoreCase[] = [
-  rule('a commit that fails half-way leaves nothing, and the store goes on', async ({ store, reopen }) => {
+  rule('a commit that fails half-way leaves nothing, and the store continues to work', async ({ store, reopen }) => {
     const driver = await SyncDriver.acquire(store, { mode: 'replace' })
     await driver.cycle([upsert('a', { n: 1 }), upsert('b', { n: 1 })])
     await driver.begin()
-    // A key twice, which nobody may send: it is found out when the rows are written.
+    // A duplicate key, which is not allowed: the error occurs when the rows are written.
     const impossible = upsert('c', { n: 2 })
     const before = await readSnapshot(store)
     for (const move of [driver.nextPage(), driver.lastPage()]) {
@@ -33,11 +34,11 @@ export const atomicityCases: readonly StoreCase[] = [
       await driver.page([upsert('e', { n: 1 }, { at: 1 })], {})
 
       const commit = await driver.draft(transitionOf(driver, kind), kind === 'set' ? [] : [
-        upsert('a', { n: 2 }, { at: 2 }), // updated, and out of quarantine
+        upsert('a', { n: 2 }, { at: 2 }), // updated, and removed from quarantine
         upsert('b', { n: 1 }, { at: 2 }), // touched
         remove('c', { at: 2 }), // deleted
-        remove('never', { at: 2 }), // buried
-        upsert('shared', { n: 1 }), // listed beside its owner
+        remove('never', { at: 2 }), // a tombstone
+        upsert('shared', { n: 1 }), // listed by a second owner
         ...Array.from({ length: 25 }, (_, n) => upsert(`new${n}`, { n, drifted: true })),
       ], { quarantined: kind === 'set' ? [] : [makeQuarantined('g')] })
       await crashEverywhere(harness, commit)
@@ -49,20 +50,20 @@ export const atomicityCases: readonly StoreCase[] = [
 async function crashEverywhere({ store, reopen, supports }: StoreHarness, commit: Parameters<StoreHarness['store']['commit']>[0]): Promise<void> {
   const before = await readSnapshot(store)
   for (let statement = 0; ; statement++) {
-    const outcome = await supports!.crashDuringCommit!(commit, statement)
+    const outcome = await required(supports, 'supports').crashDuringCommit!(commit, statement)
     if (outcome !== 'crashed') {
       assert.equal(outcome.kind, 'landed')
-      assert.ok(statement >= 3, `a commit of ${statement} statements cannot move rows, log and checkpoint in a transaction`)
+      assert.ok(statement >= 3, `a commit of ${statement} statements cannot update rows, log and checkpoint in a transaction`)
       assert.notDeepEqual(await readSnapshot(await reopen()), before)
       return
     }
-    assert.deepEqual(await readSnapshot(store), before, `dead before statement ${statement}`)
+    assert.deepEqual(await readSnapshot(store), before, `crashed before statement ${statement}`)
     assert.ok(statement < 10_000, 'the commit never ends')
   }
 }
 
 function transitionOf(driver: SyncDriver, kind: StateTransition['kind']): StateTransition {
-  const { cycle, page } = driver.inflight!
+  const { cycle, page } = required(driver.inflight, 'driver.inflight')
   switch (kind) {
     case 'continue': return driver.nextPage()
     case 'complete': return driver.lastPage({ state: '"done"' })

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { DATABASE, START, type StoreCase, SyncDriver, upsert, rule } from './harness.ts'
+import { required } from '../../values/required.ts'
 
 export const beginCases: readonly StoreCase[] = [
-  rule('a sync that never ran has version 0 and nothing else, and reading it makes none', async ({ store }) => {
+  rule('a sync that never ran has version 0 and nothing else, and reading it creates nothing', async ({ store }) => {
     assert.deepEqual(await store.readCheckpoint({ worker: 'crm', sync: 'delta' }), {
       version: 0, committed: null, committedBy: null, inflight: null, scope: null, tidemark: null, paused: false, triggeredAt: null,
       failures: 0, lastError: null, retryAt: null, lastSuccessAt: null, completeSince: null, backfillNeeded: null, heldBy: null, heldSince: null, heldUntil: null,
@@ -13,7 +14,7 @@ export const beginCases: readonly StoreCase[] = [
     assert.deepEqual(await store.lastSlotTimes('crm'), {})
     assert.equal(await store.headSequence(), 0)
   }),
-  rule('a first cycle begins at page 0 without state, and committed stays as it is', async ({ store }) => {
+  rule('a first cycle begins at page 0 without state, and leaves committed as it is', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     const { inflight, resumed, headSequence: position } = await driver.begin({ at: START + 5 })
     assert.equal(resumed, false)
@@ -23,7 +24,7 @@ export const beginCases: readonly StoreCase[] = [
     assert.deepEqual(checkpoint.inflight, inflight)
     assert.deepEqual([checkpoint.version, checkpoint.committed, checkpoint.committedBy], [0, null, null])
   }),
-  rule('N11 an incremental cycle begins from what is committed, a replace cycle from nothing', async ({ store }) => {
+  rule('N11 an incremental cycle begins from the committed state, a replace cycle without one', async ({ store }) => {
     const delta = await SyncDriver.acquire(store)
     await delta.cycle([upsert('a', { n: 1 })], { state: '{"since":1}' })
     assert.equal((await delta.begin()).inflight.state, '{"since":1}')
@@ -42,7 +43,7 @@ export const beginCases: readonly StoreCase[] = [
     assert.deepEqual([(await store.readCheckpoint(delta.ref)).committed, (await store.readCheckpoint(delta.ref)).inflight?.state], ['"of the delta"', '"of the delta"'])
     assert.deepEqual([(await store.readCheckpoint(backfill.ref)).committed, (await store.readCheckpoint(backfill.ref)).inflight?.state], [null, '"of the backfill"'])
   }),
-  rule('an unfinished cycle is taken up where its last page left it, by whoever comes next', async ({ store, reopen }) => {
+  rule('an unfinished cycle is resumed after its last page, by any runner', async ({ store, reopen }) => {
     const first = await SyncDriver.acquire(store, { mode: 'replace' })
     await (await SyncDriver.acquire(store, { sync: 'other' })).cycle([upsert('x', { n: 0 })])
     const begun = await first.begin()
@@ -58,19 +59,19 @@ export const beginCases: readonly StoreCase[] = [
     await heir.complete([upsert('d', { n: 1 })])
     assert.equal((await store.cycles(heir.ref)).length, 1)
   }),
-  rule('a cycle that is taken up again is on record as running, whatever ended it before', async ({ store }) => {
+  rule('a resumed cycle is recorded as running, whatever ended it before', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     const { inflight } = await driver.begin()
     await driver.page([upsert('a', { n: 1 })])
     await driver.release({ cycle: inflight.cycle, stopReason: 'error', endedAt: START + 1, error: { code: 'SOURCE_UNAVAILABLE', message: 'away' } })
     const [ended] = await store.cycles(driver.ref)
-    assert.deepEqual([ended!.endedAt, ended!.stopReason, ended!.error?.code], [START + 1, 'error', 'SOURCE_UNAVAILABLE'])
+    assert.deepEqual([required(ended, 'ended').endedAt, required(ended, 'ended').stopReason, required(ended, 'ended').error?.code], [START + 1, 'error', 'SOURCE_UNAVAILABLE'])
     const again = await SyncDriver.acquire(store)
     assert.equal((await again.begin()).resumed, true)
     const [running] = await store.cycles(driver.ref)
-    assert.deepEqual([running!.endedAt, running!.stopReason, running!.error], [null, null, null])
+    assert.deepEqual([required(running, 'running').endedAt, required(running, 'running').stopReason, required(running, 'running').error], [null, null, null])
   }),
-  rule('a fresh begin gives the unfinished cycle up and starts over from committed', async ({ store }) => {
+  rule('a fresh begin abandons the unfinished cycle and starts over from committed', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     await driver.cycle([], { state: '"committed"' })
     const abandoned = await driver.begin()
@@ -80,7 +81,7 @@ export const beginCases: readonly StoreCase[] = [
     assert.notEqual(inflight.cycle, abandoned.inflight.cycle)
     assert.deepEqual([inflight.page, inflight.state, inflight.startSequence, inflight.guardState], [0, '"committed"', 1, null])
   }),
-  rule('a cycle of the other mode is not taken up', async ({ store }) => {
+  rule('a cycle of the other mode is not resumed', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     const incremental = await driver.begin()
     await driver.page([upsert('a', { n: 1 })])
@@ -89,14 +90,14 @@ export const beginCases: readonly StoreCase[] = [
     assert.notEqual(replace.inflight.cycle, incremental.inflight.cycle)
     assert.deepEqual([replace.inflight.mode, replace.inflight.page, replace.inflight.state], ['replace', 0, null])
   }),
-  rule('a run that was asked for is no longer asked for once it began', async ({ store }) => {
+  rule('a requested run is no longer requested once it began', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     await store.signalSync(driver.ref, { kind: 'trigger', actor: 'operator', at: START + 7 })
     assert.equal((await store.readCheckpoint(driver.ref)).triggeredAt, START + 7)
     await driver.begin()
     assert.equal((await store.readCheckpoint(driver.ref)).triggeredAt, null)
   }),
-  rule('the databases of a sync are there from its first begin, also while they are empty', async ({ store, supports }) => {
+  rule('the databases of a sync exist from its first begin, also while they are empty', async ({ store, supports }) => {
     const driver = await SyncDriver.acquire(store)
     await driver.begin({ databases: [DATABASE, 'people'] })
     const databases = (await store.databases()).toSorted((a, b) => (a.name < b.name ? -1 : 1))
@@ -109,7 +110,7 @@ export const beginCases: readonly StoreCase[] = [
       assert.deepEqual([await supports.select(table), await supports.select(history)], [[], []])
     }
   }),
-  rule('every cycle is on record from its begin: newest first, of one sync or of all', async ({ store }) => {
+  rule('every cycle is recorded from its begin: newest first, for one sync or for all', async ({ store }) => {
     const delta = await SyncDriver.acquire(store)
     const first = await delta.begin({ at: START + 1, trigger: 'schedule' })
     await delta.complete([upsert('a', { n: 1 })])
@@ -120,11 +121,11 @@ export const beginCases: readonly StoreCase[] = [
     assert.deepEqual((await store.cycles(null)).map(({ cycle }) => cycle), [third, second, first].map(({ inflight }) => inflight.cycle))
     assert.deepEqual((await store.cycles(null, { limit: 1 })).map(({ cycle }) => cycle), [third.inflight.cycle])
     const [newest, oldest] = await store.cycles(delta.ref)
-    assert.equal(newest!.cycle, third.inflight.cycle)
+    assert.equal(required(newest, 'newest').cycle, third.inflight.cycle)
     assert.deepEqual(
-      [oldest!.worker, oldest!.sync, oldest!.mode, oldest!.trigger, oldest!.startedAt, oldest!.startSequence],
+      [required(oldest, 'oldest').worker, required(oldest, 'oldest').sync, required(oldest, 'oldest').mode, required(oldest, 'oldest').trigger, required(oldest, 'oldest').startedAt, required(oldest, 'oldest').startSequence],
       ['crm', 'delta', 'incremental', 'schedule', START + 1, 0],
     )
-    assert.deepEqual([newest!.startSequence, newest!.endedAt, newest!.stopReason], [1, null, null])
+    assert.deepEqual([required(newest, 'newest').startSequence, required(newest, 'newest').endedAt, required(newest, 'newest').stopReason], [1, null, null])
   }),
 ]

@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict'
 import type { CommitOutcome, Landing, LogEntry, StateTransition, QuarantinedRecord, Store } from '../../contract/index.ts'
 import { seededRandom, DATABASE, expectLanded, makeQuarantined, remove, START, SWEEP_ALL, SyncDriver, upsert } from './harness.ts'
+import { required } from '../../values/required.ts'
 
 const KEYS = ['k0', 'k1', 'k2', 'k3', 'k4', 'k5', 'k6', 'k7']
 
 /**
- * Random work on one tenant: a backfill and a delta that share a database, and a stranger that replaces part of it too.
- * Cycles complete, are abandoned, taken over and begun afresh; facts come late, without time and twice. Yields after every step.
+ * Random work on one tenant: a backfill and a delta that share a database, and an unrelated sync that replaces part of
+ * it too. Cycles complete, are abandoned, taken over and restarted; changes arrive late, without a time and twice.
+ * Yields after every step.
  */
 export async function* churn(store: Store, seed: number, steps: number): AsyncGenerator<void> {
   const random = seededRandom(seed)
@@ -20,8 +22,8 @@ export async function* churn(store: Store, seed: number, steps: number): AsyncGe
 
   for (let step = 0; step < steps; step++) {
     const n = below(drivers.length)
-    let driver = drivers[n]!
-    if (random() < 0.05) driver = drivers[n] = await SyncDriver.acquire(store, { ...syncs[n]!, evict: 'runner-1' })
+    let driver = required(drivers[n], 'drivers[n]')
+    if (random() < 0.05) driver = drivers[n] = await SyncDriver.acquire(store, { ...required(syncs[n], 'syncs[n]'), evict: 'runner-1' })
     if (driver.inflight === null || random() < 0.05) await driver.begin({ fresh: random() < 0.3 })
     else await runRandomCycle(driver, { landings: someLandings(random, below), quarantined: someQuarantined(random, below) }, random)
     yield
@@ -33,7 +35,7 @@ export async function runChurn(store: Store, seed: number, steps: number): Promi
 }
 
 async function runRandomCycle(driver: SyncDriver, content: { landings: Landing[]; quarantined: QuarantinedRecord[] }, random: () => number): Promise<void> {
-  const { cycle, page } = driver.inflight!
+  const { cycle, page } = required(driver.inflight, 'driver.inflight')
   const what = random()
   const sweep = driver.mode === 'incremental' ? null : random() < 0.5 ? SWEEP_ALL : { maxShare: 0.5, allowEmpty: false }
   const move: StateTransition = what < 0.5 ? driver.nextPage() : what < 0.9 ? driver.lastPage({ sweep, state: `{"cycle":${page}}` }) : { kind: 'abandon', cycle, page: page + 1, reason: 'bored' }
@@ -45,7 +47,7 @@ async function runRandomCycle(driver: SyncDriver, content: { landings: Landing[]
   else expectLanded(outcome)
 }
 
-/** As the engine does: an overlap is read again, later than what stands there. */
+/** As in the engine: an overlap is read again, later than the stored row. */
 async function sendUntilResolved(driver: SyncDriver, move: StateTransition, content: { landings: Landing[]; quarantined: QuarantinedRecord[]; readAtSequence?: number; at?: number }): Promise<CommitOutcome> {
   const { landings, readAtSequence: _, ...later } = content
   const outcome = await driver.send(await driver.draft(move, landings, content))
@@ -65,22 +67,22 @@ function someLandings(random: () => number, below: (n: number) => number): Landi
 }
 
 function someQuarantined(random: () => number, below: (n: number) => number): QuarantinedRecord[] {
-  return random() < 0.8 ? [] : [makeQuarantined(random() < 0.3 ? null : KEYS[below(KEYS.length)]!, { text: `broken ${below(3)}` })]
+  return random() < 0.8 ? [] : [makeQuarantined(random() < 0.3 ? null : required(KEYS[below(KEYS.length)], 'KEYS[below(KEYS.length)]'), { text: `broken ${below(3)}` })]
 }
 
 // ── the feed and the rows ────────────────────────────────────────────────────────────────────────────────────────────
 
-/** Database and key → record text: what a consumer of the feed has. */
+/** Database and key → record text: the replica of a feed consumer. */
 export type Replica = Map<string, string>
 
-/** Applies entries to a replica; an entry must fit what is there. */
+/** Applies entries to a replica; an entry must fit the current rows. */
 export function replay(entries: readonly LogEntry[], onto: Replica = new Map()): Replica {
   const replica = new Map(onto)
   for (const { database, key, action, text, sequence } of entries) {
     const name = `${database}/${key}`
-    assert.equal(replica.has(name), action !== 'created', `entry ${sequence} says ${action}, but ${name} is ${replica.has(name) ? '' : 'not '}there`)
+    assert.equal(replica.has(name), action !== 'created', `entry ${sequence} is ${action}, but ${name} does ${replica.has(name) ? '' : 'not '}exist`)
     if (action === 'deleted') replica.delete(name)
-    else replica.set(name, text!)
+    else replica.set(name, required(text, 'text'))
     assert.equal(text === null, action === 'deleted', `entry ${sequence}: ${action} with ${text === null ? 'no' : 'a'} record`)
   }
   return replica

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import type { StateTransition } from '../../contract/index.ts'
 import { counts, instant, expectLanded, readLiveRows, makeQuarantined, readSnapshot, START, type StoreCase, scenario, SyncDriver, upsert, rule } from './harness.ts'
+import { required } from '../../values/required.ts'
 
 export const commitCases: readonly StoreCase[] = [
-  rule('invariant 1: a page lands its rows and moves inflight, and leaves committed where it is', async ({ store }) => {
+  rule('invariant 1: a page lands its rows and updates inflight, and leaves committed unchanged', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     await driver.cycle([], { state: '"old"' })
     const { inflight } = await driver.begin()
@@ -15,7 +16,7 @@ export const commitCases: readonly StoreCase[] = [
     assert.equal(await store.headSequence(), 2)
     assert.deepEqual(await readLiveRows(store), [['a', { n: 1 }], ['b', { n: 2 }]])
   }),
-  rule('O5 R9 R11 invariant 2: the last page moves committed, clears inflight and raises the version by exactly one', async ({ store }) => {
+  rule('O5 R9 R11 invariant 2: the last page updates committed, clears inflight and increments the version by exactly one', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     for (const version of [1, 2, 3]) {
       const { inflight } = await driver.begin()
@@ -33,14 +34,14 @@ export const commitCases: readonly StoreCase[] = [
     })))
     assert.equal((await store.audit(driver.ref, { limit: 2 })).length, 2)
   }),
-  rule('a cycle that saw nothing leaves the tidemark where the water was', async ({ store }) => {
+  rule('a cycle without changes leaves the tidemark where it was', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('a', { n: 1 }, { at: 9 })], { tidemark: instant(9), scope: 'all' })
     await driver.cycle([])
     const { tidemark, scope } = await store.readCheckpoint(driver.ref)
     assert.deepEqual({ tidemark, scope }, { tidemark: instant(9), scope: 'all' })
   }),
-  rule('R17 an abandoned cycle lands its rows, clears inflight and leaves committed and the version alone', async ({ store }) => {
+  rule('R17 an abandoned cycle lands its rows, clears inflight and leaves committed and the version unchanged', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     await driver.cycle([], { state: '"old"' })
     const { inflight } = await driver.begin()
@@ -52,22 +53,22 @@ export const commitCases: readonly StoreCase[] = [
     assert.deepEqual((await readLiveRows(store)).map(([key]) => key), ['a', 'b'])
     const [entry] = await store.audit(driver.ref)
     assert.deepEqual(
-      [entry!.action, entry!.reason, entry!.cycle, entry!.version, entry!.state],
+      [required(entry, 'entry').action, required(entry, 'entry').reason, required(entry, 'entry').cycle, required(entry, 'entry').version, required(entry, 'entry').state],
       ['abandon', 'the sweep was refused', inflight.cycle, 1, null],
     )
     assert.equal((await driver.begin()).inflight.state, '"old"')
   }),
-  rule('XE11 what a page tells of scope and tidemark is kept with it, for whoever takes the cycle up', async ({ store }) => {
+  rule('XE11 the scope and tidemark of a page are stored with it, for the runner that resumes the cycle', async ({ store }) => {
     const driver = await SyncDriver.acquire(store, { mode: 'replace' })
     await driver.begin()
     await driver.page([upsert('a', { n: 1 })], { scope: 'account 1', tidemark: 'line 1' })
-    assert.deepEqual([driver.inflight!.scope, (await store.readCheckpoint(driver.ref)).inflight?.scope, (await store.readCheckpoint(driver.ref)).inflight?.tidemark], [null, 'account 1', 'line 1'])
+    assert.deepEqual([required(driver.inflight, 'driver.inflight').scope, (await store.readCheckpoint(driver.ref)).inflight?.scope, (await store.readCheckpoint(driver.ref)).inflight?.tidemark], [null, 'account 1', 'line 1'])
     assert.deepEqual([(await store.readCheckpoint(driver.ref)).scope, (await store.readCheckpoint(driver.ref)).tidemark], [null, null])
     const heir = await SyncDriver.acquire(store, { mode: 'replace', holder: 'runner-2', evict: 'runner-1' })
     const { inflight } = await heir.begin()
     assert.deepEqual([inflight.scope, inflight.tidemark], ['account 1', 'line 1'])
   }),
-  rule('NX4 an operator sets the state: failures, error, wait and tidemark of what was before are gone', async ({ store }) => {
+  rule('NX4 an operator sets the state: earlier failures, error, wait and tidemark are cleared', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('a', { n: 1 }, { at: 1 })], { tidemark: 'line' })
     await driver.begin()
@@ -78,7 +79,7 @@ export const commitCases: readonly StoreCase[] = [
     const reset = await store.readCheckpoint(driver.ref)
     assert.deepEqual([reset.failures, reset.lastError, reset.retryAt, reset.tidemark, reset.inflight, reset.committed], [0, null, null, null, null, null])
   }),
-  rule('an operator sets the state: the version grows, the unfinished cycle is gone, the audit says who and why', async ({ store }) => {
+  rule('an operator sets the state: the version increases, the unfinished cycle is dropped, the audit log records the actor and the reason', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     await driver.cycle([], { state: '"old"' })
     await driver.begin()
@@ -89,7 +90,7 @@ export const commitCases: readonly StoreCase[] = [
     assert.deepEqual([checkpoint.version, checkpoint.committed, checkpoint.committedBy, checkpoint.inflight], [2, '"rewound"', null, null])
     const [entry] = await store.audit(driver.ref)
     assert.deepEqual(
-      [entry!.action, entry!.actor, entry!.reason, entry!.version, entry!.cycle, entry!.state],
+      [required(entry, 'entry').action, required(entry, 'entry').actor, required(entry, 'entry').reason, required(entry, 'entry').version, required(entry, 'entry').cycle, required(entry, 'entry').state],
       ['set', 'ana', 'the vendor lost a day', 2, null, '"rewound"'],
     )
     assert.deepEqual(await readLiveRows(store), [['a', { n: 1 }]])
@@ -97,12 +98,12 @@ export const commitCases: readonly StoreCase[] = [
     await driver.set(null)
     assert.equal((await store.readCheckpoint(driver.ref)).committed, null)
   }),
-  rule('XB3 a commit on another version, page or cycle is a conflict: it shows the checkpoint and writes nothing', async ({ store }) => {
+  rule('XB3 a commit on another version, page or cycle is a conflict: it returns the checkpoint and writes nothing', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('z', { n: 0 })])
     await driver.begin()
     await driver.page([upsert('a', { n: 1 })])
-    const { cycle } = driver.inflight!
+    const { cycle } = required(driver.inflight, 'driver.inflight')
     const wrong: Array<{ move: StateTransition; version?: number }> = [
       { move: driver.nextPage(), version: 0 },
       { move: driver.nextPage(), version: 2 },
@@ -137,21 +138,21 @@ export const commitCases: readonly StoreCase[] = [
     for (const move of moves) assert.equal((await driver.send(await driver.draft(move, [upsert('b', { n: 2 })]))).kind, 'conflict')
     assert.deepEqual(await readSnapshot(store), before)
   }),
-  rule('XB4 after a commit whose answer was lost, reading back tells whether the page landed', async ({ store, reopen }) => {
+  rule('XB4 after a commit whose answer was lost, reading back shows whether the page landed', async ({ store, reopen }) => {
     const driver = await SyncDriver.acquire(store)
     await driver.begin()
     const commit = await driver.draft(driver.nextPage(), [upsert('a', { n: 1 })])
     const other = await reopen()
-    assert.equal((await other.readCheckpoint(driver.ref)).inflight!.page, 0)
+    assert.equal(required((await other.readCheckpoint(driver.ref)).inflight, 'inflight').page, 0)
     expectLanded(await store.commit(commit))
-    assert.equal((await other.readCheckpoint(driver.ref)).inflight!.page, 1)
+    assert.equal(required((await other.readCheckpoint(driver.ref)).inflight, 'inflight').page, 1)
 
     const again = await other.commit(commit)
     if (again.kind !== 'conflict') assert.fail(`the same page landed twice: ${again.kind}`)
     assert.equal(again.checkpoint.inflight?.page, 1)
     assert.deepEqual(await scenario(store), [['created', 'a']])
   }),
-  rule('XB4 after a last page whose answer was lost, the version and the cycle that moved it tell', async ({ store, reopen }) => {
+  rule('XB4 after a last page whose answer was lost, the version and its cycle show whether it landed', async ({ store, reopen }) => {
     const driver = await SyncDriver.acquire(store)
     const { inflight: { cycle } } = await driver.begin()
     const commit = await driver.draft(driver.lastPage({ state: '"done"' }), [upsert('a', { n: 1 })])
@@ -162,16 +163,16 @@ export const commitCases: readonly StoreCase[] = [
     assert.deepEqual([again.checkpoint.version, again.checkpoint.committedBy], [commit.version + 1, cycle])
     assert.equal((await store.audit(driver.ref)).length, 1)
   }),
-  rule('N19 state comes back as the text it was, whatever is in it', async ({ store, reopen }) => {
+  rule('N19 state is returned as the same text, whatever its content', async ({ store, reopen }) => {
     const driver = await SyncDriver.acquire(store)
     const states = ['""', '0', '{}', '{ "spaced" : 1.0 }', '{"n":9007199254740993}', JSON.stringify('ł\u0000\u{1f30a}\'";--'), JSON.stringify('x'.repeat(60_000))]
     for (const state of states) {
       await driver.begin()
       await driver.page([], { state })
-      assert.equal((await (await reopen()).readCheckpoint(driver.ref)).inflight!.state, state)
+      assert.equal(required((await (await reopen()).readCheckpoint(driver.ref)).inflight, 'inflight').state, state)
       await driver.complete([], { state })
       assert.equal((await store.readCheckpoint(driver.ref)).committed, state)
-      assert.equal((await store.audit(driver.ref))[0]!.state, state)
+      assert.equal(required((await store.audit(driver.ref))[0], 'the result of audit[0]').state, state)
     }
   }),
   rule('the record of a cycle adds up its pages as they land, so that a crash loses none', async ({ store }) => {
@@ -180,11 +181,11 @@ export const commitCases: readonly StoreCase[] = [
     await driver.page([upsert('a', { n: 1 }), upsert('b', { n: 1 })])
     await driver.page([upsert('a', { n: 2 }), upsert('b', { n: 1 })], { quarantined: [makeQuarantined('q')] })
     const [record] = await store.cycles(driver.ref)
-    assert.equal(record!.pages, 2)
-    assert.deepEqual(record!.counts, counts({ created: 2, updated: 1, unchanged: 1, quarantined: 1 }))
-    assert.equal(record!.endedAt, null)
+    assert.equal(required(record, 'record').pages, 2)
+    assert.deepEqual(required(record, 'record').counts, counts({ created: 2, updated: 1, unchanged: 1, quarantined: 1 }))
+    assert.equal(required(record, 'record').endedAt, null)
   }),
-  rule('S22 why the source ended a cycle is on record with its last page; a cycle that broke off, or was not told, has no such word', async ({ store }) => {
+  rule('S22 the end reason of a cycle is recorded with its last page; a cycle that broke off, or had none, has no end reason', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     await driver.begin()
     await driver.complete([upsert('a', { n: 1 })], { endReason: 'reached_since' })
@@ -196,7 +197,7 @@ export const commitCases: readonly StoreCase[] = [
     const records = await store.cycles(driver.ref)
     assert.deepEqual(records.map(({ stopReason, endReason }) => [stopReason, endReason]), [['max_pages', null], ['complete', null], ['complete', 'reached_since']])
   }),
-  rule('XA5 a cycle whose runner dies after its last commit is on record as complete, and its failures are forgiven', async ({ store }) => {
+  rule('XA5 a cycle whose runner crashes after its last commit is recorded as complete, and its failures are cleared', async ({ store }) => {
     const failing = await SyncDriver.acquire(store)
     const { inflight: { cycle } } = await failing.begin()
     await failing.release({ stopReason: 'error', error: { code: 'SOURCE_TIMEOUT', message: 'no answer' }, retryAt: START + 60_000 })
@@ -204,9 +205,9 @@ export const commitCases: readonly StoreCase[] = [
     await dying.begin()
     await dying.complete([upsert('a', { n: 1 })])
     const [record] = await store.cycles(dying.ref)
-    assert.deepEqual([record!.cycle, record!.stopReason, record!.error, record!.pages], [cycle, 'complete', null, 1])
-    assert.notEqual(record!.endedAt, null)
+    assert.deepEqual([required(record, 'record').cycle, required(record, 'record').stopReason, required(record, 'record').error, required(record, 'record').pages], [cycle, 'complete', null, 1])
+    assert.notEqual(required(record, 'record').endedAt, null)
     const { failures, lastError, retryAt, lastSuccessAt } = await store.readCheckpoint(dying.ref)
-    assert.deepEqual({ failures, lastError, retryAt, lastSuccessAt }, { failures: 0, lastError: null, retryAt: null, lastSuccessAt: record!.endedAt })
+    assert.deepEqual({ failures, lastError, retryAt, lastSuccessAt }, { failures: 0, lastError: null, retryAt: null, lastSuccessAt: required(record, 'record').endedAt })
   }),
 ]

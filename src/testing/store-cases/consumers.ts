@@ -3,7 +3,7 @@ import type { Consumer } from '../../contract/index.ts'
 import { rule, START, type StoreCase } from './harness.ts'
 
 export const consumerCases: readonly StoreCase[] = [
-  rule('AX9 a consumer is kept by its owner, its name and what it reads; another tenant has none of it', async ({ store, reopen }) => {
+  rule('AX9 a consumer is identified by its owner, its name and its databases; another tenant sees none of it', async ({ store, reopen }) => {
     const one = createConsumer('b', { databases: ['things', 'ünlaut'], cursor: 'c', metadata: '{"a":"ü"}' })
     assert.equal(await store.putConsumer(one, { ownedMax: 3 }), true)
     assert.equal(await store.putConsumer(createConsumer('a', { resource: 'things' }), { ownedMax: 3 }), true)
@@ -22,14 +22,14 @@ export const consumerCases: readonly StoreCase[] = [
     assert.equal(await store.removeConsumer(one), false)
     assert.deepEqual((await store.consumers()).map(({ name, resource }) => [name, resource]), [['a', 'things'], ['b', 'things']])
   }),
-  rule('AX9 an owner has so many consumers and no more; those it has can go on', async ({ store }) => {
+  rule('AX9 the number of consumers of an owner is limited; existing ones can continue', async ({ store }) => {
     for (const name of ['a', 'b']) assert.equal(await store.putConsumer(createConsumer(name), { ownedMax: 2 }), true)
     assert.equal(await store.putConsumer(createConsumer('c'), { ownedMax: 2 }), false)
     assert.equal(await store.putConsumer(createConsumer('b', { sequence: 9 }), { ownedMax: 2 }), true)
     assert.equal(await store.putConsumer(createConsumer('c', { owner: 'bob' }), { ownedMax: 2 }), true)
     assert.deepEqual((await store.consumers()).map(({ owner, name, sequence }) => [owner, name, sequence]), [['ana', 'a', 1], ['ana', 'b', 9], ['bob', 'c', 1]])
   }),
-  rule('Z43 requests are counted by window and by who, of all that share the store, and by tenant', async ({ store, reopen }) => {
+  rule('Z43 requests are counted per window and caller, across all processes that share the store, and per tenant', async ({ store, reopen }) => {
     const second = await reopen()
     assert.deepEqual(await store.countRequests(7, [['b', 3], ['a', 1]]), [3, 1])
     assert.deepEqual(await second.countRequests(7, [['a', 5], ['c', 2]]), [6, 2])

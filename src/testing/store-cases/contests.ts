@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Landing, ListingContext } from '../../contract/index.ts'
 import { counts, readFeed, readLiveRows, remove, rule, type StoreCase, SWEEP_ALL, SyncDriver, upsert } from './harness.ts'
+import { required } from '../../values/required.ts'
 
 /** Later than every sequence: the source has no lag. */
 const SETTLED: ListingContext = { settledSequence: Number.MAX_SAFE_INTEGER }
@@ -18,18 +19,18 @@ async function contestedRow(store: SyncDriver['store']): Promise<{ backfill: Syn
 }
 
 export const contestCases: readonly StoreCase[] = [
-  rule('invariant 13: a listing that contradicts a later time wins when a second complete cycle shows it too', async ({ store, reopen }) => {
+  rule('invariant 13: a listing that contradicts a later time wins when a second complete cycle confirms it', async ({ store, reopen }) => {
     const { backfill } = await contestedRow(store)
     assert.deepEqual((await backfill.cycle([currentVersion(2)], { listing })).counts, counts({ stale: 1 }))
     assert.deepEqual(await readLiveRows(store), [['a', { n: 1 }]])
     const outcome = await backfill.cycle([currentVersion(2)], { listing })
     assert.deepEqual(outcome.counts, counts({ updated: 1 }))
     assert.deepEqual(await readLiveRows(await reopen()), [['a', { n: 2 }]])
-    assert.equal((await readFeed(store)).at(-1)!.sequence, outcome.headSequence)
+    assert.equal(required((await readFeed(store)).at(-1), 'an entry of the result of readFeed').sequence, outcome.headSequence)
     // From here on its own time counts.
     assert.deepEqual((await backfill.cycle([upsert('a', { n: 3 }, { at: 6 })], { listing })).counts, counts({ updated: 1 }))
   }),
-  rule('invariant 13: a deleted row that two complete cycles list with the time it had comes back', async ({ store }) => {
+  rule('invariant 13: a deleted row that two complete cycles list with its old time is restored', async ({ store }) => {
     const { backfill, delta } = await contestedRow(store)
     await delta.cycle([remove('a')])
     for (const at of [9, 5]) {
@@ -39,7 +40,7 @@ export const contestCases: readonly StoreCase[] = [
       await delta.cycle([remove('a', { at: 20 })])
     }
   }),
-  rule('invariant 13: a live row that two complete cycles tell as deleted at an earlier time is deleted', async ({ store }) => {
+  rule('invariant 13: a live row that two complete cycles report as deleted at an earlier time is deleted', async ({ store }) => {
     const { backfill } = await contestedRow(store)
     const gone = remove('a', { at: 5 })
     assert.deepEqual((await backfill.cycle([gone], { listing, sweep: null })).counts, counts({ stale: 1 }))
@@ -66,7 +67,7 @@ export const contestCases: readonly StoreCase[] = [
       await backfill.release()
     }
   }),
-  rule('invariant 6: a version written since the first sighting has to be contested anew', async ({ store }) => {
+  rule('invariant 6: a version written since the first sighting has to be contested again', async ({ store }) => {
     const { backfill, delta } = await contestedRow(store)
     await backfill.cycle([currentVersion(2)], { listing })
     await delta.cycle([upsert('a', { n: 7 }, { at: 10 })])
@@ -89,7 +90,7 @@ export const contestCases: readonly StoreCase[] = [
     const { delta } = await contestedRow(store)
     for (let cycle = 0; cycle < 3; cycle++) assert.deepEqual((await delta.cycle([currentVersion(2)], { listing })).counts, counts({ stale: 1 }))
   }),
-  rule('invariant 13: contested keys are reported before anything is written, and the source’s answer decides at once', async ({ store }) => {
+  rule('invariant 13: contested keys are reported before any write, and the source’s answer decides at once', async ({ store }) => {
     const { backfill } = await contestedRow(store)
     await backfill.begin()
     const page = [currentVersion(2), upsert('b', { n: 1 }, { at: 1 })]
@@ -98,7 +99,7 @@ export const contestCases: readonly StoreCase[] = [
     assert.deepEqual((await backfill.complete(page, confirmationAnswer(['a']))).counts, counts({ created: 1, updated: 1 }))
     assert.deepEqual(await readLiveRows(store), [['a', { n: 2 }], ['b', { n: 1 }]])
   }),
-  rule('invariant 6: what the source refutes stays out, and is forgotten', async ({ store }) => {
+  rule('invariant 6: a version that the source refutes is not applied, and the contest is dropped', async ({ store }) => {
     const { backfill } = await contestedRow(store)
     await backfill.cycle([currentVersion(2)], { listing })
     assert.deepEqual((await backfill.cycle([currentVersion(2)], confirmationAnswer([], ['a']))).counts, counts({ stale: 1 }))
@@ -117,20 +118,20 @@ export const contestCases: readonly StoreCase[] = [
     assert.equal((await readFeed(store)).length, 2)
     assert.deepEqual(await readLiveRows(store), [['a', { of: 'west' }]])
   }),
-  rule('invariant 13: a row of a sync that never lists anything is no obstacle', async ({ store }) => {
+  rule('invariant 13: a row of a sync that never lists anything can be overruled', async ({ store }) => {
     const webhook = await SyncDriver.acquire(store, { sync: 'webhook' })
     const backfill = await SyncDriver.acquire(store, { sync: 'backfill', mode: 'replace' })
     await webhook.cycle([upsert('a', { n: 1 }, { at: 9 })])
     await backfill.cycle([currentVersion(2)], { listing })
     assert.deepEqual((await backfill.cycle([currentVersion(2)], { listing })).counts, counts({ updated: 1 }))
   }),
-  rule('invariant 13: a stored time in the future goes down with the next listing of the same content', async ({ store }) => {
+  rule('invariant 13: a stored time in the future is lowered by the next listing of the same content', async ({ store }) => {
     const { backfill, delta } = await contestedRow(store)
     await delta.cycle([upsert('b', { n: 1 }, { at: 4_000_000_000 })])
     await backfill.cycle([upsert('a', { n: 1 }, { at: 9 }), upsert('b', { n: 1 }, { at: 5 })], { listing })
     assert.deepEqual((await delta.cycle([upsert('b', { n: 2 }, { at: 6 })])).counts, counts({ updated: 1 }))
   }),
-  rule('invariant 5: a row younger than the source’s lag is not swept, and by the next cycle it is', async ({ store }) => {
+  rule('invariant 5: a row younger than the source’s lag is not swept, but by the next cycle it is', async ({ store }) => {
     const { backfill, delta } = await contestedRow(store)
     const settledSequence = await store.headSequence()
     await delta.cycle([upsert('young', { n: 1 })])
@@ -138,7 +139,7 @@ export const contestCases: readonly StoreCase[] = [
     assert.deepEqual((await readLiveRows(store)).map(([key]) => key), ['young'])
     assert.deepEqual((await backfill.cycle([], { sweep: { ...SWEEP_ALL, settledSequence: settledSequence + 1 } })).counts, counts({ swept: 1 }))
   }),
-  rule('invariant 5: a sweep that has to ask reports what it would delete, evenly spaced, and deletes nothing', async ({ store }) => {
+  rule('invariant 5: a sweep that needs lookups returns a sample of the rows to delete, evenly spaced, and deletes nothing', async ({ store }) => {
     const backfill = await SyncDriver.acquire(store, { sync: 'backfill', mode: 'replace' })
     const keys = Array.from({ length: 40 }, (_, n) => `k${String(n).padStart(2, '0')}`)
     await backfill.cycle(keys.map((key) => upsert(key, { n: 1 })))
@@ -147,7 +148,7 @@ export const contestCases: readonly StoreCase[] = [
     assert.deepEqual(await asks('things', 100), { kind: 'absent', keys, count: 40 })
     assert.deepEqual(await asks('things', 4), { kind: 'absent', keys: ['k00', 'k10', 'k20', 'k30'], count: 40 })
     assert.equal((await readLiveRows(store)).length, 40)
-    // The delete limit comes first: nothing is asked for a sweep that is refused anyway.
+    // The delete limit comes first: no lookup is made for a sweep that is refused anyway.
     assert.equal((await backfill.send(await backfill.draft(backfill.lastPage({ sweep: { maxShare: 0.5, allowEmpty: false, confirmAbsent: { database: 'things', limit: 4 } } }), []))).kind, 'massDeleteBlocked')
     assert.deepEqual((await backfill.complete([])).counts, counts({ swept: 40 }))
   }),

@@ -3,23 +3,24 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { LogEntry, Store } from '../../contract/index.ts'
 import { churn, currentRows, replay, runChurn, sortedEntries, type Replica } from './churn.ts'
 import { seededRandom, DATABASE, readFeed, instant, type StoreCase, SWEEP_ALL, SyncDriver, remove, START, upsert, rule } from './harness.ts'
+import { required } from '../../values/required.ts'
 
 export const feedCases: readonly StoreCase[] = [
-  rule('an entry says what was landed, by whom, and from where', async ({ store }) => {
+  rule('an entry records the change, its sync, its cycle and its page', async ({ store }) => {
     const driver = await SyncDriver.acquire(store, { worker: 'billing', sync: 'invoices' })
     const { inflight: { cycle } } = await driver.begin()
     await driver.page([upsert('a', { n: 1 }, { at: 3, cursor: 'evt_1' })])
     await driver.complete([remove('a', { at: 4 }), upsert('b', { n: 2 })])
     const entries = await readFeed(store)
     const common = { database: DATABASE, worker: 'billing', sync: 'invoices', cycle }
-    const [first, second] = [entries[0]!.committedAt, entries[1]!.committedAt]
+    const [first, second] = [required(entries[0], 'entries[0]').committedAt, required(entries[1], 'entries[1]').committedAt]
     assert.deepEqual(entries, [
       { ...common, sequence: 1, key: 'a', action: 'created', text: '{"n":1}', committedAt: first, page: 1, cursor: 'evt_1', upstreamAt: instant(3) },
       { ...common, sequence: 2, key: 'a', action: 'deleted', text: null, committedAt: second, page: 2, cursor: null, upstreamAt: instant(4) },
       { ...common, sequence: 3, key: 'b', action: 'created', text: '{"n":2}', committedAt: second, page: 2, cursor: null, upstreamAt: null },
     ].map((entry) => ({ ...entry, text: entry.text === null ? null : assertSameText(entries, entry.sequence, entry.text) })))
   }),
-  rule('A9 AX4 the entries of a commit come by database and key, one sequence after the other, whatever the order of the page', async ({ store }) => {
+  rule('A9 AX4 the entries of a commit are ordered by database and key, with consecutive sequences, whatever the order of the page', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     const names = Array.from({ length: 57 }, (_, n) => ({ database: n % 2 === 0 ? 'things' : 'people', key: `k${(n * 23) % 57}` }))
     const odd = ['\u{1f600}', '\uffee', 'é', 'z', 'a', 'a ', 'A'].map((key) => ({ database: 'things', key }))
@@ -29,7 +30,7 @@ export const feedCases: readonly StoreCase[] = [
     assert.deepEqual(entries.map(({ database, key }) => ({ database, key })), inOrder)
     assert.deepEqual(entries.map(({ sequence }) => sequence), inOrder.map((_, n) => n + 1))
   }),
-  rule('A9 what a sweep deletes comes after the last page, at a later time, in the same order', async ({ store }) => {
+  rule('A9 the deletes of a sweep come after the last page, at a later time, in the same order', async ({ store }) => {
     const driver = await SyncDriver.acquire(store, { mode: 'replace' })
     const all = ['d', 'b', 'a', 'c'].flatMap((key) => [upsert(key, { n: 1 }), upsert(key, { n: 1 }, { database: 'people' })])
     await driver.cycle(all)
@@ -61,7 +62,7 @@ export const feedCases: readonly StoreCase[] = [
     await driver.page([upsert('c', { n: 1 })])
     assert.deepEqual((await readFeed(store)).map(({ sequence, key }) => [sequence, key]), [[1, 'a'], [2, 'c']])
   }),
-  rule('XB16 invariant 7: the time of commits grows from each to the next, even when the clock steps back', async ({ store }) => {
+  rule('XB16 invariant 7: commit times increase from each to the next, even when the clock steps back', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     const other = await SyncDriver.acquire(store, { sync: 'other' })
     const clock = [500, 499, 100, 100, 501, -50_000, 900]
@@ -73,7 +74,7 @@ export const feedCases: readonly StoreCase[] = [
     assertTimesGrow(await readFeed(store.forTenant('busy')))
   }),
   ...[1, 2, 3, 4].map((seed): StoreCase => ({
-    name: `O7 invariant 8: after random work of three syncs, replaying the feed gives exactly the rows, from the start and from any saved place (seed ${seed})`,
+    name: `O7 invariant 8: after random work of three syncs, replaying the feed gives exactly the rows, from the start and from any saved sequence (seed ${seed})`,
     async run({ store }) {
       const random = seededRandom(seed * 1_000)
       const saved: Array<{ position: number; replica: Replica }> = [{ position: 0, replica: new Map() }]
@@ -86,9 +87,9 @@ export const feedCases: readonly StoreCase[] = [
       }
     },
   })),
-  rule('changes are read above a place, up to a limit, of the databases asked for', async ({ store }) => {
+  rule('changes are read above a sequence, up to a limit, for the given databases', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
-    for (let n = 0; n < 9; n++) await driver.cycle([upsert(`k${n}`, { n }, { database: ['things', 'people', 'orders'][n % 3]! })])
+    for (let n = 0; n < 9; n++) await driver.cycle([upsert(`k${n}`, { n }, { database: required(['things', 'people', 'orders'][n % 3], 'the value[n % 3]') })])
     const sequences = async (query: { after: number; limit: number; databases?: string[] }) => (await store.changes(query)).map(({ sequence }) => sequence)
     assert.deepEqual(await sequences({ after: 0, limit: 3 }), [1, 2, 3])
     assert.deepEqual(await sequences({ after: 3, limit: 100 }), [4, 5, 6, 7, 8, 9])
@@ -113,7 +114,7 @@ export const feedCases: readonly StoreCase[] = [
     assert.deepEqual(found, ['k0', 'k1', 'k2', 'k4', 'k5', 'k6', 'k7', 'k8'])
     assert.deepEqual((await store.rows({ database: DATABASE, after: 'k35', limit: 1 })).map(({ key }) => key), ['k4'])
   }),
-  rule('the history of a key is its entries, and a row stands on the newest of them', async ({ store }) => {
+  rule('the history of a key is its entries, and a row references the newest of them', async ({ store }) => {
     await runChurn(store, 23, 100)
     const entries = await readFeed(store)
     const names = new Set(entries.map(({ database, key }) => JSON.stringify([database, key])))
@@ -121,9 +122,9 @@ export const feedCases: readonly StoreCase[] = [
       const [database, key] = JSON.parse(name) as [string, string]
       const own = entries.filter((entry) => entry.database === database && entry.key === key)
       assert.deepEqual(await store.history(database, key), own)
-      const [row, last] = [await store.row(database, key), own.at(-1)!]
+      const [row, last] = [await store.row(database, key), required(own.at(-1), 'an entry of own')]
       if (last.action === 'deleted') assert.equal(row, null)
-      else assert.deepEqual([row!.sequence, row!.committedAt, row!.text], [last.sequence, last.committedAt, last.text])
+      else assert.deepEqual([required(row, 'row').sequence, required(row, 'row').committedAt, required(row, 'row').text], [last.sequence, last.committedAt, last.text])
     }
     assert.deepEqual(await store.history(DATABASE, 'never'), [])
     assert.deepEqual(await store.history('nowhere', 'k0'), [])
@@ -140,7 +141,7 @@ export const feedCases: readonly StoreCase[] = [
         last = !writing
         const page = await reader.changes({ after: into.length, limit })
         for (const entry of page) {
-          assert.equal(entry.sequence, into.length + 1, 'a reader met a later sequence first')
+          assert.equal(entry.sequence, into.length + 1, 'a reader saw a later sequence first')
           into.push(entry)
         }
         if (last && page.length === 0) return
@@ -155,9 +156,9 @@ export const feedCases: readonly StoreCase[] = [
         await driver.complete([upsert(`${name} last`, { n })], driver.mode === 'replace' ? { sweep: SWEEP_ALL } : {})
       }
     }
-    const reading = [read(await reopen(), seen[0]!, 3), read(await reopen(), seen[1]!, 1_000)]
+    const reading = [read(await reopen(), required(seen[0], 'seen[0]'), 3), read(await reopen(), required(seen[1], 'seen[1]'), 1_000)]
     try {
-      await Promise.all([write(writers[0]!, 'one'), write(writers[1]!, 'two')])
+      await Promise.all([write(required(writers[0], 'writers[0]'), 'one'), write(required(writers[1], 'writers[1]'), 'two')])
     } finally {
       writing = false
       await Promise.all(reading)
@@ -169,7 +170,7 @@ export const feedCases: readonly StoreCase[] = [
   }),
 ]
 
-/** A store may write a record's text in its own way; what it means is the case of `json.ts`. */
+/** A store may format a record's text in its own way; `json.ts` tests its meaning. */
 function assertSameText(entries: readonly LogEntry[], sequence: number, text: string): string {
   const found = entries.find((entry) => entry.sequence === sequence)?.text ?? ''
   assert.deepEqual(JSON.parse(found), JSON.parse(text))
@@ -182,7 +183,7 @@ function assertTimesGrow(entries: readonly LogEntry[]): void {
     if (before === undefined) continue
     const together = before.sync === entry.sync && before.cycle === entry.cycle && before.page === entry.page
     const swept = entry.action === 'deleted' && entry.committedAt === before.committedAt + 1
-    if (together) assert.ok(entry.committedAt === before.committedAt || swept, `entries ${before.sequence} and ${entry.sequence} are of one commit`)
+    if (together) assert.ok(entry.committedAt === before.committedAt || swept, `entries ${before.sequence} and ${entry.sequence} belong to one commit`)
     else assert.ok(entry.committedAt > before.committedAt, `entry ${entry.sequence} is not later than ${before.sequence}`)
   }
 }

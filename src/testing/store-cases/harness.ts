@@ -5,22 +5,23 @@ import type {
   LandingCounts, Lease, LogEntry, Mode, StateTransition, QuarantinedRecord, StateText, Store, Sweep, SyncRef,
 } from '../../contract/index.ts'
 import { parseJson, stringifyJson } from '../../values/json.ts'
+import { required } from '../../values/required.ts'
 
-/** One promise of a store, as a sentence and its proof. Knows no test framework. */
+/** One requirement of a store: a title and its check. Independent of the test framework. */
 export interface StoreCase {
   readonly name: string
-  /** What the harness must offer, or the store; without it the case is skipped, with the reason. */
+  /** Required capabilities of the harness or the store; without them the case is skipped, with the reason. */
   readonly needs?: keyof StoreSupport | 'supportsSoftDeletes'
-  /** `open` gives another, empty store, for the few cases that compare two. */
+  /** `open` returns another, empty store, for the few cases that compare two. */
   run(harness: StoreHarness, open: () => Promise<StoreHarness>): Promise<void>
 }
 
-/** A rule of the contract: the sentence, and what a store must do for it to be true. */
+/** Defines a rule of the contract: its title and its check. */
 export function rule(name: string, run: StoreCase['run'], needs: Pick<StoreCase, 'needs'> = {}): StoreCase {
   return { name, run, ...needs }
 }
 
-/** A store that nothing has landed in yet, and the ways to it. */
+/** An empty store and the operations that cases need. */
 export interface StoreHarness {
   readonly store: Store
   /** A second connection to the same data and tenant, as another process would have. The harness closes it. */
@@ -30,15 +31,18 @@ export interface StoreHarness {
 }
 
 export interface StoreSupport {
-  /** Leases are judged by the store's own clock: the cases about expiry wait in real time instead of naming a later one. */
+  /**
+   * Leases expire by the store's own clock: the cases about expiry wait in real time instead of passing a later time.
+   */
   readonly ownClock?: true
-  /** It tells of news; see `Store.listen`. */
+  /** It notifies listeners of changes; see `Store.listen`. */
   readonly notifies?: true
-  /** Every row of the relation that `databases()` names as a view, as a person selects them. */
+  /** All rows of the relation that `databases()` names as a view, as a user selects them. */
   select?(view: string): Promise<Array<Record<string, unknown>>>
   /**
-   * Commits on a connection of its own that dies as a killed process would, just before its statement number `statement`
-   * (from 0; beginning and ending the transaction count too). The outcome when it had fewer statements than that.
+   * Commits on a separate connection that is cut as in a killed process, just before its statement number `statement`
+   * (from 0; beginning and ending the transaction count too). Returns the outcome when it had fewer statements than
+   * that.
    */
   crashDuringCommit?(commit: Commit, statement: number): Promise<CommitOutcome | 'crashed'>
 }
@@ -49,7 +53,7 @@ export const DATABASE = 'things'
 
 export const START = Date.UTC(2026, 0, 1)
 
-/** A source's time, in its canonical form: so many seconds into the suite's world. */
+/** A source time in canonical form: this many seconds after the suite's start. */
 export function instant(seconds: number): string {
   return `${new Date(START + seconds * 1000).toISOString().slice(0, 23)}000Z`
 }
@@ -105,7 +109,7 @@ function kindOf(value: JsonValue | undefined): ColumnKind | null {
   return typeof value === 'string' ? 'string' : 'boolean'
 }
 
-// ── a sync at work ───────────────────────────────────────────────────────────────────────────────────────────────────
+// ── a running sync ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 export interface DriverOptions {
   readonly worker?: string
@@ -129,13 +133,13 @@ export type CommitOverrides = Partial<Omit<Commit, 'transition'>> & {
 
 export type LandedOutcome = Extract<CommitOutcome, { kind: 'landed' }>
 
-/** Sweeps whatever is not listed. */
-/** Who did it, where a case does not care. */
+/** Sweeps every row that is not listed. */
+/** The actor of cases that do not depend on it. */
 export const OPERATOR = { actor: 'me', at: 0 }
 
 export const SWEEP_ALL: Sweep = { maxShare: 1, allowEmpty: true }
 
-/** Does what the engine does between two pages, so that a case says only what it is about. */
+/** Does the engine's work between two pages, so that a case contains only its subject. */
 export class SyncDriver {
   readonly store: Store
   readonly ref: SyncRef
@@ -156,7 +160,7 @@ export class SyncDriver {
     this.inflight = checkpoint.inflight
   }
 
-  /** Takes the sync's lease. */
+  /** Acquires the sync's lease. */
   static async acquire(store: Store, options: DriverOptions = {}): Promise<SyncDriver> {
     const ref = { worker: options.worker ?? 'crm', sync: options.sync ?? 'delta' }
     const acquired = await store.acquire(ref, {
@@ -193,7 +197,7 @@ export class SyncDriver {
   }
 
   async abandon(landings: readonly Landing[] = [], reason = 'given up'): Promise<LandedOutcome> {
-    const { cycle, page } = this.inflight!
+    const { cycle, page } = required(this.inflight, 'inflight')
     return expectLanded(await this.send(await this.draft({ kind: 'abandon', cycle, page: page + 1, reason }, landings)))
   }
 
@@ -210,18 +214,18 @@ export class SyncDriver {
   }
 
   nextPage(given: Pick<CommitOverrides, 'state' | 'tidemark' | 'scope' | 'guardState'> = {}): StateTransition {
-    const { cycle, page } = this.inflight!
+    const { cycle, page } = required(this.inflight, 'inflight')
     const { state = `{"page":${page + 1}}`, tidemark = null, scope = null, guardState = null } = given
     return { kind: 'continue', cycle, page: page + 1, state, tidemark, scope, guardState }
   }
 
   lastPage(given: Pick<CommitOverrides, 'state' | 'sweep' | 'tidemark' | 'scope' | 'endReason'> = {}): StateTransition {
-    const { cycle, page } = this.inflight!
+    const { cycle, page } = required(this.inflight, 'inflight')
     const { state = null, tidemark = null, scope = null, sweep = this.mode === 'replace' ? SWEEP_ALL : null } = given
     return { kind: 'complete', cycle, page: page + 1, state, tidemark, scope, sweep, ...(given.endReason !== undefined && { endReason: given.endReason }) }
   }
 
-  /** The commit as the engine would send it: read after everything that has landed, unless said otherwise. */
+  /** The commit as the engine would send it: by default, read after everything that has landed. */
   async draft(move: StateTransition, landings: readonly Landing[], overrides: CommitOverrides = {}): Promise<Commit> {
     const { state: _, sweep: _s, tidemark: _t, scope: _c, guardState: _g, ...rest } = overrides
     return {
@@ -230,14 +234,14 @@ export class SyncDriver {
     }
   }
 
-  /** Sends the commit and, when it landed, stands where it leads to. */
+  /** Sends the commit and, when it landed, advances to the resulting checkpoint. */
   async send(commit: Commit): Promise<CommitOutcome> {
     const outcome = await this.store.commit(commit)
     if (outcome.kind !== 'landed') return outcome
     this.version = outcome.version
     const { transition: move } = commit
     if (move.kind === 'replay') return outcome
-    this.inflight = move.kind === 'continue' ? { ...this.inflight!, page: move.page, state: move.state } : null
+    this.inflight = move.kind === 'continue' ? { ...required(this.inflight, 'inflight'), page: move.page, state: move.state } : null
     return outcome
   }
 
@@ -251,7 +255,7 @@ export function expectLanded(outcome: CommitOutcome): LandedOutcome {
   return outcome
 }
 
-// ── what can be seen from outside ────────────────────────────────────────────────────────────────────────────────────
+// ── observable state ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 const ALL = 1_000_000
 
@@ -264,12 +268,12 @@ export async function readLiveRows(store: Store, database = DATABASE): Promise<A
   return (await store.rows({ database, limit: ALL })).map((row) => [row.key, parseJson(row.text)])
 }
 
-/** The log as [action, key], the shape most cases speak about. */
+/** The log as [action, key], the form most cases use. */
 export async function scenario(store: Store, after = 0): Promise<Array<[string, string]>> {
   return (await readFeed(store, after)).map((entry) => [entry.action, entry.key])
 }
 
-/** Everything a store shows. Two equal ones mean that nothing was written in between. */
+/** The whole observable state of a store. Two equal ones mean that nothing was written in between. */
 export async function readSnapshot(store: Store): Promise<Record<string, unknown>> {
   const databases = await store.databases()
   const syncs = await store.syncs()
@@ -284,7 +288,7 @@ export async function readSnapshot(store: Store): Promise<Record<string, unknown
   }
 }
 
-/** Deterministic chance in [0, 1): a failing seed fails again. */
+/** Seeded randomness in [0, 1): a failing seed fails again. */
 export function seededRandom(seed: number): () => number {
   let state = seed >>> 0
   return () => {

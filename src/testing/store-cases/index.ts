@@ -21,7 +21,7 @@ import { auditChainCases } from './audit-chain.ts'
 import { tableCases } from './tables.ts'
 import { webhookCases } from './webhooks.ts'
 
-/** The promise of a store, in the order in which one would build it. */
+/** The contract of a store, in the order in which one would implement it. */
 export const storeCases: readonly StoreCase[] = [
   ...leaseCases,
   ...beginCases,

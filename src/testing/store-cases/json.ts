@@ -3,22 +3,23 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Landing, Store } from '../../contract/index.ts'
 import { equalsJson } from '../../values/json.ts'
 import { counts, DATABASE, readFeed, type StoreCase, SyncDriver, upsert, rule } from './harness.ts'
+import { required } from '../../values/required.ts'
 
-/** Records by key, as texts: what goes in must come out meaning the same. */
+/** Records by key, as texts: the stored value must be equivalent. */
 const RECORDS: Record<string, string> = {
   'XD17 integers beyond 2^53': '{"id":9007199254740993,"neighbour":9007199254740992,"huge":123456789012345678901234567890,"negative":-9223372036854775809}',
   'numbers of every shape': '{"zero":0,"tiny":1e-7,"fraction":0.1,"long":3.14159265358979,"large":1.5e300}',
-  'XD22 members that JavaScript knows': '{"__proto__":{"polluted":true},"constructor":1,"prototype":2,"toString":3,"hasOwnProperty":4}',
-  'XD25 members that are SQL': `{"\\"; drop table things; --":1,"it's":2,"a\\"b":3,"?":4,"$1":5,":name":6,"%s":7,"a.b[0]":8,"$":9,"\\\\":10}`,
-  'members without a name, with spaces and with lines': '{"":1," ":2,"a b":3,"line\\nbreak":4,"tab\\t":5}',
-  'texts with quotes, lines and every plane': '{"quotes":"\'\\"`","lines":"a\\r\\nb\\u2028c","emoji":"\\ud83c\\udf0a","plain":"日本語 ålesund","controls":"\\u0001\\u001f\\u007f"}',
+  'XD22 fields that JavaScript treats specially': '{"__proto__":{"polluted":true},"constructor":1,"prototype":2,"toString":3,"hasOwnProperty":4}',
+  'XD25 fields that contain SQL': `{"\\"; drop table things; --":1,"it's":2,"a\\"b":3,"?":4,"$1":5,":name":6,"%s":7,"a.b[0]":8,"$":9,"\\\\":10}`,
+  'fields without a name, with spaces and with line breaks': '{"":1," ":2,"a b":3,"line\\nbreak":4,"tab\\t":5}',
+  'texts with quotes, line breaks and every Unicode plane': '{"quotes":"\'\\"`","lines":"a\\r\\nb\\u2028c","emoji":"\\ud83c\\udf0a","plain":"日本語 ålesund","controls":"\\u0001\\u001f\\u007f"}',
   'empty and null': '{}',
-  'nothing but empties': '{"null":null,"empty":"","list":[],"object":{},"false":false}',
+  'nothing but empty values': '{"null":null,"empty":"","list":[],"object":{},"false":false}',
   'a timestamp and a number as texts': '{"at":"2026-01-31T12:00:00.123456Z","n":"00012","float":"1.0"}',
 }
 
 export const jsonCases: readonly StoreCase[] = [
-  rule('XD17 XD22 XD25 a record comes back as the JSON it was, from the row, the feed and the history', async ({ store, reopen }) => {
+  rule('XD17 XD22 XD25 a record is returned as equivalent JSON, from the row, the feed and the history', async ({ store, reopen }) => {
     const driver = await SyncDriver.acquire(store)
     const landings = Object.entries(RECORDS).map(([key, text]) => upsert(key, text))
     await driver.cycle(landings)
@@ -26,13 +27,13 @@ export const jsonCases: readonly StoreCase[] = [
     assert.equal(({} as Record<string, unknown>)['polluted'], undefined)
     assert.deepEqual((await driver.cycle(landings)).counts, counts({ unchanged: landings.length }))
   }),
-  rule('XD17 integers that a double cannot tell apart are different contents', async ({ store }) => {
+  rule('XD17 integers that a double cannot distinguish are different contents', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('a', '{"id":9007199254740992}')])
     assert.deepEqual((await driver.cycle([upsert('a', '{"id":9007199254740993}')])).counts, counts({ updated: 1 }))
     assert.deepEqual((await driver.cycle([upsert('a', '{"id":"9007199254740993"}')])).counts, counts({ updated: 1 }))
   }),
-  rule('XD22 a member named __proto__ is content: changing it is a change', async ({ store }) => {
+  rule('XD22 a field named __proto__ is content: changing it is a change', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('a', '{"__proto__":{"x":1}}')])
     assert.deepEqual((await driver.cycle([upsert('a', '{"__proto__":{"x":2}}')])).counts, counts({ updated: 1 }))
@@ -48,21 +49,21 @@ export const jsonCases: readonly StoreCase[] = [
     await assertSame(store, landings)
     assert.deepEqual((await driver.cycle(landings)).counts, counts({ unchanged: 3 }))
   }),
-  rule('XD18 XD21 XD22 keys are compared by their bytes: no folding, no trimming, no numbers', async ({ store }) => {
+  rule('XD18 XD21 XD22 keys are compared by their bytes: no case folding, no trimming, no numeric comparison', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     await driver.begin()
     for (const [n, key] of KEYS.entries()) await driver.page([upsert(key, { n })])
     await driver.complete([])
     assert.equal((await store.rows({ database: DATABASE, limit: 1_000 })).length, KEYS.length)
     for (const [n, key] of KEYS.entries()) {
-      assert.deepEqual(JSON.parse((await store.row(DATABASE, key))!.text), { n })
+      assert.deepEqual(JSON.parse(required(await store.row(DATABASE, key), 'the result of row').text), { n })
       assert.equal((await store.history(DATABASE, key)).length, 1)
     }
     // In one page as well as one by one.
     assert.deepEqual((await driver.cycle(KEYS.map((key, n) => upsert(key, { n })))).counts, counts({ unchanged: KEYS.length }))
     assert.deepEqual((await driver.cycle(KEYS.map((key) => upsert(key, { changed: true })).toReversed())).counts, counts({ updated: KEYS.length }))
   }),
-  rule('XD21 rows are in the order of their UTF-8 bytes, above the surrogates too, and pages of them join without a seam', async ({ store }) => {
+  rule('XD21 rows are in the order of their UTF-8 bytes, above the surrogates too, and pages of them neither overlap nor skip', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     await driver.cycle(KEYS.map((key, n) => upsert(key, { n })))
     const ordered = KEYS.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
@@ -74,7 +75,7 @@ export const jsonCases: readonly StoreCase[] = [
     }
     assert.deepEqual(found, ordered)
   }),
-  rule('XD21 pages of keys above and below the surrogates find the rows that are there', async ({ store }) => {
+  rule('XD21 pages of keys above and below the surrogates find the existing rows', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('\u{1f30a}', { n: 1 })])
     // Between '\uff5e' and '\u{1f600}' by bytes, before both by UTF-16 units.
@@ -100,7 +101,7 @@ async function assertSame(store: Store, landings: readonly Landing[]): Promise<v
     const row = await store.row(database, key)
     const history = await store.history(database, key)
     const entry = entries.find((other) => other.database === database && other.key === key)
-    for (const found of [row!.text, history[0]!.text!, entry!.text!]) {
+    for (const found of [required(row, 'row').text, required(required(history[0], 'history[0]').text, 'text'), required(required(entry, 'entry').text, 'text')]) {
       assert.ok(isSame(found, text), `${key}: ${found.slice(0, 200)} is not ${text.slice(0, 200)}`)
     }
   }

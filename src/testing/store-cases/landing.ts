@@ -1,17 +1,18 @@
 import assert from 'node:assert/strict'
 import type { Landing } from '../../contract/index.ts'
 import { counts, readFeed, instant, readLiveRows, makeQuarantined, readSnapshot, type StoreCase, scenario, SyncDriver, upsert, remove, rule } from './harness.ts'
+import { required } from '../../values/required.ts'
 
 export const landingCases: readonly StoreCase[] = [
-  // ── what becomes of a change ──
-  rule('N13 a new key is created, a new content updates it, and both are in the log', async ({ store }) => {
+  // ── outcome of a change ──
+  rule('N13 a new key is created, new content updates it, and both are in the log', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     assert.deepEqual((await driver.cycle([upsert('a', { n: 1 })])).counts, counts({ created: 1 }))
     assert.deepEqual((await driver.cycle([upsert('a', { n: 2 })])).counts, counts({ updated: 1 }))
     assert.deepEqual(await scenario(store), [['created', 'a'], ['updated', 'a']])
     assert.deepEqual(await readLiveRows(store), [['a', { n: 2 }]])
     const row = await store.row('things', 'a')
-    assert.deepEqual([row!.sequence, row!.database, row!.key], [2, 'things', 'a'])
+    assert.deepEqual([required(row, 'row').sequence, required(row, 'row').database, required(row, 'row').key], [2, 'things', 'a'])
   }),
   rule('R31 invariant 4: landing the same page again in a later page changes nothing and makes no entry', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
@@ -32,7 +33,7 @@ export const landingCases: readonly StoreCase[] = [
     assert.deepEqual((await other.cycle(page, { readAtSequence: 0 })).counts, counts({ unchanged: 2 }))
     assert.equal(await store.headSequence(), 2)
   }),
-  rule('a block told again is unchanged as a whole, in any order, and any one difference in it is found', async ({ store }) => {
+  rule('a repeated block is unchanged as a whole, in any order, and any single difference in it is found', async ({ store }) => {
     const driver = await SyncDriver.acquire(store, { mode: 'replace' })
     const block = (at = 1): ReturnType<typeof upsert>[] => ['a', 'b', 'c', 'd', 'e'].map((key) => upsert(key, { key }, { at }))
     await driver.cycle(block())
@@ -40,17 +41,17 @@ export const landingCases: readonly StoreCase[] = [
     assert.deepEqual((await driver.cycle(block().reverse())).counts, counts({ unchanged: 5 }))
     assert.deepEqual((await driver.cycle([...block().slice(0, 2), upsert('c', { key: 'C' }, { at: 1 }), ...block().slice(3)])).counts, counts({ updated: 1, unchanged: 4 }))
     assert.deepEqual((await driver.cycle([...block(), upsert('aa', { key: 'aa' })])).counts, counts({ created: 1, updated: 1, unchanged: 4 }))
-    // Gone from between the others.
+    // Deleted from the middle.
     assert.deepEqual((await driver.cycle(block())).counts, counts({ unchanged: 5, swept: 1 }))
   }),
-  rule('a block told again with later times raises them, so that what lies between is stale', async ({ store }) => {
+  rule('a repeated block with later times raises the stored times, so that versions in between are stale', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     const block = (at: number): ReturnType<typeof upsert>[] => ['a', 'b', 'c', 'd'].map((key) => upsert(key, { key }, { at }))
     await driver.cycle(block(1))
     assert.deepEqual((await driver.cycle(block(3))).counts, counts({ unchanged: 4 }))
     assert.deepEqual((await driver.cycle([...block(3).slice(0, 3), upsert('d', { key: 'old' }, { at: 2 })])).counts, counts({ unchanged: 3, stale: 1 }))
   }),
-  rule('F7 a block that another owner lists as well outlives the first', async ({ store }) => {
+  rule('F7 a block that another owner lists as well outlives the first owner', async ({ store }) => {
     const block = ['a', 'b', 'c', 'd'].map((key) => upsert(key, { key }))
     const driver = await SyncDriver.acquire(store, { mode: 'replace' })
     await driver.cycle(block)
@@ -59,7 +60,7 @@ export const landingCases: readonly StoreCase[] = [
     assert.deepEqual((await driver.cycle(block.slice(0, 2))).counts, counts({ unchanged: 2 }))
     assert.deepEqual((await readLiveRows(store)).map(([key]) => key), ['a', 'b', 'c', 'd'])
   }),
-  rule('a record whose members only changed their order is unchanged, and stays so', async ({ store }) => {
+  rule('a record whose fields only changed their order is unchanged, and stays so', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('a', '{"x":1,"y":{"p":1,"q":[1,2]}}')])
     const turned = upsert('a', '{"y":{"q":[1,2],"p":1},"x":1}')
@@ -68,18 +69,18 @@ export const landingCases: readonly StoreCase[] = [
     assert.deepEqual((await driver.cycle([upsert('a', '{"x":1,"y":{"p":1,"q":[2,1]}}')])).counts, counts({ updated: 1 }))
     assert.deepEqual(await scenario(store), [['created', 'a'], ['updated', 'a']])
   }),
-  rule('N13 a deleted key is gone from the rows and stays in the log', async ({ store }) => {
+  rule('N13 a deleted key is removed from the rows and stays in the log', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('a', { n: 1 }), upsert('b', { n: 1 })])
     assert.deepEqual((await driver.cycle([remove('a')])).counts, counts({ deleted: 1 }))
     assert.deepEqual(await readLiveRows(store), [['b', { n: 1 }]])
     assert.equal(await store.row('things', 'a'), null)
-    const last = (await readFeed(store)).at(-1)!
+    const last = required((await readFeed(store)).at(-1), 'an entry of the result of readFeed')
     assert.deepEqual([last.action, last.key, last.text, last.sequence], ['deleted', 'a', null, 3])
     assert.deepEqual((await driver.cycle([remove('a')])).counts, counts({ missing: 1 }))
     assert.equal(await store.headSequence(), 3)
   }),
-  rule('N13 XA10 syncs that commit at once in a process that has just opened the store find the rows that are there', async ({ store, reopen }) => {
+  rule('N13 XA10 syncs that commit concurrently in a process that has just opened the store find the existing rows', async ({ store, reopen }) => {
     const syncs = ['a', 'b', 'c', 'd']
     for (const sync of syncs) {
       const driver = await SyncDriver.acquire(store, { sync })
@@ -93,7 +94,7 @@ export const landingCases: readonly StoreCase[] = [
     assert.deepEqual(outcomes.map((outcome) => outcome.counts), syncs.map(() => counts({ deleted: 1 })))
     assert.deepEqual((await readLiveRows(store)).map(([key]) => key), ['a2', 'b2', 'c2', 'd2'])
   }),
-  rule('XE7 a delete that comes before its create makes no entry, and keeps the older create out', async ({ store }) => {
+  rule('XE7 a delete that arrives before its create makes no entry, and keeps the older create out', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     assert.deepEqual((await driver.cycle([remove('a', { at: 5 })])).counts, counts({ missing: 1 }))
     assert.equal(await store.headSequence(), 0)
@@ -104,7 +105,7 @@ export const landingCases: readonly StoreCase[] = [
     assert.deepEqual(await scenario(store), [['created', 'a']])
     assert.equal((await store.history('things', 'a')).length, 1)
   }),
-  rule('XE8 a key that comes back after its delete is created anew', async ({ store }) => {
+  rule('XE8 a key that returns after its delete is created again', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     for (const at of [1, 3]) {
       await driver.cycle([upsert('a', { at }, { at })])
@@ -126,7 +127,7 @@ export const landingCases: readonly StoreCase[] = [
   }),
 
   // ── the source's own time ──
-  rule('invariant 6: an older fact never overwrites a newer row, whoever brings it', async ({ store }) => {
+  rule('invariant 6: an older version never overwrites a newer row, whichever sync reports it', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     const other = await SyncDriver.acquire(store, { sync: 'other' })
     await driver.cycle([upsert('a', { v: 'new' }, { at: 5 })])
@@ -143,9 +144,9 @@ export const landingCases: readonly StoreCase[] = [
     await driver.cycle([{ ...upsert('a', { v: 1 }), upstreamAt: at('000002') }])
     assert.deepEqual((await driver.cycle([{ ...upsert('a', { v: 0 }), upstreamAt: at('000001') }])).counts, counts({ stale: 1 }))
     assert.deepEqual((await driver.cycle([{ ...upsert('a', { v: 2 }), upstreamAt: at('000003') }])).counts, counts({ updated: 1 }))
-    assert.equal((await store.row('things', 'a'))!.upstreamAt, at('000003'))
+    assert.equal(required(await store.row('things', 'a'), 'the result of row').upstreamAt, at('000003'))
   }),
-  rule('invariant 6: a fact of the same time, read later, wins', async ({ store }) => {
+  rule('invariant 6: a version of the same time, read later, wins', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     const other = await SyncDriver.acquire(store, { sync: 'other' })
     await driver.cycle([upsert('a', { v: 1 }, { at: 5 }), upsert('b', { v: 1 }, { at: 5 })])
@@ -153,7 +154,7 @@ export const landingCases: readonly StoreCase[] = [
     assert.deepEqual((await other.cycle([upsert('a', { v: 3 }, { at: 5 }), remove('b', { at: 5 })])).counts, counts({ updated: 1, deleted: 1 }))
     assert.deepEqual(await readLiveRows(store), [['a', { v: 3 }]])
   }),
-  rule('XE7 invariant 6: a tombstone keeps its time, so the dead stay dead', async ({ store }) => {
+  rule('XE7 invariant 6: a tombstone keeps its time, so deleted rows stay deleted', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('a', { v: 1 }, { at: 1 })])
     await driver.cycle([remove('a', { at: 5 })])
@@ -163,7 +164,7 @@ export const landingCases: readonly StoreCase[] = [
     assert.deepEqual(await readLiveRows(store), [])
     assert.deepEqual((await other.cycle([upsert('a', { v: 3 }, { at: 6 })])).counts, counts({ created: 1 }))
   }),
-  rule('invariant 6: a delete without a time keeps the time of the row it buries', async ({ store }) => {
+  rule('invariant 6: a delete without a time keeps the time of the row it deletes', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('a', { v: 1 }, { at: 5 })])
     assert.deepEqual((await driver.cycle([remove('a')])).counts, counts({ deleted: 1 }))
@@ -171,7 +172,7 @@ export const landingCases: readonly StoreCase[] = [
     assert.deepEqual((await driver.cycle([upsert('a', { v: 0 }, { at: 4 })])).counts, counts({ stale: 1 }))
     assert.deepEqual((await driver.cycle([upsert('a', { v: 2 }, { at: 6 })])).counts, counts({ created: 1 }))
   }),
-  rule('invariant 6: a later delete of what is already gone raises the time of the tombstone, silently', async ({ store }) => {
+  rule('invariant 6: a later delete of a deleted row raises the time of the tombstone, without an entry', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('a', { v: 1 }, { at: 1 })])
     await driver.cycle([remove('a', { at: 2 })])
@@ -180,26 +181,26 @@ export const landingCases: readonly StoreCase[] = [
     assert.deepEqual((await driver.cycle([upsert('a', { v: 2 }, { at: 8 })])).counts, counts({ stale: 1 }))
     assert.equal(await store.headSequence(), 2)
   }),
-  rule('invariant 6: the same content with a later time raises the time without an entry, so that what lies between is stale', async ({ store }) => {
+  rule('invariant 6: the same content with a later time raises the time without an entry, so that versions in between are stale', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('a', { v: 'A' }, { at: 1 })])
     assert.deepEqual((await driver.cycle([upsert('a', { v: 'A' }, { at: 3 })])).counts, counts({ unchanged: 1 }))
-    assert.equal((await store.row('things', 'a'))!.upstreamAt, instant(3))
+    assert.equal(required(await store.row('things', 'a'), 'the result of row').upstreamAt, instant(3))
     assert.deepEqual((await driver.cycle([upsert('a', { v: 'B' }, { at: 2 })])).counts, counts({ stale: 1 }))
     assert.deepEqual((await driver.cycle([remove('a', { at: 2 })])).counts, counts({ stale: 1 }))
     assert.deepEqual(await readLiveRows(store), [['a', { v: 'A' }]])
     assert.equal(await store.headSequence(), 1)
     assert.deepEqual((await driver.cycle([upsert('a', { v: 'A' }, { at: 2 })])).counts, counts({ unchanged: 1 }))
-    assert.equal((await store.row('things', 'a'))!.upstreamAt, instant(3))
+    assert.equal(required(await store.row('things', 'a'), 'the result of row').upstreamAt, instant(3))
   }),
-  rule('invariant 6: content told first without a time takes the time it is told with', async ({ store }) => {
+  rule('invariant 6: content first reported without a time takes the time it is later reported with', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('a', { v: 'A' })])
     await driver.cycle([upsert('a', { v: 'A' }, { at: 3 })])
     assert.deepEqual((await driver.cycle([upsert('a', { v: 'B' }, { at: 2 })])).counts, counts({ stale: 1 }))
     assert.equal(await store.headSequence(), 1)
   }),
-  rule('invariant 6: a fact without a time, read later, wins, and what is older than the row it replaced is still older', async ({ store }) => {
+  rule('invariant 6: a version without a time, read later, wins, and versions older than the replaced row are still older', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     const other = await SyncDriver.acquire(store, { sync: 'other' })
     await driver.cycle([upsert('a', { v: 1 }, { at: 5 }), upsert('b', { v: 1 }, { at: 5 })])
@@ -219,7 +220,7 @@ export const landingCases: readonly StoreCase[] = [
     await driver.cycle([upsert('a', { v: 4 })])
     assert.deepEqual(await readLiveRows(store), [['a', { v: 4 }]])
   }),
-  rule('XC24 times within the tolerance count as equal: a source whose clock stepped back is still believed', async ({ store }) => {
+  rule('XC24 times within the tolerance count as equal: a source whose clock stepped back is still accepted', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('a', { v: 1 }, { at: 10 })])
     const upstreamToleranceMs = 2_000
@@ -229,8 +230,8 @@ export const landingCases: readonly StoreCase[] = [
     assert.deepEqual(await readLiveRows(store), [['a', { v: 2 }]])
   }),
 
-  // ── two syncs at once ──
-  rule('XB14 a row another sync wrote while the page was read, and times do not order, is an overlap: nothing is written', async ({ store }) => {
+  // ── concurrent syncs ──
+  rule('XB14 a row that another sync wrote while the page was read, and that times do not order, is an overlap: nothing is written', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     const other = await SyncDriver.acquire(store, { sync: 'other' })
     await driver.cycle([upsert('a', { v: 0 }), upsert('b', { v: 0 }, { at: 5 }), upsert('c', { v: 0 }), upsert('d', { v: 0 }, { at: 5 })])
@@ -252,7 +253,7 @@ export const landingCases: readonly StoreCase[] = [
     assert.deepEqual([...outcome.keys].toSorted(), ['a', 'b', 'c'])
     assert.deepEqual(await readSnapshot(store), before)
 
-    // Read again, later than what the other wrote: now the order is known.
+    // Read again, later than the other's write: now the order is known.
     assert.deepEqual((await other.page(landings)).counts, counts({ created: 2, updated: 3 }))
     assert.deepEqual(await readLiveRows(store), ['a', 'b', 'c', 'd', 'e'].map((key) => [key, { v: 2 }]))
   }),
@@ -266,7 +267,7 @@ export const landingCases: readonly StoreCase[] = [
     const landings: Landing[] = [
       { ...upsert('a', { v: 3 }, { at: 12 }), asOf: 'event' } as Landing, // may be older than any row of the other sync
       { ...upsert('b', { v: 3 }, { at: 12 }), asOf: 'read' } as Landing, // read after the row was committed
-      { ...upsert('c', { v: 3 }, { at: 12 }), asOf: 'read' } as Landing, // committed after the page was asked for
+      { ...upsert('c', { v: 3 }, { at: 12 }), asOf: 'read' } as Landing, // committed after the page was requested
       upsert('d', { v: 3 }, { at: 12 }), // its time is that of its last change
     ]
     const outcome = await driver.send(await driver.draft(driver.nextPage(), landings, { readAtSequence: readFrom }))
@@ -274,7 +275,7 @@ export const landingCases: readonly StoreCase[] = [
     assert.deepEqual([...outcome.keys].toSorted(), ['a', 'c'])
     assert.deepEqual((await driver.page(landings.slice(1), { readAtSequence: await store.headSequence() })).counts, counts({ updated: 3 }))
   }),
-  rule('invariant 6: a single record that was read after its row was committed is later, whatever its time says', async ({ store }) => {
+  rule('invariant 6: a single record that was read after its row was committed is later, whatever its time is', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('a', { v: 1 }, { at: 10 }), upsert('b', { v: 1 }, { at: 10 })])
     const older = upsert('b', { v: 2 }, { at: 5 })
@@ -296,7 +297,7 @@ export const landingCases: readonly StoreCase[] = [
     const outcome = await other.cycle([upsert('a', { v: 2 }, { at: 6 }), upsert('b', { v: 0 }, { at: 4 }), upsert('c', { v: 1 })], { readAtSequence: 0 })
     assert.deepEqual(outcome.counts, counts({ updated: 1, stale: 1, unchanged: 1 }))
   }),
-  rule('XB14 history read again is older than what another sync wrote since the cycle began, and newer than what was there before', async ({ store }) => {
+  rule('XB14 history read again is older than another sync’s writes since the cycle began, and newer than the rows before it', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     const again = await SyncDriver.acquire(store, { sync: 'again' })
     await driver.cycle([upsert('a', { v: 1 }), upsert('b', { v: 1 }), upsert('c', { v: 1 })])
@@ -305,11 +306,11 @@ export const landingCases: readonly StoreCase[] = [
     await driver.cycle([upsert('a', { v: 9 }), remove('b'), upsert('d', { v: 9 })])
     const { counts: landed } = await again.page([upsert('a', { v: 0 }), upsert('b', { v: 0 }), upsert('c', { v: 0 }), remove('d')], overrides)
     assert.deepEqual(landed, counts({ updated: 1, stale: 3 }))
-    // Its own pages are in the order of the log.
+    // Its own pages are in log order.
     await again.page([upsert('c', { v: 2 })], overrides)
     assert.deepEqual(await readLiveRows(store), [['a', { v: 9 }], ['c', { v: 2 }], ['d', { v: 9 }]])
   }),
-  rule('XB14 what a log says again while a backfill reads it anew is put on record once, so that the backfill finds it newer', async ({ store }) => {
+  rule('XB14 a change that a log repeats while a backfill reads it again is logged once, so that the backfill finds it newer', async ({ store }) => {
     const delta = await SyncDriver.acquire(store)
     const again = await SyncDriver.acquire(store, { sync: 'again' })
     await delta.cycle([upsert('a', { v: 1 }), upsert('b', { v: 1 }), upsert('c', { v: 1 }), upsert('t', { v: 1 }, { at: 5 })])
@@ -319,9 +320,9 @@ export const landingCases: readonly StoreCase[] = [
     const told = [upsert('a', { v: 1 }), remove('b'), remove('n'), upsert('t', { v: 1 }, { at: 5 })]
     await delta.begin()
     assert.deepEqual((await delta.page(told, { forceLogSince: restateSince })).counts, counts({ updated: 1, deleted: 2, unchanged: 1 }))
-    // Once: what is on record since then is not put there again.
+    // Once: a logged change is not logged again.
     assert.deepEqual((await delta.page(told, { forceLogSince: restateSince })).counts, counts({ unchanged: 2, missing: 2 }))
-    // But where the backfill was the last to write, it would go on from there.
+    // If the backfill was the last to write, it would continue from there.
     await again.page([upsert('w', { v: 1 })], { readAtSequence: restateSince, isHistoricalLog: true })
     assert.deepEqual((await delta.page([upsert('w', { v: 1 })], { forceLogSince: restateSince })).counts, counts({ updated: 1 }))
     await again.page([remove('w'), upsert('a', { v: 0 }), upsert('b', { v: 0 }), upsert('n', { v: 0 }), upsert('c', { v: 0 })], { readAtSequence: restateSince, isHistoricalLog: true })
@@ -329,7 +330,7 @@ export const landingCases: readonly StoreCase[] = [
     const entries = await store.changes({ after: restateSince, limit: 10 })
     assert.deepEqual(entries.map(({ key, action }) => [key, action]), [['a', 'updated'], ['b', 'deleted'], ['n', 'deleted'], ['w', 'created'], ['w', 'updated'], ['c', 'updated']])
   }),
-  rule('XB14 a time that moves on while a listing runs is put on record, so that an older page of the same time overlaps it', async ({ store }) => {
+  rule('XB14 a time that increases while a listing runs is logged, so that an older page of the same time overlaps it', async ({ store }) => {
     const delta = await SyncDriver.acquire(store)
     const listing = await SyncDriver.acquire(store, { sync: 'listing' })
     await delta.cycle([upsert('a', { on: true }, { at: 5 }), upsert('n', { on: true })])
@@ -341,14 +342,14 @@ export const landingCases: readonly StoreCase[] = [
     const told = [upsert('a', { on: true }, { at: 9 }), upsert('l', { on: true }, { at: 9 }), upsert('n', { on: true }, { at: 9 })]
     await delta.begin()
     assert.deepEqual((await delta.page(told, { forceLogSince: restateSince })).counts, counts({ updated: 3 }))
-    // Once: nothing has moved since.
+    // Once: nothing has changed since.
     assert.deepEqual((await delta.page(told, { forceLogSince: restateSince })).counts, counts({ unchanged: 3 }))
     const outcome = await listing.send(await listing.draft(listing.nextPage(), page, { readAtSequence: restateSince }))
     assert.deepEqual(outcome, { kind: 'overlap', keys: ['a', 'l', 'n'] })
     await listing.page(told)
     assert.deepEqual(await readLiveRows(store), ['a', 'l', 'n'].map((key) => [key, { on: true }]))
   }),
-  rule('XB14 with times, a row that is told again is not put on record where its own sync wrote it, or the listing under way', async ({ store }) => {
+  rule('XB14 with times, a repeated row is not logged where its own sync wrote it, or the running listing', async ({ store }) => {
     const delta = await SyncDriver.acquire(store)
     const listing = await SyncDriver.acquire(store, { sync: 'listing' })
     await delta.cycle([upsert('a', { on: true }, { at: 5 })])
@@ -359,7 +360,7 @@ export const landingCases: readonly StoreCase[] = [
     await delta.begin()
     assert.deepEqual((await delta.page(told, { forceLogSince: restateSince })).counts, counts({ unchanged: 2 }))
   }),
-  rule('a sync never overlaps itself: its pages come one after the other', async ({ store }) => {
+  rule('a sync never overlaps itself: its pages are sequential', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('a', { v: 1 })], { readAtSequence: 0 })
     await driver.begin()

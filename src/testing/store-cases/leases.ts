@@ -2,11 +2,12 @@ import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { LeaseAcquired, AcquireRequest, LeaseHeld, Store, SyncRef } from '../../contract/index.ts'
 import { readFeed, readLiveRows, readSnapshot, START, type StoreCase, type StoreHarness, SyncDriver, upsert, rule } from './harness.ts'
+import { required } from '../../values/required.ts'
 
 const REF = { worker: 'crm', sync: 'delta' }
 
 export const leaseCases: readonly StoreCase[] = [
-  rule('XB1 a free sync is acquired, and the next runner is told who holds it', async ({ store, supports, reopen }) => {
+  rule('XB1 a free sync is acquired, and the next runner learns the holder', async ({ store, supports, reopen }) => {
     const before = Date.now()
     const first = expectAcquired(await acquire(store, 'runner-1', { ttlMs: 60_000 }))
     assert.deepEqual(first.lease.ref, REF)
@@ -23,23 +24,23 @@ export const leaseCases: readonly StoreCase[] = [
     assert.equal(checkpoint.heldBy, 'runner-1')
     assert.equal(checkpoint.heldUntil, second.expiresAt)
   }),
-  rule('XB1 of many runners that ask at once, over two connections, exactly one gets the sync', async ({ store, reopen }) => {
+  rule('XB1 of many runners that acquire at once, over two connections, exactly one gets the sync', async ({ store, reopen }) => {
     const other = await reopen()
     const answers = await Promise.all(Array.from({ length: 12 }, (_, n) => acquire(n % 2 === 0 ? store : other, `runner-${n}`)))
     assert.equal(answers.filter((answer) => answer.kind === 'acquired').length, 1)
   }),
-  rule('the holder of a lease is itself told that the sync is held', async ({ store }) => {
+  rule('the holder of a lease that acquires again is answered that the sync is held', async ({ store }) => {
     await acquire(store, 'runner-1')
     assert.equal((await acquire(store, 'runner-1')).kind, 'held')
   }),
-  rule('a lease that ran out can be acquired by another, with a higher epoch', async (harness) => {
+  rule('an expired lease can be acquired by another runner, with a higher epoch', async (harness) => {
     const first = expectAcquired(await acquire(harness.store, 'runner-1', { ttlMs: 200 }))
     const at = await elapse(harness, 300)
     const second = expectAcquired(await acquire(harness.store, 'runner-2', { at }))
     assert.ok(second.lease.epoch > first.lease.epoch)
     assert.equal((await harness.store.readCheckpoint(REF)).heldBy, 'runner-2')
   }),
-  rule('XA11 expiry alone takes nothing away: a late holder still renews, begins and commits while nobody else acquired', async (harness) => {
+  rule('XA11 expiry alone takes nothing away: a late holder can still renew, begin and commit until another acquires', async (harness) => {
     const driver = await SyncDriver.acquire(harness.store, { ttlMs: 50 })
     const at = await elapse(harness, 100)
     await driver.begin({ at })
@@ -48,7 +49,7 @@ export const leaseCases: readonly StoreCase[] = [
     assert.deepEqual(await readLiveRows(harness.store), [['a', { n: 1 }]])
     assert.equal((await acquire(harness.store, 'runner-2', { at })).kind, 'held')
   }),
-  rule('a renewed lease is held beyond its first end', async (harness) => {
+  rule('a renewed lease is held beyond its first expiry', async (harness) => {
     const first = expectAcquired(await acquire(harness.store, 'runner-1', { ttlMs: 200 }))
     assert.equal(await harness.store.renew(first.lease, { ttlMs: 60_000, at: START + 100 }), true)
     const at = await elapse(harness, 300)
@@ -60,14 +61,14 @@ export const leaseCases: readonly StoreCase[] = [
     const at = await elapse(harness, 100)
     assert.equal((await acquire(harness.store, 'runner-2', { at })).kind, 'held')
   }),
-  rule('a holder known to be dead is evicted at once; naming someone else evicts nobody', async ({ store }) => {
+  rule('a holder known to have crashed is evicted at once; naming another holder evicts none', async ({ store }) => {
     const first = expectAcquired(await acquire(store, 'runner-1'))
     assert.equal((await acquire(store, 'runner-2', { evictHolder: 'runner-7' })).kind, 'held')
     const second = expectAcquired(await acquire(store, 'runner-2', { evictHolder: 'runner-1' }))
     assert.ok(second.lease.epoch > first.lease.epoch)
     assert.equal(await store.renew(first.lease, { ttlMs: 1_000, at: START }), false)
   }),
-  rule('the epoch grows with every acquire, also after a release', async ({ store }) => {
+  rule('the epoch increases with every acquire, also after a release', async ({ store }) => {
     let last = 0
     for (let n = 0; n < 4; n++) {
       const { lease } = expectAcquired(await acquire(store, 'runner-1'))
@@ -76,7 +77,7 @@ export const leaseCases: readonly StoreCase[] = [
       await store.release(lease)
     }
   }),
-  rule('a released sync is free at once, and the released lease is worth nothing', async ({ store }) => {
+  rule('a released sync is free at once, and the released lease is invalid', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     await driver.begin()
     await driver.release()
@@ -93,7 +94,7 @@ export const leaseCases: readonly StoreCase[] = [
     const other = await reopen()
     const heir = await SyncDriver.acquire(other, { holder: 'runner-2', evict: 'runner-1' })
     const before = await readSnapshot(other)
-    for (const move of [zombie.nextPage(), zombie.lastPage(), { kind: 'abandon', cycle: zombie.inflight!.cycle, page: 2, reason: '' }, { kind: 'set', state: '1', actor: 'x', reason: '' }] as const) {
+    for (const move of [zombie.nextPage(), zombie.lastPage(), { kind: 'abandon', cycle: required(zombie.inflight, 'zombie.inflight').cycle, page: 2, reason: '' }, { kind: 'set', state: '1', actor: 'x', reason: '' }] as const) {
       assert.deepEqual(await zombie.send(await zombie.draft(move, [upsert('b', { n: 2 })])), { kind: 'fenced' })
     }
     assert.deepEqual(await readSnapshot(other), before)
@@ -112,7 +113,7 @@ export const leaseCases: readonly StoreCase[] = [
     assert.deepEqual(await readSnapshot(store), before)
     assert.equal(await store.renew(heir.lease, { ttlMs: 1_000, at: START }), true)
   }),
-  rule('a lease that was never given is worth nothing', async ({ store }) => {
+  rule('a lease that was never granted is invalid', async ({ store }) => {
     const forged = { ref: REF, holder: 'nobody', epoch: 1 }
     assert.equal(await store.renew(forged, { ttlMs: 1_000, at: START }), false)
     assert.equal(await store.beginCycle(forged, { at: START, mode: 'replace', trigger: 'manual', fresh: false, databases: [] }), null)
@@ -135,7 +136,7 @@ function expectAcquired(answer: LeaseAcquired | LeaseHeld): LeaseAcquired {
   return answer
 }
 
-/** The caller's clock after so many milliseconds; a store with a clock of its own has really waited. */
+/** The caller's clock after this many milliseconds; for a store with its own clock the case really waits. */
 async function elapse({ supports }: StoreHarness, ms: number): Promise<number> {
   if (supports?.ownClock === true) await sleep(ms)
   return START + ms

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import type { StateTransition } from '../../contract/index.ts'
 import { counts, expectLanded, makeQuarantined, remove, START, type StoreCase, SyncDriver, upsert, rule } from './harness.ts'
+import { required } from '../../values/required.ts'
 
 const REF = { worker: 'crm', sync: 'delta' }
 
@@ -11,7 +12,7 @@ export const registryCases: readonly StoreCase[] = [
       { worker: 'Billing', sync: 'z' }, { worker: 'billing', sync: 'z' }, { worker: 'crm', sync: 'a' }, { worker: 'crm', sync: 'b' },
     ])
   }),
-  rule('a sync is paused and resumed, also before it ever ran; each is audited, and neither touches state', async ({ store }) => {
+  rule('a sync is paused and resumed, also before it ever ran; each is audited, and neither changes state', async ({ store }) => {
     await store.signalSync(REF, { kind: 'pause', actor: 'ana', at: START + 1 })
     assert.equal((await store.readCheckpoint(REF)).paused, true)
     const driver = await SyncDriver.acquire(store)
@@ -26,7 +27,7 @@ export const registryCases: readonly StoreCase[] = [
       { action: 'pause', actor: 'ana', at: START + 1, version: 0, state: null },
     ])
   }),
-  rule('asking for a run leaves the checkpoint as it is, and outlives another cycle in progress until the next begin', async ({ store, reopen }) => {
+  rule('requesting a run leaves the checkpoint as it is, and the request outlives a running cycle until the next begin', async ({ store, reopen }) => {
     const driver = await SyncDriver.acquire(store)
     await driver.begin()
     const before = await store.readCheckpoint(REF)
@@ -35,7 +36,7 @@ export const registryCases: readonly StoreCase[] = [
     await driver.complete([])
     assert.equal((await store.readCheckpoint(REF)).triggeredAt, START + 9)
   }),
-  rule('a failed cycle is counted and says when to try again; a success resets it', async ({ store }) => {
+  rule('a failed cycle is counted and has a retry time; a success resets it', async ({ store }) => {
     for (const failures of [1, 2]) {
       const driver = await SyncDriver.acquire(store)
       await driver.begin()
@@ -53,7 +54,7 @@ export const registryCases: readonly StoreCase[] = [
     const { failures, lastError, retryAt, lastSuccessAt } = await store.readCheckpoint(REF)
     assert.deepEqual({ failures, lastError, retryAt, lastSuccessAt }, { failures: 0, lastError: null, retryAt: null, lastSuccessAt: START + 50 })
   }),
-  rule('SX6 a resume ends the wait after failures and counts anew; the last error stays to be read', async ({ store }) => {
+  rule('SX6 a resume clears the backoff and the failure count; the last error stays readable', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     await driver.begin()
     const error = { code: 'SOURCE_TIMEOUT', message: 'no answer' } as const
@@ -72,13 +73,13 @@ export const registryCases: readonly StoreCase[] = [
     await driver.release({ stopReason: 'cancelled' })
     assert.deepEqual(await store.readCheckpoint(REF), before)
   }),
-  rule('the record of a cycle is closed by its report; what a resumed cycle repeated and waited adds up', async ({ store }) => {
+  rule('the record of a cycle is closed by its report; the retries and waits of a resumed cycle add up', async ({ store }) => {
     const first = await SyncDriver.acquire(store)
     const { inflight: { cycle } } = await first.begin({ at: START, trigger: 'schedule' })
     await first.page([upsert('a', { n: 1 })])
     await first.release({ stopReason: 'error', endedAt: START + 10, retries: 2, waitedMs: 300, error: { code: 'SOURCE_TIMEOUT', message: 'no answer' } })
     const [stopped] = await store.cycles(REF)
-    assert.deepEqual([stopped!.cycle, stopped!.stopReason, stopped!.endedAt, stopped!.error], [cycle, 'error', START + 10, { code: 'SOURCE_TIMEOUT', message: 'no answer' }])
+    assert.deepEqual([required(stopped, 'stopped').cycle, required(stopped, 'stopped').stopReason, required(stopped, 'stopped').endedAt, required(stopped, 'stopped').error], [cycle, 'error', START + 10, { code: 'SOURCE_TIMEOUT', message: 'no answer' }])
 
     const second = await SyncDriver.acquire(store)
     await second.begin()
@@ -89,7 +90,7 @@ export const registryCases: readonly StoreCase[] = [
       stopReason: 'complete', endReason: null, pages: 2, counts: counts({ created: 2 }), retries: 3, waitedMs: 350, error: null,
     }])
   }),
-  rule('XB3 a cycle that gave way to a checkpoint moved under it is in the audit; any other failure is not', async ({ store }) => {
+  rule('XB3 a cycle that ended because its checkpoint was changed is in the audit log; any other failure is not', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     const { cycle } = (await driver.begin()).inflight
     await driver.set('"moved"')
@@ -98,7 +99,7 @@ export const registryCases: readonly StoreCase[] = [
     await next.release({ stopReason: 'error', endedAt: START + 6, error: { code: 'SOURCE_TIMEOUT', message: 'no answer' } })
     const [newest, set] = await store.audit(driver.ref, { limit: 10 })
     assert.deepEqual(newest, { version: 1, at: START + 5, actor: 'engine', action: 'conflict', reason: 'it moved', cycle, state: null })
-    assert.equal(set!.action, 'set')
+    assert.equal(required(set, 'set').action, 'set')
   }),
   rule('a release without a report ends the lease and nothing else', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
@@ -111,7 +112,7 @@ export const registryCases: readonly StoreCase[] = [
   }),
 
   // ── quarantine ──
-  rule('what cannot be landed is kept with its reason, and listed for one sync or for all', async ({ store }) => {
+  rule('a record that cannot be landed is kept with its reason, and listed for one sync or for all', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     const other = await SyncDriver.acquire(store, { sync: 'other' })
     const { inflight: { cycle } } = await driver.begin()
@@ -120,12 +121,12 @@ export const registryCases: readonly StoreCase[] = [
     const all = await store.quarantineEntries()
     assert.deepEqual(all.map(({ sync, key }) => `${sync} ${key}`).toSorted(), ['delta a', 'other null'])
     assert.deepEqual(await store.quarantineEntries({ ref: driver.ref }), [{
-      id: all.find(({ key }) => key === 'a')!.id, worker: 'crm', sync: 'delta', cycle, page: 1, at: START + 5,
+      id: required(all.find(({ key }) => key === 'a'), 'the match in all').id, worker: 'crm', sync: 'delta', cycle, page: 1, at: START + 5,
       database: 'things', key: 'a', code: 'RECORD_TOO_LARGE', message: 'six megabytes', text: '{"x":',
     }])
     assert.equal((await store.quarantineEntries({ limit: 1 })).length, 1)
   }),
-  rule('one record is one entry however often it is met: by its key, or by its text when it has none', async ({ store }) => {
+  rule('one record is one entry however often it occurs: by its key, or by its text when it has none', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     await driver.begin()
     for (const message of ['first', 'second']) {
@@ -135,7 +136,7 @@ export const registryCases: readonly StoreCase[] = [
     assert.equal(entries.length, 4)
     assert.deepEqual(new Set(entries.map(({ message, page }) => `${message} ${page}`)), new Set(['second 2']))
   }),
-  rule('a key that lands, or is deleted, has left the quarantine of its sync and of no other', async ({ store }) => {
+  rule('a key that lands, or is deleted, leaves the quarantine of its sync and of no other', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     const other = await SyncDriver.acquire(store, { sync: 'other' })
     const quarantined = [makeQuarantined('a'), makeQuarantined('b'), makeQuarantined('c'), makeQuarantined('a', { database: 'people' }), makeQuarantined(null)]
@@ -147,7 +148,7 @@ export const registryCases: readonly StoreCase[] = [
       ['delta people a', 'delta things c', 'delta things null', 'other things a'],
     )
   }),
-  rule('XD24 drift is on record with the page that brought it, and a cycle begins with the members that were known', async ({ store }) => {
+  rule('XD24 drift is recorded with the page that contained it, and a cycle begins with the known fields', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     assert.deepEqual((await driver.begin()).columns, { things: [] })
     await driver.page([upsert('a', { n: 1 })])
@@ -157,7 +158,7 @@ export const registryCases: readonly StoreCase[] = [
     const audit = await store.audit(driver.ref)
     assert.deepEqual(audit.map(({ action, reason, version, cycle: of }) => [action, reason, version, of]), [['complete', '', 1, cycle - 1], ['drift', 'new things.note (string)', 0, cycle - 1]])
   }),
-  rule('invariant 1 a replay lands, leaves or keeps each entry with its old time, and neither the checkpoint nor an unfinished cycle notices', async ({ store }) => {
+  rule('invariant 1 a replay lands, drops or keeps each entry with its old time, without affecting the checkpoint or an unfinished cycle', async ({ store }) => {
     const driver = await SyncDriver.acquire(store, { mode: 'replace' })
     await driver.cycle([upsert('old', { n: 1 }), upsert('swept', { n: 1 })])
     await driver.begin()
@@ -165,22 +166,22 @@ export const registryCases: readonly StoreCase[] = [
     const before = await store.readCheckpoint(driver.ref)
     const [record] = await store.cycles(driver.ref)
     const entries = await store.quarantineEntries()
-    const idOf = (key: string): number => entries.find((entry) => entry.key === key)!.id
+    const idOf = (key: string): number => required(entries.find((entry) => entry.key === key), 'the match in entries').id
     const replay = (superseded: number[]): StateTransition => ({ kind: 'replay', actor: 'ana', reason: 'the schema was mended', superseded })
     const outcome = expectLanded(await driver.send(await driver.draft(replay([idOf('b')]), [upsert('a', { n: 1 }), upsert('swept', { n: 2 })], { at: START + 90, quarantined: [makeQuarantined('c', { code: 'SCHEMA_MISMATCH', message: 'still not' })] })))
     assert.deepEqual(outcome.counts, counts({ created: 1, updated: 1, quarantined: 1 }))
-    assert.deepEqual(await store.quarantineEntries(), [{ ...entries.find(({ key }) => key === 'c')!, code: 'SCHEMA_MISMATCH', message: 'still not' }])
+    assert.deepEqual(await store.quarantineEntries(), [{ ...required(entries.find(({ key }) => key === 'c'), 'the match in entries'), code: 'SCHEMA_MISMATCH', message: 'still not' }])
     assert.deepEqual(await store.readCheckpoint(driver.ref), before)
     assert.deepEqual(await store.cycles(driver.ref), [record, (await store.cycles(driver.ref))[1]])
     const [audited] = await store.audit(driver.ref, { limit: 1 })
-    assert.deepEqual([audited!.action, audited!.actor, audited!.reason, audited!.state, audited!.version], ['replay', 'ana', 'the schema was mended', null, before.version])
-    // What was replayed was written since the cycle began, so its sweep leaves it.
+    assert.deepEqual([required(audited, 'audited').action, required(audited, 'audited').actor, required(audited, 'audited').reason, required(audited, 'audited').state, required(audited, 'audited').version], ['replay', 'ana', 'the schema was mended', null, before.version])
+    // Replayed rows were written since the cycle began, so its sweep leaves them.
     assert.equal((await driver.complete([])).counts.swept, 0)
-    // Of another sync, and of a stale lease, nothing goes.
+    // Entries of another sync, or under a stale lease, are not removed.
     const other = await SyncDriver.acquire(store, { sync: 'other' })
     await other.cycle([], { quarantined: [makeQuarantined('x')] })
     const [x] = await store.quarantineEntries({ ref: other.ref })
-    expectLanded(await driver.send(await driver.draft(replay([x!.id]), [])))
+    expectLanded(await driver.send(await driver.draft(replay([required(x, 'x').id]), [])))
     assert.equal((await store.quarantineEntries({ ref: other.ref })).length, 1)
     await store.acquire(driver.ref, { holder: 'another', ttlMs: 1_000, at: START + 1_000, evictHolder: driver.lease.holder })
     assert.deepEqual(await store.commit(await driver.draft(replay([]), [upsert('late', { n: 1 })])), { kind: 'fenced' })

@@ -4,6 +4,7 @@ import { parseJson } from '../../values/json.ts'
 import { CYCLES_RETAINED } from '../../stores/kit/cycles-retained.ts'
 import { currentRows, runChurn, sortedEntries, type Replica } from './churn.ts'
 import { OPERATOR, DATABASE, readFeed, readLiveRows, type StoreCase, SyncDriver, remove, START, upsert, rule } from './harness.ts'
+import { required } from '../../values/required.ts'
 
 const ALL = { limit: 1_000_000, scanMax: 1_000_000 }
 const DAY = 86_400_000
@@ -11,7 +12,7 @@ const CURSOR_SECRET = { createdAt: START, rotateAfterMs: 30 * DAY, retainMs: 7 *
 
 export const serverSupportCases: readonly StoreCase[] = [
   // ── the feed ───────────────────────────────────────────────────────────────────────────────────────────────────────
-  rule('the feed shows what the log holds, and where it stands', async ({ store }) => {
+  rule('the feed returns the entries of the log, and its head sequence', async ({ store }) => {
     assert.deepEqual(await store.feed({ after: 0, ...ALL }), {
       headSequence: 0, headCommittedAt: 0, floor: 0, floorCommittedAt: 0, afterCommittedAt: 0, entries: [], scannedSequence: 0, scannedCommittedAt: 0,
     })
@@ -19,16 +20,16 @@ export const serverSupportCases: readonly StoreCase[] = [
     const entries = (await readFeed(store)).map(({ sequence, database, key, action, text, committedAt }) => ({ sequence, database, key, action, text, committedAt }))
     const page = await store.feed({ after: 0, ...ALL })
     assert.deepEqual(page.entries, entries)
-    assert.deepEqual([page.headSequence, page.scannedSequence, page.headCommittedAt], [entries.length, entries.length, entries.at(-1)!.committedAt])
+    assert.deepEqual([page.headSequence, page.scannedSequence, page.headCommittedAt], [entries.length, entries.length, required(entries.at(-1), 'an entry of entries').committedAt])
     const later = await store.feed({ after: 10, limit: 5, scanMax: 1 })
     assert.deepEqual(later.entries, entries.slice(10, 15))
-    assert.deepEqual([later.scannedSequence, later.afterCommittedAt], [15, entries[9]!.committedAt])
+    assert.deepEqual([later.scannedSequence, later.afterCommittedAt], [15, required(entries[9], 'entries[9]').committedAt])
     const standing = await store.feed({ after: entries.length, limit: 0, scanMax: 1 })
     assert.deepEqual([standing.entries, standing.scannedSequence, standing.afterCommittedAt], [[], entries.length, page.headCommittedAt])
     const beyond = await store.feed({ after: entries.length + 5, ...ALL })
     assert.deepEqual([beyond.entries, beyond.scannedSequence, beyond.afterCommittedAt], [[], entries.length + 5, null])
   }),
-  rule('a page of the feed or of rows ends once its records have so many bytes, with one entry at least, and none is lost', async ({ store }) => {
+  rule('a page of the feed or of rows ends at a size limit in bytes, with one entry at least, and none is lost', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     await driver.cycle(Array.from({ length: 9 }, (_, n) => upsert(`k${n}`, { text: 'é'.repeat(n === 4 ? 3_000 : 500) })))
     const seen: number[] = []
@@ -38,7 +39,7 @@ export const serverSupportCases: readonly StoreCase[] = [
       if (page.entries.length === 0) break
       seen.push(...page.entries.map(({ sequence }) => sequence))
       sizes.push(page.entries.length)
-      assert.deepEqual([page.scannedSequence, page.scannedCommittedAt], [page.entries.at(-1)!.sequence, page.entries.at(-1)!.committedAt])
+      assert.deepEqual([page.scannedSequence, page.scannedCommittedAt], [required(page.entries.at(-1), 'an entry of page.entries').sequence, required(page.entries.at(-1), 'an entry of page.entries').committedAt])
       after = page.scannedSequence
     }
     assert.deepEqual([seen, sizes], [[1, 2, 3, 4, 5, 6, 7, 8, 9], [3, 2, 3, 1]])
@@ -46,7 +47,7 @@ export const serverSupportCases: readonly StoreCase[] = [
     assert.deepEqual([filtered.entries.length, filtered.scannedSequence], [1, 1])
     const keys: string[] = []
     for (;;) {
-      const rows = await store.rows({ database: DATABASE, limit: 5, bytesMax: 2_500, ...(keys.length > 0 && { after: keys.at(-1)! }) })
+      const rows = await store.rows({ database: DATABASE, limit: 5, bytesMax: 2_500, ...(keys.length > 0 && { after: required(keys.at(-1), 'an entry of keys') }) })
       if (rows.length === 0) break
       assert.ok(rows.length <= 3)
       keys.push(...rows.map(({ key }) => key))
@@ -64,10 +65,10 @@ export const serverSupportCases: readonly StoreCase[] = [
     const small = await store.feed({ after: 3, limit: 1_000, scanMax: 1, bytesMax: 40 * '{"value":1}'.length })
     assert.deepEqual(small.entries.map(({ sequence }) => sequence), Array.from({ length: 40 }, (_, n) => n + 4))
   }),
-  rule('a filtered page looks through so many entries and no more, and says how far it came', async ({ store }) => {
+  rule('a filtered page scans a limited number of entries, and returns how far it came', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     await driver.cycle(Array.from({ length: 30 }, (_, n) => upsert(`k${String(n).padStart(2, '0')}`, { n }, { database: n === 24 ? 'rare' : 'common' })))
-    const rare = (await readFeed(store)).find(({ database }) => database === 'rare')!.sequence
+    const rare = required((await readFeed(store)).find(({ database }) => database === 'rare'), 'the match in the result of readFeed').sequence
     const look = (query: { after: number; limit?: number; databases?: string[] }): Promise<FeedPage> => store.feed({ limit: 10, scanMax: 8, databases: ['rare'], ...query })
     let after = 0
     const found: number[] = []
@@ -76,7 +77,7 @@ export const serverSupportCases: readonly StoreCase[] = [
       const page = await look({ after })
       found.push(...page.entries.map(({ sequence }) => sequence))
       assert.ok(page.scannedSequence <= after + 8)
-      assert.equal(page.scannedCommittedAt, (await readFeed(store))[page.scannedSequence - 1]!.committedAt)
+      assert.equal(page.scannedCommittedAt, required((await readFeed(store))[page.scannedSequence - 1], 'the result of readFeed[…]').committedAt)
       after = page.scannedSequence
     }
     assert.deepEqual(found, [rare])
@@ -89,12 +90,12 @@ export const serverSupportCases: readonly StoreCase[] = [
     const { entries } = await store.feed({ after: 0, ...ALL, liveOnly: true })
     assert.deepEqual(sortedEntries(latestByKey(entries)), sortedEntries(await currentRows(store)))
     assert.equal(new Set(entries.map(({ database, key }) => JSON.stringify([database, key]))).size, entries.length)
-    for (const { database, key, sequence } of entries) assert.equal((await store.row(database, key))!.sequence, sequence)
+    for (const { database, key, sequence } of entries) assert.equal(required(await store.row(database, key), 'the result of row').sequence, sequence)
     assert.deepEqual(await store.databaseNames(), (await store.databases()).map(({ name }) => name))
     const only = await store.feed({ after: 0, ...ALL, liveOnly: true, databases: [DATABASE] })
     assert.deepEqual(only.entries, entries.filter(({ database }) => database === DATABASE))
   }),
-  rule('live entries are found behind a long stretch of versions that were replaced, one commit after the other', async ({ store }) => {
+  rule('live entries are found behind a long run of replaced versions, one commit after the other', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     const versions = 60
     for (let v = 1; v <= versions; v++) await driver.cycle([upsert('a', { v })])
@@ -103,7 +104,7 @@ export const serverSupportCases: readonly StoreCase[] = [
       assert.deepEqual(entries.map(({ key, sequence }) => [key, sequence]), [['a', versions]])
     }
   }),
-  rule('XF6 the place before a time has everything of that time and later above it', async ({ store }) => {
+  rule('XF6 the sequence before a time has every entry of that time and later above it', async ({ store }) => {
     await runChurn(store, 41, 40)
     const entries = await readFeed(store)
     const times = new Set(entries.flatMap(({ committedAt }) => [committedAt - 1, committedAt, committedAt + 1]))
@@ -114,7 +115,7 @@ export const serverSupportCases: readonly StoreCase[] = [
     assert.equal(await store.sequenceBefore(0), 0)
     assert.equal(await store.sequenceBefore(Number.MAX_SAFE_INTEGER), entries.length)
   }),
-  rule('XA17 a sequence that was given a second time has another time', async ({ store }, open) => {
+  rule('XA17 a sequence that was assigned a second time has another time', async ({ store }, open) => {
     const [once, again] = [await SyncDriver.acquire(store), await SyncDriver.acquire((await open()).store)]
     await once.cycle([upsert('a', { n: 1 })], { at: START + 5 })
     await again.cycle([upsert('a', { n: 1 })], { at: START + 6 })
@@ -123,11 +124,11 @@ export const serverSupportCases: readonly StoreCase[] = [
   }),
 
   // ── compaction ─────────────────────────────────────────────────────────────────────────────────────────────────────
-  rule('XE13 compaction forgets replaced versions and deletions, in steps, and says up to where', async ({ store }) => {
+  rule('XE13 compaction deletes replaced versions and deletions, in steps, and reports its floor', async ({ store }) => {
     await runChurn(store, 43, 120)
     const [entries, rows] = [await readFeed(store), await currentRows(store)]
     const split = Math.floor(entries.length / 2)
-    const before = entries[split]!.committedAt
+    const before = required(entries[split], 'entries[split]').committedAt
     const due = entries.filter(({ committedAt }) => committedAt < before).length
     let removed = 0
     for (let steps = 0, more = true; more; steps++) {
@@ -141,7 +142,7 @@ export const serverSupportCases: readonly StoreCase[] = [
     const left = await readFeed(store)
     assert.equal(left.length, entries.length - removed)
     assert.deepEqual(left.filter(({ sequence }) => sequence > due), entries.slice(due))
-    // Of what is older, the versions that were current at the floor or later are left.
+    // Of older entries, the versions that were current at the floor or later remain.
     for (const { sequence, database, key } of left.filter((entry) => entry.sequence <= due)) {
       const next = (await store.history(database, key)).find((entry) => entry.sequence > sequence)
       assert.ok(next === undefined ? (await store.row(database, key))?.sequence === sequence : next.sequence > due)
@@ -149,11 +150,11 @@ export const serverSupportCases: readonly StoreCase[] = [
     assert.deepEqual(sortedEntries(await currentRows(store)), sortedEntries(rows))
     assert.deepEqual(sortedEntries(latestByKey(left)), sortedEntries(rows))
     const { floor, floorCommittedAt, headSequence: position } = await store.feed({ after: 0, limit: 0, scanMax: 1 })
-    assert.deepEqual([floor, floorCommittedAt, position], [due, entries[due - 1]!.committedAt, entries.length])
+    assert.deepEqual([floor, floorCommittedAt, position], [due, required(entries[due - 1], 'entries[due - 1]').committedAt, entries.length])
     assert.equal((await store.feed({ after: due, limit: 0, scanMax: 1 })).afterCommittedAt, floorCommittedAt)
     assert.deepEqual(await store.compact({ before, scanMax: 20 }), { floor: due, removedEntries: 0, removedCycles: 0, hasMore: false })
   }),
-  rule('after compaction work goes on: the dead stay dead, and the feed still gives the rows', async ({ store }) => {
+  rule('after compaction work continues: deleted rows stay deleted, and the feed still gives the rows', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('a', { n: 1 }, { at: 10 }), upsert('b', { n: 1 }, { at: 10 })])
     await driver.cycle([remove('a', { at: 20 }), upsert('b', { n: 2 }, { at: 20 })])
@@ -165,7 +166,7 @@ export const serverSupportCases: readonly StoreCase[] = [
     await runChurn(store, 47, 60)
     assert.deepEqual(sortedEntries(latestByKey(await readFeed(store))), sortedEntries(await currentRows(store)))
   }),
-  rule('compaction leaves alone what came since a cycle under way began', async ({ store }) => {
+  rule('compaction keeps all entries since a running cycle began', async ({ store }) => {
     const [list, delta] = [await SyncDriver.acquire(store, { sync: 'list', mode: 'replace' }), await SyncDriver.acquire(store)]
     await delta.cycle([upsert('a', { n: 1 })])
     await list.begin()
@@ -175,7 +176,7 @@ export const serverSupportCases: readonly StoreCase[] = [
     await list.abandon()
     assert.deepEqual(await store.compact({ before: Number.MAX_SAFE_INTEGER, scanMax: 1_000 }), { floor: 3, removedEntries: 2, removedCycles: 0, hasMore: false })
   }),
-  rule('a database keeps its history for days of its own, beyond the floor of the log and never above it; steps may be cut off between writers', async ({ store, reopen }) => {
+  rule('a database has its own history retention, beyond the floor of the log and never above it; steps may be interrupted between writers', async ({ store, reopen }) => {
     const driver = await SyncDriver.acquire(store)
     const historyDays = { [DATABASE]: 10, other: null }
     const both = (n: number) => [DATABASE, 'other'].map((database) => upsert('a', { n }, { database }))
@@ -183,7 +184,8 @@ export const serverSupportCases: readonly StoreCase[] = [
     for (let day = 1; day <= 20; day++) await driver.cycle(both(day), { at: START + day * DAY, historyDays })
     await driver.cycle([remove('a'), upsert('b', { n: 0 })], { at: START + 21 * DAY, historyDays })
 
-    // The log is kept for 5 days, one database for 10: both by steps, each after another opening of the store, between commits.
+    // The log is kept for 5 days, one database for 10: both in steps, each after another opening of the store, between
+    // commits.
     const at = START + 22 * DAY
     let steps = 0
     for (let more = true; more; steps++) {
@@ -194,31 +196,31 @@ export const serverSupportCases: readonly StoreCase[] = [
     const { floor } = await store.feed({ after: 0, limit: 0, scanMax: 1 })
     const entries = await readFeed(store)
     const before = entries.filter(({ sequence }) => sequence <= floor)
-    assert.ok(before.some(({ database, key }) => database === DATABASE && key === 'a'), 'what is older than the log is kept in its history')
+    assert.ok(before.some(({ database, key }) => database === DATABASE && key === 'a'), 'entries older than the log are kept in its history')
     assert.equal((await keptOf('other')).length, 5)
     // The versions of days 11 to 20, the first of which was replaced on day 12, and the deletion.
     assert.equal((await keptOf(DATABASE)).length, 11)
     assert.deepEqual((await readLiveRows(store)).map(([key]) => key), ['b', 'c'])
     assert.deepEqual(await readLiveRows(store, 'other'), [['a', { n: 20 }]])
-    // Invariant 8, also from below the floor: what is kept is kept with its deletion.
+    // Invariant 8, also from below the floor: kept versions are kept with their deletion.
     const replayed = new Map<string, string>()
     for (const { database, key, action, text } of entries) {
       if (action === 'deleted') replayed.delete(`${database}/${key}`)
-      else replayed.set(`${database}/${key}`, text!)
+      else replayed.set(`${database}/${key}`, required(text, 'text'))
     }
     assert.deepEqual([...replayed.keys()].toSorted(), ['other/a', 'things/b', 'things/c'])
 
-    // A history that would be shorter than the log is as long as the log.
+    // A retention shorter than the log's equals the log's.
     await driver.cycle([upsert('c', { steps: -1 })], { at: at + DAY, historyDays: { [DATABASE]: 1 } })
     while ((await store.compact({ before: at - 5 * DAY, scanMax: 100, at: at + 2 * DAY })).hasMore);
     assert.equal((await readFeed(store, floor)).length, entries.filter(({ sequence }) => sequence > floor).length + 1)
-    // Without a time of its own it follows the log again.
+    // Without its own retention it follows the log again.
     await driver.cycle([upsert('c', { steps: -2 })], { at: at + 2 * DAY, historyDays: { [DATABASE]: null } })
     while ((await store.compact({ before: at + 3 * DAY, scanMax: 100, at: at + 3 * DAY })).hasMore);
-    assert.deepEqual([await keptOf(DATABASE), await keptOf('other')], [[], [(await store.row('other', 'a'))!.sequence]])
+    assert.deepEqual([await keptOf(DATABASE), await keptOf('other')], [[], [required(await store.row('other', 'a'), 'the result of row').sequence]])
     assert.deepEqual((await readLiveRows(store)).map(([key]) => key), ['b', 'c'])
   }),
-  rule('XE13 what a row stood on when the floor passed it goes once the floor passes what came after it: the log stays as small as the rows', async ({ store }) => {
+  rule('XE13 the entry that a row referenced when the floor passed it is deleted once the floor passes its successor: the log stays as small as the rows', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('still', { n: 0 }), upsert('moving', { n: 0 })])
     for (let n = 1; n <= 5; n++) {
@@ -227,11 +229,11 @@ export const serverSupportCases: readonly StoreCase[] = [
       await driver.cycle([remove('passing')])
       await store.compact({ before: Number.MAX_SAFE_INTEGER, scanMax: 1_000 })
       assert.deepEqual((await readFeed(store)).map(({ key }) => key), ['still', 'moving'])
-      assert.deepEqual((await store.history('things', 'moving')).map(({ text }) => parseJson(text!)), [{ n }])
+      assert.deepEqual((await store.history('things', 'moving')).map(({ text }) => parseJson(required(text, 'text'))), [{ n }])
     }
     assert.deepEqual(sortedEntries(latestByKey(await readFeed(store))), sortedEntries(await currentRows(store)))
   }),
-  rule('XE13 a row whose place is also that of a tombstone of a key that had never been there outlives both', async ({ store }) => {
+  rule('XE13 a row whose sequence is also that of a tombstone of a key that never existed outlives both', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('still', { n: 1 })])
     await driver.cycle([remove('ghost', { at: 10 })])
@@ -242,7 +244,7 @@ export const serverSupportCases: readonly StoreCase[] = [
     assert.deepEqual(await readLiveRows(store), [['ghost', { n: 3 }], ['still', { n: 1 }]])
     assert.deepEqual((await readFeed(store)).map(({ key }) => key), ['still', 'ghost'])
   }),
-  rule('XE13 records of cycles go with the log: what rows stand on stays, and of every sync the newest, the last complete and the one under way', async ({ store }) => {
+  rule('XE13 cycle records are deleted with the log: those that rows reference stay, and for every sync the newest, the last complete and the running one', async ({ store }) => {
     const [busy, failing] = [await SyncDriver.acquire(store), await SyncDriver.acquire(store, { sync: 'failing' })]
     await busy.cycle([upsert('still', { n: 0 }), upsert('moving', { n: 0 })])
     await failing.cycle([])
@@ -256,7 +258,7 @@ export const serverSupportCases: readonly StoreCase[] = [
     const refs = [busy.ref, failing.ref]
     const left = () => Promise.all(refs.map(async (ref) => (await store.cycles(ref, { limit: 1_000 })).map(({ cycle }) => cycle)))
     const [ofBusy, ofFailing] = await left()
-    // Nothing is so old.
+    // Nothing is that old.
     assert.deepEqual(await store.compact({ before: START, scanMax: 1_000 }), { floor: 0, removedEntries: 0, removedCycles: 0, hasMore: false })
     assert.deepEqual(await left(), [ofBusy, ofFailing])
     await failing.abandon()
@@ -267,26 +269,27 @@ export const serverSupportCases: readonly StoreCase[] = [
       removed += step.removedCycles
       more = step.hasMore
     }
-    // The first of busy has landed what `still` stands on, the first of failing was its last complete one.
-    assert.deepEqual(await left(), [[...ofBusy!.slice(0, CYCLES_RETAINED), ofBusy!.at(-1)], [...ofFailing!.slice(0, CYCLES_RETAINED), ofFailing!.at(-1)]])
+    // The first cycle of busy has landed the row that `still` references, the first of failing was its last complete
+    // one.
+    assert.deepEqual(await left(), [[...required(ofBusy, 'ofBusy').slice(0, CYCLES_RETAINED), required(ofBusy, 'ofBusy').at(-1)], [...required(ofFailing, 'ofFailing').slice(0, CYCLES_RETAINED), required(ofFailing, 'ofFailing').at(-1)]])
     assert.equal(removed, 2 * (many - CYCLES_RETAINED))
-    assert.equal((await store.history('things', 'still'))[0]!.cycle, ofBusy!.at(-1))
+    assert.equal(required((await store.history('things', 'still'))[0], 'the result of history[0]').cycle, required(ofBusy, 'ofBusy').at(-1))
     await busy.cycle([upsert('still', { n: 1 })])
     await store.compact({ before: Number.MAX_SAFE_INTEGER, scanMax: 1_000 })
-    assert.equal((await left())[0]!.length, CYCLES_RETAINED)
+    assert.equal(required((await left())[0], 'the result of left[0]').length, CYCLES_RETAINED)
   }),
 
   // ── secrets and keys ───────────────────────────────────────────────────────────────────────────────────────────────
-  rule('Z28 the first secret offered seals cursors for all; an old one stays while its cursors may live', async ({ store, reopen }) => {
+  rule('Z28 the first secret offered seals cursors for all processes; an old one stays while its cursors may be in use', async ({ store, reopen }) => {
     const others = await Promise.all([store, await reopen()].map((own, n) => own.cursorSecrets({ ...CURSOR_SECRET, secret: `s${n}`, createdAt: START + n })))
-    assert.equal(others[0]!.length, 1)
+    assert.equal(required(others[0], 'others[0]').length, 1)
     assert.deepEqual(others[0], others[1])
-    const first = others[0]![0]!
+    const first = required(required(others[0], 'others[0]')[0], 'others[0][0]')
     const renewed = await store.cursorSecrets({ ...CURSOR_SECRET, secret: 'next', createdAt: START + 31 * DAY })
     assert.deepEqual(renewed, [{ secret: 'next', createdAt: START + 31 * DAY }, first])
     const last = await store.cursorSecrets({ ...CURSOR_SECRET, secret: 'last', createdAt: START + 62 * DAY })
     assert.deepEqual(last.map(({ secret }) => secret), ['last', 'next'])
-    assert.equal((await store.forTenant('acme').cursorSecrets({ ...CURSOR_SECRET, secret: 'theirs' }))[0]!.secret, 'theirs')
+    assert.equal(required((await store.forTenant('acme').cursorSecrets({ ...CURSOR_SECRET, secret: 'theirs' }))[0], 'the result of cursorSecrets[0]').secret, 'theirs')
   }),
   rule('Z43 a key is found by its id from every tenant, and listed and ended only by its own', async ({ store }) => {
     const other = store.forTenant('acme')
@@ -302,10 +305,10 @@ export const serverSupportCases: readonly StoreCase[] = [
     assert.deepEqual((await store.apiKeys()).map(({ id }) => id), ['a1'])
     assert.deepEqual((await other.apiKeys()).map(({ id }) => id), ['b2'])
     assert.equal(await store.revokeApiKey('b2', START, OPERATOR), false)
-    assert.equal((await other.apiKey('b2'))!.endsAt, null)
+    assert.equal(required(await other.apiKey('b2'), 'the result of apiKey').endsAt, null)
     assert.equal(await other.revokeApiKey('b2', START + 5, OPERATOR), true)
-    assert.equal((await store.apiKey('b2'))!.endsAt, START + 5)
-    // An end only ever comes nearer.
+    assert.equal(required(await store.apiKey('b2'), 'the result of apiKey').endsAt, START + 5)
+    // An expiry can only move to an earlier time.
     assert.equal(await other.revokeApiKey('b2', START + 6, OPERATOR), false)
     assert.equal(await other.revokeApiKey('b2', START + 4, OPERATOR), true)
   }),
@@ -315,7 +318,7 @@ export const serverSupportCases: readonly StoreCase[] = [
   }),
 ]
 
-/** What a consumer holds that began with nothing: of a key's past only the last word counts. */
+/** The rows of a consumer that started from nothing: only the last entry of each key counts. */
 function latestByKey(entries: readonly FeedEntry[]): Replica {
   const replica: Replica = new Map()
   for (const { database, key, text } of entries) {

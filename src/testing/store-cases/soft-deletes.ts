@@ -3,14 +3,18 @@ import type { Commit, DatabaseInfo, Landing, Store } from '../../contract/index.
 import { parseJson } from '../../values/json.ts'
 import { currentRows, replay, sortedEntries } from './churn.ts'
 import { counts, DATABASE, readFeed, readLiveRows, remove, rule, readSnapshot, START, scenario, type CommitOverrides, type StoreCase, type StoreHarness, SyncDriver, upsert } from './harness.ts'
+import { required } from '../../values/required.ts'
 
 const SOFT: CommitOverrides = { deletes: { [DATABASE]: 'soft' } }
 const HARD: CommitOverrides = { deletes: { [DATABASE]: 'hard' } }
 const NEEDS_SOFT_DELETES = { needs: 'supportsSoftDeletes' } as const
 
-/** Only for stores that say `supportsSoftDeletes`: `deletes: 'soft'`, and how it differs from `hard` in the tables and nowhere else. */
+/**
+ * Only for stores that declare `supportsSoftDeletes`: `deletes: 'soft'` differs from `hard` in the tables and nowhere
+ * else.
+ */
 export const softDeleteCases: readonly StoreCase[] = [
-  rule('a soft delete keeps the row with the values of its last version, and nothing but the table shows it', async (harness) => {
+  rule('a soft delete keeps the row with the values of its last version, and only the table shows it', async (harness) => {
     const { store } = harness
     const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('a', { n: 1 }), upsert('b', { n: 1 })], SOFT)
@@ -23,14 +27,14 @@ export const softDeleteCases: readonly StoreCase[] = [
     const { rows, hasDeleted } = await readDatabaseInfo(store)
     assert.deepEqual([rows, hasDeleted], [1, true])
     const [deleted, kept] = await selectRows(harness)
-    assert.deepEqual([deleted!['_key'], Number(deleted!['n']), deleted!['added']], ['a', 2, 'x'])
-    const entry = (await readFeed(store)).at(-1)!
-    assert.deepEqual([Number(deleted!['_sequence']), timeOf(deleted!['_deleted_at']), timeOf(deleted!['_synced_at'])], [entry.sequence, entry.committedAt, entry.committedAt])
-    assert.deepEqual([kept!['_key'], kept!['_deleted_at']], ['b', null])
-    const versions = await harness.supports!.select!((await readDatabaseInfo(store)).history)
+    assert.deepEqual([required(deleted, 'deleted')['_key'], Number(required(deleted, 'deleted')['n']), required(deleted, 'deleted')['added']], ['a', 2, 'x'])
+    const entry = required((await readFeed(store)).at(-1), 'an entry of the result of readFeed')
+    assert.deepEqual([Number(required(deleted, 'deleted')['_sequence']), timeOf(required(deleted, 'deleted')['_deleted_at']), timeOf(required(deleted, 'deleted')['_synced_at'])], [entry.sequence, entry.committedAt, entry.committedAt])
+    assert.deepEqual([required(kept, 'kept')['_key'], required(kept, 'kept')['_deleted_at']], ['b', null])
+    const versions = await required(harness.supports, 'harness.supports').select!((await readDatabaseInfo(store)).history)
     assert.deepEqual(versions.map((row) => [row['_key'], Number(row['n']), row['_deleted_at']]).toSorted((a, b) => Number(a[1]) - Number(b[1])), [['a', 1, null], ['a', 2, null]])
   }, NEEDS_SOFT_DELETES),
-  rule('a delete is hard unless it is said to be soft', async (harness) => {
+  rule('a delete is hard by default', async (harness) => {
     const driver = await SyncDriver.acquire(harness.store)
     await driver.cycle([upsert('a', { n: 1 }), upsert('b', { n: 1 })])
     await driver.cycle([remove('a')])
@@ -38,20 +42,20 @@ export const softDeleteCases: readonly StoreCase[] = [
     const { hasDeleted } = await readDatabaseInfo(harness.store)
     assert.deepEqual([await selectRows(harness), hasDeleted], [[], undefined])
   }, NEEDS_SOFT_DELETES),
-  rule('what a commit does not say of deletes stays as it was', async (harness) => {
+  rule('a commit without a delete setting leaves it unchanged', async (harness) => {
     const driver = await SyncDriver.acquire(harness.store)
     await driver.cycle([upsert('a', { n: 1 })], SOFT)
     await driver.cycle([remove('a')])
     assert.deepEqual(await listKeys(harness), { live: [], deleted: ['a'] })
   }, NEEDS_SOFT_DELETES),
-  rule('a database that comes with its first commit follows the setting of that commit', async (harness) => {
+  rule('a database created by its first commit follows the setting of that commit', async (harness) => {
     const driver = await SyncDriver.acquire(harness.store)
     await driver.cycle([upsert('a', { n: 1 }, { database: 'late' })], { deletes: { late: 'soft' } })
     assert.equal((await readDatabaseInfo(harness.store, 'late')).hasDeleted, true)
     await driver.cycle([remove('a', { database: 'late' })])
     assert.deepEqual(await listKeys(harness, 'late'), { live: [], deleted: ['a'] })
   }, NEEDS_SOFT_DELETES),
-  rule('a record that returns as it was is live again, with a new sequence', async (harness) => {
+  rule('a record that returns unchanged is live again, with a new sequence', async (harness) => {
     const { store } = harness
     const driver = await SyncDriver.acquire(store)
     // Enough of them to be looked up as a block.
@@ -65,7 +69,7 @@ export const softDeleteCases: readonly StoreCase[] = [
     assert.deepEqual((await driver.cycle(all, SOFT)).counts, counts({ unchanged: 4 }))
     await assertReplay(store)
   }, NEEDS_SOFT_DELETES),
-  rule('a block of which a row is deleted is not unchanged', async ({ store }) => {
+  rule('a block with one deleted row is not unchanged', async ({ store }) => {
     const driver = await SyncDriver.acquire(store, { mode: 'replace' })
     const all = Array.from({ length: 40 }, (_, n) => upsert(`k${n + 10}`, { n }))
     await driver.cycle(all, SOFT)
@@ -83,7 +87,7 @@ export const softDeleteCases: readonly StoreCase[] = [
     assert.deepEqual((await driver.cycle(all, SOFT)).counts, counts({ unchanged: 40 }))
     assert.equal((await readLiveRows(store)).length, 40)
   }, NEEDS_SOFT_DELETES),
-  rule('a record that returns changed is live again with what it is now, and its row is the same one', async (harness) => {
+  rule('a record that returns changed is live again with its new content, in the same row', async (harness) => {
     const { store } = harness
     const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('a', { n: 1, gone: 'x' }, { at: 1 })], SOFT)
@@ -91,14 +95,14 @@ export const softDeleteCases: readonly StoreCase[] = [
     await driver.cycle([upsert('a', { n: 'two', added: true }, { at: 3 }), upsert('b', { n: 2 })], SOFT)
     assert.deepEqual(await readLiveRows(store), [['a', { n: 'two', added: true }], ['b', { n: 2 }]])
     const [row] = await selectRows(harness)
-    assert.deepEqual([row!['gone'], row!['_deleted_at'], Number(row!['_sequence']), Number(row!['_created_sequence'])], [null, null, 3, 3])
+    assert.deepEqual([required(row, 'row')['gone'], required(row, 'row')['_deleted_at'], Number(required(row, 'row')['_sequence']), Number(required(row, 'row')['_created_sequence'])], [null, null, 3, 3])
     await driver.cycle([upsert('a', { n: 4 }, { at: 4 })], SOFT)
     assert.deepEqual((await store.history(DATABASE, 'a')).map(({ action, text }) => [action, text === null ? null : parseJson(text)]), [
       ['created', { n: 1, gone: 'x' }], ['deleted', null], ['created', { n: 'two', added: true }], ['updated', { n: 4 }],
     ])
     await assertReplay(store)
   }, NEEDS_SOFT_DELETES),
-  rule('invariant 6: an older version does not bring a soft-deleted row back, a newer one does', async (harness) => {
+  rule('invariant 6: an older version does not restore a soft-deleted row, a newer one does', async (harness) => {
     const { store } = harness
     const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('a', { n: 1 }, { at: 10 })], SOFT)
@@ -109,22 +113,22 @@ export const softDeleteCases: readonly StoreCase[] = [
     assert.deepEqual((await driver.cycle([upsert('a', { n: 21 }, { at: 21 })], SOFT)).counts, counts({ created: 1 }))
     assert.deepEqual(await readLiveRows(store), [['a', { n: 21 }]])
   }, NEEDS_SOFT_DELETES),
-  rule('invariant 5: what a sweep deletes is kept too, and is not swept again', async (harness) => {
+  rule('invariant 5: rows deleted by a sweep are kept too, and are not swept again', async (harness) => {
     const { store } = harness
     const driver = await SyncDriver.acquire(store, { mode: 'replace' })
     await driver.cycle(upserts('a', 'b', 'c', 'd'), SOFT)
     assert.deepEqual((await driver.cycle(upserts('a', 'b'), SOFT)).counts, counts({ unchanged: 2, swept: 2 }))
     assert.deepEqual(await listKeys(harness), { live: ['a', 'b'], deleted: ['c', 'd'] })
     const [, , swept] = await selectRows(harness)
-    const entry = (await readFeed(store)).find(({ key, action }) => key === 'c' && action === 'deleted')!
-    assert.deepEqual([Number(swept!['_sequence']), timeOf(swept!['_deleted_at'])], [entry.sequence, entry.committedAt])
+    const entry = required((await readFeed(store)).find(({ key, action }) => key === 'c' && action === 'deleted'), 'the match in the result of readFeed')
+    assert.deepEqual([Number(required(swept, 'swept')['_sequence']), timeOf(required(swept, 'swept')['_deleted_at'])], [entry.sequence, entry.committedAt])
     assert.deepEqual((await driver.cycle(upserts('a', 'b'), SOFT)).counts, counts({ unchanged: 2 }))
     assert.deepEqual((await driver.cycle(upserts('a', 'b', 'c'), SOFT)).counts, counts({ unchanged: 2, created: 1 }))
     assert.deepEqual((await driver.cycle(upserts('a', 'b', 'c'), SOFT)).counts, counts({ unchanged: 3 }))
     assert.deepEqual((await scenario(store)).slice(4), [['deleted', 'c'], ['deleted', 'd'], ['created', 'c']])
     await assertReplay(store)
   }, NEEDS_SOFT_DELETES),
-  rule('a sweep without a record on its page follows the setting that comes with it', async (harness) => {
+  rule('a sweep without a record on its page follows the setting of its commit', async (harness) => {
     const driver = await SyncDriver.acquire(harness.store, { mode: 'replace' })
     await driver.cycle(upserts('a', 'b'))
     assert.deepEqual((await driver.cycle([], SOFT)).counts, counts({ swept: 2 }))
@@ -144,7 +148,7 @@ export const softDeleteCases: readonly StoreCase[] = [
     const keys = Array.from({ length: 30 }, (_, n) => `k${n + 10}`)
     await driver.cycle(keys.map((key) => upsert(key, { of: key })), SOFT)
     for (const key of keys.slice(0, 20)) await driver.cycle([remove(key)], SOFT)
-    await driver.cycle([upsert(keys[3]!, { of: 'back' })], SOFT)
+    await driver.cycle([upsert(required(keys[3], 'keys[3]'), { of: 'back' })], SOFT)
     const all = await readFeed(store)
     assert.deepEqual(all.map(({ sequence }) => sequence), Array.from({ length: 51 }, (_, n) => n + 1))
     assert.equal(all.filter(({ action }) => action === 'deleted').length, 20)
@@ -166,31 +170,31 @@ export const softDeleteCases: readonly StoreCase[] = [
     await driver.cycle([upsert('c', { n: 1 })], SOFT)
     while ((await store.compact({ before: Number.MAX_SAFE_INTEGER, scanMax: 2 })).hasMore);
     assert.deepEqual([await listKeys(harness), await scenario(store)], [{ live: ['b', 'c'], deleted: ['a'] }, [['created', 'b'], ['created', 'c']]])
-    // Nor is anything left of the commit that deleted it.
+    // Nor does any entry remain of the commit that deleted it.
     assert.equal((await store.feed({ after: position, limit: 1, scanMax: 10 })).afterCommittedAt, null)
     assert.deepEqual((await driver.cycle([upsert('a', { n: 2 }, { at: 4 })], SOFT)).counts, counts({ stale: 1 }))
     assert.deepEqual((await driver.cycle([upsert('a', { n: 2 }, { at: 6 })], SOFT)).counts, counts({ created: 1 }))
     assert.deepEqual(await readLiveRows(store), [['a', { n: 2 }], ['b', { n: 1 }], ['c', { n: 1 }]])
   }, NEEDS_SOFT_DELETES),
-  rule('from hard to soft: what was deleted before stays gone', async (harness) => {
+  rule('from hard to soft: rows deleted before stay removed', async (harness) => {
     const driver = await SyncDriver.acquire(harness.store)
     await driver.cycle(upserts('a', 'b', 'c'), HARD)
     await driver.cycle([remove('a')], HARD)
     await driver.cycle([remove('b')], SOFT)
     assert.deepEqual(await listKeys(harness), { live: ['c'], deleted: ['b'] })
-    // The one that is gone and the one that was kept come back alike.
+    // The removed row and the kept one are restored alike.
     assert.deepEqual((await driver.cycle(upserts('a', 'b', 'c'), SOFT)).counts, counts({ created: 2, unchanged: 1 }))
     assert.deepEqual(await listKeys(harness), { live: ['a', 'b', 'c'], deleted: [] })
     await assertReplay(harness.store)
   }, NEEDS_SOFT_DELETES),
-  rule('from soft to hard: rows that were kept are removed in steps that can be cut off, and no live row with them', async (harness) => {
+  rule('from soft to hard: kept rows are removed in steps that can be interrupted, and no live row with them', async (harness) => {
     const { store, reopen } = harness
     const driver = await SyncDriver.acquire(store)
     const keys = Array.from({ length: 60 }, (_, n) => `k${n + 10}`)
     await driver.cycle(upserts(...keys), SOFT)
     await driver.cycle(keys.slice(0, 50).map((key) => remove(key)), SOFT)
-    // Comes back before its turn, and is live when it comes.
-    await driver.cycle(upserts(keys[30]!), SOFT)
+    // Restored before its step, so it is live when the step runs.
+    await driver.cycle(upserts(required(keys[30], 'keys[30]')), SOFT)
     await driver.cycle([], HARD)
     const before = await readConsumerView(store)
     let steps = 0
@@ -199,15 +203,15 @@ export const softDeleteCases: readonly StoreCase[] = [
       assert.deepEqual(await readConsumerView(store), before)
     }
     assert.ok(steps >= 7, `${steps} steps of 7 for 49 rows`)
-    assert.deepEqual(await listKeys(harness), { live: [keys[30]!, ...keys.slice(50)], deleted: [] })
+    assert.deepEqual(await listKeys(harness), { live: [required(keys[30], 'keys[30]'), ...keys.slice(50)], deleted: [] })
     assert.equal((await readDatabaseInfo(store)).hasDeleted, undefined)
-    await driver.cycle([remove(keys[55]!)], HARD)
+    await driver.cycle([remove(required(keys[55], 'keys[55]'))], HARD)
     assert.deepEqual((await listKeys(harness)).deleted, [])
-    await driver.cycle([remove(keys[56]!)], SOFT)
+    await driver.cycle([remove(required(keys[56], 'keys[56]'))], SOFT)
     assert.deepEqual((await listKeys(harness)).deleted, [keys[56]])
     await assertReplay(store)
   }, NEEDS_SOFT_DELETES),
-  rule('from soft to hard: commits alone remove what was kept', async (harness) => {
+  rule('from soft to hard: commits alone remove the kept rows', async (harness) => {
     const { store } = harness
     const driver = await SyncDriver.acquire(store)
     const keys = Array.from({ length: 2_500 }, (_, n) => `k${n + 1_000}`)
@@ -215,16 +219,16 @@ export const softDeleteCases: readonly StoreCase[] = [
     await driver.cycle(keys.map((key) => remove(key)), SOFT)
     const left: number[] = []
     for (let n = 0; n < 5; n++) {
-      // One comes back before its turn; one is deleted meanwhile, and removed at once.
-      await driver.cycle(n === 0 ? [upsert(keys[2_400]!, { of: 'back' }), upsert('y', { n })] : n === 1 ? [remove('z')] : [upsert('y', { n })], HARD)
+      // One is restored before its step; one is deleted meanwhile, and removed at once.
+      await driver.cycle(n === 0 ? [upsert(required(keys[2_400], 'keys[2_400]'), { of: 'back' }), upsert('y', { n })] : n === 1 ? [remove('z')] : [upsert('y', { n })], HARD)
       left.push((await listKeys(harness)).deleted.length)
     }
     assert.equal(left.at(-1), 0)
-    assert.ok(left.every((count, at) => at === 0 || count <= left[at - 1]!), String(left))
+    assert.ok(left.every((count, at) => at === 0 || count <= required(left[at - 1], 'left[at - 1]')), String(left))
     assert.deepEqual((await readLiveRows(store)).map(([key]) => key), [keys[2_400], 'y'])
     await assertReplay(store)
   }, NEEDS_SOFT_DELETES),
-  rule('from soft to hard: a row that came back is not removed, and can be deleted again', async (harness) => {
+  rule('from soft to hard: a restored row is not removed, and can be deleted again', async (harness) => {
     const driver = await SyncDriver.acquire(harness.store)
     await driver.cycle(upserts('a', 'b'), SOFT)
     await driver.cycle([remove('a'), remove('b')], SOFT)
@@ -237,7 +241,7 @@ export const softDeleteCases: readonly StoreCase[] = [
     assert.deepEqual(await listKeys(harness), { live: ['a'], deleted: [] })
     await assertReplay(harness.store)
   }, NEEDS_SOFT_DELETES),
-  rule('from soft to hard and back: what was not removed yet is kept', async (harness) => {
+  rule('from soft to hard and back: rows not removed yet are kept', async (harness) => {
     const driver = await SyncDriver.acquire(harness.store)
     await driver.cycle(upserts('a', 'b', 'c', 'd', 'e'), SOFT)
     await driver.cycle(['a', 'b', 'c', 'd'].map((key) => remove(key)), SOFT)
@@ -246,13 +250,13 @@ export const softDeleteCases: readonly StoreCase[] = [
     await driver.cycle([], SOFT)
     while ((await harness.store.compact({ before: 0, scanMax: 2 })).hasMore);
     assert.deepEqual(await listKeys(harness), { live: ['e'], deleted: ['c', 'd'] })
-    // Anew from the first key.
+    // Starts again from the first key.
     await driver.cycle([remove('e')], SOFT)
     await driver.cycle([], HARD)
     while ((await harness.store.compact({ before: 0, scanMax: 2 })).hasMore);
     assert.deepEqual(await listKeys(harness), { live: [], deleted: [] })
   }, NEEDS_SOFT_DELETES),
-  rule('F7 two owners of one database: a row that comes back soft-deleted belongs to the one that brought it', async (harness) => {
+  rule('F7 two owners of one database: a restored soft-deleted row belongs to the sync that restored it', async (harness) => {
     const { store } = harness
     const east = await SyncDriver.acquire(store, { sync: 'east', mode: 'replace' })
     const west = await SyncDriver.acquire(store, { sync: 'west', mode: 'replace' })
@@ -268,7 +272,7 @@ export const softDeleteCases: readonly StoreCase[] = [
     assert.deepEqual(await listKeys(harness), { live: ['e', 'w'], deleted: ['shared'] })
     await assertReplay(store)
   }, NEEDS_SOFT_DELETES),
-  rule('databases have their own setting, and tenants too', async (harness) => {
+  rule('databases have their own setting, and so do tenants', async (harness) => {
     const { store } = harness
     const other = store.forTenant('other')
     for (const [tenant, deletes] of [[store, { [DATABASE]: 'soft', hard: 'hard' }], [other, { [DATABASE]: 'hard' }]] as const) {
@@ -282,7 +286,7 @@ export const softDeleteCases: readonly StoreCase[] = [
     assert.deepEqual(await listKeys(harness, 'hard'), { live: [], deleted: [] })
     assert.deepEqual(await listKeys(harness, DATABASE, other), { live: [], deleted: [] })
   }, NEEDS_SOFT_DELETES),
-  rule('Z14 a tenant is erased with the rows that were kept, and begins anew', async (harness) => {
+  rule('Z14 a tenant is erased together with its kept rows, and can start again', async (harness) => {
     const { store } = harness
     const driver = await SyncDriver.acquire(store)
     await driver.cycle(upserts('a', 'b'), SOFT)
@@ -295,7 +299,7 @@ export const softDeleteCases: readonly StoreCase[] = [
     await again.cycle([remove('a')], SOFT)
     assert.deepEqual(await listKeys(harness), { live: [], deleted: ['a'] })
   }, NEEDS_SOFT_DELETES),
-  rule('a member named like the column of a soft delete has a column of its own', async (harness) => {
+  rule('a field named like the column of a soft delete has its own column', async (harness) => {
     const driver = await SyncDriver.acquire(harness.store)
     await driver.cycle([upsert('a', { _deleted_at: 'never', n: 1 }), upsert('b', { _deleted_at: 'late' })], SOFT)
     await driver.cycle([remove('b'), upsert('c', { _deleted_at: 'new' })], SOFT)
@@ -303,7 +307,7 @@ export const softDeleteCases: readonly StoreCase[] = [
     assert.deepEqual(await listKeys(harness), { live: ['a', 'c'], deleted: ['b'] })
     assert.deepEqual((await selectRows(harness)).map((row) => Object.values(row).filter((value) => ['never', 'late', 'new'].includes(String(value)))), [['never'], ['late'], ['new']])
   }, NEEDS_SOFT_DELETES),
-  ...(['hard', 'soft'] as const).map((to) => rule(`XA3 a crash before any statement of a commit that turns deletes ${to} leaves everything as it was`, async (harness) => {
+  ...(['hard', 'soft'] as const).map((to) => rule(`XA3 a crash before any statement of a commit that changes deletes to ${to} leaves everything as it was`, async (harness) => {
     const { store, reopen, supports } = harness
     if (supports?.crashDuringCommit === undefined) return
     const driver = await SyncDriver.acquire(store, { mode: 'replace' })
@@ -316,7 +320,7 @@ export const softDeleteCases: readonly StoreCase[] = [
     for (let statement = 0; ; statement++) {
       const outcome = await supports.crashDuringCommit(commit, statement)
       if (outcome !== 'crashed') break
-      assert.deepEqual(await seen(store), before, `cut off before statement ${statement}`)
+      assert.deepEqual(await seen(store), before, `crashed before statement ${statement}`)
     }
     assert.deepEqual((await readLiveRows(await reopen())).map(([key]) => key), ['a', 'e'])
     assert.deepEqual((await listKeys(harness)).live, ['a', 'e'])
@@ -327,7 +331,7 @@ export const softDeleteCases: readonly StoreCase[] = [
 
 const upserts = (...keys: string[]): Landing[] => keys.map((key) => upsert(key, { of: key }))
 
-/** All that consumers see: what a change of the setting must not touch. */
+/** The state visible to consumers, which a change of the setting must not alter. */
 async function readConsumerView(store: Store): Promise<unknown> {
   const { rows } = await readDatabaseInfo(store)
   return [rows, await readFeed(store), await store.rows({ database: DATABASE, limit: 1_000_000 })]
@@ -338,7 +342,7 @@ async function assertReplay(store: Store): Promise<void> {
 }
 
 async function selectRows({ store, supports }: StoreHarness, database = DATABASE, tenant = store): Promise<Array<Record<string, unknown>>> {
-  const rows = await supports!.select!((await readDatabaseInfo(tenant, database)).table)
+  const rows = await required(supports, 'supports').select!((await readDatabaseInfo(tenant, database)).table)
   return rows.toSorted((a, b) => (String(a['_key']) < String(b['_key']) ? -1 : 1))
 }
 

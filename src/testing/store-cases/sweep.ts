@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { counts, readFeed, readLiveRows, makeQuarantined, remove, readSnapshot, type StoreCase, scenario, SWEEP_ALL, SyncDriver, upsert, rule } from './harness.ts'
+import { required } from '../../values/required.ts'
 
 const upserts = (...keys: string[]) => keys.map((key) => upsert(key, { of: key }))
 
 export const sweepCases: readonly StoreCase[] = [
-  rule('R51 a sweep whose limit somebody lifted is an entry of the audit log; any other is none', async ({ store }) => {
+  rule('R51 a sweep whose delete limit was lifted by an operator has an audit entry; any other has none', async ({ store }) => {
     const driver = await SyncDriver.acquire(store, { mode: 'replace' })
     const lifted = async () => (await store.auditChain({ after: 0, limit: 100 })).entries.filter(({ action }) => action === 'allow-deletes')
     await driver.cycle([upsert('a', { n: 1 }), upsert('b', { n: 1 })], { sweep: SWEEP_ALL })
@@ -13,7 +14,7 @@ export const sweepCases: readonly StoreCase[] = [
     const entries = await lifted()
     assert.deepEqual(entries.map(({ actor, reason, worker, sync }) => [actor, reason, worker, sync]), [['ana', 'the delete limit was lifted; 2 rows swept', driver.ref.worker, driver.ref.sync]])
   }),
-  rule('N10 XE9 invariant 5: a complete replace cycle deletes what it did not list, and the feed says so', async ({ store, reopen }) => {
+  rule('N10 XE9 invariant 5: a complete replace cycle deletes the rows it did not list, and the feed contains the deletes', async ({ store, reopen }) => {
     const driver = await SyncDriver.acquire(store, { mode: 'replace' })
     await driver.cycle(upserts('a', 'b', 'c'))
     const { inflight } = await driver.begin()
@@ -22,14 +23,14 @@ export const sweepCases: readonly StoreCase[] = [
     assert.deepEqual(outcome.counts, counts({ created: 1, updated: 1, swept: 1 }))
     assert.equal(outcome.headSequence, 6)
     assert.deepEqual((await readLiveRows(await reopen())).map(([key]) => key), ['a', 'c', 'd'])
-    const last = (await readFeed(store)).at(-1)!
+    const last = required((await readFeed(store)).at(-1), 'an entry of the result of readFeed')
     assert.deepEqual(
       [last.sequence, last.action, last.key, last.text, last.sync, last.cycle, last.page],
       [6, 'deleted', 'b', null, 'delta', inflight.cycle, 2],
     )
-    assert.equal((await store.cycles(driver.ref))[0]!.counts.swept, 1)
+    assert.equal(required((await store.cycles(driver.ref))[0], 'the result of cycles[0]').counts.swept, 1)
   }),
-  rule('N12 F6 XE1 invariant 5: no page but the last one of a complete cycle sweeps', async ({ store }) => {
+  rule('N12 F6 XE1 invariant 5: only the last page of a complete cycle sweeps', async ({ store }) => {
     const driver = await SyncDriver.acquire(store, { mode: 'replace' })
     await driver.cycle(upserts('a', 'b'))
     await driver.begin()
@@ -41,13 +42,13 @@ export const sweepCases: readonly StoreCase[] = [
     await driver.set(null)
     assert.deepEqual((await readLiveRows(store)).map(([key]) => key), ['a', 'b'])
   }),
-  rule('invariant 5: an incremental cycle sweeps nothing, even when it is asked to', async ({ store }) => {
+  rule('invariant 5: an incremental cycle sweeps nothing, even when the commit requests it', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     await driver.cycle(upserts('a', 'b'))
     assert.deepEqual((await driver.cycle(upserts('a'), { sweep: SWEEP_ALL })).counts, counts({ unchanged: 1 }))
     assert.deepEqual((await readLiveRows(store)).map(([key]) => key), ['a', 'b'])
   }),
-  rule('rows listed unchanged, with a newer time or with an older one are all listed', async ({ store }) => {
+  rule('rows listed unchanged, with a newer time or with an older one all count as listed', async ({ store }) => {
     const driver = await SyncDriver.acquire(store, { mode: 'replace' })
     await driver.cycle([upsert('a', { n: 1 }, { at: 5 }), upsert('b', { n: 1 }, { at: 5 }), upsert('c', { n: 1 }, { at: 5 }), upsert('d', { n: 1 })])
     const outcome = await driver.cycle([upsert('a', { n: 1 }, { at: 6 }), upsert('b', { n: 0 }, { at: 4 }), upsert('c', { n: 1 }, { at: 5 })])
@@ -62,25 +63,25 @@ export const sweepCases: readonly StoreCase[] = [
     await backfill.begin()
     await backfill.page(upserts('a'))
     await delta.cycle([upsert('b', { of: 'b, changed by the delta' }), ...upserts('new')])
-    await stranger.cycle([upsert('c', { of: 'c, changed by a stranger' })])
+    await stranger.cycle([upsert('c', { of: 'c, changed by an unrelated sync' })])
     assert.deepEqual((await backfill.complete([])).counts, counts({ swept: 1 }))
     assert.deepEqual((await readLiveRows(store)).map(([key]) => key), ['a', 'b', 'c', 'new'])
   }),
-  rule('a backfill sweeps what its delta, under the same owner, created before the cycle', async ({ store }) => {
+  rule('a backfill sweeps rows that its delta, under the same owner, created before the cycle', async ({ store }) => {
     const delta = await SyncDriver.acquire(store, { owner: 'accounts' })
     const backfill = await SyncDriver.acquire(store, { sync: 'backfill', mode: 'replace', owner: 'accounts' })
     await delta.cycle(upserts('a', 'b'))
     assert.deepEqual((await backfill.cycle(upserts('a'))).counts, counts({ unchanged: 1, swept: 1 }))
     assert.deepEqual((await readLiveRows(store)).map(([key]) => key), ['a'])
   }),
-  rule('invariant 5: a delta of two databases keeps the rows of each with the backfill of that one', async ({ store }) => {
+  rule('invariant 5: a delta of two databases assigns the rows of each to the backfill of that one', async ({ store }) => {
     const delta = await SyncDriver.acquire(store, { owner: 'accounts' })
     const accounts = await SyncDriver.acquire(store, { sync: 'accounts', mode: 'replace', owner: 'accounts' })
     const notes = await SyncDriver.acquire(store, { sync: 'notes', mode: 'replace', owner: 'notes' })
     const note = (key: string) => upsert(key, { of: key }, { database: 'notes' })
     const owners = { notes: 'notes' }
     await delta.cycle([...upserts('a', 'b'), note('n'), note('m'), note('o')], { owners })
-    // One that came back belongs to the same.
+    // A restored row belongs to the same owner.
     await delta.cycle([remove('o', { database: 'notes' })], { owners })
     await delta.cycle([note('o')], { owners })
     assert.deepEqual((await accounts.cycle(upserts('a'))).counts, counts({ unchanged: 1, swept: 1 }))
@@ -124,7 +125,7 @@ export const sweepCases: readonly StoreCase[] = [
     assert.deepEqual((await west.cycle(upserts('w2'))).counts, counts({ unchanged: 1, swept: 1 }))
     assert.deepEqual((await readLiveRows(store)).map(([key]) => key), ['e1', 'w2'])
   }),
-  rule('F7 a row that two owners list lives until neither does', async ({ store }) => {
+  rule('F7 a row that two owners list stays until neither does', async ({ store }) => {
     const east = await SyncDriver.acquire(store, { sync: 'east', mode: 'replace' })
     const west = await SyncDriver.acquire(store, { sync: 'west', mode: 'replace' })
     await east.cycle(upserts('e', 'shared'))
@@ -135,7 +136,7 @@ export const sweepCases: readonly StoreCase[] = [
     assert.deepEqual((await west.cycle(upserts('w'))).counts, counts({ unchanged: 1, swept: 1 }))
     assert.deepEqual((await readLiveRows(store)).map(([key]) => key), ['e', 'w'])
   }),
-  rule('F7 a shared row that its second owner stops listing first still dies with the first', async ({ store }) => {
+  rule('F7 a shared row that its second owner stops listing first is still deleted with the first', async ({ store }) => {
     const east = await SyncDriver.acquire(store, { sync: 'east', mode: 'replace' })
     const west = await SyncDriver.acquire(store, { sync: 'west', mode: 'replace' })
     await east.cycle(upserts('e', 'shared'))
@@ -145,7 +146,7 @@ export const sweepCases: readonly StoreCase[] = [
     assert.deepEqual((await east.cycle(upserts('e'))).counts, counts({ unchanged: 1, swept: 1 }))
     assert.deepEqual((await readLiveRows(store)).map(([key]) => key), ['e', 'w'])
   }),
-  rule('F7 invariant 5: a row that comes back belongs to the sync that brought it', async ({ store }) => {
+  rule('F7 invariant 5: a restored row belongs to the sync that restored it', async ({ store }) => {
     const east = await SyncDriver.acquire(store, { sync: 'east', mode: 'replace' })
     const west = await SyncDriver.acquire(store, { sync: 'west', mode: 'replace' })
     await east.cycle(upserts('e', 'swept', 'deleted'))
@@ -155,7 +156,7 @@ export const sweepCases: readonly StoreCase[] = [
     assert.deepEqual((await readLiveRows(store)).map(([key]) => key), ['deleted', 'e', 'swept', 'w'])
     assert.deepEqual((await west.cycle(upserts('w'))).counts, counts({ unchanged: 1, swept: 2 }))
   }),
-  rule('XE6 invariant 5: a sweep under way keeps every row that other syncs reported, page after page', async ({ store }) => {
+  rule('XE6 invariant 5: a running sweep keeps every row that other syncs reported, page after page', async ({ store }) => {
     const backfill = await SyncDriver.acquire(store, { sync: 'backfill', mode: 'replace', owner: 'accounts' })
     const delta = await SyncDriver.acquire(store, { owner: 'accounts' })
     await backfill.cycle(upserts('a', 'b', 'c', 'd', 'e'))
@@ -182,7 +183,7 @@ export const sweepCases: readonly StoreCase[] = [
     await driver.cycle(upserts('x', 'y', 'z'), { quarantined: [makeQuarantined('a')] })
     assert.deepEqual((await readLiveRows(store)).map(([key]) => key), ['a', 'x', 'y', 'z'])
   }),
-  rule('XE2 what an abandoned cycle saw does not count for the next one', async ({ store }) => {
+  rule('XE2 the rows an abandoned cycle listed do not count for the next one', async ({ store }) => {
     const driver = await SyncDriver.acquire(store, { mode: 'replace' })
     await driver.cycle(upserts('a', 'b', 'c'))
     for (const giveUp of [() => driver.abandon(), () => driver.begin({ fresh: true }), () => driver.begin({ mode: 'incremental' }), () => driver.set(null)]) {
@@ -194,7 +195,7 @@ export const sweepCases: readonly StoreCase[] = [
       await driver.cycle(upserts('a', 'b', 'c'))
     }
   }),
-  rule('XE2 what a resumed cycle saw before its interruption does count', async ({ store, reopen }) => {
+  rule('XE2 the rows a resumed cycle listed before its interruption do count', async ({ store, reopen }) => {
     const first = await SyncDriver.acquire(store, { mode: 'replace' })
     await first.cycle(upserts('a', 'b', 'c', 'd'))
     await first.begin()
@@ -205,7 +206,7 @@ export const sweepCases: readonly StoreCase[] = [
     assert.deepEqual((await heir.complete([])).counts, counts({ swept: 1 }))
     assert.deepEqual((await readLiveRows(store)).map(([key]) => key), ['a', 'b', 'd'])
   }),
-  rule('a row deleted by name during the cycle is not swept a second time', async ({ store }) => {
+  rule('a row deleted by key during the cycle is not swept a second time', async ({ store }) => {
     const driver = await SyncDriver.acquire(store, { mode: 'replace' })
     await driver.cycle(upserts('a', 'b'))
     await driver.begin()
@@ -213,21 +214,21 @@ export const sweepCases: readonly StoreCase[] = [
     assert.deepEqual((await driver.complete([remove('b')])).counts, counts({ deleted: 1 }))
     assert.deepEqual(await scenario(store, 2), [['deleted', 'b']])
   }),
-  rule('a swept row that is listed again with the same time lives again', async ({ store }) => {
+  rule('a swept row that is listed again with the same time is restored', async ({ store }) => {
     const driver = await SyncDriver.acquire(store, { mode: 'replace' })
     await driver.cycle([upsert('a', { n: 1 }, { at: 5 }), upsert('b', { n: 1 }, { at: 5 })])
     await driver.cycle([upsert('a', { n: 1 }, { at: 5 })])
     assert.deepEqual((await driver.cycle([upsert('a', { n: 1 }, { at: 5 }), upsert('b', { n: 1 }, { at: 5 })])).counts, counts({ created: 1, unchanged: 1 }))
     assert.deepEqual((await readLiveRows(store)).map(([key]) => key), ['a', 'b'])
   }),
-  rule('invariant 6: a swept row keeps its time: an older fact does not bring it back', async ({ store }) => {
+  rule('invariant 6: a swept row keeps its time: an older version does not restore it', async ({ store }) => {
     const driver = await SyncDriver.acquire(store, { mode: 'replace' })
     await driver.cycle([upsert('a', { n: 1 }, { at: 5 }), upsert('b', { n: 1 }, { at: 5 })])
     await driver.cycle([upsert('a', { n: 1 }, { at: 5 })])
     const delta = await SyncDriver.acquire(store, { sync: 'other' })
     assert.deepEqual((await delta.cycle([upsert('b', { n: 0 }, { at: 4 })])).counts, counts({ stale: 1 }))
   }),
-  rule('invariant 6: a swept row that is then deleted by name stays dead, also for a fact of that very time', async ({ store }) => {
+  rule('invariant 6: a swept row that is then deleted by key stays deleted, also for a version of that very time', async ({ store }) => {
     const driver = await SyncDriver.acquire(store, { mode: 'replace' })
     await driver.cycle([upsert('a', { n: 1 }), upsert('b', { n: 1 }, { at: 5 }), upsert('c', { n: 1 }, { at: 5 })])
     await driver.cycle([upsert('a', { n: 1 })])
@@ -236,8 +237,8 @@ export const sweepCases: readonly StoreCase[] = [
     assert.deepEqual((await delta.cycle([upsert('b', { n: 1 }, { at: 7 }), upsert('c', { n: 1 }, { at: 5 })])).counts, counts({ stale: 2 }))
   }),
 
-  // ── the brake ──
-  rule('XE3 XE5 invariant 11: a sweep of everything is braked and writes nothing, until it is allowed', async ({ store }) => {
+  // ── the delete limit ──
+  rule('XE3 XE5 invariant 11: a sweep of everything exceeds the delete limit and writes nothing, until it is allowed', async ({ store }) => {
     const driver = await SyncDriver.acquire(store, { mode: 'replace' })
     await driver.cycle(upserts('a', 'b'))
     await driver.begin()
@@ -246,11 +247,11 @@ export const sweepCases: readonly StoreCase[] = [
     assert.deepEqual(await driver.send(commit), { kind: 'massDeleteBlocked', database: 'things', owned: 2, toDelete: 2 })
     assert.deepEqual(await readSnapshot(store), before)
 
-    // Really emptied, and said so.
+    // Really emptied, and the operator confirmed it.
     assert.deepEqual((await driver.complete([], { sweep: { maxShare: 0, allowEmpty: true } })).counts, counts({ swept: 2 }))
     assert.deepEqual(await readLiveRows(store), [])
   }),
-  rule('XE4 invariant 11: a sweep of more than the allowed share is braked, one of exactly that share is not', async ({ store }) => {
+  rule('XE4 invariant 11: a sweep of more than the allowed share is blocked, one of exactly that share is not', async ({ store }) => {
     const driver = await SyncDriver.acquire(store, { mode: 'replace' })
     await driver.cycle(upserts('a', 'b', 'c', 'd'))
     await driver.begin()
@@ -263,12 +264,12 @@ export const sweepCases: readonly StoreCase[] = [
     assert.deepEqual(await readSnapshot(store), before)
     assert.deepEqual((await driver.complete(upserts('a', 'b', 'c'), { sweep })).counts, counts({ unchanged: 3, swept: 1 }))
   }),
-  rule('XE4 invariant 11: newcomers do not dilute the share: were every key renamed, all that was there would go', async ({ store }) => {
+  rule('XE4 invariant 11: new rows do not dilute the share: were every key renamed, all old rows would be deleted', async ({ store }) => {
     const driver = await SyncDriver.acquire(store, { mode: 'replace' })
     await driver.cycle(upserts('a', 'b'))
     await driver.begin()
     await driver.page(upserts('n1', 'n2', 'n3', 'n4', 'n5', 'n6'))
-    // Told again with another content, they are still newcomers.
+    // Updated with other content, they are still new rows.
     await driver.page(['n1', 'n2', 'n3'].map((key) => upsert(key, { again: true })))
     const sweep = { maxShare: 0.5, allowEmpty: false }
     assert.deepEqual(
@@ -276,7 +277,7 @@ export const sweepCases: readonly StoreCase[] = [
       { kind: 'massDeleteBlocked', database: 'things', owned: 2, toDelete: 2 },
     )
   }),
-  rule('invariant 11: rows of other owners do not dilute the share either, and each database is judged alone', async ({ store }) => {
+  rule('invariant 11: rows of other owners do not dilute the share either, and each database is checked separately', async ({ store }) => {
     const driver = await SyncDriver.acquire(store, { mode: 'replace' })
     await (await SyncDriver.acquire(store, { sync: 'other' })).cycle(upserts('o1', 'o2', 'o3', 'o4'))
     await driver.cycle([...upserts('a', 'b', 'c', 'd'), upsert('p', { n: 1 }, { database: 'people' })])
@@ -291,7 +292,7 @@ export const sweepCases: readonly StoreCase[] = [
       { kind: 'massDeleteBlocked', database: 'things', owned: 4, toDelete: 3 },
     )
   }),
-  rule('a braked cycle can be abandoned: what it listed has landed, and nothing was deleted', async ({ store }) => {
+  rule('a blocked cycle can be abandoned: its listed rows have landed, and nothing was deleted', async ({ store }) => {
     const driver = await SyncDriver.acquire(store, { mode: 'replace' })
     await driver.cycle(upserts('a', 'b'))
     await driver.begin()
@@ -299,7 +300,7 @@ export const sweepCases: readonly StoreCase[] = [
     await driver.abandon(upserts('a', 'c'))
     assert.deepEqual((await readLiveRows(store)).map(([key]) => key), ['a', 'b', 'c'])
   }),
-  rule('a cycle that dooms nothing is never braked, not even over an empty database', async ({ store }) => {
+  rule('a cycle that would delete nothing is never blocked, not even over an empty database', async ({ store }) => {
     const driver = await SyncDriver.acquire(store, { mode: 'replace' })
     const sweep = { maxShare: 0, allowEmpty: false }
     await driver.cycle([], { sweep })

@@ -2,9 +2,10 @@ import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Checkpoint, CheckpointSummary, SyncStatusRow, Store, SyncRef } from '../../contract/index.ts'
 import { rule, START, type StoreCase, SyncDriver, upsert } from './harness.ts'
+import { required } from '../../values/required.ts'
 
 export const syncStatusCases: readonly StoreCase[] = [
-  rule('where all syncs stand is told at once, as each by itself tells it, with as many cycles as asked for', async ({ store }) => {
+  rule('the status of all syncs is read at once, equals that of each one, and has the requested number of cycles', async ({ store }) => {
     assert.deepEqual((await store.listSyncStatus({ at: START, recent: 2 })).syncs, [])
     for (const sync of ['a', 'b']) {
       const driver = await SyncDriver.acquire(store, { sync })
@@ -24,7 +25,7 @@ export const syncStatusCases: readonly StoreCase[] = [
     }
     assert.deepEqual((await store.listSyncStatus({ at: START, recent: 1, ref: { worker: 'crm', sync: 'd' } })).syncs, [])
   }),
-  rule('whatever moves a sync since the mark is told, whoever did it', async ({ store, reopen }) => {
+  rule('any change of a sync since the mark is reported, whoever made it', async ({ store, reopen }) => {
     const other = await reopen()
     const watch = new SyncStatusWatcher(store)
     const moves: Array<(driver: SyncDriver) => Promise<unknown>> = [
@@ -49,29 +50,29 @@ export const syncStatusCases: readonly StoreCase[] = [
     const { now, changeToken: mark } = await store.listSyncStatus({ at: START, recent: 1 })
     assert.ok(Number.isFinite(now) && typeof mark === 'string')
   }),
-  rule('XB2 asked again and again while others write, nothing that moved is missed', async ({ store, reopen }) => {
+  rule('XB2 repeated reads while others write miss no change', async ({ store, reopen }) => {
     const refs = Array.from({ length: 6 }, (_, i) => ({ worker: 'crm', sync: `s${i}` }))
     const writers = [await reopen(), await reopen()]
     const watch = new SyncStatusWatcher(store)
     const writing = new Set(writers)
     const written = Promise.all(writers.map(async (writer, w) => {
-      for (let n = 0; n < 40; n++) await writer.signalSync(refs[(n * (w + 1)) % refs.length]!, { kind: 'trigger', actor: 'ana', at: START + 2 * n + w })
+      for (let n = 0; n < 40; n++) await writer.signalSync(required(refs[(n * (w + 1)) % refs.length], 'refs[…]'), { kind: 'trigger', actor: 'ana', at: START + 2 * n + w })
       writing.delete(writer)
     }))
     while (writing.size > 0) await watch.poll()
     await written
     for (const ref of refs) await watch.expectCurrent(ref)
   }),
-  rule('the standings of a tenant are its own', async ({ store }) => {
+  rule('the sync status of a tenant is its own', async ({ store }) => {
     await SyncDriver.acquire(store)
     assert.deepEqual((await store.forTenant('another').listSyncStatus({ at: START, recent: 1 })).syncs, [])
   }),
-  rule('a signal and a lease given back are told at once, to those who listen for that tenant', async ({ store, reopen }) => {
+  rule('a signal and a released lease are notified at once, to the listeners of that tenant', async ({ store, reopen }) => {
     const heard: string[] = []
     let live = false
     const listening = store.subscribe({ tenants: [store.tenant], onChange: (tenant) => heard.push(tenant), onConnected: (is) => (live = is) })
     try {
-      await waitUntil('it is live', () => live)
+      await waitUntil('the listener to be connected', () => live)
       const other = await reopen()
       const driver = await SyncDriver.acquire(other.forTenant('second'))
       listening.addTenant('second')
@@ -83,7 +84,7 @@ export const syncStatusCases: readonly StoreCase[] = [
       ] as const) {
         assert.deepEqual(heard.splice(0), [])
         await act()
-        await waitUntil('it is heard', () => heard.length > 0)
+        await waitUntil('the notification', () => heard.length > 0)
         assert.deepEqual(heard, [told])
         heard.length = 0
       }
@@ -93,7 +94,7 @@ export const syncStatusCases: readonly StoreCase[] = [
   }, { needs: 'notifies' }),
 ]
 
-/** Keeps what it was told, as a runner does, and compares it with the truth. */
+/** Caches the reported status, as a runner does, and compares it with the store. */
 class SyncStatusWatcher {
   readonly #store: Store
   readonly #known = new Map<string, SyncStatusRow>()
@@ -111,7 +112,7 @@ class SyncStatusWatcher {
 
   async expectCurrent(ref: SyncRef): Promise<void> {
     await this.poll()
-    const { checkpoint, recent } = this.#known.get(ref.sync)!
+    const { checkpoint, recent } = required(this.#known.get(ref.sync), 'an entry of known')
     assert.deepEqual({ checkpoint, recent }, { checkpoint: outlineOf(await this.#store.readCheckpoint(ref)), recent: await this.#store.cycles(ref, { limit: 1 }) })
   }
 }
@@ -124,7 +125,7 @@ function outlineOf(checkpoint: Checkpoint): CheckpointSummary {
 
 async function waitUntil(what: string, condition: () => boolean): Promise<void> {
   for (let tries = 0; !condition(); tries++) {
-    assert.ok(tries < 500, `it did not come to this: ${what}`)
+    assert.ok(tries < 500, `timed out waiting for ${what}`)
     await sleep(20)
   }
 }

@@ -2,9 +2,10 @@ import assert from 'node:assert/strict'
 import { DATABASE, remove, type StoreCase, type StoreHarness, SyncDriver, upsert, rule } from './harness.ts'
 import type { DatabaseInfo, JsonObject, Store } from '../../contract/index.ts'
 import { equalsJson, stringifyJson } from '../../values/json.ts'
+import { required } from '../../values/required.ts'
 
 export const tableCases: readonly StoreCase[] = [
-  rule('a database says which members it has met, and of which kinds', async ({ store }) => {
+  rule('a database lists the fields it has met, and their kinds', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('a', { n: 1, s: 'x', none: null }), upsert('b', { n: 1.5, o: { deep: 1 }, big: 2n ** 70n })])
     await driver.cycle([upsert('c', { n: 'text', t: true })])
@@ -19,7 +20,7 @@ export const tableCases: readonly StoreCase[] = [
       { name: 't', kinds: ['boolean'] },
     ])
   }),
-  rule('a table has a row per live row and a typed column per member', async (harness) => {
+  rule('a table has a row per live row and a typed column per field', async (harness) => {
     const driver = await SyncDriver.acquire(harness.store)
     const record = {
       s: 'text', i: 42, f: 1.5, yes: true, no: false, none: null, o: { a: [1, { b: 2 }] }, list: [1, 2],
@@ -29,7 +30,7 @@ export const tableCases: readonly StoreCase[] = [
     await driver.cycle([remove('gone')])
     const rows = await selectRows(harness)
     assert.equal(rows.length, 1)
-    const row = rows[0]!
+    const row = required(rows[0], 'rows[0]')
     assert.equal(row['_key'], 'a')
     assert.deepEqual([row['s'], String(row['i']), Number(row['f'])], ['text', '42', 1.5])
     assert.deepEqual([Boolean(row['yes']), Boolean(row['no']), row['none'] ?? null], [true, false, null])
@@ -37,7 +38,7 @@ export const tableCases: readonly StoreCase[] = [
     assert.deepEqual([asJson(row['o']), asJson(row['list'])], [record.o, record.list])
     assert.deepEqual([String(row['big']), String(row['huge'])], [String(record.big), String(record.huge)])
   }, { needs: 'select' }),
-  rule('XD24 a new member becomes a column, and rows without it are null', async (harness) => {
+  rule('XD24 a new field becomes a column, and rows without it are null', async (harness) => {
     const driver = await SyncDriver.acquire(harness.store)
     await driver.cycle([upsert('a', { n: 1 })])
     await driver.cycle([upsert('b', { n: 2, added: 'x' })])
@@ -47,7 +48,7 @@ export const tableCases: readonly StoreCase[] = [
     assert.deepEqual(rows.map((row) => row['_extra'] === null), [true, true, true, false])
     await assertRecords(harness.store, { a: { n: 1 }, b: { n: 2, added: 'x' }, c: { n: null, added: null }, d: {} })
   }, { needs: 'select' }),
-  rule('XD24 a value that its column cannot hold is kept in _extra: its row comes back exactly, and so do those around it', async (harness) => {
+  rule('XD24 a value that its column cannot hold is kept in _extra: its row is returned exactly, and so are its neighbours', async (harness) => {
     const records: Record<string, JsonObject> = {
       a: { n: 1, at: '2026-01-02T03:04:05Z', o: { x: 1 } }, b: { n: 'two', at: 'soon', o: 'text' }, c: { n: { three: 3 }, at: null }, d: { n: true, at: '2026-01-02T03:04:05.1+02:00' },
       e: { n: 2.5, o: [1] }, f: { n: 2n ** 70n }, g: { n: 3 },
@@ -57,9 +58,9 @@ export const tableCases: readonly StoreCase[] = [
     await assertRecords(harness.store, records)
     const rows = await selectRows(harness)
     assert.deepEqual(rows.map((row) => row['n'] === null ? null : String(row['n'])), ['1', null, null, null, null, null, '3'])
-    // Changed back, the value is in its column again, and nothing is left over.
+    // Changed back, the value is in its column again, and nothing is left in _extra.
     await driver.cycle([upsert('b', { n: 4, at: '2026-01-02T03:04:05Z', o: { x: 2 } })])
-    const back = (await selectRows(harness)).find((row) => row['_key'] === 'b')!
+    const back = required((await selectRows(harness)).find((row) => row['_key'] === 'b'), 'the match in the result of selectRows')
     assert.deepEqual([String(back['n']), back['_extra']], ['4', null])
     await driver.cycle([upsert('g', { n: 'late', added: 1 })])
     await assertRecords(harness.store, { ...records, b: { n: 4, at: '2026-01-02T03:04:05Z', o: { x: 2 } }, g: { n: 'late', added: 1 } })
@@ -70,40 +71,40 @@ export const tableCases: readonly StoreCase[] = [
     await driver.cycle([remove('a')])
     await driver.cycle([upsert('a', { n: 5 })])
     const { table, history } = await readDatabaseInfo(harness.store)
-    const versions = (await harness.supports!.select!(history)).filter((row) => row['_key'] === 'a')
+    const versions = (await required(harness.supports, 'harness.supports').select!(history)).filter((row) => row['_key'] === 'a')
       .toSorted((x, y) => Number(x['_sequence']) - Number(y['_sequence']))
-    const [current] = (await harness.supports!.select!(table)).filter((row) => row['_key'] === 'a')
+    const [current] = (await required(harness.supports, 'harness.supports').select!(table)).filter((row) => row['_key'] === 'a')
     const entries = (await harness.store.history(DATABASE, 'a')).map(({ sequence }) => sequence)
     assert.deepEqual(versions.map((row) => Number(row['n'])), [1, 2, 3])
-    assert.deepEqual([...versions.map((row) => Number(row['_sequence'])), Number(current!['_sequence'])], [...entries.slice(0, 3), entries[4]])
+    assert.deepEqual([...versions.map((row) => Number(row['_sequence'])), Number(required(current, 'current')['_sequence'])], [...entries.slice(0, 3), entries[4]])
     assert.deepEqual(versions.map((row) => Number(row['_until_sequence'])), entries.slice(1, 4))
     assert.equal(entries.length, 5)
   }, { needs: 'select' }),
-  rule('XD23 members that differ by case or by what a name is often made of each have a column of their own', (harness) => assertColumns(harness, { 'A b': 'v1', a_b: 'v2', Name: 'v3', name: 'v4', NAME: 'v5', name_2: 'v6' }), { needs: 'select' }),
-  rule('members named like the columns of the table itself each have a column of their own', (harness) => assertColumns(harness, { _key: 'v1', _KEY: 'v2', _sequence: 'v3', _synced_at: 'v4', _extra: 'v5', key: 'v6' }), { needs: 'select' }),
-  rule('members whose long names begin alike each have a column of their own', (harness) => assertColumns(harness, { [`${'m'.repeat(70)}1`]: 'v1', [`${'m'.repeat(70)}2`]: 'v2', [`${'ø'.repeat(40)}1`]: 'v3', [`${'ø'.repeat(40)}2`]: 'v4' }), { needs: 'select' }),
-  rule('members that are words or signs of SQL each have a column of their own', (harness) => assertColumns(harness, { select: 'v1', order: 'v2', "it's": 'v3', 'a;b': 'v4', '$1': 'v5', '%s': 'v6', 'a.b': 'v7', ' ': 'v8' }), { needs: 'select' }),
-  rule('XD25 members that no column can be named for do not stop the table', async (harness) => {
+  rule('XD23 fields that differ by case or by common name transformations each have their own column', (harness) => assertColumns(harness, { 'A b': 'v1', a_b: 'v2', Name: 'v3', name: 'v4', NAME: 'v5', name_2: 'v6' }), { needs: 'select' }),
+  rule('fields named like the columns of the table itself each have their own column', (harness) => assertColumns(harness, { _key: 'v1', _KEY: 'v2', _sequence: 'v3', _synced_at: 'v4', _extra: 'v5', key: 'v6' }), { needs: 'select' }),
+  rule('fields whose long names begin alike each have their own column', (harness) => assertColumns(harness, { [`${'m'.repeat(70)}1`]: 'v1', [`${'m'.repeat(70)}2`]: 'v2', [`${'ø'.repeat(40)}1`]: 'v3', [`${'ø'.repeat(40)}2`]: 'v4' }), { needs: 'select' }),
+  rule('fields that are words or signs of SQL each have their own column', (harness) => assertColumns(harness, { select: 'v1', order: 'v2', "it's": 'v3', 'a;b': 'v4', '$1': 'v5', '%s': 'v6', 'a.b': 'v7', ' ': 'v8' }), { needs: 'select' }),
+  rule('XD25 fields that cannot name a column do not break the table', async (harness) => {
     const driver = await SyncDriver.acquire(harness.store)
     const record = { '': 'v1', '"; drop table things; --': 'v2', 'a"b': 'v3', '\u0001': 'v4', 'line\nbreak': 'v5', '\\': 'v6', '\\u0041': 'v7', fine: 'yes' }
     await driver.cycle([upsert('a', record)])
-    const row = (await selectRows(harness))[0]!
+    const row = required((await selectRows(harness))[0], 'the result of selectRows[0]')
     assert.deepEqual([row['_key'], row['fine']], ['a', 'yes'])
     for (const [name, value] of Object.entries(record)) if (Object.hasOwn(row, name)) assert.equal(row[name], value, JSON.stringify(name))
   }, { needs: 'select' }),
-  rule('a record with thousands of members can be selected', async (harness) => {
+  rule('a record with thousands of fields can be selected', async (harness) => {
     const driver = await SyncDriver.acquire(harness.store)
     await driver.cycle([upsert('a', Object.fromEntries(Array.from({ length: 3_000 }, (_, n) => [`m${n}`, n])))])
-    const row = (await selectRows(harness))[0]!
+    const row = required((await selectRows(harness))[0], 'the result of selectRows[0]')
     assert.deepEqual([row['_key'], String(row['m0']), String(row['m500'])], ['a', '0', '500'])
   }, { needs: 'select' }),
-  rule('XD25 databases named like words of SQL, with signs, or alike but for case, each have a table of their own', async (harness) => {
+  rule('XD25 databases named like words of SQL, with signs, or alike but for case, each have their own table', async (harness) => {
     const driver = await SyncDriver.acquire(harness.store)
     const names = ['select', 'Order', 'order', 'my-data.v2', 'user', '1st', 'a.b', 'a_b', 'x'.repeat(63)]
     await driver.cycle(names.map((database) => upsert('a', { of: database }, { database })))
     for (const name of names) assert.deepEqual((await selectRows(harness, name)).map((row) => row['of']), [name])
   }, { needs: 'select' }),
-  rule('invariant 10: tenants whose tables would have one name each have their own, with their own rows', async (harness) => {
+  rule('invariant 10: tenants whose tables would share a name each have their own, with their own rows', async (harness) => {
     const { store } = harness
     const places = [[store, 'a.b.c'], [store, 'A.b.c'], [store.forTenant('a'), 'b.c'], [store.forTenant('a.b'), 'c'], [store.forTenant('A'), 'b.c']] as const
     for (const [n, [tenant, database]] of places.entries()) {
@@ -111,7 +112,7 @@ export const tableCases: readonly StoreCase[] = [
       await driver.begin({ databases: [database] })
       await driver.complete([upsert('k', { place: `p${n}` }, { database })])
     }
-    // Widening one must not take another's place.
+    // Widening one must not replace another.
     await (await SyncDriver.acquire(store, { sync: 'wider' })).cycle([upsert('l', { place: 'p0', wide: 1 }, { database: 'a.b.c' })])
     for (const [n, [tenant, database]] of places.entries()) {
       const rows = await selectRows(harness, database, tenant)
@@ -123,7 +124,7 @@ export const tableCases: readonly StoreCase[] = [
 ]
 
 async function selectRows({ store, supports }: StoreHarness, database = DATABASE, tenant = store): Promise<Array<Record<string, unknown>>> {
-  const rows = await supports!.select!((await readDatabaseInfo(tenant, database)).table)
+  const rows = await required(supports, 'supports').select!((await readDatabaseInfo(tenant, database)).table)
   return rows.toSorted((a, b) => (String(a['_key']) < String(b['_key']) ? -1 : 1))
 }
 
@@ -148,13 +149,13 @@ function asJson(value: unknown): unknown {
 async function assertColumns(harness: StoreHarness, record: JsonObject): Promise<void> {
   const driver = await SyncDriver.acquire(harness.store)
   await driver.cycle([upsert('the key', record)])
-  const row = (await selectRows(harness))[0]!
+  const row = required((await selectRows(harness))[0], 'the result of selectRows[0]')
   assert.equal(row['_key'], 'the key')
   for (const value of Object.values(record)) {
     assert.equal(Object.values(row).filter((other) => other === value).length, 1, `${String(value)} is in one column`)
   }
-  // Names once given stay, whatever comes later.
+  // Assigned names stay, whatever comes later.
   await driver.cycle([upsert('later', { nAME: 'late', _Key: 'late', 'a B': 'late', [`${'m'.repeat(70)}3`]: 'late' })])
-  const again = (await selectRows(harness)).find((other) => other['_key'] === 'the key')!
+  const again = required((await selectRows(harness)).find((other) => other['_key'] === 'the key'), 'the match in the result of selectRows')
   for (const [name, value] of Object.entries(row)) assert.deepEqual(again[name], value, name)
 }

@@ -3,9 +3,10 @@ import type { Store } from '../../contract/index.ts'
 import { verifyAuditChain } from '../../registry/verify-audit-chain.ts'
 import { churn, runChurn } from './churn.ts'
 import { seededRandom, readFeed, readLiveRows, makeQuarantined, readSnapshot, START, type StoreCase, SyncDriver, upsert, rule } from './harness.ts'
+import { required } from '../../values/required.ts'
 
 export const tenantCases: readonly StoreCase[] = [
-  rule('R44 a store knows its tenant, and another tenant finds nothing of it', async ({ store }) => {
+  rule('R44 a store is bound to its tenant, and another tenant finds nothing of it', async ({ store }) => {
     const other = store.forTenant('acme')
     assert.equal(other.tenant, 'acme')
     assert.notEqual(store.tenant, 'acme')
@@ -26,7 +27,7 @@ export const tenantCases: readonly StoreCase[] = [
     assert.deepEqual((await readFeed(store)).map(({ sequence }) => sequence), [1, 2])
     assert.deepEqual((await readFeed(store.forTenant('acme'))).map(({ sequence }) => sequence), [1])
   }),
-  rule('invariant 10: a lease of one tenant is worth nothing in another', async ({ store }) => {
+  rule('invariant 10: a lease of one tenant is invalid in another', async ({ store }) => {
     const other = store.forTenant('acme')
     const driver = await SyncDriver.acquire(store)
     const native = await SyncDriver.acquire(other, { holder: 'runner-2' })
@@ -38,14 +39,14 @@ export const tenantCases: readonly StoreCase[] = [
     await other.release(driver.lease)
     assert.deepEqual(await readSnapshot(other), before)
   }),
-  rule('Z14 every tenant that anything was kept for is listed by its name, from whichever the store is bound to', async ({ store }) => {
+  rule('Z14 every tenant with stored data is listed by its name, whichever tenant the store is bound to', async ({ store }) => {
     for (const tenant of ['zeta', 'acme']) await SyncDriver.acquire(store.forTenant(tenant))
     await store.forTenant('keys').addApiKey({ id: 'k', name: '', hash: '', scopes: [], rateLimit: 1, createdAt: START, endsAt: null })
     const names = (await store.tenants()).filter((name) => name !== store.tenant)
     assert.deepEqual(names, ['acme', 'keys', 'zeta'])
     assert.deepEqual((await store.forTenant('acme').tenants()).filter((name) => name !== store.tenant), names)
   }),
-  rule('Z14 erasing a tenant leaves nothing of it, lets nobody else notice, and begins a new trail that says who did it', async ({ store, reopen }) => {
+  rule('Z14 erasing a tenant removes all of its data, affects no other, and begins a new audit log that records the actor', async ({ store, reopen }) => {
     const [acme, other] = [store.forTenant('acme'), store.forTenant('other')]
     for (const tenant of [acme, other]) await fillTenant(tenant)
     const [untouched, keys] = [await readSnapshot(other), await other.dataKeys()]
@@ -62,19 +63,19 @@ export const tenantCases: readonly StoreCase[] = [
       assert.deepEqual(entries.map(({ action, actor, sync }) => [action, actor, sync]), [['erase', 'ana', null]])
       assert.equal((await verifyAuditChain(seen)).intact, true)
     }
-    // Whoever reads on from an old place is told that what was there is gone.
+    // A reader that continues from an old sequence learns that the data is gone.
     assert.equal((await acme.feed({ after: 0, limit: 1, scanMax: 1 })).floor, position)
     assert.deepEqual([await readSnapshot(other), await other.dataKeys()], [untouched, keys])
     assert.ok((await store.tenants()).includes('acme'))
-    // Once more finds nothing, and leaves the record of the first time.
+    // A second erasure finds nothing, and keeps the record of the first.
     assert.deepEqual(await acme.eraseTenant({ actor: 'eve', at: START }), { ...erased, syncs: 0, entries: 0 })
-    assert.equal((await acme.auditChain({ after: 0, limit: 9 })).entries[0]!.actor, 'ana')
-    // And the tenant may come again, from the start.
+    assert.equal(required((await acme.auditChain({ after: 0, limit: 9 })).entries[0], 'entries[0]').actor, 'ana')
+    // The tenant may be created again, from the start.
     await fillTenant(acme)
     assert.deepEqual(await readLiveRows(acme), [['a', { n: 1 }]])
     assert.equal(await acme.headSequence(), position + 1)
   }),
-  rule('Z14 a tenant that somebody works on is not erased: nothing changes', async ({ store }) => {
+  rule('Z14 a tenant with a running sync is not erased: nothing changes', async ({ store }) => {
     const driver = await SyncDriver.acquire(store, { ttlMs: 60_000 })
     await driver.cycle([upsert('a', { n: 1 })])
     const before = await readSnapshot(store)
@@ -85,11 +86,11 @@ export const tenantCases: readonly StoreCase[] = [
     assert.equal((await store.eraseTenant({ actor: 'ana', at: START })).kind, 'erased')
     assert.deepEqual(await store.commit(await driver.draft({ kind: 'set', state: '1', actor: 'late', reason: 'x' }, [])), { kind: 'fenced' })
   }),
-  rule('Z14 invariant 3: a lease and a claim from before an erasure are worth nothing after it, whatever bears their name then', async ({ store }) => {
+  rule('Z14 invariant 3: a lease and a claim from before an erasure are invalid after it, even under the same name', async ({ store }) => {
     const webhook = { id: 'w', url: 'https://example.com', databases: null, actions: null, allow: [], secrets: 's', createdAt: START }
     const claim = { holder: 'h', ttlMs: 60_000, at: START }
     await store.putWebhook(webhook, { sequence: 0, floor: 0 })
-    const oldClaim = (await store.claimWebhook('w', claim))!
+    const oldClaim = required(await store.claimWebhook('w', claim), 'the result of claimWebhook')
     const old = await SyncDriver.acquire(store, { ttlMs: 0 })
     await old.begin()
     const page = await old.draft(old.nextPage(), [upsert('a', { n: 1 })])
@@ -100,7 +101,7 @@ export const tenantCases: readonly StoreCase[] = [
     const heir = await SyncDriver.acquire(store)
     await heir.begin()
     await store.putWebhook(webhook, { sequence: 0, floor: 0 })
-    const newClaim = (await store.claimWebhook('w', claim))!
+    const newClaim = required(await store.claimWebhook('w', claim), 'the result of claimWebhook')
     assert.equal(heir.lease.holder, old.lease.holder)
     assert.ok(heir.lease.epoch > old.lease.epoch && newClaim.epoch > oldClaim.epoch)
     for (const commit of [page, hand]) assert.deepEqual(await store.commit(commit), { kind: 'fenced' })
@@ -111,7 +112,7 @@ export const tenantCases: readonly StoreCase[] = [
     await heir.complete([upsert('b', { n: 1 })])
     assert.deepEqual(await readLiveRows(store), [['b', { n: 1 }]])
   }),
-  rule('Z14 what runs by itself does not bring an erased tenant back; a signal, a key and a run by hand do', async ({ store }) => {
+  rule('Z14 an automatic run does not recreate an erased tenant; a signal, a key and a manual run do', async ({ store }) => {
     const ref = { worker: 'crm', sync: 'delta' }
     const request = { holder: 'runner-1', ttlMs: 60_000, at: START, automatic: true }
     const back: Array<[string, (tenant: Store) => Promise<unknown>]> = [
@@ -121,7 +122,7 @@ export const tenantCases: readonly StoreCase[] = [
     ]
     for (const [name, bring] of back) {
       const tenant = store.forTenant(name)
-      // Of one that is only new to the store it is no question.
+      // A tenant that is merely new to the store is not affected.
       const first = await tenant.acquire(ref, request)
       assert.ok(first.kind === 'acquired')
       await tenant.release(first.lease)
@@ -134,12 +135,12 @@ export const tenantCases: readonly StoreCase[] = [
       assert.equal((await tenant.acquire(ref, request)).kind, 'acquired')
     }
   }),
-  ...[1, 2].map((seed) => rule(`Z13 two tenants at work at once each equal their own solo run (seed ${seed})`, async ({ store }, open) => {
+  ...[1, 2].map((seed) => rule(`Z13 two tenants that run concurrently each equal their own solo run (seed ${seed})`, async ({ store }, open) => {
     const tenants = ['acme', 'Acme'].map((name, n) => ({ name, seed: seed * 10 + n }))
     const works = tenants.map((tenant) => churn(store.forTenant(tenant.name), tenant.seed, 70))
     const random = seededRandom(seed)
     for (let running = works; running.length > 0;) {
-      const work = running[Math.floor(random() * running.length)]!
+      const work = required(running[Math.floor(random() * running.length)], 'running[…]')
       if ((await work.next()).done === true) running = running.filter((other) => other !== work)
     }
     for (const { name, seed: own } of tenants) {
@@ -150,12 +151,12 @@ export const tenantCases: readonly StoreCase[] = [
   })),
 ]
 
-/** Something of every kind. */
+/** Writes data of every kind. */
 async function fillTenant(store: Store): Promise<void> {
   await store.addApiKey({ id: `key-${store.tenant}`, name: '', hash: '', scopes: [], rateLimit: 1, createdAt: START, endsAt: null })
   await store.cursorSecrets({ secret: 's', createdAt: START, rotateAfterMs: 1, retainMs: 1 })
   await store.putWebhook({ id: 'w', url: 'https://example.com', databases: null, actions: null, allow: [], secrets: 's', createdAt: START }, { sequence: 0, floor: 0 })
-  await store.recordDeliveries((await store.claimWebhook('w', { holder: 'h', ttlMs: 1, at: START }))!, {
+  await store.recordDeliveries(required(await store.claimWebhook('w', { holder: 'h', ttlMs: 1, at: START }), 'the result of claimWebhook'), {
     progress: { sequence: 1, floor: 0, failureStreak: 0, retryAt: null, succeededAt: null, failedAt: null, lastStatus: null, lastAnswer: null, disabledReason: null }, delivered: [],
     undelivered: [{ sequence: 1, messageId: 'm', database: 'd', key: 'k', body: '', attempts: 0, firstAt: null, nextAt: START, dead: false, lastStatus: null, lastAnswer: null }],
   })
@@ -167,11 +168,11 @@ async function fillTenant(store: Store): Promise<void> {
   await driver.page([upsert('a', { n: 1 })], { quarantined: [makeQuarantined('q')] })
   await driver.page([upsert('a', { n: 1 })])
   await driver.release()
-  // A store may have made one as it went.
+  // A store may have created one on its own.
   if ((await store.dataKeys()).length === 0) await store.putDataKey({ id: 'd1', wrappedBy: 'k1', wrapped: 'x' }, { actor: 'ana', at: START })
 }
 
-/** Numbers that a store gives out across tenants are told by their rank; the store's own clock is left out. */
+/** Numbers that a store assigns across tenants are replaced by their rank; the store's own clock is left out. */
 async function readComparable(store: Store): Promise<unknown> {
   const cycles = (await store.cycles(null, { limit: 10_000 })).map(({ cycle }) => cycle).toReversed()
   const names: Record<string, (value: unknown) => unknown> = {
@@ -184,5 +185,5 @@ async function readComparable(store: Store): Promise<unknown> {
     table: () => '',
     history: () => '',
   }
-  return JSON.parse(JSON.stringify(await readSnapshot(store), (name, value: unknown) => (Object.hasOwn(names, name) ? names[name]!(value) : value)))
+  return JSON.parse(JSON.stringify(await readSnapshot(store), (name, value: unknown) => (Object.hasOwn(names, name) ? required(names[name], 'names[name]')(value) : value)))
 }

@@ -1,4 +1,4 @@
-// Works with a store, closes it, and says what is left: files beside it, and descriptors of this process.
+// Works with a store, closes it, and reports the remains: files beside it, and descriptors of this process.
 import { readdirSync, readlinkSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { input, openStore, run, report, Worker } from './child-runtime.mjs'

@@ -1,4 +1,4 @@
-// Commands one after the other in one process, given as JSON; what each answered, as JSON.
+// Runs commands in sequence in one process, given as JSON; prints their results as JSON.
 import { dirname, join } from 'node:path'
 
 const [, , main, commands] = process.argv

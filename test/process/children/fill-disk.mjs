@@ -1,4 +1,5 @@
-// Lands into a store until its disk is full, says what still works, and once told goes on with the same store.
+// Lands into a store until its disk is full, reports which operations still work, and on request continues with the
+// same store.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { input, openStore, run, report, waitForMessage, Worker } from './child-runtime.mjs'
 
@@ -18,7 +19,7 @@ const ref = { worker: 'office', sync: 'listing' }
 const store = await openStore(url)
 for (;;) {
   const { stopReason, error, resumed } = await run(store, worker.plan('listing'))
-  // On a disk that is full to the last byte not even the lease can be given back.
+  // On a completely full disk not even the lease can be released.
   if (stopReason === 'held') {
     await sleep(100)
     continue

@@ -1,4 +1,4 @@
-// Waits for a message from the parent, then opens stores that nobody has opened before, and lands one cycle of its own in each.
+// Waits for a signal, then opens stores that were never opened before, and lands one cycle in each.
 import { input, openStore, run, report, waitForMessage, Worker } from './child-runtime.mjs'
 
 const { urls, name } = input

@@ -1,4 +1,4 @@
-// Opens a store and runs one cycle, or says why it cannot.
+// Opens a store and runs one cycle, or reports why it cannot.
 import { input, openStore, run, report, Worker } from './child-runtime.mjs'
 
 const worker = new Worker({ name: 'office' })

@@ -1,4 +1,4 @@
-// Opens file after file at given instants, as other processes do: it has the event loop to itself, so the instants hold.
+// Opens file after file at given times, as other processes do: it has the event loop to itself, so the times are exact.
 import { input, report } from './child-runtime.mjs'
 
 const { Connection } = await import(`${input.dist}/stores/sqlite/connection.js`)

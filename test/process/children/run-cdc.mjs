@@ -1,4 +1,4 @@
-// Follows the tables of a shop, cycle after cycle, until the parent says something; then one more cycle.
+// Follows the tables of a shop, cycle after cycle, until the parent sends a line; then runs one more cycle.
 import { input, openStore, run, report, Worker } from './child-runtime.mjs'
 
 const { url, source, pageSize } = input

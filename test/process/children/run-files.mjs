@@ -1,4 +1,4 @@
-// One incremental cycle over a folder of files, or a bucket's; it stands still before the page `holdAt`.
+// One incremental cycle over a folder or a bucket of files; it stops before the page `holdAt`.
 import { input, openStore, run, report, waitForMessage, Worker } from './child-runtime.mjs'
 
 const { url, folder, bucket, pageSize, settleMs = 0, holdAt = 0 } = input

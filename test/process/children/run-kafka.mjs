@@ -1,4 +1,4 @@
-// One incremental cycle over a topic; it stands still before the page `holdAt`.
+// One incremental cycle over a topic; it stops before the page `holdAt`.
 import { input, openStore, run, report, waitForMessage, Worker } from './child-runtime.mjs'
 
 const { url, brokers, topic, pageSize, holdAt = 0 } = input

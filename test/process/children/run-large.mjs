@@ -1,4 +1,4 @@
-// A backfill of many pages, then the same again, with nothing changed. Says how much memory it took at most.
+// A backfill of many pages, then the same again without changes. Reports its peak memory.
 import { readFileSync } from 'node:fs'
 import { input, openStore, run, report, Worker } from './child-runtime.mjs'
 

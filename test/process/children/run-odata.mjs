@@ -1,4 +1,4 @@
-// One incremental cycle over an entity set of a service; it stands still before the page `holdAt`.
+// One incremental cycle over an entity set of a service; it stops before the page `holdAt`.
 import { input, openStore, run, report, waitForMessage, Worker } from './child-runtime.mjs'
 
 const { url, service, pageSize, isTracked = false, holdAt = 0 } = input

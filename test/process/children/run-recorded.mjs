@@ -1,5 +1,5 @@
-// Walks the steps of a world and acknowledges every landed page in a file, so that the recorder sees both in their order.
-// Between steps the log is emptied into the database, with the store open or by closing it: a power cut is worst there.
+// Runs the steps of a world and acknowledges every landed page in a file, so that the recorder sees both in order.
+// Between steps the write-ahead log is checkpointed, with the store open or by closing it: a power cut is worst there.
 import { openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from '@photostructure/sqlite'

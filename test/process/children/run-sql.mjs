@@ -1,4 +1,4 @@
-// One incremental cycle over a table of a database; it stands still before the page `holdAt`.
+// One incremental cycle over a table of a database; it stops before the page `holdAt`.
 import { input, openStore, run, report, waitForMessage, Worker } from './child-runtime.mjs'
 
 const { url, source, table, pageSize, holdAt = 0 } = input

@@ -1,5 +1,5 @@
-// Walks the steps of a world, one cycle each, and says when a page has landed. How far it has come is known by the
-// registry alone, so it can be killed at any moment and started again.
+// Runs the steps of a world, one cycle each, and reports each landed page. Its progress is in the registry alone, so it
+// can be killed at any time and started again.
 import { input, openStore, run, report, Worker } from './child-runtime.mjs'
 import { World } from './world.mjs'
 
@@ -8,7 +8,7 @@ const world = new World({ seed, keys })
 const store = await openStore(url)
 let step = 0
 
-/** With deletes that turn from soft to hard, and back, every few steps. */
+/** Switches deletes between soft and hard every few steps. */
 function workerNow() {
   const worker = new Worker({ name: 'world' })
   worker.database('items', { deletes: changesDeletes && step % 5 < 3 ? 'soft' : 'hard' })
@@ -34,7 +34,7 @@ for (;;) {
     process.exit(1)
   }
   report('completed', { step })
-  // Nothing is old enough to be forgotten: only rows that are no longer kept are removed, in steps.
+  // Nothing is old enough for compaction: only rows that are no longer kept are removed, in steps.
   if (changesDeletes) while ((await store.compact({ before: 0, scanMax: 5 })).hasMore);
 }
 await store.close()

@@ -1,5 +1,6 @@
-// One cycle of a full listing, as slow as asked; with `again`, tried until nobody else holds the sync. It stands still at the
-// page `holdAt`, with all before it landed, until it is told to go on; with `blocks` the message makes it block, until the next.
+// One cycle of a full listing, with a configurable delay; with `again`, retried until the sync is free. It stops at the
+// page `holdAt`, with all earlier pages landed, until it receives a line; with `blocks` that line makes it block until
+// the next.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { blockUntilMessage, input, openStore, run, report, waitForMessage, Worker } from './child-runtime.mjs'
 

@@ -1,4 +1,4 @@
-// One incremental cycle of a tap; it stands still before the page `holdAt`.
+// One incremental cycle of a tap; it stops before the page `holdAt`.
 import { input, openStore, run, report, waitForMessage, Worker } from './child-runtime.mjs'
 
 const { url, command, world, pageSize, holdAt = 0 } = input

@@ -1,4 +1,4 @@
-// A connector that starts promises nobody waits for, and they fail: at once, later, and when the cycle is long over.
+// A connector with unawaited promises that reject: at once, later, and long after the cycle.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { input, openStore, run, report, Worker } from './child-runtime.mjs'
 

@@ -1,4 +1,4 @@
-// Lands changes, or delivers them; with `dieAt` it says so when it gets there and goes no further.
+// Lands changes, or delivers them; with `dieAt` it reports that point and stops there.
 import { input, openStore, run, report, Worker } from './child-runtime.mjs'
 
 const { url, receiver, task, dieAt = null, rows = 5 } = input
@@ -12,7 +12,7 @@ if (task === 'land') {
   })
   await store.putWebhook({ id: 'w', url: receiver, databases: null, actions: null, allow: ['http', 'private', 'port'], secrets: '[["whsec_AAAA",null]]', createdAt: 1 }, { sequence: 0, floor: 0 })
   await run(store, worker.plan('people'))
-  // Committed, and nobody has been told.
+  // Committed, and nothing has been sent.
   process.kill(process.pid, 'SIGKILL')
 }
 

@@ -1,6 +1,6 @@
-// A source that changes from step to step, the same in every process: what it holds is a function of seed and step.
+// A source that changes from step to step, the same in every process: its records are a function of seed and step.
 
-/** Deterministic chance in [0, 1). */
+/** Seeded randomness in [0, 1). */
 export function chance(seed) {
   let state = seed >>> 0
   return () => {
@@ -21,7 +21,7 @@ export class World {
     this.#keys = keys
   }
 
-  /** key → { alive, revision, changedAt } after so many steps. */
+  /** key → { alive, revision, changedAt } after this many steps. */
   at(step) {
     for (let next = this.#steps.length; next <= step; next++) {
       const random = chance(this.#seed * 1_000 + next)
@@ -39,12 +39,12 @@ export class World {
     return this.#steps[step]
   }
 
-  /** Everything that lives, as { key, record }. */
+  /** All live records, as { key, record }. */
   truth(step) {
     return [...this.at(step)].filter(([, entry]) => entry.alive).map(([key, entry]) => ({ key, record: recordOf(key, entry) }))
   }
 
-  /** A full listing of what lives at `step`. */
+  /** A full listing of the live records at `step`. */
   list(step, pageSize) {
     return async (state) => {
       const from = state?.from ?? 0
@@ -54,7 +54,7 @@ export class World {
     }
   }
 
-  /** What changed after the step of the last cycle, until `step`. */
+  /** Changes after the step of the last cycle, up to `step`. */
   changes(step, pageSize) {
     return async (state) => {
       const { since, from = 0 } = state ?? { since: -1 }

@@ -21,7 +21,7 @@ async function open(options: KafkaOptions = {}) {
 const send = (producer: Producer, key: string, value: string | null) => producer.send({ topic: 'orders', messages: [{ key, value, partition: 1 }] })
 const bytesIn = (simulator: KafkaSimulator) => simulator.topics.log('orders', 1).read(0, { maxBytes: 1_000_000, atLeastOneBatch: true, until: Infinity }).toString('latin1')
 
-describe('kafkajs as anybody uses it', () => {
+describe('kafkajs with default settings', () => {
   test('finds topics, partitions and leaders of every broker', async () => {
     await using opened = await open({ brokers: 3 })
     expect(await opened.admin.listTopics()).toEqual(['orders'])
@@ -31,7 +31,7 @@ describe('kafkajs as anybody uses it', () => {
     await expect(opened.admin.fetchTopicMetadata({ topics: ['none'] })).rejects.toMatchObject({ type: 'UNKNOWN_TOPIC_OR_PARTITION' })
   })
 
-  test('sends, is told the offset, and finds it again by place and by time', async () => {
+  test('sends, receives the offset, and finds it again by offset and by time', async () => {
     await using opened = await open({ brokers: 3 })
     const { admin, producer, simulator } = opened
     expect(await send(producer, 'a', '1')).toMatchObject([{ partition: 1, errorCode: 0, baseOffset: '0' }])
@@ -42,7 +42,7 @@ describe('kafkajs as anybody uses it', () => {
     expect((await admin.fetchTopicOffsetsByTimestamp('orders', 500)).find(({ partition }) => partition === 1)).toMatchObject({ offset: '1' })
   })
 
-  test('tries again where it may, also at the next leader; an answer that was lost makes a message twice, as with any broker', async () => {
+  test('retries where allowed, also at the next leader; a lost response duplicates a message, as with any broker', async () => {
     await using opened = await open({ brokers: 3 })
     const { producer, simulator } = opened
     simulator.faults.plan({ kind: 'error', error: 'NOT_LEADER_OR_FOLLOWER' }, { api: 'produce', times: 2 })
@@ -57,7 +57,7 @@ describe('kafkajs as anybody uses it', () => {
     expect(bytesIn(simulator).match(/refused twice|to another|not heard of|slow/g)).toEqual(['refused twice', 'to another', 'not heard of', 'not heard of', 'slow'])
   })
 
-  test('is refused what the cluster does not do, and goes on', async () => {
+  test('is refused unsupported requests, and continues', async () => {
     await using opened = await open()
     const { admin, producer } = opened
     await expect(producer.send({ topic: 'orders', compression: 1, messages: [{ value: 'x', partition: 1 }] })).rejects.toMatchObject({ type: 'UNSUPPORTED_COMPRESSION_TYPE' })

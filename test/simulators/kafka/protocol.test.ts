@@ -10,7 +10,7 @@ const require = createRequire(import.meta.url)
 const READ_COMMITTED = 1
 const MINUTE_MS = 60_000
 
-/** The clock stands still: what waits, waits for what it should wait for. */
+/** The clock is stopped: a pending request waits for the right event. */
 async function open(options: KafkaOptions = {}) {
   const clock = new ManualClock()
   const simulator = new KafkaSimulator({ clock }, options)
@@ -64,7 +64,7 @@ describe('record batches', () => {
     expect(encodeBatch(batch).toString('hex')).toBe(theirs.buffer.toString('hex'))
   })
 
-  test('come back as they were; one that was harmed, is compressed or is of an older format is known', () => {
+  test('are read back unchanged; a corrupt, compressed or older batch is recognised', () => {
     const bytes = encodeBatch(batch)
     expect(decodeBatches(Buffer.concat([bytes, bytes]))).toEqual([batch, batch])
     const harmed = (at: number, value: number) => decodeBatches(Buffer.concat([bytes.subarray(0, at), Buffer.from([value]), bytes.subarray(at + 1)]))
@@ -79,8 +79,8 @@ describe('record batches', () => {
   })
 })
 
-describe('every version that is told is spoken', () => {
-  test('what is spoken is told, in each version of asking; one that is not known is answered in the first', async () => {
+describe('every announced version is supported', () => {
+  test('the supported versions are returned, in each version of the request; an unknown version is answered in the first', async () => {
     await using opened = await open()
     const { client } = opened
     for (const version of [0, 1, 2]) {
@@ -93,14 +93,14 @@ describe('every version that is told is spoken', () => {
     expect([answer.readInt16BE(), answer.readInt32BE(2)]).toEqual([35, 5])
   })
 
-  test.each([1, 2, 3, 4, 5, 6])('metadata in version %i: brokers, partitions and their leaders; a topic that is not there', async (version) => {
+  test.each([1, 2, 3, 4, 5, 6])('metadata in version %i: brokers, partitions and their leaders; a missing topic', async (version) => {
     await using opened = await open({ brokers: 2 })
     const { client, simulator, addresses } = opened
     simulator.topics.create('other', 1)
     simulator.topics.log('other', 0).setLeader(null)
     const { brokers, topicMetadata } = await client.ask('Metadata', version, { topics: [] })
     expect(brokers.map(({ host, port }: { host: string; port: number }) => `${host}:${port}`)).toEqual(addresses)
-    // An empty list is none of them, no list all of them; kafkajs writes the second for the first.
+    // An empty list means none of them, no list all of them; kafkajs writes the second for the first.
     expect(topicMetadata.map(({ topic }: { topic: string }) => topic)).toEqual(['t', 'other'])
     const asked = await client.ask('Metadata', version, { topics: ['t', 'none', 'other'] })
     expect(asked.topicMetadata).toMatchObject([
@@ -146,7 +146,7 @@ describe('every version that is told is spoken', () => {
   })
 })
 
-test('who wants no answer to what it sends gets none: the next one belongs to the next request', async () => {
+test('a produce request with acks=0 gets no response: the next one belongs to the next request', async () => {
   await using opened = await open()
   const { client, simulator } = opened
   client.ask('Produce', 7, { acks: 0, timeout: 1_000, topicData: [{ topic: 't', partitions: [{ partition: 0, messages: [{ key: null, value: Buffer.from('1') }] }] }] }).catch(() => {})
@@ -156,7 +156,7 @@ test('who wants no answer to what it sends gets none: the next one belongs to th
 })
 
 describe('fetch', () => {
-  test('a batch comes whole, also where it is read from its middle; nothing before it comes', async () => {
+  test('a batch is returned whole, also where it is read from its middle; nothing before it is returned', async () => {
     await using opened = await open()
     const { client, simulator } = opened
     for (const keys of [['a', 'b', 'c'], ['d', 'e']]) simulator.append('t', 0, keys.map((key) => message(key)))
@@ -166,7 +166,7 @@ describe('fetch', () => {
     expect(await fetchOf(client, fetching(6))).toMatchObject({ errorCode: 1 })
   })
 
-  test('an answer has as many bytes as were asked for and may end in the middle of a batch; only the first one of an answer comes in any case', async () => {
+  test('a response has the requested number of bytes and may end in the middle of a batch; only its first batch is always complete', async () => {
     await using opened = await open()
     const { client, simulator } = opened
     for (const partition of [0, 1]) for (const key of 'abc') simulator.append('t', partition, [message(key, 'x'.repeat(100))])
@@ -178,12 +178,12 @@ describe('fetch', () => {
     expect(await counts(4 * size, 10_000)).toEqual([3, 1])
     expect(await counts(10, 10_000)).toEqual([1, 0])
     expect(await counts(10_000, 10)).toEqual([1, 0])
-    // The answer was cut there, not made shorter: so many bytes came.
+    // The response was cut there, not made shorter: exactly this many bytes arrived.
     const bytesOf = async (maxBytes: number) => simulator.topics.log('t', 0).read(0, { maxBytes, atLeastOneBatch: true, until: 3 }).length
     expect(await bytesOf(2 * size + 70)).toBe(2 * size + 70)
   })
 
-  test('is held back until something comes, or until the time is over', async () => {
+  test('waits until a message arrives, or until the time is over', async () => {
     await using opened = await open()
     const { client, simulator, clock } = opened
     const waiting = fetchOf(client, { ...fetching(0), maxWaitTime: MINUTE_MS })
@@ -196,7 +196,7 @@ describe('fetch', () => {
     simulator.append('t', 0, [message('a')])
     expect(offsetsOf(await waiting)).toEqual([0])
 
-    // Less than asked for: only the end of the time shows it.
+    // Less than requested: only the time-out releases it.
     const patient = fetchOf(client, { ...fetching(0), maxWaitTime: MINUTE_MS, minBytes: 10_000 })
     await expect.poll(() => {
       clock.advance(MINUTE_MS)
@@ -205,7 +205,7 @@ describe('fetch', () => {
     expect(offsetsOf(await patient)).toEqual([0])
   })
 
-  test('of a transaction nothing is shown before it has ended, and then who it was that gave it up', async () => {
+  test('nothing of a transaction is shown before it has ended, and then the aborted producer', async () => {
     await using opened = await open()
     const { client, simulator } = opened
     simulator.append('t', 0, [message('before')])
@@ -224,10 +224,10 @@ describe('fetch', () => {
     expect((await committed(5)).abortedTransactions).toEqual([])
     const { responses } = await client.ask('ListOffsets', 3, { replicaId: -1, isolationLevel: READ_COMMITTED, topics: [{ topic: 't', partitions: [{ partition: 0, timestamp: -1 }] }] })
     expect(responses[0].partitions[0].offset).toBe('5')
-    expect(() => simulator.endTransaction('t', 0, 2, 'abort')).toThrow('no transaction')
+    expect(() => simulator.endTransaction('t', 0, 2, 'abort')).toThrow('no open transaction')
   })
 
-  test('compaction leaves the last of every key, holes in the offsets and the beginning where it was; tombstones go later', async () => {
+  test('compaction keeps the last record of every key, gaps in the offsets and the start of the log; tombstones are removed later', async () => {
     await using opened = await open()
     const { client, simulator } = opened
     const log = simulator.topics.log('t', 0)
@@ -243,7 +243,7 @@ describe('fetch', () => {
     expect(await fetchOf(client, fetching(1))).toMatchObject({ errorCode: 0, highWatermark: '9', lastStartOffset: '0' })
     log.compact({ tombstones: 'forget' })
     expect(await keys()).toEqual(['3 a 2', '5 c 1', '8 c 2'])
-    // What is left of a batch says how far it reached.
+    // The remaining batch records its last offset.
     simulator.append('t', 0, [message('c', '3'), message('z'), message('c', '4')])
     simulator.append('t', 0, [message('c', '5')])
     simulator.append('t', 0, [message('end')])
@@ -252,7 +252,7 @@ describe('fetch', () => {
     expect(found.map(({ offset, batchContext: { firstOffset, lastOffsetDelta } }) => [offset, firstOffset, lastOffsetDelta])).toEqual([['10', '9', 2], ['12', '12', 0], ['13', '13', 0]])
   })
 
-  test('who asks another than the leader, or knows of another leader, is told', async () => {
+  test('a request to another broker than the leader, or with another leader epoch, is refused', async () => {
     await using opened = await open({ brokers: 2 })
     const { client, simulator } = opened
     const codeOf = async (partition: number, currentLeaderEpoch = -1) => (await fetchOf(client, { ...fetching(0), topics: [{ topic: 't', partitions: [{ partition, currentLeaderEpoch, fetchOffset: '0', maxBytes: 1 }] }] })).errorCode
@@ -261,14 +261,14 @@ describe('fetch', () => {
     expect([await codeOf(1), await codeOf(1, 0), await codeOf(1, 1), await codeOf(1, 2)]).toEqual([0, 74, 0, 75])
   })
 
-  test('a session that was never given is not known', async () => {
+  test('an unknown session is refused', async () => {
     await using opened = await open()
     expect(await opened.client.ask('Fetch', 11, { ...fetching(0), sessionId: 5, sessionEpoch: 3 })).toMatchObject({ errorCode: 70, responses: [] })
   })
 })
 
 describe('connections', () => {
-  test('requests of one connection are answered one after the other, though the second could be answered at once', async () => {
+  test('requests of one connection are answered in sequence, though the second could be answered at once', async () => {
     await using opened = await open()
     const { client, simulator } = opened
     const first = fetchOf(client, { ...fetching(0), maxWaitTime: MINUTE_MS })
@@ -282,11 +282,11 @@ describe('connections', () => {
   })
 
   test.each([
-    ['a kind of request that is not spoken', [0, 0, 0, 10, 0, 11, 0, 0, 0, 0, 0, 1, 0xff, 0xff]],
-    ['a version that is not spoken', [0, 0, 0, 10, 0, 1, 0, 3, 0, 0, 0, 1, 0xff, 0xff]],
-    ['a request that is cut short', [0, 0, 0, 10, 0, 1, 0, 4, 0, 0, 0, 1, 0xff, 0xff]],
-    ['a length that nobody means', [0x47, 0x45, 0x54, 0x20, 0x2f]],
-    ['a length below zero', [0xff, 0xff, 0xff, 0xff]],
+    ['an unsupported kind of request', [0, 0, 0, 10, 0, 11, 0, 0, 0, 0, 0, 1, 0xff, 0xff]],
+    ['an unsupported version', [0, 0, 0, 10, 0, 1, 0, 3, 0, 0, 0, 1, 0xff, 0xff]],
+    ['a truncated request', [0, 0, 0, 10, 0, 1, 0, 4, 0, 0, 0, 1, 0xff, 0xff]],
+    ['an implausible length', [0x47, 0x45, 0x54, 0x20, 0x2f]],
+    ['a negative length', [0xff, 0xff, 0xff, 0xff]],
   ])('%s ends the connection', async (_, bytes) => {
     await using opened = await open()
     opened.client.send(Buffer.from(bytes))
@@ -295,12 +295,12 @@ describe('connections', () => {
     await next.ask('ApiVersions', 0)
   })
 
-  test('who says nothing for long is hung up on', async () => {
+  test('an idle connection is closed', async () => {
     await using opened = await open({ idleMs: 20 })
     await opened.client.ended
   })
 
-  test('a broker that is down hangs up and takes nobody; it comes back where it was', async () => {
+  test('a broker that is down closes its connections and accepts none; it returns on the same port', async () => {
     await using opened = await open()
     const { simulator, client, addresses } = opened
     await simulator.broker(1).stop()
@@ -314,7 +314,7 @@ describe('connections', () => {
 })
 
 describe('faults', () => {
-  test('an error to everything that is asked about, so often and of that kind', async () => {
+  test('an error for everything in the request, for this many requests of that kind', async () => {
     await using opened = await open()
     const { client, simulator } = opened
     simulator.faults.plan({ kind: 'error', error: 'LEADER_NOT_AVAILABLE' }, { api: 'metadata', times: 2 })
@@ -329,7 +329,7 @@ describe('faults', () => {
     expect(await codes()).toEqual([0, 0])
   })
 
-  test.each([['before', 0], ['inside', 1]] as const)('a connection that is cut %s the answer: what was sent is there %i times, and what was sent behind it is not heard', async (where, there) => {
+  test.each([['before', 0], ['inside', 1]] as const)('a connection that is cut %s the response: the message is stored %i times, and later data is ignored', async (where, there) => {
     await using opened = await open()
     const { client, simulator } = opened
     simulator.faults.plan({ kind: 'cut', where }, { api: 'produce' })
@@ -340,7 +340,7 @@ describe('faults', () => {
     expect(simulator.topics.log('t', 0).end).toBe(there)
   })
 
-  test('an answer that takes its time', async () => {
+  test('a delayed response', async () => {
     await using opened = await open()
     const { client, simulator, clock } = opened
     simulator.faults.plan({ kind: 'slow', ms: MINUTE_MS }, { api: 'metadata' })

@@ -7,12 +7,12 @@ const encode = require('kafkajs/src/protocol/request') as (given: object) => Pro
 
 export type WireApi = 'ApiVersions' | 'Metadata' | 'ListOffsets' | 'Fetch' | 'Produce'
 
-/** One connection. Requests are written and answers are read by kafkajs's own code, in any version it knows. */
+/** One connection. kafkajs's own code writes requests and reads responses, in any version it knows. */
 export class WireClient implements Disposable {
   readonly #socket: Socket
-  /** That the broker hung up. */
+  /** Resolves when the broker closes the connection. */
   readonly ended: Promise<void>
-  /** By the numbers of the requests, in the order in which the answers came. */
+  /** By request number, in the order of the responses. */
   readonly answered: number[] = []
   #received = Buffer.alloc(0)
   #asked = 0
@@ -35,10 +35,10 @@ export class WireClient implements Disposable {
     return new WireClient(socket)
   }
 
-  /** The answer as it came, whatever error codes are in it. */
+  /** The raw response, whatever error codes it contains. */
   async ask(api: WireApi, version: number, given: object = {}): Promise<any> {
     const { request, response } = requests[api]!.protocol({ version })(given)
-    if (request.apiVersion !== version) throw new Error(`${api} was asked in version ${request.apiVersion}.`)
+    if (request.apiVersion !== version) throw new Error(`${api} was sent in version ${request.apiVersion}.`)
     const correlationId = ++this.#asked
     this.send((await encode({ correlationId, clientId: 'test', request })).buffer)
     const answer = await this.answer(correlationId)
@@ -49,7 +49,7 @@ export class WireClient implements Disposable {
     this.#socket.write(bytes)
   }
 
-  /** The answer to this one, once it stands next in the stream. */
+  /** The response to this request, once it is next in the stream. */
   async answer(correlationId: number): Promise<Buffer> {
     for (;;) {
       const length = this.#received.length >= 4 ? this.#received.readInt32BE() : Infinity
@@ -60,7 +60,7 @@ export class WireClient implements Disposable {
         for (const wake of this.#waiting) wake()
         return answer
       }
-      if (this.#socket.destroyed) throw new Error(`The broker hung up after ${this.#received.length} bytes.`)
+      if (this.#socket.destroyed) throw new Error(`The broker closed the connection after ${this.#received.length} bytes.`)
       await new Promise<void>((resolve) => {
         const wake = () => {
           this.#waiting.delete(wake)

@@ -5,13 +5,16 @@ import { OdataSimulator, SERVICE_PATH, type OdataOptions } from '../../../src/te
 import { standardParser } from './standard-parser.ts'
 
 export interface ServedOdata extends AsyncDisposable {
-  /** The root of the service, with a slash at its end. */
+  /** The root of the service, with a trailing slash. */
   readonly url: string
   readonly odata: OdataSimulator
   close(): Promise<void>
 }
 
-/** The service behind a socket on the loopback address, on a port of its own. Without ports, its clock stands still. Queries are read by a parser that is not ours. */
+/**
+ * The service on a loopback socket with its own port. Without ports, its clock is stopped. A third-party parser reads
+ * the queries.
+ */
 export async function openOdata(options: OdataOptions, ports: SimulatorPorts = portsOf()): Promise<ServedOdata> {
   const odata = new OdataSimulator(ports, { parser: standardParser, ...options })
   const served = await serve(odata)

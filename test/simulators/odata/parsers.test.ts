@@ -37,7 +37,7 @@ function filters(version: 2 | 4): fc.Arbitrary<string> {
 const row = fc.record(Object.fromEntries(Object.entries(VALUES).map(([name, values]) => [name, fc.constantFrom(...values)]))) as fc.Arbitrary<Row>
 
 describe.each([2, 4] as const)('version %s', (version) => {
-  test('the simulator’s own parser means what a parser of the whole standard means', () => {
+  test('the simulator’s own parser agrees with a parser of the whole standard', () => {
     const properties = PROPERTIES[version]
     fc.assert(fc.property(filters(version), fc.array(row, { minLength: 5, maxLength: 5 }), (filter, rows) => {
       const [own, standard] = [builtInParser, standardParser].map((parser) => compilePredicate(parser.filter(filter, version), properties))
@@ -45,13 +45,13 @@ describe.each([2, 4] as const)('version %s', (version) => {
     }), { numRuns: 400 })
   })
 
-  test('neither takes what is no filter', () => {
+  test('neither accepts an invalid filter', () => {
     const bad = ['', 'Name', "Name eq", "Name eq 'a' and", "(Name eq 'a'", "Name eq 'a')", "Name is 'a'", "not Name eq 'a'", "Name eq 'a' Price eq 1", version === 2 ? 'At gt 2026-01-01T00:00:00Z' : "At gt datetime'2026-01-01T00:00:00'"]
     for (const filter of bad) for (const parser of [builtInParser, standardParser]) expect(() => compilePredicate(parser.filter(filter, version), PROPERTIES[version]), filter).toThrow()
   })
 })
 
-test('orders are read alike', () => {
+test('orders are parsed alike', () => {
   for (const text of ['At', 'At asc', 'At desc,Name', 'At,Name desc']) expect(builtInParser.orderBy(text)).toEqual(standardParser.orderBy(text))
   for (const text of ['', 'At up', 'At desc Name']) expect(() => builtInParser.orderBy(text)).toThrow()
 })

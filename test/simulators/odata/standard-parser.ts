@@ -2,7 +2,7 @@ import { defaultParser, TokenType, type Token } from '@odata/parser'
 import { BadQueryError, type Condition, type Operand, type Operator, type QueryParser } from '../../../src/testing/simulators/odata/query.ts'
 import type { EdmClass } from '../../../src/testing/simulators/odata/values.ts'
 
-/** Reads queries with a parser of the whole standard that is not ours: what it refuses, a service would. */
+/** Parses queries with a third-party parser of the whole standard: its errors are those of a real service. */
 export const standardParser: QueryParser = {
   filter: (text, version) => conditionOf(parsed(() => defaultParser.filter(version === 2 ? withoutV2Literals(text) : text), `$filter=${text}`)),
   orderBy(text) {
@@ -25,7 +25,10 @@ function parsed(read: () => Token, what: string): Token {
 
 type Term = 'and' | 'or' | 'not' | Token
 
-/** The parser lets `not` reach over the `and` that follows it; so its tree is laid flat and joined by the rules of precedence. */
+/**
+ * The parser lets `not` extend over the following `and`; so its tree is flattened and joined by the rules of
+ * precedence.
+ */
 function conditionOf(token: Token): Condition {
   const parts = split(flat(token), 'or').map((terms): Condition => ({
     kind: 'and',
@@ -69,7 +72,7 @@ function operandOf(token: Token, negated: boolean): Condition {
     return { kind: 'call', method, args: parameters.map(valueOf) }
   }
   const operator = COMPARISONS[token.type]
-  if (operator === undefined) throw new BadQueryError(`'${token.raw}' is no condition.`)
+  if (operator === undefined) throw new BadQueryError(`'${token.raw}' is not a condition.`)
   if (negated) throw new BadQueryError(`'not' binds closer than a comparison: put '${token.raw}' in parentheses.`)
   const { left, right } = token.value as { left: Token; right: Token }
   return { kind: 'compare', operator, left: valueOf(left), right: valueOf(right) }
@@ -92,12 +95,12 @@ function valueOf(token: Token): Operand {
 const V2_MARKED = /^'\ue000(\w+):(.*)'$/s
 const V2_LITERAL = /'(?:[^']|'')*'|\b(datetimeoffset|datetime|guid)'([^']*)'|\b\d{4}-\d\d-\d\dT[\d:.]*|\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b|(-?\b\d+(?:\.\d+)?)[lLmMdDfF]\b/g
 
-/** Version 2 writes its literals in ways of its own, and does not know those of version 4. */
+/** Version 2 has its own literal syntax, and does not accept that of version 4. */
 function withoutV2Literals(text: string): string {
   return text.replaceAll(V2_LITERAL, (all: string, type: string | undefined, value: string | undefined, number: string | undefined) => {
     if (type !== undefined) return `'\ue000${type === 'datetimeoffset' ? 'offset' : type}:${value!}'`
     if (number !== undefined) return number
     if (all.startsWith("'")) return all
-    throw new BadQueryError(`${all} is no literal of OData 2: times are written datetime'…' or datetimeoffset'…', guids guid'…'.`)
+    throw new BadQueryError(`${all} is not a literal of OData 2: times are written datetime'…' or datetimeoffset'…', guids guid'…'.`)
   })
 }

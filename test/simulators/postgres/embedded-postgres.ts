@@ -14,13 +14,13 @@ export class EmbeddedPostgres {
     return readFileSync(join(this.folder, 'url'), 'utf8').trim()
   }
 
-  /** Where its data is: elsewhere when it may not go where the folder is. */
+  /** Its data directory: elsewhere when the server's account has no access to the folder. */
   get home(): string {
     const note = join(this.folder, 'elsewhere')
     return existsSync(note) ? readFileSync(note, 'utf8') : this.folder
   }
 
-  /** Of the server's first process; null when none is alive. */
+  /** Pid of the server's main process; null when none is running. */
   get pid(): number | null {
     try {
       const pid = Number(readFileSync(join(this.home, 'data', 'postmaster.pid'), 'utf8').split('\n')[0])
@@ -35,7 +35,7 @@ export class EmbeddedPostgres {
     await vi.waitFor(() => expect(this.pid).toBeNull(), { timeout: 30_000, interval: 100 })
   }
 
-  /** Ends it, whoever still reads from it, and removes its files. */
+  /** Stops it, even if it is in use, and removes its files. */
   async remove(): Promise<void> {
     const { pid, home, folder } = this
     if (pid !== null) process.kill(pid, 'SIGQUIT')

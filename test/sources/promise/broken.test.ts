@@ -7,20 +7,20 @@ import { openLedger, type Mistakes } from './ledger.ts'
 
 describeSource('a small ledger\'s', () => openLedger(), { runner: { describe, test } })
 
-/** A source with one mistake, and the cases that must detect it, by the start of their names. */
+/** A source that is wrong in one way, and the cases that must detect it; by the beginning of their names. */
 const broken: ReadonlyArray<readonly [keyof Mistakes, readonly string[]]> = [
-  ['timeAlone', ['of more records of one moment']],
-  ['noLag', ['what is written between two pages of a delta']],
-  ['ownClock', ['what is written between two pages of a delta']],
-  ['noAnchor', ['what is written between two pages of a listing']],
-  ['deafToDeletes', ['what is gone goes with the delta']],
-  ['firstPageOnly', ['everything that is there']],
-  ['byOffset', ['what is written between two pages of a listing']],
-  ['failureIsEmpty', ['no answer that went wrong']],
-  ['emptyIsEnd', ['a wrong answer with status 200']],
-  ['emptyMoves', ['a wrong answer with status 200']],
-  ['stamped', ['where nothing changed']],
-  ['remembers', ['what is new and what changed']],
+  ['timeAlone', ['the delta misses no record when more']],
+  ['noLag', ['a write between two pages of a delta']],
+  ['ownClock', ['a write between two pages of a delta']],
+  ['noAnchor', ['a write between two pages of a listing']],
+  ['deafToDeletes', ['deleted records are removed by the delta']],
+  ['firstPageOnly', ['every record lands unchanged']],
+  ['byOffset', ['a write between two pages of a listing']],
+  ['failureIsEmpty', ['a failed response is never']],
+  ['emptyIsEnd', ['a wrong response with status 200']],
+  ['emptyMoves', ['a wrong response with status 200']],
+  ['stamped', ['an unchanged system']],
+  ['remembers', ['new and changed records']],
 ]
 
 describe('the source contract', () => {
@@ -32,7 +32,7 @@ describe('the source contract', () => {
     }
   })
 
-  test('unsupported features are skipped with a reason', async () => {
+  test('unsupported cases are skipped, with the reason', async () => {
     const listing = (): SourceHarness => {
       const { source, remove: _, ...rest } = openLedger()
       return { ...rest, source: { mode: 'replace', execute: (source as TrackSource).backfill } }
@@ -40,7 +40,7 @@ describe('the source contract', () => {
     for (const sourceCase of sourceCases) {
       const { needs } = sourceCase
       const reason = await runSourceCase(sourceCase, listing)
-      if (needs.includes('delta')) expect(reason).toBe('it cannot be followed')
+      if (needs.includes('delta')) expect(reason).toBe('the source has no delta')
       else if (needs.includes('deletes')) expect(reason).toContain('remove')
       else expect(reason).toBeNull()
     }

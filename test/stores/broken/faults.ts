@@ -27,39 +27,39 @@ export const faults: readonly Fault[] = [
   {
     name: 'tells where syncs stand once, and nothing of what moves later',
     patches: [{ file: SYNC_STATUS, from: 'if (mark === since)', to: 'if (since !== undefined)' }],
-    caughtBy: ['whatever moves a sync since the mark', 'XB2 asked again and again while others write'],
+    caughtBy: ['any change of a sync since the mark', 'XB2 repeated reads while others write miss no'],
   },
   {
     name: 'tells fewer cycles of a sync than were asked for',
     patches: [{ file: SYNC_STATUS, from: 'recent, tenantId', to: '1, tenantId' }],
-    caughtBy: ['where all syncs stand is told at once'],
+    caughtBy: ['the status of all syncs is read at once'],
   },
   {
     name: 'tells the cycles of a sync oldest first',
     patches: [{ file: SYNC_STATUS, from: 'order by c.cycle_id desc`', to: 'order by c.cycle_id`' }],
-    caughtBy: ['where all syncs stand is told at once'],
+    caughtBy: ['the status of all syncs is read at once'],
   },
   {
     name: 'tells where all stand when asked for one',
     patches: [{ file: SYNC_STATUS, from: "'g.connector_id = ? and g.stream_id = ?'", to: "'(true or ? = ?)'" }],
-    caughtBy: ['where all syncs stand is told at once'],
+    caughtBy: ['the status of all syncs is read at once'],
   },
   {
     name: 'tells where the syncs of other tenants stand',
     patches: [{ file: SYNC_STATUS, from: 'from tidemark_registry g where g.tenant_id = ? and', to: 'from tidemark_registry g where ? > 0 and' }],
-    caughtBy: ['the standings of a tenant are its own'],
+    caughtBy: ['the sync status of a tenant is its own'],
   },
 
   // ── slots of pacers ──
   {
     name: 'gives one slot to two',
     patches: [{ file: PACERS, from: 'Math.max(last + paceMs', to: 'Math.max(last' }],
-    caughtBy: ['NX1 a pacer that was never asked', 'NX1 several slots', 'NX1 of many who ask'],
+    caughtBy: ['NX1 an unused pacer gives the next', 'NX1 several slots', 'NX1 of many concurrent callers'],
   },
   {
     name: 'gives the slots of those who took several to others too',
     patches: [{ file: PACERS, from: 'last: first + (count - 1) * paceMs', to: 'last: first' }],
-    caughtBy: ['NX1 several slots', 'NX1 of many who ask'],
+    caughtBy: ['NX1 several slots', 'NX1 of many concurrent callers'],
   },
   {
     name: 'saves up the slots of a rest',
@@ -96,7 +96,7 @@ export const faults: readonly Fault[] = [
   {
     name: 'forgets why the source ended a cycle',
     patches: [{ file: CHECKPOINT, from: 'endReason: move.endReason ?? null', to: 'endReason: null' }],
-    caughtBy: ['S22 why the source ended a cycle'],
+    caughtBy: ['S22 the end reason of a cycle is'],
   },
   {
     name: 'gives one sync to two runners',
@@ -158,12 +158,12 @@ export const faults: readonly Fault[] = [
       yield* sql.run('update {registry} set committed = :state where tenant_id = :tenant and sync_id = :sync', { state: move.state, sync })
 `,
     }],
-    caughtBy: ['invariant 1: a page lands its rows', 'a fresh begin gives the unfinished cycle up'],
+    caughtBy: ['invariant 1: a page lands its rows', 'a fresh begin abandons the unfinished cycle'],
   },
   {
     name: 'forgets what the guard knew',
     patches: [{ file: CHECKPOINT, from: 'tidemark: move.tidemark, guardState: move.guardState })', to: 'tidemark: move.tidemark })' }],
-    caughtBy: ['an unfinished cycle is taken up where its last page left it'],
+    caughtBy: ['an unfinished cycle is resumed after its last page, by any'],
   },
 
   {
@@ -175,13 +175,13 @@ export const faults: readonly Fault[] = [
     name: 'lets a schedule undo an erasure',
     patches: [{ file: REGISTRY, from: `  if (byItself) throw createTenantErasedError(sql.tenant)
 `, to: '' }],
-    caughtBy: ['Z14 what runs by itself does not bring'],
+    caughtBy: ['Z14 an automatic run does not recreate'],
   },
 
   {
     name: 'keeps messages for who was erased',
     patches: [{ file: INBOUND, from: 'if (tenant?.erased === true || tenant?.erased === 1) throw createTenantErasedError(sql.tenant)', to: '' }],
-    caughtBy: ['Z14 what runs by itself does not bring'],
+    caughtBy: ['Z14 an automatic run does not recreate'],
   },
 
   // ── which fact wins ──
@@ -189,39 +189,39 @@ export const faults: readonly Fault[] = [
     name: 'brings the dead back',
     patches: [{ file: RESOLVE, from: `    if (order < 0 || (row.status === 'deleted' && order === 0 && landing.upstreamAt === row.upstreamAt)) return resolveOlderLanding(row, read)
 `, to: '' }],
-    caughtBy: ['XE7 a delete that comes before its create', 'XE7 invariant 6: a tombstone keeps its time'],
+    caughtBy: ['XE7 a delete that arrives before its create', 'XE7 invariant 6: a tombstone keeps its time'],
   },
   {
     name: 'lets an older fact overwrite a newer row',
     patches: [{ file: RESOLVE, from: `  if (order < 0 && !isRead) return resolveOlderLanding(row, read)
   return order > 0 || isLaterRead(row, read) ? 'update'`, to: "  return order > 0 || isLaterRead(row, read) ? 'update'" }],
-    caughtBy: ['invariant 6: an older fact never overwrites', 'invariant 6: times are compared to the microsecond'],
+    caughtBy: ['invariant 6: an older version never overwrites', 'invariant 6: times are compared to the microsecond'],
   },
   {
     name: 'wants a strictly later time',
     patches: [{ file: RESOLVE, from: `  if (order < 0 && !isRead) return resolveOlderLanding(row, read)
   return order > 0 || isLaterRead(row, read) ? 'update'`, to: "  if (order <= 0) return 'stale'\n  return order > 0 || isLaterRead(row, read) ? 'update'" }],
-    caughtBy: ['invariant 6: a fact of the same time, read later, wins', 'XC24 times within the tolerance'],
+    caughtBy: ['invariant 6: a version of the same time, read later, wins', 'XC24 times within the tolerance'],
   },
   {
     name: 'does not raise the time of unchanged content',
     patches: [{ file: RESOLVE, from: "return order > 0 || (row.upstreamAt === null && landing.upstreamAt !== null) ? 'touch' : 'same'", to: "return 'same'" }],
-    caughtBy: ['invariant 6: the same content with a later time', 'invariant 6: content told first without a time'],
+    caughtBy: ['invariant 6: the same content with a later time', 'invariant 6: content first reported without a'],
   },
   {
     name: 'takes whatever comes last, however it was read',
     patches: [{ file: RESOLVE, from: 'return row.writer === read.writer || row.sequence <= read.readFrom', to: 'return true' }],
-    caughtBy: ['XB14 a row another sync wrote while the page was read', 'XB14 a delete without a time overlaps'],
+    caughtBy: ['XB14 a row that another sync wrote while the page was', 'XB14 a delete without a time overlaps'],
   },
   {
     name: 'takes a new order of members for a new content',
     patches: [{ file: PLAN, from: "if (verdict === 'update' && ", to: "if (verdict === 'stale' && " }],
-    caughtBy: ['a record whose members only changed their order'],
+    caughtBy: ['a record whose fields only changed their order'],
   },
   {
     name: 'reads integers as doubles',
     patches: [{ file: 'values/json.ts', from: 'if (options.onDuplicate === undefined && !LONG_DIGITS.test(text))', to: 'if (options.onDuplicate === undefined)' }],
-    caughtBy: ['XD17 integers that a double cannot tell apart'],
+    caughtBy: ['XD17 integers that a double cannot distinguish'],
   },
   {
     name: 'folds the case of keys',
@@ -241,12 +241,12 @@ export const faults: readonly Fault[] = [
       { file: LOOKUP, from: "coalesce(_upstream_at, '-')", to: "''" },
       { file: LOOKUP, from: "${landing.upstreamAt ?? '-'}", to: '' },
     ],
-    caughtBy: ['a block told again with later times'],
+    caughtBy: ['a repeated block with later times raises'],
   },
   {
     name: 'takes a page for unchanged without looking at its contents',
     patches: [{ file: LOOKUP, from: 'if (found.stamps !== fingerprintOf(landings)) return null', to: '' }],
-    caughtBy: ['a block told again is unchanged as a whole'],
+    caughtBy: ['a repeated block is unchanged as a whole'],
   },
   {
     name: 'sweeps rows written since the cycle began',
@@ -256,7 +256,7 @@ export const faults: readonly Fault[] = [
   {
     name: 'sweeps with every page',
     patches: [{ file: COMMIT, from: "commit.transition.kind === 'complete' ? commit.transition.sweep : null", to: "commit.transition.kind === 'complete' ? commit.transition.sweep : { maxShare: 1, allowEmpty: true }" }],
-    caughtBy: ['N12 F6 XE1 invariant 5: no page but the last one'],
+    caughtBy: ['N12 F6 XE1 invariant 5: only the last page of a'],
   },
   {
     name: 'sweeps after an incremental cycle',
@@ -267,7 +267,7 @@ export const faults: readonly Fault[] = [
     name: 'forgets that a quarantined key was listed',
     patches: [{ file: PLAN, from: `    if (row?.status === 'live') seen.push(row.sequence)
 `, to: '' }],
-    caughtBy: ['a key that could not be landed counts as listed: its row', 'XE2 what a resumed cycle saw'],
+    caughtBy: ['a key that could not be landed counts as listed: its row', 'XE2 the rows a resumed cycle'],
   },
   {
     name: 'looks for quarantined keys only among those of the page',
@@ -282,7 +282,7 @@ export const faults: readonly Fault[] = [
   {
     name: 'sweeps a row that another owner still lists',
     patches: [{ file: SWEEP, from: '  if (heir === undefined) return false\n', to: '  if (heir !== undefined || heir === undefined) return false\n' }],
-    caughtBy: ['F7 a row that two owners list lives until neither does'],
+    caughtBy: ['F7 a row that two owners list stays until neither does'],
   },
   {
     name: 'counts what an abandoned cycle saw',
@@ -290,17 +290,17 @@ export const faults: readonly Fault[] = [
       { file: REGISTRY, from: 'delete from {seen} where tenant_id = :tenant and cycle_id = :cycle', to: 'delete from {seen} where tenant_id = :tenant and cycle_id = -:cycle' },
       { file: SWEEP, from: "'select ranges from tidemark_seen where tenant_id = ? and cycle_id = ?'", to: "'select ranges from tidemark_seen where tenant_id = ? and (cycle_id = ? or true)'" },
     ],
-    caughtBy: ['XE2 what an abandoned cycle saw does not count'],
+    caughtBy: ['XE2 the rows an abandoned cycle listed do not'],
   },
   {
     name: 'leaves a row that came back with the owner it had',
     patches: [{ file: ROWS, from: 'const owner = facts.owners', to: 'const owner = upserts.find(({ row }) => row !== undefined)?.row?.owner ?? facts.owners' }],
-    caughtBy: ['F7 invariant 5: a row that comes back'],
+    caughtBy: ['F7 invariant 5: a restored row belongs'],
   },
   {
     name: 'keeps only the last report of what others saw alive',
     patches: [{ file: SWEEP, from: '...(told === undefined ? [] : (JSON.parse(told.ranges) as Array<[number, number]>)), ', to: '' }],
-    caughtBy: ['XE6 invariant 5: a sweep under way keeps every row'],
+    caughtBy: ['XE6 invariant 5: a running sweep keeps every row that'],
   },
   {
     name: 'sweeps rows younger than the source’s lag',
@@ -310,34 +310,34 @@ export const faults: readonly Fault[] = [
   {
     name: 'deletes without asking',
     patches: [{ file: SWEEP, from: 'if (limits.confirmAbsent?.database === table.database) {', to: 'if (limits.confirmAbsent === null) {' }],
-    caughtBy: ['invariant 5: a sweep that has to ask'],
+    caughtBy: ['invariant 5: a sweep that needs lookups'],
   },
   {
     name: 'asks only for the first of the rows it would delete',
     patches: [{ file: PLAN, from: 'Math.floor((at * items.length) / limit)', to: 'at' }],
-    caughtBy: ['invariant 5: a sweep that has to ask'],
+    caughtBy: ['invariant 5: a sweep that needs lookups'],
   },
 
   // ── soft deletes ──
   {
     name: 'shows deleted rows wherever it shows rows',
     patches: [{ file: DELETE_STATE, from: '` and ${DELETED_AT} is null`', to: "''" }],
-    caughtBy: ['a soft delete keeps the row', 'the feed has one entry per soft delete', 'a record that returns as it was'],
+    caughtBy: ['a soft delete keeps the row', 'the feed has one entry per soft delete', 'a record that returns unchanged'],
   },
   {
     name: 'removes rows that are to be kept',
     patches: [{ file: ROWS, from: "if (deletes !== 'soft') connection.run(`delete", to: "if (deletes !== ('never' as string)) connection.run(`delete" }],
-    caughtBy: ['a soft delete keeps the row', 'what a commit does not say of deletes', 'from hard to soft'],
+    caughtBy: ['a soft delete keeps the row', 'a commit without a delete setting leaves', 'from hard to soft'],
   },
   {
     name: 'keeps rows that are to be removed',
     patches: [{ file: DELETE_STATE, from: "if ((state.deletes ?? 'hard') === wanted) return state", to: "if ((state.deletes ?? 'hard') === wanted || wanted === 'hard') return state" }],
-    caughtBy: ['from soft to hard: rows that were kept', 'from soft to hard: commits alone'],
+    caughtBy: ['from soft to hard: kept rows are removed', 'from soft to hard: commits alone'],
   },
   {
     name: 'removes what a sweep should keep',
     patches: [{ file: SWEEP, from: "if (table.deletes !== 'soft') connection.run(", to: "if (table.deletes !== ('never' as string)) connection.run(" }],
-    caughtBy: ['invariant 5: what a sweep deletes is kept too', 'a sweep without a record on its page'],
+    caughtBy: ['invariant 5: rows deleted by a sweep are kept', 'a sweep without a record on its page'],
   },
   {
     name: 'sweeps rows that are deleted already',
@@ -345,7 +345,7 @@ export const faults: readonly Fault[] = [
       { file: SWEEP, from: 'between u.first and u.last${liveCondition(table)}', to: 'between u.first and u.last' },
       { file: SWEEP, from: 'insert into tidemark_tombstones', to: 'insert or replace into tidemark_tombstones' },
     ],
-    caughtBy: ['invariant 5: what a sweep deletes is kept too'],
+    caughtBy: ['invariant 5: rows deleted by a sweep are kept'],
   },
   {
     name: 'counts deleted rows among those that a sweep may delete',
@@ -357,7 +357,7 @@ export const faults: readonly Fault[] = [
   {
     name: 'takes a row that was kept for one that is there',
     patches: [{ file: LOOKUP, from: 'function createLiveFinder({ connection }: TenantSession, { live }: Table', to: 'function createLiveFinder({ connection }: TenantSession, { name: live }: Table' }],
-    caughtBy: ['a record that returns as it was', 'invariant 6: an older version does not bring'],
+    caughtBy: ['a record that returns unchanged', 'invariant 6: an older version does not restore'],
   },
   {
     name: 'takes a block for unchanged although a row of it is deleted',
@@ -367,7 +367,7 @@ export const faults: readonly Fault[] = [
   {
     name: 'leaves a row that came back marked as deleted',
     patches: [{ file: ROWS, from: 'set _deleted_at = null, _sequence = ?1', to: 'set _sequence = ?1' }],
-    caughtBy: ['a record that returns as it was', 'a record that returns changed'],
+    caughtBy: ['a record that returns unchanged', 'a record that returns changed'],
   },
   {
     name: 'calls the return of a row an update',
@@ -377,7 +377,7 @@ export const faults: readonly Fault[] = [
   {
     name: 'forgets to whom a row belongs that came back',
     patches: [{ file: ROWS, from: '_owner = ?,\n     _extra', to: '_owner = coalesce(_owner, ?),\n     _extra' }],
-    caughtBy: ['F7 two owners of one database: a row that comes back soft-deleted'],
+    caughtBy: ['F7 two owners of one database: a restored soft-deleted row belongs to the'],
   },
   {
     name: 'shows the sequence of the last version with a row that is deleted',
@@ -392,7 +392,7 @@ export const faults: readonly Fault[] = [
   {
     name: 'removes live rows with those that were kept',
     patches: [{ file: DELETES, from: 'where ${DELETED_AT} is not null and _key in', to: 'where _key >=' }],
-    caughtBy: ['from soft to hard: rows that were kept'],
+    caughtBy: ['from soft to hard: kept rows are removed'],
   },
   {
     name: 'begins in the middle with what it removes',
@@ -402,12 +402,12 @@ export const faults: readonly Fault[] = [
   {
     name: 'shows what it has not removed yet',
     patches: [{ file: DELETE_STATE, from: "return deletes === 'soft' || purgedTo !== null", to: "return deletes === 'soft' || purgedTo === null && deletes !== null" }],
-    caughtBy: ['from soft to hard: rows that were kept'],
+    caughtBy: ['from soft to hard: kept rows are removed'],
   },
   {
     name: 'removes all that was kept in one step',
     patches: [{ file: DELETES, from: "and key > ? order by key limit ?', tenantId, table.id, table.purgedTo, scanMax,", to: "and key > ? order by key limit 2 * ?', tenantId, table.id, table.purgedTo, scanMax * 100," }],
-    caughtBy: ['from soft to hard: rows that were kept'],
+    caughtBy: ['from soft to hard: kept rows are removed'],
   },
   {
     name: 'lets commits alone remove nothing of what was kept',
@@ -465,7 +465,7 @@ export const faults: readonly Fault[] = [
   {
     name: 'lands what the source refuted',
     patches: [{ file: PLAN, from: "if (refuted.has(landing.key)) return 'loses'", to: "if (refuted.has(landing.key)) return 'wins'" }],
-    caughtBy: ['invariant 6: what the source refutes'],
+    caughtBy: ['invariant 6: a version that the source'],
   },
   {
     name: 'does not ask for contested rows',
@@ -486,12 +486,12 @@ export const faults: readonly Fault[] = [
   {
     name: 'has no brake',
     patches: [{ file: PLAN, from: '  if (doomed === 0) return false\n', to: '  if (doomed >= 0) return false\n' }],
-    caughtBy: ['XE3 XE5 invariant 11', 'XE4 invariant 11: a sweep of more', 'XE4 invariant 11: newcomers'],
+    caughtBy: ['XE3 XE5 invariant 11', 'XE4 invariant 11: a sweep of more', 'XE4 invariant 11: new rows'],
   },
   {
     name: 'lets newcomers dilute the share that dies',
     patches: [{ file: SWEEP, from: 'where _owner = ? and _created_sequence <= ?', to: 'where _owner = ? and ? >= 0' }],
-    caughtBy: ['XE4 invariant 11: newcomers do not dilute'],
+    caughtBy: ['XE4 invariant 11: new rows do not dilute'],
   },
 
   // ── the feed ──
@@ -552,7 +552,7 @@ export const faults: readonly Fault[] = [
   {
     name: 'takes null in a new column for the value of rows that were there before',
     patches: [{ file: 'stores/kit/tables/decode-record.ts', from: ' && sequence >= column.since', to: '' }],
-    caughtBy: ['XD24 a new member becomes a column'],
+    caughtBy: ['XD24 a new field becomes a column'],
   },
   {
     name: 'leaves deletions out of the log',
@@ -575,84 +575,84 @@ export const faults: readonly Fault[] = [
   {
     name: 'shows every tenant the rows of the first',
     wrap: (store) => ({ ...store, forTenant: () => store }),
-    caughtBy: ['R33 R44 two tenants have their own sequences', 'R44 a store knows its tenant, and another tenant finds nothing'],
+    caughtBy: ['R33 R44 two tenants have their own sequences', 'R44 a store is bound to its tenant, and another tenant finds'],
   },
   {
     name: 'lists the quarantine of every tenant',
     patches: [{ file: QUARANTINE, from: 'where q.tenant_id = :tenant', to: 'where (q.tenant_id = :tenant or true)' }],
-    caughtBy: ['R44 a store knows its tenant, and another tenant finds nothing'],
+    caughtBy: ['R44 a store is bound to its tenant, and another tenant finds'],
   },
 
   {
     name: 'drops a history that is to be kept with the log',
     patches: [{ file: COMPACTION, from: 'Math.min(floor, before)', to: 'floor' }],
-    caughtBy: ['a database keeps its history for days of its own'],
+    caughtBy: ['a database has its own history retention, beyond'],
   },
   {
     name: 'drops a history above the floor of the log',
     patches: [{ file: COMPACTION, from: 'Math.min(floor, before)', to: 'before' }],
-    caughtBy: ['a database keeps its history for days of its own'],
+    caughtBy: ['a database has its own history retention, beyond'],
   },
   {
     name: 'never drops the history of a database that follows the log again',
     patches: [{ file: COMPACTION, from: 'before === null ? floor :', to: 'before === null ? from :' }],
-    caughtBy: ['a database keeps its history for days of its own'],
+    caughtBy: ['a database has its own history retention, beyond'],
   },
   {
     name: 'never looks again at what the floor has passed',
     patches: [{ file: HISTORY, from: '_until_sequence <= ? returning', to: '_until_sequence <= ? and _sequence > (select floor from tidemark_tenants where tenant_id = ${tenantId}) returning' }],
-    caughtBy: ['XE13 what a row stood on'],
+    caughtBy: ['XE13 the entry that a row'],
   },
   {
     name: 'forgets a commit with the first of its entries',
     patches: [{ file: HISTORY, from: 'and not exists (select 1 from ${live} where _sequence between ?2 and last_sequence)', to: '' }],
-    caughtBy: ['XE13 what a row stood on'],
+    caughtBy: ['XE13 the entry that a row'],
   },
   {
     name: 'forgets the cycles that rows came with',
     patches: [{ file: COMPACTION, from: 'c.cycle_id not in (select cycle_id from {commits} where tenant_id = :tenant)', to: 'true' }],
-    caughtBy: ['XE13 records of cycles go with the log'],
+    caughtBy: ['XE13 cycle records are deleted with the'],
   },
   {
     name: 'forgets the last complete cycle of a sync that fails',
     patches: [{ file: COMPACTION, from: 'c.cycle_id not in (coalesce(c.complete, 0), coalesce(g.inflight_cycle, 0), coalesce(g.committed_by, 0))', to: 'true' }],
-    caughtBy: ['XE13 records of cycles go with the log'],
+    caughtBy: ['XE13 cycle records are deleted with the'],
   },
 
   // ── webhooks ──
   {
     name: 'lets two deliver to one webhook',
     patches: [{ file: WEBHOOKS, from: 'found.held_until! > found.now', to: 'found.held_until! < found.now' }],
-    caughtBy: ['invariant 3: only one delivers at a time'],
+    caughtBy: ['invariant 3: only one process delivers at'],
   },
   {
     name: 'notes deliveries whoever says so',
     patches: [{ file: WEBHOOKS, from: 'disabled = :disabled where ${CLAIM_CONDITION}`', to: 'disabled = :disabled where ${WEBHOOK_CONDITION} and :epoch > 0`' }],
-    caughtBy: ['invariant 3: only one delivers at a time', 'a webhook that was disabled'],
+    caughtBy: ['invariant 3: only one process delivers at', 'a disabled webhook cannot be'],
   },
   {
     name: 'delivers to a webhook that was disabled',
     patches: [{ file: WEBHOOKS, from: ' and disabled is null {for_update}', to: ' {for_update}' }],
-    caughtBy: ['a webhook that was disabled'],
+    caughtBy: ['a disabled webhook cannot be'],
   },
   {
     name: 'forgets what waits when its place moves',
     patches: [{ file: WEBHOOKS, from: ' } of kept) {', to: ' } of kept.slice(1)) {' }],
-    caughtBy: ['XA6 the place and what waits'],
+    caughtBy: ['XA6 the delivered sequence and'],
   },
   {
     name: 'lets who delivers go on by the settings of before',
     patches: [{ file: WEBHOOKS, from: 'retry_at = :retryAt, ${CLEAR_CLAIM} where', to: 'retry_at = :retryAt where' }],
-    caughtBy: ['an edit changes what is given'],
+    caughtBy: ['an edit changes the given settings'],
   },
   {
     name: 'takes a message twice',
     patches: [{ file: INBOUND, from: 'found.at > at - busyMs', to: 'found.at < at - busyMs' }],
-    caughtBy: ['Z32 of many that bring one message'],
+    caughtBy: ['Z32 of many concurrent deliveries'],
   },
   {
     name: 'forgets that a message was done',
     patches: [{ file: INBOUND, from: "if (done && found.at >= forgetBefore) return 'done'", to: '' }],
-    caughtBy: ['Z32 of many that bring one message'],
+    caughtBy: ['Z32 of many concurrent deliveries'],
   },
 ]

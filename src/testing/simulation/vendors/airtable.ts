@@ -3,7 +3,7 @@ import { AirtableSimulator } from '../../simulators/airtable/simulator.ts'
 import type { VendorStream } from './vendor-stream.ts'
 import { formatWriteNumber, parseWriteNumber } from './write-numbers.ts'
 
-/** Iterators that time out, no stamps, and half a minute of refusal after a request too many. */
+/** Iterators that time out, no timestamps, and half a minute of refusal after exceeding the rate limit. */
 export const airtableTasks: VendorStream = {
   vendor: 'airtable', name: 'tasks', type: 'Tasks', keyField: 'id', lagMaxMs: 0,
   open: (ports, { pageSize, limited }) => new AirtableSimulator(ports, { baseId: 'appSimulated00001', pageSizeMax: pageSize, limited }),
@@ -12,8 +12,9 @@ export const airtableTasks: VendorStream = {
   writeNumberOf: ({ fields }) => parseWriteNumber((fields as { Name?: unknown }).Name),
   granularityMs: () => 1,
   rowOf: (record) => record,
-  // Records bear no time of change. A reader cannot tell an older page from a newer one, so neither repeated nor cached pages are
-  // played: a row would go back until the next cycle. What such a page leaves out is looked up before it is swept.
+  // Records have no modification time. A reader cannot distinguish an older page from a newer one, so neither repeated
+  // nor cached pages are simulated: a row would go back until the next cycle. Rows that such a page omits are looked up
+  // before they are swept.
   supportsFault: (fault) => fault === 'wrong-date' || fault === 'end-flag-never' || fault === 'short-page',
   tokenOf: ({ url }) => url.searchParams.get('offset'),
 }

@@ -1,5 +1,6 @@
 import type { Fault } from '../fault-injector.ts'
 import type { VendorRequest, VendorStream } from './vendor-stream.ts'
+import { required } from '../../../values/required.ts'
 
 interface StoredResponse {
   readonly at: number
@@ -8,24 +9,24 @@ interface StoredResponse {
   readonly text: string
 }
 
-/** Answers that are well formed and not true. */
+/** Responses that are well formed and not true. */
 export class FalseResponses {
   readonly #stream: VendorStream
   readonly #now: () => number
-  /** The last true answer to each request. */
+  /** The last true response to each request. */
   readonly #stored = new Map<string, StoredResponse>()
-  /** The last true answer on each path, and the request that it answered. */
+  /** The last true response on each path, and the request that it answered. */
   readonly #last = new Map<string, { readonly key: string; readonly text: string }>()
 
-  /** When each path was last answered with what was true then. */
+  /** When each path last returned the current state. */
   readonly #answeredAt = new Map<string, number>()
-  /** The answers that were given a second time: when, and how old they were. */
+  /** The replayed responses: when, and how old they were. */
   readonly #repeats: { readonly at: number; readonly ageMs: number }[] = []
 
-  /** The furthest that a Date header was behind so far: a reader that believes it stays so far behind. */
+  /** The largest lag of a Date header so far: a reader that trusts it stays that far behind. */
   dateBehindMs: number
   isDateWrong: boolean
-  /** The oldest answer that came from a cache so far. */
+  /** The oldest response served from a cache so far. */
   oldestCachedMs = 0
   readonly #dateSkewMs: number
 
@@ -37,20 +38,20 @@ export class FalseResponses {
     this.isDateWrong = dateSkewMs !== 0
   }
 
-  /** Whether there is an earlier answer to the same request that a cache may still hold. */
+  /** Whether there is an earlier response to the same request that a cache may still hold. */
   hasStored(asked: VendorRequest): boolean {
     const kept = this.#stored.get(keyOf(asked))
     return kept !== undefined && this.#now() - kept.at <= this.#stream.lagMaxMs
   }
 
-  /** Whether the last answer on this path is the page before the one that is asked for. */
+  /** Whether the last response on this path is the page before the requested one. */
   hasPreviousPage(asked: VendorRequest): boolean {
     const token = this.#stream.tokenOf(asked)
     const last = this.#last.get(asked.url.pathname)
     return token !== null && last !== undefined && last.key !== keyOf(asked) && last.text.includes(token)
   }
 
-  /** The oldest answer that was given a second time since. Its Date header is that of the second time. */
+  /** The oldest response replayed since. Its Date header is that of the replay. */
   oldestRepeatMs(sinceMs: number): number {
     return Math.max(0, ...this.#repeats.filter(({ at }) => at >= sinceMs).map(({ ageMs }) => ageMs))
   }
@@ -59,7 +60,7 @@ export class FalseResponses {
     if (response.status !== 200) return response
     this.#noteAge(asked.url.pathname, lie)
     if (isCached(lie)) {
-      const { at, text, status, headers } = this.#stored.get(keyOf(asked))!
+      const { at, text, status, headers } = required(this.#stored.get(keyOf(asked)), 'an entry of stored')
       this.oldestCachedMs = Math.max(this.oldestCachedMs, this.#now() - at)
       return new Response(text, { status, headers })
     }
@@ -68,7 +69,7 @@ export class FalseResponses {
     const before = this.#last.get(asked.url.pathname)
     this.#last.set(asked.url.pathname, { key: keyOf(asked), text })
     const isPageBefore = lie?.kind === 'page-repeated' && this.#stream.repeats === 'page-before'
-    if (isPageBefore) return new Response(before!.text, { status, headers })
+    if (isPageBefore) return new Response(required(before, 'before').text, { status, headers })
     if (lie === null) this.#stored.set(keyOf(asked), { at: this.#now(), status, headers: new Headers(headers), text })
     switch (lie?.kind) {
       case 'empty-page':
@@ -83,27 +84,27 @@ export class FalseResponses {
   #noteAge(path: string, lie: Fault | null): void {
     const at = this.#now()
     const answeredAt = this.#answeredAt.get(path)
-    // Without an answer before, there is none to repeat.
+    // Without an earlier response there is none to repeat.
     if (lie?.kind === 'page-repeated' && answeredAt !== undefined) this.#repeats.push({ at, ageMs: at - answeredAt })
-    // A page to sign in comes from a machine in front of the vendor, and is not what it repeats.
+    // A sign-in page comes from a proxy in front of the vendor, and is not repeated.
     else if (lie?.kind !== 'login-page') this.#answeredAt.set(path, at)
   }
 
-  /** What a proxy or a machine with a wrong clock says: hours off, or nothing at all. */
+  /** The Date header of a proxy or of a machine with a wrong clock: hours off, or missing. */
   applyDateFault(response: Response, lie: Fault | null): void {
     if (lie?.kind === 'wrong-date') this.isDateWrong = true
     if (lie?.kind === 'wrong-date' && lie.severity < 0.2) return response.headers.delete('date')
     const skewMs = lie?.kind === 'wrong-date' ? (lie.severity < 0.6 ? -1 : 1) * Math.round(((lie.severity * 5) % 1) ** 3 * DATE_OFF_MAX_MS) : this.#dateSkewMs
     if (skewMs === 0) return
     this.dateBehindMs = Math.max(this.dateBehindMs, -skewMs)
-    // A cache keeps the header of the answer that it keeps.
-    const dateMs = isCached(lie) ? Date.parse(response.headers.get('date')!) : this.#now()
+    // A cache keeps the header of the response that it stores.
+    const dateMs = isCached(lie) ? Date.parse(required(response.headers.get('date'), 'an entry of response.headers')) : this.#now()
     response.headers.set('date', new Date(dateMs + skewMs).toUTCString())
   }
 
   /** Too high, too low or missing. */
   #withWrongTotal(text: string, headers: Headers, status: number, amount: number): Response {
-    const total = this.#stream.total!
+    const total = required(this.#stream.total, 'stream.total')
     const wrong = (count: number): number | undefined => (amount < 1 / 3 ? count + 1 + Math.floor(30 * amount) : amount < 2 / 3 ? Math.floor(count / 2) : undefined)
     if ('member' in total) {
       const body = JSON.parse(text) as Record<string, unknown>
@@ -111,9 +112,9 @@ export class FalseResponses {
     }
     if ('path' in total) {
       const body = JSON.parse(text) as Record<string, any>
-      const name = total.path.at(-1)!
+      const name = required(total.path.at(-1), 'an entry of total.path')
       const holder = total.path.slice(0, -1).reduce<any>((value, member) => value?.[member], body) ?? null
-      // Other requests on the same path count nothing.
+      // Other requests on the same path return no total.
       if (holder !== null) holder[name] = wrong(Number(holder[name]))
       return new Response(JSON.stringify(body), { status, headers })
     }

@@ -7,7 +7,7 @@ const RESPONSE_FAULTS: ReadonlySet<string> = new Set([
   'wrong-date', 'end-flag-never', 'short-page', 'partial-answer', 'page-repeated', 'wrong-total',
 ])
 
-/** A lookup decides what a page from a cache leaves open; if it came from one too, nothing could. */
+/** A lookup resolves the ambiguity of a cached page; if the lookup were cached too, nothing could. */
 function isPage(body: string): boolean {
   return Object.keys((JSON.parse(body) as { variables: object }).variables).some((name) => name.startsWith('after'))
 }
@@ -21,7 +21,7 @@ const tokenOf: VendorStream['tokenOf'] = ({ body }) => {
   return token === undefined ? null : String(token[1])
 }
 
-/** Cursors that hold the place in the order, a budget of points, answers with a part missing. */
+/** Cursors that encode the sort key, a budget of points, responses with a part missing. */
 export const githubRepositories: VendorStream = {
   vendor: 'github', name: 'repositories', type: 'repository', keyField: 'id', lagMaxMs: 10_000,
   open,
@@ -36,7 +36,7 @@ export const githubRepositories: VendorStream = {
   tokenOf,
 }
 
-/** A list inside a list. */
+/** A nested list. */
 export const githubIssues: VendorStream = {
   ...githubRepositories,
   name: 'issues', type: 'issue',

@@ -2,23 +2,24 @@ import { linear } from '../../../sources/linear/source.ts'
 import { LinearSimulator } from '../../simulators/linear/simulator.ts'
 import type { VendorStream } from './vendor-stream.ts'
 import { formatWriteNumber, parseWriteNumber } from './write-numbers.ts'
+import { required } from '../../../values/required.ts'
 
 const RESPONSE_FAULTS: ReadonlySet<string> = new Set([
   'wrong-date', 'end-flag-never', 'short-page', 'partial-answer', 'page-repeated',
 ])
 
-/** A lookup decides what a page from a cache leaves open; if it came from one too, nothing could. */
+/** A lookup resolves the ambiguity of a cached page; if the lookup were cached too, nothing could. */
 function isPage(body: string): boolean {
   return 'after' in (JSON.parse(body) as { variables: object }).variables
 }
 
-/** Newest first, behind cursors that stand where their record stands; two budgets. */
+/** Newest first, with cursors that follow their record when it moves; two budgets. */
 export const linearIssues: VendorStream = {
   vendor: 'linear', name: 'issues', type: 'issue', keyField: 'id', lagMaxMs: 10_000,
   open: (ports, { lag, pageSize, limited }) => new LinearSimulator(ports, { lag, pageSizeMax: pageSize, ...(limited && { requestsPerHour: 600 }) }),
   source: () => linear({ apiKey: 'TOKEN', baseUrl: 'https://vendor.test' }).issues,
   prepare: (simulator) => void simulator.create('team', { name: 'Engineering', key: 'ENG' }),
-  parentFields: (simulator) => ({ team: simulator.records.current('team')[0]!.id }),
+  parentFields: (simulator) => ({ team: required(simulator.records.current('team')[0], 'the result of current[0]').id }),
   fields: (n) => ({ title: formatWriteNumber(n) }),
   writeNumberOf: ({ title }) => parseWriteNumber(title),
   granularityMs: () => 1,

@@ -4,6 +4,7 @@ import type { RecordVersion } from '../../simulators/kit/versioned-records.ts'
 import { VendorSimulator, type ApiCall, type VendorOptions } from '../../simulators/kit/vendor-simulator.ts'
 import type { Row } from '../../simulators/odata/query.ts'
 import { OdataSimulator, SERVICE_PATH } from '../../simulators/odata/simulator.ts'
+import { required } from '../../../values/required.ts'
 
 export const ORDERS = 'Orders'
 export const ODATA_URL = `https://vendor.test${SERVICE_PATH}`
@@ -12,15 +13,15 @@ export interface OdataServiceOptions extends VendorOptions {
   readonly version: 2 | 4
   /** Whether a deleted row stays, with `Gone` set, or is removed. */
   readonly keepsDeleted: boolean
-  /** Stamps are whole multiples of this. */
+  /** Timestamps are whole multiples of this. */
   readonly granularityMs: number
 }
 
-/** An OData service with one entity set, over records whose writes may show late. */
+/** An OData service with one entity set, over records whose writes may become visible late. */
 export class OdataService extends VendorSimulator {
   readonly #service: OdataSimulator
   readonly #options: OdataServiceOptions
-  /** The version of each record that the service shows, by its serial. */
+  /** The version of each record that the service shows, by its serial number. */
   readonly #visibleSerials = new Map<string, number>()
   #records = 0
 
@@ -38,7 +39,7 @@ export class OdataService extends VendorSimulator {
     return `order ${String(++this.#records).padStart(5, '0')}`
   }
 
-  /** As a reader shows it: moments of either version are instants. */
+  /** As a reader sees it: timestamps of either version are instants. */
   protected render({ id, fields, modifiedAtMs, deleted }: RecordVersion): Fields {
     return { Id: id, Name: fields['Name'], Gone: deleted, At: this.#stamp(modifiedAtMs) }
   }
@@ -73,7 +74,7 @@ export class OdataService extends VendorSimulator {
     return version === 2 ? stamp.replace('.000Z', 'Z') : stamp
   }
 
-  /** Hands the service what is visible by now. */
+  /** Passes the writes that are visible by now to the service. */
   #publishVisible(): void {
     for (const version of this.records.indexed(ORDERS)) {
       const { id, serial, deleted } = version
@@ -87,7 +88,7 @@ export class OdataService extends VendorSimulator {
 
   #row(version: RecordVersion): Row {
     const { At, ...row } = this.render(version) as Row
-    return { ...row, At: this.#options.version === 4 ? At! : String(At).slice(0, -1) }
+    return { ...row, At: this.#options.version === 4 ? required(At, 'At') : String(At).slice(0, -1) }
   }
 }
 

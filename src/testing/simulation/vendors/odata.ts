@@ -18,7 +18,7 @@ const stream: Omit<VendorStream, 'name' | 'open' | 'source' | 'granularityMs'> =
 
 const RESPONSE_FAULTS: ReadonlySet<string> = new Set(['end-flag-never', 'end-flag-early', 'short-page', 'empty-page', 'page-repeated', 'cached-page'])
 
-/** By key, and by a cursor with its key; deleted rows stay and say so. Of version 2 where the vendor counts requests. */
+/** By key, and by a cursor with its key; deleted rows stay with a flag. Version 2 where the vendor limits requests. */
 export const odataOrders: VendorStream = {
   ...stream, name: 'orders',
   open: (ports, { lag, limited, pageSize }) => new OdataService(ports, {
@@ -40,6 +40,6 @@ export const odataTracked: VendorStream = {
     guarantee: { windowMs: 15_000, startsFrom: 'first', cyclesPerRound: 1, reports: () => ({ changes: true, deletes: true }) },
   }),
   granularityMs: () => 1,
-  // A delta link that the service forgets loses the history, which a delta alone cannot repair.
+  // An expired delta link loses the history, which a delta alone cannot repair.
   tokenOf: () => null,
 }

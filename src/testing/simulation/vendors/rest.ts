@@ -13,7 +13,7 @@ export const restContacts: VendorStream = {
   }).contacts,
 }
 
-/** Stripe's list, declared: pages by the last record of the one before. */
+/** Stripe's list, declared: pages by the last record of the previous page. */
 export const restCustomers: VendorStream = {
   ...stripeCustomers,
   vendor: 'rest',

@@ -10,7 +10,9 @@ function source({ pageSize }: VendorConditions, metadata: boolean): VendorSource
   }
 }
 
-/** By creation and by the last change; deleted rows stay in the recycle bin. `done` may lie, and locators expire. */
+/**
+ * By creation and by the last change; deleted rows stay in the recycle bin. `done` may be wrong, and locators expire.
+ */
 export const salesforceAccounts: VendorStream = {
   vendor: 'salesforce', name: 'accounts', type: 'Account', keyField: 'Id', lagMaxMs: 14_000, retentionMs: 15 * 24 * 3_600_000,
   open: (ports, { lag, pageSize, limited }) => new SalesforceSimulator(ports, { lag, batchSizeMin: Math.max(1, Math.floor(pageSize / 2)), granularityMs: limited ? 1_000 : 1 }),
@@ -25,7 +27,10 @@ export const salesforceAccounts: VendorStream = {
   tokenOf: ({ url }) => /\/query\/(\w+-\d+)$/.exec(url.pathname)?.[1] ?? null,
 }
 
-/** The same, with the types of its fields. Apart, because every request moves what a seed draws; in a third of the worlds they are refused. */
+/**
+ * The same, with the types of its fields. Separate, because every request changes the draws of a seed; a third of the
+ * worlds refuse them.
+ */
 export const typedAccounts: VendorStream = {
   ...salesforceAccounts,
   open: (ports, { lag, pageSize }) => new SalesforceSimulator(ports, { lag, batchSizeMin: Math.max(1, Math.floor(pageSize / 2)), hidesDescriptions: pageSize % 3 === 0 }),

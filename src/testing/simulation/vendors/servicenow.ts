@@ -10,7 +10,7 @@ function source({ pageSize }: VendorConditions, metadata: boolean): VendorSource
   }
 }
 
-/** Whole seconds, ids that follow no time, rows the reader may not see, and an audit that tells of deletions. */
+/** Whole seconds, ids unrelated to time, rows hidden from the reader, and an audit table that reports deletions. */
 export const servicenowIncidents: VendorStream = {
   vendor: 'servicenow', name: 'incidents', type: 'incident', keyField: 'sys_id', lagMaxMs: 13_000, retentionMs: 30 * 24 * 3_600_000,
   open: (ports, { lag, limited }) => new ServicenowSimulator(ports, { lag, ...(limited && { requestsPerHour: 20_000 }) }),
@@ -19,14 +19,17 @@ export const servicenowIncidents: VendorStream = {
   writeNumberOf: ({ short_description: text }) => parseWriteNumber(text),
   granularityMs: () => 1_000,
   rowOf: (record) => record,
-  // Short pages are those of rows the reader may not see, and the count tells.
+  // Short pages contain rows hidden from the reader, and the count reveals it.
   supportsFault: (fault) => fault !== 'short-page' && fault !== 'unsorted',
   withoutRows: (body) => ({ ...body, result: [] }),
   total: { header: 'x-total-count' },
   tokenOf: () => null,
 }
 
-/** The same, with the types of its columns. Apart, because every request moves what a seed draws; in a third of the worlds they are refused. */
+/**
+ * The same, with the types of its columns. Separate, because every request changes the draws of a seed; a third of the
+ * worlds refuse them.
+ */
 export const typedIncidents: VendorStream = {
   ...servicenowIncidents,
   open: (ports, { lag, pageSize }) => new ServicenowSimulator(ports, { lag, ...(pageSize % 3 === 0 && { refused: ['sys_dictionary'] }) }),

@@ -3,23 +3,24 @@ import type { Fields } from '../../simulators/kit/simulator.ts'
 import { StripeSimulator } from '../../simulators/stripe/simulator.ts'
 import type { VendorStream } from './vendor-stream.ts'
 import { formatWriteNumber, parseWriteNumber } from './write-numbers.ts'
+import { required } from '../../../values/required.ts'
 
 const RESPONSE_FAULTS: ReadonlySet<string> = new Set(['wrong-date', 'end-flag-never', 'short-page', 'page-repeated'])
 
 /**
- * A list or the log. Single objects decide between a list and an event, and bear no time of their own change: if a
- * cache served those too, against the `no-cache` of the request, no reader of Stripe could tell which version is newer.
+ * A list or the event log. Single objects decide between a list and an event, and have no modification time: if a cache
+ * served those too, despite the request's `no-cache`, no reader of Stripe could determine which version is newer.
  */
 function isPage(url: URL): boolean {
   return /^\/v1\/\w+$/.test(url.pathname)
 }
 
-/** A page of a list inside an object. */
+/** A page of a nested list. */
 function isNestedPage(url: URL): boolean {
   return /^\/v1\/\w+\/\w+\/\w+$/.test(url.pathname)
 }
 
-/** Lists newest first; a log of events that show late, in whole seconds. */
+/** Lists newest first; an event log with delayed events, in whole seconds. */
 const stream = (name: 'customers' | 'invoices', type: string, text: string): Omit<VendorStream, 'fields'> => ({
   vendor: 'stripe', name, type, keyField: 'id', lagMaxMs: 9_000, retentionMs: 30 * 24 * 3_600_000, readsLog: true,
   open: (ports, { lag, limited }) => new StripeSimulator(ports, { lag, ...(limited && { rateLimit: { requests: 25, perMs: 1_000 } }) }),
@@ -31,7 +32,7 @@ const stream = (name: 'customers' | 'invoices', type: string, text: string): Omi
   writeNumberOf: (row) => parseWriteNumber(row[text]),
   granularityMs: () => 1_000,
   rowOf: (record) => record,
-  // `has_more` is the only word on whether more follow.
+  // `has_more` is the only sign of whether more follow.
   supportsFault: (fault, { url }) => RESPONSE_FAULTS.has(fault)
     || (fault === 'cached-page' && isPage(url)) || (fault === 'cached-nested-page' && isNestedPage(url)),
   repeats: 'page-before',
@@ -40,13 +41,13 @@ const stream = (name: 'customers' | 'invoices', type: string, text: string): Omi
 
 export const stripeCustomers: VendorStream = { ...stream('customers', 'customer', 'name'), fields: (n) => ({ name: formatWriteNumber(n) }) }
 
-/** Each with a list inside, which is cut after ten and goes on elsewhere. */
+/** Each with a nested list, which is truncated after ten and continues elsewhere. */
 export const stripeInvoices: VendorStream = {
   ...stream('invoices', 'invoice', 'number'),
   fields: (n, chance) => ({ number: formatWriteNumber(n), lines: Array.from({ length: chance.pick([0, 2, 12, 25]) }, (_, at) => ({ amount: n * 100 + at })) }),
   rowOf: (record, simulator) => {
     const id = String(record['id'])
-    const items = simulator.records.find('invoice', id)!.fields['lines'] as Fields[]
+    const items = required(simulator.records.find('invoice', id), 'the match in simulator.records').fields['lines'] as Fields[]
     const data = items.map((item, at) => ({ id: `il_${id.slice('in_'.length)}${String(at).padStart(4, '0')}`, object: 'line_item', ...item }))
     return { ...record, lines: { ...(record['lines'] as Fields), data, has_more: false } }
   },

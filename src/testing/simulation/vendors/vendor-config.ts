@@ -11,18 +11,18 @@ export interface VendorWorldConfig extends FleetConditions, VendorConditions {
   readonly records: number
   readonly operations: number
   readonly gapMs: number
-  /** Share of writes that touch many records in one moment: ties larger than a page. */
+  /** Share of writes that touch many records at the same time: ties larger than a page. */
   readonly bulkShare: number
   /** How often, within one second, such a write touches all of them. */
   readonly bulkRepeats: number
   readonly deleteShare: number
-  /** By how much the vendor's Date header is wrong all the time. */
+  /** Constant error of the vendor's Date header. */
   readonly dateSkewMs: number
-  /** By how much lists are behind, where they are served by a copy of the vendor's store. */
+  /** Replication lag of lists, where they are served by a replica of the vendor's store. */
   readonly replicaBehindMs: number
-  /** Once, nobody runs anything for longer than the vendor keeps its history. */
+  /** Once, no sync runs for longer than the vendor keeps its history. */
   readonly hasLongDowntime: boolean
-  /** By how much the vendor's clock is set back in the middle of the workload. */
+  /** How far the vendor's clock is set back in the middle of the workload. */
   readonly clockBackMs: number
   readonly vendorLatencyMs: readonly [number, number]
   readonly deadlineMs: number
@@ -32,13 +32,13 @@ export interface VendorWorldConfig extends FleetConditions, VendorConditions {
 }
 
 export interface VendorSelection {
-  /** Only these vendors; every one when absent. */
+  /** Only these vendors; all when absent. */
   readonly vendors?: readonly string[] | undefined
   readonly kinds?: readonly VendorWorldKind[] | undefined
   readonly overrides?: Partial<VendorWorldConfig> | undefined
 }
 
-/** What befalls a vendor's runners, store and answers. */
+/** The faults of a vendor's runners, store and responses. */
 export const VENDOR_FAULT_KINDS: readonly FaultKind[] = [
   'crash', 'freeze', 'terminate', 'clock-step',
   'store-busy', 'store-unavailable', 'applied-unknown', 'applied-late', 'lost-unknown',
@@ -46,7 +46,7 @@ export const VENDOR_FAULT_KINDS: readonly FaultKind[] = [
   'short-page', 'end-flag-early', 'end-flag-never', 'empty-page', 'page-repeated', ...RESPONSE_FAULT_KINDS,
 ]
 
-/** The worlds there are: each stream as what it can be read as. */
+/** All kinds of worlds: each stream in each mode in which it can be read. */
 export function listWorlds({ vendors, kinds }: VendorSelection): Array<{ stream: VendorStream; kind: VendorWorldKind }> {
   const streams = vendors === undefined ? VENDOR_STREAMS : [...VENDOR_STREAMS, ...OPT_IN_STREAMS].filter(({ vendor }) => vendors.includes(vendor))
   return streams.flatMap((stream) => VENDOR_WORLD_KINDS
@@ -56,7 +56,7 @@ export function listWorlds({ vendors, kinds }: VendorSelection): Array<{ stream:
 
 const NO_LAG: IndexLag = { share: 0, maxMs: 0 }
 
-/** A world's conditions, drawn wide. */
+/** A world's conditions, drawn from a wide range. */
 export function drawVendorConfig(seed: number, choice: VendorSelection = {}): VendorWorldConfig {
   const chance = new RandomStream(seed, 'vendor config')
   const { stream, kind } = chance.pick(listWorlds(choice))
@@ -77,10 +77,10 @@ export function drawVendorConfig(seed: number, choice: VendorSelection = {}): Ve
     dateSkewMs: extra.pick([0, 0, 0, -3_600_000, 3_600_000, 20_000]),
     replicaBehindMs: extra.chance(0.4) && stream.hasReplicas === true ? Math.floor(stream.lagMaxMs / 3) : 0,
     hasLongDowntime: kind === 'pair' && stream.retentionMs !== undefined && extra.chance(0.2),
-    // A delta alone cannot repair what was written with an older time.
+    // A delta alone cannot repair a write with an older timestamp.
     clockBackMs: kind === 'delta' ? 0 : extra.pick([0, 0, 0, 0, 3_000, 60_000]),
     runners: chance.int(1, 2),
-    // A few cycles for every write, or a few writes for every cycle: more of either shows nothing new.
+    // A few cycles for every write, or a few writes for every cycle: more of either adds no coverage.
     runnerGapMs: chance.pick([Math.ceil(gapMs / 3), gapMs, 2 * gapMs]),
     runnerSkewMs: chance.pick([0, 0, 500, 5_000]),
     vendorLatencyMs: chance.pick([[2, 30], [20, 400], [50, 3_000]]),
@@ -89,10 +89,10 @@ export function drawVendorConfig(seed: number, choice: VendorSelection = {}): Ve
     deadlineMs: chance.pick([15_000, 60_000]),
     retriesMax: chance.int(1, 5),
     pagesMax: chance.pick([3, 100_000, 100_000]),
-    // There are few nested pages, and fewer that are asked for twice within the lag.
+    // There are few nested pages, and fewer that are requested twice within the lag.
     rates: { ...drawRates(chance), 'cached-nested-page': new RandomStream(seed, 'vendor nested pages').pick([0, 0, 0.2, 0.6]) },
   }
-  // A copy that is behind shows a late write later still. Both together stay within what the source declares as its lag.
+  // A lagging replica shows a late write later still. Both together stay within the lag that the source declares.
   const replicaBehindMs = Math.min(config.replicaBehindMs, stream.lagMaxMs - config.lag.maxMs)
   return { ...config, replicaBehindMs, ...choice.overrides }
 }

@@ -15,15 +15,15 @@ export interface VendorConnection {
   readonly stream: VendorStream
   readonly simulator: VendorSimulator
   readonly latencyMs: () => number
-  /** How long the engine stays with one call; an answer can be later than that. */
+  /** Time-out of one call in the engine; a response may arrive later than that. */
   readonly deadlineMs: number
-  /** Places the vendor has forgotten, and until when. */
+  /** Cursors the vendor has expired, and until when. */
   readonly expiredTokens: Map<string, number>
   readonly pauses: AnnouncedPauses
   readonly falseResponses: FalseResponses
 }
 
-/** The way to the vendor, over a bad line and under virtual time. */
+/** The connection to the vendor, unreliable and under virtual time. */
 export function createVendorFetch(line: VendorConnection): CycleOptions['fetch'] {
   return (input, init = {}) => sendRequest(line, new URL(input), init)
 }
@@ -39,14 +39,14 @@ async function sendRequest(line: VendorConnection, url: URL, init: RequestInit):
   const lie = fault === null ? drawResponseFault(line, asked) : null
   const response = await respond(line, asked, init, toApiFault(fault ?? lie), lie)
   if (fault?.kind === 'timeout-after') await process.wait('fetch:hangs', NEVER_MS, signal)
-  // An answer that ignores the signal and comes when nobody wants it any more.
+  // A response that ignores the abort signal and arrives after the caller gave up.
   if (fault?.kind === 'late-answer') await process.wait('fetch:late', deadlineMs * (1 + fault.severity))
   else await process.wait('fetch:after', latencyMs(), signal)
   line.pauses.onResponse(process, response)
   return response
 }
 
-/** A nested page has draws of its own, so that the other draws of a seed do not depend on how many of them there are. */
+/** A nested page has its own draws, so that the other draws of a seed do not depend on the number of nested pages. */
 function drawResponseFault(line: VendorConnection, asked: VendorRequest): Fault | null {
   const { process: { name }, faults } = line
   const lie = faults.draw(name, 'fetch answer', RESPONSE_FAULTS.filter((kind) => canInject(line, kind, asked)))
@@ -71,13 +71,13 @@ async function respond(line: VendorConnection, asked: VendorRequest, init: Reque
   return told
 }
 
-/** As the production fetch tells it. */
+/** As the production fetch reports it. */
 async function truncateBody(response: Response): Promise<Response> {
   const half = new Uint8Array(await response.arrayBuffer())
   let isSent = false
   const body = new ReadableStream<Uint8Array>({
     pull(controller) {
-      if (isSent) return controller.error(new SyncError('SOURCE_INVALID', 'The simulated vendor broke its answer off.'))
+      if (isSent) return controller.error(new SyncError('SOURCE_INVALID', 'The simulated vendor broke its response off.'))
       isSent = true
       controller.enqueue(half)
     },

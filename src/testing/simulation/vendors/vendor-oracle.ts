@@ -7,6 +7,7 @@ import { isSameRecord } from '../same-record.ts'
 import { StoreOracle, type StoreOracleOptions, type SyncModel, type UnfinishedCycle } from '../store-oracle.ts'
 import type { DeltaGuarantee, VendorStream } from './vendor-stream.ts'
 import type { WriteHistory, VendorWrite } from './write-history.ts'
+import { required } from '../../../values/required.ts'
 
 export type VendorSyncFacts =
   | { readonly sync: string; readonly mode: 'replace'; readonly lagMs: number }
@@ -18,39 +19,42 @@ export interface VendorOracleOptions extends StoreOracleOptions<VendorSyncFacts>
   readonly stream: VendorStream
   readonly pageSize: number
   readonly history: WriteHistory
-  /** As the vendor shows the time of a modification. */
+  /** The modification time as the vendor shows it. */
   readonly granularityMs: number
-  /** By how much the vendor's clock was set back so far. */
+  /** How far the vendor's clock was set back so far. */
   readonly clockBackMs: () => number
-  /** What the status says of each sync. */
+  /** The reported status of each sync. */
   readonly health: () => Promise<ReadonlyMap<string, Health>>
-  /** By how much the lists of a cycle that began at this time can be behind. */
+  /** Maximum lag of the lists of a cycle that began at this time. */
   readonly listsBehindMs: (sinceMs: number) => number
-  /** The oldest answer that came from a cache so far. */
+  /** The oldest response served from a cache so far. */
   readonly oldestCachedMs: () => number
   /** Whether a Date header was wrong or missing so far. */
   readonly isDateWrong: () => boolean
-  /** By how much the vendor's Date header was behind at most. */
+  /** Maximum lag of the vendor's Date header. */
   readonly dateBehindMs: () => number
-  /** By how much a runner's clock may be wrong. */
+  /** Maximum error of a runner's clock. */
   readonly runnerSkewMs: number
 }
 
-/** Knows what the vendor holds, and what each way to read it may promise. A vendor gives no id twice: what is deleted stays so. */
+/**
+ * Knows the vendor's records, and the guarantees of each way to read them. A vendor never reuses an id: a deleted
+ * record stays deleted.
+ */
 export class VendorOracle extends StoreOracle<VendorSyncFacts> {
-  /** Somebody writes to the store what no vendor said; nothing of it is judged. */
+  /** The test writes rows to the store that no vendor returned; they are not checked. */
   isTampering = false
   wasTampered = false
-  /** Since when a backfill is ordered, because the delta cannot make up for what it missed; null when none is. */
+  /** Since when a backfill is requested, because the delta cannot recover the changes it missed; null when none is. */
   #backfillOrderedAt: number | null = null
   readonly #options: VendorOracleOptions
   /** The write that each key last landed as. */
   readonly #writes = new Map<string, { readonly write: number }>()
   /** When another sync last landed a page with the key on it: key → sync → true time. */
   readonly #lastListedAt = new Map<string, Map<string, number>>()
-  /** Since when the delta has had a place: what is written from then on, it must tell. */
+  /** Since when the delta has had a state: it must report every later write. */
   #deltaSince: number | null = null
-  /** The backfill gave it its place: what lies before that is the backfill's to tell. */
+  /** The backfill set its state: earlier writes are the backfill's to report. */
   #isAnchored = false
   #firstDelta: { readonly beganAt: number; readonly endedAt: number } | null = null
 
@@ -96,11 +100,11 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
     if (latest === undefined && action === 'deleted') return
     if (latest === undefined) return this.reportViolation('O2', `${key} was ${action}; the vendor never had it`)
     if (action === 'deleted') {
-      if (!latest.deleted) this.reportViolation('O2', `${key} was deleted by ${facts.sync}; at the vendor it lives`)
+      if (!latest.deleted) this.reportViolation('O2', `${key} was deleted by ${facts.sync}; it exists at the vendor`)
       this.#writes.set(key, { write: Infinity })
       return
     }
-    const write = stream.writeNumberOf(JSON.parse(text!) as JsonObject)
+    const write = stream.writeNumberOf(JSON.parse(required(text, 'text')) as JsonObject)
     const before = this.#writes.get(key)
     const isOlder = before !== undefined && !(write > before.write)
     const isRestated = this.mirror.rows.get(key)?.text === text && this.mayRelog(entry)
@@ -111,8 +115,8 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
   }
 
   /**
-   * A log is in the order of its times. Where the vendor's clock was set back, it shows the later of two changes first,
-   * and nothing in it says so: only a listing, which repairs it, can know.
+   * A log is in timestamp order. After the vendor's clock was set back, it shows the later of two changes first and
+   * nothing reveals it: only a listing, which repairs the row, can.
    */
   #isLogInDisorder({ mode }: VendorSyncFacts, key: string): boolean {
     const { stream, history } = this.#options
@@ -121,30 +125,33 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
 
   // ── O16: the tidemark ──────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Every record whose time is at or before the tidemark is in the copy as it is. A later version may hide the one before it. */
+  /**
+   * Every record with a timestamp at or before the tidemark is current in the copy. A later version may hide the one
+   * before it.
+   */
   protected override checkTidemark(facts: VendorSyncFacts, tidemark: string): void {
-    // Nobody can know that the store was written to behind its back.
+    // The engine cannot know that the store was modified behind its back.
     if (this.wasTampered) return
-    // By a wrong Date header a runner cannot know how wrong its own clock is, nor how long an answer was in a cache.
+    // With a wrong Date header a runner cannot know the error of its own clock, nor how long a response was cached.
     const { isDateWrong, runnerSkewMs, oldestCachedMs: cachedMs } = this.#options
     const reachedMs = Date.parse(tidemark) - (isDateWrong() ? runnerSkewMs + cachedMs() : 0)
     if (Number.isNaN(reachedMs)) return
     const { history, granularityMs } = this.#options
     const owedSince = this.#responsibleFrom(facts)
     for (const versions of history.records()) {
-      const { id, write, deleted, modifiedAtMs } = versions.at(-1)!
-      // Where its clock may be wrong, a runner does not know in which second of the source's it began either.
+      const { id, write, deleted, modifiedAtMs } = required(versions.at(-1), 'an entry of versions')
+      // Where its clock may be wrong, a runner does not know in which second of the source's clock it began either.
       const shownMs = isDateWrong() ? modifiedAtMs : Math.floor(modifiedAtMs / granularityMs) * granularityMs
       if (shownMs > reachedMs || modifiedAtMs < owedSince || history.isBackdated(id)) continue
       const landed = this.mirror.rows.has(id) ? (this.#writes.get(id)?.write ?? -1) : null
-      // A listing does not say when a record was deleted, and the record no longer has a time.
+      // A listing does not report when a record was deleted, and the record no longer has a time.
       if (deleted ? landed === null || facts.mode !== 'incremental' : landed === write) continue
       this.reportViolation('O16', `the tidemark of ${facts.sync} is ${tidemark}, but ${id} is ${landed === null ? 'missing' : `at write ${landed}`}; write ${write}${deleted ? ' deleted it' : ''} at ${new Date(modifiedAtMs).toISOString()}`)
       return
     }
   }
 
-  /** What a sync has to tell begins there. */
+  /** Writes from this time on must be reported by the sync. */
   #responsibleFrom(facts: VendorSyncFacts): number {
     if (facts.mode !== 'incremental' || this.completed.has(LISTING)) return 0
     return facts.guarantee.startsFrom === 'first' && !this.#isAnchored ? 0 : (this.#deltaSince ?? Infinity)
@@ -157,7 +164,7 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
     if (this.violations.length === 0 && !this.wasTampered) await this.#checkHealth(facts)
   }
 
-  /** O19: a pair that lacks something its delta cannot bring is not HEALTHY. */
+  /** O19: a pair that lacks a change its delta cannot deliver is not HEALTHY. */
   async #checkHealth({ mode }: VendorSyncFacts): Promise<void> {
     const lack = this.#describeMissing(mode === 'incremental')
     if (lack === null) return
@@ -166,27 +173,27 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
     }
   }
 
-  /** That history is lost is known once the delta has run. */
+  /** The loss of history is known once the delta has run. */
   #describeMissing(hasDeltaRun: boolean): string | null {
     const { stream, syncs, now } = this.#options
     if (syncs.every(({ sync }) => sync !== LISTING)) return null
     if (!this.completed.has(LISTING)) return 'its backfill has never been complete'
-    if (this.needsBackfill) return 'its backfill is ordered and not done'
+    if (this.needsBackfill) return 'its backfill is requested and not done'
     if (!hasDeltaRun) return null
     const keptSince = now() - (stream.retentionMs ?? Infinity)
     const lost = this.#latest().find(({ id, deleted, modifiedAtMs }) => deleted && modifiedAtMs < keptSince && this.mirror.rows.has(id))
-    return lost === undefined ? null : `${lost.id} is still there; it was deleted longer ago than the vendor tells`
+    return lost === undefined ? null : `${lost.id} still exists; it was deleted longer ago than the vendor keeps deletions`
   }
 
   #checkRows(facts: VendorSyncFacts, inflight: UnfinishedCycle, beganAt: number, state: StateText): void {
     if (facts.mode === 'tampering') return
     const { pageSize, history, stream } = this.#options
-    // Nothing that was written needs more than a place on one page, whatever way it is told; pages may come short, and a page whose
-    // records need requests of their own is split. A search whose count or order is in doubt is read in windows of time.
+    // Every write needs at most one slot on a page, however it is reported; pages may be short, and a page whose
+    // records need requests of their own is split. A search whose count or order is in doubt is read in time windows.
     const pagesMax = 10 + 4 * Math.ceil(history.count / pageSize) + this.#latest().length + (stream.readsWindows === true ? WINDOWS_MAX : 0)
-    if (inflight.page >= pagesMax) this.reportViolation('O14', `${facts.sync} took ${inflight.page + 1} pages of ${pageSize} to read what ${history.count} writes left`)
+    if (inflight.page >= pagesMax) this.reportViolation('O14', `${facts.sync} took ${inflight.page + 1} pages of ${pageSize} to read the result of ${history.count} writes`)
     if (facts.mode === 'replace') {
-      // One that began before the order does not carry it out.
+      // A backfill that began before the request does not fulfil it.
       if (beganAt >= (this.#backfillOrderedAt ?? 0)) this.#backfillOrderedAt = null
       return this.#checkListing(facts, inflight, beganAt)
     }
@@ -196,7 +203,7 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
     this.#checkDelta(facts.sync, promise, promise.startsFrom === 'first' && !this.#isAnchored ? 0 : follows, inflight, beganAt, promise.reports(JSON.parse(state ?? 'null')))
   }
 
-  /** What stood still from before the cycle to its end is there, and what was gone before is not. */
+  /** Records unchanged from before the cycle to its end are present, and records deleted before it are not. */
   #checkListing({ sync, lagMs }: { readonly sync: string; readonly lagMs: number }, inflight: UnfinishedCycle, beganAt: number): void {
     if (this.wasTampered) return
     const behindMs = this.#options.listsBehindMs(beganAt)
@@ -204,22 +211,23 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
     for (const { id, deleted, visibleAtMs } of this.#latest()) {
       if (visibleAtMs + behindMs > beganAt || this.#options.history.isBackdated(id)) continue
       const row = this.mirror.rows.get(id)
-      if (!deleted && !isSameRow(row?.text, truth.get(id))) this.reportViolation('O1', `after a complete ${sync}, ${id} is ${describeRow(row?.text)}; all the time it was ${JSON.stringify(truth.get(id))}`)
+      if (!deleted && !isSameRow(row?.text, truth.get(id))) this.reportViolation('O1', `after a complete ${sync}, ${id} is ${describeRow(row?.text)}; throughout it was ${JSON.stringify(truth.get(id))}`)
       const isTold = [...(this.#lastListedAt.get(id) ?? [])].some(([other, at]) => other !== sync && at >= beganAt)
-      // A row younger than the lag that the sync declares is left to the next cycle.
+      // A row younger than the sync's declared lag is left to the next cycle.
       const isSettled = row !== undefined && row.sequence <= inflight.startSequence && (lagMs === 0 || row.committedAt < inflight.startedAt - lagMs)
-      if (deleted && isSettled && !isTold) this.reportViolation('O1', `after a complete ${sync}, ${id} is still there; it was gone before the cycle began`)
+      if (deleted && isSettled && !isTold) this.reportViolation('O1', `after a complete ${sync}, ${id} still exists; it was deleted before the cycle began`)
     }
   }
 
-  /** What was written well before the cycle began is there. */
+  /** Writes made well before the cycle began are present. */
   #checkDelta(sync: string, promise: DeltaGuarantee, owedSince: number, inflight: UnfinishedCycle, beganAt: number, tells: { changes: boolean; deletes: boolean }): void {
     const { now, runnerSkewMs } = this.#options
-    // A slow answer lowers the horizon by as long as it took, the vendor's clock speaks in whole seconds, and a runner's may be wrong.
+    // A slow response lowers the horizon by its latency, the vendor's clock has whole seconds, and a runner's clock may
+    // be wrong.
     const horizon = Math.min(beganAt, inflight.startedAt) - promise.windowMs - 2 * runnerSkewMs - 3_000 - (now() - beganAt) - this.#options.dateBehindMs()
     const truth = this.#truth()
     for (const { id, deleted, modifiedAtMs } of this.#latest()) {
-      // What the vendor no longer tells is the backfill's to repair, and O19 asks the status to say so.
+      // Changes the vendor no longer reports are the backfill's to repair, and O19 requires the status to show it.
       if (deleted && modifiedAtMs < now() - (this.#options.stream.retentionMs ?? Infinity)) continue
       if (modifiedAtMs < owedSince || modifiedAtMs + this.#options.clockBackMs() > horizon || this.#options.history.isBackdated(id)) continue
       const row = this.mirror.rows.get(id)
@@ -229,18 +237,21 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
     }
   }
 
-  // ── at rest ────────────────────────────────────────────────────────────────────────────────────────────────────────
+  // ── final state ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** O1: the rows are what the vendor holds. Of what a delta was never told of, a row may be missing; a wrong one is wrong. */
+  /**
+   * O1: the rows equal the vendor's records. A row the delta could not learn about may be missing; a wrong row is a
+   * finding.
+   */
   compareWithVendor(owedSince = 0): void {
-    this.#compare('O1', 'at rest', owedSince, (id) => this.#options.history.isBackdated(id))
+    this.#compare('O1', 'in the final state', owedSince, (id) => this.#options.history.isBackdated(id))
   }
 
-  /** O17: after two undisturbed listings the rows are what the vendor holds, whatever was stored before. */
+  /** O17: after two undisturbed listings the rows equal the vendor's records, whatever was stored before. */
   compareRepaired(): void {
     this.#compare('O17', 'after two undisturbed listings', 0, () => false)
     const known = new Set(this.#latest().map(({ id }) => id))
-    for (const key of this.mirror.rows.keys()) if (!known.has(key)) this.reportViolation('O17', `after two undisturbed listings, ${key} is still there; the vendor never had it`)
+    for (const key of this.mirror.rows.keys()) if (!known.has(key)) this.reportViolation('O17', `after two undisturbed listings, ${key} still exists; the vendor never had it`)
   }
 
   #compare(oracle: string, when: string, owedSince: number, isExempt: (id: string) => boolean): void {
@@ -248,21 +259,21 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
     for (const { id, deleted, modifiedAtMs } of this.#latest()) {
       if (isExempt(id)) continue
       const row = this.mirror.rows.get(id)
-      if (deleted && row !== undefined) this.reportViolation(oracle, `${when}, ${id} is still there as ${row.text}; the vendor has deleted it`)
-      if (!deleted && (row !== undefined || modifiedAtMs >= owedSince) && !isSameRow(row?.text, truth.get(id))) this.reportViolation(oracle, `${when}, ${id} is ${describeRow(row?.text)}; the truth is ${JSON.stringify(truth.get(id))}`)
+      if (deleted && row !== undefined) this.reportViolation(oracle, `${when}, ${id} still exists as ${row.text}; the vendor has deleted it`)
+      if (!deleted && (row !== undefined || modifiedAtMs >= owedSince) && !isSameRow(row?.text, truth.get(id))) this.reportViolation(oracle, `${when}, ${id} is ${describeRow(row?.text)}; the vendor has ${JSON.stringify(truth.get(id))}`)
     }
   }
 
-  /** What a delta alone owes at rest: since when. */
+  /** The time since which a delta alone must be correct in the final state. */
   responsibleSince({ startsFrom: begins }: DeltaGuarantee): number {
     if (begins === 'first') return 0
-    const first = this.#firstDelta!
+    const first = required(this.#firstDelta, 'firstDelta')
     return begins === 'anchor' ? first.endedAt : first.beganAt - begins.lookBackMs + 2 * this.#options.runnerSkewMs
   }
 
-  /** Also of what the vendor has forgotten. */
+  /** Includes changes the vendor has expired. */
   #latest(): VendorWrite[] {
-    return [...this.#options.history.records()].map((versions) => versions.at(-1)!)
+    return [...this.#options.history.records()].map((versions) => required(versions.at(-1), 'an entry of versions'))
   }
 
   #truth(): Map<string, Fields> {
@@ -273,9 +284,9 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
 
 const WINDOWS_MAX = 250
 
-/** As `worker.track` calls the listing's half. */
+/** The name `worker.track` gives the listing. */
 export const LISTING = 'sync-backfill'
-/** A sync that leaves in the store what no vendor holds. */
+/** A sync that stores rows the vendor does not have. */
 export const TAMPERING = 'tampering'
 
 function isSameRow(text: string | undefined, expected: Fields | undefined): boolean {

@@ -7,61 +7,61 @@ import type { RandomStream } from '../random-stream.ts'
 
 /**
  * replace  the listing alone, swept after each cycle
- * delta    what the vendor tells of changes alone, judged on what it can tell
+ * delta    the vendor's reported changes alone, checked for what the vendor can report
  * pair     both over one table, as `worker.track` declares them
  */
 export const VENDOR_WORLD_KINDS = ['replace', 'delta', 'pair'] as const
 export type VendorWorldKind = (typeof VENDOR_WORLD_KINDS)[number]
 
-/** One stream of a vendor: its API as a simulator plays it, the source that reads it, and what that source promises. */
+/** One stream of a vendor: its simulated API, the source that reads it, and the guarantees of that source. */
 export interface VendorStream {
   readonly vendor: string
   readonly name: string
-  /** In the simulator. */
+  /** The record type in the simulator. */
   readonly type: string
-  /** The longest that a write may take to show without the source losing it. */
+  /** The longest visibility delay of a write that the source tolerates without losing it. */
   readonly lagMaxMs: number
-  /** How long the vendor keeps events and deleted records, where it does not keep them for ever. */
+  /** How long the vendor keeps events and deleted records, where it expires them. */
   readonly retentionMs?: number
-  /** Its delta falls back to windows of time, which takes more pages. */
+  /** Its delta falls back to time windows, which takes more pages. */
   readonly readsWindows?: boolean
-  /** Its delta follows a log of changes, in the order of their times. */
+  /** Its delta follows a log of changes, in timestamp order. */
   readonly readsLog?: boolean
-  /** Its lists may be served by a copy of its store that is behind. */
+  /** Its lists may be served by a lagging replica. */
   readonly hasReplicas?: boolean
   open(ports: SimulatorPorts, conditions: VendorConditions): VendorSimulator
   source(conditions: VendorConditions): VendorSource
-  /** For a vendor that counts requests, and needs many for one page. */
+  /** For a vendor that limits requests, and needs many for one page. */
   readonly pacer?: PacerOptions
-  /** What must be there before the first record: a team, a repository. */
+  /** Prerequisites of the first record: a team, a repository. */
   prepare?(simulator: VendorSimulator): void
-  /** Where a new record belongs, and stays. */
+  /** The parent of a new record, which never changes. */
   parentFields?(simulator: VendorSimulator, chance: RandomStream): Fields
   /** The fields of the nth write. */
   fields(n: number, chance: RandomStream): Fields
-  /** Which write made this row. */
+  /** The write that produced this row. */
   writeNumberOf(row: JsonObject): number
-  /** How finely the vendor shows when a record was modified. */
+  /** Granularity of the modification time the vendor shows. */
   granularityMs(conditions: VendorConditions): number
-  /** The row that a record of the simulator becomes. */
+  /** The row that a simulator record becomes. */
   rowOf(record: Fields, simulator: VendorSimulator): Fields
   readonly keyField: string
-  /** Which lies this request may be told: what the vendor's documents warn of, and what its readers can tell. */
+  /** The false responses this request may get: those the vendor's documentation warns of and its readers can detect. */
   supportsFault(fault: ResponseFault, request: VendorRequest): boolean
-  /** The same answer without its rows, for `empty-page`. */
+  /** The same response without its rows, for `empty-page`. */
   withoutRows?(body: Fields): Fields
-  /** Where the vendor counts all rows: a member of the body, or a header. For `wrong-total`. */
+  /** Location of the total row count: a field of the body, or a header. For `wrong-total`. */
   readonly total?: { readonly member: string } | { readonly header: string } | { readonly path: readonly string[] }
-  /** Which answer `page-repeated` gives again: the last on the same path, or that only if it is the page before. */
+  /** Which response `page-repeated` repeats: the last on the same path, or that only if it is the page before. */
   readonly repeats?: 'page-before'
-  /** The token that names a place, where this request has one. */
+  /** The cursor token of this request, if it has one. */
   tokenOf(request: VendorRequest): string | null
 }
 
 export interface VendorConditions {
   readonly pageSize: number
   readonly lag: IndexLag
-  /** Whether the vendor counts requests. */
+  /** Whether the vendor limits requests. */
   readonly limited: boolean
 }
 
@@ -74,15 +74,15 @@ export type VendorSource =
       readonly guarantee: DeltaGuarantee
     }
 
-/** What a delta alone may be asked for. */
+/** The guarantees of a delta alone. */
 export interface DeltaGuarantee {
-  /** How far below its clock it stays. */
+  /** How far it stays behind the clock. */
   readonly windowMs: number
-  /** What its first cycle begins with: all there is, so much of the past, or nothing but what comes after it. */
+  /** Scope of its first cycle: everything, part of the past, or only later changes. */
   readonly startsFrom: 'first' | { readonly lookBackMs: number } | 'anchor'
-  /** Of a complete cycle, by the state it leaves: what it has told of. */
+  /** The time up to which a complete cycle has reported, by the state it leaves. */
   reports(state: any): { readonly changes: boolean; readonly deletes: boolean }
-  /** How many cycles tell of everything. */
+  /** How many cycles it takes to report everything. */
   readonly cyclesPerRound: number
 }
 
@@ -90,15 +90,15 @@ export type ResponseFault =
   | 'end-flag-early' | 'end-flag-never' | 'short-page' | 'partial-answer'
   /** No rows, status 200, though there are some. */
   | 'empty-page'
-  /** The answer to the request before, on the same path. */
+  /** The response to the previous request on the same path. */
   | 'page-repeated'
-  /** The count of all rows is too high, too low or missing. */
+  /** The total row count is too high, too low or missing. */
   | 'wrong-total'
-  /** An earlier answer to the same request, as old as the vendor's lag allows. */
+  /** An earlier response to the same request, as old as the vendor's lag allows. */
   | 'cached-page'
-  /** The same for a page of a list inside an object, while the object itself is read as it is. */
+  /** The same for a page of a nested list, while the object itself is current. */
   | 'cached-nested-page'
-  /** The order that was asked for is not kept. */
+  /** The requested order is not kept. */
   | 'unsorted'
   /** The Date header is hours off, or missing. */
   | 'wrong-date'

@@ -14,5 +14,8 @@ export const VENDOR_STREAMS: readonly VendorStream[] = [
   restContacts, restCustomers,
 ]
 
-/** Only where their vendor is named: a seed draws its stream by the number of those above, and is to find the same world again. */
+/**
+ * Only where their vendor is named: a seed draws its stream by the number of those above, and must reproduce the same
+ * world.
+ */
 export const OPT_IN_STREAMS: readonly VendorStream[] = [odataOrders, odataTracked]

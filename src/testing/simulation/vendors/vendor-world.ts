@@ -20,16 +20,20 @@ import { FalseResponses } from './false-responses.ts'
 import { createVendorFetch } from './vendor-connection.ts'
 import { LISTING, TAMPERING, VendorOracle, type VendorSyncFacts } from './vendor-oracle.ts'
 import { WriteHistory } from './write-history.ts'
+import { required } from '../../../values/required.ts'
 
 export interface VendorWorldOptions extends VendorSelection {
   readonly seed: number
   /** Faults to keep, by id; all when absent, none when empty. */
   readonly only?: ReadonlySet<string> | undefined
-  /** The store under test; SQLite in memory when absent. */
+  /** The store under test; in-memory SQLite when absent. */
   readonly store?: WorldStoreFactory | undefined
 }
 
-/** The production engine and a vendor's source against that vendor's simulator: from its first record to its verdict. */
+/**
+ * Runs the production engine and a vendor's source against that vendor's simulator, from its first record to its
+ * verdict.
+ */
 export async function runVendorWorld(options: VendorWorldOptions): Promise<WorldResult> {
   const scheduler = new Scheduler(options.seed, new Trace())
   const store = await (options.store ?? SQLITE_IN_MEMORY).open(() => scheduler.now)
@@ -45,7 +49,7 @@ const DATABASE = 'records'
 const DELTA = 'sync'
 const STEPS_MAX = 60_000
 const HEALING_STEPS_MAX = 20_000
-/** Writes of a pair's healed world, for its delta to bring without the listing's help. */
+/** Writes of a pair's healed world, which its delta must deliver without the listing. */
 const LAST_WRITES = 6
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
@@ -101,7 +105,7 @@ class VendorWorld {
         latencyMs: () => this.#fleet.latencyMs(config.vendorLatencyMs),
       }),
       secrets: { get: () => 'secret' }, expectedErrors: EXPECTED_ERRORS, requests: () => this.#simulator.requests.entries.length,
-      // An answer may leave out what the vendor holds; in a healed world whoever looks finds it gone.
+      // A response may omit records the vendor has; in a healed world the operator confirms deletions.
       confirmsDeletes: () => !this.#faults.enabled,
     })
   }
@@ -118,7 +122,7 @@ class VendorWorld {
     if (this.#config.hasLongDowntime) await this.#simulateDowntime()
 
     this.#faults.enabled = false
-    // Half the worlds heal by a restart of everything, the others while old cycles are still under way.
+    // Half the worlds heal by a restart of everything, the others while old cycles are still running.
     if (this.#schedule.chance(0.5)) this.#fleet.crashAll()
     switch (kind) {
       case 'replace':
@@ -145,13 +149,13 @@ class VendorWorld {
       seed: this.#options.seed, kind: `${stream.vendor} ${stream.name} ${kind}`, hash: this.#scheduler.trace.digest(), faults: this.#faults.injected, violations: oracle.violations,
       steps: this.#scheduler.steps, virtualMs: this.#scheduler.now - TIME_ZERO, cycles: this.#fleet.cycles, requests: this.#simulator.requests.entries.length,
       outcomes: oracle.outcomes,
-      // A vendor's chance is drawn from by requests and writes alike, so without faults its ids would be others.
+      // Requests and writes draw from the same random stream of a vendor, so without faults its ids would differ.
       rows: '',
       trail: this.#scheduler.trace.recent(),
     }
   }
 
-  /** The delta is judged before the listing that would hide what it missed. */
+  /** The delta is checked before a listing could hide the changes it missed. */
   async #runPairAtRest(): Promise<void> {
     const oracle = this.#oracle
     const { cyclesPerRound } = guaranteeOf(this.#config)
@@ -159,7 +163,7 @@ class VendorWorld {
     this.#fleet.onlySync = DELTA
     await this.#during(this.#runWorkload(LAST_WRITES))
     await this.#runAtRest(DELTA, 2 * cyclesPerRound)
-    // After an absence it is the delta that finds out, and orders the backfill.
+    // After an outage the delta detects the gap and requests the backfill.
     if (oracle.needsBackfill) {
       await this.#runAtRest(LISTING, 1)
       await this.#runAtRest(DELTA, 2 * cyclesPerRound)
@@ -178,9 +182,11 @@ class VendorWorld {
     if (this.#oracle.violations.length === 0) this.#oracle.compareRepaired()
   }
 
-  /** Leaves in the store what a vendor with a wrong clock could have said: a commit like any other, by a sync of the same owner. */
+  /**
+   * Stores rows that a vendor with a wrong clock could have returned: an ordinary commit by a sync of the same owner.
+   */
   async #tamper(): Promise<void> {
-    const plan = this.#plans().find(({ sync }) => sync === LISTING)!
+    const plan = required(this.#plans().find(({ sync }) => sync === LISTING), 'the match in the result of #plans')
     const changes = this.#forgeChanges()
     const { pair: _, ...alone } = plan
     this.#oracle.isTampering = this.#oracle.wasTampered = true
@@ -217,7 +223,7 @@ class VendorWorld {
     return [...changes, { ...forged('never there', {}), ...at(YEAR_MS) }]
   }
 
-  /** Runs one sync until so many cycles that began in a world at rest are complete. */
+  /** Runs one sync until this many cycles that began in the quiescent world are complete. */
   async #runAtRest(sync: string, cycles: number): Promise<void> {
     const { runnerSkewMs, stream, dateSkewMs } = this.#config
     this.#fleet.onlySync = sync
@@ -234,14 +240,14 @@ class VendorWorld {
     }
   }
 
-  /** Nobody runs anything for longer than the vendor keeps what was changed and deleted. */
+  /** No sync runs for longer than the vendor keeps changes and deletions. */
   async #simulateDowntime(): Promise<void> {
     const { retentionMs } = this.#config.stream
     this.#fleet.crashAll()
-    const absenceMs = retentionMs! + 2 * DAY_MS
+    const absenceMs = required(retentionMs, 'retentionMs') + 2 * DAY_MS
     void this.#supervisor.idle(HOUR_MS).then(() => this.#runWorkload(LAST_WRITES))
     await this.#fleet.advanceTime(absenceMs)
-    this.#simulator.prune(this.#scheduler.now - retentionMs!)
+    this.#simulator.prune(this.#scheduler.now - required(retentionMs, 'retentionMs'))
     await this.#during(this.#runWorkload(LAST_WRITES))
   }
 
@@ -251,7 +257,7 @@ class VendorWorld {
     await this.#fleet.runUntil(() => !busy, STEPS_MAX, 'the workload did not end')
   }
 
-  // ── the vendor's life ──────────────────────────────────────────────────────────────────────────────────────────────
+  // ── the vendor's workload ──────────────────────────────────────────────────────────────────────────────────────────
 
   async #runWorkload(operations: number): Promise<void> {
     const { gapMs, bulkShare, deleteShare, clockBackMs, stream: { type } } = this.#config
@@ -278,7 +284,7 @@ class VendorWorld {
     this.#recordWrite(id)
   }
 
-  /** Several times within one second, as an import does it. */
+  /** Writes several times within one second, as an import does. */
   async #updateAll(live: readonly RecordVersion[]): Promise<void> {
     const { bulkRepeats, stream: { type } } = this.#config
     for (let n = 0; n < bulkRepeats; n++) {
@@ -299,7 +305,7 @@ class VendorWorld {
 
   #recordWrite(id: string): void {
     const { records } = this.#simulator
-    this.#history.add(records.find(this.#config.stream.type, id)!, records.clockBackMs > 0)
+    this.#history.add(required(records.find(this.#config.stream.type, id), 'the match in records'), records.clockBackMs > 0)
   }
 
   // ── the worker ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -328,7 +334,7 @@ function guaranteeOf({ stream, ...conditions }: VendorWorldConfig) {
   return source.guarantee
 }
 
-/** How a cycle may end in a world like these. Anything else is a finding. */
+/** The end reasons and errors allowed in a world like these. Anything else is a finding. */
 const EXPECTED_ERRORS: ReadonlySet<string> = new Set([
   'SOURCE_UNAVAILABLE', 'SOURCE_TIMEOUT', 'SOURCE_INVALID', 'RATE_LIMITED', 'AUTH_REJECTED', 'CURSOR_REJECTED', 'HISTORY_LOST', 'STORE_BUSY', 'STORE_UNAVAILABLE', 'COMMIT_UNKNOWN',
   'LEASE_HELD', 'LEASE_LOST', 'VERSION_CONFLICT', 'OVERLAP_UNRESOLVED', 'MASS_DELETE', 'LISTING_INCOMPLETE', 'CURSOR_STALLED', 'CURSOR_CYCLE',

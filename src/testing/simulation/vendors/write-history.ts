@@ -1,9 +1,9 @@
 import type { RecordVersion } from '../../simulators/kit/versioned-records.ts'
 
-/** One write at the vendor, numbered in the order in which all writes were made. */
+/** One write at the vendor, numbered in the true order of all writes. */
 export interface VendorWrite extends Pick<RecordVersion, 'id' | 'deleted' | 'modifiedAtMs' | 'visibleAtMs'> {
   readonly write: number
-  /** Made after the vendor's clock was set back: an older write may bear a later time. */
+  /** Made after the vendor's clock was set back: an older write may have a later time. */
   readonly isBackdated: boolean
 }
 
@@ -23,7 +23,7 @@ export class WriteHistory {
     return this.#records.get(id) ?? []
   }
 
-  /** Times do not tell the order of the writes to this record. */
+  /** Timestamps do not reveal the order of the writes to this record. */
   isBackdated(id: string): boolean {
     return this.writesOf(id).some((written) => written.isBackdated)
   }

@@ -1,4 +1,4 @@
-/** Every write bears its number in a text of the record, so that a row tells which write it is. */
+/** Every write stores its number in a text field of the record, so that a row identifies its write. */
 export function formatWriteNumber(n: number): string {
   return `write ${n}`
 }

@@ -4,19 +4,20 @@ import { RateWindow } from '../kit/rate-window.ts'
 import type { Fields, SimulatorPorts } from '../kit/simulator.ts'
 import type { RecordVersion } from '../kit/versioned-records.ts'
 import { VendorSimulator, type ApiCall, type VendorOptions } from '../kit/vendor-simulator.ts'
+import { required } from '../../../values/required.ts'
 
 export interface AirtableOptions extends VendorOptions {
   readonly baseId?: string
   readonly tables?: readonly string[]
-  /** Five requests a second, and thirty seconds of refusal after one too many. Counted only when true. */
+  /** Five requests a second, and thirty seconds of refusal after one too many. Enforced only when true. */
   readonly limited?: boolean
-  /** An iteration nobody continues ends after this long. The vendor does not say how long; this is a guess. */
+  /** An idle iteration expires after this long. The vendor does not document how long; this is a guess. */
   readonly iteratorTtlMs?: number
 }
 
 interface ListIterator {
   readonly table: string
-  /** The order was fixed by the first request; later records do not join. */
+  /** The order is fixed by the first request; later records are not included. */
   readonly ids: readonly string[]
   readonly indexById: ReadonlyMap<string, number>
   usedAtMs: number
@@ -25,7 +26,9 @@ interface ListIterator {
 const PAGE_SIZE_MAX = 100
 const PENALTY_MS = 30_000
 
-/** The records of one base, listed by iterators that time out. There is no stamp of change and no sign of deletion. */
+/**
+ * The records of one base, listed by iterators that time out. There is no modification time and no sign of deletion.
+ */
 export class AirtableSimulator extends VendorSimulator {
   readonly #baseId: string
   readonly #tables: readonly string[]
@@ -48,7 +51,7 @@ export class AirtableSimulator extends VendorSimulator {
     return `rec${randomText(this.random, 14)}`
   }
 
-  /** Empty fields are left out: null, false, empty text and empty lists do not appear. */
+  /** Empty fields are omitted: null, false, empty text and empty lists. */
   protected render(version: RecordVersion): Fields {
     const fields = Object.entries(version.fields).filter(([, value]) => value !== null && value !== undefined && value !== false && value !== '' && !(Array.isArray(value) && value.length === 0))
     return { id: version.id, createdTime: new Date(version.createdAtMs).toISOString(), fields: Object.fromEntries(fields) }
@@ -60,7 +63,7 @@ export class AirtableSimulator extends VendorSimulator {
     if (match === null) return errorResponse(404, 'NOT_FOUND', 'Not found')
     if (!this.isAuthorized(call.request)) return this.unauthorized()
     if (!this.#takeRateSlot()) return this.rateLimited(undefined)
-    const table = decodeURIComponent(match[2]!)
+    const table = decodeURIComponent(required(match[2], 'match[2]'))
     if (match[1] !== this.#baseId || !this.#tables.includes(table)) return errorResponse(403, 'INVALID_PERMISSIONS_OR_MODEL_NOT_FOUND', 'Invalid permissions, or the requested model was not found. Check that both your user and your token have the required permissions, and that the model names and/or ids are correct.')
     const post = match[3] === 'listRecords' && call.request.method === 'POST'
     if (match[3] !== undefined && !post) return this.#one(table, match[3])
@@ -109,24 +112,24 @@ export class AirtableSimulator extends VendorSimulator {
     } else {
       const match = /^(itr\w{14})\/(rec\w{14})$/.exec(offset)
       if (match === null) return errorResponse(422, 'INVALID_OFFSET_VALUE', `The value of offset ${offset} is invalid`)
-      id = match[1]!
+      id = required(match[1], 'match[1]')
       const known = this.#iterators.get(id)
       if (known === undefined || known.table !== table || call.expiredToken || this.clock.now() - known.usedAtMs > this.#iteratorTtlMs) {
         this.#iterators.delete(id)
         return errorResponse(422, 'LIST_RECORDS_ITERATOR_NOT_AVAILABLE', 'The iterator is no longer available. Please restart the iteration.')
       }
       known.usedAtMs = this.clock.now()
-      from = (known.indexById.get(match[2]!) ?? -1) + 1
+      from = (known.indexById.get(required(match[2], 'match[2]')) ?? -1) + 1
     }
-    const { ids } = this.#iterators.get(id)!
+    const { ids } = required(this.#iterators.get(id), 'an entry of iterators')
     const served = Math.min(pageSize, this.pageSizeMax)
     const size = call.shortPage ? Math.max(1, Math.floor(served / 2)) : served
     const end = Math.min(ids.length, from + size, asked.maxRecords)
-    // A record deleted meanwhile leaves its place empty: the page is short though more follow.
-    const records = ids.slice(from, end).map((recordId) => this.records.find(table, recordId)!).filter((version) => !version.deleted).map((version) => this.#selected(version, asked.fields))
+    // A record deleted meanwhile leaves a gap: the page is short though more follow.
+    const records = ids.slice(from, end).map((recordId) => required(this.records.find(table, recordId), 'the match in records')).filter((version) => !version.deleted).map((version) => this.#selected(version, asked.fields))
     const more = call.endFlagOverride === undefined ? end < Math.min(ids.length, asked.maxRecords) : call.endFlagOverride === 'more' && end > 0
     if (!more) this.#iterators.delete(id)
-    return jsonResponse(more ? { records, offset: `${id}/${ids[end - 1]!}` } : { records })
+    return jsonResponse(more ? { records, offset: `${id}/${required(ids[end - 1], 'ids[end - 1]')}` } : { records })
   }
 
   #order(table: string, sort: ListQuery['sort']): string[] {
@@ -167,7 +170,7 @@ interface ListQuery {
 
 function parseQuery(query: URLSearchParams): ListQuery {
   const sort: Array<{ field: string; descending: boolean }> = []
-  for (let at = 0; query.has(`sort[${at}][field]`); at++) sort.push({ field: query.get(`sort[${at}][field]`)!, descending: query.get(`sort[${at}][direction]`) === 'desc' })
+  for (let at = 0; query.has(`sort[${at}][field]`); at++) sort.push({ field: required(query.get(`sort[${at}][field]`), 'an entry of query'), descending: query.get(`sort[${at}][direction]`) === 'desc' })
   return {
     pageSize: Number(query.get('pageSize') ?? PAGE_SIZE_MAX),
     maxRecords: Number(query.get('maxRecords') ?? Infinity),

@@ -14,7 +14,7 @@ const USER_URL_PATHS: Readonly<Record<string, string>> = {
   organizations_url: '/orgs', repos_url: '/repos', events_url: '/events{/privacy}', received_events_url: '/received_events',
 }
 
-/** A repository with every field GitHub promises, the given ones in place of the usual ones. */
+/** A repository with every field GitHub documents; the given ones replace the defaults. */
 export function buildRepository(id: number, stamps: { readonly createdAt: string; readonly updatedAt: string }, given: Fields): Fields {
   const { owner: login, name, ...rest } = given
   const fullName = `${String(login)}/${String(name)}`

@@ -7,9 +7,10 @@ import type { RecordVersion } from '../kit/versioned-records.ts'
 import { VendorSimulator, type ApiCall, type VendorOptions } from '../kit/vendor-simulator.ts'
 import { formatPageLinks } from './page-links.ts'
 import { buildAccount, buildRepository } from './repository.ts'
+import { required } from '../../../values/required.ts'
 
 export interface GithubStarsOptions extends VendorOptions {
-  /** The user whose stars these are, and whose token it is. */
+  /** The user whose stars are listed, and who owns the token. */
   readonly user?: { readonly login: string; readonly id: number }
   /** 5,000 requests an hour with a token. */
   readonly requestsPerHour?: number
@@ -27,8 +28,8 @@ const ANONYMOUS_PER_HOUR = 60
 const DOCS = 'https://docs.github.com/rest'
 
 /**
- * The starred repositories of one user, by numbered pages: whoever stars or unstars while another reads moves the
- * border between pages, so that one repository is seen twice and another not at all.
+ * The starred repositories of one user, by numbered pages: a star or unstar during a listing moves the page boundary,
+ * so that one repository is seen twice and another not at all.
  */
 export class GithubStarsSimulator extends VendorSimulator {
   readonly user: { readonly login: string; readonly id: number }
@@ -48,15 +49,18 @@ export class GithubStarsSimulator extends VendorSimulator {
     this.#burst = new RateWindow(ports.clock, { requests: options.pointsPerMinute ?? 900, perMs: 60_000 })
   }
 
-  /** `star`: a repository (`owner`, `name`, `description`, …) that the user stars now. An update changes the repository, not the star. */
+  /**
+   * `star`: a repository (`owner`, `name`, `description`, …) that the user stars now. An update changes the repository,
+   * not the star.
+   */
   override create(type: string, fields: Fields = {}): string {
-    if (type !== STAR) throw new Error(`Stars are simulated with ${STAR} alone, not with ${type}.`)
+    if (type !== STAR) throw new Error(`Only ${STAR} is simulated, not ${type}.`)
     return super.create(type, { owner: 'acme', name: `repository-${this.#starOrder + 1}`, ...fields, place: ++this.#starOrder })
   }
 
-  /** Stars a repository again that was unstarred: it comes back with a new `starred_at`. */
+  /** Stars an unstarred repository again: it returns with a new `starred_at`. */
   starAgain(id: string): void {
-    this.records.insert(STAR, id, { ...this.records.find(STAR, id)!.fields, place: ++this.#starOrder })
+    this.records.insert(STAR, id, { ...required(this.records.find(STAR, id), 'the match in records').fields, place: ++this.#starOrder })
   }
 
   protected newId(): string {
@@ -66,7 +70,7 @@ export class GithubStarsSimulator extends VendorSimulator {
 
   protected render(version: RecordVersion): Fields {
     const { place: _place, ...fields } = version.fields
-    const stamps = { createdAt: formatTimestamp(this.records.history(STAR, version.id)[0]!.createdAtMs), updatedAt: formatTimestamp(version.modifiedAtMs) }
+    const stamps = { createdAt: formatTimestamp(required(this.records.history(STAR, version.id)[0], 'the result of history[0]').createdAtMs), updatedAt: formatTimestamp(version.modifiedAtMs) }
     return { starred_at: formatTimestamp(version.createdAtMs), repo: buildRepository(Number(version.id), stamps, fields) }
   }
 
@@ -103,7 +107,7 @@ export class GithubStarsSimulator extends VendorSimulator {
     return this.#refuse(status, 'Server Error', 'user')
   }
 
-  /** A size above the largest is taken for the largest, and what is no number for the usual one: nothing is refused. */
+  /** A size above the maximum is clamped, and a non-numeric one means the default: nothing is refused. */
   #list(call: ApiCall, caller: 'user' | 'anonymous', own: boolean): Response {
     const { url, request } = call
     const query = url.searchParams
@@ -117,9 +121,10 @@ export class GithubStarsSimulator extends VendorSimulator {
     const keyOf = ({ shown }: (typeof rows)[number]) => (query.get('sort') === 'updated' ? String(shown.repo['pushed_at']) : shown.starred_at)
     rows.sort((a, b) => sign * (compareText(keyOf(a), keyOf(b)) || a.place - b.place))
 
-    // With numbered pages nothing can be put off to the next one: what a short page leaves out, this listing leaves out.
+    // Numbered pages cannot defer records to the next page: records omitted by a short page are missing from this
+    // listing.
     const slice = rows.slice((page - 1) * perPage, (page - 1) * perPage + (call.shortPage ? Math.ceil(perPage / 2) : perPage))
-    // Links to pages of a named user lead by the user's number.
+    // Links to pages of a named user contain the user's number.
     const target = own ? url : new URL(`/user/${this.user.id}/starred${url.search}`, url)
     const link = formatPageLinks(target, page, Math.ceil(rows.length / perPage), call.endFlagOverride)
     return this.#answer(call, caller, slice.map(({ shown }) => (timed ? shown : shown.repo)), {
@@ -128,7 +133,7 @@ export class GithubStarsSimulator extends VendorSimulator {
     })
   }
 
-  /** What the reader has already is told with 304, which costs nothing of the hourly budget of a token. */
+  /** An unchanged page is answered with 304, which does not count towards the hourly budget of a token. */
   #answer({ request }: ApiCall, caller: 'user' | 'anonymous', body: unknown, headers: Readonly<Record<string, string>>): Response {
     const etag = `W/"${createHash('sha256').update(JSON.stringify([body, headers])).digest('hex')}"`
     const known = (request.headers.get('if-none-match') ?? '').split(',').some((candidate) => candidate.trim().replace(/^W\//, '') === etag.slice(2))

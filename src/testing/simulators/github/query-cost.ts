@@ -11,7 +11,7 @@ export interface QueryCost {
   readonly errors: readonly GraphqlError[]
 }
 
-/** Counted from the query alone: every connection asks for its `first`, once per node its parents may have. */
+/** Counted from the query alone: every connection requests its `first`, once per node its parents may have. */
 export function computeQueryCost(execution: Execution<GithubContext>): QueryCost {
   const errors: GraphqlError[] = []
   let nodeCount = 0

@@ -1,7 +1,7 @@
 import { FieldError, type Args, type Field, type Parent, type Schema } from '../kit/graphql/schema.ts'
 import type { Connection } from '../kit/graphql/relay.ts'
 
-/** What the fields of the schema ask the simulator for. */
+/** The operations of the simulator that the schema's fields need. */
 export interface GithubContext {
   viewer(): Parent
   owner(login: string, typename?: 'User' | 'Organization'): Parent | undefined
@@ -22,7 +22,7 @@ const REPOSITORIES: Field<GithubContext> = {
 }
 const OWNER = { id: { type: 'ID!' }, login: { type: 'String!' }, repositories: REPOSITORIES } satisfies Record<string, Field<GithubContext>>
 
-/** The part of GitHub's schema that is played, spelled as GitHub spells it. */
+/** The simulated part of GitHub's schema, in GitHub's spelling. */
 export const GITHUB_SCHEMA: Schema<GithubContext> = {
   Query: {
     kind: 'object',
@@ -102,7 +102,7 @@ function findNode(id: string, context: GithubContext): Parent {
   return node
 }
 
-/** Each unknown id is a null of its own with an error of its own. */
+/** Each unknown id yields a separate null with its own error. */
 function findNodes(ids: readonly string[], context: GithubContext): unknown[] {
   if (ids.length > NODE_IDS_MAX) throw new FieldError(`You may not provide more than ${NODE_IDS_MAX} node ids; you provided ${ids.length}.`, 'ARGUMENT_LIMIT')
   return ids.map((id) => context.node(id) ?? new FieldError(`Could not resolve to a node with the global id of '${id}'`, 'NOT_FOUND'))

@@ -11,9 +11,10 @@ import type { RecordVersion } from '../kit/versioned-records.ts'
 import { VendorSimulator, type ApiCall, type VendorOptions } from '../kit/vendor-simulator.ts'
 import { computeQueryCost, type QueryCost } from './query-cost.ts'
 import { GITHUB_SCHEMA, type GithubContext } from './schema.ts'
+import { required } from '../../../values/required.ts'
 
 export interface GithubOptions extends VendorOptions {
-  /** The user whose token it is; new repositories are theirs unless they name another `owner`. */
+  /** The user who owns the token, and the default `owner` of new repositories. */
   readonly viewer?: string
   readonly organizations?: readonly string[]
   /** The budget of points per hour. */
@@ -24,7 +25,7 @@ const HOUR_MS = 3_600_000
 const DEFAULT_POINTS = 5_000
 const CURSOR_PREFIX = 'cursor:v2:'
 
-/** A place in an order: what is sorted by, and the id within it. Cursors hold it, so they survive the record they were made from. */
+/** A sort key: the field sorted by, and the id. Cursors contain it, so they survive the record they were made from. */
 type KeysetCursor = readonly [string, number]
 
 const CURSOR_BY_ORDER: Readonly<Record<string, (version: RecordVersion) => KeysetCursor>> = {
@@ -37,7 +38,7 @@ const VIEWS: Readonly<Record<string, RecordView>> = Object.fromEntries(Object.en
   reads: 'index', includes: ({ deleted }) => !deleted, group: ({ type, fields }) => String(fields[type === 'issue' ? 'repository' : 'owner']), order: (a, b) => compareCursors(placeOf(a), placeOf(b)),
 }]))
 
-/** The GraphQL endpoint: repositories and their issues behind opaque cursors, a budget of points, partial answers. */
+/** The GraphQL endpoint: repositories and their issues with opaque cursors, a budget of points, partial responses. */
 export class GithubSimulator extends VendorSimulator {
   readonly #viewer: string
   readonly #organizations: readonly string[]
@@ -58,13 +59,13 @@ export class GithubSimulator extends VendorSimulator {
   override create(type: string, fields: Fields = {}): string {
     if (type !== 'issue') return super.create(type, { owner: this.#viewer, name: `repository-${this.#ids + 1}`, ...fields })
     const repository = String(fields['repository'])
-    if (this.records.find('repository', repository) === undefined) throw new Error(`An issue needs the id of its repository; ${repository} is none.`)
+    if (this.records.find('repository', repository) === undefined) throw new Error(`An issue needs the id of its repository; ${repository} does not exist.`)
     const number = (this.#numbers.get(repository) ?? 0) + 1
     this.#numbers.set(repository, number)
     return super.create(type, { number, ...fields })
   }
 
-  /** An issue goes with its repository. */
+  /** Deleting a repository deletes its issues. */
   override remove(type: string, id: string): void {
     super.remove(type, id)
     if (type !== 'repository') return
@@ -113,7 +114,7 @@ export class GithubSimulator extends VendorSimulator {
     return this.#answer(errors.length === 0 ? { data } : { data, errors })
   }
 
-  /** The primary limit answers 200 with an error in the body; the secondary one is a refusal with Retry-After. */
+  /** The primary limit returns 200 with an error in the body; the secondary one is a refusal with Retry-After. */
   protected rateLimited(retryAfter: string | undefined, secondary: boolean): Response {
     if (secondary) {
       const body = { documentation_url: 'https://docs.github.com/graphql/overview/rate-limits-and-node-limits-for-the-graphql-api#secondary-rate-limits', message: 'You have exceeded a secondary rate limit. Please wait a few minutes before you try again.' }
@@ -136,13 +137,13 @@ export class GithubSimulator extends VendorSimulator {
       if (actual === undefined || (typename !== undefined && typename !== actual)) return undefined
       return { __typename: actual, id: `${actual === 'User' ? 'U_kgDO' : 'O_kgDO'}${login}`, login, name: null }
     }
-    // The parent that fails of a partial answer is the first one whose issues are asked for.
+    // A partial response fails for the first parent whose issues are requested.
     let failing = call.partial
     return {
-      viewer: () => owner(this.#viewer)!,
+      viewer: () => required(owner(this.#viewer), 'the result of owner'),
       owner,
       repository: (login, name) => {
-        const version = this.records.sorted('repository', VIEWS['NAME']!, login).find(({ fields }) => fields['name'] === name)
+        const version = this.records.sorted('repository', required(VIEWS['NAME'], 'VIEWS[NAME]'), login).find(({ fields }) => fields['name'] === name)
         return version === undefined ? undefined : this.render(version)
       },
       node: (id) => {
@@ -172,7 +173,7 @@ export class GithubSimulator extends VendorSimulator {
     const placeOf = CURSOR_BY_ORDER[field]
     if (placeOf === undefined) throw new FieldError(`Ordering by ${field} is not simulated.`)
     const sign = direction === 'DESC' ? -1 : 1
-    const all = this.records.sorted(type, VIEWS[field]!, group)
+    const all = this.records.sorted(type, required(VIEWS[field], 'VIEWS[field]'), group)
     const accepted = accepts === undefined ? all : all.filter(accepts)
     const first = typeof args['first'] === 'number' ? Math.min(args['first'], this.pageSizeMax) : undefined
     const asked = first === undefined ? args : { ...args, first: call.shortPage ? Math.max(1, Math.floor(first / 2)) : first }
@@ -181,7 +182,7 @@ export class GithubSimulator extends VendorSimulator {
     }
     const connection = paginateConnection(sign === 1 ? accepted : accepted.toReversed(), asked, {
       cursorOf: (version) => Buffer.from(CURSOR_PREFIX + JSON.stringify(placeOf(version))).toString('base64'),
-      compare: (version, cursor) => sign * compareCursors(placeOf(version), decodeCursor(cursor)!),
+      compare: (version, cursor) => sign * compareCursors(placeOf(version), required(decodeCursor(cursor), 'the result of decodeCursor')),
       render: (version): Parent => this.render(version),
     })
     return call.endFlagOverride === undefined ? connection : { ...connection, pageInfo: { ...connection.pageInfo, hasNextPage: call.endFlagOverride === 'more' } }

@@ -2,6 +2,7 @@ import type { Random } from '../../../contract/index.ts'
 import type { Fields } from '../kit/simulator.ts'
 import { countLeading } from '../kit/sorted-view.ts'
 import { HubspotError } from './hubspot-error.ts'
+import { required } from '../../../values/required.ts'
 
 interface Filter {
   readonly propertyName: string
@@ -19,7 +20,7 @@ export interface SearchRequest {
   readonly properties: readonly string[]
 }
 
-/** A record as the search index knows it: every property is text. */
+/** A record in the search index: every property is text. */
 export type Properties = Readonly<Record<string, string | null>>
 
 const GROUPS_MAX = 5
@@ -50,10 +51,10 @@ export function parseSearchRequest(text: string): SearchRequest {
   return { groups, sort: sorts[0] === undefined ? undefined : parseSort(sorts[0]), limit, after, properties: toArray(body['properties']).map(String) }
 }
 
-/** Everything that can be found, sorted by the time of modification and then by id. */
+/** All searchable records, sorted by modification time and then by id. */
 export interface SearchIndex<Item> {
   readonly sorted: readonly Item[]
-  /** What the time of modification is called. */
+  /** Name of the modification time property. */
   readonly modifiedProperty: string
   readonly modifiedMs: (item: Item) => number
   readonly id: (item: Item) => string
@@ -66,8 +67,7 @@ export interface SearchPage<Item> {
 }
 
 /**
- * A page of what matches, sorted by the one rule there is. Records that are equal by it come in any order, and in
- * another order with every request.
+ * A page of matches, sorted by the one allowed rule. Ties come in any order, and in another order with every request.
  */
 export function search<Item>(request: SearchRequest, limit: number, index: SearchIndex<Item>, known: ReadonlySet<string>, random: Random): SearchPage<Item> {
   for (const name of [...request.groups.flat().map((filter) => filter.propertyName), ...(request.sort === undefined ? [] : [request.sort.propertyName])]) {
@@ -90,7 +90,7 @@ export function search<Item>(request: SearchRequest, limit: number, index: Searc
   return { total: found.length, page: found.slice(after, after + limit).map(({ item }) => item) }
 }
 
-/** Only what shares its time with something on the page needs to be shuffled. */
+/** Only records that share their time with one on the page need to be shuffled. */
 function pageByTime<Item>({ sorted, modifiedMs }: SearchIndex<Item>, from: number, until: number, after: number, limit: number, random: Random): SearchPage<Item> {
   const [first, last] = [sorted[from + after], sorted[Math.min(until, from + after + limit) - 1]]
   if (first === undefined || last === undefined || from + after >= until) return { total: until - from, page: [] }
@@ -104,9 +104,9 @@ function pageByTime<Item>({ sorted, modifiedMs }: SearchIndex<Item>, from: numbe
 interface IndexRange {
   readonly from: number
   readonly until: number
-  /** All that lies in between matches. */
+  /** Every record in the range matches. */
   readonly isExact: boolean
-  /** It was asked for one moment. */
+  /** The filter names a single timestamp. */
   readonly isSingleTimestamp: boolean
 }
 
@@ -117,7 +117,7 @@ function findIndexRange<Item>({ groups }: SearchRequest, { sorted, modifiedPrope
   let rest = filters.filter(({ propertyName, operator, value }) => {
     const ms = propertyName === modified && value !== undefined ? toComparable(toText(value)) : undefined
     if (typeof ms !== 'bigint' || !(operator in BOUNDS)) return true
-    const bounds = BOUNDS[operator]!(Number(ms))
+    const bounds = required(BOUNDS[operator], 'BOUNDS[operator]')(Number(ms))
     ;[low, high] = [Math.max(low, bounds[0]), Math.min(high, bounds[1])]
     return false
   })
@@ -138,7 +138,7 @@ function findIndexRange<Item>({ groups }: SearchRequest, { sorted, modifiedPrope
   return { from, until: Math.max(from, until), isExact: rest.length === 0, isSingleTimestamp: isOneMoment }
 }
 
-/** The lowest and the highest that an operator accepts. */
+/** The lowest and the highest value that an operator accepts. */
 const BOUNDS: Readonly<Record<string, (value: number) => readonly [number, number]>> = {
   EQ: (value) => [value, value],
   GT: (value) => [value + 1, Infinity],
@@ -147,7 +147,7 @@ const BOUNDS: Readonly<Record<string, (value: number) => readonly [number, numbe
   LTE: (value) => [-Infinity, value],
 }
 
-/** As numbers, whatever their length. */
+/** Compared as numbers, whatever their length. */
 export function compareIds(a: string, b: string): number {
   return a.length - b.length || (a < b ? -1 : a > b ? 1 : 0)
 }
@@ -187,7 +187,7 @@ function matches(record: Properties, filter: Filter): boolean {
   }
 }
 
-/** Dates compare as instants, whether written in ISO form or in milliseconds; numbers as numbers; text without case. */
+/** Dates compare as instants, in ISO form or in milliseconds; numbers as numbers; text ignores case. */
 function compare(a: string | null, b: string | null): number {
   if (a === null || b === null) return a === b ? 0 : a === null ? -1 : 1
   const [x, y] = [toComparable(a), toComparable(b)]
@@ -205,7 +205,7 @@ function toComparable(text: string): bigint | string {
   return text
 }
 
-/** An object, the same as JSON text, or the bare name of a property: the API takes all three. */
+/** An object, the same as JSON text, or the bare name of a property: the API accepts all three. */
 function parseSort(sort: unknown): { propertyName: string; descending: boolean } {
   const rule = typeof sort === 'string' && sort.startsWith('{') ? (JSON.parse(sort) as unknown) : sort
   if (typeof rule === 'string') return { propertyName: rule.replace(/^-/, ''), descending: rule.startsWith('-') }

@@ -7,13 +7,14 @@ import type { RecordVersion } from '../kit/versioned-records.ts'
 import { VendorSimulator, type ApiCall, type VendorOptions } from '../kit/vendor-simulator.ts'
 import { HubspotError } from './hubspot-error.ts'
 import { compareIds, RESULTS_MAX, search, parseSearchRequest, type Properties } from './search.ts'
+import { required } from '../../../values/required.ts'
 
 export interface HubspotOptions extends VendorOptions {
   /** Properties beyond the ones every object has, per object type. */
   readonly types?: Readonly<Record<string, readonly string[]>>
-  /** The burst limit of an app, see `DOCUMENTED_LIMITS`. Counted only when given. */
+  /** The burst limit of an app, see `DOCUMENTED_LIMITS`. Enforced only when given. */
   readonly rateLimit?: RateLimit
-  /** Search has a limit of its own. Counted only when given. */
+  /** Search has a separate limit. Enforced only when given. */
   readonly searchRateLimit?: RateLimit
 }
 
@@ -33,8 +34,8 @@ const ARCHIVE_VIEW: RecordView = { ...LIST_VIEW, includes: ({ deleted }) => dele
 const SEARCH_VIEW: RecordView = { reads: 'index', includes: ({ deleted }) => !deleted, order: (a, b) => a.modifiedAtMs - b.modifiedAtMs || compareIds(a.id, b.id) }
 
 /**
- * The CRM of one portal. Lists read the primary store; search reads an index that lags, sorts by one property only,
- * and answers no further than 10,000 results.
+ * The CRM of one portal. Lists read the primary store; search reads an index that lags, sorts by one property only, and
+ * returns no more than 10,000 results.
  */
 export class HubspotSimulator extends VendorSimulator {
   readonly #types: Readonly<Record<string, readonly string[]>>
@@ -83,7 +84,7 @@ export class HubspotSimulator extends VendorSimulator {
     return this.#error(status, { message: 'internal error', category: 'INTERNAL_ERROR' })
   }
 
-  /** Of the account's own types alone, which are called by the account's number and their name. */
+  /** Only for the account's own types, which are named by the account's number and their name. */
   #schemas(call: ApiCall): Response {
     if (!this.isAuthorized(call.request)) return this.unauthorized()
     const own = Object.entries(this.#types).filter(([type]) => !(type in DEFAULT_TYPES))
@@ -136,10 +137,10 @@ export class HubspotSimulator extends VendorSimulator {
     return this.#ok(this.#renderSelected(version, parseNames(call.url.searchParams)))
   }
 
-  /** Answers of search carry no rate limit headers. */
+  /** Search responses have no rate limit headers. */
   #search(type: string, call: ApiCall): Response {
     const request = parseSearchRequest(call.body)
-    const known = new Set([...this.#types[type]!, 'createdate', 'hs_object_id', modifiedProperty(type)])
+    const known = new Set([...required(this.#types[type], 'types[type]'), 'createdate', 'hs_object_id', modifiedProperty(type)])
     const limit = call.shortPage ? Math.max(1, Math.floor(request.limit / 2)) : request.limit
     const asked = call.unsorted ? { ...request, after: 0 } : request
     const found = search(asked, call.unsorted ? RESULTS_MAX : limit, {
@@ -153,11 +154,11 @@ export class HubspotSimulator extends VendorSimulator {
     return jsonResponse({ total, results, ...(more ? { paging: { next: { after: String(end) } } } : {}) })
   }
 
-  /** Any of what was found, in an order that shows to be wrong, if times differ at all. */
+  /** Any of the matches, in a visibly wrong order if their times differ. */
   #shuffle(found: readonly RecordVersion[], after: number, limit: number): RecordVersion[] {
     const shuffled = found.map((version) => ({ version, at: this.random.next() })).toSorted((a, b) => a.at - b.at).map(({ version }) => version)
     const page = shuffled.slice(after, after + limit).toSorted((a, b) => b.modifiedAtMs - a.modifiedAtMs)
-    return page.length > 1 && page[0]!.modifiedAtMs > page.at(-1)!.modifiedAtMs ? page : found.slice(after, after + limit)
+    return page.length > 1 && required(page[0], 'page[0]').modifiedAtMs > required(page.at(-1), 'an entry of page').modifiedAtMs ? page : found.slice(after, after + limit)
   }
 
   #renderSelected(version: RecordVersion, asked: readonly string[] | undefined): Fields {
@@ -204,7 +205,7 @@ export class HubspotSimulator extends VendorSimulator {
   }
 }
 
-/** Contacts spell it their own way. */
+/** Contacts use a different property name. */
 function modifiedProperty(type: string): string {
   return type === 'contacts' ? 'lastmodifieddate' : 'hs_lastmodifieddate'
 }

@@ -7,7 +7,7 @@ import type { FakeChain } from './fake-chain.ts'
 import { toHex, IndexerSimulator, type IndexerOptions } from './indexer-simulator.ts'
 
 export interface AlchemyOptions extends IndexerOptions {
-  /** A page key nobody uses for so long is forgotten. */
+  /** An unused page key expires after this long. */
   readonly pageKeyTtlMs?: number
 }
 
@@ -32,7 +32,7 @@ interface TransfersQuery {
 }
 
 interface PageKey {
-  /** The question it belongs to; another one cannot use it. */
+  /** The query it belongs to; another query cannot use it. */
   readonly queryText: string
   readonly after: ChainPosition
   readonly issuedAtMs: number
@@ -54,8 +54,9 @@ class RpcError extends Error {
 }
 
 /**
- * `alchemy_getAssetTransfers`, beside the plain questions of a node. Senders and receivers are asked for apart, since
- * `fromAddress` and `toAddress` hold together; a page key leads on and is forgotten after ten minutes.
+ * `alchemy_getAssetTransfers`, beside the standard methods of a node. Senders and receivers are queried separately,
+ * since `fromAddress` and `toAddress` are combined with AND; a page key continues a query and expires after ten
+ * minutes.
  */
 export class AlchemySimulator extends IndexerSimulator {
   readonly #pageKeyTtlMs: number
@@ -81,7 +82,7 @@ export class AlchemySimulator extends IndexerSimulator {
     return jsonResponse(answer, 'error' in answer ? 400 : 200)
   }
 
-  /** Refused as a whole, or under status 200 with the refusal in the body, as single parts of a batch are. */
+  /** Refused as a whole, or with status 200 and the refusal in the body, as single parts of a batch are. */
   protected rateLimited(retryAfter: string | undefined, secondary: boolean): Response {
     const error = { code: 429, message: 'Your app has exceeded its compute units per second capacity. If you have retries enabled, you can safely ignore this message.' }
     return jsonResponse({ jsonrpc: '2.0', id: null, error }, secondary ? 200 : 429, retryAfter === undefined ? {} : { 'retry-after': retryAfter })
@@ -157,7 +158,7 @@ export class AlchemySimulator extends IndexerSimulator {
   }
 }
 
-/** `value` is a floating number and loses digits; `rawContract.value` does not. */
+/** `value` is a floating-point number and loses digits; `rawContract.value` does not. */
 function renderTransfer(movement: Movement, withMetadata: boolean): Fields {
   const { block, transaction, from, to, value } = movement
   const token = movement.kind === 'token' ? movement.token : undefined

@@ -1,7 +1,8 @@
 import type { Clock } from '../../../contract/index.ts'
 import type { ChainBlock, ChainTransaction, FakeChain, InternalTransfer, TokenTransfer } from './fake-chain.ts'
+import { required } from '../../../values/required.ts'
 
-/** One movement of value, with its place in the chain. */
+/** One transfer of value, with its location in the chain. */
 export type Movement =
   | { readonly kind: 'external'; readonly block: ChainBlock; readonly transaction: ChainTransaction; readonly from: string; readonly to: string; readonly value: bigint; readonly position: ChainPosition }
   | { readonly kind: 'internal'; readonly block: ChainBlock; readonly transaction: ChainTransaction; readonly from: string; readonly to: string; readonly value: bigint; readonly internal: InternalTransfer; readonly position: ChainPosition }
@@ -9,14 +10,17 @@ export type Movement =
 
 export type MovementKind = Movement['kind']
 
-/** Block, transaction, kind, and number within the kind: two movements never share all four. */
+/** Block, transaction, kind, and number within the kind: unique for every transfer. */
 export type ChainPosition = readonly [block: number, transaction: number, kind: number, index: number]
 
-/** A chain as one provider sees it: late, with holes at the top, or as it was before a reorganisation. */
+/** A chain as one provider sees it: late, with gaps at the top, or as it was before a reorganisation. */
 export class ChainView {
-  /** How many of the newest blocks the provider has not heard of. */
+  /** How many of the newest blocks the provider has not received. */
   behindBlocks = 0
-  /** A block is known at once, but what is in it shows only after this long. The head then promises what is not there. */
+  /**
+   * A block is known at once, but its content is visible only after this long. The head then announces content that is
+   * missing.
+   */
   recordsLagMs = 0
   readonly #chain: FakeChain
   readonly #clock: Clock
@@ -27,7 +31,7 @@ export class ChainView {
     this.#clock = clock
   }
 
-  /** From now on the provider hears of no block and of no reorganisation. */
+  /** Stops the provider from receiving blocks and reorganisations. */
   freeze(): void {
     this.#frozen = [...this.#chain.blocks]
   }
@@ -43,10 +47,10 @@ export class ChainView {
   }
 
   get head(): ChainBlock {
-    return this.blocks.at(-1)!
+    return required(this.blocks.at(-1), 'an entry of blocks')
   }
 
-  /** In the order of the chain. */
+  /** In chain order. */
   movements(kinds: readonly MovementKind[]): Movement[] {
     const shown = this.blocks.filter((block) => block.minedAtMs + this.recordsLagMs <= this.#clock.now())
     return shown.flatMap((block) => block.transactions.flatMap((transaction) => movementsOf(block, transaction))).filter(({ kind }) => kinds.includes(kind))

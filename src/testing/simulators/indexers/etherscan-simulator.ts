@@ -7,9 +7,9 @@ import type { FakeChain } from './fake-chain.ts'
 import { IndexerSimulator, type IndexerOptions } from './indexer-simulator.ts'
 
 export interface EtherscanOptions extends IndexerOptions {
-  /** Five calls a second are free. Counted only when given. */
+  /** Five calls a second are free. Enforced only when given. */
   readonly callsPerSecond?: number
-  /** The most records of one answer; a larger page is cut to it without a word. */
+  /** Maximum records of one response; a larger page is truncated silently. */
   readonly recordsMax?: number
 }
 
@@ -19,9 +19,9 @@ const ACTIONS: Readonly<Record<string, MovementKind>> = { txlist: 'external', tx
 const GAS = { gas: '21000', gasPrice: '1000000000', gasUsed: '21000', cumulativeGasUsed: '21000' }
 
 /**
- * Etherscan, and those who answer as it does (Routescan, Blockscout). Everything is text, every answer has status 200,
- * and a listing ends where the window of 10,000 results ends: further ones need another `startblock`. A page may end in
- * the middle of a block, and rows of internal and of token transfers carry nothing that tells twins apart.
+ * Etherscan and compatible APIs (Routescan, Blockscout). All values are text, every response has status 200, and a
+ * listing ends with the window of 10,000 results: further ones need another `startblock`. A page may end in the middle
+ * of a block, and rows of internal and of token transfers have nothing that distinguishes duplicates.
  */
 export class EtherscanSimulator extends IndexerSimulator {
   readonly #window: RateWindow
@@ -74,7 +74,7 @@ export class EtherscanSimulator extends IndexerSimulator {
     const found = this.view.movements([kind]).filter((movement) => involvesAddress(movement, address) && movement.block.number >= from && movement.block.number <= to && (contract === undefined || (movement.kind === 'token' && movement.token.contract === contract)))
     if (query.get('sort') === 'desc') found.reverse()
     const size = Math.min(asked, this.#recordsMax)
-    // Who says there is more repeats the last page for every page behind it.
+    // With a false end flag, every page behind the last repeats it.
     const at = lie === 'more' ? Math.min(page, Math.max(1, Math.ceil(found.length / size))) : page
     const rows = lie === 'end' ? [] : found.slice((at - 1) * size, (at - 1) * size + (shortPage ? Math.ceil(size / 2) : size)).map((movement) => this.#row(movement))
     if (partial) return jsonResponse({ status: '2', message: 'Some transactions within this block range have not yet been processed', result: rows.slice(0, Math.floor(rows.length / 2)) })

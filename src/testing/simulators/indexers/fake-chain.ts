@@ -1,5 +1,6 @@
 import { randomHex } from '../kit/ids.ts'
 import type { SimulatorPorts } from '../kit/simulator.ts'
+import { required } from '../../../values/required.ts'
 
 export interface TokenTransfer {
   readonly contract: string
@@ -12,7 +13,7 @@ export interface TokenTransfer {
   readonly decimals: number
 }
 
-/** Value that a contract moves inside a transaction. */
+/** A transfer made by a contract inside a transaction. */
 export interface InternalTransfer {
   readonly from: string
   readonly to: string
@@ -42,7 +43,7 @@ export interface ChainBlock {
   readonly transactions: readonly ChainTransaction[]
 }
 
-/** What a test says of a transaction; the chain adds the rest. A hash given again is the same transaction mined again. */
+/** A transaction as a test defines it; the chain adds the rest. A repeated hash is the same transaction mined again. */
 export interface TransactionDraft {
   readonly from: string
   readonly to: string
@@ -56,7 +57,7 @@ export interface TransactionDraft {
 const GENESIS_PARENT_HASH = `0x${'0'.repeat(64)}`
 const DEFAULT_TOKEN = { contract: '0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48', name: 'USD Coin', symbol: 'USDC', decimals: 6 }
 
-/** The blocks that several indexers look at, each in its own way. The chain itself tells the truth. */
+/** The blocks that several indexers observe, each in its own way. The chain itself is always correct. */
 export class FakeChain {
   readonly chainId: number
   readonly #ports: SimulatorPorts
@@ -76,7 +77,7 @@ export class FakeChain {
   }
 
   get head(): ChainBlock {
-    return this.#blocks.at(-1)!
+    return required(this.#blocks.at(-1), 'an entry of blocks')
   }
 
   mine(drafts: readonly TransactionDraft[] = [], timestamp?: number): ChainBlock {
@@ -105,7 +106,7 @@ export class FakeChain {
     return block
   }
 
-  /** The last blocks never happened: others take their place, with what the test puts into them, at the same times if asked. */
+  /** Replaces the last blocks by others with the test's content, at the same times if requested. */
   reorg(depth: number, replacements: ReadonlyArray<readonly TransactionDraft[]>, options: { readonly isSameTime?: boolean } = {}): void {
     if (depth >= this.#blocks.length) throw new Error(`A chain of ${this.#blocks.length} blocks cannot lose ${depth}.`)
     const gone = this.#blocks.slice(-depth)

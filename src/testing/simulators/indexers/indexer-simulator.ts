@@ -2,16 +2,17 @@ import { ApiSimulator, type ApiCall } from '../kit/api-simulator.ts'
 import type { SimulatorPorts } from '../kit/simulator.ts'
 import { ChainView } from './chain-view.ts'
 import type { ChainBlock, FakeChain } from './fake-chain.ts'
+import { required } from '../../../values/required.ts'
 
 export interface IndexerOptions {
   /** When given, other API keys are refused. */
   readonly apiKey?: string
 }
 
-/** A provider that has read the chain for others. `view` says how badly it has. */
+/** A provider that indexes the chain. `view` defines how badly. */
 export abstract class IndexerSimulator extends ApiSimulator {
   readonly view: ChainView
-  /** The chain that the provider says it serves. */
+  /** The chain that the provider claims to serve. */
   chainId: number
   #downUntilMs = -Infinity
 
@@ -21,7 +22,7 @@ export abstract class IndexerSimulator extends ApiSimulator {
     this.chainId = chain.chainId
   }
 
-  /** Everything is refused for so long. */
+  /** Refuses every request for this long. */
   failFor(forMs: number): void {
     this.#downUntilMs = this.clock.now() + forMs
   }
@@ -32,7 +33,7 @@ export abstract class IndexerSimulator extends ApiSimulator {
 
   protected abstract respondToQuery(call: ApiCall): Response
 
-  /** What a node answers to the plain questions that indexers pass on. */
+  /** Answers of a node to the standard methods that indexers pass on. */
   protected rpc(method: string, params: readonly unknown[]): unknown {
     switch (method) {
       case 'eth_chainId':
@@ -50,7 +51,7 @@ export abstract class IndexerSimulator extends ApiSimulator {
 
   #block(tag: string): ChainBlock | undefined {
     const { blocks, head } = this.view
-    const number = tag === 'latest' ? head.number : tag === 'earliest' ? blocks[0]!.number : Number(tag)
+    const number = tag === 'latest' ? head.number : tag === 'earliest' ? required(blocks[0], 'blocks[0]').number : Number(tag)
     return blocks.find((block) => block.number === number)
   }
 }

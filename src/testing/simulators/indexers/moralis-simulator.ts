@@ -3,17 +3,18 @@ import { jsonResponse } from '../kit/json-response.ts'
 import type { Fields } from '../kit/simulator.ts'
 import { comparePositions, involvesAddress, type Movement, type ChainPosition } from './chain-view.ts'
 import { toHex, IndexerSimulator } from './indexer-simulator.ts'
+import { required } from '../../../values/required.ts'
 
 interface MoralisCursor {
   readonly after: ChainPosition
   readonly page: number
-  /** The question it belongs to. */
+  /** The query it belongs to. */
   readonly queryText: string
 }
 
 const LIMIT_MAX = 100
 
-/** Native transactions and token transfers of a wallet, newest first unless asked otherwise, by cursors that hold their place and do not age. */
+/** Native transactions and token transfers of a wallet, newest first by default, with cursors that do not expire. */
 export class MoralisSimulator extends IndexerSimulator {
   protected respondToQuery(call: ApiCall): Response {
     const query = call.url.searchParams
@@ -35,7 +36,7 @@ export class MoralisSimulator extends IndexerSimulator {
     if (cursor === null || call.expiredToken || (cursor !== undefined && cursor.queryText !== question)) return errorResponse(400, 'cursor is not valid')
 
     const sign = order === 'ASC' ? 1 : -1
-    const address = match[1]!.toLowerCase()
+    const address = required(match[1], 'match[1]').toLowerCase()
     const left = this.view.movements([kind])
       .filter((movement) => involvesAddress(movement, address) && movement.block.number >= from && movement.block.number <= to && (cursor === undefined || sign * comparePositions(movement.position, cursor.after) > 0))
       .toSorted((a, b) => sign * comparePositions(a.position, b.position))
@@ -71,7 +72,7 @@ function encodeCursor(cursor: MoralisCursor): string {
   return Buffer.from(JSON.stringify(cursor)).toString('base64url')
 }
 
-/** Null for what is no cursor. */
+/** Null for an invalid cursor. */
 function decodeCursor(text: string): MoralisCursor | null {
   try {
     const cursor = JSON.parse(Buffer.from(text, 'base64url').toString()) as Partial<MoralisCursor>

@@ -5,14 +5,17 @@ import { AlchemySimulator } from './alchemy-simulator.ts'
 import { EtherscanSimulator } from './etherscan-simulator.ts'
 import { FakeChain, type TransactionDraft } from './fake-chain.ts'
 
-/** The account that something happens to. */
+/** The account that sends and receives. */
 export const SIMULATED_ADDRESS = '0x71de00000000000000000000000000000000c0de'
 
 const BLOCKS = 60
 const ETHER = 10n ** 18n
 const DOLLAR = 10n ** 6n
 
-/** A chain on which one account sends and receives, told by a node with an index and by an explorer, each under its own address. */
+/**
+ * A chain on which one account sends and receives, served by an indexing node and by an explorer, each at its own
+ * address.
+ */
 export class SimulatedChainAccount implements SimulatedSystem {
   readonly #ports: SimulatorPorts
   readonly #chain: FakeChain

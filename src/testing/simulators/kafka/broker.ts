@@ -5,13 +5,13 @@ import type { Cluster } from './cluster.ts'
 import { WireReader } from './wire-reader.ts'
 import { WireWriter } from './wire-writer.ts'
 
-/** `socket.request.max.bytes`, as it is unless set. */
+/** `socket.request.max.bytes`, with its default. */
 const REQUEST_BYTES_MAX = 104_857_600
 
-/** One broker, on a port of this machine. It keeps no process alive. */
+/** One broker on a local port. It does not keep the process running. */
 export class Broker {
   readonly id: number
-  /** Every answer comes so much later. */
+  /** Delays every response by this much. */
   delayMs = 0
   readonly #cluster: Cluster
   readonly #idleMs: number
@@ -29,7 +29,7 @@ export class Broker {
     return this.#port
   }
 
-  /** Again on the port it had. */
+  /** Restarts on the same port. */
   async start(): Promise<void> {
     if (this.#server !== undefined) return
     const server = createServer((socket) => this.#serve(socket))
@@ -39,7 +39,7 @@ export class Broker {
     this.#port = (server.address() as { port: number }).port
   }
 
-  /** Ends its connections and takes no new ones. */
+  /** Closes its connections and accepts no new ones. */
   async stop(): Promise<void> {
     const server = this.#server
     this.#server = undefined
@@ -47,7 +47,9 @@ export class Broker {
     if (server !== undefined) await new Promise((resolve) => server.close(resolve))
   }
 
-  /** One request after the other, as a broker does: the second of a connection is not looked at before the first is answered. */
+  /**
+   * One request after the other, as a broker does: the second of a connection is not read before the first is answered.
+   */
   #serve(socket: Socket): void {
     this.#sockets.add(socket)
     const gone = new AbortController()
@@ -61,27 +63,27 @@ export class Broker {
         if (received.length < 4 + length) return
         const frame = received.subarray(4, 4 + length)
         received = received.subarray(4 + length)
-        // A request that makes no sense ends the connection: there is no other answer to it.
+        // A malformed request ends the connection: the protocol has no other answer.
         last = last.then(() => this.#respond(frame, socket, gone.signal)).catch(() => void socket.destroy())
       }
     }
     socket.unref().setTimeout(this.#idleMs, () => socket.destroy())
     socket.on('data', hear).on('error', () => {}).on('close', () => {
       this.#sockets.delete(socket)
-      gone.abort(new Error('The client has gone.'))
+      gone.abort(new Error('The client disconnected.'))
     })
   }
 
   async #respond(frame: Buffer, socket: Socket, signal: AbortSignal): Promise<void> {
-    // What was sent behind a request that ended the connection is not heard.
+    // Data behind a request that ended the connection is ignored.
     if (socket.destroyed) return
     const body = new WireReader(frame)
     const [key, version, correlation] = [body.int16(), body.int16(), body.int32()]
     const name = (Object.keys(APIS) as KafkaApiName[]).find((candidate) => APIS[candidate].key === key)
-    if (name === undefined) throw new Error(`API ${key} is not spoken here.`)
+    if (name === undefined) throw new Error(`API ${key} is not supported.`)
     const [least, most] = APIS[name].versions
     const isSpoken = version >= least && version <= most
-    if (!isSpoken && name !== 'apiVersions') throw new Error(`Version ${version} of ${name} is not spoken here.`)
+    if (!isSpoken && name !== 'apiVersions') throw new Error(`Version ${version} of ${name} is not supported.`)
     const fault = this.#cluster.faults.take(name)
     if (fault?.kind === 'cut' && fault.where === 'before') return void socket.destroy()
     const delayMs = this.delayMs + (fault?.kind === 'slow' ? fault.ms : 0)

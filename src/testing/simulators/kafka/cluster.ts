@@ -6,11 +6,11 @@ export interface ClusterOptions {
   readonly topics: Topics
   readonly faults: KafkaFaults
   readonly clock: Clock
-  /** Called before anything is looked at: the moment to write what has happened meanwhile. */
+  /** Called before each request, so that due writes can be made. */
   readonly beforeRead: () => void
 }
 
-/** What all of its brokers know. */
+/** The state that all of its brokers share. */
 export class Cluster {
   readonly faults: KafkaFaults
   readonly clock: Clock
@@ -26,7 +26,7 @@ export class Cluster {
     this.#beforeRead = onLook
   }
 
-  /** As they are now. */
+  /** The current topics. */
   readTopics(): Topics {
     this.#beforeRead()
     return this.#topics
@@ -37,12 +37,12 @@ export class Cluster {
     return this.clock.now()
   }
 
-  /** Something was appended. */
+  /** Called after an append. */
   notifyAppend(): void {
     for (const wake of this.#waiting) wake()
   }
 
-  /** The next message, or the end of the time. */
+  /** Resolves with the next message, or when the time is over. */
   async waitForAppend(waitMs: number, signal: AbortSignal): Promise<void> {
     const awake = new AbortController()
     const wake = (): void => awake.abort()

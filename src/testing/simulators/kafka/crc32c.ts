@@ -1,4 +1,4 @@
-/** The checksum of a record batch: Castagnoli's polynomial, the bits reversed. */
+/** The checksum of a record batch: CRC-32C (Castagnoli), bits reversed. */
 const POLYNOMIAL = 0x82f63b78
 
 const TABLE = Uint32Array.from({ length: 256 }, (_, byte) => {

@@ -1,4 +1,4 @@
-/** Of the protocol's table, those that this cluster can answer with, by itself or when told to. */
+/** The protocol's error codes that this cluster can return, on its own or by a planned fault. */
 export const ERROR_CODES = {
   UNKNOWN_SERVER_ERROR: -1,
   NONE: 0,

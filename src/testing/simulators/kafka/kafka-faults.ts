@@ -2,9 +2,9 @@ import type { KafkaApiName } from './apis.ts'
 import type { KafkaErrorName } from './error-codes.ts'
 
 export type KafkaFault =
-  /** Everything that the request is about is answered with this error. */
+  /** Everything in the request is answered with this error. */
   | { readonly kind: 'error'; readonly error: KafkaErrorName }
-  /** The connection breaks: `before` the request is heard, or `inside` the answer, after what was asked for has been done. */
+  /** The connection breaks: `before` the request is read, or `inside` the response, after the request took effect. */
   | { readonly kind: 'cut'; readonly where: 'before' | 'inside' }
   | { readonly kind: 'slow'; readonly ms: number }
 
@@ -14,16 +14,16 @@ interface PlannedFault {
   times: number
 }
 
-/** Faults to come, at whichever broker. */
+/** Planned faults, at any broker. */
 export class KafkaFaults {
   #planned: PlannedFault[] = []
 
-  /** The next `times` requests of this kind meet it; of any kind unless given. */
+  /** Applies to the next `times` requests of this kind; of any kind when absent. */
   plan(fault: KafkaFault, { api, times = 1 }: { readonly api?: KafkaApiName; readonly times?: number } = {}): void {
     this.#planned.push({ fault, api, times })
   }
 
-  /** What is left of them, of this kind or of every kind. */
+  /** How many of them are left, for this kind or for every kind. */
   clear(api?: KafkaApiName): void {
     this.#planned = api === undefined ? [] : this.#planned.filter((planned) => planned.api !== api)
   }

@@ -1,5 +1,6 @@
 import { encodeBatch, type KafkaRecord, type RecordBatch } from './record-batch.ts'
 import { WireWriter } from './wire-writer.ts'
+import { required } from '../../../values/required.ts'
 
 export interface AbortedTransaction {
   readonly producerId: number
@@ -9,25 +10,25 @@ export interface AbortedTransaction {
 
 export interface ReadLimits {
   readonly maxBytes: number
-  /** A batch that is larger comes whole all the same, so that a reader with little room is not stuck before it. */
+  /** A larger batch is returned whole all the same, so that a reader with a small buffer is not stuck before it. */
   readonly atLeastOneBatch: boolean
   /** Before this offset: the end, or where the first open transaction begins. */
   readonly until: number
 }
 
-/** Of nobody's transaction, and unnumbered: no producer asks for its messages to be known again. */
+/** Outside a transaction and without a sequence number: plain producers are not deduplicated. */
 const NON_TRANSACTIONAL = { isTransactional: false, isControl: false, producerId: -1, producerEpoch: -1, baseSequence: -1 } as const
 
-/** One partition: batches by their offsets, of which the oldest may have been deleted and any record compacted away. */
+/** One partition: batches by offset. The oldest may have been deleted and any record compacted away. */
 export class PartitionLog {
-  /** The broker that is asked for it; null while there is none. */
+  /** The leading broker; null while there is none. */
   leader: number | null
   leaderEpoch = 0
   readonly #retentionBytes: number
   #entries: { readonly batch: RecordBatch; readonly bytes: Buffer }[] = []
   #start = 0
   #end = 0
-  /** By producer, where its transaction begins. */
+  /** Per producer, where its transaction begins. */
   readonly #open = new Map<number, number>()
   readonly #aborted: AbortedTransaction[] = []
 
@@ -40,7 +41,7 @@ export class PartitionLog {
     return this.#start
   }
 
-  /** Everything is replicated at once, so that the end is also the high watermark. */
+  /** Everything is replicated at once, so the end is also the high watermark. */
   get end(): number {
     return this.#end
   }
@@ -55,7 +56,7 @@ export class PartitionLog {
     this.leaderEpoch++
   }
 
-  /** Wherever the producer thought it would stand; the offset of its first record. */
+  /** Appends at the end, whatever offset the producer sent; returns the offset of its first record. */
   append(given: RecordBatch): number {
     const moved = this.#end - given.baseOffset
     const batch = { ...given, baseOffset: this.#end, lastOffset: given.lastOffset + moved, leaderEpoch: this.leaderEpoch, records: given.records.map((record) => ({ ...record, offset: record.offset + moved })) }
@@ -72,10 +73,10 @@ export class PartitionLog {
     return this.append({ ...NON_TRANSACTIONAL, ...transaction, baseOffset: this.#end, lastOffset: this.#end + records.length - 1, leaderEpoch: this.leaderEpoch, records: placed })
   }
 
-  /** Leaves a mark in the log, at an offset of its own. */
+  /** Appends a transaction marker, which has its own offset. */
   endTransaction(producerId: number, how: 'commit' | 'abort', timestamp: number): void {
     const firstOffset = this.#open.get(producerId)
-    if (firstOffset === undefined) throw new Error(`Producer ${producerId} has no transaction here.`)
+    if (firstOffset === undefined) throw new Error(`Producer ${producerId} has no open transaction here.`)
     const key = new WireWriter().int16(0).int16(how === 'commit' ? 1 : 0).bytes
     const value = new WireWriter().int16(0).int32(0).bytes
     this.append({
@@ -86,12 +87,15 @@ export class PartitionLog {
     if (how === 'abort') this.#aborted.push({ producerId, firstOffset, lastOffset: this.#end - 1 })
   }
 
-  /** What a reader from one offset to another has to leave out. */
+  /** The aborted transactions that a reader of an offset range has to skip. */
   abortedBetween(from: number, until: number): AbortedTransaction[] {
     return this.#aborted.filter(({ firstOffset, lastOffset }) => lastOffset >= from && firstOffset < until)
   }
 
-  /** Whole batches, from the one that holds the offset or follows it; the last may be cut anywhere, as a file is that is read by its bytes. */
+  /**
+   * Whole batches, from the one that holds the offset or follows it; the last may be cut anywhere, as in a file that is
+   * read by bytes.
+   */
   read(offset: number, { maxBytes, atLeastOneBatch: needsOne, until }: ReadLimits): Buffer {
     const found: Buffer[] = []
     let size = 0
@@ -105,7 +109,7 @@ export class PartitionLog {
     return Buffer.concat(found).subarray(0, maxBytes)
   }
 
-  /** The first record that is no older, as it lies in the log. */
+  /** The first record that is no older, in log order. */
   recordSince(timestamp: number): KafkaRecord | undefined {
     for (const { batch } of this.#entries) {
       const found = batch.records.find((record) => record.offset >= this.#start && record.timestamp >= timestamp)
@@ -114,15 +118,16 @@ export class PartitionLog {
     return undefined
   }
 
-  /** As retention or `DeleteRecords` does. */
+  /** Deletes the oldest records, as retention or `DeleteRecords` does. */
   deleteBefore(offset: number): void {
     this.#start = Math.max(this.#start, Math.min(offset, this.#end))
     this.#entries = this.#entries.filter(({ batch }) => batch.lastOffset >= this.#start)
   }
 
   /**
-   * Of every key its last record; a tombstone only until it is forgotten. The last batch is still being written to, and what an
-   * open transaction began stays as it is, and neither hides anything before it. Offsets stay: the log gets holes, and no other beginning.
+   * Keeps the last record of every key, and a tombstone only until it expires. The last batch is still open, and open
+   * transactions stay as they are; neither replaces an earlier record. Offsets stay: the log gets gaps, but its start
+   * does not move.
    */
   compact({ tombstones }: { readonly tombstones: 'keep' | 'forget' }): void {
     const until = Math.min(this.stableEnd, this.#entries.at(-1)?.batch.baseOffset ?? 0)
@@ -144,13 +149,13 @@ export class PartitionLog {
     return isTransactional && this.#aborted.some((aborted) => aborted.producerId === producerId && baseOffset >= aborted.firstOffset && baseOffset <= aborted.lastOffset)
   }
 
-  /** The oldest go while there is enough without them. */
+  /** Deletes the oldest batches while enough remain. */
   #retain(): void {
     if (this.#retentionBytes === Infinity) return
     let size = this.#entries.reduce((sum, { bytes }) => sum + bytes.length, 0)
-    while (size - this.#entries[0]!.bytes.length >= this.#retentionBytes) {
-      size -= this.#entries[0]!.bytes.length
-      this.deleteBefore(this.#entries[0]!.batch.lastOffset + 1)
+    while (size - required(this.#entries[0], 'entries[0]').bytes.length >= this.#retentionBytes) {
+      size -= required(this.#entries[0], 'entries[0]').bytes.length
+      this.deleteBefore(required(this.#entries[0], 'entries[0]').batch.lastOffset + 1)
     }
   }
 }

@@ -2,6 +2,7 @@ import { crc32c } from './crc32c.ts'
 import type { KafkaErrorName } from './error-codes.ts'
 import { WireReader } from './wire-reader.ts'
 import { WireWriter } from './wire-writer.ts'
+import { required } from '../../../values/required.ts'
 
 export interface KafkaRecord {
   readonly offset: number
@@ -12,14 +13,14 @@ export interface KafkaRecord {
   readonly headers: readonly (readonly [name: string, value: Buffer | null])[]
 }
 
-/** What a log is made of, in the format of Kafka 0.11 and later. */
+/** A batch of records in the format of Kafka 0.11 and later. */
 export interface RecordBatch {
   readonly baseOffset: number
-  /** Also when compaction took the records at its end. */
+  /** Kept also when compaction removed the records at its end. */
   readonly lastOffset: number
   readonly leaderEpoch: number
   readonly isTransactional: boolean
-  /** Of the broker itself: marks of transactions. */
+  /** Control batches of the broker: transaction markers. */
   readonly isControl: boolean
   readonly producerId: number
   readonly producerEpoch: number
@@ -28,7 +29,10 @@ export interface RecordBatch {
 }
 
 const MAGIC = 2
-/** Offset and length stand before what the length counts; leader epoch, magic and checksum before what the checksum covers. */
+/**
+ * Offset and length precede the bytes that the length counts; leader epoch, magic and checksum precede those the
+ * checksum covers.
+ */
 const HEADER_BYTES = 12
 const TRANSACTIONAL = 0x10
 const CONTROL = 0x20
@@ -56,7 +60,7 @@ function encodeRecord({ offset, timestamp, key, value, headers }: KafkaRecord, b
   return record.varintArray(headers, ([name, bytes]) => record.varintBytes(Buffer.from(name)).varintBytes(bytes)).bytes
 }
 
-/** Those of a produce request, one after the other; or why a broker takes none of them. */
+/** The batches of a produce request, in order; or the reason why a broker accepts none of them. */
 export function decodeBatches(bytes: Buffer): RecordBatch[] | KafkaErrorName {
   const batches: RecordBatch[] = []
   for (let rest = bytes; rest.length > 0;) {
@@ -84,7 +88,7 @@ function decodeBatch(bytes: Buffer): RecordBatch | KafkaErrorName {
   return {
     baseOffset, lastOffset, leaderEpoch, isTransactional: (attributes & TRANSACTIONAL) !== 0, isControl: (attributes & CONTROL) !== 0,
     producerId: reader.int64(), producerEpoch: reader.int16(), baseSequence: reader.int32(),
-    records: reader.array(() => decodeRecord(new WireReader(reader.varintBytes()!), baseOffset, baseTimestamp)),
+    records: reader.array(() => decodeRecord(new WireReader(required(reader.varintBytes(), 'the result of varintBytes')), baseOffset, baseTimestamp)),
   }
 }
 

@@ -1,6 +1,7 @@
 import { hashOf } from '../../simulation/random-stream.ts'
 import type { SimulatorPorts } from '../kit/simulator.ts'
 import { KafkaSimulator, type KafkaMessage } from './simulator.ts'
+import { required } from '../../../values/required.ts'
 
 const TOPIC = 'orders'
 const PARTITIONS = 3
@@ -15,7 +16,7 @@ interface Order {
   readonly step: number
 }
 
-/** A shop that tells of its orders in a topic: they come, go from step to step, and now and then one is withdrawn. */
+/** A shop that publishes its orders to a topic: they are placed, progress, and are occasionally cancelled. */
 export class SimulatedOrdersTopic {
   readonly #ports: SimulatorPorts
   readonly #cluster: KafkaSimulator
@@ -36,21 +37,21 @@ export class SimulatedOrdersTopic {
   write(n: number): void {
     if (n % 8 === 7) return this.#place()
     const at = Math.floor(this.#ports.random.next() * this.#orders.length)
-    const order = this.#orders[at]!
+    const order = required(this.#orders[at], 'orders[at]')
     if (n % 12 === 10) return this.#withdraw(at)
     this.#publish((this.#orders[at] = { ...order, step: Math.min(order.step + 1, ORDER_STATUSES.length - 1) }))
   }
 
   #place(): void {
     const n = this.#createdCount++
-    const order = { id: `O-${1_000 + n}`, item: ITEMS[n % ITEMS.length]!, quantity: 1 + Math.floor(this.#ports.random.next() * 9), step: 0 }
+    const order = { id: `O-${1_000 + n}`, item: required(ITEMS[n % ITEMS.length], 'ITEMS[n % ITEMS.length]'), quantity: 1 + Math.floor(this.#ports.random.next() * 9), step: 0 }
     this.#orders.push(order)
     this.#publish(order)
   }
 
   #withdraw(at: number): void {
     const [order] = this.#orders.splice(at, 1)
-    this.#append({ key: order!.id, value: null })
+    this.#append({ key: required(order, 'order').id, value: null })
   }
 
   #publish({ id, item, quantity, step }: Order): void {
@@ -58,7 +59,7 @@ export class SimulatedOrdersTopic {
     this.#append({ key: id, value: JSON.stringify({ id, item, quantity, status: ORDER_STATUSES[step], updatedAt }) })
   }
 
-  /** A key always lies in the same partition. */
+  /** A key always maps to the same partition. */
   #append(message: KafkaMessage & { readonly key: string }): void {
     this.#cluster.append(TOPIC, hashOf(message.key) % PARTITIONS, [message])
   }

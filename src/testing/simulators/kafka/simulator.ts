@@ -5,28 +5,29 @@ import { KafkaFaults } from './kafka-faults.ts'
 import { Topics } from './topics.ts'
 
 export interface KafkaOptions {
-  /** How many brokers; one unless given. Their ids are 1, 2, 3… */
+  /** Number of brokers; one by default. Their ids are 1, 2, 3… */
   readonly brokers?: number
-  /** `connections.max.idle.ms`: who says nothing for so long is hung up on. Ten minutes unless given. */
+  /** `connections.max.idle.ms`: idle connections are closed after this long. Ten minutes by default. */
   readonly idleMs?: number
-  /** Called before anything is looked at: the moment to write what has happened meanwhile. */
+  /** Called before each request, so that due writes can be made. */
   readonly beforeRead?: () => void
 }
 
-/** As a producer writes it. */
+/** A message as a producer writes it. */
 export interface KafkaMessage {
   readonly key: string | Buffer | null
   /** Null for a tombstone. */
   readonly value: string | Buffer | null
-  /** Milliseconds; now unless given. */
+  /** Milliseconds; now by default. */
   readonly timestamp?: number
   readonly headers?: readonly (readonly [name: string, value: string | Buffer | null])[]
 }
 
 /**
- * A Kafka cluster on ports of this machine, spoken to by any client in the real protocol: it tells its topics, offsets and
- * records, and takes new ones. What it does not have is not among the versions it tells: consumer groups, idempotent and transactional
- * producers, administration, compression, TLS and SASL. Transactions, compaction and deletion are played from inside, on `topics.log(…)`.
+ * A Kafka cluster on local ports that any client can use through the real protocol: it serves topics, offsets and
+ * records, and accepts new ones. Unsupported features are missing from its API versions: consumer groups, idempotent
+ * and transactional producers, administration, compression, TLS and SASL. Transactions, compaction and deletion are
+ * simulated through `topics.log(…)`.
  */
 export class KafkaSimulator implements AsyncDisposable {
   readonly topics: Topics
@@ -41,7 +42,7 @@ export class KafkaSimulator implements AsyncDisposable {
     this.#cluster.brokers = this.#brokers = ids.map((id) => new Broker(id, this.#cluster, { idleMs }))
   }
 
-  /** From now on it can be asked; its brokers, as `host:port`. */
+  /** Starts the cluster; returns its brokers as `host:port`. */
   async listen(): Promise<string[]> {
     await Promise.all(this.#brokers.map((broker) => broker.start()))
     return this.#brokers.map(({ port }) => `127.0.0.1:${port}`)
@@ -53,7 +54,10 @@ export class KafkaSimulator implements AsyncDisposable {
     return broker
   }
 
-  /** One batch, in this order; the offset of its first message. With `transactionOf`, a producer's number, it is part of a transaction until `endTransaction`. */
+  /**
+   * Appends one batch in this order; returns the offset of its first message. With `transactionOf`, a producer's
+   * number, it is part of a transaction until `endTransaction`.
+   */
   append(topic: string, partition: number, messages: readonly KafkaMessage[], { transactionOf }: { readonly transactionOf?: number } = {}): number {
     const now = this.#cluster.clock.now()
     const records = messages.map(({ key, value, timestamp = now, headers = [] }) => ({ key: toBuffer(key), value: toBuffer(value), timestamp, headers: headers.map(([name, text]) => [name, toBuffer(text)] as const) }))

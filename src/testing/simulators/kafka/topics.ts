@@ -1,7 +1,8 @@
 import type { KafkaErrorName } from './error-codes.ts'
 import { PartitionLog } from './partition-log.ts'
+import { required } from '../../../values/required.ts'
 
-/** The topics of a cluster; who leads their partitions. */
+/** The topics of a cluster, and the leaders of their partitions. */
 export class Topics {
   readonly #brokerIds: readonly number[]
   readonly #topics = new Map<string, PartitionLog[]>()
@@ -20,7 +21,7 @@ export class Topics {
 
   /** Led by the brokers in turn. */
   create(topic: string, partitions: number, { retentionBytes }: { readonly retentionBytes?: number } = {}): void {
-    if (this.#topics.has(topic)) throw new Error(`There is a topic ${topic} already.`)
+    if (this.#topics.has(topic)) throw new Error(`Topic ${topic} already exists.`)
     this.#topics.set(topic, Array.from({ length: partitions }, (_, at) => this.#log(at, retentionBytes)))
   }
 
@@ -40,7 +41,7 @@ export class Topics {
     return log
   }
 
-  /** As a broker finds it that is asked for it; `leaderEpoch` is what the client knows, -1 for nothing. */
+  /** The partition as the requested broker sees it; `leaderEpoch` is the one the client knows, -1 for none. */
   findLedLog(broker: number, topic: string, partition: number, leaderEpoch = -1): PartitionLog | KafkaErrorName {
     const log = this.#topics.get(topic)?.[partition]
     if (log === undefined) return 'UNKNOWN_TOPIC_OR_PARTITION'
@@ -50,6 +51,6 @@ export class Topics {
   }
 
   #log(at: number, retentionBytes?: number): PartitionLog {
-    return new PartitionLog(this.#brokerIds[at % this.#brokerIds.length]!, retentionBytes)
+    return new PartitionLog(required(this.#brokerIds[at % this.#brokerIds.length], 'brokerIds[…]'), retentionBytes)
   }
 }

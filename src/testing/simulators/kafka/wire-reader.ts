@@ -1,4 +1,4 @@
-/** The primitive types of Kafka's protocol, read one after the other. What is cut short throws a RangeError. */
+/** Reads the primitive types of Kafka's protocol. Truncated input throws a RangeError. */
 export class WireReader {
   readonly #bytes: Buffer
   #at = 0
@@ -27,12 +27,12 @@ export class WireReader {
     return this.raw(4).readUInt32BE()
   }
 
-  /** No offset, moment or producer here is larger than a double holds exactly. */
+  /** Every offset, timestamp and producer id here fits a double exactly. */
   int64(): number {
     return Number(this.raw(8).readBigInt64BE())
   }
 
-  /** Also where it is VARLONG: base 128, the lowest bits first, the sign in the lowest. */
+  /** Also VARLONG: base 128, the lowest bits first, the sign in the lowest. */
   varint(): number {
     let value = 0n
     for (let shift = 0n; ; shift += 7n) {
@@ -75,14 +75,14 @@ export class WireReader {
   }
 
   raw(length: number): Buffer {
-    if (length < 0 || length > this.remaining) throw new RangeError(`${length} bytes are wanted, and ${this.remaining} are left.`)
+    if (length < 0 || length > this.remaining) throw new RangeError(`${length} bytes are expected, and ${this.remaining} are left.`)
     const bytes = this.#bytes.subarray(this.#at, this.#at + length)
     this.#at += length
     return bytes
   }
 
   #items<Item>(length: number, item: () => Item): Item[] {
-    if (length > this.remaining) throw new RangeError(`${length} items are promised in ${this.remaining} bytes.`)
+    if (length > this.remaining) throw new RangeError(`${length} items are announced in ${this.remaining} bytes.`)
     return Array.from({ length }, item)
   }
 }

@@ -1,4 +1,4 @@
-/** The primitive types of Kafka's protocol, written one after the other. */
+/** Writes the primitive types of Kafka's protocol. */
 export class WireWriter {
   readonly #parts: Buffer[] = []
 
@@ -30,7 +30,7 @@ export class WireWriter {
     return this.int8(value ? 1 : 0)
   }
 
-  /** Also where it is VARLONG. */
+  /** Also VARLONG. */
   varint(value: number): this {
     const whole = BigInt(value)
     const bytes: number[] = []

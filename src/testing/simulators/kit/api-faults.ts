@@ -2,28 +2,28 @@ import type { Random } from '../../../contract/index.ts'
 
 export type ApiFault =
   /**
-   * The vendor's own refusal. `retryAfter` replaces what its header would say: seconds, a date, or rubbish.
-   * `secondary` asks for the other kind, where a vendor has two.
+   * The vendor's own refusal. `retryAfter` replaces the value of its header: seconds, a date, or an invalid value.
+   * `secondary` selects the other kind, where a vendor has two.
    */
   | { readonly kind: 'rate-limit'; readonly retryAfter?: string; readonly secondary?: boolean }
   | { readonly kind: 'server-error'; readonly status?: number }
   | { readonly kind: 'unauthorized' }
-  /** `cut-off`: the connection breaks in the middle. `short`: the answer ends properly with half a body. */
+  /** `cut-off`: the connection breaks in the middle. `short`: the response ends properly with half a body. */
   | { readonly kind: 'truncated'; readonly how?: 'cut-off' | 'short' }
   | { readonly kind: 'slow'; readonly ms: number }
-  /** A page of a login or of a proxy, with status 200. */
+  /** A login or proxy page, with status 200. */
   | { readonly kind: 'html' }
-  /** The flag that tells the end of a listing says the wrong thing. */
+  /** The end flag of a listing is wrong. */
   | { readonly kind: 'end-flag'; readonly value: 'end' | 'more' }
-  /** Fewer records than asked for, and more to follow. */
+  /** Fewer records than requested, and more to follow. */
   | { readonly kind: 'short-page' }
-  /** The order that the request asks for is not kept. */
+  /** The requested order is not kept. */
   | { readonly kind: 'unsorted' }
-  /** The previous answer of the same endpoint, again. */
+  /** The previous response of the same endpoint, again. */
   | { readonly kind: 'duplicate-page' }
-  /** The page token or cursor of this request is no longer known. */
+  /** The page token or cursor of this request has expired. */
   | { readonly kind: 'expired-token' }
-  /** Status 200, but part of the answer is missing and an error beside the data says why. */
+  /** Status 200, but part of the response is missing and an error beside the data explains it. */
   | { readonly kind: 'partial' }
 
 export type ApiFaultKind = ApiFault['kind']
@@ -34,7 +34,7 @@ interface PlannedFault {
   times: number
 }
 
-/** Faults to come: planned one by one, or at a rate per request. */
+/** Planned faults: one by one, or at a rate per request. */
 export class ApiFaults {
   readonly #random: Random
   readonly #planned: PlannedFault[] = []
@@ -44,7 +44,7 @@ export class ApiFaults {
     this.#random = random
   }
 
-  /** The next `times` requests that match meet this fault. */
+  /** Applies this fault to the next `times` matching requests. */
   plan(fault: ApiFault, options: { readonly times?: number; readonly on?: (request: Request) => boolean } = {}): void {
     this.#planned.push({ fault, times: options.times ?? 1, matches: options.on ?? (() => true) })
   }

@@ -4,7 +4,7 @@ import { ApiFaults, type ApiFault } from './api-faults.ts'
 import { RequestLog } from './request-log.ts'
 import type { Simulator, SimulatorPorts } from './simulator.ts'
 
-/** One request as the vendor's own code sees it, with the lies it is to tell. */
+/** One request as the vendor's handler sees it, with the false responses it should give. */
 export interface ApiCall {
   readonly request: Request
   readonly url: URL
@@ -17,8 +17,7 @@ export interface ApiCall {
 }
 
 /**
- * What every simulated API shares, whatever it holds: faults, and a log of requests. An API adds its rules in `respond`
- * and its own way to refuse.
+ * The base of every simulated API: faults, and a request log. An API adds its rules in `respond` and its own refusals.
  */
 export abstract class ApiSimulator implements Simulator {
   readonly requests = new RequestLog()
@@ -28,7 +27,7 @@ export abstract class ApiSimulator implements Simulator {
   protected readonly token: string | undefined
   readonly #previousResponses = new Map<string, { status: number; headers: Headers; text: string }>()
 
-  /** When a token is given, other credentials are refused; otherwise any will do, as long as there are some. */
+  /** When a token is given, other credentials are refused; otherwise any are accepted, but some are required. */
   constructor(ports: SimulatorPorts, token: string | undefined) {
     this.clock = ports.clock
     this.random = ports.random
@@ -40,7 +39,7 @@ export abstract class ApiSimulator implements Simulator {
     const body = request.method === 'GET' || request.method === 'HEAD' ? '' : await request.text()
     const logged = this.requests.add(request, body, this.clock.now())
     const response = await this.#respondWithFault(request, body, this.faults.take(request))
-    // The vendor's own clock speaks, also behind a socket that would otherwise stamp the machine's.
+    // The vendor's own clock sets the header, also behind a socket that would otherwise use the machine's.
     response.headers.set('date', new Date(this.clock.now()).toUTCString())
     logged.status = response.status
     return response

@@ -1,7 +1,7 @@
 import type { Random } from '../../../contract/index.ts'
 import type { Fields } from './simulator.ts'
 
-/** What churn needs of a simulator. */
+/** The part of a simulator that churn needs. */
 export interface ChurnTarget {
   create(type: string, fields?: Fields): string
   update(type: string, id: string, changes: Fields): void
@@ -20,7 +20,7 @@ export interface ChurnOptions {
   readonly deletes?: number
 }
 
-/** Writes as a busy system would: new records, changed ones, deleted ones. */
+/** Writes as a busy system would: creates, updates and deletes. */
 export function churn(simulator: ChurnTarget, options: ChurnOptions): void {
   const { type, random, updates = 0.5, deletes = 0.1 } = options
   for (let n = 0; n < options.writes; n++) {

@@ -1,6 +1,6 @@
 const cutOffResponses = new WeakSet<Response>()
 
-/** The connection is to break after this body: behind a socket it is destroyed, behind fetch the body ends in an error. */
+/** Breaks the connection after this body: a socket is destroyed, a fetch body ends in an error. */
 export function markCutOff(response: Response): Response {
   cutOffResponses.add(response)
   return response

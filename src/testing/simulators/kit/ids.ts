@@ -1,10 +1,11 @@
 import type { Random } from '../../../contract/index.ts'
+import { required } from '../../../values/required.ts'
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
 export function randomText(random: Random, length: number, alphabet: string = BASE62): string {
   let text = ''
-  for (let i = 0; i < length; i++) text += alphabet[Math.floor(random.next() * alphabet.length)]!
+  for (let i = 0; i < length; i++) text += required(alphabet[Math.floor(random.next() * alphabet.length)], 'alphabet[…]')
   return text
 }
 

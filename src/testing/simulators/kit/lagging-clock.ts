@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '../../../contract/index.ts'
 
-/** This machine's clock, behind by what it is told: what an account holds when it opens was not all written just now. */
+/** The real clock minus a settable offset: the initial records of an account were not all written just now. */
 export class LaggingClock implements Clock {
   lagMs: number
 

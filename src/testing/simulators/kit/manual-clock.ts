@@ -1,6 +1,6 @@
 import type { Clock } from '../../../contract/index.ts'
 
-/** Time that moves only when told to. Sleepers wake in the order of their hour. */
+/** A clock that advances only on demand. Sleepers wake in order of their time. */
 export class ManualClock implements Clock {
   #nowMs: number
   readonly #sleepers: Array<{ atMs: number; wake: () => void }> = []

@@ -4,11 +4,11 @@ export interface LoggedRequest {
   readonly query: Readonly<Record<string, string>>
   readonly body: string
   readonly atMs: number
-  /** The status answered; 0 while the answer is under way. */
+  /** The response status; 0 while pending. */
   status: number
 }
 
-/** Every request in the order it arrived, so that a test can count what a reader asked for. */
+/** Every request in order of arrival, so that a test can count them. */
 export class RequestLog {
   readonly entries: LoggedRequest[] = []
 

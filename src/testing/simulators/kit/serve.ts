@@ -4,12 +4,12 @@ import type { Simulator } from './simulator.ts'
 
 export interface SimulatorServer {
   readonly url: string
-  /** Answered or under way. */
+  /** Answered or pending. */
   readonly requests: number
   close(): Promise<void>
 }
 
-/** Stands the simulator behind a socket on the loopback address, for real clients and for demos. */
+/** Serves the simulator on a loopback socket, for real clients and for demos. */
 export async function serve(simulator: Simulator, options: { readonly port?: number } = {}): Promise<SimulatorServer & AsyncDisposable> {
   let requests = 0
   const server = createServer((incoming, outgoing) => {

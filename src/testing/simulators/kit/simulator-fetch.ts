@@ -1,7 +1,7 @@
 import { isCutOff } from './cut-off.ts'
 import type { Simulator } from './simulator.ts'
 
-/** A fetch that reaches the simulator and nothing else. An aborted signal rejects at once, as the real one does. */
+/** A fetch that reaches the simulator only. An aborted signal rejects at once, as in the real one. */
 export function createSimulatorFetch(simulator: Simulator): typeof fetch {
   return async (input, init) => {
     const request = new Request(input as string | URL | Request, init)

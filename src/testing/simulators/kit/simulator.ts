@@ -1,11 +1,11 @@
 import type { Clock, Random } from '../../../contract/index.ts'
 
-/** A vendor's API, played by its documented rules. Whoever holds one may stand it behind fetch or behind a socket. */
+/** A vendor's API, simulated by its documented rules. It can be served through fetch or through a socket. */
 export interface Simulator {
   handle(request: Request): Promise<Response>
 }
 
-/** Time and chance come from outside: under a virtual clock and a seeded stream, a run repeats itself exactly. */
+/** Time and randomness are injected: with a virtual clock and a seeded stream, a run repeats exactly. */
 export interface SimulatorPorts {
   readonly clock: Clock
   readonly random: Random

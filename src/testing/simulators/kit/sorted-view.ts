@@ -1,20 +1,20 @@
 import type { RecordVersion } from './versioned-records.ts'
 
-/** Which records a read shows, and in which order. Known by its identity, so it is declared once. */
+/** Which records a read shows, and in which order. Compared by identity, so declare each once. */
 export interface RecordView {
-  /** Reads of the primary store show a write at once; those of an index, when it has got there. */
+  /** Reads of the primary store show a write at once; those of an index, when it has been indexed. */
   readonly reads: 'primary' | 'index'
-  /** No two records are equal by it. */
+  /** A total order: no two records are equal. */
   readonly order: (a: RecordVersion, b: RecordVersion) => number
   readonly includes: (version: RecordVersion) => boolean
-  /** Records of one group are listed apart from those of another. */
+  /** Records of one group are listed separately from those of another. */
   readonly group?: (version: RecordVersion) => string
 }
 
-/** More than this are sorted in together rather than put in place one by one. */
+/** More than this many are merged by a sort rather than inserted one by one. */
 const SINGLE_INSERTS_MAX = 32
 
-/** A view of one type, kept in order from read to read: a page costs no more in a table of many records than in one of few. */
+/** A view of one type, kept sorted between reads: a page costs the same in a large table as in a small one. */
 export class SortedView {
   readonly #view: RecordView
   #groups = new Map<string, RecordVersion[]>()
@@ -29,7 +29,7 @@ export class SortedView {
 
   /** `journal`: every write to the type so far. */
   list(journal: readonly RecordVersion[], nowMs: number, group: string): readonly RecordVersion[] {
-    // A clock that was set back hides again what it had shown.
+    // A clock that was set back hides again the writes it had shown.
     if (nowMs < this.#nowMs) this.#forget()
     this.#nowMs = nowMs
     if (this.#journalOffset < journal.length || this.#delayed.length > 0) this.#catchUp(journal)
@@ -43,7 +43,7 @@ export class SortedView {
     const before = new Map<string, RecordVersion | undefined>()
     for (const version of this.#delayed.length === 0 ? waiting : waiting.filter(({ visibleAtMs }) => visibleAtMs <= this.#nowMs)) {
       const shown = this.#shown.get(version.id)
-      // An older version that shows late does not hide the newer one.
+      // An older version that becomes visible late does not hide the newer one.
       if (shown !== undefined && shown.serial > version.serial) continue
       if (!before.has(version.id)) before.set(version.id, shown)
       this.#shown.set(version.id, version)
@@ -81,7 +81,7 @@ export class SortedView {
   }
 }
 
-/** How many items of a sorted list come before the first for which it does not hold. */
+/** Number of leading items of a sorted list for which the predicate holds. */
 export function countLeading<T>(sorted: readonly T[], holds: (item: T) => boolean): number {
   let [low, high] = [0, sorted.length]
   while (low < high) {

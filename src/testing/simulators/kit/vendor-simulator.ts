@@ -5,17 +5,17 @@ import { VersionedRecords, type IndexLag, type RecordVersion } from './versioned
 export type { ApiCall } from './api-simulator.ts'
 
 export interface VendorOptions {
-  /** How late writes show in the reads that the vendor serves from an index. None by default. */
+  /** How late writes become visible in reads that the vendor serves from an index. No lag by default. */
   readonly lag?: IndexLag
-  /** When given, other credentials are refused; otherwise any will do, as long as there are some. */
+  /** When given, other credentials are refused; otherwise any are accepted, but some are required. */
   readonly token?: string
-  /** Where a reader asks for pages of a fixed size: what tests that want many pages of few rows get instead. */
+  /** Overrides a fixed page size, for tests that need many pages of few rows. */
   readonly pageSizeMax?: number
 }
 
 /**
- * What every simulated vendor shares: records with a history, and writes by the test. A vendor adds its rules in
- * `respond` and its own way to refuse.
+ * The base of every simulated vendor: records with a history, and writes by the test. A vendor adds its rules in
+ * `respond` and its own refusals.
  */
 export abstract class VendorSimulator extends ApiSimulator {
   readonly records: VersionedRecords
@@ -27,12 +27,12 @@ export abstract class VendorSimulator extends ApiSimulator {
     this.records = new VersionedRecords(ports, options.lag)
   }
 
-  /** What exists now, rendered as the vendor would show it to a reader who misses nothing. */
+  /** The current records, rendered as the vendor shows them to a reader that misses nothing. */
   truth(type: string): Fields[] {
     return this.records.current(type).map((version) => this.render(version))
   }
 
-  /** Returns the id the vendor gave it. */
+  /** Returns the id the vendor assigned. */
   create(type: string, fields: Fields = {}): string {
     const id = this.newId(type)
     this.onWrite('created', this.records.insert(type, id, fields), undefined)
@@ -49,7 +49,9 @@ export abstract class VendorSimulator extends ApiSimulator {
     this.onWrite('deleted', this.records.remove(type, id), before)
   }
 
-  /** Lets go of what was superseded or over by then, and of the requests so far, so that an account may live for days. */
+  /**
+   * Drops superseded and deleted versions up to this time, and the request log, so that an account can run for days.
+   */
   prune(beforeMs: number): void {
     this.records.prune(beforeMs)
     this.requests.clear()

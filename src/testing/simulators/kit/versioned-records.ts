@@ -1,5 +1,6 @@
 import type { Fields, SimulatorPorts } from './simulator.ts'
 import { SortedView, type RecordView } from './sorted-view.ts'
+import { required } from '../../../values/required.ts'
 
 export interface RecordVersion {
   readonly type: string
@@ -8,24 +9,24 @@ export interface RecordVersion {
   readonly createdAtMs: number
   readonly modifiedAtMs: number
   readonly deleted: boolean
-  /** The moment from which indexed reads show this version. Until then they show the one before, or nothing. */
+  /** The time from which indexed reads show this version. Until then they show the one before, or nothing. */
   readonly visibleAtMs: number
-  /** Grows with every write of the system. */
+  /** Increases with every write of the system. */
   readonly serial: number
 }
 
-/** How late a write shows in indexed reads: the share of late writes, and the longest they take. */
+/** How late a write becomes visible in indexed reads: the share of late writes, and the maximum delay. */
 export interface IndexLag {
   readonly share: number
   readonly maxMs: number
 }
 
-/** What a system holds: every version of every record, so that late, old and deleted states can be asked for. */
+/** Every version of every record of a system, so that late, old and deleted states can be queried. */
 export class VersionedRecords {
   lag: IndexLag
-  /** Reads of the primary store are served by a copy of it that is behind by this much. */
+  /** Replication lag of the replica that serves reads of the primary store. */
   replicaBehindMs = 0
-  /** The clock that stamps records was set back by this much. */
+  /** How far the clock that stamps records was set back. */
   clockBackMs = 0
   readonly #ports: SimulatorPorts
   readonly #histories = new Map<string, Map<string, RecordVersion[]>>()
@@ -39,7 +40,7 @@ export class VersionedRecords {
   }
 
   insert(type: string, id: string, fields: Fields): RecordVersion {
-    if (this.#current(type, id) !== undefined) throw new Error(`${type} ${id} exists already.`)
+    if (this.#current(type, id) !== undefined) throw new Error(`${type} ${id} already exists.`)
     const now = this.#stampMs()
     return this.#write({ type, id, fields: { ...fields }, createdAtMs: now, modifiedAtMs: now, deleted: false })
   }
@@ -54,17 +55,17 @@ export class VersionedRecords {
     return this.#write({ ...current, modifiedAtMs: this.#stampMs(), deleted: true })
   }
 
-  /** What exists now, as the primary store knows it, in the order of creation. */
+  /** The current records in the primary store, in creation order. */
   current(type: string): RecordVersion[] {
     return this.latest(type).filter((version) => !version.deleted)
   }
 
-  /** Like `current`, with what was deleted. */
+  /** Like `current`, including deleted records. */
   latest(type: string): RecordVersion[] {
-    return [...(this.#histories.get(type)?.values() ?? [])].map((history) => history.at(-1)!)
+    return [...(this.#histories.get(type)?.values() ?? [])].map((history) => required(history.at(-1), 'an entry of history'))
   }
 
-  /** What indexed reads show now, deleted ones included and marked. */
+  /** The records that indexed reads show now, deleted ones included and marked. */
   indexed(type: string): RecordVersion[] {
     const now = this.#ports.clock.now()
     const shown: RecordVersion[] = []
@@ -75,7 +76,7 @@ export class VersionedRecords {
     return shown
   }
 
-  /** What a view shows now, in its order. */
+  /** The records of a view, in its order. */
   sorted(type: string, view: RecordView, group = ''): readonly RecordVersion[] {
     let views = this.#views.get(view)
     if (views === undefined) this.#views.set(view, (views = new Map()))
@@ -98,14 +99,14 @@ export class VersionedRecords {
   }
 
   /**
-   * For an account that lives long: of what was written before, each record keeps its newest version, and those that are
-   * over are gone altogether. What views have shown stays shown; they are put in order anew.
+   * For a long-running account: of earlier writes, each record keeps its newest version, and deleted records are
+   * dropped. Visible records stay visible; the views are sorted again.
    */
   prune(beforeMs: number, isOver: (version: RecordVersion) => boolean = ({ deleted }) => deleted): void {
     for (const [type, histories] of this.#histories) {
       for (const [id, history] of histories) {
         const shown = history.findLastIndex(({ visibleAtMs }) => visibleAtMs < beforeMs)
-        if (shown === history.length - 1 && isOver(history[shown]!)) histories.delete(id)
+        if (shown === history.length - 1 && isOver(required(history[shown], 'history[shown]'))) histories.delete(id)
         else if (shown > 0) history.splice(0, shown)
       }
       this.#journals.set(type, [...histories.values()].flat().toSorted((a, b) => a.serial - b.serial))
@@ -130,7 +131,7 @@ export class VersionedRecords {
     return written
   }
 
-  /** Always two draws, so that changing the lag does not reshuffle everything drawn after it. */
+  /** Always two draws, so that changing the lag does not change later draws. */
   #drawLagMs(): number {
     const late = this.#ports.random.next() < this.lag.share
     const part = this.#ports.random.next()

@@ -1,6 +1,6 @@
 import type { Clock } from '../../../contract/index.ts'
 
-/** The counter of a key. Every call adds to it, a refused one as well, and it runs down with time. */
+/** The call counter of a key. Every call adds to it, also a refused one, and it decays with time. */
 export class CallCounter {
   readonly #clock: Clock
   readonly #max: number

@@ -1,4 +1,4 @@
-/** Kraken says what is wrong in a list of codes, under status 200. */
+/** Kraken reports errors as a list of codes, with status 200. */
 export class KrakenError extends Error {
   readonly code: string
 

@@ -1,4 +1,5 @@
 import type { Fields } from '../kit/simulator.ts'
+import { required } from '../../../values/required.ts'
 
 export interface Market {
   readonly id: string
@@ -21,16 +22,16 @@ const ASSETS: Readonly<Record<string, { readonly altname: string; readonly decim
   ZUSD: { altname: 'USD', decimals: 4, display_decimals: 2 },
 }
 
-/** A pair goes by three names: XXBTZUSD, XBTUSD and XBT/USD. */
+/** A pair has three names: XXBTZUSD, XBTUSD and XBT/USD. */
 export function findMarket(name: string): Market | undefined {
   const asked = name.toUpperCase()
   return MARKETS.find(({ id, altname, wsname }) => [id, altname, wsname].includes(asked))
 }
 
-/** An asset goes by two names: XXBT and XBT. */
+/** An asset has two names: XXBT and XBT. */
 export function findAsset(name: string): string | undefined {
   const asked = name.toUpperCase()
-  return Object.keys(ASSETS).find((id) => id === asked || ASSETS[id]!.altname === asked)
+  return Object.keys(ASSETS).find((id) => id === asked || required(ASSETS[id], 'ASSETS[id]').altname === asked)
 }
 
 export function renderAssets(): Fields {

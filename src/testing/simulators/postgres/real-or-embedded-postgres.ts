@@ -7,16 +7,17 @@ import { SAMPLE_SHOP_SQL } from './sample-shop-schema.ts'
 export interface RealOrEmbeddedPostgresOptions {
   /** The secret that holds the URL of the real server. */
   readonly unless: string
-  /** Where the small one keeps its data. */
+  /** The data directory of the embedded server. */
   readonly folder: URL
-  /** When the shop in it was opened. */
+  /** When the simulated shop was opened. */
   readonly since: string
 }
 
 /**
- * For a worker that should run before it has a server: a source reads a real PostgreSQL with a logical log, started when it is
- * first asked and ended with the last process that reads from it, until the secret is set. Orders come, change and go in its
- * table `orders` as time goes by; `url` in its folder is its address while it runs, so whoever likes may write to it as well.
+ * For a worker that should run before it has a server: until the secret is set, a source reads a real PostgreSQL with
+ * logical replication, started on the first read and stopped with the last process that uses it. Orders are created,
+ * updated and deleted in its table `orders` over time; the file `url` in its folder has its address while it runs, so
+ * you can write to it as well.
  */
 export function realOrEmbeddedPostgres({ unless, folder, since }: RealOrEmbeddedPostgresOptions): <Source extends object>(source: Source) => Source {
   const path = fileURLToPath(folder)
@@ -29,7 +30,7 @@ export function realOrEmbeddedPostgres({ unless, folder, since }: RealOrEmbedded
   })
 }
 
-/** `over` is called when it failed, and when the server is gone. */
+/** `over` is called when it failed, and when the server has stopped. */
 async function openSampleShop(folder: string, unless: string, signal: AbortSignal, over: () => void): Promise<SharedPostgres> {
   try {
     const server = await SharedPostgres.join(folder, signal, over)

@@ -1,9 +1,9 @@
-/** So many orders there are at first. */
+/** Initial number of orders. */
 const INITIAL_ORDERS = 120
 
 /**
- * What everybody says who comes, and what is there already stays. The schema `people` is theirs who work in the shop: it
- * remembers how much they have done, so that every process goes on from there.
+ * Idempotent: every process runs it, and existing objects stay. The schema `people` belongs to the simulated workload:
+ * it records how many writes were made, so that every process continues from there.
  */
 export const SAMPLE_SHOP_SQL = `
 select pg_advisory_xact_lock(7433003);

@@ -14,18 +14,19 @@ import { findEmbeddedPostgres, runAsAccount, findUnprivilegedAccount, isWorldAcc
 /** Enough for a busy machine; an idle one needs three seconds the first time, and less than one from then on. */
 const START_TIMEOUT_MS = 60_000
 const POLL_INTERVAL_MS = 50
-/** Between them it waits longer each time, some six seconds in all: another that is still ending has ended by then. */
+/** The wait between attempts grows, some six seconds in all: a server that is shutting down has stopped by then. */
 const LAUNCHES_MAX = 15
 
 /**
- * A real PostgreSQL on a folder, for as long as any process of this machine has joined it:
+ * A real PostgreSQL in a folder, which runs as long as any process of this machine has joined it:
  *
- *   nobody answers ──▶ initdb, the first time ──▶ postgres ──┐
- *   somebody does ───────────────────────────────────────────┴──▶ joined: a lock is held in it
- *                                                                  └──▶ a session inside looks whether anybody still holds it; else it ends the server
+ *   no server answers ──▶ initdb, the first time ──▶ postgres ──┐
+ *   a server answers ───────────────────────────────────────────┴──▶ joined: an advisory lock is held in it
+ *                                                                     └──▶ a watcher session stops the server when no
+ *                                                                          process holds the lock
  *
- * However a process ends, its connections end with it. So nothing has to be tidied up, and a server that was left alone all
- * the same is found by the next who joins.
+ * However a process ends, its connections end with it, so no cleanup is needed. A server without a watcher is found by the
+ * next process that joins.
  */
 export class SharedPostgres {
   readonly url: string
@@ -36,7 +37,7 @@ export class SharedPostgres {
     this.#client = client
   }
 
-  /** `gone` is called when the server is. */
+  /** `gone` is called when the server has stopped. */
   static async join(folder: string, signal: AbortSignal, gone: () => void): Promise<SharedPostgres> {
     mkdirSync(folder, { recursive: true })
     writeFileSync(join(folder, '.gitignore'), '*\n')
@@ -49,7 +50,7 @@ export class SharedPostgres {
   }
 
   async query(text: string, values: readonly unknown[] = []): Promise<void> {
-    // A process that waits for nothing else waits for the answer; for the connection alone it does not.
+    // A pending answer keeps the process running; an idle connection does not.
     this.#client.ref()
     try {
       await (values.length === 0 ? this.#client.query(text) : this.#client.query(text, [...values]))
@@ -65,7 +66,7 @@ export class SharedPostgres {
   }
 }
 
-/** What the types of the driver leave out. */
+/** Options missing from the driver's types. */
 type Client = pg.Client & { ref(): void; unref(): void }
 
 interface ServerConnection {
@@ -82,10 +83,10 @@ async function joinOrStart(folder: string, signal: AbortSignal): Promise<ServerC
     for (let launches = 0; ;) {
       const answering = await connectToRunning(home)
       if (answering !== null) return answering
-      // It ends at once where another is still ending, or somebody was quicker to take the port.
+      // It exits at once while another server is still stopping, or when another process took the port first.
       const isNeeded = server === null || server.exitCode !== null || server.signalCode !== null
       if ((isNeeded && launches === LAUNCHES_MAX) || performance.now() > deadline) {
-        throw new SyncError('SOURCE_UNAVAILABLE', `The PostgreSQL in ${home} does not start. To begin with a new one, remove ${folder}. Its last words:\n${readLogTail(home)}`)
+        throw new SyncError('SOURCE_UNAVAILABLE', `The PostgreSQL in ${home} does not start. To create a new one, remove ${folder}. The end of its log:\n${readLogTail(home)}`)
       }
       if (isNeeded) {
         server = await launch(home, account, signal)
@@ -99,7 +100,7 @@ async function joinOrStart(folder: string, signal: AbortSignal): Promise<ServerC
   }
 }
 
-/** One process at a time. SQLite's lock on a file is the system's own: it goes with whoever held it. */
+/** One process at a time. SQLite's file lock belongs to the operating system: it is released when its holder exits. */
 async function acquireFileLock(file: string, signal: AbortSignal): Promise<Disposable> {
   const door: DatabaseSyncInstance = new DatabaseSync(file)
   try {
@@ -121,12 +122,14 @@ function tryLock(door: DatabaseSyncInstance): boolean {
   }
 }
 
-/** Beside the worker; but where the account that the server runs as may not go, in a folder of its own that is noted there. */
+/**
+ * Beside the worker; if the server's account has no access there, in a folder of its own whose path is recorded there.
+ */
 function resolveDataFolder(folder: string, account: OsAccount | null): string {
   if (account === null || isWorldAccessible(folder)) return folder
   const note = join(folder, 'elsewhere')
   const noted = existsSync(note) ? readFileSync(note, 'utf8') : ''
-  // Where everybody may make folders, one of that name may be anybody's by now.
+  // In a world-writable folder, a folder of that name may belong to another user by now.
   if (noted !== '' && statSync(noted, { throwIfNoEntry: false })?.uid === process.getuid!()) return noted
   const home = mkdtempSync(join(tmpdir(), 'tidemark-postgres-'))
   chmodSync(home, 0o711)
@@ -136,11 +139,11 @@ function resolveDataFolder(folder: string, account: OsAccount | null): string {
 
 // ── joining ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** Held by all who have joined, and by the one who looks whether anybody has. */
+/** Held shared by every joined process, and taken exclusively by the watcher. */
 const JOINED_LOCK_ID = 7_433_001
 const WATCHER_LOCK_ID = 7_433_002
 
-/** Null when nobody answers, or whoever does is about to leave. */
+/** Null when no server answers, or when it is about to stop. */
 async function connectToRunning(home: string): Promise<ServerConnection | null> {
   const found = readServerAddress(home)
   if (found === null) return null
@@ -160,7 +163,10 @@ async function connectToRunning(home: string): Promise<ServerConnection | null> 
   }
 }
 
-/** Only the server itself knows at any moment who is connected. Who comes while it ends is sent away, and starts it again. */
+/**
+ * Only the server itself knows reliably who is connected. A client that arrives while it stops is rejected, and starts
+ * it again.
+ */
 function renderShutdownWatcherSql(postmaster: number): string {
   return `do $$ begin
     if not pg_try_advisory_lock(${WATCHER_LOCK_ID}) then return; end if;
@@ -176,7 +182,7 @@ function renderShutdownWatcherSql(postmaster: number): string {
 
 async function connect(url: string): Promise<Client | null> {
   const client = new pg.Client({ connectionString: url, application_name: 'tidemark', connectionTimeoutMillis: 10_000 }) as Client
-  // Without a listener it would end the process.
+  // Without a listener an error event would end the process.
   client.on('error', () => {})
   try {
     await client.connect()
@@ -186,7 +192,9 @@ async function connect(url: string): Promise<Client | null> {
   }
 }
 
-/** As the server itself writes it down when it starts. What is left of one that was killed leads nowhere, or to somebody who does not know the password. */
+/**
+ * Read from the server's own pid file. The file of a killed server leads nowhere, or to a server with another password.
+ */
 function readServerAddress(home: string): { readonly pid: number; readonly url: string } | null {
   try {
     const [pid, , , port] = readFileSync(join(home, 'data', 'postmaster.pid'), 'utf8').split('\n').map(Number)
@@ -201,14 +209,14 @@ function readServerAddress(home: string): { readonly pid: number; readonly url: 
 async function launch(home: string, account: OsAccount | null, signal: AbortSignal): Promise<ChildProcess> {
   const binaries = await prepareBinaries(home, account)
   const data = join(home, 'data')
-  // Nothing of ours is passed on: a PGOPTIONS would be heard.
+  // The environment is not inherited: a PGOPTIONS would take effect.
   const options = { cwd: home, env: { PATH: process.env['PATH'] ?? '', LC_ALL: 'C' } }
   if (!existsSync(data)) await initialise(join(binaries, 'initdb'), home, account, { ...options, signal })
   const [port] = await findFreePorts([undefined])
   const settings = { listen_addresses: '127.0.0.1', port, unix_socket_directories: '', wal_level: 'logical', shared_buffers: '16MB', log_min_messages: 'fatal', client_connection_check_interval: 0 }
   const log = openSync(join(home, 'server.log'), 'w')
   const server = spawn(join(binaries, 'postgres'), ['-D', data, ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])], {
-    // Ctrl-C is not meant for it.
+    // Ctrl-C must not reach the server.
     ...account, ...options, detached: true, stdio: ['ignore', log, log],
   })
   closeSync(log)
@@ -217,7 +225,7 @@ async function launch(home: string, account: OsAccount | null, signal: AbortSign
   return server
 }
 
-/** Whole or not at all. */
+/** Atomic: the file is complete or absent. */
 async function initialise(initdb: string, home: string, account: OsAccount | null, options: { readonly signal: AbortSignal }): Promise<void> {
   for (const name of readdirSync(home).filter((entry) => entry.startsWith('fresh-'))) rmSync(join(home, name), { recursive: true, force: true })
   const fresh = mkdtempSync(join(home, 'fresh-'))

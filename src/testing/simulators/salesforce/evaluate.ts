@@ -3,28 +3,29 @@ import { countLeading } from '../kit/sorted-view.ts'
 import { SalesforceError } from './salesforce-error.ts'
 import { toId18 } from './record-id.ts'
 import type { Condition, Literal, Soql } from './soql.ts'
+import { required } from '../../../values/required.ts'
 
-/** As a description of an object names them. */
+/** Field types as the description of an object names them. */
 export type FieldType =
   | 'address' | 'anyType' | 'base64' | 'boolean' | 'combobox' | 'currency' | 'date' | 'datetime' | 'double' | 'email' | 'encryptedstring' | 'id' | 'int' | 'location'
   | 'multipicklist' | 'percent' | 'phone' | 'picklist' | 'reference' | 'string' | 'textarea' | 'time' | 'url'
 export type Row = Readonly<Record<string, unknown>>
 
 /**
- * What a query sorted by a date-time and then by id finds among items that are sorted so already: it is read from where the
- * filter can first hold until there is enough. Null where the query is another.
+ * Evaluates a query sorted by a date-time and then by id over items in that order: reads from the first possible match
+ * until there are enough. Null for any other query.
  */
 export function scanByTimestamp<Item>(query: Soql, types: ReadonlyMap<string, FieldType>, itemsBy: (stamp: string) => { sorted: readonly Item[]; stampOf: (item: Item) => number }, rowOf: (item: Item) => Row): Row[] | null {
   const [first, second] = query.orderBy
   const stamp = first?.field.toLowerCase() ?? ''
-  const isSorted = query.orderBy.length === 2 && types.get(stamp) === 'datetime' && SYSTEM_STAMPS.has(stamp) && second!.field.toLowerCase() === 'id' && !first!.descending && !second!.descending
+  const isSorted = query.orderBy.length === 2 && types.get(stamp) === 'datetime' && SYSTEM_STAMPS.has(stamp) && required(second, 'second').field.toLowerCase() === 'id' && !required(first, 'first').descending && !required(second, 'second').descending
   if (!isSorted || query.limit === undefined || query.offset > 0 || query.count) return null
   const matches = query.where === undefined ? () => true : compilePredicate(query.where, types)
   const [low, high] = query.where === undefined ? UNBOUNDED : boundsOf(query.where, stamp)
   const { sorted, stampOf } = itemsBy(stamp)
   const found: Row[] = []
-  for (let at = countLeading(sorted, (item) => stampOf(item) < low); at < sorted.length && found.length < query.limit && stampOf(sorted[at]!) <= high; at++) {
-    const row = rowOf(sorted[at]!)
+  for (let at = countLeading(sorted, (item) => stampOf(item) < low); at < sorted.length && found.length < query.limit && stampOf(required(sorted[at], 'sorted[at]')) <= high; at++) {
+    const row = rowOf(required(sorted[at], 'sorted[at]'))
     if (matches(row)) found.push(row)
   }
   return found
@@ -33,7 +34,7 @@ export function scanByTimestamp<Item>(query: Soql, types: ReadonlyMap<string, Fi
 export const SYSTEM_STAMPS: ReadonlySet<string> = new Set(['createddate', 'lastmodifieddate', 'systemmodstamp'])
 const UNBOUNDED = [-Infinity, Infinity] as const
 
-/** No row matches whose stamp lies outside. */
+/** No row outside this timestamp range matches. */
 function boundsOf(condition: Condition, stamp: string): readonly [number, number] {
   switch (condition.kind) {
     case 'and': {
@@ -140,7 +141,7 @@ function typeOf(field: string, types: ReadonlyMap<string, FieldType>): FieldType
 
 const NUMBERS: ReadonlySet<FieldType> = new Set<FieldType>(['currency', 'double', 'int', 'percent'])
 
-/** Text is equal whatever its case; ids are equal by byte. */
+/** Text is equal whatever its case; ids are compared by byte. */
 function equalTo(type: FieldType, value: unknown): (own: unknown) => boolean {
   if (type === 'id' || type === 'reference' || typeof value !== 'string') return (own) => own === value
   const lower = value.toLowerCase()

@@ -1,6 +1,6 @@
 const SUFFIX_ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ012345'
 
-/** Fifteen case-sensitive characters get three that encode which of them are capitals. */
+/** Appends to fifteen case-sensitive characters the three that encode which of them are capitals. */
 export function toId18(id15: string): string {
   let suffix = ''
   for (let block = 0; block < 3; block++) {

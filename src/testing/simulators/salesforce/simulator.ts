@@ -9,16 +9,17 @@ import { evaluate, scanByTimestamp, type FieldType, type Row } from './evaluate.
 import { toId18 } from './record-id.ts'
 import { SalesforceError } from './salesforce-error.ts'
 import { MalformedQueryError, parseSoql } from './soql.ts'
+import { required } from '../../../values/required.ts'
 
 export interface SalesforceOptions extends VendorOptions {
   /** Fields beyond the system ones, per object. The value of a datetime is a time in milliseconds. */
   readonly objects?: Readonly<Record<string, Readonly<Record<string, FieldType>>>>
   /** Requests allowed in 24 hours. */
   readonly dailyRequests?: number
-  /** How finely stamps are kept. */
+  /** Granularity of timestamps. */
   readonly granularityMs?: number
   readonly locatorTtlMs?: number
-  /** The documented least is 200; tests that want many pages of few rows lower it. */
+  /** The documented minimum is 200; tests that need many pages of few rows lower it. */
   readonly batchSizeMin?: number
   /** The user may query the objects, and not read their descriptions. */
   readonly hidesDescriptions?: boolean
@@ -70,7 +71,7 @@ export class SalesforceSimulator extends VendorSimulator {
     this.#stamps = { created: sorted(({ createdAtMs }) => this.#floor(createdAtMs)), modified: sorted(({ modifiedAtMs }) => this.#floor(modifiedAtMs)) }
   }
 
-  /** Two pods hand out ids side by side, so ids do not follow time. */
+  /** Two pods assign ids concurrently, so ids do not follow time. */
   protected newId(type: string): string {
     const prefix = PREFIXES[type] ?? 'a00'
     const pod = this.random.next() < 0.5 ? '5g' : 'Gx'
@@ -168,14 +169,14 @@ export class SalesforceSimulator extends VendorSimulator {
 
   #queryMore(rest: string, apiVersion: string, call: ApiCall): Response {
     const match = /^(01g\w{15})-(\d+)$/.exec(rest)
-    const locator = match === null ? undefined : this.#locators.get(match[1]!)
+    const locator = match === null ? undefined : this.#locators.get(required(match[1], 'match[1]'))
     const expired = locator === undefined || this.clock.now() - locator.usedAtMs > this.#locatorTtlMs || call.expiredToken
     if (match === null || expired) {
-      if (match !== null) this.#locators.delete(match[1]!)
+      if (match !== null) this.#locators.delete(required(match[1], 'match[1]'))
       throw new SalesforceError('INVALID_QUERY_LOCATOR', 'invalid query locator')
     }
     locator.usedAtMs = this.clock.now()
-    return this.#batch(locator, match[1]!, Number(match[2]), apiVersion, call)
+    return this.#batch(locator, required(match[1], 'match[1]'), Number(match[2]), apiVersion, call)
   }
 
   #batch(locator: Locator, known: string | undefined, from: number, apiVersion: string, call: ApiCall): Response {
@@ -188,11 +189,11 @@ export class SalesforceSimulator extends VendorSimulator {
     return this.#ok({ totalSize: locator.rows.length, done, nextRecordsUrl: `/services/data/${apiVersion}/query/${id}-${end}`, records })
   }
 
-  /** A user holds at most ten cursors; the one used longest ago makes room. */
+  /** A user holds at most ten cursors; the least recently used one is dropped. */
   #open(locator: Locator): string {
     if (this.#locators.size >= LOCATORS_MAX) {
       const [oldest] = [...this.#locators].toSorted(([, a], [, b]) => a.usedAtMs - b.usedAtMs)
-      this.#locators.delete(oldest![0])
+      this.#locators.delete(required(oldest, 'oldest')[0])
     }
     const id = toId18(`01g${randomText(this.random, 12)}`)
     this.#locators.set(id, locator)
@@ -260,7 +261,7 @@ export class SalesforceSimulator extends VendorSimulator {
   }
 }
 
-/** As a list of all objects tells of one. There are some, in every org, that no query may name. */
+/** An entry of the list of all objects. Every org has some that cannot be queried. */
 function describeBriefly(name: string, isTable: boolean): Fields {
   const base = `/services/data/v65.0/sobjects/${name}`
   return {

@@ -1,6 +1,8 @@
+import { required } from '../../../values/required.ts'
+
 /**
  * A small part of SOQL, refused where Salesforce refuses it: AND and OR do not mix without parentheses, date-times are
- * not quoted, and a `+` that arrived as a space is no date-time.
+ * not quoted, and a `+` decoded as a space is an invalid date-time.
  */
 export type Operator = '=' | '!=' | '<' | '<=' | '>' | '>=' | 'like'
 export type Literal =
@@ -96,7 +98,7 @@ class Parser {
       this.#at++
       all.push(this.#simple())
     }
-    return joined === undefined ? all[0]! : { kind: joined, all }
+    return joined === undefined ? required(all[0], 'all[0]') : { kind: joined, all }
   }
 
   #simple(): Condition {
@@ -208,7 +210,7 @@ class Parser {
   }
 }
 
-/** Digits finer than a millisecond are dropped, as the server drops them. */
+/** Digits finer than a millisecond are dropped, as on the server. */
 function parseInstant(text: string): number {
   const iso = text.length === 10 ? `${text}T00:00:00Z` : text.replace(/(\.\d{3})\d+/, '$1').replace(/([+-]\d{2})(\d{2})$/, '$1:$2')
   const ms = Date.parse(iso)

@@ -1,15 +1,16 @@
 import { compareText } from '../kit/ids.ts'
 import { countLeading } from '../kit/sorted-view.ts'
+import { required } from '../../../values/required.ts'
 
 /**
- * ServiceNow's encoded query: `^` joins conditions, `^OR` joins alternatives to the condition before it, `^NQ` starts
- * a new query whose rows are added, `ORDERBY` and `ORDERBYDESC` sort all of it.
+ * ServiceNow's encoded query: `^` joins conditions, `^OR` joins alternatives to the condition before it, `^NQ` starts a
+ * new query whose rows are added, `ORDERBY` and `ORDERBYDESC` sort all of it.
  */
 export interface EncodedQuery {
   /** Queries joined by NQ; each holds conditions joined by AND; each of these holds alternatives joined by OR. */
   readonly queries: ReadonlyArray<ReadonlyArray<readonly Condition[]>>
   readonly orderBy: ReadonlyArray<{ readonly field: string; readonly descending: boolean }>
-  /** What the parser could not read; the table API drops such parts unless the instance is told to return nothing. */
+  /** The unparsable parts; the table API drops them unless the instance is configured to return nothing. */
   readonly unreadable: readonly string[]
 }
 
@@ -31,21 +32,21 @@ export function parseEncodedQuery(text: string, fields: ReadonlySet<string>): En
   const unreadable: string[] = []
   const add = (part: string, or: boolean): void => {
     const match = CONDITION.exec(part)
-    if (match === null || !fields.has(match[1]!)) {
+    if (match === null || !fields.has(required(match[1], 'match[1]'))) {
       unreadable.push(part)
       return
     }
-    const condition = { field: match[1]!, operator: match[2]!, value: parseLiteral(match[3]!) }
+    const condition = { field: required(match[1], 'match[1]'), operator: required(match[2], 'match[2]'), value: parseLiteral(required(match[3], 'match[3]')) }
     if (or && alternatives.length > 0) alternatives.push(condition)
     else conditions.push((alternatives = [condition]))
   }
-  // `^^` stands for a caret inside a value.
+  // `^^` is an escaped caret inside a value.
   for (const raw of text.replaceAll('^^', '\0').split('^')) {
     const part = raw.replaceAll('\0', '^')
     if (part === '' || part === 'EQ') continue
     const order = /^ORDERBY(DESC)?([\w.]+)$/.exec(part)
     if (order !== null) {
-      if (fields.has(order[2]!)) orderBy.push({ field: order[2]!, descending: order[1] !== undefined })
+      if (fields.has(required(order[2], 'order[2]'))) orderBy.push({ field: required(order[2], 'order[2]'), descending: order[1] !== undefined })
     } else if (part.startsWith('NQ')) {
       alternatives = []
       queries.push((conditions = []))
@@ -60,15 +61,15 @@ export function matchesQuery(row: TextRow, query: EncodedQuery): boolean {
   return query.queries.some((conditions) => conditions.every((alternatives) => alternatives.some((condition) => matches(row, condition))))
 }
 
-/** A stretch of a list that is sorted by a stamp and then by sys_id. */
+/** A range of a list that is sorted by a timestamp and then by sys_id. */
 export interface IndexRange {
   readonly from: number
   readonly until: number
 }
 
 /**
- * Where in a list sorted by `stamp` and then by sys_id the rows lie that can match. `isExact`: all of them do. `placeOf`
- * gives an item's stamp and id.
+ * The ranges of a list sorted by `stamp` and then by sys_id that can match. `isExact`: all of their rows do.
+ * `placeOf` returns an item's timestamp and id.
  */
 export function findIndexRanges<Item>(query: EncodedQuery, stamp: string, sorted: readonly Item[], placeOf: (item: Item) => readonly [string, string]): { stretches: IndexRange[]; isExact: boolean } {
   const before = (bound: Bound) => countLeading(sorted, (item) => {
@@ -79,9 +80,9 @@ export function findIndexRanges<Item>(query: EncodedQuery, stamp: string, sorted
   const stretches = query.queries.map((conditions) => {
     let from = 0
     let until = sorted.length
-    const moment = conditions.find(([one, ...others]) => others.length === 0 && one!.field === stamp && one!.operator === '=')?.[0]!.value
+    const moment = conditions.find(([one, ...others]) => others.length === 0 && one?.field === stamp && one.operator === '=')?.[0]?.value
     for (const [one, ...others] of conditions) {
-      const { field, operator, value } = one!
+      const { field, operator, value } = required(one, 'one')
       const isStamp = others.length === 0 && field === stamp && /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/.test(value)
       if (isStamp && ['=', '>', '>=', '<', '<='].includes(operator)) {
         if (operator === '=' || operator.startsWith('>')) from = Math.max(from, before({ time: value, isAfterAll: operator === '>' }))
@@ -96,13 +97,13 @@ export function findIndexRanges<Item>(query: EncodedQuery, stamp: string, sorted
 
 interface Bound {
   readonly time: string
-  /** Behind the row of this id. */
+  /** After the row of this id. */
   readonly id?: string
-  /** Behind every row of the time, rather than before them. */
+  /** After every row of the time, rather than before them. */
   readonly isAfterAll: boolean
 }
 
-/** In order, and none of them over another. */
+/** Sorted and disjoint. */
 function mergeRanges(stretches: readonly IndexRange[]): IndexRange[] {
   const result: IndexRange[] = []
   for (const stretch of stretches.filter(({ from, until }) => until > from).toSorted((a, b) => a.from - b.from)) {
@@ -157,8 +158,8 @@ function matches(row: TextRow, { field, operator, value }: Condition): boolean {
   }
 }
 
-/** Dates may be spelled as a call that the server evaluates. */
+/** Dates may be written as a call that the server evaluates. */
 function parseLiteral(value: string): string {
   const call = /^javascript:gs\.dateGenerate\('([\d-]+)'\s*,\s*'([\d:]+)'\)$/.exec(value)
-  return call === null ? value : `${call[1]!} ${call[2]!}`
+  return call === null ? value : `${required(call[1], 'call[1]')} ${required(call[2], 'call[2]')}`
 }

@@ -6,21 +6,24 @@ import type { RecordView } from '../kit/sorted-view.ts'
 import type { RecordVersion } from '../kit/versioned-records.ts'
 import { VendorSimulator, type ApiCall, type VendorOptions } from '../kit/vendor-simulator.ts'
 import { matchesQuery, orderRows, parseEncodedQuery, findIndexRanges, type EncodedQuery, type TextRow } from './encoded-query.ts'
+import { required } from '../../../values/required.ts'
 
 export interface ServicenowOptions extends VendorOptions {
   /** Columns beyond the system ones, per table. */
   readonly tables?: Readonly<Record<string, readonly string[]>>
-  /** Types of columns as the dictionary names them, by column; `string` unless given. */
+  /** Column types as the dictionary names them, by column; `string` by default. */
   readonly types?: Readonly<Record<string, string>>
   /** Tables that the reader may not query at all. */
   readonly refused?: readonly string[]
-  /** Of a table that extends another: which. It has that one's columns too. */
+  /** The parent of a table that extends another, whose columns it inherits. */
   readonly extends?: Readonly<Record<string, string>>
-  /** Rows the reader may not see. They count towards a page and are then left out of it. */
+  /** Rows hidden from the reader. They count towards a page and are then left out of it. */
   readonly hidden?: (table: string, row: TextRow) => boolean
-  /** Requests allowed in an hour, as an instance's rule would say. None by default. */
+  /** Requests allowed in an hour, as in a rate limit rule of the instance. Unlimited by default. */
   readonly requestsPerHour?: number
-  /** An instance may be told to answer a query it cannot read with no rows. By default it drops what it cannot read. */
+  /**
+   * An instance may be configured to return no rows for an unparsable query. By default it drops the unparsable parts.
+   */
   readonly invalidQueryReturnsNoRows?: boolean
 }
 
@@ -38,7 +41,7 @@ const AUDIT_COLUMNS = ['tablename', 'documentkey', 'fieldname', 'oldvalue', 'new
 
 const TIMESTAMP_VIEWS = { sys_created_on: createTimestampView(({ createdAtMs }) => createdAtMs), sys_updated_on: createTimestampView(({ modifiedAtMs }) => modifiedAtMs) }
 
-/** The Table API of one instance: encoded queries, offsets, whole seconds in UTC, and an audit of what was changed. */
+/** The Table API of one instance: encoded queries, offsets, whole seconds in UTC, and an audit of changes. */
 export class ServicenowSimulator extends VendorSimulator {
   readonly #tables: Readonly<Record<string, readonly string[]>>
   readonly #extends: Readonly<Record<string, string>>
@@ -49,7 +52,7 @@ export class ServicenowSimulator extends VendorSimulator {
   readonly #perHour: number | undefined
   readonly #window: RateWindow
   readonly #rule: string
-  /** How often each version's record had been changed by then; also when the versions before it are forgotten. */
+  /** The modification count of each version's record; also when earlier versions are dropped. */
   readonly #changes = new WeakMap<RecordVersion, number>()
 
   constructor(ports: SimulatorPorts, options: ServicenowOptions = {}) {
@@ -70,7 +73,7 @@ export class ServicenowSimulator extends VendorSimulator {
     return randomHex(this.random, 32)
   }
 
-  /** Every value is text, and what is missing is empty text. */
+  /** Every value is text, and a missing one is empty text. */
   protected render(version: RecordVersion): Fields {
     const row: Record<string, string> = { sys_id: version.id }
     for (const column of this.#tables[version.type] ?? []) {
@@ -89,7 +92,7 @@ export class ServicenowSimulator extends VendorSimulator {
     for (const [field, value] of Object.entries(version.fields)) if (before?.fields[field] !== value) audit(field, before?.fields[field] ?? '', value)
   }
 
-  /** The audit is cleaned up as well. */
+  /** The audit table is purged as well. */
   override prune(beforeMs: number): void {
     this.records.prune(beforeMs, ({ type, deleted }) => deleted || type === AUDIT)
     this.requests.clear()
@@ -100,7 +103,7 @@ export class ServicenowSimulator extends VendorSimulator {
     if (match === null) return this.#error(400, 'Requested URI does not represent any resource', call.url.pathname)
     if (!this.isAuthorized(call.request)) return this.unauthorized()
     if (!this.#window.take()) return this.rateLimited(undefined)
-    const table = match[1]!
+    const table = required(match[1], 'match[1]')
     if (this.#columns(table) === undefined) return this.#error(400, `Invalid table ${table}`, null)
     if (this.#refused.has(table)) return this.#error(403, 'Insufficient rights to query records', 'Failed API level ACL Validation')
     if (match[2] === undefined) return this.#list(table, call)
@@ -127,7 +130,7 @@ export class ServicenowSimulator extends VendorSimulator {
     const limit = Math.max(0, Number(params.get('sysparm_limit') ?? LIMIT_DEFAULT))
     const offset = Math.max(0, Number(params.get('sysparm_offset') ?? 0))
     if (!Number.isInteger(limit) || !Number.isInteger(offset)) return this.#error(400, 'Pagination not supported', 'sysparm_limit and sysparm_offset must be whole numbers')
-    const query = parseEncodedQuery(params.get('sysparm_query') ?? '', new Set([...SYSTEM_COLUMNS, ...this.#columns(table)!]))
+    const query = parseEncodedQuery(params.get('sysparm_query') ?? '', new Set([...SYSTEM_COLUMNS, ...required(this.#columns(table), 'the result of #columns')]))
     const shownMax = call.shortPage ? Math.max(1, Math.floor(limit / 2)) : limit
     const found = query.unreadable.length > 0 && this.#returnsNoRowsIfInvalid ? { total: 0, rows: [] } : this.#scanned(table, query, offset, shownMax) ?? this.#sorted(table, query, offset, shownMax)
     const page = found.rows.filter((row) => !this.#hidden(table, row))
@@ -138,14 +141,14 @@ export class ServicenowSimulator extends VendorSimulator {
     return jsonResponse({ result: result.slice(0, Math.floor(result.length / 2)), error: { message: 'Transaction cancelled: maximum execution time exceeded', detail: 'Transaction cancelled: maximum execution time exceeded Check logs for error trace or enable glide.rest.debug property to verify REST request processing' }, status: 'failure' }, 200, headers)
   }
 
-  /** A query by a stamp and then by sys_id, as whoever pages by keyset asks it. Null where it is another. */
+  /** A query by a timestamp and then by sys_id, as keyset paging sends it. Null for any other query. */
   #scanned(table: string, query: EncodedQuery, offset: number, limit: number): TablePage | null {
     const [first, second] = query.orderBy
-    const isSorted = query.orderBy.length === 2 && (first!.field === 'sys_created_on' || first!.field === 'sys_updated_on') && second!.field === 'sys_id' && !first!.descending && !second!.descending
+    const isSorted = query.orderBy.length === 2 && (required(first, 'first').field === 'sys_created_on' || required(first, 'first').field === 'sys_updated_on') && required(second, 'second').field === 'sys_id' && !required(first, 'first').descending && !required(second, 'second').descending
     if (!isSorted) return null
-    const { view, placeOf } = TIMESTAMP_VIEWS[first!.field as keyof typeof TIMESTAMP_VIEWS]
+    const { view, placeOf } = TIMESTAMP_VIEWS[required(first, 'first').field as keyof typeof TIMESTAMP_VIEWS]
     const sorted = this.records.sorted(table, view)
-    const { stretches, isExact } = findIndexRanges(query, first!.field, sorted, placeOf)
+    const { stretches, isExact } = findIndexRanges(query, required(first, 'first').field, sorted, placeOf)
     const shown = (version: RecordVersion): TextRow => this.render(version) as TextRow
     if (!isExact) {
       const rows = stretches.flatMap(({ from, until }) => sorted.slice(from, until).map(shown)).filter((row) => matchesQuery(row, query))
@@ -166,7 +169,7 @@ export class ServicenowSimulator extends VendorSimulator {
     if (table in DICTIONARY) return this.#found(this.#dictionary(table), query, offset, limit)
     const all = this.records.indexed(table).filter((version) => !version.deleted).map((version) => this.render(version) as TextRow)
     const rows = all.filter((row) => matchesQuery(row, query))
-    // What the query leaves equal, the database may return in any order.
+    // Ties may come in any order.
     const shuffled = rows.map((row) => ({ row, at: this.random.next() })).toSorted((a, b) => a.at - b.at).map(({ row }) => row)
     return this.#found(shuffled, query, offset, limit)
   }
@@ -180,23 +183,23 @@ export class ServicenowSimulator extends VendorSimulator {
     return DICTIONARY[table] ?? this.#tables[table]
   }
 
-  /** What the instance tells of itself: its tables, and the columns that each has of its own. */
+  /** The instance's metadata: its tables, and their own columns. */
   #dictionary(table: string): TextRow[] {
     const names = Object.keys(this.#tables)
     if (table === 'sys_db_object') return names.map((name) => ({ sys_id: name, name, label: name, ...this.#superClasses(name, 'super_class.') }))
-    return names.flatMap((name) => ['', ...(this.#extends[name] === undefined ? SYSTEM_COLUMNS : []), ...this.#tables[name]!].map((element) => ({
+    return names.flatMap((name) => ['', ...(this.#extends[name] === undefined ? SYSTEM_COLUMNS : []), ...required(this.#tables[name], 'tables[name]')].map((element) => ({
       // The entry without an element is the table itself.
       sys_id: `${name}.${element}`, name, element, internal_type: element === '' ? 'collection' : this.#types[element] ?? 'string', active: 'true',
     })))
   }
 
-  /** Dot-walked, as far as there are any; the next one is empty. */
+  /** Follows dot-walked references as far as they exist; the rest is empty. */
   #superClasses(name: string, path: string): TextRow {
     const parent = this.#extends[name] ?? ''
     return { [`${path}name`]: parent, ...(parent !== '' && this.#superClasses(parent, `${path}super_class.`)) }
   }
 
-  /** Counts and links speak of what matches, whether the reader may see it or not. */
+  /** Counts and links include rows hidden from the reader. */
   #paging(call: ApiCall, total: number, limit: number, offset: number): Record<string, string> {
     const params = call.url.searchParams
     const headers: Record<string, string> = params.get('sysparm_no_count') === 'true' ? {} : { 'x-total-count': String(total) }
@@ -237,7 +240,7 @@ function createTimestampView(timeOf: (version: RecordVersion) => number): { read
   }
 }
 
-/** Whole seconds in UTC, without saying so. */
+/** Whole seconds in UTC, without a zone. */
 function formatTimestamp(ms: number): string {
   return new Date(ms).toISOString().slice(0, 19).replace('T', ' ')
 }

@@ -2,20 +2,20 @@ import { fileURLToPath } from 'node:url'
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite'
 import { RandomStream } from '../../simulation/random-stream.ts'
 import { writeTimeMs, replaceContextUnless, countWritesBy } from '../real-or-simulated.ts'
+import { required } from '../../../values/required.ts'
 
 export interface RealOrSampleShopOptions {
   /** The secret that holds the URL of the real database. */
   readonly unless: string
-  /** Where the SQLite file of the shop is made. */
+  /** Path of the shop's SQLite file. */
   readonly file: URL
   /** When the shop was opened. */
   readonly since: string
 }
 
 /**
- * For a worker that should run before it has a database: a source of `sql` reads a small SQLite file, made when it is first
- * asked, until the secret is set. Something happens in it as time goes by; it is a file like any other, so whoever likes
- * may write to it as well.
+ * For a worker that should run before it has a database: until the secret is set, a `sql` source reads a small SQLite
+ * file, created on the first read. Its rows change over time; it is an ordinary file, so you can write to it as well.
  */
 export function realOrSampleShop({ unless, file, since }: RealOrSampleShopOptions): <Source extends object>(source: Source) => Source {
   const path = fileURLToPath(file)
@@ -34,7 +34,7 @@ const INITIAL_CUSTOMERS = 120
 const FIRST_NAMES = ['Ada', 'Blaise', 'Chien', 'Dorothy', 'Edsger', 'Frances', 'Grace', 'Hedy', 'Ivan', 'Joan']
 const CITIES = ['Aberdeen', 'Bergen', 'Cádiz', 'Dover', 'Esbjerg', 'Faro', 'Genoa']
 
-/** The file itself remembers, as its `user_version`, how much has happened in it: every process goes on from there. */
+/** The file's `user_version` holds the number of writes made: every process continues from there. */
 function updateSampleShop(file: string, sinceMs: number, nowMs: number): void {
   const db = new DatabaseSync(file)
   try {
@@ -49,7 +49,7 @@ function updateSampleShop(file: string, sinceMs: number, nowMs: number): void {
   }
 }
 
-/** Whoever changes a row without saying when, changes it now. */
+/** An update that does not set the time gets the current one. */
 const TABLES = `
   create table countries (code text primary key, name text not null);
   insert into countries values ('DK', 'Denmark'), ('ES', 'Spain'), ('GB', 'United Kingdom'), ('IT', 'Italy'), ('NO', 'Norway'), ('PT', 'Portugal');
@@ -64,15 +64,15 @@ function createTables(db: DatabaseSyncInstance, at: string): void {
 }
 
 function insertCustomer(db: DatabaseSyncInstance, n: number, at: string): void {
-  const name = FIRST_NAMES[n % FIRST_NAMES.length]!
-  db.prepare('insert into customers (name, email, city, updated_at) values (?, ?, ?, ?)').run(name, `${name.toLowerCase()}.${n}@example.com`, CITIES[n % CITIES.length]!, at)
+  const name = required(FIRST_NAMES[n % FIRST_NAMES.length], 'FIRST_NAMES[…]')
+  db.prepare('insert into customers (name, email, city, updated_at) values (?, ?, ?, ?)').run(name, `${name.toLowerCase()}.${n}@example.com`, required(CITIES[n % CITIES.length], 'CITIES[n % CITIES.length]'), at)
 }
 
-/** Mostly somebody moves; now and then somebody comes or goes. */
+/** Mostly a customer moves; occasionally one is added or removed. */
 function applyWrite(db: DatabaseSyncInstance, n: number, at: string): void {
   const random = new RandomStream(n + 1, 'shop')
   if (n % 8 === 7) return insertCustomer(db, INITIAL_CUSTOMERS + n, at)
   const { id } = db.prepare('select id from customers order by id limit 1 offset cast(? * (select count(*) from customers) as integer)').get(random.next()) as { id: number }
   if (n % 12 === 10) db.prepare('delete from customers where id = ?').run(id)
-  else db.prepare('update customers set city = ?, updated_at = ? where id = ?').run(CITIES[Math.floor(random.next() * CITIES.length)]!, at, id)
+  else db.prepare('update customers set city = ?, updated_at = ? where id = ?').run(required(CITIES[Math.floor(random.next() * CITIES.length)], 'CITIES[…]'), at, id)
 }

@@ -26,9 +26,9 @@ export function parseListRequest(query: URLSearchParams): ListRequest {
 }
 
 /**
- * One page of a list that is sorted newest first. `starting_after` gives what follows the cursor, which is older.
- * `ending_before` gives the nearest newer ones, still shown newest first, and `has_more` then speaks of the even newer.
- * The cursor itself is placed by its sort key, so it need not match the filters of the list.
+ * One page of a list that is sorted newest first. `starting_after` returns the records after the cursor, which are
+ * older. `ending_before` returns the nearest newer ones, still newest first, and `has_more` then refers to even newer
+ * ones. The cursor is located by its sort key, so it need not match the filters of the list.
  */
 export function paginate<T>(sorted: readonly T[], request: ListRequest, cursor: ListSortKey | undefined, place: (item: T) => ListSortKey): { data: T[]; hasMore: boolean } {
   if (request.endingBefore !== undefined && cursor !== undefined) {

@@ -4,22 +4,22 @@ export interface StripeResource {
   /** The `object` of its records, which is also their type in the simulator. */
   readonly object: string
   readonly idPrefix: string
-  /** What its events are called; absent where Stripe has none. */
+  /** Prefix of its event types; absent where Stripe has none. */
   readonly events?: string
-  /** Fields that hold an id and can be expanded, with what they lead to. */
+  /** Expandable fields that hold an id, with the type they refer to. */
   readonly expandable?: Readonly<Record<string, string>>
   /** Filters of its list beyond paging and `created`. */
   readonly filters?: readonly string[]
-  /** A list inside each record, cut after ten: below the record, or where `path` says, filtered by the record's id. */
+  /** A nested list in each record, truncated after ten: below the record, or at `path`, filtered by the record's id. */
   readonly nested?: {
     readonly field: string
     readonly object: string
     readonly idPrefix: string
     readonly path?: string
-    /** Fields of an item that hold an id and are always shown whole, with what they lead to. */
+    /** Fields of an item that hold an id and are always expanded, with the type they refer to. */
     readonly whole?: Readonly<Record<string, string>>
   }
-  /** It is never deleted: what ends stays with this status, and is listed only when that is asked for. */
+  /** Never deleted: an ended record stays with this status, and is listed only on request. */
   readonly endStatus?: string
   /** Stripe cannot delete it. */
   readonly isUndeletable?: true

@@ -9,6 +9,7 @@ import { VendorSimulator, type ApiCall, type VendorOptions } from '../kit/vendor
 import { parseListRequest, compareNewestFirst, paginate, type ListSortKey } from './list.ts'
 import { RESOURCES, findResource, type StripeResource } from './resources.ts'
 import { StripeError } from './stripe-error.ts'
+import { required } from '../../../values/required.ts'
 
 export interface StripeOptions extends VendorOptions {
   /** Test mode allows 25 requests a second. */
@@ -17,13 +18,13 @@ export interface StripeOptions extends VendorOptions {
   readonly apiVersion?: string
 }
 
-/** What lies between the account and its reader. May be set anew at any time. */
+/** Network conditions between the account and its reader. May be replaced at any time. */
 export interface StripeConditions {
-  /** The `Date` header at this moment, in milliseconds; null for an answer without one. */
+  /** The current `Date` header, in milliseconds; null for a response without one. */
   readonly dateMs?: (nowMs: number) => number | null
-  /** Answers a request from a cache by its URL, if the URL was answered before. */
+  /** Answers a request from a cache by its URL, if the URL was requested before. */
   readonly isCached?: (request: Request) => boolean
-  /** How long an answer takes. */
+  /** Latency of a response. */
   readonly latencyMs?: number
 }
 
@@ -38,8 +39,8 @@ const OBJECTS: RecordView = { reads: 'primary', includes: ({ deleted }) => !dele
 const EVENTS: RecordView = { ...OBJECTS, reads: 'index' }
 
 /**
- * The API of one account. Lists are consistent; the event log is not: an event may show seconds after the moment it is
- * stamped with, below events that were already listed.
+ * The API of one account. Lists are consistent; the event log is not: an event may become visible seconds after its
+ * timestamp, below events that were already listed.
  */
 export class StripeSimulator extends VendorSimulator {
   readonly #retentionMs: number
@@ -76,13 +77,13 @@ export class StripeSimulator extends VendorSimulator {
     return new Response(text, { status, headers })
   }
 
-  /** Changes every record of a type so many times, all within the second that the clock is in. */
+  /** Changes every record of a type this many times, all within the current second. */
   updateAll(type: string, times: number, fields: (id: string, round: number) => Fields): void {
     const ids = this.records.current(type).map(({ id }) => id)
     for (let round = 1; round <= times; round++) for (const id of ids) this.update(type, id, fields(id, round))
   }
 
-  /** The events a reader who misses nothing has been told, newest first. */
+  /** The events visible to a reader that misses nothing, newest first. */
   events(): Fields[] {
     return this.records.current(EVENT).map((version) => this.render(version) as RenderedObject).toSorted(compareNewestFirst)
   }
@@ -95,7 +96,7 @@ export class StripeSimulator extends VendorSimulator {
     this.onWrite('deleted', this.records.update(type, id, { status: endsAs }), before)
   }
 
-  /** Its log of events ends there as well. */
+  /** Truncates its event log as well. */
   override prune(beforeMs: number): void {
     this.records.prune(beforeMs, ({ type, deleted }) => deleted || type === EVENT)
     this.requests.clear()
@@ -110,7 +111,7 @@ export class StripeSimulator extends VendorSimulator {
   protected render(version: RecordVersion): Fields {
     const created = Math.floor(version.createdAtMs / 1_000)
     if (version.type === EVENT) return { id: version.id, object: EVENT, ...version.fields, created }
-    const resource = findResource(version.type)!
+    const resource = required(findResource(version.type), 'the result of findResource')
     const shown: Record<string, unknown> = { id: version.id, object: resource.object, ...resource.defaults, ...version.fields, created }
     const { nested } = resource
     if (nested !== undefined) {
@@ -195,7 +196,7 @@ export class StripeSimulator extends VendorSimulator {
     const matching = isFiltered ? all.filter((version) => !(isWithoutEnded && version.fields['status'] === resource.endStatus) && this.#matches(this.render(version) as RenderedObject, given, query)) : all
     const page = this.#page(matching, call, `/v1/${resource.path}`, (id) => this.records.find(resource.object, id), resource.object)
     const expand = parseExpansions(query)
-    if (expand.some((path) => path[0] !== 'data')) throw new StripeError(400, `This property cannot be expanded (${expand.find((path) => path[0] !== 'data')!.join('.')}). You may want to try expanding 'data.${expand[0]!.join('.')}' instead.`)
+    if (expand.some((path) => path[0] !== 'data')) throw new StripeError(400, `This property cannot be expanded (${required(expand.find((path) => path[0] !== 'data'), 'the match in expand').join('.')}). You may want to try expanding 'data.${required(expand[0], 'expand[0]').join('.')}' instead.`)
     return { ...page, data: page.data.map((item) => this.#expanded(item, expand.map((path) => path.slice(1)))) }
   }
 
@@ -243,13 +244,13 @@ export class StripeSimulator extends VendorSimulator {
     const items = this.#nestedItems(parent, resource)
     const cursor = request.startingAfter ?? request.endingBefore
     const at = cursor === undefined ? -1 : items.findIndex((item) => item['id'] === cursor)
-    if (cursor !== undefined && (at < 0 || call.expiredToken)) throw createMissingError(resource.nested!.object, cursor, request.startingAfter === undefined ? 'ending_before' : 'starting_after', 400)
+    if (cursor !== undefined && (at < 0 || call.expiredToken)) throw createMissingError(required(resource.nested, 'resource.nested').object, cursor, request.startingAfter === undefined ? 'ending_before' : 'starting_after', 400)
     const rest = request.endingBefore === undefined ? items.slice(at + 1) : items.slice(0, at)
     const data = request.endingBefore === undefined ? rest.slice(0, request.limit) : rest.slice(-request.limit)
     return { object: 'list', data, has_more: call.endFlagOverride === undefined ? rest.length > data.length : call.endFlagOverride === 'more', url: call.url.pathname }
   }
 
-  /** The record whose items are asked for. */
+  /** The record whose items are requested. */
   #findParent({ object }: StripeResource, query: URLSearchParams): RecordVersion {
     const id = query.get(object)
     if (id === null) throw new StripeError(400, `Missing required param: ${object}.`, { code: 'parameter_missing', param: object })
@@ -259,7 +260,7 @@ export class StripeSimulator extends VendorSimulator {
   }
 
   #nestedItems(parent: RecordVersion, resource: StripeResource): RenderedObject[] {
-    const { field, object, idPrefix, path, whole = {} } = resource.nested!
+    const { field, object, idPrefix, path, whole = {} } = required(resource.nested, 'resource.nested')
     const items = (parent.fields[field] ?? []) as Fields[]
     return items.map((item, at) => {
       const id = `${idPrefix}${parent.id.slice(resource.idPrefix.length)}${String(at).padStart(4, '0')}`

@@ -5,21 +5,24 @@ import type { RecordVersion } from '../kit/versioned-records.ts'
 import { VendorSimulator, type ApiCall, type VendorOptions } from '../kit/vendor-simulator.ts'
 import { decodeToken, encodeToken, type PageToken } from './page-token.ts'
 import { XError } from './x-error.ts'
+import { required } from '../../../values/required.ts'
 
 export interface XOptions extends VendorOptions {
-  /** The user whose token it is, and the only one whose bookmarks it may read. */
+  /** The user who owns the token, and whose bookmarks alone it may read. */
   readonly user?: { readonly id: string; readonly name: string; readonly username: string }
-  /** A token of an app rather than of a user, which bookmarks refuse. */
+  /** An app-only token, which bookmarks refuse. */
   readonly appToken?: string
-  /** How many of the most recent bookmarks can be reached at all. */
+  /** How many of the most recent bookmarks are reachable at all. */
   readonly reachableMax?: number
   /** 180 requests in 15 minutes for bookmarks. */
   readonly rateLimit?: RateLimit
-  /** A page token older than this is refused. The vendor does not say that tokens age; they do not unless asked to. */
+  /**
+   * A page token older than this is refused. The vendor does not document that tokens expire; by default they do not.
+   */
   readonly pageTokenTtlMs?: number
   /**
-   * A page asked for with more than this many results comes without a token, as if it were the last. Seen at 100
-   * where 90 pages to the end: https://devcommunity.x.com/t/257339
+   * A page requested with more than this many results has no token, as if it were the last. Seen at 100 where 90
+   * reaches the end: https://devcommunity.x.com/t/257339
    */
   readonly endsEarlyAbove?: number
 }
@@ -41,12 +44,13 @@ const POST_FIELDS = ['article', 'attachments', 'author_id', 'card_uri', 'communi
 const USER_FIELDS_ALWAYS = ['id', 'name', 'username']
 const USER_FIELDS = ['created_at', 'description', 'entities', 'id', 'location', 'most_recent_tweet_id', 'name', 'pinned_tweet_id', 'profile_image_url', 'protected', 'public_metrics', 'url', 'username', 'verified', 'verified_type', 'withheld']
 const EXPANSIONS = ['attachments.media_keys', 'attachments.poll_ids', 'author_id', 'edit_history_tweet_ids', 'entities.mentions.username', 'geo.place_id', 'in_reply_to_user_id', 'referenced_tweets.id', 'referenced_tweets.id.author_id']
-/** What is called a tweet here is called a post in newer clients. */
+/** Newer clients call a tweet a post. */
 const PARAMETERS = ['expansions', 'max_results', 'media.fields', 'pagination_token', 'place.fields', 'poll.fields', 'post.fields', 'tweet.fields', 'user.fields']
 
 /**
- * The bookmarks of one user, newest first by the moment of bookmarking, which the API shows nowhere: `created_at` is
- * the post's, and ids tell the age of the post. A post that its author deletes or protects keeps its place and is left out.
+ * The bookmarks of one user, newest first by the time of bookmarking, which the API does not show: `created_at` is the
+ * post's, and ids reveal the age of the post. A post that its author deletes or protects keeps its slot and is left
+ * out.
  */
 export class XSimulator extends VendorSimulator {
   readonly user: { readonly id: string; readonly name: string; readonly username: string }
@@ -72,17 +76,17 @@ export class XSimulator extends VendorSimulator {
 
   /** `bookmark`: a post (`text`, `author_id`, `created_at`, …) that the user bookmarks now. */
   override create(type: string, fields: Fields = {}): string {
-    if (type !== BOOKMARK) throw new Error(`X is simulated with ${BOOKMARK} alone, not with ${type}.`)
+    if (type !== BOOKMARK) throw new Error(`Only ${BOOKMARK} is simulated, not ${type}.`)
     return super.create(type, { ...fields, place: ++this.#bookmarkCount })
   }
 
-  /** Puts a post whose bookmark was removed back, at the top of the list. */
+  /** Bookmarks a removed post again, at the top of the list. */
   bookmarkAgain(id: string): void {
-    const { fields } = this.records.find(BOOKMARK, id)!
+    const { fields } = required(this.records.find(BOOKMARK, id), 'the match in records')
     this.records.insert(BOOKMARK, id, { ...fields, place: ++this.#bookmarkCount })
   }
 
-  /** The author deletes or protects the post: the list leaves it out, but its place still counts. */
+  /** The author deletes or protects the post: the list leaves it out, but its slot still counts. */
   hidePost(id: string): void {
     this.update(BOOKMARK, id, { hidden: true })
   }
@@ -95,7 +99,7 @@ export class XSimulator extends VendorSimulator {
     return this.records.current(type).filter((version) => !isHidden(version)).map((version) => this.render(version))
   }
 
-  /** Like the real ones, ids are made of the moment of the post and of chance, not of the order of bookmarking. */
+  /** As in the real API, ids derive from the time of the post and randomness, not from the order of bookmarking. */
   protected newId(): string {
     const ageMs = Math.floor(this.random.next() * 365 * 86_400_000)
     const snowflake = (BigInt(this.clock.now() - ageMs - 1_288_834_974_657) << 22n) | BigInt(this.#ids++ % 4_096)
@@ -118,7 +122,7 @@ export class XSimulator extends VendorSimulator {
     const headers = this.#headers(endpoint)
     try {
       if (endpoint === 'me') return jsonResponse({ data: pickFields(this.user, [...USER_FIELDS_ALWAYS, ...parseList(call.url.searchParams, 'user.fields', USER_FIELDS)]) }, 200, headers)
-      if (match[1] !== this.user.id) throw new XError('id', match[1]!, `The \`id\` query parameter value [${match[1]}] must be the same as the authenticating user [${this.user.id}]`)
+      if (match[1] !== this.user.id) throw new XError('id', required(match[1], 'match[1]'), `The \`id\` query parameter value [${match[1]}] must be the same as the authenticating user [${this.user.id}]`)
       return jsonResponse(this.#bookmarks(call), 200, headers)
     } catch (error) {
       if (error instanceof XError) return invalidParameterResponse(error, headers)
@@ -139,7 +143,7 @@ export class XSimulator extends VendorSimulator {
   }
 
   #bookmarks({ url: { searchParams: query }, endFlagOverride: lie, shortPage, expiredToken, partial }: ApiCall): PostsResponse {
-    for (const name of query.keys()) if (!PARAMETERS.includes(name)) throw new XError(name, query.get(name)!, `The query parameter [${name}] is not one of [id,${PARAMETERS.join(',')}]`)
+    for (const name of query.keys()) if (!PARAMETERS.includes(name)) throw new XError(name, required(query.get(name), 'an entry of query'), `The query parameter [${name}] is not one of [id,${PARAMETERS.join(',')}]`)
     const asked = query.get('max_results') ?? String(MAX_RESULTS)
     const maxResults = /^-?\d+$/.test(asked) ? Number(asked) : NaN
     if (!(maxResults >= 1 && maxResults <= MAX_RESULTS)) throw new XError('max_results', asked, `The \`max_results\` query parameter value [${asked}] is not between 1 and ${MAX_RESULTS}`)
@@ -153,7 +157,7 @@ export class XSimulator extends VendorSimulator {
     const page = token?.direction === 'newer' ? newer.slice(-size) : reachable.slice(newer.length, newer.length + size)
     const last = page.at(-1)
     const more = lie === undefined ? last !== undefined && last !== reachable.at(-1) && maxResults <= this.#endsEarlyAbove : lie === 'more'
-    // An empty page lies behind the oldest: nothing is older than place 0, and everything is newer.
+    // An empty page follows the oldest: nothing is older than boundary 0, and everything is newer.
     const tokenAt = (direction: PageToken['direction'], version: RecordVersion | undefined) => encodeToken({ direction, listIndex: version === undefined ? 0 : listIndexOf(version), issuedAtMs: this.clock.now() })
 
     const shown = page.filter((version) => !isHidden(version))
@@ -179,7 +183,7 @@ export class XSimulator extends VendorSimulator {
     return token
   }
 
-  /** The documented way to know when to come back is the reset; only a planned fault brings a Retry-After. */
+  /** The documented retry time is the reset header; only a planned fault sends a Retry-After. */
   #tooMany(endpoint: 'bookmarks' | 'me', retryAfter?: string): Response {
     return problemResponse(429, 'Too Many Requests', { ...this.#headers(endpoint), 'x-rate-limit-remaining': '0', ...(retryAfter !== undefined && { 'retry-after': retryAfter }) })
   }

@@ -1,4 +1,4 @@
-/** A parameter that the API refuses, in the API's own words. */
+/** A parameter that the API refuses, in the API's own wording. */
 export class XError extends Error {
   readonly parameter: string
   readonly value: string

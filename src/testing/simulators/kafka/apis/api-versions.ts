@@ -2,7 +2,7 @@ import { ERROR_CODES, type KafkaErrorName } from '../error-codes.ts'
 import { WireWriter } from '../wire-writer.ts'
 import type { KafkaApi } from './api.ts'
 
-/** What is spoken here. A client asks it first, and is answered in version 0 if it asks in one that is not known. */
+/** The supported versions. A client asks for them first, and is answered in version 0 if it asks in an unknown one. */
 export function createApiVersions(apis: () => readonly KafkaApi[]): KafkaApi {
   return {
     key: 18,

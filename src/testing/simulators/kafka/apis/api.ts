@@ -4,21 +4,24 @@ import type { PartitionLog } from '../partition-log.ts'
 import type { WireReader } from '../wire-reader.ts'
 import type { WireWriter } from '../wire-writer.ts'
 
-/** A kind of request, in the versions that are spoken: those that know record batches and come before the "flexible" ones, which write lengths another way. */
+/**
+ * A kind of request, in the supported versions: those that know record batches and precede the "flexible" ones, which
+ * encode lengths differently.
+ */
 export interface KafkaApi {
   readonly key: number
   readonly versions: readonly [least: number, most: number]
-  /** Null where the client wants no answer. */
+  /** Null where the client expects no response (acks=0). */
   respond(request: KafkaRequest): WireWriter | null | Promise<WireWriter | null>
 }
 
 export interface KafkaRequest {
   readonly version: number
   readonly body: WireReader
-  /** Who is asked. */
+  /** The broker that received the request. */
   readonly broker: number
   readonly cluster: Cluster
-  /** What everything that is asked about is answered with, where a fault was planned. */
+  /** The error code for everything in the request, where a fault was planned. */
   readonly plannedError: KafkaErrorName | undefined
   /** Aborted with the connection. */
   readonly signal: AbortSignal
@@ -29,7 +32,7 @@ export interface TopicPartitions<Partition> {
   readonly partitions: readonly Partition[]
 }
 
-/** Most requests are about partitions, grouped by their topics, and so are the answers. */
+/** Most requests are about partitions, grouped by topic, and so are the responses. */
 export function readByTopic<Partition>(body: WireReader, partition: () => Partition): TopicPartitions<Partition>[] {
   return body.array(() => ({ topic: body.string(), partitions: body.array(partition) }))
 }
@@ -38,7 +41,7 @@ export function writeByTopic<Partition>(writer: WireWriter, topics: readonly Top
   return writer.nullableArray(topics, ({ topic, partitions }) => writer.nullableString(topic).nullableArray(partitions, write))
 }
 
-/** Each partition, answered by itself. */
+/** Answers each partition separately. */
 export function mapByTopic<Partition, Answer>(topics: readonly TopicPartitions<Partition>[], answer: (topic: string, partition: Partition) => Answer): TopicPartitions<Answer>[] {
   return topics.map(({ topic, partitions }) => ({ topic, partitions: partitions.map((partition) => answer(topic, partition)) }))
 }

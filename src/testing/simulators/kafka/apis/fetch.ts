@@ -22,7 +22,10 @@ interface FetchLimits {
   readonly isReadCommitted: boolean
 }
 
-/** Records from an offset on. Held back until there are enough of them, something is wrong, or the time is over. */
+/**
+ * Records from an offset on. The response waits until there are enough of them, an error occurs, or the time-out
+ * passes.
+ */
 export const fetch: KafkaApi = {
   key: 1,
   versions: [4, 11],
@@ -30,7 +33,7 @@ export const fetch: KafkaApi = {
     const { version, body, cluster, signal } = request
     body.int32()
     const [maxWaitMs, minBytes, maxBytes, isCommitted] = [body.int32(), body.int32(), body.int32(), body.int8() === 1]
-    // Sessions, in which a client names only what has changed, are a broker's to refuse.
+    // Fetch sessions, in which a client names only changed partitions, are optional for a broker.
     const session = version >= 7 ? { id: body.int32(), epoch: body.int32() } : null
     if (session !== null && session.epoch > 0) return writeHeader(version, 'FETCH_SESSION_ID_NOT_FOUND').nullableArray([], () => {})
     const asked = readByTopic(body, (): FetchPartition => ({
@@ -79,7 +82,7 @@ function writeResponse(version: number, found: readonly TopicPartitions<FetchedP
     answer.int32(partition).int16(errorCodeOf(outcome)).int64(end).int64(stableEnd)
     if (version >= 5) answer.int64(start)
     answer.nullableArray(aborted, ({ producerId, firstOffset }) => answer.int64(producerId).int64(firstOffset))
-    // No other replica is nearer.
+    // There is no preferred read replica.
     if (version >= 11) answer.int32(-1)
     answer.nullableBytes(records)
   })

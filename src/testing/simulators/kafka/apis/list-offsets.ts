@@ -6,7 +6,7 @@ const LATEST = -1
 const EARLIEST = -2
 const NO_OFFSET = { timestamp: -1, offset: -1 } as const
 
-/** Where a partition begins and ends, or where a moment lies in it. */
+/** The first and last offset of a partition, or the offset of a timestamp. */
 export const listOffsets: KafkaApi = {
   key: 2,
   versions: [1, 3],

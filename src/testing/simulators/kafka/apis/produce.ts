@@ -3,7 +3,10 @@ import { decodeBatches } from '../record-batch.ts'
 import { WireWriter } from '../wire-writer.ts'
 import { findLog, mapByTopic, readByTopic, writeByTopic, type KafkaApi, type KafkaRequest } from './api.ts'
 
-/** Messages of plain producers: there are no numbers to know them again by and no transactions, for which a client would have to ask first. */
+/**
+ * Messages of plain producers: no idempotence and no transactions, for which a client would have to initialise a
+ * producer id first.
+ */
 export const produce: KafkaApi = {
   key: 0,
   versions: [3, 7],
@@ -19,7 +22,7 @@ export const produce: KafkaApi = {
     if (acks === 0) return null
     const answer = new WireWriter()
     writeByTopic(answer, taken, ({ partition, error, baseOffset, start }) => {
-      // Messages have the time of their producer, so there is none of the log.
+      // Messages have the producer's timestamp, so the log assigns none.
       answer.int32(partition).int16(error).int64(baseOffset).int64(-1)
       if (version >= 5) answer.int64(start)
     })

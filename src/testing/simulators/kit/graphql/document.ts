@@ -1,4 +1,8 @@
-/** The part of the GraphQL language that readers use: queries with variables, aliases, fragments, @include and @skip. */
+import { required } from '../../../../values/required.ts'
+
+/**
+ * The part of the GraphQL language that readers use: queries with variables, aliases, fragments, @include and @skip.
+ */
 export type ValueNode =
   | { readonly kind: 'constant'; readonly value: unknown }
   | { readonly kind: 'variable'; readonly name: string }
@@ -205,7 +209,7 @@ class Parser {
   }
 
   #token(): Token {
-    return this.#tokens[this.#next]!
+    return required(this.#tokens[this.#next], 'tokens[this.#next]')
   }
 
   #peek(sign: string): boolean {
@@ -237,6 +241,6 @@ class Parser {
 
   #locate(at: number): GraphqlLocation {
     const before = this.#text.slice(0, at).split('\n')
-    return { line: before.length, column: before.at(-1)!.length + 1 }
+    return { line: before.length, column: required(before.at(-1), 'an entry of before').length + 1 }
   }
 }

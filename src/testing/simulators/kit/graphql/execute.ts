@@ -14,7 +14,7 @@ export interface GraphqlResult {
   readonly errors: readonly GraphqlError[]
 }
 
-/** One document, one operation of it, and its variables: what validation, costing and execution share. */
+/** One document, one operation of it, and its variables: the input of validation, costing and execution. */
 export class Execution<C> {
   readonly #schema: Schema<C>
   readonly #document: GraphqlDocument
@@ -29,7 +29,7 @@ export class Execution<C> {
     this.#variables = variables
   }
 
-  /** Every field the schema does not know, and every argument it does not take. */
+  /** Lists every field the schema does not know, and every argument it does not accept. */
   validate(): GraphqlError[] {
     const errors: GraphqlError[] = []
     this.walk((parentType, node, path) => {
@@ -51,7 +51,7 @@ export class Execution<C> {
     return errors
   }
 
-  /** Visits every field once, parents before children, whatever the data holds. */
+  /** Visits every field once, parents before children, independently of the data. */
   walk(visit: (parentType: string, node: FieldNode, path: readonly string[], parents: readonly FieldNode[]) => void): void {
     const into = (type: string, selections: readonly SelectionNode[], path: readonly string[], parents: readonly FieldNode[]): void => {
       for (const selection of selections) {
@@ -84,7 +84,7 @@ export class Execution<C> {
     return { data: data ?? null, errors: this.#errors }
   }
 
-  /** undefined when a field that must not be null is: the null then falls on the parent. */
+  /** undefined when a non-nullable field is null: the null then propagates to the parent. */
   #object(type: string, parent: Parent, selections: readonly SelectionNode[], path: ReadonlyArray<string | number>, context: C): Record<string, unknown> | undefined {
     const shown: Record<string, unknown> = {}
     for (const node of this.#collect(type, selections)) {
@@ -173,7 +173,7 @@ export class Execution<C> {
   }
 }
 
-/** The same key selected twice, as fragments do: their sub-selections are joined. */
+/** The same key selected twice, as fragments do: their sub-selections are merged. */
 function mergeSelections(a: unknown, b: unknown): unknown {
   if (Array.isArray(a) && Array.isArray(b)) return a.map((item, at) => mergeSelections(item, b[at]))
   if (typeof a === 'object' && a !== null && typeof b === 'object' && b !== null) {

@@ -8,10 +8,10 @@ export interface Connection<T> {
   readonly totalCount: number
 }
 
-/** What a connection needs to know of its items, which are sorted. */
+/** The ordering and cursors of a connection's sorted items. */
 export interface ConnectionOptions<Item, Node> {
   readonly cursorOf: (item: Item) => string
-  /** Where the item lies from the place of the cursor: below zero is before it. A cursor outlives the item it was made from. */
+  /** Compares the item with the cursor: below zero is before it. A cursor outlives the item it was made from. */
   readonly compare: (item: Item, cursor: string) => number
   readonly render: (item: Item) => Node
 }

@@ -1,4 +1,7 @@
-/** Types by name. A field says its type and arguments as SDL does, so that a test can compare them with the vendor's. */
+/**
+ * Types by name. A field declares its type and arguments as SDL does, so that a test can compare them with the
+ * vendor's.
+ */
 export type Schema<C> = Readonly<Record<string, ObjectType<C>>>
 
 export interface ObjectType<C> {
@@ -13,7 +16,7 @@ export type Parent = Readonly<Record<string, unknown>>
 export interface Field<C> {
   readonly type: string
   readonly args?: Readonly<Record<string, string>>
-  /** Without one, the parent's property of that name. */
+  /** Defaults to the parent's property of that name. */
   readonly resolve?: (parent: Parent, args: Args, context: C) => unknown
 }
 
@@ -22,7 +25,7 @@ export function parseTypeName(type: string): string {
   return type.replaceAll(/[[\]!]/g, '')
 }
 
-/** One field fails and becomes null; the rest of the answer stands. */
+/** One field fails and becomes null; the rest of the response is kept. */
 export class FieldError extends Error {
   readonly type: string | undefined
 
