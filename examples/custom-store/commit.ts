@@ -9,7 +9,10 @@ import { performSteps, type TenantSession } from './sql.ts'
 import { recordSeen, createSharedKeyCheck, sweep, protectFromOtherSweeps } from './sweep.ts'
 import { alterTable, ensureTables, growTable, limitsOf, writeMemberKinds, type Table } from './table.ts'
 
-/** Everything below runs inside one transaction; a refusal undoes it. Tables and columns are made first, by another connection. */
+/**
+ * Everything below runs in one transaction; a refusal rolls it back. Tables and columns are created first, by another
+ * connection.
+ */
 export function commit(session: TenantSession, commit: Commit): Promise<CommitOutcome> {
   return session.connection.write(async (transaction) => {
     const run = <T>(steps: (sql: Sql) => Steps<T>): Promise<T> => performSteps(session, transaction, steps)
@@ -31,7 +34,7 @@ interface CommitContext {
 
 async function land(session: TenantSession, transaction: Transaction, commit: Commit, { entry, backfill, tenant }: CommitContext): Promise<CommitOutcome | Rollback<CommitOutcome>> {
   const run = <T>(steps: (sql: Sql) => Steps<T>): Promise<T> => performSteps(session, transaction, steps)
-  // What is replayed belongs to no cycle: one that is unfinished has not seen it.
+  // A replay belongs to no cycle: an unfinished one has not seen its records.
   const inflight = commit.transition.kind === 'replay' ? null : toInflight(entry)
   const sweeps = inflight?.mode === 'replace'
   const { tables, first, notes, drift: shapeDrift } = await prepareTables(session, transaction, commit, tenant.sequence + 1)
@@ -40,7 +43,7 @@ async function land(session: TenantSession, transaction: Transaction, commit: Co
   for (const [database, name] of Object.entries(commit.owners ?? {})) others.set(database, await ensureOwner(session, transaction, name, false))
 
   const rows = await findRows(session, transaction, tables, commit)
-  // Asked for contested landings alone, which only a listing has.
+  // Needed only for contested landings, which only a listing has.
   const isShared = commit.listing === undefined ? () => false : await createSharedKeyCheck(session, transaction, owner)
   const complete = new Set((await transaction.all<{ id: number }>(
     `select c.cycle_id as id from tidemark_cycles c join (select distinct cycle_id from tidemark_contests where tenant_id = ?) k on k.cycle_id = c.cycle_id
@@ -64,7 +67,7 @@ async function land(session: TenantSession, transaction: Transaction, commit: Co
   if (plan.overlapKeys.length > 0) return rollback({ kind: 'overlap', keys: plan.overlapKeys })
   if (plan.keysToLookUp.length > 0) return rollback({ kind: 'contested', keys: plan.keysToLookUp })
 
-  // Invariant 7: the feed's time never stands still or goes back, whatever the clock does.
+  // Invariant 7: the feed's time is strictly increasing, whatever the clock does.
   const committedAt = Math.max(commit.at, tenant.committed_at + 1)
   const page = 'page' in commit.transition ? commit.transition.page : 0
   const commitFacts = { sync: entry.sync_id, cycle: inflight?.cycle ?? 0, page }
@@ -75,7 +78,7 @@ async function land(session: TenantSession, transaction: Transaction, commit: Co
   await run((sql) => writeQuarantine(sql, entry, commit))
 
   let { headSequence: position } = plan
-  // What the sweep deletes comes after the page, at a time of its own: within one time the keys are in order.
+  // Swept rows come after the page with a commit time of their own: within one commit time the keys are ordered.
   const sweptAt = position > tenant.sequence ? committedAt + 1 : committedAt
   const limits = sweeps && commit.transition.kind === 'complete' ? commit.transition.sweep : null
   if (limits !== null) {
@@ -100,7 +103,7 @@ async function land(session: TenantSession, transaction: Transaction, commit: Co
   }
 }
 
-/** The tables of a commit, with a column for every member that is declared or that its records have. */
+/** The tables of a commit, with a column for every declared field and every field of its records. */
 async function prepareTables(
   session: TenantSession, transaction: Transaction, commit: Commit, since: number,
 ): Promise<{ tables: Map<string, Table>; first: ReadonlySet<string>; notes: DriftCollector; drift: string[] }> {

@@ -34,7 +34,7 @@ function locationOf(url: string): StoreLocation {
   }
 }
 
-/** One statement of the user's own, in a transaction that cannot write. */
+/** Runs one statement of the user, in a read-only transaction. */
 async function selectFrom(url: string, sql: string, { limit, deadlineMs, asOf }: SelectOptions): Promise<SelectResult> {
   if (asOf !== undefined) throw new SyncError('ARGUMENT_INVALID', 'This store shows its tables as they are: --as-of is not supported.')
   const connection = await createConnection({ uri: url.replace(/^[a-z]+:/i, 'mysql:'), supportBigNumbers: true, dateStrings: true, rowsAsArray: true })
@@ -55,7 +55,7 @@ async function selectFrom(url: string, sql: string, { limit, deadlineMs, asOf }:
 
 const STATEMENT_TIMEOUT = 1969
 
-/** MariaDB reads a backslash in a text as the beginning of a sign. */
+/** MariaDB treats a backslash in a text as an escape character. */
 function quoteLiteral(text: string): string {
   return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`
 }

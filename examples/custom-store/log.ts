@@ -3,9 +3,9 @@ import type { Transaction } from './connection.ts'
 import type { TenantSession } from './sql.ts'
 import { readTables } from './table.ts'
 
-/** What has landed, read back. */
+/** Reads of committed rows and log entries. */
 
-/** The log of kit, with the versions of this store. */
+/** The kit's log plans, with this store's version reader. */
 export function createTenantLogPlans(session: TenantSession) {
   return createLogPlans((database, from, range) => runNative((transaction: Transaction) => readVersions(session, transaction, database, { from, range })))
 }

@@ -3,7 +3,10 @@ import { TENANT_TABLES } from './schema.ts'
 import type { TenantSession } from './sql.ts'
 import { readTables } from './table.ts'
 
-/** Versions of a database that were replaced, and its deletions, above one floor and up to the next. Current rows are never touched. */
+/**
+ * Deletes replaced versions and deletions of a database above one floor and up to the next. Current rows are never
+ * touched.
+ */
 export async function pruneVersions(session: TenantSession, transaction: Transaction, id: number, { floor, next }: { floor: number; next: number }): Promise<number> {
   const { tenant } = session
   const { name: database } = (await transaction.get<{ name: string }>('select name from tidemark_databases where database_id = ?', id))!
@@ -32,7 +35,7 @@ export async function pruneVersions(session: TenantSession, transaction: Transac
   return gone.length
 }
 
-/** The rows of the tables go in the transaction; `dropTables` ends the tables once it is committed. */
+/** The rows are deleted in the transaction; `dropTables` drops the tables once it is committed. */
 export async function eraseRows(session: TenantSession, transaction: Transaction): Promise<number> {
   let erased = 0
   for (const { name, history } of (await readTables(session, transaction)).values()) {

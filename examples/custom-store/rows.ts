@@ -15,7 +15,7 @@ export interface FoundRows {
 
 const KEYS_MAX = 1_000
 
-/** What the store knows of the keys of a commit: the current row, or else the tombstone. */
+/** Reads the stored rows of a commit's keys: the current row, or else the tombstone. */
 export async function findRows({ tenant }: TenantSession, transaction: Transaction, tables: ReadonlyMap<string, Table>, commit: Commit): Promise<FoundRows> {
   const found = new Map<string, Map<string, StoredRow>>()
   const texts = new Map<string, Map<string, () => string>>()
@@ -55,7 +55,7 @@ export interface WriteFacts {
   ownerIn(database: string): number
 }
 
-/** Carries out a plan: the table gets the new versions, its history those they replace. */
+/** Executes a plan: the table gets the new versions, its history the replaced ones. */
 export async function writeRows(session: TenantSession, transaction: Transaction, plan: LandingPlan, tables: ReadonlyMap<string, Table>, facts: WriteFacts): Promise<void> {
   for (const table of tables.values()) {
     const isHere = ({ landing }: { landing: Landing }): boolean => landing.database === table.database
@@ -89,14 +89,14 @@ async function insertRows(
     const record = parseJson(landing.text) as JsonObject
     const encoded = table.encode(record)
     notes.recordDrift(table, record, encoded, sequence)
-    // A fact without a time keeps the row's: what is older than that is still older.
+    // A change without a time keeps the row's time: older versions stay older.
     return [landing.key, sequence, sequence, landing.hash, landing.upstreamAt ?? row?.upstreamAt ?? null, syncedAt, landing.cursor, writer, owner, encoded.extra, ...table.bind(encoded)]
   })
   const columns = [...SYSTEM_COLUMNS, ...table.members]
   await transaction.insert(`insert into ${table.name} (${columns.join(', ')}) values`, rows, { tuple: `(${columns.map(() => '?').join(',')})`, tail })
 }
 
-/** Puts current rows into the history, as they are before the write of the sequence. */
+/** Copies current rows to the history, as they are before the write of the sequence. */
 async function archiveVersions(transaction: Transaction, table: Table, versions: ReadonlyArray<{ key: string; sequence: number }>, committedAt: number): Promise<void> {
   const columns = [...SYSTEM_COLUMNS, ...table.members]
   await transaction.insert(
@@ -109,7 +109,7 @@ async function archiveVersions(transaction: Transaction, table: Table, versions:
 export interface DeletedRow {
   readonly key: string
   readonly sequence: number
-  /** Whether the log gets an entry; a tombstone of a key that was never there has none. */
+  /** True when the log gets an entry; the tombstone of an unknown key has none. */
   readonly isLogged: boolean
   readonly isLive: boolean
   readonly status: RowStatus
@@ -151,7 +151,7 @@ export async function deleteKeys(
   await transaction.insert(head, items.map(({ landing }) => [landing.key]), { tuple: '?', tail: ')' })
 }
 
-/** As bytes, whatever signs it has. */
+/** Written as bytes, whatever characters it has. */
 function quoteBytes(text: string): string {
   return `x'${Buffer.from(text).toString('hex')}'`
 }

@@ -6,7 +6,7 @@ export function schemaDrift(session: TenantSession): Promise<SchemaDrift[]> {
   return session.connection.read(async (transaction) => [...(await readTables(session, transaction)).values()].flatMap(({ database, drift }) => parseDrift(database, drift)))
 }
 
-/** Null for a database that is not there. */
+/** Returns null for an unknown database. */
 export function schema(session: TenantSession, database: string): Promise<SchemaInfo | null> {
   return session.connection.read(async (transaction) => {
     const table = (await readTables(session, transaction, [database])).get(database)

@@ -15,7 +15,7 @@ export interface MariadbStoreOptions extends ConnectionOptions {
   readonly tenant?: string
 }
 
-/** Opens, and on first use makes, a store in a MariaDB database. */
+/** Opens a store in a MariaDB database, and creates it on first use. */
 export async function openMariadbStore({ tenant = 'default', ...options }: MariadbStoreOptions): Promise<Store> {
   const connection = new Connection(options)
   try {
@@ -36,7 +36,7 @@ function storeOf(session: TenantSession): Store {
     tenant,
     forTenant: (other) => storeOf({ connection, tenant: other }),
     close: () => connection.close(),
-    // MariaDB notifies no connection of what another one did.
+    // MariaDB does not notify connections of each other's changes.
     subscribe: () => ({ addTenant: () => {}, close: () => Promise.resolve() }),
     commit: (request) => commit(session, request),
     listSyncStatus: (query) => listSyncStatus(session, query),
@@ -68,7 +68,7 @@ async function eraseTenant(session: TenantSession, by: { actor: string; at: numb
   return { ...erased, remains: 'the undo and redo logs of the server, its binary log, replicas and backups' }
 }
 
-/** The empty tables of an erased tenant. One that is used again by now stays. */
+/** Drops the empty tables of an erased tenant. A table that is already used again stays. */
 function dropTables(session: TenantSession, tables: Iterable<Table>): Promise<void> {
   const { connection } = session
   return connection.write(async (transaction) => {
@@ -76,7 +76,7 @@ function dropTables(session: TenantSession, tables: Iterable<Table>): Promise<vo
     const used = new Set([...(await readTables(session, transaction)).values()].map(({ name }) => name))
     for (const { name, history } of tables) {
       if (used.has(name)) continue
-      // One that a reader holds stays, empty.
+      // A table that a reader holds stays, empty.
       await connection.runOutsideTransaction((statements) => statements.run(`drop table if exists ${name}, ${history}`)).catch((error: unknown) => {
         if (errnoOfCause(error) !== LOCK_TIMEOUT) throw error
       })
@@ -89,7 +89,7 @@ async function cursorSecrets(session: TenantSession, offer: CursorSecretCandidat
   return hasFreshSecret(known, offer) ? known : runPlan(session, CURSOR_SECRET_PLANS.renew, [offer])
 }
 
-/** All are told, whatever moved: a row of MariaDB does not say which transaction wrote it. */
+/** Returns all syncs, changed or not: a MariaDB row does not record which transaction wrote it. */
 function listSyncStatus({ connection, tenant }: TenantSession, { ref, recent }: SyncStatusQuery): Promise<SyncStatusList> {
   const which = ref === undefined ? '' : 'and g.connector_id = ? and g.stream_id = ?'
   const given = ref === undefined ? [tenant] : [tenant, ref.worker, ref.sync]

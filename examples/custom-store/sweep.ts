@@ -12,7 +12,10 @@ export interface SweepFacts extends CommitFacts {
 
 type SequenceRanges = Array<[number, number]>
 
-/** Invariant 5: rows this owner had, that the cycle did not see, that were not written since the source's lag before it began, and that no other owner still lists. */
+/**
+ * Invariant 5: the sweep deletes rows of this owner that the cycle did not see, that no sync wrote since the source's
+ * lag before it began, and that no other owner lists.
+ */
 export async function sweep(
   session: TenantSession, transaction: Transaction, limits: Sweep, facts: SweepFacts,
 ): Promise<{ kind: 'swept'; count: number } | Extract<CommitOutcome, { kind: 'braked' | 'absent' }>> {
@@ -65,7 +68,7 @@ function listUnseen(rows: readonly OwnedRow[], seen: SequenceRanges, until: numb
   })
 }
 
-/** A row that another owner still lists passes to that owner; the others are returned. */
+/** Transfers rows that another owner still lists to that owner, and returns the others. */
 async function transferOwnership({ tenant }: TenantSession, transaction: Transaction, { id, name }: Table, rows: readonly OwnedRow[]): Promise<OwnedRow[]> {
   const claims = await transaction.all<{ key: string; heir: number }>(
     'select "key", min(owner_id) as heir from tidemark_claims where tenant_id = ? and database_id = ? group by "key"', tenant, id,
@@ -80,14 +83,14 @@ async function transferOwnership({ tenant }: TenantSession, transaction: Transac
   return rows.filter(({ key }) => !heirs.has(key))
 }
 
-/** What a page of a replace cycle proved to be there. */
+/** Records the rows that a page of a replace cycle confirmed. */
 export async function recordSeen(
   { tenant }: TenantSession, transaction: Transaction, plan: LandingPlan, tables: ReadonlyMap<string, Table>, { owner, cycle, page }: { owner: number; cycle: number; page: number },
 ): Promise<void> {
   if (plan.seenSequences.length > 0) await transaction.run('insert into tidemark_seen values (?, ?, ?, ?)', tenant, cycle, page, JSON.stringify(toSequenceRanges(plan.seenSequences)))
   for (const { database, key } of plan.sightings) {
     const { id, name } = tables.get(database)!
-    // The silence of an owner that never sweeps proves nothing: the first that does takes the row over.
+    // An owner that never sweeps does not protect its rows: the first sweeping owner takes them over.
     const taken = await transaction.run(
       `update ${name} set _owner = ? where _key = ? and _owner in (select owner_id from tidemark_owners where tenant_id = ? and not sweeps)`, owner, key, tenant,
     )
@@ -96,7 +99,10 @@ export async function recordSeen(
   }
 }
 
-/** What a page saw alive is not for another replace cycle to sweep; kept there as one more page, numbered by the sync that saw it. */
+/**
+ * Protects the rows that this page saw from other replace cycles: stored there as one more page, numbered by the sync
+ * that saw them.
+ */
 export async function protectFromOtherSweeps({ tenant }: TenantSession, transaction: Transaction, { seenSequences: seen }: LandingPlan, syncId: number): Promise<void> {
   if (seen.length === 0) return
   for (const { cycle } of await transaction.all<{ cycle: number }>(
@@ -108,7 +114,7 @@ export async function protectFromOtherSweeps({ tenant }: TenantSession, transact
   }
 }
 
-/** Whether another owner that sweeps has the row, or listed its key in its last complete cycle. */
+/** True when another owner that sweeps has the row, or listed its key in its last complete cycle. */
 export async function createSharedKeyCheck({ tenant }: TenantSession, transaction: Transaction, owner: number): Promise<(databaseId: number, key: string, rowOwner: number) => boolean> {
   const sweeping = new Set((await transaction.all<{ id: number }>('select owner_id as id from tidemark_owners where tenant_id = ? and sweeps', tenant)).map(({ id }) => id))
   const claims = await transaction.all<{ id: number; key: string }>('select database_id as id, "key" from tidemark_claims where tenant_id = ? and owner_id <> ?', tenant, owner)

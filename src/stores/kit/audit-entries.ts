@@ -1,26 +1,26 @@
 import type { ApiKey, AuditEntry, CycleReport, Webhook, WebhookCursor, WebhookSettings } from '../../contract/index.ts'
 
-/** The checkpoint was moved under a cycle, which gave way: whoever reads the trail sees who moved it and whom it cost. */
+/** The checkpoint changed during a cycle, and the cycle stopped. The entry names the cycle that lost. */
 export function createConflictAuditEntry(version: number, { cycle, endedAt, error }: CycleReport): AuditEntry {
   return { version, at: endedAt, actor: 'engine', action: 'conflict', reason: error!.message, cycle, state: null }
 }
 
-/** The limit of the sweep was lifted for a cycle. */
+/** The delete limit of the sweep was lifted for one cycle. */
 export function createAllowDeletesAuditEntry(version: number, cycle: number, swept: number, by: AuditActor): AuditEntry {
   return { version, at: by.at, actor: by.actor, action: 'allow-deletes', reason: `the delete limit was lifted; ${swept} rows swept`, cycle, state: null }
 }
 
-/** Tables that are not as they are declared: values that do not fit are in `_extra`. */
+/** Tables differ from their declared schema; values that do not fit are in `_extra`. */
 export function createDriftAuditEntry(version: number, at: number, words: readonly string[], cycle: number | null = null): AuditEntry {
   return { version, at, actor: 'engine', action: 'drift', reason: words.join('; '), cycle, state: null }
 }
 
-/** What was there is gone; that it was, and who ended it, is the first entry of the trail from now on. */
+/** The first entry of the audit log after an erasure: it records that the tenant existed and who erased it. */
 export function createEraseAuditEntry({ syncs, entries }: { syncs: number; entries: number }, { actor, at }: { actor: string; at: number }): AuditEntry {
   return { version: 0, at, actor, action: 'erase', reason: `everything of the tenant: ${syncs} syncs, ${entries} entries of the database`, cycle: null, state: null }
 }
 
-/** A data key of the tenant was made, or wrapped by another key. */
+/** A data key of the tenant was created, or wrapped by another key. */
 export function createDataKeyAuditEntry(id: string, wrappedBy: string, { actor, at, replaces }: { actor: string; at: number; replaces?: string | undefined }): AuditEntry {
   const [action, reason] = replaces === undefined ? ['new-key', `data key ${id}, wrapped by ${wrappedBy}`] : ['rewrap-key', `data key ${id}, wrapped by ${wrappedBy} instead of ${replaces}`]
   return { version: 0, at, actor, action, reason, cycle: null, state: null }
@@ -30,7 +30,10 @@ export function createRemoveDataKeyAuditEntry(id: string, by: AuditActor): Audit
   return createTenantAuditEntry('remove-key', `data key ${id}, which sealed nothing any more`, by)
 }
 
-/** What a webhook is sent, or where, was changed; null when all of it was so already. Of a URL its origin alone: the rest may be the receiver's secret. */
+/**
+ * Records a change of a webhook's settings; null when nothing changed. Only the origin of a URL is recorded, because
+ * the rest may be the receiver's secret.
+ */
 export function createEditWebhookAuditEntry(before: Webhook, after: Webhook, { actor, at }: { actor: string; at: number }): AuditEntry | null {
   const moved = [
     ...(after.url === before.url ? [] : [`url ${originOf(before.url)} → ${originOf(after.url)}`]),
@@ -47,7 +50,7 @@ interface AuditActor {
   readonly at: number
 }
 
-/** The actor of a change made through the library, without a person named. */
+/** The actor of a change made through the library without a named person. */
 export const PROGRAM_ACTOR = 'program'
 
 export function createAddWebhookAuditEntry({ id, url, databases, actions, allow }: WebhookSettings, by: AuditActor): AuditEntry {
@@ -93,7 +96,7 @@ function createTenantAuditEntry(action: string, reason: string, { actor, at }: A
   return { version: 0, at, actor, action, reason, cycle: null, state: null }
 }
 
-/** The rest of a URL may be the receiver's secret. */
+/** Only the origin: the rest of a URL may be the receiver's secret. */
 function originOf(url: string): string {
   return URL.canParse(url) ? new URL(url).origin : 'none'
 }

@@ -2,11 +2,11 @@ import { SyncError, type SyncRef } from '../../contract/index.ts'
 import type { RegistryEntry } from './registry-rows.ts'
 
 /**
- * The facts about a sync's state that are kept outside its row of the registry: the newest move in the audit log, and how
- * far the unfinished cycle has come. Both are written in the transaction that moves the state.
+ * Facts about a sync's state that are stored outside its registry row: the newest transition in the audit log, and the
+ * progress of the unfinished cycle. Both are written in the transaction that changes the state.
  */
 export interface StateEvidenceRow {
-  /** Null when the audit log has no move of the sync's state. */
+  /** Null when the audit log has no transition of the sync's state. */
   moved_version: number | null
   /** SQLite has no booleans. */
   moved_has_state: boolean | number | null
@@ -16,15 +16,18 @@ export interface StateEvidenceRow {
 }
 
 /**
- * A row that was put back to an older version, deleted or emptied in SQL still carries valid seals; only what is kept
- * outside it tells. Checked at every read that a cycle or an operator builds on.
+ * A registry row that was restored, deleted or emptied in SQL still has valid seals, so only evidence outside the row
+ * reveals it. Checked on every read that a cycle or an operator builds on.
  */
 export function checkStateRollback(ref: SyncRef, entry: RegistryEntry | undefined, bound: StateEvidenceRow): void {
   const why = findContradiction(entry, bound)
   if (why !== null) throw new SyncError('STATE_ROLLED_BACK', `The stored state of ${ref.sync} (worker ${ref.worker}) ${why}. Nothing was changed.`)
 }
 
-/** The row as the audit log has it, without the state that cannot be trusted; the same row when nothing contradicts. */
+/**
+ * Rebuilds the row from the audit log, without the state that cannot be trusted; the same row when nothing contradicts
+ * it.
+ */
 export function repairEntry(entry: RegistryEntry, bound: StateEvidenceRow): RegistryEntry {
   if (findContradiction(entry, bound) === null) return entry
   return {

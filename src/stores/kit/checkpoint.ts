@@ -5,17 +5,23 @@ import { toInflight, type RegistryEntry } from './registry-rows.ts'
 import type { Sql, Steps } from './sql/port.ts'
 import { replaceNul } from './replace-nul.ts'
 
-/** What a commit does to the checkpoint, the quarantine and the record of its cycle. */
+/** The effects of a commit on the checkpoint, the quarantine and the cycle record. */
 
 const WHERE_SYNC = 'where tenant_id = :tenant and sync_id = :sync'
 
-/** Invariants 1 to 3 depend on this: the version is the one read, the cycle is the unfinished one, the page is the next. */
+/**
+ * Invariants 1 to 3 depend on this compare-and-swap: the version is the one read, the cycle is the unfinished one, the
+ * page is the next.
+ */
 export function matchesCheckpoint(entry: RegistryEntry, { version, transition: move }: Commit): boolean {
   if (entry.version !== version) return false
   return move.kind === 'set' || move.kind === 'replay' || (entry.inflight_cycle === move.cycle && entry.inflight_page === move.page - 1)
 }
 
-/** The row of the backfill that a commit orders. Two rows of the registry are locked then, so the tenant comes first. */
+/**
+ * Locks the registry row of the backfill that a commit requests. Two registry rows are locked then, so the tenant is
+ * locked first.
+ */
 export function* lockBackfill(sql: Sql, { lease, transition: move }: Commit): Steps<RegistryEntry | null> {
   if (move.kind !== 'set' || move.backfillRequest === undefined) return null
   yield* lockTenant(sql)
@@ -23,7 +29,7 @@ export function* lockBackfill(sql: Sql, { lease, transition: move }: Commit): St
   return yield* ensureEntry(sql, { worker: lease.ref.worker, sync: move.backfillRequest.sync })
 }
 
-/** The version of the checkpoint from now on. `backfill` is what `lockBackfill` gave. */
+/** Returns the checkpoint's new version. `backfill` is the result of `lockBackfill`. */
 export function* updateCheckpoint(sql: Sql, { entry, backfill }: { entry: RegistryEntry; backfill: RegistryEntry | null }, { transition: move, at }: Commit): Steps<number> {
   const sync = entry.sync_id
   const next = entry.version + 1
@@ -48,7 +54,7 @@ export function* updateCheckpoint(sql: Sql, { entry, backfill }: { entry: Regist
         { sync, next, state: move.state, cycle: move.cycle, tidemark: replaceNul(move.tidemark), scope: replaceNul(move.scope), at, since: entry.inflight_started_at },
       )
       if (entry.needed_at !== null && entry.needed_cycle !== move.cycle) yield* setBackfillNeed(sql, sync, null)
-      // Here and not only at the release, which a runner that dies does not reach.
+      // Also written here, because a runner that crashes never reaches the release.
       yield* sql.send(
         `update {cycles} set ended_at = :at, stop_reason = 'complete', stop_word = :stopWord, error_code = null, error_message = null
          where tenant_id = :tenant and cycle_id = :cycle`, { cycle: move.cycle, at, stopWord: move.endReason ?? null },
@@ -63,7 +69,7 @@ export function* updateCheckpoint(sql: Sql, { entry, backfill }: { entry: Regist
            failures = 0, error_code = null, error_message = null, error_at = null, retry_at = null, complete_since = coalesce(:since, complete_since) ${WHERE_SYNC}`,
         { sync, next, state: move.state, since: move.completeSince ?? null },
       )
-      // In the transaction that gives up the delta's state: a crash cannot lose the order.
+      // Same transaction as the loss of the delta's state, so a crash cannot lose the request.
       if (move.backfillRequest !== undefined) {
         yield* setBackfillNeed(sql, backfill!.sync_id, { since: backfill!.needed_at ?? at, reason: move.backfillRequest.reason, cycle: backfill!.inflight_cycle })
         yield* sql.kernel.notify()
@@ -80,7 +86,10 @@ function setBackfillNeed(sql: Sql, sync: number, need: BackfillRequest | null): 
   )
 }
 
-/** Counts a page to its cycle. `page` is kept here as well: the registry's row alone could be put back unnoticed. */
+/**
+ * Adds a page to its cycle's counts. `page` is also stored here, because a restored registry row alone would go
+ * unnoticed.
+ */
 export function addPageToCycle(sql: Sql, cycle: number, counts: LandingCounts, { transition: move }: Commit): Steps<void> {
   const [page, hasState] = move.kind === 'continue' ? [move.page, move.state !== null] : [null, null]
   return sql.send(
@@ -92,7 +101,7 @@ export function addPageToCycle(sql: Sql, cycle: number, counts: LandingCounts, {
 
 const QUARANTINE_CONDITION = 'tenant_id = :tenant and sync_id = :sync and database_name = :database and identity = :identity'
 
-/** Records of the commit enter the quarantine, and keys that land leave it. */
+/** Quarantines the rejected records of the commit, and releases the keys that land. */
 export function* writeQuarantine(sql: Sql, entry: RegistryEntry, { landings, quarantined, transition: move, at }: Commit): Steps<void> {
   const sync = entry.sync_id
   const waiting = yield* sql.get('select 1 as waiting from {quarantine} where tenant_id = :tenant and sync_id = :sync limit 1', { sync })

@@ -2,8 +2,8 @@ import type { LandingPlan } from './plan-landing.ts'
 import type { Sql, Steps } from './sql/port.ts'
 
 /**
- * The directory of commits: which database a range of sequences is in, and what its entries have in common. A commit gives the
- * rows of each database consecutive sequences, so it has one row per database.
+ * The commit directory: which database a range of sequences belongs to, and the facts its entries share. A commit gives
+ * the rows of each database consecutive sequences, so it has one row per database.
  */
 export interface CommitFacts {
   readonly sync: number
@@ -27,7 +27,7 @@ export function* writeCommits(sql: Sql, ranges: readonly LoggedRange[], { sync, 
   }
 }
 
-/** The sequences that a plan gives to each database. */
+/** Lists the range of sequences that a plan assigns to each database. */
 export function listLoggedRanges({ writes }: LandingPlan, tables: ReadonlyMap<string, LoggedRange['table']>): LoggedRange[] {
   const ranges: Array<{ table: LoggedRange['table']; first: number; last: number }> = []
   for (const { landing, action, sequence } of writes) {

@@ -9,17 +9,17 @@ const DAY_MS = 86_400_000
 /** A database whose history is kept longer than the log, or was until now. */
 interface RetainedHistory {
   readonly id: number
-  /** Null once it follows the log again. */
+  /** Null once the database follows the log's retention again. */
   readonly days: number | null
-  /** What ended up to here is gone. */
+  /** Versions that ended up to this sequence have been deleted. */
   readonly floor: number
 }
 
-/** `Kernel.compact` in two plans: the cycles are looked at once the log has nothing more to forget. */
+/** `Kernel.compact` in two plans: cycles are compacted once the log has nothing left to delete. */
 export const COMPACTION_PLANS = {
-  /** Forgets the versions that were replaced, and the deletions, up to a sequence. Live rows are not touched. */
+  /** Deletes replaced versions and deletions up to a sequence. Live rows are not touched. */
   log: defineWrite(function* (sql, { before, scanMax, at }: CompactRequest): Steps<Omit<CompactResult, 'removedCycles'>> {
-    // Looked for before others have to wait: what is committed meanwhile only lies behind it.
+    // Read before the tenant is locked: commits made meanwhile only have later sequences.
     const older = yield* findSequenceBefore(sql, before)
     yield* lockTenant(sql)
     const { floor } = (yield* sql.get<{ floor: number }>('select floor from {tenants} where tenant_id = :tenant'))!
@@ -35,7 +35,7 @@ export const COMPACTION_PLANS = {
     return { floor: Math.max(floor, next), removedEntries: moved + history.removed + purged.removed, hasMore: next < until || history.more || purged.more }
   }),
 
-  /** Without the tenant's lock: a cycle that may go today is not needed again tomorrow. */
+  /** Runs without the tenant's lock: a cycle that is deletable now is never needed again. */
   cycles: defineWrite(function* (sql, { before, scanMax }: CompactRequest) {
     return yield* sql.run(sql.dialect.deleteSkipLocked('cycles', `cycle_id in (select cycle_id from (
       select c.cycle_id from (
@@ -50,9 +50,9 @@ export const COMPACTION_PLANS = {
   }),
 }
 
-/** Everything up to the next floor, except of databases that keep their history longer. */
+/** Deletes everything up to the next floor, except in databases with a longer retention. */
 function* advanceFloor(sql: Sql, { floor, next, kept }: { floor: number; next: number; kept: readonly RetainedHistory[] }): Steps<number> {
-  // What replaced or deleted a version is an entry of the same database.
+  // The entry that replaced or deleted a version belongs to the same database.
   const touched = yield* sql.all<{ id: number }>(
     'select distinct database_id as id from {commits} where tenant_id = :tenant and first_sequence <= :next and last_sequence > :floor', { floor, next },
   )
@@ -65,7 +65,7 @@ function* advanceFloor(sql: Sql, { floor, next, kept }: { floor: number; next: n
   return removed
 }
 
-/** When the last commit up to a sequence was made; 0 when none is left. */
+/** Time of the last commit up to a sequence; 0 when none is left. */
 function* findCommittedAt(sql: Sql, sequence: number): Steps<number> {
   const last = yield* sql.get<{ at: number }>(
     'select committed_at as at from {commits} where tenant_id = :tenant and first_sequence <= :sequence order by first_sequence desc limit 1', { sequence },
@@ -73,7 +73,7 @@ function* findCommittedAt(sql: Sql, sequence: number): Steps<number> {
   return last?.at ?? 0
 }
 
-/** Up to now its history reached as far as the log. */
+/** Until now the history of a new entry reached as far back as the log. */
 function* readRetainedHistories(sql: Sql): Steps<RetainedHistory[]> {
   const ofTenant = (column: string): string => `(select ${column} from {tenants} where tenant_id = :tenant)`
   yield* sql.run(
@@ -91,7 +91,7 @@ interface CompactionBounds {
   readonly at: number | undefined
 }
 
-/** One step for each of them: never beyond the log's floor, since the feed above it has to be whole. */
+/** Advances each history by one step, never beyond the log's floor: the feed above it must be complete. */
 function* pruneHistory(sql: Sql, kept: readonly RetainedHistory[], { floor, scanMax, at }: CompactionBounds): Steps<{ removed: number; more: boolean }> {
   let [removed, more] = [0, false]
   for (const { id, days, floor: from } of kept) {

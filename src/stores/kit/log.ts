@@ -1,21 +1,20 @@
 import { SyncError, type ChangesQuery, type FeedEntry, type FeedPage, type FeedQuery, type Kernel, type LogEntry } from '../../contract/index.ts'
 import { defineRead, type PlansOf, type Sql, type Steps } from './sql/port.ts'
 
-/** An entry without the facts of its commit; the record is put together when it is asked for. */
+/** A log entry without its commit's facts; the record is assembled only when `text()` is called. */
 export interface RowVersion extends Pick<LogEntry, 'sequence' | 'database' | 'key' | 'action' | 'cursor' | 'upstreamAt'> {
   text(): string | null
 }
 
-/** Sequences above `after` and up to `until`, in their order; or all versions of a key. */
+/** Either the sequences above `after` up to `until`, in order, or all versions of one key. */
 export type VersionRange = { readonly after: number; readonly until: number; readonly limit: number } | { readonly key: string }
 
 /** Reads the current rows of a database, or the versions they replaced. */
 export type VersionReader = (database: string, from: 'table' | 'history', range: VersionRange) => Steps<RowVersion[]>
 
 /**
- * The log over the SQL port, for a store without a faster way of its own: the current rows, the versions they replaced and
- * the deletions, in the order of their sequences. The directory of commits says which tables hold a range, so that no other
- * table is looked at.
+ * The change log over the SQL port, for stores without a faster implementation: current rows, replaced versions and
+ * deletions, in sequence order. The commit directory limits the read to tables that hold the range.
  */
 export function createLogPlans(readVersions: VersionReader) {
   return {
@@ -62,7 +61,7 @@ interface LogQuery {
   readonly databases?: readonly string[] | undefined
   /** Current rows only. */
   readonly live?: boolean
-  /** The entries end once their records have this many bytes together; one is always given. */
+  /** The page ends once its records reach this many bytes; it always has at least one entry. */
   readonly bytesMax?: number | undefined
 }
 
@@ -81,7 +80,7 @@ function* readLog(
       for (const source of live ? ['table'] as const : ['table', 'history'] as const) parts.push(yield* readVersions(database, source, range))
       if (!live) parts.push(yield* readDeletions(sql, database, range))
     }
-    // Behind the place where one was cut, entries of it are missing.
+    // Entries beyond the end of a truncated part are missing from this batch.
     const through = Math.min(range.until, ...parts.map((part) => (part.length < range.limit ? Infinity : part.at(-1)!.sequence)))
     const found = parts.flat().filter(({ sequence }) => sequence <= through).toSorted((a, b) => a.sequence - b.sequence)
     let at = 0
@@ -98,7 +97,7 @@ function* readLog(
   return { entries, isCut: false }
 }
 
-/** The facts that an entry has in common with the others of its commit and database. */
+/** The facts that an entry shares with its commit and database. */
 interface CommitRow extends Pick<LogEntry, 'database' | 'worker' | 'sync' | 'cycle' | 'page' | 'committedAt'> {
   readonly first: number
   readonly last: number
@@ -109,7 +108,6 @@ const SELECT_COMMITS = `select c.first_sequence as first, c.last_sequence as las
   c.committed_at as "committedAt" from {commits} c join {registry} g on g.tenant_id = c.tenant_id and g.sync_id = c.sync_id
   join {databases} d on d.tenant_id = c.tenant_id and d.database_id = c.database_id where c.tenant_id = :tenant`
 
-/** The commits after a sequence. */
 function readCommits(sql: Sql, after: number, until: number, databases: readonly string[] | undefined): Steps<CommitRow[]> {
   const named = databases === undefined ? '' : `and d.name in (${databases.map((_, at) => `:d${at}`).join(', ')})`
   return sql.all<CommitRow>(
@@ -119,7 +117,6 @@ function readCommits(sql: Sql, after: number, until: number, databases: readonly
   )
 }
 
-/** The commit that a sequence belongs to. */
 function* findCommit(sql: Sql, sequence: number): Steps<CommitRow | undefined> {
   const found = yield* sql.get<CommitRow>(`${SELECT_COMMITS} and c.first_sequence <= :sequence order by c.first_sequence desc limit 1`, { sequence })
   return found === undefined || found.last < sequence ? undefined : found

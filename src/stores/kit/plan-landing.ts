@@ -2,38 +2,40 @@ import type { ChangeAction, Commit, Landing, LandingCounts } from '../../contrac
 import { compareInstants, instantToMs } from '../../values/instant.ts'
 import { resolveLanding, type StoredRow, type Resolution } from './resolve-landing.ts'
 
-/** What a commit will write, decided before anything is written; every store carries out the same plan. */
+/** The writes of one commit, decided before any of them is made; every store executes the same plan. */
 export interface LandingPlan {
-  /** By database and key, whatever the page's order; the sequence is given where the log gets an entry. */
+  /**
+   * Ordered by database and key, regardless of the page's order; `sequence` is assigned where the log gets an entry.
+   */
   readonly writes: RowWrite[]
   readonly touches: RowTouch[]
-  /** Rows that keep their version, and the cycle to note as the last that contradicted it; null when one agreed. */
+  /** Rows that keep their version, with the last cycle that contradicted it; null when a cycle agreed. */
   readonly contests: RowContest[]
-  /** Contested keys that the source has to be asked for; when there are any, nothing may be written. */
+  /** Contested keys that must be looked up at the source. If there are any, nothing may be written. */
   readonly keysToLookUp: string[]
   /**
-   * Sequences of live rows this page proved to be still there without changing them: not to be swept by this cycle, nor by
-   * another one under way, whose listing may have passed the row's place when it was not there.
+   * Sequences of live rows that this page confirmed without changing them. Neither this cycle nor a concurrent one may
+   * sweep them: the other listing may have passed the key before the row existed.
    */
   readonly seenSequences: number[]
-  /** Rows of another owner that a replace cycle saw. */
+  /** Rows of another owner that a replace cycle returned. */
   readonly sightings: Landing[]
   readonly counts: LandingCounts
-  /** Keys whose two readings cannot be ordered; when there are any, nothing may be written. */
+  /** Keys whose two reads cannot be ordered. If there are any, nothing may be written. */
   readonly overlapKeys: string[]
-  /** The tenant's position after the plan is carried out. */
+  /** The tenant's head sequence after the plan is executed. */
   readonly headSequence: number
 }
 
 export interface RowWrite {
   readonly landing: Landing
-  /** Null for a tombstone of a key that was never there: no log entry. */
+  /** Null for a tombstone of an unknown key: no log entry. */
   readonly action: ChangeAction | null
   readonly sequence: number
   readonly row: StoredRow | undefined
 }
 
-/** A live row takes the landing's hash; a touched tombstone is `deleted` from now on, also when it was `swept`. */
+/** A live row takes the landing's hash; a touched tombstone becomes `deleted`, even if it was `swept`. */
 export interface RowTouch {
   readonly landing: Landing
   readonly upstreamAt: string | null
@@ -48,16 +50,16 @@ export interface LandingFacts {
   readonly writer: number
   readonly owner: number
   readonly headSequence: number
-  /** The cycle sweeps at its end, so it must remember what it saw. */
+  /** The cycle sweeps at its end, so it must record the rows it saw. */
   readonly sweeps: boolean
-  /** Of the commit; null for a replay. */
+  /** The commit's cycle; null for a replay. */
   readonly cycle: number | null
-  /** Another owner lists the key of this live row too: then the later source time decides between the two. */
+  /** True when another owner also lists the key of this live row: the later source time decides between the two. */
   isShared(landing: Landing, row: StoredRow): boolean
-  /** Whether a cycle that contested a row came to its end; one that did not may have missed a later page that agrees. */
+  /** True when a cycle that contested a row completed; an incomplete one may have missed a later page that agrees. */
   isComplete(cycle: number): boolean
   find(landing: Landing): StoredRow | undefined
-  /** Whether a live row holds this record, perhaps with its members in another order. */
+  /** True when a live row holds this record, possibly with its fields in another order. */
   isSame(landing: Extract<Landing, { type: 'upsert' }>, row: StoredRow): boolean
 }
 
@@ -131,12 +133,12 @@ export function planLanding(commit: Commit, facts: LandingFacts): LandingPlan {
         verdict satisfies never
     }
     if (landing.type === 'upsert' && row?.status === 'live') {
-      // A stale sighting counts too: the source lists the key, whatever version of it we keep.
+      // A stale row counts as seen too: the source lists the key, whichever version is stored.
       if (verdict === 'same' || verdict === 'touch' || verdict === 'stale') seen.push(row.sequence)
       if (facts.sweeps && row.owner !== facts.owner) sightings.push(landing)
     }
   }
-  // A record that could not be landed is still listed by the source: its row must not be swept.
+  // A quarantined record is still listed by the source, so its row must not be swept.
   for (const { database, key } of commit.quarantined) {
     if (key === null) continue
     const row = facts.find({ type: 'delete', database, key, upstreamAt: null })
@@ -148,7 +150,10 @@ export function planLanding(commit: Commit, facts: LandingFacts): LandingPlan {
 
 type ContestOutcome = 'wins' | 'loses' | 'same' | 'open' | 'waits' | 'ask'
 
-/** Decides a contest; see Listing. `open` and `waits` leave it to the next cycle, and the stored version stays until then. */
+/**
+ * Resolves a contest; see ListingContext. `open` and `waits` leave it to the next cycle, and the stored version stays
+ * until then.
+ */
 function createContestResolver({ listing }: Commit, facts: LandingFacts): (landing: Landing, row: StoredRow) => ContestOutcome {
   const answers = listing?.lookupAnswers
   const confirmed = new Set(answers?.confirmed)
@@ -171,14 +176,14 @@ function resolveWonContest({ type }: Landing, { status }: StoredRow): 'create' |
   return status === 'live' ? 'update' : 'create'
 }
 
-/** Another order of members is no other content. */
+/** Records that differ only in the order of their fields are equal. */
 function isSameRecord(landing: Landing, row: StoredRow, facts: LandingFacts): boolean {
   return landing.type === 'upsert' && facts.isSame(landing, row)
 }
 
 /**
- * The stored time lies in the future, and a later read of the same content has an older one: the stored one was wrong.
- * Left as it is, it would make every change until then look old.
+ * The stored time is in the future, and a later read of the same content has an older one, so the stored time was
+ * wrong. Keeping it would make every change until then look old.
  */
 function isStoredTimeInFuture({ upstreamAt }: Landing, row: StoredRow, { at, readAtSequence: readFrom }: Commit): boolean {
   if (upstreamAt === null || row.upstreamAt === null || row.sequence > readFrom) return false
@@ -186,9 +191,9 @@ function isStoredTimeInFuture({ upstreamAt }: Landing, row: StoredRow, { at, rea
 }
 
 /**
- * What is told again while a listing runs counts from now on, or a page that the listing read before would pass for the
- * later read. Where times are told they decide, except between equal ones. So a row is put on record when its time moves
- * on, and when it was written by another sync before the listing began and is told again with the same time.
+ * A change that is repeated while a listing runs must get a new sequence, or a page that the listing read earlier would
+ * count as the later read. Source times decide where they exist, except between equal ones. So a row is logged again
+ * when its time advances, and when another sync wrote it before the listing began and the same time is repeated.
  */
 function mustRelog(verdict: Resolution, landing: Landing, row: StoredRow | undefined, commit: Commit, writer: number): boolean {
   const { forceLogSince: restateSince, upstreamToleranceMs } = commit
@@ -207,8 +212,8 @@ function toRelogResolution(verdict: Resolution, { type }: Landing): Resolution {
 }
 
 /**
- * By database and key: the feed's order is that of the commits and, within one, of the keys (A9), so that a place in it can
- * be told by either. Most sources list by key, and then nothing has to be sorted.
+ * Sorted by database and key: the feed's order is that of the commits and, within one, of the keys (A9), so either
+ * identifies a cursor. Most sources list by key, and then no sort is needed.
  */
 function sortLandings(landings: readonly Landing[]): readonly Landing[] {
   for (let at = 1; at < landings.length; at++) if (compareLandings(landings[at - 1]!, landings[at]!) > 0) return landings.toSorted(compareLandings)
@@ -219,7 +224,10 @@ function compareLandings(a: Landing, b: Landing): number {
   return a.database === b.database ? compareBytes(a.key, b.key) : compareBytes(a.database, b.database)
 }
 
-/** As databases do. JavaScript compares by UTF-16 units, which differs where surrogates meet what lies above them. */
+/**
+ * Compares like a database does. JavaScript compares UTF-16 units, which differs for surrogate pairs against code
+ * points above them.
+ */
 function compareBytes(a: string, b: string): number {
   if (a === b) return 0
   const length = Math.min(a.length, b.length)
@@ -238,12 +246,12 @@ export function createEmptyCounts(): LandingCounts {
   return { created: 0, updated: 0, deleted: 0, swept: 0, unchanged: 0, stale: 0, missing: 0, quarantined: 0 }
 }
 
-/** Sequences as closed ranges: a page that was landed in one go is a single pair. */
+/** Merges sequences into closed ranges: a page that was landed in one commit is a single pair. */
 export function toSequenceRanges(sequences: readonly number[]): Array<[number, number]> {
   return mergeRanges(sequences.map((sequence) => [sequence, sequence]))
 }
 
-/** Sorted, and what touches is one. */
+/** Sorts the ranges, and merges those that touch. */
 export function mergeRanges(ranges: ReadonlyArray<[number, number]>): Array<[number, number]> {
   const merged: Array<[number, number]> = []
   for (const [first, end] of ranges.toSorted((a, b) => a[0] - b[0])) {
@@ -254,13 +262,18 @@ export function mergeRanges(ranges: ReadonlyArray<[number, number]>): Array<[num
   return merged
 }
 
-/** The brake of invariant 11: whether so many of the rows that existed when the cycle began may not go without asking. */
+/**
+ * Invariant 11: true when the sweep would delete more of the rows that existed at the start of the cycle than the limit
+ * allows.
+ */
 export function exceedsDeleteLimit(sweep: { maxShare: number; allowEmpty: boolean }, existed: number, doomed: number): boolean {
   if (doomed === 0) return false
   return doomed >= existed ? !sweep.allowEmpty : doomed > existed * sweep.maxShare
 }
 
-/** At most so many of them, the same distance apart: a page that a listing left out is met wherever it lies. */
+/**
+ * Picks at most `limit` items at equal distances, so that a page missing from a listing is represented wherever it was.
+ */
 export function sampleEvenly<Item>(items: readonly Item[], limit: number): Item[] {
   if (items.length <= limit) return [...items]
   return Array.from({ length: limit }, (_, at) => items[Math.floor((at * items.length) / limit)]!)

@@ -1,6 +1,6 @@
 import type { Checkpoint, CycleRecord, ErrorCode, Inflight, LandingCounts, Mode, CheckpointSummary, StateText, StopReason, SyncRef } from '../../contract/index.ts'
 
-/** A row of the registry, as both databases give it. */
+/** A row of the registry, as both databases return it. */
 export interface RegistryEntry {
   sync_id: number
   connector_id: string
@@ -63,14 +63,14 @@ export function toInflight(entry: RegistryEntry): Inflight | null {
   }
 }
 
-/** Also of what has never run. */
+/** The default is the checkpoint of a sync that never ran. */
 export function toCheckpoint(entry: RegistryEntry = NEVER_RUN_ENTRY): Checkpoint {
   return {
     ...toCheckpointSummary(entry), committed: entry.committed, committedBy: entry.committed_by, inflight: toInflight(entry), scope: entry.scope,
   }
 }
 
-/** What an outline is made of. */
+/** Columns of the registry that a checkpoint summary needs. */
 export const CHECKPOINT_SUMMARY_COLUMNS = `sync_id, connector_id, stream_id, version, inflight_cycle, inflight_page, inflight_started_at, tidemark, paused, triggered_at,
   failures, error_code, error_message, error_at, retry_at, last_success_at, complete_since, needed_at, needed_reason, needed_cycle, holder, held_since, held_until`
 

@@ -28,19 +28,22 @@ const addPageToCycle = bindPipelinedSteps(checkpoint.addPageToCycle)
 const lockBackfill = bindSteps(checkpoint.lockBackfill)
 const updateCheckpoint = bindPipelinedSteps(checkpoint.updateCheckpoint)
 
-/** The one door. Everything below runs inside one transaction; a refusal undoes it. */
+/** The only write path for records. Everything below runs in one transaction; a refusal rolls it back. */
 export async function commit(session: TenantSession, commit: Commit): Promise<CommitOutcome> {
   try {
     return await tryCommit(session, commit)
   } catch (error) {
-    // A table that this process remembers may have been dropped, by an erasure, since; one of its name may have other columns.
+    // An erasure may have dropped a cached table; a new table of the same name may have other columns.
     if (isTableStale(error) && session.connection.clearCachedTables(session.tenant)) return tryCommit(session, commit)
     if (isKeyViolation(error) && (await dropViolatedKeys(session, commit))) return tryCommit(session, commit)
     throw error
   }
 }
 
-/** A record that contradicts a declared key lands like any other: the key is no longer enforced, and that is reported. */
+/**
+ * A record that violates a declared key lands like any other: the key is no longer enforced, and that is reported as
+ * drift.
+ */
 async function dropViolatedKeys(session: TenantSession, commit: Commit): Promise<boolean> {
   return session.connection.write(session.tenant, async (transaction) => {
     await lockTenant(transaction)
@@ -54,7 +57,7 @@ async function dropViolatedKeys(session: TenantSession, commit: Commit): Promise
 const NOT_NULL_VIOLATION = '23502'
 const UNIQUE_VIOLATION = '23505'
 
-/** Not by an index of the user's. */
+/** Ignores violations of the user's own indexes. */
 function isKeyViolation(error: unknown): boolean {
   if (!(error instanceof SyncError)) return false
   const state = sqlStateOf(error.cause)
@@ -71,11 +74,11 @@ function tryCommit(session: TenantSession, commit: Commit): Promise<CommitOutcom
     const backfill = await lockBackfill(transaction, commit)
     const names = databasesOf(commit)
     const remembered = session.connection.cachedTables(session.tenant)
-    // Other commits of this process change the map while this one waits: the tables looked up are the ones to compare with.
+    // Concurrent commits of this process change the cache, so the lookups are compared with this copy.
     const guessed = new Map(remembered)
-    // Rows are found and changed by their keys, whatever a planner without statistics takes the tables for.
+    // Forces lookups by key: without statistics the planner misjudges the size of the tables.
     transaction.send('set local enable_hashjoin = off; set local enable_mergejoin = off')
-    // Sent together and answered in this order: all that follows the two locks sees what their last holders committed.
+    // Pipelined and answered in this order: everything after the two locks sees what their last holders committed.
     const [tenant, entry, owners, known, early, waiting, settings, replaced] = await Promise.all([
       lockTenant(transaction), findLeasedEntry(transaction, commit.lease), readOwners(transaction), readTables(transaction, names),
       lookUpRows(transaction, commit, guessed), hasQuarantinedRecords(transaction, commit.lease.ref), readChangedDeleteModes(transaction, commit.deletes ?? {}),
@@ -105,7 +108,7 @@ async function lookUpRows(transaction: Transaction, commit: Commit, tables: Read
     const table = tables.get(database)
     return table === undefined ? [] : [findRows(transaction, table, keys, commit.owners?.[database] ?? commit.owner, table.lastPageKind).then((rows) => [database, rows] as const)]
   })))
-  // Rows of another owner than the commit's have to be looked at one by one.
+  // Rows of another owner than the commit's are resolved one by one.
   const isPlain = commit.quarantined.length === 0 && commit.owners === undefined
   const unchanged = isPlain && found.size > 0 && found.size === wanted.size ? [...found.values()].map((rows) => rows.unchanged) : [null]
   return {
@@ -117,7 +120,7 @@ async function lookUpRows(transaction: Transaction, commit: Commit, tables: Read
 
 interface CommitContext {
   readonly entry: RegistryEntry
-  /** The backfill that this commit orders, locked. */
+  /** The backfill that this commit requests, locked. */
   readonly backfill: RegistryEntry | null
   readonly tenant: { readonly sequence: number; readonly committed_at: number }
   readonly owners: readonly Owner[]
@@ -129,7 +132,7 @@ interface CommitContext {
 }
 
 async function land(transaction: Transaction, commit: Commit, { entry, backfill, tenant, owners, known, rows, hasQuarantined: waiting, settings }: CommitContext): Promise<CommitOutcome | Rollback<CommitOutcome>> {
-  // What is replayed belongs to no cycle: one that is unfinished has not seen it.
+  // A replay belongs to no cycle: an unfinished one has not seen its records.
   const inflight = commit.transition.kind === 'replay' ? null : toInflight(entry)
   const sweeps = inflight?.mode === 'replace'
   const owner = await ensureOwner(transaction, owners, commit.owner, sweeps)
@@ -156,7 +159,7 @@ async function land(transaction: Transaction, commit: Commit, { entry, backfill,
   if (plan.overlapKeys.length > 0) return rollback({ kind: 'overlap', keys: plan.overlapKeys })
   if (plan.keysToLookUp.length > 0) return rollback({ kind: 'contested', keys: plan.keysToLookUp })
 
-  // Invariant 7: the feed's time never stands still or goes back, whatever the clock does.
+  // Invariant 7: the feed's time is strictly increasing, whatever the clock does.
   const committedAt = Math.max(commit.at, tenant.committed_at + 1)
   const page = 'page' in commit.transition ? commit.transition.page : 0
   const facts = { sync: entry.sync_id, cycle: inflight?.cycle ?? 0, page }
@@ -165,7 +168,7 @@ async function land(transaction: Transaction, commit: Commit, { entry, backfill,
   const hindered = await applyDeleteModes(transaction, [...settings, ...created], tables)
   const ownerIn = (database: string): number => others.get(database) ?? owner
 
-  // From here on statements are mostly only sent; whatever one of them meets, COMMIT is not reached.
+  // From here on most statements are only sent; if one fails, COMMIT is not reached.
   const notes = new DriftCollector(commit.schemaModes, commit.at, first)
   await writeRows(transaction, plan, tables, { driftCollector: notes, writer: entry.sync_id, committedAt, ownerIn, lockedDatabases: hindered, find: rows.find })
   writeCommits(transaction, listLoggedRanges(plan, tables), { ...facts, committedAt })
@@ -178,7 +181,7 @@ async function land(transaction: Transaction, commit: Commit, { entry, backfill,
 
   let position = plan.headSequence
   const logs = position > tenant.sequence
-  // What the sweep deletes comes after the page, at a time of its own: within one time the keys are in order (A9).
+  // Swept rows come after the page with a commit time of their own: within one commit time the keys are ordered (A9).
   const sweptAt = logs ? committedAt + 1 : committedAt
   const limits = sweeps && commit.transition.kind === 'complete' ? commit.transition.sweep : null
   if (limits !== null) {
@@ -206,14 +209,17 @@ async function land(transaction: Transaction, commit: Commit, { entry, backfill,
   }
 }
 
-/** What `planLanding` plans when every landing is the same as its row, which belongs to the commit's owner. */
+/**
+ * Equals the result of `planLanding` when every landing is the same as its row, and the row belongs to the commit's
+ * owner.
+ */
 function planUnchanged(seen: number[], position: number): LandingPlan {
   return {
     writes: [], touches: [], contests: [], keysToLookUp: [], seenSequences: seen, sightings: [], counts: { ...createEmptyCounts(), unchanged: seen.length }, overlapKeys: [], headSequence: position,
   }
 }
 
-/** Of every database the commit speaks of, also where no column was seen. */
+/** Includes every database of the commit, even without new columns. */
 function columnsOf(commit: Commit): Record<string, readonly Column[]> {
   const columns: Record<string, readonly Column[]> = { ...commit.columns }
   for (const { database } of [...(commit.shapes ?? []), ...commit.landings]) columns[database] ??= []
@@ -230,7 +236,7 @@ async function readOwners(transaction: Transaction): Promise<Owner[]> {
   return rows.map((row) => ({ ...row, holdings: new Set(row.holdings === '{}' ? [] : row.holdings.slice(1, -1).split(',').map(Number)) }))
 }
 
-/** Notes the databases in which an owner has its first rows; all that this cycle's owner has are returned. */
+/** Records the databases in which an owner has its first rows; returns all databases of this cycle's owner. */
 function recordHoldings(
   transaction: Transaction, owners: readonly Owner[], { owner, ownerIn, taken }: { owner: number; ownerIn(database: string): number; taken: readonly Table[] },
   { writes }: LandingPlan, tables: ReadonlyMap<string, Table>,
@@ -253,7 +259,7 @@ function recordHoldings(
   return all
 }
 
-/** By database, for those that are told. They sweep, if at all, by cycles of their own. */
+/** Returns the explicitly named owners by database. They sweep, if at all, in cycles of their own. */
 async function ensureOtherOwners(transaction: Transaction, known: readonly Owner[], { owners = {} }: Commit): Promise<Map<string, number>> {
   const ids = new Map<string, number>()
   for (const [database, name] of Object.entries(owners)) ids.set(database, await ensureOwner(transaction, known, name, false))
@@ -285,7 +291,7 @@ async function hasQuarantinedRecords(transaction: Transaction, { worker, sync }:
 
 function writeQuarantine(transaction: Transaction, entry: RegistryEntry, commit: Commit, page: number, waiting: boolean): void {
   const { tenant } = transaction
-  // A key that lands has left quarantine.
+  // A key that lands leaves the quarantine.
   if (waiting && commit.landings.length > 0) {
     transaction.send(
       `delete from tidemark.quarantine q using unnest($3::text[], $4::text[]) as landed (database_name, identity)
@@ -304,7 +310,7 @@ function writeQuarantine(transaction: Transaction, entry: RegistryEntry, commit:
     )
     return
   }
-  // The last word of a page on a record counts; one statement may not touch an entry twice.
+  // The last entry of a page for a record wins; one statement may not touch a row twice.
   const items = [...new Map(commit.quarantined.map((item) => [JSON.stringify([item.database, quarantineIdentityOf(item)]), item])).values()]
   insertMany(transaction, 'tidemark.quarantine', [
     { name: 'identity', type: 'text', values: items.map((item) => quarantineIdentityOf(item)) },
@@ -321,7 +327,7 @@ function writeQuarantine(transaction: Transaction, entry: RegistryEntry, commit:
     set code = excluded.code, message = excluded.message, text = excluded.text, cycle_id = excluded.cycle_id, page = excluded.page, at = excluded.at`)
 }
 
-/** Another order of members is no other content. */
+/** Records that differ only in the order of their fields are equal. */
 function createSameRecordCheck(textOf: (landing: Landing) => string): (landing: Extract<Landing, { type: 'upsert' }>) => boolean {
   return (landing) => equalsJson(textOf(landing), landing.text)
 }

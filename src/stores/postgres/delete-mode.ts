@@ -9,7 +9,7 @@ export interface DeleteSetting {
   readonly wanted: DeleteMode
 }
 
-/** The settings that change something, or whose database has kept rows to remove; nearly always none. */
+/** Returns the settings that change something, or whose database has kept rows to purge; usually none. */
 export async function readChangedDeleteModes(transaction: Transaction, wanted: Readonly<Record<string, DeleteMode>>): Promise<DeleteSetting[]> {
   const names = Object.keys(wanted)
   if (names.length === 0) return []
@@ -22,8 +22,8 @@ export async function readChangedDeleteModes(transaction: Transaction, wanted: R
 }
 
 /**
- * How the rows of these databases are deleted from now on; `tables` is kept up with it. Returned are the databases whose table could
- * not be given its `_deleted_at` because a reader holds it: until it has it, no row of theirs may be deleted.
+ * Changes how rows of these databases are deleted, and updates `tables`. Returns the databases whose table could not
+ * get its `_deleted_at` column because a reader holds a lock: until then none of their rows may be deleted.
  */
 export async function applyDeleteModes(transaction: Transaction, settings: readonly DeleteSetting[], tables: Map<string, Table>): Promise<ReadonlySet<string>> {
   const hindered = new Set<string>()
@@ -43,7 +43,7 @@ export async function applyDeleteModes(transaction: Transaction, settings: reado
   return hindered
 }
 
-/** Throws when a delete would remove a row that is to be kept. */
+/** Throws when a delete would remove a row that must be kept. */
 export function checkDeletable({ database, name }: Table, hindered: ReadonlySet<string>): void {
   if (!hindered.has(database)) return
   throw new SyncError('STORE_BUSY', `A query holds the table ${name}, so that it cannot be given its ${DELETED_AT}. The delete is tried again once the query has ended.`)
@@ -60,7 +60,7 @@ async function addDeletedAtColumn(transaction: Transaction, { database, name, hi
   return transaction.tryRun(change, { lockTimeoutMs: LOCK_TIMEOUT_MS, refusals: [LOCK_NOT_AVAILABLE] })
 }
 
-/** One step in each table whose deleted rows are no longer kept. */
+/** Performs one step in each table whose deleted rows are no longer kept. */
 export async function purgeTables(transaction: Transaction, scanMax: number): Promise<{ removed: number; more: boolean }> {
   const open = await transaction.all<{ name: string }>('select name from tidemark.databases where tenant_id = $1 and purged_to is not null', transaction.tenant)
   let [removed, more] = [0, false]
@@ -72,12 +72,12 @@ export async function purgeTables(transaction: Transaction, scanMax: number): Pr
   return { removed, more }
 }
 
-/** Every row that was kept has a tombstone: these are walked by their keys, so that no step looks at live rows. */
+/** Every kept row has a tombstone: the purge walks tombstones by key, so no step scans live rows. */
 async function purgeTable(transaction: Transaction, table: Table, scanMax: number): Promise<{ state: DeleteState; removed: number }> {
   const keys = (await transaction.textRows(
     `select key from tidemark.tombstones where tenant_id = $1 and database_id = $2 and key > $3 order by key limit ${scanMax}`, transaction.tenant, table.id, table.purgedTo,
   )).map(([key]) => key!)
-  // By their keys, whatever a planner without statistics takes the table for.
+  // Forces lookups by key: without statistics the planner misjudges the size of the table.
   transaction.send('set local enable_hashjoin = off; set local enable_mergejoin = off')
   const removed = keys.length === 0 ? 0 : await transaction.run(
     `delete from ${table.name} t using (select unnest($1::text[]) collate "C" as key) w where t._key = w.key and t.${DELETED_AT} is not null`, textArray(keys),

@@ -4,7 +4,7 @@ import type { ColumnTransition } from '../kit/tables/schema-change.ts'
 import type { Transaction } from './connection.ts'
 import type { Table } from './table.ts'
 
-/** What users made of the columns of a table: indexes, views, constraints, comments, grants. */
+/** User objects that depend on the columns of a table: indexes, views, constraints, comments, grants. */
 
 export interface ColumnDependents {
   forColumn(column: string): SchemaColumn['dependents']
@@ -43,11 +43,14 @@ interface RebuildableIndex {
   readonly isUnique: boolean
   readonly nullsNotDistinct: boolean
   readonly options: string | null
-  /** In their order; those behind the keys are only included. */
+  /** In index order; columns after the keys are only included. */
   readonly columns: ReadonlyArray<{ readonly name: string; readonly option: number | null }>
 }
 
-/** Indexes that can be made again on columns of another type: of columns alone, with the usual order and collation of their types. */
+/**
+ * Indexes that can be rebuilt on columns of another type: plain columns with the default order and collation of their
+ * types.
+ */
 async function readRebuildableIndexes(transaction: Transaction, tables: readonly string[]): Promise<RebuildableIndex[]> {
   const found: RebuildableIndex[] = []
   for (const table of tables) {
@@ -78,7 +81,7 @@ function newIndexName({ id }: RebuildableIndex): string {
   return `tidemark_new_${id}`
 }
 
-/** The next statement of those that build the indexes of the old columns on the new ones; null when all are there. */
+/** Returns the next statement that rebuilds an index of the old columns on the new ones; null when all exist. */
 export async function buildNextIndexSql(transaction: Transaction, { name, history }: Table, moves: readonly ColumnTransition[]): Promise<string | null> {
   for (const index of await readRebuildableIndexes(transaction, [name, history])) {
     if (!usesReplacedColumn(index, moves)) continue
@@ -87,7 +90,7 @@ export async function buildNextIndexSql(transaction: Transaction, { name, histor
       newIndexName(index), index.schema,
     )
     if (there?.valid === true) continue
-    // A build that was cut off, or met a value that is there twice, leaves an index that is never used.
+    // A build that was interrupted, or found a duplicate value, leaves an invalid index.
     if (there !== undefined) return `drop index concurrently ${quoteIdentifier(index.schema)}.${quoteIdentifier(newIndexName(index))}`
     return buildIndexSql(index, moves)
   }
@@ -108,13 +111,13 @@ function buildIndexSql(index: RebuildableIndex, moves: readonly ColumnTransition
   ].join(' ')
 }
 
-/** To be run after the old columns, and their indexes with them, are gone. */
+/** Run after the old columns, and their indexes with them, are dropped. */
 export async function buildIndexRenameSql(transaction: Transaction, { name, history }: Table, moves: readonly ColumnTransition[]): Promise<string[]> {
   const indexes = (await readRebuildableIndexes(transaction, [name, history])).filter((index) => usesReplacedColumn(index, moves))
   return indexes.map((index) => `alter index ${quoteIdentifier(index.schema)}.${quoteIdentifier(newIndexName(index))} rename to ${quoteIdentifier(index.name)}`)
 }
 
-/** Statements that give the new columns the comments and the grants of the old ones. */
+/** Returns statements that copy the comments and grants of the old columns to the new ones. */
 export async function buildPropertySql(transaction: Transaction, { name, history }: Table, moves: readonly ColumnTransition[]): Promise<string[]> {
   const statements: string[] = []
   for (const table of [name, history]) {

@@ -15,7 +15,7 @@ export async function eraseRows(transaction: Transaction): Promise<number> {
     if (await transaction.tryRun(`drop table if exists ${name}, ${history}`, { lockTimeoutMs: 10_000, refusals: [DEPENDENT_OBJECTS_EXIST] })) continue
     throw new SyncError('STORE_FOREIGN', `Others have built upon the table ${name}: drop what they built first. Nothing was erased.`)
   }
-  // From the catalog itself, so that a table that is added later is not forgotten.
+  // Read from the catalog, so that a table that is added later is included.
   const tables = await transaction.all<{ name: string }>("select tablename as name from pg_tables where schemaname = 'tidemark' and tablename not in ('tenants', 'audit')")
   for (const { name } of tables) erased += await transaction.run(`delete from tidemark.${name} where tenant_id = $1`, transaction.tenant)
   return erased

@@ -9,18 +9,18 @@ import { readLog } from './log.ts'
 import { lockTenant } from './registry.ts'
 import { runPlan } from './sql.ts'
 
-/** The log as it is served, and what belongs to that. */
+/** The change log as the feed serves it, compaction and cursor secrets. */
 
 export async function feed(session: TenantSession, query: FeedQuery): Promise<FeedPage> {
   const page = await readFeed(session, query)
   if (query.after <= page.headSequence || session.isReplica) return page
-  // A replica may show a commit that is not seen here yet: it is written, and waits for its replicas. Until it is seen it holds
-  // its tenant's row, so whoever has had that row sees it.
+  // A replica may show a commit that is not visible here yet: it is written, and waits for its replicas. Until then it
+  // holds its tenant's row lock, so taking that lock waits for it.
   await session.connection.write(session.tenant, lockTenant)
   return readFeed(session, query)
 }
 
-/** Seen at one moment: the transaction reads from one snapshot. */
+/** A consistent page: the transaction reads from one snapshot. */
 function readFeed(session: TenantSession, { after, limit, databases, liveOnly: live = false, scanMax, bytesMax }: FeedQuery): Promise<FeedPage> {
   return session.connection.read(session.tenant, async (transaction) => {
     const filtered = databases !== undefined || live
@@ -53,7 +53,7 @@ export async function compact(session: TenantSession, request: CompactRequest): 
 
 export async function cursorSecrets(session: TenantSession, offer: CursorSecretCandidate): Promise<CursorSecret[]> {
   const known = await runPlan(session, CURSOR_SECRET_PLANS.known, [])
-  // A replica goes on with what it has, also when that is old: it is for the primary to renew it.
+  // A replica keeps using an old secret; only the primary can renew it.
   if (hasFreshSecret(known, offer) || (session.isReplica && known.length > 0)) return known
   if (session.isReplica) throw new SyncError('STORE_READONLY', `The replica has no secret for the cursors of tenant ${session.tenant} yet. \`tidemark keys create\` on the primary makes one, and so does a page of the feed that is read there.`)
   return runPlan(session, CURSOR_SECRET_PLANS.renew, [offer])

@@ -2,7 +2,7 @@ import { bigintArray } from './binary-arrays.ts'
 import type { Transaction } from './connection.ts'
 import { readTables, type Table } from './table.ts'
 
-/** Without a change nothing is written: every commit says it. */
+/** Writes only changes: every commit carries the setting. */
 export function setHistoryDays(transaction: Transaction, historyDays: Readonly<Record<string, number | null>>, tables: ReadonlyMap<string, Table>): void {
   for (const [database, days] of Object.entries(historyDays)) {
     const table = tables.get(database)
@@ -11,7 +11,7 @@ export function setHistoryDays(transaction: Transaction, historyDays: Readonly<R
   }
 }
 
-/** Versions that were replaced, and deletions, above one floor and up to the next. Current rows are never touched. */
+/** Deletes replaced versions and deletions above one floor and up to the next. Current rows are never touched. */
 export async function pruneVersions(transaction: Transaction, id: number, floor: number, next: number): Promise<number> {
   const { name } = (await transaction.get<{ name: string }>('select name from tidemark.databases where tenant_id = $1 and database_id = $2', transaction.tenant, id))!
   const table = (await readTables(transaction, [name])).get(name)!
@@ -26,7 +26,7 @@ export async function pruneVersions(transaction: Transaction, id: number, floor:
   return gone.length
 }
 
-/** A commit goes with the last of its entries. */
+/** Deletes the commits whose last entry was deleted. */
 function pruneCommits(transaction: Transaction, { live, history }: Table, gone: readonly number[]): Promise<number> {
   return transaction.run(
     `with emptied as materialized (

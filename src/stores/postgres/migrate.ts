@@ -5,8 +5,8 @@ import { DROP_OLD_TABLES } from './migrations/0017-typed-tables.ts'
 import { MIGRATIONS, SCHEMA_VERSION, SCHEMA_VERSION_MIN, SERVER_VERSION_MIN } from './schema.ts'
 
 /**
- * Makes or renews the tables. Cut off anywhere, it goes on when it is run again: the version is set first, so that an older
- * program leaves the store alone, and then records are moved step by step. A replica has its tables from its primary alone.
+ * Creates or upgrades the tables. It is resumable: the version is set first, so that an older program leaves the store
+ * alone, and then records are moved step by step. A replica gets its tables from its primary only.
  */
 export async function migrate(connection: Connection, options: MigrationOptions = {}): Promise<{ isReplica: boolean }> {
   const { there, isReplica, unmoved } = await connection.read('', async (transaction) => (
@@ -23,10 +23,10 @@ export async function migrate(connection: Connection, options: MigrationOptions 
   return { isReplica }
 }
 
-/** True when there was nothing before, and so nothing has to be moved. */
+/** Returns true when the schema was new, so that no records have to be moved. */
 function upgradeSchema(connection: Connection): Promise<boolean> {
   return connection.write('', async (transaction) => {
-    // Others that open the store wait here, and then find it done.
+    // Other processes that open the store wait here, and then find it done.
     await transaction.run(`select pg_advisory_xact_lock(hashtext('tidemark.migrate'))`)
     const version = await readSchemaVersion(transaction)
     if (version === SCHEMA_VERSION) return false
@@ -45,10 +45,13 @@ async function isInRecovery(transaction: Transaction): Promise<boolean> {
   return (await transaction.get<{ is: boolean }>('select pg_is_in_recovery() as is'))!.is
 }
 
-/** Null when the tables were never made. Kept as a function: a table of versions would be one without a tenant. */
+/**
+ * Returns null when the tables were never created. The version is stored as a function: a table of versions would be
+ * one without a tenant.
+ */
 async function readSchemaVersion(transaction: Transaction): Promise<number | null> {
-  // Read from the tables and not by to_regprocedure, which may answer from what this session remembers: after waiting
-  // for the lock it would still deny what another process had just made.
+  // Read from the catalog tables, because to_regprocedure may answer from the session's cache: after waiting for the
+  // lock it would still miss a function that another process just created.
   const found = await transaction.get(
     "select from pg_proc p join pg_namespace n on n.oid = p.pronamespace where n.nspname = 'tidemark' and p.proname = 'schema_version' and p.pronargs = 0",
   )
@@ -73,7 +76,7 @@ async function checkServer(transaction: Transaction): Promise<void> {
 
 async function createSchema(transaction: Transaction): Promise<void> {
   const schema = await transaction.get("select from pg_namespace where nspname = 'tidemark'")
-  // One that was made for us beforehand will do; to make one takes a right on the whole database.
+  // An existing empty schema is accepted; creating one needs a right on the whole database.
   if (schema === undefined) return void (await transaction.run('create schema tidemark'))
   const foreign = await transaction.get<{ name: string }>("select relname as name from pg_class where relnamespace = 'tidemark'::regnamespace limit 1")
   if (foreign !== undefined) throw new SyncError('STORE_FOREIGN', `The schema tidemark already has a relation ${foreign.name}, but no schema version.`)

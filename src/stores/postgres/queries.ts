@@ -4,7 +4,7 @@ import type { Parameter, TenantSession } from './connection.ts'
 import { readHistory, readLog, selectVersions, type VersionsSelect } from './log.ts'
 import { readTables, toMs } from './table.ts'
 
-/** What has landed, read back. */
+/** Reads of committed rows and log entries. */
 
 export async function changes(session: TenantSession, { after, limit, databases }: ChangesQuery): Promise<LogEntry[]> {
   return session.connection.read(session.tenant, async (transaction) => (

@@ -18,15 +18,16 @@ import { growTable, SYSTEM_COLUMNS, SYSTEM_COLUMN_TYPES, toInstant, type Table }
 export const STATUS_CODES: Record<RowStatus, number> = { live: 0, deleted: 1, swept: 2 }
 const STATUS_BY_CODE: readonly RowStatus[] = ['live', 'deleted', 'swept']
 
-/** Keys given as the array of a parameter. */
+/** Keys given as an array parameter. */
 export const keysFromParameter = (parameter: number): string => `(select unnest($${parameter}::text[]) collate "C" as key)`
 
-// ── what is there ────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── reads
+// ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** The rows a page meets, all looked up before the first is resolved. */
+/** The stored rows of a page's keys, all read before the first one is resolved. */
 export interface FoundRows {
   readonly find: LandingFacts['find']
-  /** When every landing is the same as its row: the sequences of all these rows. */
+  /** The sequences of all rows, when every landing is the same as its row. */
   readonly unchanged: number[] | null
   readonly pageKinds: ReadonlyMap<string, PageKind>
 }
@@ -37,7 +38,7 @@ interface RowLookup {
   readonly times: Array<string | null>
 }
 
-/** What a commit looks up, by database. */
+/** Collects the lookups of a commit, by database. */
 export function collectRowLookups({ landings, quarantined, forceLogSince: restateSince }: Commit): Map<string, RowLookup> {
   const wanted = new Map<string, RowLookup>()
   const add = (database: string, key: string, hash: string | null, time: string | null): void => {
@@ -47,17 +48,19 @@ export function collectRowLookups({ landings, quarantined, forceLogSince: restat
     own.hashes.push(hash)
     own.times.push(time)
   }
-  // A page that is restated needs to know of unchanged rows, too, which sync wrote them.
+  // A commit with `forceLogSince` also needs the writer of unchanged rows.
   const isBrief = restateSince === undefined
   for (const landing of landings) add(landing.database, landing.key, landing.type === 'upsert' && isBrief ? landing.hash : null, landing.upstreamAt)
   for (const { database, key } of quarantined) if (key !== null) add(database, key, null, null)
   return wanted
 }
 
-/** What a page was to its table; the next one is mostly the same to it, and is looked up in the way that is fastest then. */
+/**
+ * How a page related to its table. The next page is usually alike, and is looked up in the way that is fastest for that
+ * kind.
+ */
 export type PageKind = 'new' | 'unchanged' | 'mixed'
 
-/** Of one database. */
 export interface FoundTableRows {
   readonly kind: PageKind
   get(key: string): StoredRow | undefined
@@ -68,7 +71,7 @@ export interface FoundTableRows {
 const NO_ROWS: FoundTableRows = { kind: 'new', get: () => undefined, unchanged: null }
 const DATABASE_CONDITION = 'tenant_id = $1 and database_id = $2'
 
-/** A guess that is wrong costs a round trip: then the rows are looked up one by one. */
+/** A wrong guess costs one round trip: the rows are then looked up one by one. */
 export async function findRows(
   transaction: Transaction, table: Pick<Table, 'id' | 'live'>, wanted: RowLookup, owner: string, guess: PageKind = 'mixed',
 ): Promise<FoundTableRows> {
@@ -77,7 +80,7 @@ export async function findRows(
   return same ?? findEach(transaction, table, wanted, owner)
 }
 
-/** Whether no row and no tombstone lies between the smallest and the largest of the keys. */
+/** True when no row and no tombstone lies between the smallest and the largest key. */
 async function isKeyRangeEmpty(transaction: Transaction, { id, live }: Pick<Table, 'id' | 'live'>, keys: readonly string[]): Promise<boolean> {
   const found = await transaction.get<{ is: boolean }>(
     `with span as materialized (select min(key) as low, max(key) as high from ${keysFromParameter(3)} w)
@@ -88,7 +91,10 @@ async function isKeyRangeEmpty(transaction: Transaction, { id, live }: Pick<Tabl
   return found!.is
 }
 
-/** Null unless every row is there and the same. As in `findEach`, a lateral probe leaves the planner no scan of the table. */
+/**
+ * Returns null unless every row exists and is the same. As in `findEach`, a lateral probe keeps the planner from
+ * scanning the table.
+ */
 async function findUnchanged(
   transaction: Transaction, { id, live }: Pick<Table, 'id' | 'live'>, { keys, hashes, times }: RowLookup, owner: string,
 ): Promise<FoundTableRows | null> {
@@ -109,11 +115,11 @@ function toNumbers(array: string): number[] {
 }
 
 /**
- * Keys and hashes are sent, and of rows that are the same only the sequence comes back: most of what a delta or a listing
- * returns is unchanged.
+ * Sends keys and hashes, and gets back only the sequence of rows that are the same: most of a delta or a listing is
+ * unchanged.
  *
- * Statements leave the planner no choice: a row is found through a lateral probe of its whole key. When no row lies between
- * the smallest and the largest key of the page, nothing is looked up.
+ * The statement leaves the planner no choice: each row is found through a lateral probe of its whole key. When no row
+ * lies between the smallest and the largest key of the page, nothing is looked up.
  */
 async function findEach(transaction: Transaction, table: Pick<Table, 'id' | 'live'>, { keys, hashes, times }: RowLookup, owner: string): Promise<FoundTableRows> {
   const [summary, ...others] = await transaction.textRows(
@@ -161,12 +167,12 @@ async function findEach(transaction: Transaction, table: Pick<Table, 'id' | 'liv
   return rows.size === 0 ? NO_ROWS : { kind: 'mixed', get: (key) => rows.get(key), unchanged: null }
 }
 
-/** Its writer is asked for only where contents differ. */
+/** The writer is left out: it is needed only where contents differ. */
 function toUnchangedRow(sequence: number, hash: string | null, upstreamAt: string | null, owner: number): StoredRow {
   return { sequence, status: 'live', hash, upstreamAt, writer: 0, owner, contestedBy: null }
 }
 
-/** Mostly nothing is asked of single rows. */
+/** Builds its rows lazily: single rows are rarely requested. */
 class UnchangedRows implements FoundTableRows {
   readonly kind = 'unchanged'
   readonly unchanged: number[]
@@ -183,7 +189,7 @@ class UnchangedRows implements FoundTableRows {
   }
 }
 
-/** The stored records of rows whose hash is another. */
+/** Reads the stored records of rows whose hash differs. */
 export async function readStoredTexts(
   transaction: Transaction, commit: Commit, tables: ReadonlyMap<string, Table>, find: LandingFacts['find'],
 ): Promise<(landing: Landing) => string> {
@@ -211,7 +217,8 @@ export async function readStoredTexts(
   }
 }
 
-// ── what is written ──────────────────────────────────────────────────────────────────────────────────────────────────
+// ── writes
+// ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 export interface WriteFacts {
   readonly driftCollector: DriftCollector
@@ -223,10 +230,10 @@ export interface WriteFacts {
   readonly find: LandingFacts['find']
 }
 
-/** As many rows go in one statement: while the server writes them, the next are put together. */
+/** Rows per statement: the next batch is encoded while the server writes the previous one. */
 const ROWS_PER_BATCH = 500
 
-/** Carries out the plan's writes; `tables` is kept up with columns that are added. */
+/** Executes the plan's writes, and updates `tables` with added columns. */
 export async function writeRows(transaction: Transaction, { writes }: LandingPlan, tables: Map<string, Table>, facts: WriteFacts): Promise<void> {
   for (let from = 0; from < writes.length;) {
     const { database } = writes[from]!.landing
@@ -246,7 +253,7 @@ interface UpsertWrite {
   readonly record: JsonObject
 }
 
-/** Of one database, in the order of the sequences: a column that is added counts from the first of them on. */
+/** Writes rows of one database, in sequence order: an added column counts from the first of them on. */
 async function writeBatch(
   transaction: Transaction, table: Table, writes: readonly RowWrite[], facts: WriteFacts, records: () => JsonObject[],
 ): Promise<Table> {
@@ -280,18 +287,18 @@ async function writeBatch(
   return table
 }
 
-/** Of the same database, from a write on: what is new in one page gets its columns at once. */
+/** All records of the same database from a write on: new fields of one page get their columns at once. */
 function recordsFrom(writes: readonly RowWrite[], from: number): JsonObject[] {
   const { database } = writes[from]!.landing
   return writes.slice(from).flatMap(({ landing }) => (landing.type === 'upsert' && landing.database === database ? [parseJson(landing.text) as JsonObject] : []))
 }
 
-/** A change without a time keeps the row's: what is older than that is still older, and what was known then stays deleted. */
+/** A change without a time keeps the row's time: older versions stay older, and a deleted version stays deleted. */
 function upstreamAtOf({ landing, row }: RowWrite): string | null {
   return landing.upstreamAt ?? row?.upstreamAt ?? null
 }
 
-/** The keys of those that come back and were kept when they were deleted. */
+/** Returns the keys of returning rows that were kept when they were deleted. */
 async function findSoftDeletedRows(transaction: Transaction, table: Table, upserts: readonly UpsertWrite[]): Promise<ReadonlySet<string>> {
   const returned = mayHaveDeletedRows(table) ? upserts.filter(({ write: { row } }) => row !== undefined && row.status !== 'live') : []
   if (returned.length === 0) return new Set()
@@ -301,7 +308,7 @@ async function findSoftDeletedRows(transaction: Transaction, table: Table, upser
   return new Set(found.map(([key]) => key!))
 }
 
-/** In place, so that the user's own columns, and what refers to the rows, stay. */
+/** Updates in place, so that the user's own columns, and references to the rows, stay. */
 function reviveRows(
   transaction: Transaction, table: Table, upserts: readonly UpsertWrite[], encoded: readonly EncodedRecord[], kept: ReadonlySet<string>, facts: WriteFacts,
 ): void {
@@ -310,7 +317,7 @@ function reviveRows(
   if (places.length > 0) updateRowValues(transaction, table, { upserts, encoded, indexes: places, extraSets: `, _created_sequence = w.c0, _owner = ${owner}, ${DELETED_AT} = null` }, facts)
 }
 
-/** Rows that are new, or come back: they belong to whoever brought them. */
+/** Inserts rows that are new or return; the commit's owner owns them. */
 function insertRows(
   transaction: Transaction, table: Table, upserts: readonly UpsertWrite[], encoded: readonly EncodedRecord[], kept: ReadonlySet<string>, facts: WriteFacts,
 ): void {
@@ -325,7 +332,7 @@ function insertRows(
     if (kept.has(landing.key)) continue
     const { values, extra } = encoded[at]!
     writer ??= new CopyWriter()
-    // In the order of `OWN`.
+    // In the order of `SYSTEM_COLUMNS`.
     writer.int16(SYSTEM_COLUMNS.length + members.length)
     writer.value('text', landing.key)
     writer.value('bigint', sequence)
@@ -351,12 +358,12 @@ function copySql({ name, members }: Table): string {
   return `copy ${name} (${[...SYSTEM_COLUMNS, ...members.map((member) => member.name)].join(', ')}) from stdin (format binary)`
 }
 
-/** Values in the order of `OWN` and then of the members. */
+/** Values in the order of `SYSTEM_COLUMNS`, followed by the fields. */
 export function copyRows(transaction: Transaction, table: Table, rows: ReadonlyArray<readonly ColumnValue[]>): void {
   transaction.copy(copySql(table), encodeCopyData([...SYSTEM_COLUMN_TYPES, ...table.members.map(({ type }) => type)], rows))
 }
 
-/** As `copyRows`, with the end of each version first. */
+/** Like `copyRows`, with the end of each version first. */
 export function copyHistory(transaction: Transaction, { history, members }: Table, rows: ReadonlyArray<readonly ColumnValue[]>): void {
   const columns = ['_until_sequence', '_until_at', ...SYSTEM_COLUMNS, ...members.map((member) => member.name)]
   const types: SqlType[] = ['bigint', 'timestamptz', ...SYSTEM_COLUMN_TYPES, ...members.map(({ type }) => type)]
@@ -364,8 +371,8 @@ export function copyHistory(transaction: Transaction, { history, members }: Tabl
 }
 
 /**
- * The version that is replaced goes to the history, then the row changes in place: never deleted and inserted anew, so that
- * the user's own columns, and what refers to the row, stay.
+ * Archives the replaced version, then updates the row in place instead of deleting and reinserting it, so that the
+ * user's own columns, and references to the row, stay.
  */
 function updateRows(transaction: Transaction, table: Table, upserts: readonly UpsertWrite[], encoded: readonly EncodedRecord[], facts: WriteFacts): void {
   const places = upserts.flatMap(({ write }, at) => (write.row?.status === 'live' ? [at] : []))
@@ -377,9 +384,9 @@ function updateRows(transaction: Transaction, table: Table, upserts: readonly Up
 interface RowUpdate {
   readonly upserts: readonly UpsertWrite[]
   readonly encoded: readonly EncodedRecord[]
-  /** Of those that are written. */
+  /** Indexes into `upserts` of the rows to write. */
   readonly indexes: readonly number[]
-  /** More that is set; `w.c0` is the sequence. */
+  /** Additional SET clauses; `w.c0` is the sequence. */
   readonly extraSets: string
 }
 
@@ -402,7 +409,7 @@ function updateRowValues(transaction: Transaction, table: Table, { upserts, enco
   )
 }
 
-/** Arrays travel as texts: an array of them would need all to be of one length. */
+/** Arrays are sent as text: an array of arrays would need equal lengths. */
 export function toColumnUpdate(name: string, type: SqlType, values: ColumnValue[]): { name: string; type: ScalarSqlType; values: ColumnValue[]; cast?: string } {
   const item = itemSqlTypeOf(type)
   if (item === null) return { name, type: type as ScalarSqlType, values }
@@ -420,7 +427,7 @@ function archiveVersions(transaction: Transaction, { name, history, members }: T
   )
 }
 
-/** A live row goes to the history; of every key that is gone a tombstone stays, also of one that was never there. */
+/** Archives live rows, and writes a tombstone for every deleted key, including unknown ones. */
 function deleteRows(transaction: Transaction, table: Table, writes: readonly RowWrite[], facts: WriteFacts): void {
   if (writes.length === 0) return
   const live = writes.filter(({ row }) => row?.status === 'live')
@@ -447,7 +454,7 @@ function deleteRows(transaction: Transaction, table: Table, writes: readonly Row
     writer_id = excluded.writer_id, owner_id = excluded.owner_id`)
 }
 
-/** A row that is kept has the sequence and the time of its deletion: whoever reads the table by either learns of it. */
+/** A kept row takes the sequence and the time of its deletion, so that readers that follow either one see it. */
 function removeRows(transaction: Transaction, table: Table, writes: readonly RowWrite[], { lockedDatabases: hindered, committedAt, writer }: WriteFacts): void {
   checkDeletable(table, hindered)
   const keys = textArray(writes.map(({ landing }) => landing.key))
@@ -484,7 +491,7 @@ export function touchRows(transaction: Transaction, { touches }: LandingPlan, ta
   }
 }
 
-/** Notes with each contested row which cycle contradicted it last, or that none does any more. */
+/** Records for each contested row the last cycle that contradicted it, or clears it. */
 export function writeContests(transaction: Transaction, { contests }: LandingPlan, tables: ReadonlyMap<string, Table>): void {
   for (const [table, own] of groupByTable(contests, tables)) {
     const open = own.filter(({ contestedBy: by }) => by !== null)
@@ -517,10 +524,10 @@ export function groupByTable<Item extends { landing: Landing }>(items: readonly 
 
 // ── contests ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** Of the rows that a page meets: which ones other owners list, and which of the cycles that contested them are complete. */
+/** For the rows of a page: which ones other owners list, and which of the cycles that contested them are complete. */
 export interface ContestFacts extends Pick<LandingFacts, 'isShared' | 'isComplete'> {}
 
-/** Read before the first row is resolved, and only where the page may contest something. */
+/** Read before the first row is resolved, and only where the page may contest a row. */
 export async function readContestFacts(
   transaction: Transaction, commit: Commit, find: LandingFacts['find'], owner: number, sweeping: ReadonlySet<number>,
 ): Promise<ContestFacts> {

@@ -15,7 +15,7 @@ import { lockTenant, writeAudit } from './registry.ts'
 import { toColumnUpdate } from './rows.ts'
 import { COLUMNS_MAX, foreignColumns, LOCK_TIMEOUT_MS, LOCK_NOT_AVAILABLE, NAME_BYTES_MAX, readTables, RESERVED_NAMES, type Table } from './table.ts'
 
-/** Columns of a database's table: what they show, and how they are changed. */
+/** The columns of a database's table: their description, and how they are changed. */
 
 export function schemaDrift({ connection, tenant }: TenantSession): Promise<SchemaDrift[]> {
   return connection.read(tenant, async (transaction) => (await transaction.all<{ name: string; drift: string }>(
@@ -32,7 +32,7 @@ export function schema({ connection, tenant }: TenantSession, database: string):
       'select (select reltuples::bigint from pg_class where oid = to_regclass($1)) as rows, (select reltuples::bigint from pg_class where oid = to_regclass($2)) as versions',
       table.name, table.history,
     ))!
-    // Never analysed: then it is small, or new, and counted.
+    // A table that was never analysed is small or new, so it is counted.
     const counted = rows < 0 ? (await transaction.get<{ count: number }>(`select count(*) from ${table.name}`))!.count : null
     const past = versions < 0 ? (await transaction.get<{ count: number }>(`select count(*) from ${table.history}`))!.count : versions
     const texts = (await transaction.textRows(`select _extra from ${table.name} where _extra is not null limit ${EXTRA_ROWS_MAX + 1}`)).map(([text]) => text!)
@@ -71,12 +71,12 @@ export async function advanceSchemaChange(session: TenantSession, database: stri
     return { change, sql: await buildNextIndexSql(transaction, table, change.moves) }
   })
   if (index !== null && index.sql !== null) {
-    // An index is built beside all that goes on, which no transaction may do.
+    // An index is built concurrently, which is illegal in a transaction.
     await connection.runOutsideTransaction(index.sql)
     return { change: toSchemaChangeState(index.change), isDone: false, isLocked: false }
   }
   return connection.write(tenant, async (transaction): Promise<SchemaStepResult | null> => {
-    // As a commit does: nothing lands meanwhile, and the columns are those of the last that did.
+    // Locks the tenant like a commit: nothing lands meanwhile, and the columns are current.
     await lockTenant(transaction)
     const table = (await readTables(transaction, [database])).get(database)
     const change = table === undefined ? null : await readChange(transaction, table)
@@ -133,7 +133,9 @@ function writeColumns(transaction: Transaction, { id }: Table, columns: readonly
   transaction.send('update tidemark.databases set layout = $3 where tenant_id = $1 and database_id = $2', transaction.tenant, id, JSON.stringify(columns))
 }
 
-/** Planned anew: records that landed since may have added columns. Null when somebody holds the table. */
+/**
+ * Plans again, because records that landed since may have added columns. Returns null when a reader holds the table.
+ */
 async function addColumns(transaction: Transaction, table: Table, change: StoredSchemaChange): Promise<StoredSchemaChange | null> {
   const { columns, change: { moves } } = planSchemaChange(table.columns, { ...change, at: change.startedAt, allowDependentLoss: change.lose }, await factsOf(transaction, table, change))
   const added = moves.flatMap(({ to, type }) => (to === null ? [] : [`add column ${quoteIdentifier(to)} ${sqlTypeOf(type)}`])).join(', ')
@@ -147,7 +149,7 @@ function tryAlter(transaction: Transaction, sql: string): Promise<boolean> {
   return transaction.tryRun(sql, { lockTimeoutMs: LOCK_TIMEOUT_MS, refusals: [LOCK_NOT_AVAILABLE] })
 }
 
-/** Writes each record again into the columns there are now. Nothing else of the row moves. */
+/** Encodes each record again into the current columns. Nothing else of the row changes. */
 async function rewriteBatch(transaction: Transaction, table: Table, change: StoredSchemaChange, rowsMax: number): Promise<StoredSchemaChange> {
   const isHistory = change.phase === 'history'
   const [name, place, type] = isHistory ? [table.history, '_until_sequence', 'bigint'] as const : [table.name, '_key', 'text'] as const
@@ -179,7 +181,7 @@ async function rewriteBatch(transaction: Transaction, table: Table, change: Stor
   return advanceAfterBatch(change, { scanned: found.length, rewritten: rewritten.length, last: found.length < rowsMax ? null : found.at(-1)![0]! })
 }
 
-/** The new columns take the place of the old ones. False when somebody holds the table. */
+/** Replaces the old columns with the new ones. Returns false when a reader holds the table. */
 async function swapColumns(transaction: Transaction, table: Table, { moves, lose }: StoredSchemaChange): Promise<boolean> {
   const dependents = await readDependents(transaction, table)
   checkDependentLoss(table.columns, { moves, lose } as StoredSchemaChange, dependents.forColumn)

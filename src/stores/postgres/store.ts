@@ -14,11 +14,14 @@ import { eraseTenant } from './erase-tenant.ts'
 
 export interface PostgresStoreOptions extends ConnectionOptions {
   readonly tenant?: string
-  /** Told while records of an older version's store are moved to their tables. */
+  /** Called while records of an older store are moved to their tables. */
   readonly onMigration?: (progress: MigrationProgress) => void
 }
 
-/** Opens, and on first use makes, a store in the schema `tidemark` of a PostgreSQL database. On a streaming replica it can only be read. */
+/**
+ * Opens a store in the schema `tidemark` of a PostgreSQL database, and creates it on first use. On a streaming replica
+ * it is read-only.
+ */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<Store> {
   const connection = new Connection(options)
   try {

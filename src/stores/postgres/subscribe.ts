@@ -8,20 +8,21 @@ const HEARTBEAT_MS = 10_000
 const RECONNECT_MS = 1_000
 
 /**
- * Sent when the transaction commits. Not with every page: those who tell commit one after the other, whatever their tenant.
+ * Sent when the transaction commits. Not on every page: transactions that notify commit one after the other, whatever
+ * their tenant.
  */
 export function notify(transaction: Transaction): void {
   transaction.send(`select pg_notify('${CHANNEL}', $1)`, payloadFor(transaction.tenant))
 }
 
-/** Whoever may connect to the database may listen; the names of tenants are not theirs to hear. */
+/** Every role that may connect may listen, so the payload hides tenant names. */
 function payloadFor(tenant: string): string {
   return hash('sha256', `tidemark ${tenant}`, 'hex').slice(0, 16)
 }
 
 /**
- * A connection of its own, made again whenever it breaks. It counts as live while words of its own come back: a pooler in
- * between, or a line that is cut without notice, would swallow them.
+ * Uses a dedicated connection that reconnects when it breaks. It counts as connected while its own heartbeat comes
+ * back: a pooler in between, or a connection that is cut silently, would lose it.
  */
 export function subscribe({ url, connectTimeoutMs = 10_000 }: ConnectionOptions, ear: Listener): Subscription {
   const tenants = new Map(ear.tenants.map((tenant) => [payloadFor(tenant), tenant]))

@@ -20,8 +20,8 @@ export interface SweepFacts extends CommitFacts {
 }
 
 /**
- * Invariant 5: gone are the rows this owner had, that the cycle did not see, that no sync wrote since the source's lag before it
- * began, and that no other owner still lists. Unseen rows are found by the gaps between the sequences that were seen.
+ * Invariant 5: the sweep deletes rows of this owner that the cycle did not see, that no sync wrote since the source's
+ * lag before it began, and that no other owner lists. Unseen rows are found in the gaps between the seen sequences.
  */
 export async function sweep(
   transaction: Transaction, limits: Sweep, facts: SweepFacts,
@@ -36,7 +36,8 @@ export async function sweep(
   for (const { table, unseen, inherited } of surveys) {
     const dying = unseen - inherited
     if (dying === 0) continue
-    // Rows that came since do not dilute the share that is deleted: were every key renamed, all that was there would still go.
+    // Rows that are newer than the cycle do not dilute the deleted share: if every key were renamed, all previous rows
+    // would still be deleted.
     const existed = (await countRowsAtStart(transaction, table, facts)) - inherited
     if (exceedsDeleteLimit(limits, existed, dying)) return { kind: 'braked', database: table.database, owned: existed, toDelete: dying }
     if (limits.confirmAbsent?.database === table.database) return { kind: 'absent', keys: await sampleUnseenKeys(transaction, table, facts, settled, dying, limits.confirmAbsent.limit), count: dying }
@@ -56,7 +57,7 @@ export async function sweep(
 }
 
 /**
- * Live rows of the owner that the cycle did not see. Every gap is a scan of the index: a planner that may join by ranges
+ * Live rows of the owner that the cycle did not see. Each gap is an index scan: a planner that may join by ranges
  * compares every row with every gap. Parameters: tenant, database, owner, cycle, the last sequence that may be swept.
  */
 function unseenSql({ live }: Table): string {
@@ -87,12 +88,12 @@ async function countUnseen(transaction: Transaction, table: Table, facts: SweepF
   ))!
 }
 
-/** Live rows of the owner that were there when the cycle began. */
+/** Counts the owner's live rows that existed when the cycle began. */
 async function countRowsAtStart(transaction: Transaction, { live }: Table, { owner, startSequence }: SweepFacts): Promise<number> {
   return (await transaction.get<{ count: number }>(`select count(*) from ${live} l where _owner = $1 and _created_sequence <= $2`, owner, startSequence))!.count
 }
 
-/** At most so many of the keys that would be deleted, the same distance apart. */
+/** Samples at most `limit` of the keys to delete, at equal distances. */
 async function sampleUnseenKeys(transaction: Transaction, table: Table, facts: SweepFacts, settled: number, count: number, limit: number): Promise<string[]> {
   const rows = await transaction.all<{ key: string }>(
     `with ${unseenSql(table)}, dying as (select key, row_number() over (order by key) - 1 as at from unseen where not is_claimed)
@@ -102,7 +103,7 @@ async function sampleUnseenKeys(transaction: Transaction, table: Table, facts: S
   return rows.map(({ key }) => key)
 }
 
-/** A row that another owner still lists passes to that owner. */
+/** Transfers rows that another owner still lists to that owner. */
 function transferOwnership(transaction: Transaction, table: Table, facts: SweepFacts, settled: number): void {
   transaction.send(
     `with ${unseenSql(table)}, heirs as materialized (
@@ -117,7 +118,7 @@ function transferOwnership(transaction: Transaction, table: Table, facts: SweepF
   )
 }
 
-/** Each goes to the history; of each there is a deletion in the feed, and a tombstone. */
+/** Archives each row, and writes a deletion to the feed and a tombstone. */
 function deleteUnseen(transaction: Transaction, table: Table, facts: SweepFacts, settled: number, position: number): void {
   checkDeletable(table, facts.lockedDatabases)
   const columns = [...SYSTEM_COLUMNS, ...table.members.map(({ name }) => name)]
@@ -153,14 +154,17 @@ export interface Owner {
 
 export interface SeenFacts {
   readonly owner: number
-  /** All that the tenant has. */
+  /** All owners of the tenant. */
   readonly owners: readonly Owner[]
   readonly find: LandingFacts['find']
   readonly cycle: number
   readonly page: number
 }
 
-/** What this page saw alive is not for another replace cycle to sweep; kept there as one more page, numbered by the sync that saw it. */
+/**
+ * Protects the rows that this page saw from other replace cycles: stored there as one more page, numbered by the sync
+ * that saw them.
+ */
 export function protectFromOtherSweeps(transaction: Transaction, { seenSequences: seen }: LandingPlan, syncId: number): void {
   if (seen.length === 0) return
   transaction.send(
@@ -172,7 +176,9 @@ export function protectFromOtherSweeps(transaction: Transaction, { seenSequences
   )
 }
 
-/** What a page of a replace cycle proved to be still there. The tables in which the owner has taken rows over are returned. */
+/**
+ * Records the rows that a page of a replace cycle confirmed. Returns the tables in which the owner has taken over rows.
+ */
 export function recordSeen(
   transaction: Transaction, plan: LandingPlan, tables: ReadonlyMap<string, Table>, { owner, owners, find, cycle, page }: SeenFacts,
 ): Table[] {
@@ -181,7 +187,7 @@ export function recordSeen(
       'insert into tidemark.seen (tenant_id, cycle_id, page, ranges) values ($1, $2, $3, $4::int8multirange)', transaction.tenant, cycle, page, toMultirange(plan.seenSequences),
     )
   }
-  // An owner that never sweeps proves nothing by its silence: the first that does takes the row over.
+  // An owner that never sweeps does not protect its rows: the first sweeping owner takes them over.
   const silent = new Set(owners.filter(({ sweeps }) => !sweeps).map(({ id }) => id))
   const taken: Table[] = []
   for (const [table, own] of groupByTable(plan.sightings.map((landing) => ({ landing })), tables)) {

@@ -5,9 +5,9 @@ import type { Parameter, TenantSession } from './connection.ts'
 import { NOW_MS_SQL } from './server-clock.ts'
 
 /**
- * A row's `xmin` is the transaction that wrote it. One that was under way when the mark was taken, or began later, is not
- * older than the oldest of that moment; so nothing that moved is missed, and an idle row costs a comparison. A mark from
- * beyond this server's own transactions is another server's, and then all are told.
+ * A row's `xmin` is the transaction that wrote it. A transaction that was running when the token was taken, or began
+ * later, is not older than the token, so no change is missed, and an unchanged row costs one comparison. A token beyond
+ * this server's transactions comes from another server, and then all rows are returned.
  */
 const CHANGED_SINCE = '(age(g.xmin) <= age($2::xid8::xid) or $2::xid8 > pg_snapshot_xmax(pg_current_snapshot()))'
 

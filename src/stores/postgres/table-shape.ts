@@ -7,7 +7,10 @@ import { enforcedKeyColumns, isKeyUndecided, keyConstraintName, keyMembersWithou
 import type { Transaction } from './connection.ts'
 import { columnLimits, LOCK_TIMEOUT_MS, LOCK_NOT_AVAILABLE, addColumns, readTables, writeLayout, type Table } from './table.ts'
 
-/** Gives the tables the columns and keys that are declared, and says what they could not have. `since` is the first sequence of the page. */
+/**
+ * Adds declared columns and keys to the tables, and returns what could not be applied. `since` is the first sequence of
+ * the page.
+ */
 export async function applyShapes(transaction: Transaction, tables: Map<string, Table>, { shapes = [], schemaModes: schemas = {}, landings }: Commit, since: number): Promise<string[]> {
   const drift: string[] = []
   for (const shape of shapes) {
@@ -31,7 +34,7 @@ async function applyShape(
   let table = known
   if (columns !== known.columns) {
     const isAdded = await addColumns(transaction, known, columns)
-    // Declared types are kept, also while a reader holds the table: the next page adds the columns.
+    // Declared types are stored even while a reader holds the table; the next page adds the columns.
     table = writeLayout(transaction, known, isAdded ? columns : withoutNames(known, columns))
   }
   if (!isKeyUndecided(table.columns, shape.key) || keyMembersWithoutColumn(table.columns, shape.key).length > 0) return { table, drift: shaped.drift }
@@ -56,7 +59,7 @@ function recordsOf(landings: readonly Landing[], database: string): JsonObject[]
   return landings.flatMap((landing) => (landing.type === 'upsert' && landing.database === database ? [parseJson(landing.text) as JsonObject] : []))
 }
 
-/** Lifts the keys that these databases enforce, because rows contradict them. */
+/** Drops the keys that these databases enforce, because rows violate them. */
 export async function refuseKeys(transaction: Transaction, databases: readonly string[]): Promise<string[]> {
   const drift: string[] = []
   for (const table of (await readTables(transaction, databases)).values()) {

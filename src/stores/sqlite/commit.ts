@@ -24,7 +24,7 @@ const lockBackfill = bindSteps(checkpoint.lockBackfill)
 const updateCheckpoint = bindSteps(checkpoint.updateCheckpoint)
 const writeQuarantine = bindSteps(checkpoint.writeQuarantine)
 
-/** The one door. Everything below runs inside one transaction; a refusal undoes it. */
+/** The only write path for records. Everything below runs in one transaction; a refusal rolls it back. */
 export function commit(session: TenantSession, commit: Commit): CommitOutcome {
   try {
     return tryCommit(session, commit)
@@ -34,7 +34,10 @@ export function commit(session: TenantSession, commit: Commit): CommitOutcome {
   }
 }
 
-/** A record that contradicts a declared key lands like any other: the key is no longer enforced, and that is reported. */
+/**
+ * A record that violates a declared key lands like any other: the key is no longer enforced, and that is reported as
+ * drift.
+ */
 function dropViolatedKeys(session: TenantSession, commit: Commit): boolean {
   return session.connection.write(() => {
     const entry = findLeasedEntry(session, commit.lease)
@@ -66,7 +69,7 @@ function land(session: TenantSession, entry: RegistryEntry, commit: Commit): Com
   const tenant = connection.get<{ sequence: number; committed_at: number }>(
     'select sequence, committed_at from tidemark_tenants where tenant_id = ?', tenantId,
   )!
-  // What is replayed belongs to no cycle: one that is unfinished has not seen it.
+  // A replay belongs to no cycle: an unfinished one has not seen its records.
   const inflight = commit.transition.kind === 'replay' ? null : toInflight(entry)
   const sweeps = inflight?.mode === 'replace'
   const owner = ensureOwner(session, commit.owner, sweeps)
@@ -92,7 +95,7 @@ function land(session: TenantSession, entry: RegistryEntry, commit: Commit): Com
   if (plan.overlapKeys.length > 0) return rollback({ kind: 'overlap', keys: plan.overlapKeys })
   if (plan.keysToLookUp.length > 0) return rollback({ kind: 'contested', keys: plan.keysToLookUp })
 
-  // Invariant 7: the feed's time never stands still or goes back, whatever the clock does.
+  // Invariant 7: the feed's time is strictly increasing, whatever the clock does.
   const committedAt = Math.max(commit.at, tenant.committed_at + 1)
   const page = 'page' in commit.transition ? commit.transition.page : 0
   const limits = sweeps && commit.transition.kind === 'complete' ? commit.transition.sweep : null
@@ -106,7 +109,7 @@ function land(session: TenantSession, entry: RegistryEntry, commit: Commit): Com
   writeQuarantine(session, entry, commit)
 
   let position = plan.headSequence
-  // What the sweep deletes comes after the page, at a time of its own: within one time the keys are in order (A9).
+  // Swept rows come after the page with a commit time of their own: within one commit time the keys are ordered (A9).
   const sweptAt = position > tenant.sequence ? committedAt + 1 : committedAt
   if (limits !== null) {
     const swept = sweep(session, limits, { ...commitFacts, owner, startSequence: inflight!.startSequence, headSequence: position, committedAt: sweptAt })
@@ -142,7 +145,7 @@ function ensureCommitTables(session: TenantSession, commit: Commit): Map<string,
   return tables
 }
 
-/** By database, for those that are told. They sweep, if at all, by cycles of their own. */
+/** Returns the explicitly named owners by database. They sweep, if at all, in cycles of their own. */
 function ensureOtherOwners(session: TenantSession, { owners = {} }: Commit): Map<string, number> {
   return new Map(Object.entries(owners).map(([database, name]) => [database, ensureOwner(session, name, false)]))
 }

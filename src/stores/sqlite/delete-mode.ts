@@ -3,7 +3,10 @@ import { DELETED_AT, PURGE_PER_COMMIT, withDeleteMode, type DeleteState } from '
 import type { TenantSession } from './connection.ts'
 import { findTable, foreignColumns, requireTable, type Table } from './table.ts'
 
-/** How the rows of these databases are deleted from now on. Returns the tables in which that, or what is left to remove, changed. */
+/**
+ * Changes how rows of these databases are deleted. Returns the tables in which the mode, or the progress of a purge,
+ * changed.
+ */
 export function applyDeleteModes(session: TenantSession, wanted: Readonly<Record<string, DeleteMode>>): Table[] {
   const { connection, tenantId } = session
   const changed = connection.all<{ name: string; wanted: DeleteMode }>(
@@ -29,7 +32,7 @@ function addDeletedAtColumn(session: TenantSession, table: Table): void {
   for (const altered of [table.name, table.history]) session.connection.exec(`alter table ${altered} add column ${DELETED_AT} datetime`)
 }
 
-/** One step in each table whose deleted rows are no longer kept. */
+/** Performs one step in each table whose deleted rows are no longer kept. */
 export function purgeTables(session: TenantSession, scanMax: number): { removed: number; more: boolean } {
   const { connection, tenantId } = session
   const open = connection.all<{ id: number }>('select database_id as id from tidemark_databases where tenant_id = ? and purged_to is not null', tenantId)
@@ -42,7 +45,7 @@ export function purgeTables(session: TenantSession, scanMax: number): { removed:
   return { removed, more }
 }
 
-/** Every row that was kept has a tombstone: these are walked by their keys, so that no step looks at live rows. */
+/** Every kept row has a tombstone: the purge walks tombstones by key, so no step scans live rows. */
 function purgeTable(session: TenantSession, table: Table, scanMax: number): { removed: number; more: boolean } {
   const { connection, tenantId } = session
   const keys = connection.all<{ key: string }>(

@@ -9,7 +9,7 @@ export function eraseTenant(session: TenantSession, by: { actor: string; at: num
   return { ...erased, remains: overwriteFreePages(session.connection) ? null : 'the SQLite file, because other processes use it. Stop them and erase the tenant once more' }
 }
 
-/** Deleted rows stay in free pages, and in the log beside the file, until both are written anew. */
+/** Deleted rows stay in free pages, and in the log beside the file, until both are rewritten. */
 function overwriteFreePages(connection: Connection): boolean {
   try {
     connection.exec('vacuum')

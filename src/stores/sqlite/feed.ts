@@ -5,7 +5,7 @@ import type { TenantSession } from './connection.ts'
 import { findCommit, readLog } from './log.ts'
 import { runPlan } from './sql.ts'
 
-/** The log as it is served, and what belongs to that. */
+/** The change log as the feed serves it, compaction and cursor secrets. */
 
 export function feed(session: TenantSession, { after, limit, databases, liveOnly: live = false, scanMax, bytesMax }: FeedQuery): FeedPage {
   const standing = readFeedHead(session)

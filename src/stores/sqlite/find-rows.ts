@@ -6,9 +6,9 @@ import { STATUS_CODES, STATUS_BY_CODE } from './stored-codes.ts'
 import type { Table } from './table.ts'
 
 /**
- * Looking up the rows that a page is about. A call per row costs more than landing it, and most pages lie side by side in
- * the table: a first load where nothing is, a re-reading where the same keys are. So the stretch from a page's smallest
- * key to its largest is read at once, as long as it holds not many more rows than the page.
+ * Looks up the stored rows of a page. One call per row costs more than landing it, and the keys of most pages are
+ * adjacent in the table: a first load where no rows exist, or a listing of the same keys. So the range from a page's
+ * smallest key to its largest is read at once, as long as it holds few rows outside the page.
  */
 
 interface KeyRange {
@@ -23,7 +23,7 @@ type TombstoneValues = [...RowValues, status: number]
 const ROW_COLUMNS = '_key, _sequence, _hash, _upstream_at, _writer, _owner'
 const TOMBSTONE_COLUMNS = 'key, sequence, null, upstream_at, writer_id, owner_id, status'
 
-/** What the store knows of each key: the current row, or else the tombstone. */
+/** Returns the stored row of each key: the current row, or else the tombstone. */
 export function findRows(session: TenantSession, tables: ReadonlyMap<string, Table>, commit: Commit): (landing: Landing) => StoredRow | undefined {
   const { connection, tenantId } = session
   const known = new Map<string, RowFinder>()
@@ -75,16 +75,16 @@ function createTombstoneFinder({ connection, tenantId }: TenantSession, { id }: 
   return (key) => one.get(tenantId, id, key) as unknown as TombstoneValues | undefined
 }
 
-/** Null when no version of the database is contested, as nearly always. */
+/** Returns null when no version of the database is contested, which is the usual case. */
 function readContests({ connection, tenantId }: TenantSession, { id }: Table): Map<string, number> | null {
   const rows = connection.all<{ key: string; cycle: number }>('select key, cycle_id as cycle from tidemark_contests where tenant_id = ? and database_id = ?', tenantId, id)
   return rows.length === 0 ? null : new Map(rows.map(({ key, cycle }) => [key, cycle]))
 }
 
 /**
- * The plan for a page of which nothing has changed, or null. The database strings the page's hashes, times and keys
- * together and hands over one text; were it a thousand rows, reading them would cost four times as much. The keys too: of
- * records that are all alike, one may have gone and another come.
+ * Returns the plan for a page without any change, or null. The database concatenates the hashes, times and keys into
+ * one text; reading them as a thousand rows would cost four times as much. Keys are included, because among equal
+ * records one may have been replaced by another.
  */
 export function planUnchanged(
   session: TenantSession, tables: ReadonlyMap<string, Table>, commit: Commit, facts: { owner: number; headSequence: number },
@@ -101,7 +101,7 @@ export function planUnchanged(
      from (select _key, _owner, _hash, _upstream_at, _sequence from ${table!.live} where _key between ? and ? order by _key limit ?)`,
     facts.owner, stretch.min, stretch.max, stretch.count + 1,
   )!
-  // Side by side in the log as well: then they are one range of what the cycle saw, and need not be told one by one.
+  // Consecutive in the log as well: the rows are then a single range of seen sequences.
   if (found.count !== stretch.count || found.ours !== found.count || found.last - found.first + 1 !== found.count) return null
   if (found.stamps !== fingerprintOf(landings)) return null
   return {
@@ -118,12 +118,14 @@ function fingerprintOf(landings: readonly Landing[]): string {
   return stamps
 }
 
-/** Null when the keys cannot be taken as a stretch: too few, or JavaScript and SQLite would order them differently. */
+/**
+ * Returns null when the keys cannot be read as a range: too few, or JavaScript and SQLite would order them differently.
+ */
 function keyRangeOf(keys: ReadonlyArray<string | null>): KeyRange | null {
   if (keys.length < 2) return null
   let [least, most] = [keys[0] ?? '', keys[0] ?? '']
   for (const key of keys) {
-    // One orders by UTF-16 units, the other by bytes; they agree below the surrogates.
+    // JavaScript orders by UTF-16 units, SQLite by bytes; they agree below the surrogates.
     if (key === null || SURROGATE_OR_ABOVE.test(key)) return null
     if (key < least) least = key
     else if (key > most) most = key

@@ -3,9 +3,9 @@ import type { TenantSession } from './connection.ts'
 import { requireTable, type Table } from './table.ts'
 
 /**
- * The log, read from the tables: the current rows, the versions they replaced and the deletions, in the order of their
- * sequences. The directory of commits says which tables hold a range, so that no other table is looked at. Rows are fetched
- * by whole statements: a call per row costs more than reading it.
+ * The change log, read from the tables: current rows, replaced versions and deletions, in sequence order. The commit
+ * directory limits the read to tables that hold the range. Rows are fetched by whole statements: one call per row costs
+ * more than reading it.
  */
 export interface LogQuery {
   /** Sequences above `after`, up to `until`. */
@@ -15,24 +15,24 @@ export interface LogQuery {
   readonly databases?: readonly string[] | undefined
   /** Current rows only. */
   readonly live?: boolean
-  /** The entries end once their records have this many bytes together; one is always given. */
+  /** The page ends once its records reach this many bytes; it always has at least one entry. */
   readonly bytesMax?: number | undefined
-  /** Leave out the cursor and the source's time: each value that is read costs a tenth of a row. */
+  /** Omits the cursor and the source's time: each value that is read costs a tenth of a row. */
   readonly brief?: boolean
 }
 
 export interface LogPage {
   readonly entries: LogEntry[]
-  /** The entries ended because of their bytes. */
+  /** The page ended because of its bytes. */
   readonly isCut: boolean
 }
 
-/** So many rows of each table are fetched before anything is known of their size. */
+/** Rows fetched from each table before their size is known. */
 const INITIAL_ROWS = 16
-/** So many commits at first: mostly one has more entries than a page. */
+/** Commits read first: usually one has more entries than a page. */
 const INITIAL_COMMITS = 2
 const COMMITS_GROWTH = 8
-/** A long stretch without current rows is read in bounded steps. */
+/** A long range without current rows is read in bounded steps. */
 const COMMITS_MAX = 8_192
 
 export function readLog(session: TenantSession, { after, until, limit, databases, live = false, bytesMax = Infinity, brief = false }: LogQuery): LogPage {
@@ -64,7 +64,7 @@ export function readLog(session: TenantSession, { after, until, limit, databases
   return { entries, isCut: false }
 }
 
-/** As many as the rest of the bytes has room for, if they are like those before. */
+/** Estimates how many rows fit into the remaining bytes, from the size of the previous ones. */
 function estimateRowsWithin(bytesMax: number, bytes: number, entries: number): number {
   if (bytesMax === Infinity) return Number.MAX_SAFE_INTEGER
   return entries === 0 ? INITIAL_ROWS : Math.max(1, Math.floor(((bytesMax - bytes) * entries) / Math.max(bytes, 1)))
@@ -76,7 +76,7 @@ function findDatabaseIds({ connection, tenantId }: TenantSession, names: readonl
   ).map(({ id }) => id)
 }
 
-/** Each is looked up when it is needed: a page costs the same however many databases there are. */
+/** Looks up a table when it is needed: a page costs the same however many databases there are. */
 class TableCache {
   readonly #session: TenantSession
   readonly #known = new Map<number, Table>()
@@ -92,9 +92,10 @@ class TableCache {
   }
 }
 
-// ── the directory ────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── the commit directory
+// ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** What an entry has in common with the others of its commit and database. */
+/** The facts that an entry shares with its commit and database. */
 export interface CommitRow {
   readonly first: number
   readonly last: number
@@ -111,7 +112,7 @@ type CommitValues = [first: number, last: number, databaseId: number, worker: st
 const SELECT_COMMITS = `select c.first_sequence, c.last_sequence, c.database_id, g.connector_id, g.stream_id, c.cycle_id, c.page, c.committed_at
   from tidemark_commits c cross join tidemark_registry g on g.sync_id = c.sync_id`
 
-/** Of an entry that is there: the directory must have its commit. */
+/** The commit of an existing entry: the directory must have it. */
 export function requireCommit(session: TenantSession, sequence: number): CommitRow {
   return findCommit(session, sequence) ?? throwCommitMissing(sequence)
 }
@@ -135,7 +136,7 @@ interface CommitsQuery {
   readonly wanted: readonly number[] | null
 }
 
-/** The next commits, at most as many as have so many entries together. */
+/** Returns the next commits, up to those that have `entriesMax` entries together. */
 function readCommits({ connection, tenantId }: TenantSession, { after, until, entriesMax, commitsMax, wanted }: CommitsQuery): CommitRow[] {
   const named = wanted === null ? '' : ` and c.database_id in (${wanted.join(',')})`
   const commits = connection.prepareArrays(
@@ -158,23 +159,23 @@ interface LogChunk {
   readonly commits: readonly CommitRow[]
   readonly after: number
   readonly until: number
-  /** Of each table. */
+  /** Limit per table. */
   readonly rowsMax: number
   readonly live: boolean
   readonly wanted: readonly number[] | null
   readonly brief: boolean
 }
 
-/** An entry without what its commit says of it. */
+/** An entry without its commit's facts. */
 type RowVersion = Pick<LogEntry, 'sequence' | 'database' | 'key' | 'action' | 'text' | 'cursor' | 'upstreamAt'>
 
-/** As it was read; the record is put together when it is asked for. */
+/** A version as it was read; the record is decoded only when needed. */
 interface StoredVersion {
   readonly sequence: number
   decode(): RowVersion
 }
 
-/** In the order of their sequences. Up to `through` none is missing. */
+/** In sequence order. Up to `through` none is missing. */
 function readVersions(session: TenantSession, chunk: LogChunk, tables: TableCache): { found: StoredVersion[]; through: number } {
   const parts: StoredVersion[][] = []
   for (const id of new Set(chunk.commits.map(({ databaseId }) => databaseId))) {
@@ -183,17 +184,17 @@ function readVersions(session: TenantSession, chunk: LogChunk, tables: TableCach
   }
   if (!chunk.live) parts.push(readDeletions(session, chunk, tables))
   const filled = parts.filter(({ length }) => length > 0)
-  // Behind the place where one was cut, entries of it are missing.
+  // Entries beyond the end of a truncated part are missing from this batch.
   const through = Math.min(chunk.until, ...filled.map((part) => (part.length < chunk.rowsMax ? Infinity : part.at(-1)!.sequence)))
   const found = filled.length <= 1 ? (filled[0] ?? []) : filled.flat().filter(({ sequence }) => sequence <= through).toSorted((a, b) => a.sequence - b.sequence)
   return { found, through }
 }
 
-/** Behind the members the cursor and the source's time, unless they are left out. */
+/** The cursor and the source's time follow the fields, unless they are omitted. */
 type VersionValues = [sequence: number, created: number, key: string, extra: string | null, ...members: Array<string | number | null>]
 const FIRST_MEMBER_INDEX = 4
 
-/** What `versionOf` reads, as a SELECT lists it. */
+/** The columns that `toRowVersion` reads, as a SELECT lists them. */
 export function versionColumns({ selected }: Table, brief = false): string {
   return `_sequence, _created_sequence, _key, _extra${selected}${brief ? '' : ', _cursor, _upstream_at'}`
 }

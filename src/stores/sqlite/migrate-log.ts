@@ -7,7 +7,7 @@ import type { Connection, Parameter, TenantSession } from './connection.ts'
 import { POSITIONS_PER_TENANT } from './migrations/0001-initial-tables.ts'
 import { alterTable, bindValues, findTable, findFreeTableName, foreignColumns, COLUMN_LIMITS, SYSTEM_COLUMNS, RESERVED_NAMES, tableSql, type Table } from './table.ts'
 
-/** Entries per transaction: after a crash, no more than these are moved again. */
+/** Entries per transaction: after a crash, at most these are moved again. */
 const ENTRIES_PER_TRANSACTION = 2_000
 
 export interface MigrationProgress {
@@ -17,7 +17,7 @@ export interface MigrationProgress {
 
 /**
  * Moves the entries of the log that stores had up to version 16 into the tables of their databases. Every step is one
- * transaction that also notes how far it came, so it can be interrupted at any moment, and two processes can do it together.
+ * transaction that also records its progress, so the move is resumable, and two processes can run it together.
  */
 export function migrateLog(connection: Connection, onProgress: (progress: MigrationProgress) => void = () => {}): void {
   // In one transaction: another process may finish meanwhile, and drop the log.
@@ -31,7 +31,7 @@ export function migrateLog(connection: Connection, onProgress: (progress: Migrat
   }
 }
 
-/** Of a new store, which has nothing to move. In the transaction that makes it. */
+/** For a new store, which has nothing to move. Runs in the transaction that creates it. */
 export const DROP_OLD_TABLES = 'drop table tidemark_log; drop table tidemark_rows; drop table tidemark_old_commits; drop table tidemark_migration'
 
 function isLogMigrationPending(connection: Connection): boolean {
@@ -56,7 +56,7 @@ interface OldLogEntry {
   committed_at: number
 }
 
-/** How many entries it moved; null when nothing is left to do, also because another process did it. */
+/** Returns the number of moved entries; null when nothing is left to do, possibly because another process did it. */
 function migrateStep(connection: Connection): number | null {
   if (!isLogMigrationPending(connection)) return null
   const next = connection.get<{ id: number; tenant_id: number; moved: number; database: string; tenant: string }>(
@@ -87,7 +87,7 @@ function migrateStep(connection: Connection): number | null {
   return entries.length
 }
 
-/** In the place of the view. */
+/** Creates the table under the view's name. */
 function replaceView(session: TenantSession, id: number, database: string): void {
   const { connection } = session
   const { view } = connection.get<{ view: string }>('select table_name as view from tidemark_databases where database_id = ?', id)!
@@ -99,7 +99,7 @@ function replaceView(session: TenantSession, id: number, database: string): void
   connection.run('update tidemark_migration set moved = 1 where database_id = ?', id)
 }
 
-/** As they were committed, one after the other: each puts the version before it into the history. */
+/** Replays the entries in commit order: each one archives the version before it. */
 function moveEntries(session: TenantSession, known: Table, entries: readonly OldLogEntry[]): void {
   const { connection, tenantId } = session
   const base = tenantId * POSITIONS_PER_TENANT
@@ -126,7 +126,7 @@ function moveEntries(session: TenantSession, known: Table, entries: readonly Old
       )
       continue
     }
-    // An update whose first version was compacted away was created before.
+    // An update whose first version was compacted was created earlier.
     const created = entry.action === 1 ? sequence : (before?.created ?? (entry.previous === null ? 0 : entry.previous - base))
     const encoded = table.encoder.encode(record)
     const held: Parameter[] = []
@@ -139,7 +139,7 @@ function moveEntries(session: TenantSession, known: Table, entries: readonly Old
   }
 }
 
-/** What the log does not say: hashes, times and owners of the current rows, and the tombstones. */
+/** Migrates the state that the log does not have: hashes, times and owners of the current rows, and the tombstones. */
 function migrateRowState({ connection, tenantId }: TenantSession, { id, name }: Table): void {
   connection.run(
     `update ${name} set (_hash, _upstream_at, _writer, _owner) = (

@@ -1,8 +1,8 @@
 import type { AsOf, Commit, Landing } from '../../contract/index.ts'
 
 /**
- * A commit on its way to another thread. A thousand small objects take four times as long to copy as the same values in
- * a few arrays of strings, so the landings travel as columns; one that is all null does not travel.
+ * A commit in transit to another thread. A thousand small objects take four times as long to copy as the same values in
+ * a few arrays of strings, so the landings are sent as columns; a column of nulls is omitted.
  */
 export interface PackedCommit {
   readonly commit: Omit<Commit, 'landings'>

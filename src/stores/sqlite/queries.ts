@@ -6,7 +6,7 @@ import { readLog, requireCommit, versionColumns, toRowVersion } from './log.ts'
 import { findTable, type Table } from './table.ts'
 import { takeBytes } from './take-bytes.ts'
 
-/** What has landed, read back. */
+/** Reads of committed rows and log entries. */
 
 export function changes(session: TenantSession, { after, limit, databases }: ChangesQuery): LogEntry[] {
   return readLog(session, { after, until: Number.MAX_SAFE_INTEGER, limit, databases }).entries
@@ -44,7 +44,7 @@ function toRow(table: Table, values: RowValues): Row {
   return { database: table.database, key, text: table.decode(sequence, extra, values, FIRST_MEMBER_INDEX), sequence, committedAt: Date.parse(syncedAt), upstreamAt }
 }
 
-/** Every version of one key that is still known, with its deletions. */
+/** Returns every stored version of one key, with its deletions. */
 export function history(session: TenantSession, database: string, key: string): LogEntry[] {
   const { connection, tenantId } = session
   const table = findTable(session, database)

@@ -8,7 +8,7 @@ import type { Table } from './table.ts'
 
 type UpsertLanding = Extract<Landing, { type: 'upsert' }>
 
-/** The records of a page as columns, each made once: to compare it with the stored one, and to write it. */
+/** The records of a page encoded as columns, each once: to compare it with the stored one, and to write it. */
 export class RecordEncodingCache {
   readonly #made = new Map<UpsertLanding, { readonly record: JsonObject; readonly encoded: EncodedRecord; readonly by: Table['encoder'] }>()
 
@@ -25,7 +25,10 @@ export class RecordEncodingCache {
     return this.#made.get(landing)!.record
   }
 
-  /** Another order of members is no other content. Most records that differ do so in a column, and need not be put together. */
+  /**
+   * Records that differ only in the order of their fields are equal. Most different records differ in a column, and
+   * need not be decoded.
+   */
   isSameRecord(session: TenantSession, table: Table, landing: UpsertLanding, row: StoredRow): boolean {
     const { values, extra } = this.encode(landing, table)
     if (extra === null && row.sequence >= table.since) {

@@ -8,7 +8,10 @@ import type { RecordEncodingCache } from './record-encoding-cache.ts'
 import { STATUS_CODES } from './stored-codes.ts'
 import { alterTable, bindValues, foreignColumns, COLUMN_LIMITS, SYSTEM_COLUMNS, RESERVED_NAMES, type Table } from './table.ts'
 
-/** Rows per insert statement. One call per row spends half its time crossing into SQLite; past about twenty it no longer helps. */
+/**
+ * Rows per insert statement. One call per row spends half its time crossing into SQLite; more than about twenty no
+ * longer help.
+ */
 const ROWS_PER_INSERT = 20
 
 export interface WriteFacts {
@@ -16,13 +19,13 @@ export interface WriteFacts {
   readonly driftCollector: DriftCollector
   readonly writer: number
   readonly owner: number
-  /** By database, where another. */
+  /** Owners by database, where they differ from `owner`. */
   readonly owners: ReadonlyMap<string, number>
   /** The commit's time, in ms. */
   readonly committedAt: number
 }
 
-/** Carries out a plan: the table gets the new versions, its history those they replace. */
+/** Executes a plan: the table gets the new versions, its history the replaced ones. */
 export function writeRows(session: TenantSession, plan: LandingPlan, tables: ReadonlyMap<string, Table>, facts: WriteFacts): void {
   const syncedAt = new Date(facts.committedAt).toISOString()
   for (const known of tables.values()) {
@@ -50,7 +53,7 @@ function isRevived(write: RowWrite): boolean {
   return isCreated(write) && write.row !== undefined
 }
 
-/** The table with a column for every member of these records. */
+/** Returns the table with a column for every field of these records. */
 function growTable(session: TenantSession, table: Table, writes: readonly UpsertWrite[], { encodings, driftCollector: notes }: WriteFacts): Table {
   let isNew = false
   for (const { landing } of writes) isNew = encodings.encode(landing, table).needsColumns || isNew
@@ -72,8 +75,8 @@ function addColumns(session: TenantSession, table: Table, writes: readonly Upser
 }
 
 /**
- * A value bound costs a fifth of a microsecond, so each is bound once: what a batch has in common is bound ahead of its rows,
- * and sequences that follow one another, as on a first load, are counted on from the first.
+ * Binding a value costs a fifth of a microsecond, so each is bound once: values that a batch shares are bound ahead of
+ * its rows, and consecutive sequences, as on a first load, are computed from the first.
  */
 function insertRows(session: TenantSession, table: Table, writes: readonly UpsertWrite[], facts: BatchFacts): void {
   if (writes.length === 0) return
@@ -104,7 +107,10 @@ function insertRows(session: TenantSession, table: Table, writes: readonly Upser
   for (const { landing, row } of writes) if (row !== undefined) deleteTombstone(session, table, landing.key)
 }
 
-/** Brings back those that were kept when they were deleted, in place, so that what refers to them stays. The others are not there. */
+/**
+ * Revives rows that were kept when they were deleted, in place, so that references to them stay. Returns the revived
+ * ones.
+ */
 function reviveRows(session: TenantSession, table: Table, writes: readonly UpsertWrite[], { writer, owner, syncedAt, encodings }: BatchFacts): ReadonlySet<RowWrite> {
   const returned = new Set<RowWrite>()
   if (writes.length === 0 || !mayHaveDeletedRows(table)) return returned
@@ -124,7 +130,7 @@ function reviveRows(session: TenantSession, table: Table, writes: readonly Upser
   return returned
 }
 
-/** The replaced versions go to the history; the rows stay where they are, with whatever else their table has. */
+/** Archives the replaced versions; the rows are updated in place, so that the user's own columns stay. */
 function updateRows(session: TenantSession, table: Table, writes: readonly UpsertWrite[], { writer, syncedAt, encodings }: BatchFacts): void {
   if (writes.length === 0) return
   archiveVersions(session, table, writes.map(({ landing, sequence }) => ({ key: landing.key, until: sequence })), syncedAt)
@@ -134,7 +140,7 @@ function updateRows(session: TenantSession, table: Table, writes: readonly Upser
   )
   for (const { landing, sequence, row } of writes) {
     const record = encodings.encode(landing, table)
-    // A fact without a time keeps the row's: what is older than that is still older.
+    // A change without a time keeps the row's time: older versions stay older.
     const values: Parameter[] = [sequence, landing.hash, landing.upstreamAt ?? row!.upstreamAt, syncedAt, landing.cursor, writer, record.extra]
     bindValues(table, record, values)
     values.push(landing.key)
@@ -143,7 +149,7 @@ function updateRows(session: TenantSession, table: Table, writes: readonly Upser
   }
 }
 
-/** A row that comes back belongs to whoever brought it; a living one keeps its owner, also as a tombstone. */
+/** A tombstone keeps the owner of a live row; otherwise the commit's owner owns it. */
 function deleteRow(session: TenantSession, table: Table, { landing, action, sequence, row }: RowWrite, { writer, owner, syncedAt }: BatchFacts): void {
   const { connection, tenantId } = session
   if (row?.status === 'live') {
@@ -166,13 +172,13 @@ function deleteRow(session: TenantSession, table: Table, { landing, action, sequ
   if (row !== undefined && row.contestedBy !== null) deleteContest(session, table, landing.key)
 }
 
-/** A row that is kept has the sequence and the time of its deletion: whoever reads the table by either learns of it. */
+/** A kept row takes the sequence and the time of its deletion, so that readers that follow either one see it. */
 function removeRow({ connection }: TenantSession, { name, deletes }: Table, key: string, by: { sequence: number; writer: number; syncedAt: string }): void {
   if (deletes !== 'soft') connection.run(`delete from ${name} where _key = ?`, key)
   else connection.run(`update ${name} set _deleted_at = ?1, _synced_at = ?1, _sequence = ?2, _writer = ?3 where _key = ?4`, by.syncedAt, by.sequence, by.writer, key)
 }
 
-/** Puts current rows into the history, as they are before the write of the sequence `until`. */
+/** Copies current rows to the history, as they are before the write of the sequence `until`. */
 function archiveVersions(session: TenantSession, table: Table, versions: readonly { key: string; until: number }[], untilAt: string): void {
   const columns = [...SYSTEM_COLUMNS, ...table.members]
   insertInBatches(session, `insert into ${table.history} (_until_sequence, _until_at, ${columns.join(', ')}) select v.column1, ?1, ${
@@ -212,9 +218,9 @@ function writeContest(session: TenantSession, table: Table, { landing, contested
 }
 
 interface BatchInsert<Write> {
-  /** The text for the row at this place of its batch. */
+  /** SQL for the row at this index of its batch. */
   tuple(at: number): string
-  /** Bound once for a batch, from its first write. */
+  /** Values bound once per batch, from its first write. */
   shared(first: Write): Parameter[]
   push(write: Write, into: Parameter[], at: number): void
   readonly tail?: string

@@ -11,7 +11,7 @@ import { rows as readRows } from './queries.ts'
 import { writeAudit } from './registry.ts'
 import { bindValues, findTable, foreignColumns, COLUMN_LIMITS, RESERVED_NAMES, SQL_TYPES, sqlTypeOf, unquoteIdentifier, type StoredValue, type Table } from './table.ts'
 
-/** Columns of a database's table: what they show, and how they are changed. */
+/** The columns of a database's table: their description, and how they are changed. */
 
 export function schemaDrift({ connection, tenantId }: TenantSession): SchemaDrift[] {
   return connection.all<{ name: string; drift: string }>("select name, drift from tidemark_databases where tenant_id = ? and drift <> '[]' order by name", tenantId)
@@ -60,7 +60,7 @@ export function advanceSchemaChange(session: TenantSession, database: string, { 
   })
 }
 
-/** Null when it was the last step. */
+/** Returns null after the last step. */
 function advancePhase(session: TenantSession, table: Table, change: StoredSchemaChange, { at, rowsMax }: { at: number; rowsMax: number }): StoredSchemaChange | null {
   switch (change.phase) {
     case 'add':
@@ -69,7 +69,7 @@ function advancePhase(session: TenantSession, table: Table, change: StoredSchema
     case 'history':
       return writeChange(session, table, rewriteBatch(session, table, change, rowsMax))
     default:
-      // SQLite makes its indexes again in the last step.
+      // SQLite recreates its indexes in the last step.
       swapColumns(session, table, change)
       writeAudit(session, null, createEndSchemaChangeAuditEntry(table.database, describeChanges(change.changes), change.rewritten, { actor: change.actor, at }))
       return null
@@ -106,7 +106,7 @@ function writeColumns({ connection, tenantId }: TenantSession, { id }: Table, co
   connection.run('update tidemark_databases set layout = ? where tenant_id = ? and database_id = ?', JSON.stringify(columns), tenantId, id)
 }
 
-/** Planned anew: records that landed since may have added columns. */
+/** Plans again, because records that landed since may have added columns. */
 function addColumns(session: TenantSession, table: Table, change: StoredSchemaChange): StoredSchemaChange {
   const { columns, change: { moves } } = planSchemaChange(table.columns, { ...change, at: change.startedAt, allowDependentLoss: change.lose }, factsOf(session, table))
   for (const { to, type } of moves) {
@@ -119,7 +119,7 @@ function addColumns(session: TenantSession, table: Table, change: StoredSchemaCh
 
 type RowValues = [place: string | number, sequence: number, extra: string | null, ...members: StoredValue[]]
 
-/** Writes each record again into the columns there are now. Nothing else of the row moves. */
+/** Encodes each record again into the current columns. Nothing else of the row changes. */
 function rewriteBatch(session: TenantSession, table: Table, change: StoredSchemaChange, rowsMax: number): StoredSchemaChange {
   const { connection } = session
   const isHistory = change.phase === 'history'
@@ -144,8 +144,8 @@ function rewriteBatch(session: TenantSession, table: Table, change: StoredSchema
 // ── the last step ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 /**
- * The new columns take the place of the old ones. SQLite refuses to drop a column that an index, a trigger or a view names, so
- * these go first and are made again, word for word, in the same transaction.
+ * Replaces the old columns with the new ones. SQLite refuses to drop a column that an index, a trigger or a view names,
+ * so these are dropped first and recreated from their original SQL in the same transaction.
  */
 function swapColumns(session: TenantSession, table: Table, { moves }: StoredSchemaChange): void {
   const { connection, tenantId } = session
@@ -174,7 +174,9 @@ interface UserObject {
   readonly sql: string
 }
 
-/** Indexes, views and triggers of the user that name the table or its history, in an order in which they can be made. */
+/**
+ * Indexes, views and triggers of the user that name the table or its history, in an order in which they can be created.
+ */
 function listUserObjects({ connection }: TenantSession, table: Table): UserObject[] {
   const names = [table.name, table.history].map(unquoteIdentifier)
   return connection.all<UserObject & { tbl: string }>(
@@ -183,7 +185,7 @@ function listUserObjects({ connection }: TenantSession, table: Table): UserObjec
   ).filter(({ tbl, sql }) => names.some((name) => tbl.toLowerCase() === name.toLowerCase() || mentions(sql, name)))
 }
 
-/** By their text: SQLite keeps no list of what depends on a column. All of them are made again after a change of type. */
+/** Matched by text: SQLite keeps no list of a column's dependents. All of them are recreated after a change of type. */
 function createDependentsLookup(session: TenantSession, table: Table): (column: string) => SchemaColumn['dependents'] {
   const objects = listUserObjects(session, table)
   return (column) => objects.filter(({ sql }) => mentions(sql, column)).map(({ type, name }) => ({ name: `${type} ${name}`, isKept: true }))

@@ -1,6 +1,6 @@
 const CHUNK = 65_536
 
-/** A set of sequences at one bit each, allocated by the chunk: a million rows cost an eighth of a megabyte. */
+/** A set of sequences at one bit each, allocated in chunks: a million rows cost an eighth of a megabyte. */
 export class SequenceSet {
   readonly #chunks = new Map<number, Uint8Array>()
 

@@ -13,7 +13,10 @@ export interface SweepFacts extends CommitFacts {
   readonly headSequence: number
 }
 
-/** Invariant 5: gone are the rows this owner had, that the cycle did not see, that nobody wrote since the source's lag before it began, and that no other owner still lists. */
+/**
+ * Invariant 5: the sweep deletes rows of this owner that the cycle did not see, that no sync wrote since the source's
+ * lag before it began, and that no other owner lists.
+ */
 export function sweep(
   session: TenantSession, limits: Sweep, facts: SweepFacts,
 ): { kind: 'swept'; count: number } | Extract<CommitOutcome, { kind: 'braked' | 'absent' }> {
@@ -24,7 +27,7 @@ export function sweep(
   let position = facts.headSequence
   for (const open of readTables(session).values()) {
     const table = open()
-    // The gaps lead: each is a range of the index by sequence, and a complete listing leaves few.
+    // The gaps drive the join: each is a range of the index by sequence, and a complete listing leaves few.
     const unseen = connection.all<{ key: string }>(
       `select t._key as key from temp.tidemark_unseen u cross join ${table.name} t indexed by tidemark_current_${table.id}
        on t._sequence between u.first and u.last${liveCondition(table)} where t._owner = ? order by t._key`, facts.owner,
@@ -43,7 +46,7 @@ export function sweep(
   return { kind: 'swept', count: position - facts.headSequence }
 }
 
-/** In the order of their keys, each with the next sequence. */
+/** Deletes in key order, each row with the next sequence. */
 function deleteRows(session: TenantSession, table: Table, keys: readonly string[], position: number, { sync, committedAt }: SweepFacts): void {
   const { connection, tenantId } = session
   connection.exec('create temp table if not exists tidemark_doomed (key text primary key, sequence integer not null) without rowid; delete from temp.tidemark_doomed')
@@ -72,21 +75,24 @@ function deleteRows(session: TenantSession, table: Table, keys: readonly string[
   }
 }
 
-/** Newcomers do not dilute the share that dies: were every key renamed, all that was there would still go. */
+/**
+ * Rows that are newer than the cycle do not dilute the deleted share: if every key were renamed, all previous rows
+ * would still be deleted.
+ */
 function countRowsAtStart({ connection }: TenantSession, { live }: Table, { owner, startSequence }: SweepFacts): number {
   return connection.get<{ existed: number }>(
     `select count(*) as existed from ${live} where _owner = ? and _created_sequence <= ?`, owner, startSequence,
   )!.existed
 }
 
-/** Whether another owner that sweeps has the row, or listed its key in its last complete cycle. */
+/** True when another owner that sweeps has the row, or listed its key in its last complete cycle. */
 export function isShared(session: TenantSession, databaseId: number, key: string, rowOwner: number, owner: number): boolean {
   const { connection, tenantId } = session
   if (rowOwner !== owner && connection.get('select 1 from tidemark_owners where owner_id = ? and sweeps = 1', rowOwner) !== undefined) return true
   return connection.get('select 1 from tidemark_claims where tenant_id = ? and database_id = ? and key = ? and owner_id <> ?', tenantId, databaseId, key, owner) !== undefined
 }
 
-/** A row that another owner still lists passes to that owner instead of dying. */
+/** Transfers a row that another owner still lists to that owner, instead of deleting it. */
 function transferOwnership(session: TenantSession, { id, name }: Table, key: string): boolean {
   const { connection, tenantId } = session
   const heir = connection.get<{ owner_id: number }>(
@@ -105,7 +111,7 @@ export function recordSeen(session: TenantSession, plan: LandingPlan, tables: Re
   }
   for (const { database, key } of plan.sightings) {
     const { id, name } = tables.get(database)!
-    // An owner that never sweeps proves nothing by its silence: the first that does takes the row over.
+    // An owner that never sweeps does not protect its rows: the first sweeping owner takes them over.
     const taken = connection.run(
       `update ${name} set _owner = ? where _key = ? and _owner in (select owner_id from tidemark_owners where tenant_id = ? and sweeps = 0)`,
       owner, key, tenantId,
@@ -119,7 +125,10 @@ export function recordSeen(session: TenantSession, plan: LandingPlan, tables: Re
   }
 }
 
-/** What this page saw alive is not for another replace cycle to sweep; kept there as one more page, numbered by the sync that saw it. */
+/**
+ * Protects the rows that this page saw from other replace cycles: stored there as one more page, numbered by the sync
+ * that saw them.
+ */
 export function protectFromOtherSweeps(session: TenantSession, { seenSequences: seen }: LandingPlan, syncId: number): void {
   if (seen.length === 0) return
   const { connection, tenantId } = session
@@ -135,7 +144,7 @@ export function protectFromOtherSweeps(session: TenantSession, { seenSequences: 
   }
 }
 
-/** What the pages did not see, up to a sequence, as the gaps between what they saw. */
+/** Collects the sequences that the pages did not see, as gaps between the seen ones, up to a sequence. */
 function collectUnseenRanges(session: TenantSession, cycle: number, until: number): void {
   const { connection, tenantId } = session
   connection.exec('create temp table if not exists tidemark_unseen (first integer primary key, last integer not null); delete from temp.tidemark_unseen')

@@ -3,7 +3,7 @@ import { CHECKPOINT_SUMMARY_COLUMNS, type CycleRow, type CheckpointSummaryEntry 
 import { joinSyncStatus } from '../kit/sync-status.ts'
 import type { TenantSession } from './connection.ts'
 
-/** While nothing was written to the file, by whomever, nothing moved; else all are told. */
+/** An unchanged token means that the file was not written since; otherwise all rows are returned. */
 export function listSyncStatus({ connection, tenantId }: TenantSession, { at, ref, changedSince: since, recent }: SyncStatusQuery): SyncStatusList {
   const mark = connection.readChangeMark()
   if (mark === since) return { now: at, changeToken: mark, syncs: [] }

@@ -6,7 +6,10 @@ import { enforcedKeyColumns, isKeyUndecided, keyConstraintName, keyMembersWithou
 import type { TenantSession } from './connection.ts'
 import { alterTable, ensureTable, findTable, foreignColumns, COLUMN_LIMITS, RESERVED_NAMES, type Table } from './table.ts'
 
-/** Gives the tables the columns and keys that are declared, and says what they could not have. `since` is the first sequence of the page. */
+/**
+ * Adds declared columns and keys to the tables, and returns what could not be applied. `since` is the first sequence of
+ * the page.
+ */
 export function applyShapes(session: TenantSession, tables: Map<string, Table>, { shapes = [], schemaModes: schemas = {}, landings }: Commit, since: number): string[] {
   return shapes.flatMap((shape) => {
     const { database } = shape
@@ -40,7 +43,7 @@ function recordsOf(landings: readonly Landing[], database: string): JsonObject[]
   return landings.flatMap((landing) => (landing.type === 'upsert' && landing.database === database ? [parseJson(landing.text) as JsonObject] : []))
 }
 
-/** Lifts the keys that these databases enforce, because rows contradict them; null when none is enforced. */
+/** Drops the keys that these databases enforce, because rows violate them. Returns the drift. */
 export function refuseKeys(session: TenantSession, databases: readonly string[]): string[] {
   return databases.flatMap((database) => {
     const table = findTable(session, database)

@@ -7,36 +7,36 @@ import { DELETED_AT, liveRows, type DeleteState } from '../kit/tables/delete-sta
 import { RecordEncoder, type EncodedRecord, type ScalarValue } from '../kit/tables/encode-record.ts'
 import type { Parameter, TenantSession } from './connection.ts'
 
-/** A database's table, its history, and how records are written to and read from their columns. */
+/** A database's table, its history, and the codec for its records. */
 export interface Table extends DeleteState {
   readonly id: number
   readonly database: string
-  /** As SQL, quoted. All rows; what reads records reads `live`. */
+  /** Quoted SQL name. Contains all rows; reads of records use `live`. */
   readonly name: string
   /** The rows that are not deleted, for a FROM clause. */
   readonly live: string
   readonly history: string
   readonly columns: readonly TableColumn[]
-  /** What the columns do not show of the records; see `schema-drift.ts`. */
+  /** Drift between records and columns; see `schema-drift.ts`. */
   readonly drift: string
   readonly encoder: RecordEncoder
-  /** The names of the members' columns as SQL, in the order of `columns`; members without a column are left out. */
+  /** The fields' column names as SQL, in the order of `columns`; fields without a column are left out. */
   readonly members: readonly string[]
-  /** What a SELECT has to list so that `decode` can read the values, from a place on. */
+  /** The select list from which `decode` reads the values. */
   readonly selected: string
-  /** The newest `since` of the columns: in rows from here on, SQL null means the same in all of them. */
+  /** The newest `since` of the columns: in rows from this sequence on, SQL null means the same in all of them. */
   readonly since: number
-  /** Whether a row, as `decode` takes it, holds these values. */
+  /** True when a row, as `decode` takes it, holds these values. */
   holds(values: EncodedRecord['values'], stored: readonly StoredValue[], from: number): boolean
-  /** The record of a row: `values` is the row as an array, `from` the place of the first of `selected`. */
+  /** Returns the record of a row: `values` is the row as an array, `from` the index of the first of `selected`. */
   decode(sequence: number, extra: string | null, values: readonly StoredValue[], from: number): string
 }
 
-/** Columns of our own in every table; the members of the records stand behind them. */
+/** System columns of every table; the fields of the records follow them. */
 export const SYSTEM_COLUMNS = ['_key', '_sequence', '_created_sequence', '_hash', '_upstream_at', '_synced_at', '_cursor', '_writer', '_owner', '_extra']
-/** In a history table also until when the version was current. */
+/** The end of a version in a history table. */
 const HISTORY_COLUMNS = ['_until_sequence', '_until_at']
-/** What no member's column may be called: also what a setting adds later. */
+/** Names that no field's column may have, including columns that a setting adds later. */
 export const RESERVED_NAMES = [...SYSTEM_COLUMNS, ...HISTORY_COLUMNS, DELETED_AT]
 export const COLUMN_LIMITS = { nameBytesMax: 1_000, columnsMax: 1_000 }
 
@@ -48,7 +48,7 @@ export const SQL_TYPES: Record<ScalarType, string> = {
   text: 'text', time: 'time', timestamp: 'datetime', uuid: 'uuid',
 }
 
-/** The type of a column in SQL. A list is JSON text. */
+/** The SQL type of a column. A list is JSON text. */
 export function sqlTypeOf(type: ColumnType): string {
   return itemTypeOf(type) === null ? SQL_TYPES[type as ScalarType] : SQL_TYPES.json
 }
@@ -69,7 +69,7 @@ interface DatabaseRow {
 const SELECT_DATABASES = 'select name, database_id, table_name, columns, layout, drift, deletes, purged_to from tidemark_databases where tenant_id = ?'
 const SELECT_DATABASE = `${SELECT_DATABASES} and name = ?`
 
-/** The table of a database; made, or told of members that are new in kind, on the way. */
+/** Returns the table of a database; creates it or records new field kinds. */
 export function ensureTable(session: TenantSession, name: string, seen: readonly Column[]): Table {
   const { connection, tenantId } = session
   const known = connection.get<DatabaseRow>(SELECT_DATABASE, tenantId, name)
@@ -80,13 +80,13 @@ export function ensureTable(session: TenantSession, name: string, seen: readonly
   return toTable(name, known)
 }
 
-/** Null for a database that is not there. */
+/** Returns null for an unknown database. */
 export function findTable({ connection, tenantId }: TenantSession, name: string): Table | null {
   const found = connection.get<DatabaseRow>(SELECT_DATABASE, tenantId, name)
   return found === undefined ? null : toTable(name, found)
 }
 
-/** By number, of an entry that is there. */
+/** The table of an existing entry's database, by id. */
 export function requireTable({ connection, tenantId }: TenantSession, id: number): Table {
   const row = connection.get<DatabaseRow & { name: string }>(
     `${SELECT_DATABASES} and database_id = ?`, tenantId, id,
@@ -95,14 +95,14 @@ export function requireTable({ connection, tenantId }: TenantSession, id: number
   return toTable(row.name, row)
 }
 
-/** By number. */
+/** All tables of the tenant, by id. */
 export function readTables({ connection, tenantId }: TenantSession): Map<number, () => Table> {
   return new Map(connection.all<DatabaseRow & { name: string }>(
     `${SELECT_DATABASES} order by name`, tenantId,
   ).map((row) => [row.database_id, () => toTable(row.name, row)]))
 }
 
-/** Adds the columns that are new in `columns`, in the transaction that writes the rows which need them. */
+/** Adds the columns that are new in `columns`, in the transaction that writes the rows that need them. */
 export function alterTable({ connection, tenantId }: TenantSession, table: Table, columns: readonly TableColumn[]): Table {
   const there = new Set(table.members)
   for (const { name, type } of columns) {
@@ -114,7 +114,7 @@ export function alterTable({ connection, tenantId }: TenantSession, table: Table
   return bindTable(table, layout)
 }
 
-/** The columns that are not ours. */
+/** Columns that users added. */
 export function foreignColumns({ connection }: TenantSession, { name, history, columns, deletes }: Table): string[] {
   const there = [name, history].flatMap((table) => connection.all<{ name: string }>('select name from pragma_table_info(?)', unquoteIdentifier(table)))
   const ours = new Set([...SYSTEM_COLUMNS, ...HISTORY_COLUMNS, ...(deletes === null ? [] : [DELETED_AT]), ...columns.flatMap((column) => column.name ?? [])].map((column) => column.toLowerCase()))
@@ -125,17 +125,17 @@ export function unquoteIdentifier(quoted: string): string {
   return quoted.slice(1, -1).replaceAll('""', '"')
 }
 
-/** The values of a record as SQLite takes them, for `members`. */
+/** Appends the values of a record for `members`, as SQLite takes them. */
 export function bindValues({ columns }: Table, { values }: EncodedRecord, into: Parameter[]): void {
   for (let at = 0; at < values.length; at++) {
     const { name, type } = columns[at]!
     if (name === null) continue
-    // `DIALECT` makes no lists.
+    // `COLUMN_DIALECT` produces no lists.
     const value = values[at] as ScalarValue
     if (typeof value === 'boolean') into.push(value ? 1 : 0)
     else if (value === null) into.push(null)
     else if (type === 'numeric' || type === 'decimal') into.push(String(value))
-    // The driver binds a number this small as the integer 0. The column makes the same number of its text.
+    // The driver binds a number this small as the integer 0. From its text the column gets the same number.
     else if (typeof value === 'number' && value > 0 && value <= Number.EPSILON) into.push(String(value))
     else into.push(type === 'bytes' ? Buffer.from(value as string, 'base64') : value)
   }
@@ -162,7 +162,10 @@ export function tableSql(databaseId: number, table: string): string {
     create index tidemark_versions_${databaseId} on ${quoteIdentifier(`${table}_history`)} (_key, _sequence);`
 }
 
-/** The database's own name, with a number when another of ours has it: SQLite folds case, and tenants share the file. */
+/**
+ * Returns the database's own name, with a number when another of our tables has it: SQLite folds case, and tenants
+ * share the file.
+ */
 export function findFreeTableName({ connection, tenant }: Pick<TenantSession, 'connection' | 'tenant'>, database: string): string {
   const wanted = tenant === 'default' ? database : `${tenant}__${database}`
   for (let table = wanted, n = 2; ; table = `${wanted}_${n++}`) {
@@ -184,7 +187,10 @@ function toTable(database: string, { database_id: id, table_name: table, layout,
 
 type TableCodec = Pick<Table, 'columns' | 'encoder' | 'members' | 'selected' | 'since' | 'holds' | 'decode'>
 
-/** By the text of the layout, which says everything: tables of one shape share a codec, and a change makes a new one. */
+/**
+ * Keyed by the layout's text, which defines the codec completely: tables of one layout share it, and a change creates a
+ * new one.
+ */
 const codecCache = new Map<string, TableCodec>()
 const CODECS_MAX = 1_000
 
@@ -200,7 +206,7 @@ function bindTable(table: Omit<Table, keyof TableCodec>, layout: string): Table 
 function makeCodec(columns: readonly TableColumn[]): TableCodec {
   const named = columns.filter(({ name }) => name !== null)
   const members = named.map(({ name }) => quoteIdentifier(name!))
-  // Integers are read as text: beyond 2^53 a number would be another one.
+  // Integers are read as text: beyond 2^53 a number would lose precision.
   const selected = named.map(({ name, type }) => (type === 'bigint' ? `cast(${quoteIdentifier(name!)} as text)` : quoteIdentifier(name!)))
   const places = new Int32Array(columns.length)
   let place = 0
@@ -208,7 +214,7 @@ function makeCodec(columns: readonly TableColumn[]): TableCodec {
   const decoder = new RecordDecoder<Exclude<StoredValue, null>>(columns, toJsonText)
   return {
     columns, encoder: new RecordEncoder(columns, COLUMN_DIALECT), members, selected: selected.map((text) => `, ${text}`).join(''),
-    // While a schema change is under way a value may be in either of two columns: no row is compared by columns then.
+    // During a schema change a value may be in either of two columns, so no row is compared by columns.
     since: columns.some(({ former }) => former === true) ? Infinity : Math.max(0, ...columns.map(({ since }) => since)),
     holds: (values, stored, from) => columns.every(({ name, type }, at) => (
       name === null ? values[at] === null : isSameValue(type, values[at]!, stored[from + places[at]!]!)

@@ -33,7 +33,7 @@ export const CONSUMER_PLANS = {
 
   countRequests: defineWrite(function* (sql, window, counts) {
     const add = sql.dialect.upsert({ table: 'requests', key: ['tenant_id', '{requests_window}', 'who'], insert: ['count'], add: ['count'] })
-    // In one order: two processes that count the same callers must not wait for each other in a circle.
+    // Always in the same order, so that two processes that count the same callers cannot deadlock.
     for (const [who, count] of counts.toSorted(([a], [b]) => (a < b ? -1 : 1))) yield* sql.send(add, { requests_window: window, who, count })
     const totals = yield* sql.all<{ who: string; count: number }>(
       'select who, count from {requests} where tenant_id = :tenant and {requests_window} = :window', { window },

@@ -4,8 +4,8 @@ import { defineRead, defineWrite, type Sql } from '../sql/port.ts'
 import { checkSealingKey } from './data-keys.ts'
 
 /**
- * The secrets of cursors in two plans, so that the usual question locks nothing: `renew` is for a newest one that `isFresh`
- * refuses.
+ * Cursor secrets in two plans, so that the usual read takes no lock; `renew` is for when `hasFreshSecret` returns
+ * false.
  */
 export const CURSOR_SECRET_PLANS = {
   known: defineRead(function* (sql) {
@@ -13,14 +13,14 @@ export const CURSOR_SECRET_PLANS = {
   }),
 
   renew: defineWrite(function* (sql, offer: CursorSecretCandidate) {
-    // Two processes that offer at once must agree on one.
+    // Locks the tenant: concurrent processes must agree on one secret.
     yield* lockTenant(sql)
     const known = yield* readCursorSecrets(sql)
     if (hasFreshSecret(known, offer)) return known
     const { secret, createdAt, retainMs: keepMs } = offer
     yield* checkSealingKey(sql, secret)
     yield* sql.run('insert into {cursor_secrets} (tenant_id, created_at, secret) values (:tenant, :createdAt, :secret)', { createdAt, secret })
-    // One stays valid for so long after the next was made.
+    // A secret stays valid for this long after its successor was created.
     const replaced = known.find((other) => other.createdAt < createdAt - keepMs)
     if (replaced !== undefined) yield* sql.run('delete from {cursor_secrets} where tenant_id = :tenant and created_at < :replaced', { replaced: replaced.createdAt })
     return yield* readCursorSecrets(sql)

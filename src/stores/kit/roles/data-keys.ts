@@ -64,7 +64,7 @@ export const DATA_KEY_PLANS = {
   }),
 } satisfies PlansOf<DataKeyStore>
 
-/** Throws when the text is sealed with another key than the newest; see kit/sealed-texts.ts. Legal once the tenant is locked. */
+/** Throws when the text is not sealed with the newest key; see kit/sealed-texts.ts. Legal once the tenant is locked. */
 export function* checkSealingKey(sql: Sql, text: string | null, used = parseSealingKeyId(text)): Steps<void> {
   if (used !== null && (yield* findNewestKey(sql)) !== used) throw createKeyReplacedError(used)
 }

@@ -6,7 +6,7 @@ const MESSAGE_CONDITION = 'tenant_id = :tenant and source = :source and message_
 
 export const INBOUND_PLANS = {
   claimInbound: defineWrite(function* (sql, { source, id }, { at, claimTtlMs: busyMs, purgeBefore: forgetBefore, payload = null }) {
-    // Locked whether erased or not, so that an erasure comes before all of this or after.
+    // Locked even when not erased, so that an erasure is ordered entirely before or after this claim.
     const tenant = yield* sql.get<{ erased: boolean | number }>('select erased from {tenants} where tenant_id = :tenant {for_share}')
     if (tenant?.erased === true || tenant?.erased === 1) throw createTenantErasedError(sql.tenant)
     yield* sql.run(sql.dialect.deleteSkipLocked('inbound', 'source = :source and at < :forgetBefore and done'), { source, forgetBefore })
@@ -16,12 +16,12 @@ export const INBOUND_PLANS = {
     )
     if (added > 0) return 'new'
     const found = yield* sql.get<{ at: number; done: boolean | number }>(`select at, done from {inbound} where ${MESSAGE_CONDITION} {for_update}`, { source, id })
-    // Settled by another call since the insert: it is sent again.
+    // Another call settled it after the insert, so the sender retries.
     if (found === undefined) return 'busy'
     const done = Boolean(found.done)
     if (done && found.at >= forgetBefore) return 'done'
     if (!done && found.at > at - busyMs) return 'busy'
-    // A message that is forgotten, but was locked when it was to be deleted, comes as new.
+    // An expired message that could not be deleted because it was locked counts as new.
     const sets = done ? 'at = :at, done = false, payload = :payload' : 'at = :at'
     yield* sql.run(`update {inbound} set ${sets} where ${MESSAGE_CONDITION}`, { source, id, at, ...(done && { payload }) })
     return 'new'

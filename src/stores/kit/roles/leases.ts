@@ -84,7 +84,7 @@ export const LEASE_PLANS = {
       yield* closeCycle(sql, unfinished.cycle)
     }
     const { at, mode, trigger } = request
-    // A replace cycle pages from the start; an incremental one goes on from what is committed.
+    // A replace cycle pages from the start; an incremental one continues from the committed state.
     const state = mode === 'replace' ? null : entry.committed
     const { cycle } = (yield* sql.get<{ cycle: number }>(
       `insert into {cycles} (tenant_id, sync_id, mode, "trigger", started_at, start_sequence, page, has_state)

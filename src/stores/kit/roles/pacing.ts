@@ -2,7 +2,7 @@ import type { PacingStore, Pause } from '../../../contract/index.ts'
 import { CLOCK_STEP_BACK_MS } from '../clock-step-back.ts'
 import { defineRead, defineWrite, type PlansOf } from '../sql/port.ts'
 
-/** A clock that was set back does not make a pause longer than it was announced. */
+/** A clock that was set back does not extend a pause beyond its announced length. */
 const PAUSE_END = '{least}(until_at, :now + until_at - noted_at)'
 
 const PACER_CONDITION = 'tenant_id = :tenant and connector_id = :worker and pacer = :pacer'
@@ -33,7 +33,7 @@ export const PACING_PLANS = {
   }),
 
   recordPause: defineWrite(function* (sql, { worker, pacers, origin, ms, at }) {
-    // In one order for all callers, so that two that note the same pacers do not wait for each other.
+    // Always in the same order, so that two callers that record the same pacers cannot deadlock.
     for (const pacer of pacers.length === 0 ? [''] : pacers.toSorted()) {
       const values = { worker, pacer, origin, ms: Math.ceil(ms), at }
       const extend = () => sql.run(

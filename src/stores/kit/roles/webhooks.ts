@@ -29,7 +29,7 @@ export const WEBHOOK_PLANS = {
 
   editWebhook: defineWrite(function* (sql, id, edit, by) {
     yield* lockTenant(sql)
-    // The row is locked before it is read: a claim holder that notes deliveries may be about to change its streak.
+    // Locked before it is read: a claim holder that records deliveries may be about to change the failure streak.
     const locked = yield* sql.get(`select 1 from {webhooks} where ${WEBHOOK_CONDITION} {for_update}`, { id })
     if (locked === undefined) return false
     const before = toWebhook((yield* sql.get<WebhookRow>(`${SELECT_WEBHOOKS} where w.tenant_id = :tenant and w.webhook_id = :id`, { id }))!)
@@ -55,7 +55,7 @@ export const WEBHOOK_PLANS = {
 
   removeWebhook: defineWrite(function* (sql, id, by) {
     yield* lockTenant(sql)
-    // The webhook first: a claim holder that notes deliveries has its row locked.
+    // The webhook's row first: a claim holder that records deliveries has it locked.
     const removed = yield* sql.run(`delete from {webhooks} where ${WEBHOOK_CONDITION}`, { id })
     yield* sql.run(`delete from {deliveries} where ${WEBHOOK_CONDITION}`, { id })
     if (removed > 0) yield* sql.kernel.writeAudit(null, createRemoveWebhookAuditEntry(id, by))
@@ -70,7 +70,7 @@ export const WEBHOOK_PLANS = {
     )
     if (changed === 0) return null
     yield* sql.kernel.writeAudit(null, createRestartWebhookAuditEntry(id, place, { actor, at }))
-    // They come again from the log.
+    // The log delivers these again.
     if (place !== undefined) yield* sql.run(`delete from {deliveries} where ${WEBHOOK_CONDITION} and sequence > :position`, { id, position: place.sequence })
     const { dead } = (yield* sql.get<{ dead: number }>(`select count(*) as dead from {deliveries} where ${WEBHOOK_CONDITION} and dead`, { id }))!
     yield* sql.run(`update {deliveries} set dead = false, attempts = 0, first_at = null, next_at = :at where ${WEBHOOK_CONDITION}`, { id, at })
@@ -196,7 +196,7 @@ function toDelivery(row: DeliveryRow): Delivery {
   }
 }
 
-/** Failures are those of a URL: at another one it begins without. */
+/** The failure streak belongs to a URL: a new URL starts without one. */
 function applyEdit(webhook: Webhook, edit: WebhookEdit): Webhook {
   const isElsewhere = edit.url !== undefined && edit.url !== webhook.url
   return { ...webhook, ...edit, ...(isElsewhere && { failureStreak: 0, retryAt: null }) }

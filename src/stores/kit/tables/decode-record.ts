@@ -3,15 +3,15 @@ import { parseJson, stringifyJson } from '../../../values/json.ts'
 import type { TableColumn } from './column.ts'
 import type { ExtraJson } from './encode-record.ts'
 
-/** A column's value as JSON text; never asked for SQL null. */
+/** Writes a column's value as JSON text; never called for SQL null. */
 export type ValueSerializer<Value> = (value: Value, column: TableColumn) => string
 
-/** Puts the JSON text of records together again, from the columns of a row and its `_extra`. */
+/** Rebuilds the JSON text of records from the columns of a row and its `_extra`. */
 export class RecordDecoder<Value> {
   readonly #columns: readonly TableColumn[]
   readonly #heads: readonly string[]
   readonly #write: ValueSerializer<Value>
-  /** By the place of a column, the place of the one it replaces; -1 for none. */
+  /** For each column index, the index of the column it replaces; -1 for none. */
   readonly #formers: readonly number[]
 
   constructor(columns: readonly TableColumn[], write: ValueSerializer<Value>) {
@@ -22,7 +22,7 @@ export class RecordDecoder<Value> {
     this.#formers = columns.map(({ member, former }) => (former === true ? -1 : formers.get(member) ?? -1))
   }
 
-  /** `getAtPath` is called with the place of a column that has a name in SQL. */
+  /** `valueAt` is called with the index of a column that has a name in SQL. */
   decode(sequence: number, extraText: string | null, valueAt: (at: number) => Value | null): string {
     const extra = extraText === null ? null : (parseJson(extraText) as ExtraJson)
     let text = '{'
@@ -47,7 +47,7 @@ export class RecordDecoder<Value> {
   }
 }
 
-/** Members that have no column at all. */
+/** Appends the fields that have no column. */
 function appendMembers(text: string, values: JsonObject, columns: readonly TableColumn[]): string {
   const known = new Set(columns.map(({ member }) => member))
   for (const name of Object.keys(values)) {

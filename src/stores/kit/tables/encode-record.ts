@@ -5,24 +5,26 @@ import {
   type ColumnDialect, type ColumnType, type TableColumn,
 } from './column.ts'
 
-/** A value as it is bound to a column: a text for all types that JSON writes as a text, and the JSON text of a nested value. */
+/**
+ * A value as it is bound to a column: text for all types that JSON writes as text, and the JSON text of a nested value.
+ */
 export type ColumnValue = ScalarValue | readonly JsonValue[]
 
-/** Lists are bound as such only where the database has columns for them. */
+/** Lists are bound as lists only where the database has columns for them. */
 export type ScalarValue = bigint | boolean | number | string | null
 
 export interface EncodedRecord {
-  /** One per column, in their order; null where the column has no name in SQL. */
+  /** One per column, in order; null where the column has no name in SQL. */
   readonly values: ColumnValue[]
-  /** What the columns cannot hold exactly, as JSON text: see `Extra`. */
+  /** Values that the columns cannot hold exactly, as JSON text: see `ExtraJson`. */
   readonly extra: string | null
-  /** The record has members that need a new column, or a column whose format is not known yet. */
+  /** The record has fields that need a new column, or a column whose format is not known yet. */
   readonly needsColumns: boolean
-  /** Members whose column cannot show their value. */
+  /** Fields whose column cannot show their value. */
   readonly misfits: readonly string[] | null
 }
 
-/** What `_extra` holds: values that override the columns, and members that the record does not have. */
+/** Content of `_extra`: values that override the columns, and fields that the record does not have. */
 export interface ExtraJson {
   readonly values?: JsonObject
   readonly absent?: string[]
@@ -42,7 +44,7 @@ export class RecordEncoder {
     this.#inherited = columns.map(({ member }) => member in Object.prototype)
   }
 
-  /** `sequence` is that of the row, where it is not a new one: what SQL null means in it depends on its age. */
+  /** `sequence` is that of an existing row: the meaning of SQL null depends on the row's age. */
   encode(record: JsonObject, sequence = Infinity): EncodedRecord {
     const values: ColumnValue[] = []
     let extra: JsonObject | null = null
@@ -95,13 +97,13 @@ export class RecordEncoder {
     return { values, extra: extra === null && absent === null ? null : serializeExtra(extra, absent), needsColumns: isNew, misfits }
   }
 
-  /** The value as the column holds it; null when it would not give back this very value. */
+  /** Returns the value as the column stores it; null when the column would not return exactly this value. */
   #encodeExact({ type, format }: TableColumn, value: Exclude<JsonValue, null>): ColumnValue {
     if (!this.#isExact(type, format, value)) return null
     return typeof value === 'object' || type === 'json' ? this.#serialize(type, value) : value
   }
 
-  /** Whether the column gives back this very value. */
+  /** True when the column returns exactly this value. */
   #isExact(type: ColumnType, format: string | undefined, value: Exclude<JsonValue, null>): boolean {
     const { preservesText: keepsText, preservesJsonText: keepsJsonText, doubleMin } = this.#dialect
     switch (type) {
@@ -131,7 +133,7 @@ export class RecordEncoder {
       case 'bytes':
         return typeof value === 'string' && isBase64(value)
       case 'json':
-        // SQLite makes a number of its own of the text of a number.
+        // SQLite converts the text of a number to its own number.
         return keepsJsonText ? typeof value !== 'number' && typeof value !== 'bigint' : isExactInJsonb(value)
       default: {
         if (!Array.isArray(value)) return false
@@ -147,7 +149,7 @@ export class RecordEncoder {
   }
 }
 
-/** The nearest value the column can show, for people who select it; the exact one is in `_extra`. */
+/** The nearest value the column can show, for people who query it; the exact one is in `_extra`. */
 function approximateValue({ type }: TableColumn, value: Exclude<JsonValue, null>): ColumnValue {
   switch (type) {
     case 'text':
@@ -168,13 +170,16 @@ function approximateValue({ type }: TableColumn, value: Exclude<JsonValue, null>
   }
 }
 
-/** Whether the column cannot show a value that it does not hold exactly. It does show -0, or an instant in another form. */
+/**
+ * True when the column cannot show a value that it does not hold exactly. It can show -0, or an instant in another
+ * form.
+ */
 export function isMisfit(column: TableColumn, value: Exclude<JsonValue, null>): boolean {
   if (column.type === 'json') return false
   return (column.type === 'double' && typeof value === 'bigint') || approximateValue(column, value) === null
 }
 
-/** PostgreSQL's jsonb writes a large exponent out as digits, which read as an integer, and has no -0. */
+/** PostgreSQL's jsonb expands a large exponent into digits, which read as an integer, and has no -0. */
 function isExactInJsonb(value: JsonValue): boolean {
   if (typeof value === 'number') {
     return Math.abs(value) < 1e21 && !Object.is(value, -0) && (Number.isSafeInteger(value) || !Number.isInteger(value))
@@ -189,8 +194,8 @@ function serializeExtra(values: JsonObject | null, absent: string[] | null): str
 }
 
 /**
- * Not an assignment where the name is one of Object's own: `object.__proto__ = …` would set the prototype instead of the
- * member, and with a frozen prototype the assignment of any of them throws.
+ * Plain assignment is wrong for names of Object.prototype: `object.__proto__ = …` sets the prototype instead of the
+ * field, and with a frozen prototype any such assignment throws.
  */
 function defineMember(object: JsonObject, name: string, value: JsonValue): void {
   if (name in object) Object.defineProperty(object, name, { value, writable: true, enumerable: true, configurable: true })

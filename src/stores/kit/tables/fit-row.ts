@@ -5,11 +5,11 @@ import type { EncodedRecord } from './encode-record.ts'
 
 export interface RowSizeLimits {
   readonly rowBytesMax: number
-  /** What a long value takes of a row at most: the rest of it is kept elsewhere. */
+  /** The most bytes that a long value takes in a row; the rest is stored out of line. */
   readonly valueBytesMax: number
 }
 
-/** Of a database whose rows have to fit into a page: values of a wide table that do not fit go to `_extra`. */
+/** For a database whose rows must fit into a page: values of a wide table that do not fit go to `_extra`. */
 export function fitRow(columns: readonly TableColumn[], encoded: EncodedRecord, record: JsonObject, { rowBytesMax, valueBytesMax }: RowSizeLimits): EncodedRecord {
   const { values } = encoded
   if (values.length * valueBytesMax <= rowBytesMax) return encoded

@@ -3,33 +3,33 @@ import { nameColumn } from '../column-names.ts'
 import { itemTypeOf, type ColumnType, type ScalarType, type TableColumn } from './column.ts'
 import type { ColumnLimits } from './grow-columns.ts'
 
-/** How one member gets from the column it has to the one it shall have. */
+/** How one field gets from its current column to the requested one. */
 export interface ColumnTransition {
   readonly member: string
-  /** The column it has; null for none. */
+  /** The current column; null for none. */
   readonly from: string | null
   /** The column that is filled beside it; null when none is needed. */
   readonly to: string | null
-  /** The name in the end; null for a member that goes to `_extra`. */
+  /** The final name; null for a field that goes to `_extra`. */
   readonly name: string | null
   readonly type: ColumnType
 }
 
-/** A change under way, as it is stored with its database. */
+/** A running schema change, as it is stored with its database. */
 export interface StoredSchemaChange extends SchemaChangeState {
   readonly moves: readonly ColumnTransition[]
-  /** The key, or the end of a version, up to which rows were copied; null at the beginning of a phase. */
+  /** The key, or the end of a version, up to which rows were copied; null at the start of a phase. */
   readonly position: string | null
   readonly lose: boolean
 }
 
 export interface SchemaChangeFacts extends ColumnLimits {
   readonly types: Readonly<Record<ScalarType, unknown>>
-  /** Of a member that becomes a timestamp: the way most of its values are written. */
+  /** For a field that becomes a timestamp: the format of most of its values. */
   formatOf(member: string, type: ColumnType): string | undefined
 }
 
-/** The columns while the change is under way, and the change itself. Throws when it cannot be carried out. */
+/** Returns the columns during the change, and the change itself. Throws when it cannot be carried out. */
 export function planSchemaChange(columns: readonly TableColumn[], request: SchemaChangeRequest, facts: SchemaChangeFacts): { columns: TableColumn[]; change: StoredSchemaChange } {
   const { changes, actor, reason, at, allowDependentLoss: lose = false } = request
   if (changes.length === 0) throw createInvalidSchemaChangeError('There is nothing to change.')
@@ -85,7 +85,7 @@ function reserveColumnName(column: string, from: string | null, taken: Set<strin
   return column
 }
 
-/** Throws when the change would lose objects that depend on a column, and was not told to. */
+/** Throws when the change would drop objects that depend on a column, and the request does not allow it. */
 export function checkDependentLoss(columns: readonly TableColumn[], { moves, lose }: StoredSchemaChange, dependentsOf: (column: string) => SchemaColumn['dependents']): void {
   const lost = moves.flatMap(({ member, from, to, name }) => {
     const isReplaced = from !== null && (to !== null || name === null)
@@ -96,7 +96,7 @@ export function checkDependentLoss(columns: readonly TableColumn[], { moves, los
   if (lost.length > 0 && !lose) throw createInvalidSchemaChangeError(`This would be lost with its column: ${[...new Set(lost)].join(', ')}.`)
 }
 
-/** The columns once all values are where they belong. */
+/** The columns after all values have been copied. */
 export function finishColumns(columns: readonly TableColumn[], moves: readonly ColumnTransition[]): TableColumn[] {
   const names = new Map(moves.map(({ member, name }) => [member, name]))
   return columns.filter(({ former }) => former !== true).map((column) => (
@@ -104,12 +104,12 @@ export function finishColumns(columns: readonly TableColumn[], moves: readonly C
   ))
 }
 
-/** Whether values have to be copied at all. */
+/** True when values have to be copied. */
 export function needsRowCopy(moves: readonly ColumnTransition[]): boolean {
   return moves.some(({ from, to, name }) => to !== null || (from !== null && name === null))
 }
 
-/** The change after a batch of rows. `last` is the place of the last of them; null when there were no more. */
+/** Returns the change after a batch of rows. `last` identifies the last row; null when there were no more. */
 export function advanceAfterBatch(change: StoredSchemaChange, { scanned, rewritten, last }: { scanned: number; rewritten: number; last: string | null }): StoredSchemaChange {
   const phase: SchemaPhase = last !== null ? change.phase : change.phase === 'rows' ? 'history' : 'indexes'
   return { ...change, phase, position: last, scanned: change.scanned + scanned, rewritten: change.rewritten + rewritten }
@@ -119,7 +119,7 @@ export function toSchemaChangeState({ changes, phase, scanned, rewritten, actor,
   return { changes, phase, scanned, rewritten, actor, reason, startedAt }
 }
 
-/** For the audit log. */
+/** Describes the changes for the audit log. */
 export function describeChanges(changes: readonly ColumnChange[]): string {
   return changes.map(({ member, type, column, drop }) => {
     if (drop === true) return `drop ${formatName(member)}`
