@@ -54,10 +54,10 @@ describe.skipIf(server === '')('postgres store, when the server or the way to it
       const commit = await driver.draft(driver.nextPage(), [upsert('b', { n: 2 })])
       proxy.cutNext(cut)
       await expect(through.commit(commit)).rejects.toMatchObject({ code: 'COMMIT_UNKNOWN' })
-      // By the same store, whose broken connection is no longer in its pool.
+      // Uses the same store, whose broken connection is no longer in its pool.
       expect((await through.readCheckpoint(driver.ref)).inflight?.page).toBe(landed ? 2 : 1)
       expect((await readLiveRows(store)).map(([key]) => key)).toEqual(landed ? ['a', 'b'] : ['a'])
-      // What is not there can be sent again; what is there is a conflict, not a second landing.
+      // A commit that was lost can be sent again; a commit that landed is a conflict, not a second landing.
       await expect.poll(async () => (await through.commit(commit)).kind).toBe(landed ? 'conflict' : 'landed')
       expect((await readFeed(store)).map(({ key }) => key)).toEqual(['a', 'b'])
     })
@@ -67,7 +67,7 @@ describe.skipIf(server === '')('postgres store, when the server or the way to it
     const { proxy, through } = await throughProxy({ statementTimeoutMs: 1_000 })
     proxy.freeze()
     await expect(through.headSequence()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
-    // Others of the pool may be frozen too; each is met once.
+    // Other connections of the pool may be frozen too; each fails once.
     await expect.poll(() => through.headSequence().catch(() => null)).toBe(0)
   })
 
@@ -186,7 +186,8 @@ describe.skipIf(server === '')('postgres store, when the server or the way to it
     expect(times).toEqual(times.toSorted((a, b) => a - b))
   })
 
-  // ── making the tables ──────────────────────────────────────────────────────────────────────────────────────────────
+  // ── creating the tables
+  // ─────────────────────────────────────────────────────────────────────────────────────────────
 
   test('XB17 many that open an empty database at once, all find it made', async () => {
     const fresh = await createDatabase(server)
@@ -215,7 +216,7 @@ describe.skipIf(server === '')('postgres store, when the server or the way to it
       if (opened === null) {
         cuts++
         expect((await owner.query("select from pg_namespace where nspname = 'tidemark'")).rowCount, `cut before statement ${statement}`).toBe(0)
-      } else if (!whole) await owner.query('drop schema tidemark cascade') // Only a goodbye was cut.
+      } else if (!whole) await owner.query('drop schema tidemark cascade') // Only the end of the session was cut.
     }
     expect(cuts).toBeGreaterThan(5)
     expect(await (await open({ url: fresh })).headSequence()).toBe(0)
@@ -252,7 +253,7 @@ describe.skipIf(server === '')('postgres store, when the server or the way to it
     expect(await store.readCheckpoint({ worker: 'w', sync: 's' })).toMatchObject({ version: 1, committed: '7' })
     await store.signalSync({ worker: 'w', sync: 's' }, { kind: 'pause', actor: 'ana', at: 1 })
     expect(await verifyAuditChain(store)).toMatchObject({ intact: true, entries: 1 })
-    // A budget is one for all syncs since: what any of them had of it counts.
+    // Since then all syncs share one budget: the slots that any of them took count.
     expect(await store.lastSlotTimes('w')).toEqual({ api: 700, slow: 600 })
     expect(await store.forTenant('other').lastSlotTimes('w')).toEqual({})
   })
@@ -268,7 +269,7 @@ describe.skipIf(server === '')('postgres store, when the server or the way to it
       return first - now
     }
     expect(await shift(3_600_000)).toBeLessThanOrEqual(20)
-    // As far behind as one who waited for its turn may be.
+    // As far behind as a request that waited for the lock may be.
     expect(await shift(30_000)).toBeGreaterThan(25_000)
   })
 

@@ -27,7 +27,7 @@ describe.skipIf(server === '')('postgres store, transactions that wait for each 
   async function close(): Promise<void> {
     for (const end of closing.splice(0).reverse()) await end()
   }
-  /** Of this database, by the server's own count. Backends report when they end. */
+  /** Deadlocks of this database, by the server's own count. Backends report when they end. */
   async function deadlocks(): Promise<number> {
     await close()
     const name = new URL(url).pathname.slice(1)
@@ -106,7 +106,10 @@ describe.skipIf(server === '')('postgres store, transactions that wait for each 
   })
 })
 
-/** Each is what some process does to a tenant at any time. Being fenced, or finding the sync held, is not a failure. */
+/**
+ * Each action is something that a process may do to a tenant at any time. Being fenced, or finding the sync held, is
+ * not a failure.
+ */
 function actsOf(store: Store, holder: string, random: () => number): Array<() => Promise<unknown>> {
   const refs = ['delta', 'backfill'].map((sync) => ({ worker: 'crm', sync }))
   const cycle = (sync: string) => async (): Promise<void> => {
@@ -168,7 +171,9 @@ const STANDING: WebhookProgress = {
   sequence: 0, floor: 0, failureStreak: 0, retryAt: null, succeededAt: null, failedAt: null, lastStatus: null, lastAnswer: null, disabledReason: null,
 }
 
-/** From now on the first `times` writes to the log are refused, in the statement or, by a constraint trigger, at COMMIT. */
+/**
+ * From now on the first `times` writes to the log are refused, in the statement or, by a constraint trigger, at COMMIT.
+ */
 async function refuse(client: pg.Client, state: string, timing: '' | 'constraint', times: number): Promise<void> {
   const when = timing === 'constraint' ? 'create constraint trigger refuse after insert on tidemark.commits deferrable initially deferred' : 'create trigger refuse after insert on tidemark.commits'
   await client.query(`

@@ -13,7 +13,7 @@ const server = inject('postgresUrl')
 describe.skipIf(server === '')('postgres store, its walls and tables', () => {
   let url: string
   let store: Store
-  /** The tables' owner, who is no superuser. */
+  /** The tables' owner, which is not a superuser. */
   let role: pg.Client
 
   beforeAll(async () => {
@@ -62,7 +62,8 @@ describe.skipIf(server === '')('postgres store, its walls and tables', () => {
     return (await rows<{ name: string }>("select tablename as name from pg_tables where schemaname = 'tidemark' order by 1")).map(({ name }) => name)
   }
 
-  // ── the wall between tenants ───────────────────────────────────────────────────────────────────────────────────────
+  // ── tenant isolation
+  // ────────────────────────────────────────────────────────────────────────────────────────────────
 
   test('Z9 every primary key and every unique index of the catalog starts with the tenant', async () => {
     const keys = await rows<{ index: string; first: string }>(
@@ -130,7 +131,7 @@ describe.skipIf(server === '')('postgres store, its walls and tables', () => {
     expect(await hits()).toEqual(before)
     await role.query('drop view report_on_canary')
     expect(await canary.eraseTenant({ actor: 'ana', at: 1 })).toMatchObject({ kind: 'erased', syncs: 1 })
-    // Its name, and that it was erased.
+    // The tenant's name, and the record of the erasure.
     expect(await hits()).toEqual(['audit', 'tenants'])
     expect(await query(url, "select action, reason from tidemark.audit where tenant_id = 'canary-91'")).toMatchObject([{ action: 'erase' }])
     expect(await rows("select from pg_class where relnamespace = '\"canary-91\"'::regnamespace")).toEqual([])
@@ -252,7 +253,7 @@ describe.skipIf(server === '')('postgres store, its walls and tables', () => {
     expect(await rows("select from pg_class c, aclexplode(c.relacl) a where c.oid = 'base'::regclass and a.grantee = 0 and a.privilege_type = 'SELECT'")).toHaveLength(1)
     expect(await rows("select obj_description('base'::regclass) as note, to_regclass('base_by_n') is not null as indexed")).toEqual([{ note: 'theirs', indexed: true }])
     expect((await store.rows({ database: 'base', limit: 10 })).map(({ text }) => JSON.parse(text) as unknown)).toEqual([{ n: 2, added: 'x' }, { n: 1 }, { n: 'text', added: 'y' }])
-    // A row that an order refers to cannot go: the commit says so, and lands nothing.
+    // A row that an order refers to cannot be deleted: the commit reports that, and lands nothing.
     await expect(land(remove('a', { database: 'base' }))).rejects.toMatchObject({ code: 'STORE_FOREIGN', message: expect.stringContaining('orders') })
     await role.query('drop view report; drop table orders; drop trigger noting on base')
   })
@@ -286,7 +287,8 @@ describe.skipIf(server === '')('postgres store, its walls and tables', () => {
     await land([upsert('a', { n: 2 }, { database: 'kept' })])
     expect(await rows('select _key, n, note, _deleted_at from kept where _deleted_at is null')).toEqual([{ _key: 'a', n: '2', note: 'mine', _deleted_at: null }])
     expect(await types('kept')).toMatchObject({ _deleted_at: 'timestamp with time zone' })
-    // Hard again, a row that a parcel refers to cannot go: as with any hard delete the commit says so, and lands nothing.
+    // With hard deletes again, a row that a parcel refers to cannot be deleted: as with any hard delete the commit
+    // reports that, and lands nothing.
     await land([remove('a', { database: 'kept' })])
     await land([], 'hard')
     await expect(land([], 'hard')).rejects.toMatchObject({ code: 'STORE_FOREIGN', message: expect.stringContaining('parcels') })
@@ -347,7 +349,7 @@ describe.skipIf(server === '')('postgres store, its walls and tables', () => {
     expect(await types('public.theirs')).toEqual({ n: 'integer' })
   })
 
-  /** A listing that shows an older version than the stored one. */
+  /** Lists an older version than the stored one. */
   async function contest(driver: SyncDriver, key: string): Promise<void> {
     await driver.begin()
     await driver.page([upsert(key, { n: 0 }, { at: 5, database: 'more' })], { listing: { settledSequence: 0 } })

@@ -5,7 +5,7 @@ import { packCommit, unpackCommit } from '../../src/stores/sqlite/packed-commit.
 type Upsert = Extract<Landing, { type: 'upsert' }>
 type Delete = Extract<Landing, { type: 'delete' }>
 
-/** Every member a landing can have: one that is added does not compile here until it is packed. */
+/** Every field a landing can have: an added field does not compile here until it is packed. */
 const UPSERT: Required<Upsert> = {
   type: 'upsert', database: 'people', key: 'a', text: '{"n":1}', hash: 'h', cursor: '7', upstreamAt: '2026-01-01T00:00:00.000000Z', asOf: 'event',
 }

@@ -1,13 +1,13 @@
 import type { LogEntry, Store } from '../../../src/contract/index.ts'
 import type { Patch } from './patched-modules.ts'
 
-/** A store that is wrong in one way, and the cases that must tell. */
+/** A store that is wrong in one way, and the cases that must catch it. */
 export interface Fault {
   /** "A store that …" */
   readonly name: string
   readonly patches?: readonly Patch[]
   wrap?(store: Store): Store
-  /** Each of them must fail, by an assertion of its own. Given by the beginning of their names. */
+  /** Beginnings of case names. Each of these cases must fail with an assertion of its own. */
   readonly caughtBy: readonly string[]
 }
 
@@ -23,7 +23,7 @@ const [WEBHOOKS, INBOUND, PACERS, QUARANTINE, LEASES] = [role('webhooks'), role(
 const [RESOLVE, PLAN] = ['stores/kit/resolve-landing.ts', 'stores/kit/plan-landing.ts']
 
 export const faults: readonly Fault[] = [
-  // ── where all stand ──
+  // ── sync status ──
   {
     name: 'tells where syncs stand once, and nothing of what moves later',
     patches: [{ file: SYNC_STATUS, from: 'if (changeToken === changedSince)', to: 'if (changedSince !== undefined)' }],
@@ -184,7 +184,7 @@ export const faults: readonly Fault[] = [
     caughtBy: ['Z14 what runs by itself does not bring'],
   },
 
-  // ── which fact wins ──
+  // ── which version wins ──
   {
     name: 'brings the dead back',
     patches: [{ file: RESOLVE, from: `    if (order < 0 || (row.status === 'deleted' && order === 0 && landing.upstreamAt === row.upstreamAt)) return resolveOlderLanding(row, read)

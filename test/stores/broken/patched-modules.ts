@@ -4,11 +4,11 @@ import { join } from 'node:path'
 import { createJiti } from 'jiti'
 import type { SqliteModules } from '../sqlite-harness.ts'
 
-/** A change of the store's source that breaks one promise. */
+/** A change of the store's source that breaks one guarantee. */
 export interface Patch {
   /** Under src/. */
   readonly file: string
-  /** Must stand there exactly once. */
+  /** Must occur in the file exactly once. */
   readonly from: string
   readonly to: string
 }
@@ -27,7 +27,7 @@ export async function loadPatched(patches: readonly Patch[]): Promise<SqliteModu
     if (found !== 1) throw new Error(`src/${file} has ${found} places that read ${JSON.stringify(from)}; the fault needs exactly one: follow the store's new source.`)
     await writeFile(path, source.replace(from, () => to))
   }
-  // Through one door: the harness must patch the very class that the store uses.
+  // One entry module: the harness must patch the class that the store uses.
   const door = join(folder, 'src/stores/sqlite/door.ts')
   await writeFile(door, "export { openSqliteStore } from './store.ts'\nexport { Connection } from './connection.ts'\n")
   const { openSqliteStore, Connection } = await createJiti(import.meta.url, { fsCache: false, moduleCache: false }).import<SqliteModules>(door)

@@ -11,7 +11,7 @@ import { readSnapshot, SyncDriver, upsert } from '../../../src/testing/store-cas
 import { parseJson } from '../../../src/values/json.ts'
 import { createDatabase, dropDatabase } from '../../setup/postgres-server.ts'
 
-/** A store that the released version wrote, and what it showed of itself then. */
+/** A store that the released version wrote, and a snapshot of its content. */
 const FIXTURE = join(import.meta.dirname, '../../fixtures/stores/0.1.0')
 const DUMP = readFileSync(join(FIXTURE, 'postgres.sql'), 'utf8')
 const server = inject('postgresUrl')
@@ -57,7 +57,7 @@ describe.skipIf(server === '')('a PostgreSQL store of version 0.1.0', () => {
     const connection = new Connection({ url })
     let interrupted = 0
     for (let done = false; !done;) {
-      // One transaction more is committed each time; the next is lost in the middle.
+      // Each round commits one more transaction; the next one is lost midway.
       let left = interrupted
       Connection.prototype.write = function (this: Connection, tenant, body) {
         return write.call(this, tenant, async (transaction) => {
@@ -180,7 +180,7 @@ async function expectSame(store: Store, before: Shown): Promise<void> {
   const entry = ({ text, ...rest }: LogEntry): unknown => ({ ...rest, record: text === null ? null : parseJson(text) })
   const row = ({ text, ...rest }: Row): unknown => ({ ...rest, record: parseJson(text) })
   const counts = (shown: Shown): unknown => shown.databases.map(({ name, columns, rows }) => ({ name, columns, rows }))
-  // The entry of a current row has the row's time, also where the change itself had none.
+  // The entry of a current row has the row's time, even where the change itself had none.
   const timed = before.feed.map((old, at) => (old.upstreamAt === null ? { ...old, upstreamAt: found.feed[at]?.upstreamAt ?? null } : old))
   expect(found.feed.map(entry)).toEqual(timed.map(entry))
   expect(found.rows.map((rows) => rows.map(row))).toEqual(before.rows.map((rows) => rows.map(row)))

@@ -9,7 +9,7 @@ import { openSqliteStore } from '../../../src/stores/sqlite/store.ts'
 import { readSnapshot, SyncDriver, upsert } from '../../../src/testing/store-cases/harness.ts'
 import { parseJson } from '../../../src/values/json.ts'
 
-/** A store that the released version wrote, and what it showed of itself then. */
+/** A store that the released version wrote, and a snapshot of its content. */
 const FIXTURE = join(import.meta.dirname, '../../fixtures/stores/0.1.0')
 
 interface Shown {
@@ -114,7 +114,7 @@ async function show(store: Store): Promise<Shown> {
 
 function expectSame(found: Shown, before: Shown): void {
   const entry = ({ text, ...rest }: LogEntry): unknown => ({ ...rest, record: text === null ? null : parseJson(text) })
-  // The entry of a current row has the row's time, also where the change itself had none.
+  // The entry of a current row has the row's time, even where the change itself had none.
   const timed = before.feed.map((old, at) => (old.upstreamAt === null ? { ...old, upstreamAt: found.feed[at]?.upstreamAt ?? null } : old))
   const row = ({ text, ...rest }: Row): unknown => ({ ...rest, record: parseJson(text) })
   expect(found.feed.map(entry)).toEqual(timed.map(entry))
@@ -122,7 +122,7 @@ function expectSame(found: Shown, before: Shown): void {
   for (const member of ['position', 'floor', 'databases', 'quarantined'] as const) expect(found[member]).toEqual(before[member])
 }
 
-/** True when the process was killed before its transaction of this number was complete. */
+/** True when the process was killed before its transaction number `step` was complete. */
 function crashAt(step: number, body: () => void): boolean {
   const { write } = Connection.prototype
   let left = step

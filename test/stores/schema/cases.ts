@@ -3,7 +3,7 @@ import type { ColumnChange, JsonObject, LogEntry, Row, SchemaInfo, Store } from 
 import { DATABASE, readFeed, readLiveRows, remove, readSnapshot, START, SyncDriver, upsert } from '../../../src/testing/store-cases/harness.ts'
 import { parseJson } from '../../../src/values/json.ts'
 
-/** A store of one kind, empty, with a way for its user to speak SQL to it. */
+/** An empty store of one kind, with SQL access for its user. */
 export interface SchemaHarness {
   readonly store: Store
   reopen(): Promise<Store>
@@ -11,14 +11,14 @@ export interface SchemaHarness {
   sql<Found extends object = Record<string, unknown>>(text: string): Promise<Found[]>
   /** The table as its user names it. */
   readonly table: string
-  /** The next transaction dies before it is committed. */
+  /** The next transaction fails before it is committed. */
   killNext<T>(body: () => Promise<T>): Promise<T>
 }
 
 const BY = { actor: 'ana', reason: 'a test', at: START }
 const ROWS = 25
 
-/** The promises about columns that change while records land; the same for every store. */
+/** Guarantees about columns that change while records land; the same for every store. */
 export function describeSchemaChanges(name: string, open: () => Promise<SchemaHarness>, skip = false): void {
   describe.skipIf(skip)(`the columns of a ${name} store`, () => {
     let harness: SchemaHarness
@@ -34,7 +34,7 @@ export function describeSchemaChanges(name: string, open: () => Promise<SchemaHa
       await driver.cycle([upsert('a', { age: 1, at: '2026-01-01T00:00:00Z' })])
       const first = await driver.cycle([upsert('b', { age: 'old', at: '2026-01-01T00:00:00Z' })])
       expect(first.drift).toEqual([`${DATABASE}.age: a value of type text does not fit the column of type bigint; it is kept in _extra`])
-      // Another way to write an instant is no conflict, and the same conflict is not told again.
+      // Another format of an instant is no conflict, and the same conflict is not reported again.
       const second = await driver.cycle([upsert('b', { age: 'older', at: '2026-01-01T00:00:00.5Z' }), upsert('c', { age: 'x', at: '2026-01-01T00:00:00+00:00' })])
       expect(second.drift).toBeUndefined()
       const told = (await store.audit(driver.ref)).filter(({ action }) => action === 'drift')
@@ -85,7 +85,7 @@ export function describeSchemaChanges(name: string, open: () => Promise<SchemaHa
     test('frozen columns stay as they are: a new member waits in _extra, is put on record once, and gets its column by a change', async () => {
       const driver = await SyncDriver.acquire(store)
       const schemas = { [DATABASE]: 'freeze' } as const
-      // The first records make the columns.
+      // The first records create the columns.
       await driver.cycle([upsert('a', { age: 1 })], { schemaModes: schemas })
       expect((await driver.cycle([upsert('b', { age: 2, late: 'x' })], { schemaModes: schemas })).drift).toEqual([`${DATABASE}.late is new (text) and the columns are frozen; it is kept in _extra`])
       expect((await driver.cycle([upsert('c', { age: 3, late: 'y' })], { schemaModes: schemas })).drift).toBeUndefined()
@@ -169,7 +169,7 @@ export function describeSchemaChanges(name: string, open: () => Promise<SchemaHa
       await store.beginSchemaChange(DATABASE, { changes, ...BY })
       let landings = 0
       for (let done = false; !done; landings++) {
-        // Between the steps records land: new ones, changed ones, of the old type and of any other, with members that are new.
+        // Records land between the steps: new ones, changed ones, of the old type and of any other, with new fields.
         const record = recordOf(1_000 + landings)
         const [fresh, changed] = [`new${landings}`, `key${String(landings % ROWS).padStart(3, '0')}`]
         await driver.cycle([upsert(fresh, record), upsert(changed, { ...record, [`late${landings}`]: landings }), remove(`new${landings - 3}`)])
@@ -194,7 +194,7 @@ export function describeSchemaChanges(name: string, open: () => Promise<SchemaHa
       expect(info.change).toBeNull()
       expect((await store.auditChain({ before: Number.MAX_SAFE_INTEGER, limit: 100 })).entries.filter(({ action }) => action.endsWith('schema-change')).map(({ action, actor }) => [action, actor]))
         .toEqual([['end-schema-change', 'ana'], ['begin-schema-change', 'ana']])
-      // A member that was dropped comes back by a change, too.
+      // A dropped field also comes back by a change.
       const dropped = changes.filter(({ drop }) => drop === true).map(({ member }) => ({ member, type: 'text' }))
       if (dropped.length > 0) {
         await change(store, dropped)
@@ -280,7 +280,7 @@ interface Shown {
   readonly histories: Map<string, unknown[]>
 }
 
-/** Records by their content: a change may give their members another order. */
+/** Compares records by content: a change may reorder their fields. */
 async function shown(store: Store): Promise<Shown> {
   const content = ({ text, ...rest }: LogEntry | Row): unknown => ({ ...rest, record: text === null ? null : parseJson(text) })
   const entries = await readFeed(store)

@@ -101,7 +101,7 @@ describe.skipIf(server === '')('the columns of a PostgreSQL store', () => {
       const refused = await change(store, [wanted]).catch((error: unknown) => error as Error)
       expect(refused).toMatchObject({ code: 'SCHEMA_CHANGE_INVALID', message: expect.stringMatching(/(?=.*view public.ages)(?=.*by_sum)(?=.*adult)/) })
     }
-    // A name is no loss.
+    // A rename drops no dependents.
     await change(store, [{ member: 'age', column: 'years' }])
     expect(await sql('select age from ages')).toEqual([{ age: '1' }])
     await change(store, [{ member: 'age', type: 'text' }], true)
@@ -129,7 +129,7 @@ describe.skipIf(server === '')('the columns of a PostgreSQL store', () => {
     const [{ id }] = (await sql<{ id: string }>("select 'by_age'::regclass::oid as id")) as [{ id: string }]
     await store.beginSchemaChange(DATABASE, { changes: [{ member: 'age', type: 'text' }], actor: 'ana', reason: '', at: START })
     while ((await store.schema(DATABASE))!.change!.phase !== 'indexes') await store.advanceSchemaChange(DATABASE, { at: START, rowsMax: 10 })
-    // A unique index over values that are all the same is left behind as one that is not valid.
+    // A unique index over equal values is left behind as invalid.
     await expect(sql(`create unique index concurrently tidemark_new_${id} on things ((1))`)).rejects.toThrow('could not create unique index')
     await finish(store)
     expect(await sql("select indisvalid, pg_get_indexdef(indexrelid) as sql from pg_index where indexrelid = 'by_age'::regclass"))
@@ -165,7 +165,7 @@ describe.skipIf(server === '')('the columns of a PostgreSQL store', () => {
       let tries = 0
       Connection.prototype.read = function (tenant, body) {
         return read.call(this, tenant, async (transaction) => {
-          // The columns are known from the snapshot of the transaction by now.
+          // By now the columns were read from the snapshot of the transaction.
           await transaction.all('select from tidemark.databases')
           if (tries++ === 0) {
             Connection.prototype.read = read

@@ -20,14 +20,14 @@ export const rowCases: readonly StoreCase[] = [
         (await driver.cycle([upsert(key, record)])).counts, counts({ updated: 1 }), stringifyJson(record),
       )
       assert.ok(equalsJson((await store.row(DATABASE, key))!.text, stringifyJson(record)))
-      // Another order of members is the same content.
+      // Another order of fields is the same content.
       const turned = upsert(key, stringifyJson(Object.fromEntries(Object.entries(record).toReversed())))
       assert.deepEqual((await driver.cycle([turned])).counts, counts({ unchanged: 1 }))
     }
   }),
   rule('XD24 a member that was null or absent before it had a column stays so', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
-    // Mostly absent at first and then mostly there, and the other way round.
+    // Mostly absent at first and then mostly present, and the other way round.
     const pages: JsonObject[][] = [
       [{ n: 1, rare: null, usual: null }, { n: 1, usual: null }, { n: 1 }],
       [{ n: 1, rare: 'x' }, { n: 1, rare: 'y' }, { n: 1, rare: 'z', usual: 'x' }],
@@ -67,7 +67,7 @@ export const rowCases: readonly StoreCase[] = [
   rule('each row of a page keeps its own cursor, time and leftover values', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('first', { n: 0 })])
-    // Rows that are there, come back and are new, with sequences in between: none may get the facts of its neighbour.
+    // Existing, returning and new rows, with sequences in between: none may get the metadata of its neighbour.
     await driver.cycle([remove('back', { at: 1 })])
     const page = [
       upsert('a', { n: 1 }), upsert('b', { n: 'text' }, { cursor: 'c-b', at: 30 }),
@@ -239,7 +239,7 @@ export const rowCases: readonly StoreCase[] = [
     assert.deepEqual(
       entries.map(({ sequence, action, key }) => [sequence - after, action, key]), keys.map((key, n) => [n + 1, 'deleted', key]),
     )
-    // Each is remembered as deleted.
+    // Each key has a tombstone.
     assert.deepEqual((await driver.cycle(keys.map((key) => remove(key)))).counts, counts({ missing: 2_100 }))
   }),
   rule('Z14 a table that another process made, or erased and made anew, is the one that is read and written', async ({ store, reopen }) => {
@@ -261,7 +261,7 @@ export const rowCases: readonly StoreCase[] = [
   }),
   rule('a page that is cut by the size of its columns holds back what follows in other tables', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
-    // A column of bytes may count for more than the text of its record: two digits for each.
+    // A bytes column may count for more than the text of its record: two digits per byte.
     const columns = [{ name: 'data', type: 'bytes', from: 'schema' }] as const
     await driver.cycle([], { shapes: [{ database: DATABASE, columns, key: [] }] })
     const data = Buffer.alloc(150, 'tidemark').toString('base64')

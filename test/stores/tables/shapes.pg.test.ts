@@ -14,7 +14,7 @@ const SAMPLES: Record<(typeof SCALAR_TYPES)[number], JsonValue[]> = {
   timestamp: ['2026-01-31T12:00:00Z', '2026-01-31T12:00:00.5Z', '9999-12-31T23:59:59.999999Z'], uuid: ['6f9619ff-8b86-d011-b42d-00c04fc964ff'],
 }
 
-/** Values that a column of the type does not give back as they are. */
+/** Values that a column of the type does not return unchanged. */
 const ODD: JsonValue[] = [
   '6F9619FF-8B86-D011-B42D-00C04FC964FF', '1.5e3', '007', '-0.00', '+1', 'NaN', 'aGVsbG8', 'aGVsbG9=', '_-8=', '24:00:00', '12:00', '12:00:00.50', '2026-02-30', '0000-01-01',
   '2026-01-31T12:00:00+02:00', '2026-01-31T12:00:00.1234567Z', '2026-01-31T12:00:00.500Z', '2016-12-31T23:59:60Z', '2026-01-31 12:00:00', '2026-01-31 12:00:00.000', '2026-01-31T12:00:00.000+0000', '2026-01-31T12:00:00+00:00', 'infinity', '',
@@ -43,7 +43,7 @@ describe.each(Object.keys(STORE_FIXTURES))('declared types of the %s store', (ki
     })))
     await driver.cycle(records.map((record, n) => upsert(`k${n}`, record)))
     expect(await place.sql('select _key, _extra from things where _extra is not null')).toEqual([])
-    // Rows that change take another way to the table than rows that are new.
+    // Changed rows are written in another way than new rows.
     await driver.cycle(records.map((record, n) => upsert(`k${(n + 1) % 4}`, record)))
     expect(await place.sql('select _key, _extra from things where _extra is not null')).toEqual([])
     for (const [n, record] of records.entries()) {
@@ -190,7 +190,7 @@ describe.each(Object.keys(STORE_FIXTURES))('declared types of the %s store', (ki
   })
 })
 
-/** What is reported of declarations. Values that do not fit their column are reported too, apart from them. */
+/** Drift of declarations only. Values that do not fit their column are reported separately. */
 function wordsOf(entries: readonly AuditEntry[]): string[] {
   return entries.filter(({ action }) => action === 'drift').flatMap(({ reason }) => reason.split('; ')).filter((word) => /is declared as|the key of/.test(word))
 }
