@@ -100,7 +100,7 @@ export class Connection {
       await client.query('commit')
     } catch (cause) {
       if (errnoOf(cause) === DEADLOCK) throw toSyncError(cause, this.#where)
-      throw new SyncError('COMMIT_UNKNOWN', `${this.#where}: COMMIT was sent and no answer came.`, { cause })
+      throw new SyncError('COMMIT_UNKNOWN', `${this.#where}: COMMIT was sent, but the server did not answer.`, { cause })
     }
   }
 
@@ -170,6 +170,13 @@ export class Transaction {
     return (await this.all<Row>(sql, ...values))[0]
   }
 
+  /** Like `get`, for a statement that always returns a row. */
+  async one<Row extends object>(sql: string, ...values: readonly unknown[]): Promise<Row> {
+    const [row] = await this.all<Row>(sql, ...values)
+    if (row === undefined) throw new SyncError('INTERNAL', `${this.#where}: a statement that always returns a row returned none.`)
+    return row
+  }
+
   /** Returns rows as arrays of the texts that MariaDB writes. */
   async textRows(sql: string, ...values: readonly unknown[]): Promise<Array<Array<string | null>>> {
     return (await this.#query({ sql, values, rowsAsArray: true, typeCast: (field: { buffer(): Buffer | null }) => textOf(field.buffer()) })) as Array<Array<string | null>>
@@ -191,7 +198,7 @@ export class Transaction {
   async insert(head: string, rows: readonly (readonly Parameter[])[], { tuple, tail = '', separator = ',' }: { tuple: string; tail?: string; separator?: string }): Promise<void> {
     for (let from = 0; from < rows.length;) {
       let [to, bytes] = [from, 0]
-      while (to < rows.length && to - from < ROWS_MAX && (to === from || bytes < this.#bytesMax)) bytes += sizeOf(rows[to++]!)
+      while (to < rows.length && to - from < ROWS_MAX && (to === from || bytes < this.#bytesMax)) bytes += sizeOf(rows[to++] ?? [])
       await this.run(`${head} ${Array.from({ length: to - from }, () => tuple).join(separator)} ${tail}`, ...rows.slice(from, to).flat())
       from = to
     }

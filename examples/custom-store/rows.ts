@@ -3,7 +3,7 @@ import {
 } from 'tidemark/store'
 import type { Parameter, Transaction } from './connection.ts'
 import type { TenantSession } from './sql.ts'
-import { SYSTEM_COLUMNS, type Table } from './table.ts'
+import { SYSTEM_COLUMNS, required, type Table } from './table.ts'
 
 export type UpsertLanding = Extract<Landing, { type: 'upsert' }>
 
@@ -45,7 +45,7 @@ export async function findRows({ tenant }: TenantSession, transaction: Transacti
     found.set(table.database, rows)
     texts.set(table.database, records)
   }
-  return { find: ({ database, key }) => found.get(database)?.get(key), textOf: ({ database, key }) => texts.get(database)!.get(key)!() }
+  return { find: ({ database, key }) => found.get(database)?.get(key), textOf: ({ database, key }) => required(texts.get(database)?.get(key), `The row ${key} of ${database}`)() }
 }
 
 export interface WriteFacts {
@@ -75,20 +75,20 @@ export async function writeRows(session: TenantSession, transaction: Transaction
     const settled = [...writes.filter(({ row }) => (row?.contestedBy ?? null) !== null), ...plan.touches.filter(isHere), ...plan.contests.filter((contest) => isHere(contest) && contest.contestedBy === null)]
     await deleteKeys(session, transaction, 'contests', table, settled)
     await transaction.insert('insert into tidemark_contests (tenant_id, database_id, "key", cycle_id) values',
-      plan.contests.filter((contest) => isHere(contest) && contest.contestedBy !== null).map(({ landing, contestedBy: by }) => [session.tenant, table.id, landing.key, by]),
+      plan.contests.filter((contest) => isHere(contest) && contest.contestedBy !== null).map(({ landing, contestedBy }) => [session.tenant, table.id, landing.key, contestedBy]),
       { tuple: '(?,?,?,?)', tail: 'on duplicate key update cycle_id = values(cycle_id)' })
   }
 }
 
 async function insertRows(
-  transaction: Transaction, table: Table, writes: readonly (RowWrite & { landing: UpsertLanding })[], { driftCollector: notes, writer, committedAt, ownerIn }: WriteFacts, tail: string,
+  transaction: Transaction, table: Table, writes: readonly (RowWrite & { landing: UpsertLanding })[], { driftCollector, writer, committedAt, ownerIn }: WriteFacts, tail: string,
 ): Promise<void> {
   const syncedAt = toDatetime(committedAt)
   const owner = ownerIn(table.database)
   const rows = writes.map(({ landing, sequence, row }): Parameter[] => {
     const record = parseJson(landing.text) as JsonObject
     const encoded = table.encode(record)
-    notes.recordDrift(table, record, encoded, sequence)
+    driftCollector.recordDrift(table, record, encoded, sequence)
     // A change without a time keeps the row's time: older versions stay older.
     return [landing.key, sequence, sequence, landing.hash, landing.upstreamAt ?? row?.upstreamAt ?? null, syncedAt, landing.cursor, writer, owner, encoded.extra, ...table.bind(encoded)]
   })

@@ -11,7 +11,7 @@ export function schema(session: TenantSession, database: string): Promise<Schema
   return session.connection.read(async (transaction) => {
     const table = (await readTables(session, transaction, [database])).get(database)
     if (table === undefined) return null
-    const count = async (name: string): Promise<number> => (await transaction.get<{ count: number }>(`select count(*) as count from ${name}`))!.count
+    const count = async (name: string): Promise<number> => (await transaction.one<{ count: number }>(`select count(*) as count from ${name}`)).count
     const texts = await transaction.all<{ text: string }>(`select _extra as text from ${table.name} where _extra is not null limit ${EXTRA_ROWS_MAX + 1}`)
     const indexes = await transaction.all<{ name: string }>(
       "select distinct index_name as name from information_schema.statistics where table_schema = database() and table_name = ? and index_name not in ('PRIMARY', '_sequence')",

@@ -75,7 +75,7 @@ const MIGRATIONS: readonly (readonly string[])[] = [[
 
 export async function migrate(connection: Connection): Promise<void> {
   await connection.runOutsideTransaction(async (statements) => {
-    const { bytes } = (await statements.get<{ bytes: number }>('select @@max_allowed_packet as bytes'))!
+    const { bytes } = await statements.one<{ bytes: number }>('select @@max_allowed_packet as bytes')
     connection.bytesMax = Math.min(connection.bytesMax, bytes / 8)
     const version = 'select version from tidemark_schema'
     const there = await statements.get("select 1 as there from information_schema.tables where table_schema = database() and table_name = 'tidemark_schema'")

@@ -1,7 +1,7 @@
 import { appendAuditEntry, createSql, runNative, noSteps, quoteIdentifier, runStepsAsync, StatementCompiler, type Dialect, type TransactionPlan, type Sql, type Steps } from 'tidemark/store'
 import type { Connection, Transaction } from './connection.ts'
 import { eraseRows, pruneVersions } from './retention.ts'
-import { ensureTables } from './table.ts'
+import { ensureTables, tableOf } from './table.ts'
 
 /** A tenant of the database. */
 export interface TenantSession {
@@ -39,7 +39,7 @@ function sqlOf(session: TenantSession): Sql {
   return createSql(session.tenant, DIALECT, (sql) => ({
     ensureTables: (databases) => runNative(async (transaction: Transaction) => {
       const tables = await ensureTables(session, transaction, databases)
-      return Object.fromEntries(databases.map((name) => [name, tables.get(name)!.memberKinds]))
+      return Object.fromEntries(databases.map((name) => [name, tableOf(tables, name).memberKinds]))
     }),
     pruneVersions: (id, floor, next) => runNative((transaction: Transaction) => pruneVersions(session, transaction, id, { floor, next })),
     eraseRows: () => runNative((transaction: Transaction) => eraseRows(session, transaction)),

@@ -98,12 +98,12 @@ export async function writeMemberKinds(transaction: Transaction, table: Table, s
  * Adds columns for new fields of these records. While a reader holds the table it stays as it is, and the values are in
  * `_extra`.
  */
-export async function growTable(session: TenantSession, transaction: Transaction, table: Table, records: readonly JsonObject[], since: number, notes: DriftCollector): Promise<Table> {
-  if (!notes.mayAddColumns(table) || !records.some((record) => table.encode(record).needsColumns)) return table
+export async function growTable(session: TenantSession, transaction: Transaction, table: Table, records: readonly JsonObject[], since: number, driftCollector: DriftCollector): Promise<Table> {
+  if (!driftCollector.mayAddColumns(table) || !records.some((record) => table.encode(record).needsColumns)) return table
   const { limits, foreign } = await limitsOf(session, table)
   const columns = growColumns(table.columns, records, since, limits)
   const grown = await alterTable(session, transaction, table, columns)
-  if (grown !== table) notes.recordTakenNames(table, columns, foreign, since)
+  if (grown !== table) driftCollector.recordTakenNames(table, columns, foreign, since)
   return grown
 }
 
@@ -111,21 +111,21 @@ export async function growTable(session: TenantSession, transaction: Transaction
 export async function alterTable(session: TenantSession, transaction: Transaction, table: Table, columns: readonly TableColumn[]): Promise<Table> {
   if (columns === table.columns) return table
   const there = new Set(table.members)
-  const added = columns.filter(({ name }) => name !== null && !there.has(quoteIdentifier(name)))
+  const added = columns.flatMap(({ name, type }) => (name === null || there.has(quoteIdentifier(name)) ? [] : [{ name, type }]))
   if (added.length > 0 && !(await addColumns(session, table, added))) return table
   const layout = JSON.stringify(columns)
   await transaction.run('update tidemark_databases set layout = ? where database_id = ?', layout, table.id)
   return { ...table, ...codecOf(layout) }
 }
 
-function addColumns({ connection }: TenantSession, table: Table, columns: readonly TableColumn[]): Promise<boolean> {
+function addColumns({ connection }: TenantSession, table: Table, columns: ReadonlyArray<{ readonly name: string; readonly type: ColumnType }>): Promise<boolean> {
   return connection.runOutsideTransaction(async (statements) => {
     for (const name of [table.name, table.history]) {
       const there = new Set((await columnsOf(statements, name)).map((column) => column.name.toLowerCase()))
       const clauses = columns.map((column) => {
         // An existing column was left behind by a rolled-back transaction: it is empty, and may get another type.
-        const verb = there.has(column.name!.toLowerCase()) ? 'modify' : 'add'
-        return `${verb} column ${quoteIdentifier(column.name!)} ${sqlTypeOf(column.type)} null comment '${TIDEMARK_COMMENT}'`
+        const verb = there.has(column.name.toLowerCase()) ? 'modify' : 'add'
+        return `${verb} column ${quoteIdentifier(column.name)} ${sqlTypeOf(column.type)} null comment '${TIDEMARK_COMMENT}'`
       })
       try {
         await statements.run(`alter table ${name} wait ${DDL_WAIT_SECONDS} ${clauses.join(', ')}`)
@@ -142,7 +142,7 @@ function addColumns({ connection }: TenantSession, table: Table, columns: readon
 export function limitsOf({ connection }: TenantSession, table: Table): Promise<{ limits: ColumnLimits; foreign: string[] }> {
   return connection.runOutsideTransaction(async (statements) => {
     const foreign = (await columnsOf(statements, table.name)).filter(({ comment, name }) => comment !== TIDEMARK_COMMENT && !SYSTEM_COLUMNS.includes(name)).map(({ name }) => name)
-    return { limits: { reserved: [...RESERVED_NAMES, ...foreign], nameBytesMax: 64, columnsMax: COLUMNS_MAX, spell: sanitizeName }, foreign }
+    return { limits: { reserved: [...RESERVED_NAMES, ...foreign], nameBytesMax: 64, columnsMax: COLUMNS_MAX, sanitizeName }, foreign }
   })
 }
 
@@ -178,7 +178,7 @@ function createTable({ connection, tenant }: TenantSession, database: string): P
         table, `${table}_history`,
       )
       const foreign = taken.find(({ comment }) => !comment.startsWith(TIDEMARK_COMMENT))
-      if (foreign !== undefined) throw new SyncError('STORE_FOREIGN', `There already is a table ${foreign.name}; the database ${database} cannot have its table there.`)
+      if (foreign !== undefined) throw new SyncError('STORE_FOREIGN', `A table ${foreign.name} already exists, so the table of the database ${database} cannot be created. Rename it.`)
       if (taken.some(({ comment }) => comment !== mark)) continue
       const options = `${TABLE_OPTIONS} comment '${mark}'`
       await statements.run(`create table if not exists ${quoteIdentifier(table)} (${SYSTEM_COLUMNS_SQL}, primary key (_key), key (_sequence)) ${options}`)
@@ -188,6 +188,17 @@ function createTable({ connection, tenant }: TenantSession, database: string): P
       return table
     }
   })
+}
+
+/** The table of a database that is known to have one. */
+export function tableOf<T>(tables: ReadonlyMap<string, T>, database: string): T {
+  return required(tables.get(database), `The table of ${database}`)
+}
+
+/** Returns the value, or throws if it is missing. */
+export function required<T>(value: T | null | undefined, what: string): T {
+  if (value === null || value === undefined) throw new Error(`${what} is missing`)
+  return value
 }
 
 // ── records ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -214,17 +225,17 @@ function codecOf(layout: string): TableCodec {
 }
 
 function makeCodec(columns: readonly TableColumn[]): TableCodec {
-  const named = columns.filter(({ name }) => name !== null)
-  const places = new Map(named.map((column, place) => [columns.indexOf(column), place]))
+  const named = columns.flatMap(({ name, type }, at) => (name === null ? [] : [{ name: quoteIdentifier(name), type, at }]))
+  const indexes = new Map(named.map(({ at }, index) => [at, index]))
   const encoder = new RecordEncoder(columns, { preservesText: false, preservesJsonText: true, doubleMin: 2.3e-308 })
   const decoder = new RecordDecoder<string>(columns, toJsonText)
   return {
-    columns, members: named.map(({ name }) => quoteIdentifier(name!)),
+    columns, members: named.map(({ name }) => name),
     // The driver refuses results with a column named __proto__.
-    selected: named.map(({ name, type }, at) => `, ${type === 'bytes' ? `hex(${quoteIdentifier(name!)})` : quoteIdentifier(name!)} as c${at}`).join(''),
+    selected: named.map(({ name, type }, index) => `, ${type === 'bytes' ? `hex(${name})` : name} as c${index}`).join(''),
     encode: (record) => fitRow(columns, encoder.encode(record), record, ROW_SIZE_LIMITS),
-    bind: ({ values }) => columns.flatMap((column, at) => (column.name === null ? [] : [bindValue(column.type, values[at]!)])),
-    decode: (sequence, extra, values, from) => decoder.decode(sequence, extra, (at) => values[from + places.get(at)!] ?? null),
+    bind: ({ values }) => columns.flatMap((column, at) => (column.name === null ? [] : [bindValue(column.type, values[at] ?? null)])),
+    decode: (sequence, extra, values, from) => decoder.decode(sequence, extra, (at) => values[from + (indexes.get(at) ?? 0)] ?? null),
   }
 }
 
@@ -237,7 +248,7 @@ function bindValue(type: ColumnType, value: ColumnValue): Parameter {
 
 /** An instant as MariaDB reads it, in UTC. */
 function toDatetime(instant: string): string {
-  return canonicalizeInstant(instant)!.replace('T', ' ').replace('Z', '')
+  return required(canonicalizeInstant(instant), `The instant ${instant}`).replace('T', ' ').replace('Z', '')
 }
 
 /** Writes MariaDB's text of a value as JSON. */
@@ -257,7 +268,7 @@ function toJsonText(value: string, { type, format }: TableColumn): string {
       return `"${value.replace(/\.?0+$/, '')}"`
     case 'timestamp':
     case 'datetime':
-      return `"${formatDatetime(value, format!)}"`
+      return `"${formatDatetime(value, required(format, 'The format of a timestamp'))}"`
     default:
       return itemTypeOf(type) === null ? JSON.stringify(value) : value
   }

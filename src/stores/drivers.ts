@@ -22,6 +22,6 @@ export function locateStore(url: string, folder: string): StoreLocation {
   const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(trimmed)?.[1]?.toLowerCase()
   if (scheme === undefined) throw createStoreUrlInvalidError(url, `has no scheme${trimmed === '' ? '' : `; for a file write sqlite:${maskUrl(trimmed)}`}`)
   const driver = drivers.get(scheme)
-  if (driver === undefined) throw createStoreUrlInvalidError(url, `names "${scheme}", which is no kind of store; there are ${[...drivers.keys()].join(', ')}`)
+  if (driver === undefined) throw createStoreUrlInvalidError(url, `has the unsupported store type "${scheme}"; use one of ${[...drivers.keys()].join(', ')}`)
   return driver.locate(trimmed, folder)
 }

@@ -13,14 +13,17 @@ export function checkAsOf(at: number, { startMs, isCompacted }: HistoryStart): v
 }
 
 export function createNoHistoryError(at: number, startMs: number, isCompacted: boolean): SyncError {
-  const why = isCompacted ? 'Older versions have been dropped' : 'The first commit was made then'
-  return new SyncError('ARGUMENT_INVALID', `There is no history at ${toIsoTime(at)}: it is kept from ${toIsoTime(startMs)} on. ${why}.`)
+  const why = isCompacted ? 'Older versions have been compacted' : 'The first commit was made then'
+  return new SyncError(
+    'ARGUMENT_INVALID', `There is no history at ${toIsoTime(at)}: it begins at ${toIsoTime(startMs)}. ${why}. Choose a later time.`,
+  )
 }
 
 /** A view or a qualified name bypasses the tables that `--as-of` substitutes. */
 export function createAsOfBypassError(relation: string): SyncError {
   return new SyncError(
-    'ARGUMENT_INVALID', `The statement reads the present of ${relation}. With --as-of, name tables of this tenant directly and without a schema, not through a view.`,
+    'ARGUMENT_INVALID',
+    `The statement reads current data of ${relation}. With --as-of, name tables of this tenant directly and without a schema, not through a view.`,
   )
 }
 

@@ -1,5 +1,6 @@
 import type { LandingPlan } from './plan-landing.ts'
 import type { Sql, Steps } from './sql/port.ts'
+import { required } from '../../values/required.ts'
 
 /**
  * The commit directory: which database a range of sequences belongs to, and the facts its entries share. A commit gives
@@ -34,7 +35,7 @@ export function listLoggedRanges({ writes }: LandingPlan, tables: ReadonlyMap<st
     if (action === null) continue
     const range = ranges.at(-1)
     if (range?.table.database === landing.database) range.last = sequence
-    else ranges.push({ table: tables.get(landing.database)!, first: sequence, last: sequence })
+    else ranges.push({ table: required(tables.get(landing.database), 'The table of the database'), first: sequence, last: sequence })
   }
   return ranges
 }

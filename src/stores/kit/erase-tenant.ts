@@ -6,11 +6,12 @@ import { defineWrite, type Steps } from './sql/port.ts'
 /** `Kernel.erase`. The store sets `remains`. */
 export const ERASE_TENANT_PLAN = defineWrite(function* (sql, by: { actor: string; at: number }): Steps<EraseResult | TenantBusy> {
   yield* lockTenant(sql)
-  const syncs = yield* sql.all<{ worker: string; sync: string; by: string | null; until: number | null; now: number }>(
-    'select connector_id as worker, stream_id as sync, holder as "by", held_until as until, :now as now from {registry} where tenant_id = :tenant {for_update}', { at: by.at },
+  const syncs = yield* sql.all<{ worker: string; sync: string; holder: string | null; expiresAt: number | null; now: number }>(
+    'select connector_id as worker, stream_id as sync, holder, held_until as "expiresAt", :now as now from {registry} where tenant_id = :tenant {for_update}', { at: by.at },
   )
-  const held = syncs.find(({ until, now }) => until !== null && until > now)
-  if (held !== undefined) return { kind: 'held', ref: { worker: held.worker, sync: held.sync }, holder: held.by!, expiresAt: held.until! }
+  for (const { worker, sync, holder, expiresAt, now } of syncs) {
+    if (holder !== null && expiresAt !== null && expiresAt > now) return { kind: 'held', ref: { worker, sync }, holder, expiresAt }
+  }
   // Other transactions lock several of these rows without locking the tenant; this is the same order.
   yield* sql.all('select 1 as locked from {webhooks} where tenant_id = :tenant {for_update}')
   yield* sql.all('select 1 as locked from {pauses} where tenant_id = :tenant order by connector_id, pacer, origin {for_update}')

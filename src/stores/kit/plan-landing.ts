@@ -1,6 +1,7 @@
 import type { ChangeAction, Commit, Landing, LandingCounts } from '../../contract/index.ts'
 import { compareInstants, instantToMs } from '../../values/instant.ts'
 import { resolveLanding, type StoredRow, type Resolution } from './resolve-landing.ts'
+import { required } from '../../values/required.ts'
 
 /** The writes of one commit, decided before any of them is made; every store executes the same plan. */
 export interface LandingPlan {
@@ -66,75 +67,76 @@ export interface LandingFacts {
 export function planLanding(commit: Commit, facts: LandingFacts): LandingPlan {
   const writes: RowWrite[] = []
   const touches: RowTouch[] = []
-  const seen: number[] = []
+  const seenSequences: number[] = []
   const sightings: Landing[] = []
-  const overlap: string[] = []
+  const overlapKeys: string[] = []
   const contests: RowContest[] = []
-  const asked: string[] = []
+  const keysToLookUp: string[] = []
   const counts = createEmptyCounts()
   const read = {
     writer: facts.writer, readFrom: commit.readAtSequence, upstreamToleranceMs: commit.upstreamToleranceMs,
     isListing: facts.sweeps && commit.listing !== undefined,
   }
-  const resolve = createContestResolver(commit, facts)
-  let position = facts.headSequence
+  const resolveContest = createContestResolver(commit, facts)
+  let { headSequence } = facts
 
   for (const landing of sortLandings(commit.landings)) {
     const row = facts.find(landing)
-    let verdict = resolveLanding(landing, row, read)
-    if (verdict === 'overlap' && commit.isHistoricalLog === true) verdict = 'stale'
-    if (verdict === 'update' && isSameRecord(landing, row!, facts)) verdict = 'touch'
-    if (mustRelog(verdict, landing, row, commit, facts.writer)) verdict = toRelogResolution(verdict, landing)
-    if (verdict === 'contest') {
-      const resolution = resolve(landing, row!)
-      if (resolution === 'ask') asked.push(landing.key)
-      if (resolution === 'open') contests.push({ landing, contestedBy: facts.cycle })
-      if (resolution === 'loses' && row!.contestedBy !== null) contests.push({ landing, contestedBy: null })
-      verdict = resolution === 'wins' ? resolveWonContest(landing, row!) : resolution === 'same' ? 'touch' : 'stale'
+    let resolution = resolveLanding(landing, row, read)
+    if (resolution === 'overlap' && commit.isHistoricalLog === true) resolution = 'stale'
+    if (resolution === 'update' && row !== undefined && isSameRecord(landing, row, facts)) resolution = 'touch'
+    if (mustRelog(resolution, landing, row, commit, facts.writer)) resolution = toRelogResolution(resolution, landing)
+    if (resolution === 'contest') {
+      const contested = required(row, 'The contested row')
+      const outcome = resolveContest(landing, contested)
+      if (outcome === 'ask') keysToLookUp.push(landing.key)
+      if (outcome === 'open') contests.push({ landing, contestedBy: facts.cycle })
+      if (outcome === 'loses' && contested.contestedBy !== null) contests.push({ landing, contestedBy: null })
+      resolution = outcome === 'wins' ? resolveWonContest(landing, contested) : outcome === 'same' ? 'touch' : 'stale'
     }
-    switch (verdict) {
+    switch (resolution) {
       case 'create':
-        writes.push({ landing, action: 'created', sequence: ++position, row })
+        writes.push({ landing, action: 'created', sequence: ++headSequence, row })
         counts.created++
         break
       case 'update':
-        writes.push({ landing, action: 'updated', sequence: ++position, row })
+        writes.push({ landing, action: 'updated', sequence: ++headSequence, row })
         counts.updated++
         break
       case 'delete':
-        writes.push({ landing, action: 'deleted', sequence: ++position, row })
+        writes.push({ landing, action: 'deleted', sequence: ++headSequence, row })
         counts.deleted++
         break
-      case 'bury':
-        writes.push({ landing, action: null, sequence: position, row })
+      case 'tombstone':
+        writes.push({ landing, action: null, sequence: headSequence, row })
         counts.missing++
         break
       case 'touch':
-        touches.push({ landing, upstreamAt: maxInstant(landing.upstreamAt, row!.upstreamAt) })
+        touches.push({ landing, upstreamAt: maxInstant(landing.upstreamAt, row?.upstreamAt ?? null) })
         if (landing.type === 'upsert') counts.unchanged++
         else counts.missing++
         break
       case 'same':
-        if (read.isListing && isStoredTimeInFuture(landing, row!, commit)) touches.push({ landing, upstreamAt: landing.upstreamAt })
-        else if (row!.contestedBy !== null) contests.push({ landing, contestedBy: null })
+        if (read.isListing && isStoredTimeInFuture(landing, row, commit)) touches.push({ landing, upstreamAt: landing.upstreamAt })
+        else if (isContested(row)) contests.push({ landing, contestedBy: null })
         counts.unchanged++
         break
       case 'stale':
         counts.stale++
         break
       case 'gone':
-        if (row!.contestedBy !== null) contests.push({ landing, contestedBy: null })
+        if (isContested(row)) contests.push({ landing, contestedBy: null })
         counts.missing++
         break
       case 'overlap':
-        overlap.push(landing.key)
+        overlapKeys.push(landing.key)
         break
       default:
-        verdict satisfies never
+        resolution satisfies never
     }
     if (landing.type === 'upsert' && row?.status === 'live') {
       // A stale row counts as seen too: the source lists the key, whichever version is stored.
-      if (verdict === 'same' || verdict === 'touch' || verdict === 'stale') seen.push(row.sequence)
+      if (resolution === 'same' || resolution === 'touch' || resolution === 'stale') seenSequences.push(row.sequence)
       if (facts.sweeps && row.owner !== facts.owner) sightings.push(landing)
     }
   }
@@ -142,10 +144,10 @@ export function planLanding(commit: Commit, facts: LandingFacts): LandingPlan {
   for (const { database, key } of commit.quarantined) {
     if (key === null) continue
     const row = facts.find({ type: 'delete', database, key, upstreamAt: null })
-    if (row?.status === 'live') seen.push(row.sequence)
+    if (row?.status === 'live') seenSequences.push(row.sequence)
   }
   counts.quarantined = commit.quarantined.length
-  return { writes, touches, contests, keysToLookUp: asked, seenSequences: seen, sightings, counts, overlapKeys: overlap, headSequence: position }
+  return { writes, touches, contests, keysToLookUp, seenSequences, sightings, counts, overlapKeys, headSequence }
 }
 
 type ContestOutcome = 'wins' | 'loses' | 'same' | 'open' | 'waits' | 'ask'
@@ -155,19 +157,20 @@ type ContestOutcome = 'wins' | 'loses' | 'same' | 'open' | 'waits' | 'ask'
  * until then.
  */
 function createContestResolver({ listing }: Commit, facts: LandingFacts): (landing: Landing, row: StoredRow) => ContestOutcome {
+  const settledSequence = listing?.settledSequence ?? -1
   const answers = listing?.lookupAnswers
   const confirmed = new Set(answers?.confirmed)
   const refuted = new Set(answers?.refuted)
   return (landing, row) => {
     if (row.status === 'live' && isSameRecord(landing, row, facts)) return 'same'
     if (row.status === 'live' && facts.isShared(landing, row)) return 'loses'
-    if (listing!.lookupDatabase === landing.database) return 'ask'
+    if (listing?.lookupDatabase === landing.database) return 'ask'
     if (answers?.database === landing.database) {
       if (confirmed.has(landing.key)) return 'wins'
       if (refuted.has(landing.key)) return 'loses'
     }
     if (row.contestedBy === null || row.contestedBy === facts.cycle || !facts.isComplete(row.contestedBy)) return 'open'
-    return row.sequence <= listing!.settledSequence ? 'wins' : 'waits'
+    return row.sequence <= settledSequence ? 'wins' : 'waits'
   }
 }
 
@@ -185,8 +188,8 @@ function isSameRecord(landing: Landing, row: StoredRow, facts: LandingFacts): bo
  * The stored time is in the future, and a later read of the same content has an older one, so the stored time was
  * wrong. Keeping it would make every change until then look old.
  */
-function isStoredTimeInFuture({ upstreamAt }: Landing, row: StoredRow, { at, readAtSequence: readFrom }: Commit): boolean {
-  if (upstreamAt === null || row.upstreamAt === null || row.sequence > readFrom) return false
+function isStoredTimeInFuture({ upstreamAt }: Landing, row: StoredRow | undefined, { at, readAtSequence }: Commit): boolean {
+  if (upstreamAt === null || row === undefined || row.upstreamAt === null || row.sequence > readAtSequence) return false
   return upstreamAt < row.upstreamAt && instantToMs(row.upstreamAt) > at
 }
 
@@ -195,20 +198,20 @@ function isStoredTimeInFuture({ upstreamAt }: Landing, row: StoredRow, { at, rea
  * count as the later read. Source times decide where they exist, except between equal ones. So a row is logged again
  * when its time advances, and when another sync wrote it before the listing began and the same time is repeated.
  */
-function mustRelog(verdict: Resolution, landing: Landing, row: StoredRow | undefined, commit: Commit, writer: number): boolean {
-  const { forceLogSince: restateSince, upstreamToleranceMs } = commit
-  if (restateSince === undefined) return false
-  if (landing.upstreamAt === null) return !(row?.writer === writer && row.sequence > restateSince)
+function mustRelog(resolution: Resolution, landing: Landing, row: StoredRow | undefined, commit: Commit, writer: number): boolean {
+  const { forceLogSince, upstreamToleranceMs } = commit
+  if (forceLogSince === undefined) return false
+  if (landing.upstreamAt === null) return !(row?.writer === writer && row.sequence > forceLogSince)
   if (landing.type === 'delete') return false
-  if (verdict === 'touch') return true
-  if (verdict !== 'same' || row!.upstreamAt === null) return false
-  if (compareInstants(landing.upstreamAt, row!.upstreamAt, upstreamToleranceMs) !== 0) return false
-  return landing.upstreamAt !== row!.upstreamAt || (row!.writer !== writer && row!.sequence <= restateSince)
+  if (resolution === 'touch') return true
+  if (resolution !== 'same' || row === undefined || row.upstreamAt === null) return false
+  if (compareInstants(landing.upstreamAt, row.upstreamAt, upstreamToleranceMs) !== 0) return false
+  return landing.upstreamAt !== row.upstreamAt || (row.writer !== writer && row.sequence <= forceLogSince)
 }
 
-function toRelogResolution(verdict: Resolution, { type }: Landing): Resolution {
-  if (type === 'upsert') return verdict === 'same' || verdict === 'touch' ? 'update' : verdict
-  return verdict === 'gone' || verdict === 'bury' || verdict === 'touch' ? 'delete' : verdict
+function toRelogResolution(resolution: Resolution, { type }: Landing): Resolution {
+  if (type === 'upsert') return resolution === 'same' || resolution === 'touch' ? 'update' : resolution
+  return resolution === 'gone' || resolution === 'tombstone' || resolution === 'touch' ? 'delete' : resolution
 }
 
 /**
@@ -216,7 +219,11 @@ function toRelogResolution(verdict: Resolution, { type }: Landing): Resolution {
  * identifies a cursor. Most sources list by key, and then no sort is needed.
  */
 function sortLandings(landings: readonly Landing[]): readonly Landing[] {
-  for (let at = 1; at < landings.length; at++) if (compareLandings(landings[at - 1]!, landings[at]!) > 0) return landings.toSorted(compareLandings)
+  let previous: Landing | null = null
+  for (const landing of landings) {
+    if (previous !== null && compareLandings(previous, landing) > 0) return landings.toSorted(compareLandings)
+    previous = landing
+  }
   return landings
 }
 
@@ -266,9 +273,9 @@ export function mergeRanges(ranges: ReadonlyArray<[number, number]>): Array<[num
  * Invariant 11: true when the sweep would delete more of the rows that existed at the start of the cycle than the limit
  * allows.
  */
-export function exceedsDeleteLimit(sweep: { maxShare: number; allowEmpty: boolean }, existed: number, doomed: number): boolean {
-  if (doomed === 0) return false
-  return doomed >= existed ? !sweep.allowEmpty : doomed > existed * sweep.maxShare
+export function exceedsDeleteLimit(sweep: { maxShare: number; allowEmpty: boolean }, existed: number, toDelete: number): boolean {
+  if (toDelete === 0) return false
+  return toDelete >= existed ? !sweep.allowEmpty : toDelete > existed * sweep.maxShare
 }
 
 /**
@@ -276,7 +283,11 @@ export function exceedsDeleteLimit(sweep: { maxShare: number; allowEmpty: boolea
  */
 export function sampleEvenly<Item>(items: readonly Item[], limit: number): Item[] {
   if (items.length <= limit) return [...items]
-  return Array.from({ length: limit }, (_, at) => items[Math.floor((at * items.length) / limit)]!)
+  return Array.from({ length: limit }, (_, at) => required(items[Math.floor((at * items.length) / limit)], 'A sampled item'))
+}
+
+function isContested(row: StoredRow | undefined): boolean {
+  return (row?.contestedBy ?? null) !== null
 }
 
 function maxInstant(a: string | null, b: string | null): string | null {

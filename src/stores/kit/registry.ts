@@ -5,6 +5,7 @@ import type { RegistryEntry } from './registry-rows.ts'
 import type { Sql, Steps } from './sql/port.ts'
 import { createTenantErasedError } from './tenant-erased-error.ts'
 import { replaceNul } from './replace-nul.ts'
+import { required } from '../../values/required.ts'
 
 /** Steps over the tables of tenants, syncs and cycles that leases, roles and commits share. */
 
@@ -35,17 +36,17 @@ export function* lockTenant(sql: Sql): Steps<TenantRow> {
   const tenant = yield* lock()
   if (tenant !== undefined) return tenant
   yield* sql.run('{insert_new} into {tenants} (tenant_id) values (:tenant) {or_nothing}')
-  return (yield* lock())!
+  return required(yield* lock(), 'The row of the tenant')
 }
 
 /**
  * Returns the epoch that the first row of a name begins with. Locks the tenant, and waits for a running erasure. It
  * revives an erased tenant, unless a schedule made the request.
  */
-export function* reviveTenant(sql: Sql, byItself = false): Steps<number> {
+export function* reviveTenant(sql: Sql, automatic = false): Steps<number> {
   const { erased, epoch } = yield* lockTenant(sql)
   if (!erased) return epoch
-  if (byItself) throw createTenantErasedError(sql.tenant)
+  if (automatic) throw createTenantErasedError(sql.tenant)
   yield* sql.run('update {tenants} set erased = false where tenant_id = :tenant')
   return epoch
 }
@@ -57,15 +58,15 @@ export function findEntry(sql: Sql, { worker, sync }: SyncRef, { at = 0, lock = 
 }
 
 /** Returns the sync's registry row, locked, and creates it if there is none. */
-export function* ensureEntry(sql: Sql, ref: SyncRef, { at = 0, byItself = false }: { at?: number; byItself?: boolean | undefined } = {}): Steps<RegistryEntryWithNow> {
+export function* ensureEntry(sql: Sql, ref: SyncRef, { at = 0, automatic = false }: { at?: number; automatic?: boolean | undefined } = {}): Steps<RegistryEntryWithNow> {
   const lock = '{for_update}'
   const found = yield* findEntry(sql, ref, { at, lock })
   if (found !== undefined) return found
-  const epoch = yield* reviveTenant(sql, byItself)
+  const epoch = yield* reviveTenant(sql, automatic)
   yield* sql.run(
     '{insert_new} into {registry} (tenant_id, connector_id, stream_id, epoch) values (:tenant, :worker, :sync, :epoch) {or_nothing}', { worker: ref.worker, sync: ref.sync, epoch },
   )
-  return (yield* findEntry(sql, ref, { at, lock }))!
+  return required(yield* findEntry(sql, ref, { at, lock }), 'The registry entry of the sync')
 }
 
 /**
@@ -105,7 +106,7 @@ export function closeCycle(sql: Sql, cycle: number): Steps<void> {
  */
 export function* appendAuditEntry(sql: Sql, entry: RegistryEntry | null, audit: AuditEntry): Steps<void> {
   const chained = toAuditChainInput(entry, audit)
-  const { head: previous } = (yield* sql.get<{ head: string }>('select audit_head as head from {tenants} where tenant_id = :tenant'))!
+  const { head: previous } = yield* sql.one<{ head: string }>('select audit_head as head from {tenants} where tenant_id = :tenant')
   const hash = hashLink(previous, serializeLink(chained))
   yield* sql.send('update {tenants} set audit_head = :hash, audit_count = audit_count + 1 where tenant_id = :tenant', { hash })
   yield* sql.send(
@@ -124,12 +125,12 @@ export function toAuditChainInput(entry: RegistryEntry | null, { version, at, ac
 
 /** See kit/check-state-rollback.ts. */
 export function* readStateEvidence(sql: Sql, { worker, sync }: SyncRef): Steps<StateEvidenceRow> {
-  return (yield* sql.get<StateEvidenceRow>(
+  return yield* sql.one<StateEvidenceRow>(
     `select m.version as moved_version, m.state is not null as moved_has_state, o.cycle_id as open_cycle, o.page as open_page, o.has_state as open_has_state
      from (select 1 as one) one
      left join (select version, state from {audit} where tenant_id = :tenant and connector_id = :worker and stream_id = :sync and action in ('complete', 'set')
                 order by audit_id desc limit 1) m on true
      left join (select cycle_id, page, has_state from {open_cycles} where tenant_id = :tenant and page is not null and sync_id = ${SYNC_ID_SQL}
                 order by cycle_id desc limit 1) o on true`, { worker, sync },
-  ))!
+  )
 }

@@ -31,18 +31,17 @@ export interface ReadFacts {
 /**
  * How an incoming change is resolved against the stored row. All of invariant 6:
  *
- * create   a row appears (or returns)           touch    same content, but the stored time, hash or tombstone changes;
- * no log entry
+ * create   a row appears (or returns)           touch    same content; only time, hash or tombstone changes, no log entry
  * update   its content changes                  same     nothing to do
  * delete   it is deleted, a tombstone remains   stale    older than the stored version: ignored
- * bury     a tombstone for an unknown key       gone     already deleted
+ * tombstone  written for an unknown key         gone     already deleted
  * overlap  the two reads cannot be ordered: the page must be read again
  * contest  older by the source's time, but listed after the stored version was committed: needs confirmation
  */
-export type Resolution = 'create' | 'update' | 'delete' | 'bury' | 'touch' | 'same' | 'stale' | 'gone' | 'overlap' | 'contest'
+export type Resolution = 'create' | 'update' | 'delete' | 'tombstone' | 'touch' | 'same' | 'stale' | 'gone' | 'overlap' | 'contest'
 
 export function resolveLanding(landing: Landing, row: StoredRow | undefined, read: ReadFacts): Resolution {
-  if (row === undefined) return landing.type === 'upsert' ? 'create' : 'bury'
+  if (row === undefined) return landing.type === 'upsert' ? 'create' : 'tombstone'
   const order = compareTimes(landing.upstreamAt, row.upstreamAt, read.upstreamToleranceMs)
 
   if (landing.type === 'delete') {

@@ -10,8 +10,8 @@ export const SEALED_PATTERN = 'sealed.%'
 export const sealedPatternFor = (keyId: string): string => `sealed._.${keyId}.%`
 
 /** Returns the id of the data key that sealed a commit's state; null when nothing in it is sealed. */
-export function findSealingKeyId(move: StateTransition): string | null {
-  const texts = move.kind === 'continue' ? [move.state, move.scope, move.tidemark, move.guardState] : move.kind === 'complete' ? [move.state, move.scope, move.tidemark] : move.kind === 'set' ? [move.state] : []
+export function findSealingKeyId(transition: StateTransition): string | null {
+  const texts = transition.kind === 'continue' ? [transition.state, transition.scope, transition.tidemark, transition.guardState] : transition.kind === 'complete' ? [transition.state, transition.scope, transition.tidemark] : transition.kind === 'set' ? [transition.state] : []
   return texts.map((text) => parseSealingKeyId(text)).find((key) => key !== null) ?? null
 }
 
@@ -25,5 +25,5 @@ export function parseSealingKeyId(text: string | null): string | null {
  * an unused key can be deleted without losing later writes of such a process.
  */
 export function createKeyReplacedError(used: string): SyncError {
-  return new SyncError('DATA_KEY_REPLACED', `Data key ${used} no longer seals. Nothing was changed.`)
+  return new SyncError('DATA_KEY_REPLACED', `Data key ${used} was replaced by a newer one. Nothing was changed.`)
 }

@@ -22,7 +22,7 @@ export function parseArrayText(text: string): Array<string | null> {
   for (let at = 1; at < text.length - 1; at++) {
     if (text[at] === '"') {
       let item = ''
-      for (at++; text[at] !== '"'; at++) item += text[at] === '\\' ? text[++at]! : text[at]!
+      for (at++; text[at] !== '"'; at++) item += text.charAt(text[at] === '\\' ? ++at : at)
       items.push(item)
       at++
     } else {

@@ -29,7 +29,7 @@ export async function rewriteAsOf(query: RowsQuery, statement: string, at: numbe
   if (start.floor === 0) checkAsOf(at, { startMs: start.firstAt, isCompacted: false })
 
   const chains = parseQualifiedNames(statement)
-  const tables = await readTables(query, [...new Set(chains.flatMap(({ parts: names }) => names.map(({ name }) => name)))])
+  const tables = await readTables(query, [...new Set(chains.flatMap(({ parts }) => parts.map(({ name }) => name)))])
   if (tables.length === 0) {
     await rejectCurrentData(query, statement, [])
     return statement
@@ -52,9 +52,10 @@ function prependExpressions(statement: string, expressions: readonly string[]): 
 
 function expressionsOf({ schema, name, history, columns, ...state }: AsOfTable, at: string): string[] {
   const listed = columns.map((column) => quoteIdentifier(column.name)).join(', ')
-  const [current, past] = [name, history].map((relation) => `${quoteIdentifier(schema)}.${quoteIdentifier(relation)}`)
+  const qualified = (relation: string): string => `${quoteIdentifier(schema)}.${quoteIdentifier(relation)}`
+  const past = qualified(history)
   return [
-    `${quoteIdentifier(name)} as not materialized (select ${listed} from ${liveRows(current!, state)} l where _synced_at <= ${at}
+    `${quoteIdentifier(name)} as not materialized (select ${listed} from ${liveRows(qualified(name), state)} l where _synced_at <= ${at}
      union all select ${listed} from ${past} where _synced_at <= ${at} and _until_at > ${at})`,
     `${quoteIdentifier(history)} as not materialized (select * from ${past} where _until_at <= ${at})`,
   ]
@@ -82,11 +83,12 @@ async function readTables(query: RowsQuery, names: readonly string[]): Promise<A
 function removeSchemaQualifiers(statement: string, chains: readonly QualifiedName[], tables: readonly AsOfTable[]): string {
   const relations = new Set(tables.flatMap(({ schema, name, history }) => [name, history].map((relation) => JSON.stringify([schema, relation]))))
   let [text, from] = ['', 0]
-  for (const { parts: names } of chains) {
-    const at = names.findIndex(({ name }, place) => place > 0 && place < 3 && relations.has(JSON.stringify([names[place - 1]!.name, name])))
-    if (at === -1) continue
-    text += statement.slice(from, names[0]!.start)
-    from = names[at]!.start
+  for (const { parts } of chains) {
+    const relation = parts.find(({ name }, at) => at > 0 && at < 3 && relations.has(JSON.stringify([parts[at - 1]?.name, name])))
+    const [first] = parts
+    if (relation === undefined || first === undefined) continue
+    text += statement.slice(from, first.start)
+    from = relation.start
   }
   return text + statement.slice(from)
 }

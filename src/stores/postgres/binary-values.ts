@@ -3,6 +3,7 @@ import { stringifyJson } from '../../values/json.ts'
 import { itemTypeOf, type ColumnType, type ScalarType } from '../kit/tables/column.ts'
 import type { ColumnValue } from '../kit/tables/encode-record.ts'
 import { canonicalizeInstant } from '../../values/instant.ts'
+import { required } from '../../values/required.ts'
 
 /** A PostgreSQL type: its name in SQL and its OID. */
 export type SqlType = ScalarSqlType | `${ScalarSqlType}[]`
@@ -122,7 +123,7 @@ export class BinaryWriter {
       case 'numeric':
         return this.#numeric(typeof value === 'number' ? plainDecimal(value) : String(value))
       default:
-        return this.#items(itemSqlTypeOf(sqlType)!, value as readonly JsonValue[])
+        return this.#items(required(itemSqlTypeOf(sqlType), 'The item type of an array'), value as readonly JsonValue[])
     }
   }
 
@@ -194,7 +195,7 @@ export class BinaryWriter {
   #timestamp(value: number | string): void {
     if (typeof value === 'number') return this.#int64((value - EPOCH_2000_MS) * 1_000)
     const isPlain = value.length <= 27 && value.charCodeAt(value.length - 1) === ZULU && value.charCodeAt(17) !== SIX
-    const canonical = isPlain ? value : canonicalizeInstant(value)!
+    const canonical = isPlain ? value : required(canonicalizeInstant(value), 'A valid instant')
     const days = daysOf(canonical)
     const micros = microsOf(canonical, 11)
     const total = days * DAY_MICROS + micros
@@ -256,7 +257,7 @@ function parseTwoDigits(text: string, at: number): number {
 function plainDecimal(value: number): string {
   const match = /^(-?)(\d+)(?:\.(\d+))?e([+-]\d+)$/.exec(String(value))
   if (match === null) return String(value)
-  const [, sign, whole, fraction = '', exponent] = match as unknown as [string, string, string, string | undefined, string]
+  const [, sign = '', whole = '', fraction = '', exponent] = match
   const digits = whole + fraction
   const point = whole.length + Number(exponent)
   if (point <= 0) return `${sign}0.${'0'.repeat(-point)}${digits}`

@@ -21,7 +21,7 @@ import { checkSealingKey } from './check-sealing-key.ts'
 import { recordSeen, sweep, protectFromOtherSweeps, type Owner } from './sweep.ts'
 import { setHistoryDays } from './history-retention.ts'
 import { bindPipelinedSteps, bindSteps } from './sql.ts'
-import { ensureTables, readTables, type Table } from './table.ts'
+import { ensureTables, readTables, tableOf, type Table } from './table.ts'
 import { applyShapes, refuseKeys } from './table-shape.ts'
 
 const addPageToCycle = bindPipelinedSteps(checkpoint.addPageToCycle)
@@ -48,8 +48,9 @@ async function dropViolatedKeys(session: TenantSession, commit: Commit): Promise
   return session.connection.write(session.tenant, async (transaction) => {
     await lockTenant(transaction)
     const entry = await findLeasedEntry(transaction, commit.lease)
-    const drift = entry === null ? [] : await refuseKeys(transaction, databasesOf(commit))
-    if (drift.length > 0) writeAudit(transaction, entry, createDriftAuditEntry(entry!.version, commit.at, drift))
+    if (entry === null) return false
+    const drift = await refuseKeys(transaction, databasesOf(commit))
+    if (drift.length > 0) writeAudit(transaction, entry, createDriftAuditEntry(entry.version, commit.at, drift))
     return drift.length > 0
   })
 }
@@ -73,28 +74,28 @@ function tryCommit(session: TenantSession, commit: Commit): Promise<CommitOutcom
   return session.connection.write(session.tenant, async (transaction) => {
     const backfill = await lockBackfill(transaction, commit)
     const names = databasesOf(commit)
-    const remembered = session.connection.cachedTables(session.tenant)
+    const cached = session.connection.cachedTables(session.tenant)
     // Concurrent commits of this process change the cache, so the lookups are compared with this copy.
-    const guessed = new Map(remembered)
+    const guessed = new Map(cached)
     // Forces lookups by key: without statistics the planner misjudges the size of the tables.
     transaction.send('set local enable_hashjoin = off; set local enable_mergejoin = off')
     // Pipelined and answered in this order: everything after the two locks sees what their last holders committed.
-    const [tenant, entry, owners, known, early, waiting, settings, replaced] = await Promise.all([
+    const [tenant, entry, owners, known, early, hasQuarantined, settings, keyError] = await Promise.all([
       lockTenant(transaction), findLeasedEntry(transaction, commit.lease), readOwners(transaction), readTables(transaction, names),
       lookUpRows(transaction, commit, guessed), hasQuarantinedRecords(transaction, commit.lease.ref), readChangedDeleteModes(transaction, commit.deletes ?? {}),
       checkSealingKey(transaction, null, findSealingKeyId(commit.transition)).then(() => null, (error: unknown) => error as Error),
     ])
     if (entry === null) return rollback<CommitOutcome>({ kind: 'fenced' })
     if (!checkpoint.matchesCheckpoint(entry, commit)) return rollback<CommitOutcome>({ kind: 'conflict', checkpoint: toCheckpoint(entry) })
-    if (replaced !== null) throw replaced
+    if (keyError !== null) throw keyError
     const isStale = names.some((name) => known.get(name)?.live !== guessed.get(name)?.live || known.get(name)?.id !== guessed.get(name)?.id)
     const rows = isStale ? await lookUpRows(transaction, commit, known) : early
     for (const name of names) {
       const table = known.get(name)
-      if (table === undefined) remembered.delete(name)
-      else remembered.set(name, { id: table.id, name: table.name, live: table.live, lastPageKind: rows.pageKinds.get(name) ?? 'mixed' })
+      if (table === undefined) cached.delete(name)
+      else cached.set(name, { id: table.id, name: table.name, live: table.live, lastPageKind: rows.pageKinds.get(name) ?? 'mixed' })
     }
-    return land(transaction, commit, { entry, backfill, tenant, owners, known, rows, hasQuarantined: waiting, settings })
+    return land(transaction, commit, { entry, backfill, tenant, owners, known, rows, hasQuarantined, settings })
   })
 }
 
@@ -131,31 +132,31 @@ interface CommitContext {
   readonly settings: readonly DeleteSetting[]
 }
 
-async function land(transaction: Transaction, commit: Commit, { entry, backfill, tenant, owners, known, rows, hasQuarantined: waiting, settings }: CommitContext): Promise<CommitOutcome | Rollback<CommitOutcome>> {
+async function land(transaction: Transaction, commit: Commit, { entry, backfill, tenant, owners, known, rows, hasQuarantined, settings }: CommitContext): Promise<CommitOutcome | Rollback<CommitOutcome>> {
   // A replay belongs to no cycle: an unfinished one has not seen its records.
   const inflight = commit.transition.kind === 'replay' ? null : toInflight(entry)
-  const sweeps = inflight?.mode === 'replace'
+  const sweeps = inflight !== null && inflight.mode === 'replace'
   const owner = await ensureOwner(transaction, owners, commit.owner, sweeps)
   const others = await ensureOtherOwners(transaction, owners, commit)
   const sweeping = new Set(owners.filter((known) => known.sweeps).map(({ id }) => id))
-  const facing = async (): Promise<LandingFacts> => ({
+  const readFacts = async (): Promise<LandingFacts> => ({
     writer: entry.sync_id, owner, headSequence: tenant.sequence, sweeps, cycle: inflight?.cycle ?? null, find: rows.find,
     isSame: createSameRecordCheck(await readStoredTexts(transaction, commit, known, rows.find)),
     ...(await readContestFacts(transaction, commit, rows.find, owner, sweeping)),
   })
-  const landing = rows.unchanged === null ? await facing() : null
-  let plan = landing === null ? planUnchanged(rows.unchanged!, tenant.sequence) : planLanding(commit, landing)
-  const first = databasesWithoutColumns(commit, (database) => known.get(database))
+  const landing = rows.unchanged === null ? await readFacts() : null
+  let plan = landing === null ? planUnchanged(rows.unchanged ?? [], tenant.sequence) : planLanding(commit, landing)
+  const withoutColumns = databasesWithoutColumns(commit, (database) => known.get(database))
   const tables = await ensureTables(transaction, known, columnsOf(commit))
   const shapeDrift = await applyShapes(transaction, tables, commit, tenant.sequence + 1)
   const refused = refuseRecords(commit, plan, {
-    withoutColumns: first, tableOf: (database) => tables.get(database),
+    withoutColumns, tableOf: (database) => tables.get(database),
     encode: ({ database, text }) => {
       const record = parseJson(text) as JsonObject
-      return { record, encoded: tables.get(database)!.encode(record, text) }
+      return { record, encoded: tableOf(tables, database).encode(record, text) }
     },
   })
-  if (refused.length > 0) plan = planLanding((commit = quarantineRefused(commit, refused)), landing!)
+  if (refused.length > 0 && landing !== null) plan = planLanding((commit = quarantineRefused(commit, refused)), landing)
   if (plan.overlapKeys.length > 0) return rollback({ kind: 'overlap', keys: plan.overlapKeys })
   if (plan.keysToLookUp.length > 0) return rollback({ kind: 'contested', keys: plan.keysToLookUp })
 
@@ -165,46 +166,47 @@ async function land(transaction: Transaction, commit: Commit, { entry, backfill,
   const facts = { sync: entry.sync_id, cycle: inflight?.cycle ?? 0, page }
   setHistoryDays(transaction, commit.historyDays ?? {}, tables)
   const created = [...tables.keys()].flatMap((database) => (!known.has(database) && commit.deletes?.[database] === 'soft' ? [{ database, wanted: 'soft' as const }] : []))
-  const hindered = await applyDeleteModes(transaction, [...settings, ...created], tables)
+  const lockedDatabases = await applyDeleteModes(transaction, [...settings, ...created], tables)
   const ownerIn = (database: string): number => others.get(database) ?? owner
 
   // From here on most statements are only sent; if one fails, COMMIT is not reached.
-  const notes = new DriftCollector(commit.schemaModes, commit.at, first)
-  await writeRows(transaction, plan, tables, { driftCollector: notes, writer: entry.sync_id, committedAt, ownerIn, lockedDatabases: hindered, find: rows.find })
+  const driftCollector = new DriftCollector(commit.schemaModes, commit.at, withoutColumns)
+  await writeRows(transaction, plan, tables, { driftCollector, writer: entry.sync_id, committedAt, ownerIn, lockedDatabases, find: rows.find })
   writeCommits(transaction, listLoggedRanges(plan, tables), { ...facts, committedAt })
   touchRows(transaction, plan, tables, rows.find)
   writeContests(transaction, plan, tables)
-  const taken = sweeps ? recordSeen(transaction, plan, tables, { owner, owners, find: rows.find, cycle: inflight!.cycle, page }) : []
+  const taken = sweeps ? recordSeen(transaction, plan, tables, { owner, owners, find: rows.find, cycle: inflight.cycle, page }) : []
   const holdings = recordHoldings(transaction, owners, { owner, ownerIn, taken }, plan, tables)
   protectFromOtherSweeps(transaction, plan, entry.sync_id)
-  writeQuarantine(transaction, entry, commit, page, waiting)
+  writeQuarantine(transaction, entry, commit, page, hasQuarantined)
 
-  let position = plan.headSequence
-  const logs = position > tenant.sequence
+  let { headSequence } = plan
+  const logs = headSequence > tenant.sequence
   // Swept rows come after the page with a commit time of their own: within one commit time the keys are ordered (A9).
   const sweptAt = logs ? committedAt + 1 : committedAt
   const limits = sweeps && commit.transition.kind === 'complete' ? commit.transition.sweep : null
-  if (limits !== null) {
-    const swept = await sweep(transaction, limits, { ...facts, owner, holdings, lockedDatabases: hindered, startSequence: inflight!.startSequence, headSequence: position, committedAt: sweptAt })
+  if (inflight !== null && limits !== null) {
+    const swept = await sweep(transaction, limits, { ...facts, owner, holdings, lockedDatabases, startSequence: inflight.startSequence, headSequence, committedAt: sweptAt })
     if (swept.kind !== 'swept') return rollback(swept)
     plan.counts.swept = swept.count
-    if (limits.allowedBy !== undefined) writeAudit(transaction, entry, createAllowDeletesAuditEntry(entry.version, inflight!.cycle, swept.count, { actor: limits.allowedBy, at: commit.at }))
-    position += swept.count
+    if (limits.allowedBy !== undefined) writeAudit(transaction, entry, createAllowDeletesAuditEntry(entry.version, inflight.cycle, swept.count, { actor: limits.allowedBy, at: commit.at }))
+    headSequence += swept.count
   }
-  if (position > tenant.sequence) {
+  if (headSequence > tenant.sequence) {
     transaction.send(
-      'update tidemark.tenants set sequence = $2, committed_at = $3 where tenant_id = $1', transaction.tenant, position, plan.counts.swept > 0 ? sweptAt : committedAt,
+      'update tidemark.tenants set sequence = $2, committed_at = $3 where tenant_id = $1', transaction.tenant, headSequence, plan.counts.swept > 0 ? sweptAt : committedAt,
     )
   }
   if (inflight !== null) addPageToCycle(transaction, inflight.cycle, plan.counts, commit)
-  for (const { database, drift } of notes.listChanged()) {
-    transaction.send('update tidemark.databases set drift = $3 where tenant_id = $1 and database_id = $2', transaction.tenant, tables.get(database)!.id, drift)
+  for (const { database, drift } of driftCollector.listChanged()) {
+    transaction.send('update tidemark.databases set drift = $3 where tenant_id = $1 and database_id = $2', transaction.tenant, tableOf(tables, database).id, drift)
   }
-  const drift = [...(commit.drift === undefined ? [] : [commit.drift]), ...shapeDrift, ...notes.descriptions].join('; ')
+  const drift = [...(commit.drift === undefined ? [] : [commit.drift]), ...shapeDrift, ...driftCollector.descriptions].join('; ')
   if (drift !== '') writeAudit(transaction, entry, { version: entry.version, at: commit.at, actor: 'engine', action: 'drift', reason: drift, cycle: inflight?.cycle ?? null, state: null })
   const version = updateCheckpoint(transaction, { entry, backfill }, commit)
   return {
-    kind: 'landed', version, headSequence: position, counts: plan.counts, paused: Boolean(entry.paused), ...(notes.descriptions.length > 0 && { drift: notes.descriptions }),
+    kind: 'landed', version, headSequence, counts: plan.counts, paused: Boolean(entry.paused),
+    ...(driftCollector.descriptions.length > 0 && { drift: driftCollector.descriptions }),
     ...(refused.length > 0 && { refused }),
   }
 }
@@ -213,9 +215,10 @@ async function land(transaction: Transaction, commit: Commit, { entry, backfill,
  * Equals the result of `planLanding` when every landing is the same as its row, and the row belongs to the commit's
  * owner.
  */
-function planUnchanged(seen: number[], position: number): LandingPlan {
+function planUnchanged(seenSequences: number[], headSequence: number): LandingPlan {
   return {
-    writes: [], touches: [], contests: [], keysToLookUp: [], seenSequences: seen, sightings: [], counts: { ...createEmptyCounts(), unchanged: seen.length }, overlapKeys: [], headSequence: position,
+    writes: [], touches: [], contests: [], keysToLookUp: [], seenSequences, sightings: [],
+    counts: { ...createEmptyCounts(), unchanged: seenSequences.length }, overlapKeys: [], headSequence,
   }
 }
 
@@ -247,7 +250,7 @@ function recordHoldings(
   for (const { landing, action } of writes) {
     if (action !== 'created' || landing.database === last) continue
     last = landing.database
-    added.push({ owner: ownerIn(last), table: tables.get(last)! })
+    added.push({ owner: ownerIn(last), table: tableOf(tables, last) })
   }
   for (const { owner: holder, table } of added) {
     if (holder === owner) all.add(table.id)
@@ -269,30 +272,30 @@ async function ensureOtherOwners(transaction: Transaction, known: readonly Owner
 async function ensureOwner(transaction: Transaction, owners: readonly Owner[], name: string, sweeps: boolean): Promise<number> {
   const found = owners.find((owner) => owner.name === name)
   if (found !== undefined && (found.sweeps || !sweeps)) return found.id
-  const { id } = (await transaction.get<{ id: number }>(
+  const { id } = await transaction.one<{ id: number }>(
     `insert into tidemark.owners (tenant_id, name, sweeps) values ($1, $2, $3)
      on conflict (tenant_id, name) do update set sweeps = owners.sweeps or excluded.sweeps returning owner_id as id`,
     transaction.tenant, name, sweeps,
-  ))!
+  )
   return id
 }
 
 // ── quarantine ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 async function hasQuarantinedRecords(transaction: Transaction, { worker, sync }: SyncRef): Promise<boolean> {
-  const { waiting } = (await transaction.get<{ waiting: boolean }>(
+  const { waiting } = await transaction.one<{ waiting: boolean }>(
     `select exists (
        select from tidemark.quarantine where tenant_id = $1
          and sync_id = (select sync_id from tidemark.registry where tenant_id = $1 and connector_id = $2 and stream_id = $3)
      ) as waiting`, transaction.tenant, worker, sync,
-  ))!
+  )
   return waiting
 }
 
-function writeQuarantine(transaction: Transaction, entry: RegistryEntry, commit: Commit, page: number, waiting: boolean): void {
+function writeQuarantine(transaction: Transaction, entry: RegistryEntry, commit: Commit, page: number, hasQuarantined: boolean): void {
   const { tenant } = transaction
   // A key that lands leaves the quarantine.
-  if (waiting && commit.landings.length > 0) {
+  if (hasQuarantined && commit.landings.length > 0) {
     transaction.send(
       `delete from tidemark.quarantine q using unnest($3::text[], $4::text[]) as landed (database_name, identity)
        where q.tenant_id = $1 and q.sync_id = $2 and q.database_name = landed.database_name and q.identity = landed.identity`,

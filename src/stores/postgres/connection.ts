@@ -3,6 +3,7 @@ import { SyncError } from '../../contract/index.ts'
 import { CopyQuery } from './copy.ts'
 import { toConnectError, isCommitRejected, isTransactionAborted, toQueryError, sqlStateOf } from './errors.ts'
 import type { PageKind } from './rows.ts'
+import { required } from '../../values/required.ts'
 
 export interface ConnectionOptions {
   /** postgres://user:password@host:port/database */
@@ -219,10 +220,10 @@ export class Connection {
     if (sent.status === 'rejected' && isServerRefusal(sent.reason)) throw sent.reason
     if (answer.status === 'rejected') {
       if (isCommitRejected(answer.reason)) throw toQueryError(answer.reason, this.#where)
-      throw new SyncError('COMMIT_UNKNOWN', `${this.#where}: COMMIT was sent and no answer came.`, { cause: answer.reason })
+      throw new SyncError('COMMIT_UNKNOWN', `${this.#where}: COMMIT was sent, but the server did not answer.`, { cause: answer.reason })
     }
     if (sent.status === 'rejected') {
-      throw new SyncError('COMMIT_UNKNOWN', `${this.#where}: an answer could not be read, and COMMIT was sent.`, { cause: sent.reason })
+      throw new SyncError('COMMIT_UNKNOWN', `${this.#where}: COMMIT was sent, but an answer could not be read.`, { cause: sent.reason })
     }
     // The server answers COMMIT with ROLLBACK, and no error, when the transaction had already failed.
     if (answer.value.command !== 'COMMIT') throw new SyncError('STORE_FAILED', `${this.#where}: the server answered COMMIT with ${answer.value.command}.`)
@@ -273,6 +274,11 @@ export class Transaction {
     return (await this.all<Row>(sql, ...parameters))[0]
   }
 
+  /** Like `get`, for a statement that always returns a row. */
+  async one<Row extends object>(sql: string, ...parameters: Parameter[]): Promise<Row> {
+    return required((await this.all<Row>(sql, ...parameters))[0], 'The row of a statement that always returns one')
+  }
+
   async all<Row extends object>(sql: string, ...parameters: Parameter[]): Promise<Row[]> {
     return (await this.#query(sql, parameters)).rows as Row[]
   }
@@ -297,7 +303,7 @@ export class Transaction {
   async typedTextRows(types: readonly number[], from: number, sql: string, ...parameters: Parameter[]): Promise<Array<Array<string | null>>> {
     const config = { text: sql, values: parameters, rowMode: 'array', types: { getTypeParser: () => asText } } as pg.QueryArrayConfig
     const { fields, rows } = await this.#guard(() => this.#client.query(config))
-    if (types.some((type, at) => fields[from + at]!.dataTypeID !== type)) throw new ColumnsChangedError('A column was replaced while it was read.')
+    if (types.some((type, at) => fields[from + at]?.dataTypeID !== type)) throw new ColumnsChangedError('A column was replaced while it was read.')
     return rows as Array<Array<string | null>>
   }
 
@@ -321,7 +327,7 @@ export class Transaction {
   /** Returns true on success; false when it was refused with one of these SQLSTATEs, in which case nothing changed. */
   async tryRun(sql: string, { lockTimeoutMs, refusals }: { lockTimeoutMs: number; refusals: readonly string[] }): Promise<boolean> {
     await this.settle()
-    const { before } = (await this.get<{ before: string }>("select current_setting('lock_timeout') as before"))!
+    const { before } = await this.one<{ before: string }>("select current_setting('lock_timeout') as before")
     await this.run(`savepoint attempt; set local lock_timeout = ${lockTimeoutMs}`)
     try {
       await this.#client.query(sql)
@@ -338,9 +344,9 @@ export class Transaction {
     return this.#guard(() => (parameters.length === 0 ? this.#client.query(sql) : this.#client.query(sql, parameters)))
   }
 
-  async #guard<T>(ask: () => Promise<T>): Promise<T> {
+  async #guard<T>(send: () => Promise<T>): Promise<T> {
     try {
-      return await ask()
+      return await send()
     } catch (error) {
       const failure = toQueryError(error, this.#where)
       this.#failure ??= failure
@@ -384,5 +390,5 @@ function describeServer(url: string): string {
   } catch {
     // The error is thrown below.
   }
-  throw new SyncError('STORE_URL_INVALID', 'The store is not a PostgreSQL URL.')
+  throw new SyncError('STORE_URL_INVALID', 'The store URL is not a PostgreSQL URL.')
 }

@@ -25,7 +25,7 @@ export function encodeCopyData(types: readonly SqlType[], rows: ReadonlyArray<re
   const writer = new CopyWriter()
   for (const row of rows) {
     writer.int16(types.length)
-    for (let at = 0; at < types.length; at++) writer.value(types[at]!, row[at]!)
+    for (const [at, type] of types.entries()) writer.value(type, row[at] ?? null)
   }
   return writer.end()
 }

@@ -104,7 +104,7 @@ function buildIndexSql(index: RebuildableIndex, moves: readonly ColumnTransition
   const order = (option: number): string => (index.method === 'hash' ? '' : `${(option & 1) === 0 ? '' : ' desc'} nulls ${(option & 2) === 0 ? 'last' : 'first'}`)
   return [
     `create ${index.isUnique ? 'unique ' : ''}index concurrently ${quoteIdentifier(newIndexName(index))} on ${index.table} using ${index.method}`,
-    `(${keys.map(({ name, option }) => `${columnOf(name)}${order(option!)}`).join(', ')})`,
+    `(${keys.map(({ name, option }) => `${columnOf(name)}${order(option ?? 0)}`).join(', ')})`,
     ...(included.length === 0 ? [] : [`include (${included.map(({ name }) => columnOf(name)).join(', ')})`]),
     ...(index.nullsNotDistinct ? ['nulls not distinct'] : []),
     ...(index.options === null ? [] : [`with (${index.options})`]),
@@ -123,15 +123,15 @@ export async function buildPropertySql(transaction: Transaction, { name, history
   for (const table of [name, history]) {
     for (const { from, to } of moves) {
       if (from === null || to === null) continue
-      const found = await transaction.get<{ comment: string | null; grants: Array<{ role: string | null; right: string; isGrantable: boolean }> }>(
+      const found = await transaction.one<{ comment: string | null; grants: Array<{ role: string | null; right: string; isGrantable: boolean }> }>(
         `select col_description(a.attrelid, a.attnum) as comment, coalesce((
            select json_agg(json_build_object('role', r.rolname, 'right', g.privilege_type, 'isGrantable', g.is_grantable))
            from aclexplode(a.attacl) g left join pg_roles r on r.oid = g.grantee
          ), '[]') as grants
          from pg_attribute a where a.attrelid = to_regclass($1) and a.attname = $2`, table, from,
       )
-      if (found!.comment !== null) statements.push(`comment on column ${table}.${quoteIdentifier(to)} is ${quoteLiteral(found!.comment)}`)
-      for (const { role, right, isGrantable } of found!.grants) {
+      if (found.comment !== null) statements.push(`comment on column ${table}.${quoteIdentifier(to)} is ${quoteLiteral(found.comment)}`)
+      for (const { role, right, isGrantable } of found.grants) {
         statements.push(`grant ${right} (${quoteIdentifier(to)}) on ${table} to ${role === null ? 'public' : quoteIdentifier(role)}${isGrantable ? ' with grant option' : ''}`)
       }
     }

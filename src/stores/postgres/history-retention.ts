@@ -1,6 +1,6 @@
 import { bigintArray } from './binary-arrays.ts'
 import type { Transaction } from './connection.ts'
-import { readTables, type Table } from './table.ts'
+import { readTables, tableOf, type Table } from './table.ts'
 
 /** Writes only changes: every commit carries the setting. */
 export function setHistoryDays(transaction: Transaction, historyDays: Readonly<Record<string, number | null>>, tables: ReadonlyMap<string, Table>): void {
@@ -13,8 +13,8 @@ export function setHistoryDays(transaction: Transaction, historyDays: Readonly<R
 
 /** Deletes replaced versions and deletions above one floor and up to the next. Current rows are never touched. */
 export async function pruneVersions(transaction: Transaction, id: number, floor: number, next: number): Promise<number> {
-  const { name } = (await transaction.get<{ name: string }>('select name from tidemark.databases where tenant_id = $1 and database_id = $2', transaction.tenant, id))!
-  const table = (await readTables(transaction, [name])).get(name)!
+  const { name } = await transaction.one<{ name: string }>('select name from tidemark.databases where tenant_id = $1 and database_id = $2', transaction.tenant, id)
+  const table = tableOf(await readTables(transaction, [name]), name)
   const [versions, deletions] = await Promise.all([
     transaction.all<{ sequence: number }>(`delete from ${table.history} where _until_sequence <= $1 returning _sequence as sequence`, next),
     transaction.all<{ sequence: number }>(

@@ -27,7 +27,7 @@ function insertRows(transaction: Transaction, table: string, columns: readonly B
     const { name, type } = column
     const values = column.values.slice(from, to)
     const constant = at > 0 && type !== 'timestamptz' && values.every((value) => value === values[0])
-    parameters.push(constant ? values[0]! : toArray(type, values))
+    parameters.push(constant ? (values[0] ?? null) : toArray(type, values))
     if (!constant) arrays.push(`unnest($${parameters.length}::${type}[]) as ${name}`)
     selected.push(constant ? `$${parameters.length}::${type}` : name)
   }

@@ -2,7 +2,8 @@ import type { ChangeAction, LogEntry } from '../../contract/index.ts'
 import { textArray } from './binary-arrays.ts'
 import { itemSqlTypeOf, oidOf, type SqlType } from './binary-values.ts'
 import type { Parameter, Transaction } from './connection.ts'
-import { readTables, toInstant, type Table } from './table.ts'
+import { readTables, toInstant, tableOf, type Table } from './table.ts'
+import { required } from '../../values/required.ts'
 
 /**
  * The change log, read from the tables: current rows, replaced versions and deletions, in sequence order. The commit
@@ -33,14 +34,16 @@ export async function readLog(transaction: Transaction, { after, until, limit, d
     const wanted = limit - entries.length
     const { commits, tables } = await readCommits(transaction, { after: from, until, limit: wanted, databases })
     const chunk = takeCommits(commits, from, wanted)
-    if (chunk.length === 0) break
-    const end = Math.min(until, chunk.at(-1)!.last)
+    const lastCommit = chunk.at(-1)
+    if (lastCommit === undefined) break
+    const end = Math.min(until, lastCommit.last)
     const versions = await readVersions(transaction, { commits: chunk, tables, after: from, until: end, limit: wanted, live, bytesMax: bytesMax - bytes })
-    let at = 0
+    const remaining = chunk.values()
+    let commit = remaining.next().value
     for (const version of versions.found.slice(0, wanted)) {
       if (bytes >= bytesMax) return { entries, isCut: true }
-      while (chunk[at]!.last < version.sequence) at++
-      const { database, worker, sync, cycle, page, committedAt } = chunk[at]!
+      while (commit !== undefined && commit.last < version.sequence) commit = remaining.next().value
+      const { database, worker, sync, cycle, page, committedAt } = required(commit, `The commit of the change ${version.sequence}`)
       const { sequence, key, action, cursor, upstreamAt } = version
       const text = version.text()
       if (text !== null) bytes += Buffer.byteLength(text)
@@ -80,7 +83,7 @@ interface CommitsQuery {
 async function readCommits(
   transaction: Transaction, { after, until, limit, databases }: CommitsQuery,
 ): Promise<{ commits: CommitRow[]; tables: ReadonlyMap<string, Table> }> {
-  const named = databases === undefined ? '' : ' and database_id = any(array(select database_id from tidemark.databases where tenant_id = $1 and name = any($5::text[])))'
+  const filter = databases === undefined ? '' : ' and database_id = any(array(select database_id from tidemark.databases where tenant_id = $1 and name = any($5::text[])))'
   // Limited in the directory first, in the order of its key, and only then joined.
   const commits = await transaction.all<CommitRow>(
     `select c.first_sequence as first, c.last_sequence as last, d.name as "database", g.connector_id as worker, g.stream_id as sync,
@@ -89,7 +92,7 @@ async function readCommits(
        select * from tidemark.commits
        where tenant_id = $1 and first_sequence <= $3::bigint and last_sequence > $2::bigint and first_sequence >= coalesce(
          (select first_sequence from tidemark.commits where tenant_id = $1 and first_sequence <= $2::bigint + 1 order by first_sequence desc limit 1), 0
-       )${named} order by first_sequence limit $4
+       )${filter} order by first_sequence limit $4
      ) c
      cross join lateral (select name from tidemark.databases where tenant_id = $1 and database_id = c.database_id limit 1) d
      cross join lateral (select connector_id, stream_id from tidemark.registry where tenant_id = $1 and sync_id = c.sync_id limit 1) g
@@ -128,13 +131,13 @@ async function readVersions(
   transaction: Transaction, { commits, tables, after, until, limit, live, bytesMax }: VersionsQuery,
 ): Promise<{ found: RowVersion[]; isCut: boolean }> {
   const ofRange = { where: '_sequence > $1 and _sequence <= $2', orderBy: '_sequence', limit, bytesMax } as const
-  const involved = [...new Set(commits.map(({ database }) => tables.get(database)!))]
+  const involved = [...new Set(commits.map(({ database }) => tableOf(tables, database)))]
   const parts = await Promise.all([
     ...involved.flatMap((table) => (live ? [table.live] : [table.live, table.history]).map((name) => selectVersions(transaction, table, name, ofRange, after, until))),
     ...(live ? [] : [readDeletions(transaction, 'sequence > $2 and sequence <= $3 and database_id = any($4::integer[])', limit, after, until, `{${involved.map(({ id }) => id).join()}}`)]),
   ])
   // Entries beyond the end of a truncated source are missing from this batch.
-  const complete = Math.min(...parts.map(({ found, isCut }) => (isCut ? found.at(-1)!.sequence : Infinity)))
+  const complete = Math.min(...parts.map(({ found, isCut }) => (isCut ? (found.at(-1)?.sequence ?? Infinity) : Infinity)))
   const found = parts.flatMap((part) => part.found).filter(({ sequence }) => sequence <= complete).toSorted((a, b) => a.sequence - b.sequence)
   return { found, isCut: complete < Infinity }
 }
@@ -167,15 +170,18 @@ export async function selectVersions(
        ) bounded where bytes_before < ${Math.max(bytesMax, 1)} order by ${orderBy}`
     : page, ...parameters)
   const found = rows.map((row) => {
-    const [sequence, key, created, cursor, upstreamAt, syncedAt, extra] = row
+    const [sequence, key, created, cursor, upstreamAt, syncedAt, extra] = row as VersionValues
     const action: ChangeAction = created === sequence ? 'created' : 'updated'
     return {
-      sequence: Number(sequence), key: key!, action, cursor: cursor!, upstreamAt: toInstant(upstreamAt!), syncedAt: syncedAt!,
-      text: () => table.decode(Number(sequence), extra!, row.slice(VERSION_COLUMNS.length)),
+      sequence: Number(sequence), key, action, cursor, upstreamAt: toInstant(upstreamAt), syncedAt,
+      text: () => table.decode(Number(sequence), extra, row.slice(VERSION_COLUMNS.length)),
     }
   })
   return { found, isCut: isBounded && rows.at(-1)?.at(-1) === 't' }
 }
+
+/** Values of VERSION_COLUMNS, as PostgreSQL writes them. */
+type VersionValues = [sequence: string, key: string, created: string, cursor: string | null, upstreamAt: string | null, syncedAt: string, extra: string | null]
 
 const VERSION_COLUMNS = ['_sequence', '_key', '_created_sequence', '_cursor', '_upstream_at', '_synced_at', '_extra']
 
@@ -184,9 +190,10 @@ export async function readDeletions(transaction: Transaction, where: string, lim
   const rows = await transaction.textRows(
     `select sequence, key, upstream_at from tidemark.deletions where tenant_id = $1 and ${where} order by sequence limit ${limit}`, transaction.tenant, ...parameters,
   )
-  const found = rows.map(([sequence, key, upstreamAt]): RowVersion => (
-    { sequence: Number(sequence), key: key!, action: 'deleted', cursor: null, upstreamAt: toInstant(upstreamAt!), text: () => null }
-  ))
+  const found = rows.map((row): RowVersion => {
+    const [sequence, key, upstreamAt] = row as [string, string, string | null]
+    return { sequence: Number(sequence), key, action: 'deleted', cursor: null, upstreamAt: toInstant(upstreamAt), text: () => null }
+  })
   return { found, isCut: false }
 }
 
@@ -207,7 +214,7 @@ export async function readHistory(transaction: Transaction, table: Table, key: s
      order by n`, transaction.tenant, `{${versions.map(({ sequence }) => sequence).join()}}`,
   )
   return versions.map(({ sequence, action, cursor, upstreamAt, text }, at) => (
-    { sequence, database: table.database, key, action, text: text(), cursor, upstreamAt, ...commits[at]! }
+    { sequence, database: table.database, key, action, text: text(), cursor, upstreamAt, ...required(commits[at], `The commit of the change ${sequence}`) }
   ))
 }
 

@@ -6,7 +6,8 @@ import type { ColumnValue } from '../kit/tables/encode-record.ts'
 import type { Connection, Transaction } from './connection.ts'
 import { copyHistory, copyRows } from './rows.ts'
 import { DROP_OLD_TABLES } from './migrations/0017-typed-tables.ts'
-import { findFreeNames, growTable, readTables, schemaNameOf, tableSql, type Table } from './table.ts'
+import { findFreeNames, growTable, readTables, schemaNameOf, tableSql, tableOf, type Table } from './table.ts'
+import { required } from '../../values/required.ts'
 
 export interface MigrationProgress {
   readonly moved: number
@@ -70,7 +71,7 @@ function migrateStep<T>(connection: Connection, tenant: string, body: (transacti
 
 async function countEntries(transaction: Transaction): Promise<number | null> {
   if (!(await isLogMigrationPending(transaction))) return null
-  const { count } = (await transaction.get<{ count: number }>('select count(*) from tidemark.old_log where tenant_id = $1', transaction.tenant))!
+  const { count } = await transaction.one<{ count: number }>('select count(*) from tidemark.old_log where tenant_id = $1', transaction.tenant)
   return count
 }
 
@@ -89,12 +90,12 @@ async function moveChunk(transaction: Transaction, chunk: number): Promise<numbe
   )
   if (next === undefined) return 'done'
   if (!next.isMade) await replaceView(transaction, next)
-  const table = (await readTables(transaction, [next.name])).get(next.name)!
+  const table = tableOf(await readTables(transaction, [next.name]), next.name)
   const entries = await readEntries(transaction, next, chunk)
   if (entries.length > 0) await moveEntries(transaction, table, entries)
   await transaction.run(
     'update tidemark.databases set moved_to = $3 where tenant_id = $1 and database_id = $2', transaction.tenant, next.id,
-    entries.length < chunk ? -1 : entries.at(-1)!.sequence,
+    entries.length < chunk ? -1 : (entries.at(-1)?.sequence ?? -1),
   )
   return entries.length
 }
@@ -103,7 +104,7 @@ async function moveChunk(transaction: Transaction, chunk: number): Promise<numbe
 async function replaceView(transaction: Transaction, { id, name, view }: UnmigratedDatabase): Promise<void> {
   const given = await readViewProperties(transaction, view)
   if (!(await transaction.tryRun(`drop view if exists ${view}`, { lockTimeoutMs: 60_000, refusals: [DEPENDENT_OBJECTS_EXIST] }))) {
-    throw new SyncError('STORE_FOREIGN', `The view ${view} becomes a table, and others have built upon it: drop what they built, then open the store again.`)
+    throw new SyncError('STORE_FOREIGN', `The view ${view} becomes a table, but other objects depend on it. Drop them, then open the store again.`)
   }
   const names = await findFreeNames(transaction, schemaNameOf(transaction.tenant), name)
   await transaction.run(tableSql(names.name, names.history, []))
@@ -176,16 +177,19 @@ function readEntries(transaction: Transaction, { id, movedTo }: UnmigratedDataba
 }
 
 async function moveEntries(transaction: Transaction, known: Table, entries: readonly OldLogEntry[]): Promise<void> {
-  const versions = entries.filter(({ action }) => action !== 3).map((entry) => ({ ...entry, record: parseJson(entry.text!) as JsonObject }))
-  const table = versions.length === 0 ? known : await growTable(transaction, known, versions.map(({ record }) => record), entries[0]!.sequence)
+  const [first, last] = [required(entries[0], 'The first entry').sequence, required(entries.at(-1), 'The last entry').sequence]
+  const versions = entries.flatMap(({ action, text, ...entry }) => (
+    action === 3 || text === null ? [] : [{ ...entry, action, text, record: parseJson(text) as JsonObject }]
+  ))
+  const table = versions.length === 0 ? known : await growTable(transaction, known, versions.map(({ record }) => record), first)
   const [current, replaced]: [ColumnValue[][], ColumnValue[][]] = [[], []]
   for (const { record, ...entry } of versions) {
-    const { values, extra } = table.encode(record, entry.text!)
+    const { values, extra } = table.encode(record, entry.text)
     const isCurrent = entry.is_current
     const row = [
       entry.key, entry.sequence, entry.action === 1 ? entry.sequence : (entry.created ?? 0),
-      isCurrent ? entry.row_hash : hash('sha1', entry.text!, 'base64').slice(0, 16), isCurrent ? entry.row_upstream_at : entry.upstream_at,
-      entry.committed_at, entry.cursor, isCurrent ? entry.row_writer : entry.sync_id, entry.owner_id, extra, ...table.members.map(({ at }) => values[at]!),
+      isCurrent ? entry.row_hash : hash('sha1', entry.text, 'base64').slice(0, 16), isCurrent ? entry.row_upstream_at : entry.upstream_at,
+      entry.committed_at, entry.cursor, isCurrent ? entry.row_writer : entry.sync_id, entry.owner_id, extra, ...table.members.map(({ at }) => values[at] ?? null),
     ]
     if (isCurrent) current.push(row)
     else if (entry.until_sequence !== null) replaced.push([entry.until_sequence, entry.until_at, ...row])
@@ -195,7 +199,7 @@ async function moveEntries(transaction: Transaction, known: Table, entries: read
   transaction.send(
     `insert into tidemark.deletions (tenant_id, sequence, database_id, key, upstream_at)
      select tenant_id, sequence, database_id, key, ${UPSTREAM_AT_SQL} from tidemark.old_log
-     where tenant_id = $1 and database_id = $2 and sequence between $3 and $4 and action = 3`, transaction.tenant, table.id, entries[0]!.sequence, entries.at(-1)!.sequence,
+     where tenant_id = $1 and database_id = $2 and sequence between $3 and $4 and action = 3`, transaction.tenant, table.id, first, last,
   )
 }
 
@@ -203,7 +207,7 @@ async function moveEntries(transaction: Transaction, known: Table, entries: read
 async function migrateRemainder(transaction: Transaction): Promise<void> {
   const { tenant } = transaction
   for (const name of ['commits', 'tombstones', 'contests', 'holdings']) await transaction.run(`delete from tidemark.${name} where tenant_id = $1`, tenant)
-  const { last } = (await transaction.get<{ last: number | null }>('select max(sequence) as last from tidemark.old_log where tenant_id = $1', tenant))!
+  const { last } = await transaction.one<{ last: number | null }>('select max(sequence) as last from tidemark.old_log where tenant_id = $1', tenant)
   for (let after = 0; after < (last ?? 0); after += DIRECTORY_CHUNK) {
     // One row per run of equal commit and database: older versions did not order a commit by database.
     await transaction.runLong(

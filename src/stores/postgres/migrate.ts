@@ -9,16 +9,16 @@ import { MIGRATIONS, SCHEMA_VERSION, SCHEMA_VERSION_MIN, SERVER_VERSION_MIN } fr
  * alone, and then records are moved step by step. A replica gets its tables from its primary only.
  */
 export async function migrate(connection: Connection, options: MigrationOptions = {}): Promise<{ isReplica: boolean }> {
-  const { there, isReplica, unmoved } = await connection.read('', async (transaction) => (
-    { there: await readSchemaVersion(transaction), isReplica: await isInRecovery(transaction), unmoved: await isLogMigrationPending(transaction) }
+  const { version: found, isReplica, isMoving } = await connection.read('', async (transaction) => (
+    { version: await readSchemaVersion(transaction), isReplica: await isInRecovery(transaction), isMoving: await isLogMigrationPending(transaction) }
   ))
-  if (there === SCHEMA_VERSION && !unmoved) return { isReplica }
+  if (found === SCHEMA_VERSION && !isMoving) return { isReplica }
   if (isReplica) {
-    const version = there === SCHEMA_VERSION ? 'its records are still being moved to their tables' : `its schema tidemark has version ${there}, and this tidemark needs ${SCHEMA_VERSION}`
-    const what = there === null ? 'the schema tidemark has not reached it' : version
-    throw new SyncError('STORE_READONLY', `The server is a replica, and ${what}. Open the primary once with this tidemark; the tables come from there.`)
+    const version = found === SCHEMA_VERSION ? 'its records are still being moved to their tables' : `its schema tidemark has version ${found}, but this version of tidemark needs ${SCHEMA_VERSION}`
+    const what = found === null ? 'the schema tidemark has not been replicated to it yet' : version
+    throw new SyncError('STORE_READONLY', `The server is a replica, and ${what}. Open the primary once with this version of tidemark; the replica receives its tables from there.`)
   }
-  const isNew = there !== SCHEMA_VERSION && (await upgradeSchema(connection))
+  const isNew = found !== SCHEMA_VERSION && (await upgradeSchema(connection))
   if (!isNew) await migrateLog(connection, options)
   return { isReplica }
 }
@@ -42,7 +42,7 @@ function upgradeSchema(connection: Connection): Promise<boolean> {
 }
 
 async function isInRecovery(transaction: Transaction): Promise<boolean> {
-  return (await transaction.get<{ is: boolean }>('select pg_is_in_recovery() as is'))!.is
+  return (await transaction.one<{ is: boolean }>('select pg_is_in_recovery() as is')).is
 }
 
 /**
@@ -56,18 +56,18 @@ async function readSchemaVersion(transaction: Transaction): Promise<number | nul
     "select from pg_proc p join pg_namespace n on n.oid = p.pronamespace where n.nspname = 'tidemark' and p.proname = 'schema_version' and p.pronargs = 0",
   )
   if (found === undefined) return null
-  const { version } = (await transaction.get<{ version: number }>('select tidemark.schema_version() as version'))!
-  if (version > SCHEMA_VERSION) throw new SyncError('STORE_NEWER', `The schema tidemark has version ${version}; this tidemark knows ${SCHEMA_VERSION}.`)
+  const { version } = await transaction.one<{ version: number }>('select tidemark.schema_version() as version')
+  if (version > SCHEMA_VERSION) throw new SyncError('STORE_NEWER', `The schema tidemark has version ${version}; this version of tidemark supports up to ${SCHEMA_VERSION}.`)
   if (version < SCHEMA_VERSION_MIN) {
-    throw new SyncError('STORE_OLDER', `The schema tidemark has version ${version}; this tidemark reads ${SCHEMA_VERSION_MIN} and later.`)
+    throw new SyncError('STORE_OLDER', `The schema tidemark has version ${version}; this version of tidemark reads ${SCHEMA_VERSION_MIN} and later.`)
   }
   return version
 }
 
 async function checkServer(transaction: Transaction): Promise<void> {
-  const { version, encoding } = (await transaction.get<{ version: number; encoding: string }>(
+  const { version, encoding } = await transaction.one<{ version: number; encoding: string }>(
     "select current_setting('server_version_num')::integer as version, current_setting('server_encoding') as encoding",
-  ))!
+  )
   if (version < SERVER_VERSION_MIN * 10_000) {
     throw new SyncError('STORE_FOREIGN', `The server is PostgreSQL ${Math.floor(version / 10_000)}; tidemark needs ${SERVER_VERSION_MIN} or later.`)
   }

@@ -24,56 +24,56 @@ function payloadFor(tenant: string): string {
  * Uses a dedicated connection that reconnects when it breaks. It counts as connected while its own heartbeat comes
  * back: a pooler in between, or a connection that is cut silently, would lose it.
  */
-export function subscribe({ url, connectTimeoutMs = 10_000 }: ConnectionOptions, ear: Listener): Subscription {
-  const tenants = new Map(ear.tenants.map((tenant) => [payloadFor(tenant), tenant]))
+export function subscribe({ url, connectTimeoutMs = 10_000 }: ConnectionOptions, listener: Listener): Subscription {
+  const tenants = new Map(listener.tenants.map((tenant) => [payloadFor(tenant), tenant]))
   const self = randomUUID()
   let closed = false
-  let live = false
-  let heardSelf = false
+  let connected = false
+  let receivedHeartbeat = false
   let client: pg.Client | null = null
   let timer: NodeJS.Timeout | undefined
 
-  const setLive = (is: boolean): void => {
-    if (live !== is && !closed) ear.onConnected((live = is))
+  const setConnected = (is: boolean): void => {
+    if (connected !== is && !closed) listener.onConnected((connected = is))
   }
-  const later = (ms: number, act: () => Promise<void>): void => {
+  const schedule = (ms: number, act: () => Promise<void>): void => {
     clearTimeout(timer)
     if (!closed) timer = setTimeout(() => void act(), ms).unref()
   }
-  const lose = (broken: pg.Client): void => {
+  const reconnect = (broken: pg.Client): void => {
     if (client !== broken) return
     client = null
-    setLive(false)
+    setConnected(false)
     broken.end().catch(() => {})
-    later(RECONNECT_MS, connect)
+    schedule(RECONNECT_MS, connect)
   }
-  const beat = async (own: pg.Client): Promise<void> => {
-    heardSelf = false
+  const sendHeartbeat = async (own: pg.Client): Promise<void> => {
+    receivedHeartbeat = false
     try {
       await own.query('select pg_notify($1, $2)', [CHANNEL, self])
     } catch {
-      return lose(own)
+      return reconnect(own)
     }
-    later(HEARTBEAT_MS, async () => (heardSelf ? beat(own) : lose(own)))
+    schedule(HEARTBEAT_MS, async () => (receivedHeartbeat ? sendHeartbeat(own) : reconnect(own)))
   }
   const connect = async (): Promise<void> => {
     const own = new pg.Client({ connectionString: url, connectionTimeoutMillis: connectTimeoutMs, query_timeout: HEARTBEAT_MS, keepAlive: true, application_name: 'tidemark listening' })
     client = own
-    own.on('error', () => lose(own)).on('end', () => lose(own))
+    own.on('error', () => reconnect(own)).on('end', () => reconnect(own))
     own.on('notification', ({ payload = '' }) => {
       if (payload === self) {
-        heardSelf = true
-        setLive(true)
+        receivedHeartbeat = true
+        setConnected(true)
       }
       const tenant = tenants.get(payload)
-      if (tenant !== undefined && !closed) ear.onChange(tenant)
+      if (tenant !== undefined && !closed) listener.onChange(tenant)
     })
     try {
       await own.connect()
       await own.query(`listen ${CHANNEL}`)
-      await beat(own)
+      await sendHeartbeat(own)
     } catch {
-      lose(own)
+      reconnect(own)
     }
   }
   void connect()

@@ -5,19 +5,20 @@ import type { TableColumn } from '../kit/tables/column.ts'
 import { growColumns, addDeclaredColumns, acceptsShape, withFormats } from '../kit/tables/grow-columns.ts'
 import { enforcedKeyColumns, isKeyUndecided, keyConstraintName, keyMembersWithoutColumn, planKey, refuseKey } from '../kit/tables/key-columns.ts'
 import type { Transaction } from './connection.ts'
-import { columnLimits, LOCK_TIMEOUT_MS, LOCK_NOT_AVAILABLE, addColumns, readTables, writeLayout, type Table } from './table.ts'
+import { columnLimits, LOCK_TIMEOUT_MS, LOCK_NOT_AVAILABLE, addColumns, readTables, writeLayout, tableOf, type Table } from './table.ts'
 
 /**
  * Adds declared columns and keys to the tables, and returns what could not be applied. `since` is the first sequence of
  * the page.
  */
-export async function applyShapes(transaction: Transaction, tables: Map<string, Table>, { shapes = [], schemaModes: schemas = {}, landings }: Commit, since: number): Promise<string[]> {
+export async function applyShapes(transaction: Transaction, tables: Map<string, Table>, { shapes = [], schemaModes = {}, landings }: Commit, since: number): Promise<string[]> {
   const drift: string[] = []
   for (const shape of shapes) {
     const { database } = shape
-    const mode = schemas[database]
-    if (!acceptsShape(tables.get(database)!.columns, mode)) continue
-    const applied = await applyShape(transaction, tables.get(database)!, shape, landings, since)
+    const mode = schemaModes[database]
+    const known = tableOf(tables, database)
+    if (!acceptsShape(known.columns, mode)) continue
+    const applied = await applyShape(transaction, known, shape, landings, since)
     tables.set(database, mode === undefined ? applied.table : writeLayout(transaction, applied.table, withFormats(applied.table.columns, recordsOf(landings, database))))
     drift.push(...applied.drift)
   }
@@ -65,8 +66,8 @@ export async function refuseKeys(transaction: Transaction, databases: readonly s
   for (const table of (await readTables(transaction, databases)).values()) {
     const key = enforcedKeyColumns(table.columns)
     if (key.length === 0) continue
-    await transaction.run(`alter table ${table.name} drop constraint ${keyConstraintName(table.id)}, ${key.map(({ name }) => `alter column ${quoteIdentifier(name!)} drop not null`).join(', ')}`)
-    const refused = refuseKey(table.database, table.columns, key.map(({ member }) => member), 'records contradict it')
+    await transaction.run(`alter table ${table.name} drop constraint ${keyConstraintName(table.id)}, ${key.flatMap(({ name }) => (name === null ? [] : [`alter column ${quoteIdentifier(name)} drop not null`])).join(', ')}`)
+    const refused = refuseKey(table.database, table.columns, key.map(({ member }) => member), 'records violate it')
     writeLayout(transaction, table, refused.columns)
     drift.push(...refused.drift)
   }

@@ -12,6 +12,7 @@ import { textArray } from './binary-arrays.ts'
 import { parseArrayText } from './array-text.ts'
 import { sqlTypeOf, type SqlType } from './binary-values.ts'
 import type { Transaction } from './connection.ts'
+import { required } from '../../values/required.ts'
 
 /** A database's table, its history, and the codec for its records. */
 export interface Table extends DeleteState {
@@ -107,13 +108,13 @@ export async function ensureTables(
  * Adds columns for new fields of these records, in the transaction that writes them. If a reader holds the table for
  * too long it stays as it is: the values land in `_extra`, and the next page tries again.
  */
-export async function growTable(transaction: Transaction, table: Table, records: readonly JsonObject[], since: number, notes?: DriftCollector): Promise<Table> {
+export async function growTable(transaction: Transaction, table: Table, records: readonly JsonObject[], since: number, driftCollector?: DriftCollector): Promise<Table> {
   // Checked first without reading the taken names: a full table usually has nothing to add.
   if (growColumns(table.columns, records, since, { reserved: RESERVED_NAMES, ...COLUMN_LIMITS }) === table.columns) return table
   const foreign = await foreignColumns(transaction, table)
   const columns = growColumns(table.columns, records, since, { reserved: [...RESERVED_NAMES, ...foreign], ...COLUMN_LIMITS })
   if (!(await addColumns(transaction, table, columns))) return table
-  notes?.recordTakenNames(table, columns, foreign, since)
+  driftCollector?.recordTakenNames(table, columns, foreign, since)
   return writeLayout(transaction, table, columns)
 }
 
@@ -148,15 +149,20 @@ export async function foreignColumns(transaction: Transaction, { name, history, 
   return rows.map((row) => row.name).filter((column) => !ours.has(column))
 }
 
+/** The table of a database that is known to have one. */
+export function tableOf<T>(tables: ReadonlyMap<string, T>, database: string): T {
+  return required(tables.get(database), `The table of ${database}`)
+}
+
 async function createTable(transaction: Transaction, database: string): Promise<Table> {
   const schema = schemaNameOf(transaction.tenant)
   const { name, history } = await findFreeNames(transaction, schema, database)
   const there = await transaction.get('select from pg_namespace where nspname = $1', schema)
   if (there === undefined) await transaction.run(`create schema ${quoteIdentifier(schema)}`)
-  const { id } = (await transaction.get<{ id: number }>(
+  const { id } = await transaction.one<{ id: number }>(
     "insert into tidemark.databases (tenant_id, name, table_name, history_name, layout) values ($1, $2, $3, $4, '[]') returning database_id as id",
     transaction.tenant, database, name, history,
-  ))!
+  )
   await transaction.run(tableSql(name, history, []))
   return toTable({ id, name: database, table: name, history, columns: '[]', layout: '[]', drift: '[]', historyDays: null, deletes: null, purgedTo: null })
 }
@@ -179,14 +185,14 @@ export async function findFreeNames(transaction: Transaction, schema: string, da
 async function findFreeName(transaction: Transaction, schema: string, database: string, suffix: string): Promise<string> {
   for (let n = 1; ; n++) {
     const end = `${suffix}${n === 1 ? '' : `_${n}`}`
-    const { name, kind } = (await transaction.get<{ name: string; kind: string | null }>(
+    const { name, kind } = await transaction.one<{ name: string; kind: string | null }>(
       `select name, (select case relkind when 'v' then 'view' when 'm' then 'materialized view' when 'r' then 'table' when 'p' then 'table' else 'relation' end
          from pg_class where oid = to_regclass(name)) as kind
        from (select format('%I.%I', $1::text, $2::text)) as wanted (name)`, schema, truncateToBytes(database, NAME_BYTES_MAX - end.length) + end,
-    ))!
+    )
     if (kind === null) return name
     const ours = await transaction.get('select from tidemark.databases where tenant_id = $1 and $2 in (table_name, history_name)', transaction.tenant, name)
-    if (ours === undefined) throw new SyncError('STORE_FOREIGN', `There already is a ${kind} ${name}; the database ${database} cannot have its table there.`)
+    if (ours === undefined) throw new SyncError('STORE_FOREIGN', `A ${kind} ${name} already exists, so the table of the database ${database} cannot be created. Rename the ${kind}.`)
   }
 }
 
@@ -229,14 +235,13 @@ export function codecOf(layout: string): TableCodec {
 
 function makeCodec(columns: readonly TableColumn[]): TableCodec {
   const members = columns.flatMap(({ name, type }, at) => (name === null ? [] : [{ name: quoteIdentifier(name), type: sqlTypeOf(type), at }]))
-  const places = new Int32Array(columns.length)
-  for (const [place, { at }] of members.entries()) places[at] = place
+  const indexes = new Map(members.map(({ at }, index) => [at, index]))
   const encoder = new RecordEncoder(columns, COLUMN_DIALECT)
   const decoder = new RecordDecoder<string>(columns, toJsonText)
   return {
     columns, members,
     encode: (record, text, sequence) => fitRow(columns, hasOversizedNumber(text) ? encodeAllAsExtra(columns, record) : encoder.encode(record, sequence), record, ROW_SIZE_LIMITS),
-    decode: (sequence, extra, values) => decoder.decode(sequence, extra, (at) => values[places[at]!] ?? null),
+    decode: (sequence, extra, values) => decoder.decode(sequence, extra, (at) => values[indexes.get(at) ?? -1] ?? null),
   }
 }
 
@@ -273,15 +278,15 @@ function formatJsonText(value: string, type: ColumnType, format: string | undefi
     case 'uuid':
       return `"${value}"`
     case 'timestamp':
-      return `"${formatTimestamp(value, format!)}"`
+      return `"${formatTimestamp(value, required(format, 'The format of a timestamp'))}"`
     case 'datetime':
-      return `"${formatDatetime(value, value.length, format!)}"`
+      return `"${formatDatetime(value, value.length, required(format, 'The format of a datetime'))}"`
     case 'bytes':
       return `"${Buffer.from(value.slice(2), 'hex').toString('base64')}"`
     case 'text':
       return JSON.stringify(value)
     default: {
-      const item = itemTypeOf(type)!
+      const item = required(itemTypeOf(type), 'The item type of a list')
       return `[${parseArrayText(value).map((one) => (one === null ? 'null' : formatJsonText(one, item, format))).join(',')}]`
     }
   }

@@ -35,9 +35,9 @@ export function createAsOfViews(db: DatabaseSyncInstance, tenant: string, at: nu
   const guard: AsOfGuard = { refusal: null }
   db.setAuthorizer((action, table, _column, schema, reader) => {
     const startMs = action === constants.SQLITE_READ && table !== null && schema === 'main' ? tables.get(table.toLowerCase()) : undefined
-    if (startMs === undefined) return constants.SQLITE_OK
+    if (table === null || startMs === undefined) return constants.SQLITE_OK
     if (reader?.startsWith(inner) === true && at >= startMs) return constants.SQLITE_OK
-    guard.refusal ??= reader?.startsWith(inner) === true ? createNoHistoryError(at, startMs, true) : createAsOfBypassError(table!)
+    guard.refusal ??= reader?.startsWith(inner) === true ? createNoHistoryError(at, startMs, true) : createAsOfBypassError(table)
     return constants.SQLITE_DENY
   })
   return guard

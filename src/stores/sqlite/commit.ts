@@ -16,7 +16,7 @@ import { isShared, recordSeen, sweep, protectFromOtherSweeps } from './sweep.ts'
 import { setHistoryDays } from './history-retention.ts'
 import { applyDeleteModes } from './delete-mode.ts'
 import { bindSteps } from './sql.ts'
-import { ensureTable, type Table } from './table.ts'
+import { ensureTable, tableOf, type Table } from './table.ts'
 import { applyShapes, refuseKeys } from './table-shape.ts'
 
 const addPageToCycle = bindSteps(checkpoint.addPageToCycle)
@@ -41,8 +41,9 @@ export function commit(session: TenantSession, commit: Commit): CommitOutcome {
 function dropViolatedKeys(session: TenantSession, commit: Commit): boolean {
   return session.connection.write(() => {
     const entry = findLeasedEntry(session, commit.lease)
-    const drift = entry === null ? [] : refuseKeys(session, [...new Set(commit.landings.map(({ database }) => database))])
-    if (drift.length > 0) writeAudit(session, entry, createDriftAuditEntry(entry!.version, commit.at, drift))
+    if (entry === null) return false
+    const drift = refuseKeys(session, [...new Set(commit.landings.map(({ database }) => database))])
+    if (drift.length > 0) writeAudit(session, entry, createDriftAuditEntry(entry.version, commit.at, drift))
     return drift.length > 0
   })
 }
@@ -66,15 +67,15 @@ function tryCommit(session: TenantSession, commit: Commit): CommitOutcome {
 
 function land(session: TenantSession, entry: RegistryEntry, commit: Commit): CommitOutcome | Rollback<CommitOutcome> {
   const { connection, tenantId } = session
-  const tenant = connection.get<{ sequence: number; committed_at: number }>(
+  const tenant = connection.one<{ sequence: number; committed_at: number }>(
     'select sequence, committed_at from tidemark_tenants where tenant_id = ?', tenantId,
-  )!
+  )
   // A replay belongs to no cycle: an unfinished one has not seen its records.
   const inflight = commit.transition.kind === 'replay' ? null : toInflight(entry)
-  const sweeps = inflight?.mode === 'replace'
+  const sweeps = inflight !== null && inflight.mode === 'replace'
   const owner = ensureOwner(session, commit.owner, sweeps)
   const tables = ensureCommitTables(session, commit)
-  const first = databasesWithoutColumns(commit, (database) => tables.get(database))
+  const withoutColumns = databasesWithoutColumns(commit, (database) => tables.get(database))
   const shapeDrift = applyShapes(session, tables, commit, tenant.sequence + 1)
   const facts = { writer: entry.sync_id, owner, headSequence: tenant.sequence, sweeps, cycle: inflight?.cycle ?? null }
   const encodings = new RecordEncodingCache()
@@ -82,14 +83,14 @@ function land(session: TenantSession, entry: RegistryEntry, commit: Commit): Com
   const landing = {
     ...facts,
     find: findRows(session, tables, commit),
-    isSame: (landing, row) => encodings.isSameRecord(session, tables.get(landing.database)!, landing, row),
-    isShared: ({ database, key }, row) => isShared(session, tables.get(database)!.id, key, row.owner, owner),
+    isSame: (landing, row) => encodings.isSameRecord(session, tableOf(tables, landing.database), landing, row),
+    isShared: ({ database, key }, row) => isShared(session, tableOf(tables, database).id, key, row.owner, owner),
     isComplete: (cycle) => connection.get("select 1 from tidemark_cycles where tenant_id = ? and cycle_id = ? and stop_reason = 'complete'", tenantId, cycle) !== undefined,
   } satisfies LandingFacts
   let plan = unchanged ?? planLanding(commit, landing)
   const refused = refuseRecords(commit, plan, {
-    withoutColumns: first, tableOf: (database) => tables.get(database),
-    encode: (upsert) => ({ encoded: encodings.encode(upsert, tables.get(upsert.database)!), record: encodings.recordOf(upsert) }),
+    withoutColumns, tableOf: (database) => tables.get(database),
+    encode: (upsert) => ({ encoded: encodings.encode(upsert, tableOf(tables, upsert.database)), record: encodings.recordOf(upsert) }),
   })
   if (refused.length > 0) plan = planLanding((commit = quarantineRefused(commit, refused)), landing)
   if (plan.overlapKeys.length > 0) return rollback({ kind: 'overlap', keys: plan.overlapKeys })
@@ -101,35 +102,36 @@ function land(session: TenantSession, entry: RegistryEntry, commit: Commit): Com
   const limits = sweeps && commit.transition.kind === 'complete' ? commit.transition.sweep : null
   const commitFacts = { sync: entry.sync_id, cycle: inflight?.cycle ?? 0, page }
 
-  const notes = new DriftCollector(commit.schemaModes, commit.at, first)
-  writeRows(session, plan, tables, { encodings, driftCollector: notes, writer: entry.sync_id, owner, owners: ensureOtherOwners(session, commit), committedAt })
+  const driftCollector = new DriftCollector(commit.schemaModes, commit.at, withoutColumns)
+  writeRows(session, plan, tables, { encodings, driftCollector, writer: entry.sync_id, owner, owners: ensureOtherOwners(session, commit), committedAt })
   writeCommits(session, listLoggedRanges(plan, tables), { ...commitFacts, committedAt })
-  if (sweeps) recordSeen(session, plan, tables, owner, inflight!.cycle, page)
+  if (sweeps) recordSeen(session, plan, tables, owner, inflight.cycle, page)
   protectFromOtherSweeps(session, plan, entry.sync_id)
   writeQuarantine(session, entry, commit)
 
-  let position = plan.headSequence
+  let { headSequence } = plan
   // Swept rows come after the page with a commit time of their own: within one commit time the keys are ordered (A9).
-  const sweptAt = position > tenant.sequence ? committedAt + 1 : committedAt
-  if (limits !== null) {
-    const swept = sweep(session, limits, { ...commitFacts, owner, startSequence: inflight!.startSequence, headSequence: position, committedAt: sweptAt })
+  const sweptAt = headSequence > tenant.sequence ? committedAt + 1 : committedAt
+  if (inflight !== null && limits !== null) {
+    const swept = sweep(session, limits, { ...commitFacts, owner, startSequence: inflight.startSequence, headSequence, committedAt: sweptAt })
     if (swept.kind !== 'swept') return rollback(swept)
     plan.counts.swept = swept.count
-    if (limits.allowedBy !== undefined) writeAudit(session, entry, createAllowDeletesAuditEntry(entry.version, inflight!.cycle, swept.count, { actor: limits.allowedBy, at: commit.at }))
-    position += swept.count
+    if (limits.allowedBy !== undefined) writeAudit(session, entry, createAllowDeletesAuditEntry(entry.version, inflight.cycle, swept.count, { actor: limits.allowedBy, at: commit.at }))
+    headSequence += swept.count
   }
-  if (position > tenant.sequence) {
-    connection.run('update tidemark_tenants set sequence = ?, committed_at = ? where tenant_id = ?', position, plan.counts.swept > 0 ? sweptAt : committedAt, tenantId)
+  if (headSequence > tenant.sequence) {
+    connection.run('update tidemark_tenants set sequence = ?, committed_at = ? where tenant_id = ?', headSequence, plan.counts.swept > 0 ? sweptAt : committedAt, tenantId)
   }
   if (inflight !== null) addPageToCycle(session, inflight.cycle, plan.counts, commit)
-  for (const { database, drift } of notes.listChanged()) {
-    connection.run('update tidemark_databases set drift = ? where tenant_id = ? and database_id = ?', drift, tenantId, tables.get(database)!.id)
+  for (const { database, drift } of driftCollector.listChanged()) {
+    connection.run('update tidemark_databases set drift = ? where tenant_id = ? and database_id = ?', drift, tenantId, tableOf(tables, database).id)
   }
-  const drift = [...(commit.drift === undefined ? [] : [commit.drift]), ...shapeDrift, ...notes.descriptions].join('; ')
+  const drift = [...(commit.drift === undefined ? [] : [commit.drift]), ...shapeDrift, ...driftCollector.descriptions].join('; ')
   if (drift !== '') writeAudit(session, entry, { version: entry.version, at: commit.at, actor: 'engine', action: 'drift', reason: drift, cycle: inflight?.cycle ?? null, state: null })
   const version = updateCheckpoint(session, { entry, backfill: lockBackfill(session, commit) }, commit)
   return {
-    kind: 'landed', version, headSequence: position, counts: plan.counts, paused: Boolean(entry.paused), ...(notes.descriptions.length > 0 && { drift: notes.descriptions }),
+    kind: 'landed', version, headSequence, counts: plan.counts, paused: Boolean(entry.paused),
+    ...(driftCollector.descriptions.length > 0 && { drift: driftCollector.descriptions }),
     ...(refused.length > 0 && { refused }),
   }
 }
@@ -154,5 +156,5 @@ function ensureOwner(session: TenantSession, name: string, sweeps: boolean): num
   const { connection, tenantId } = session
   connection.run('insert into tidemark_owners (tenant_id, name) values (?, ?) on conflict do nothing', tenantId, name)
   if (sweeps) connection.run('update tidemark_owners set sweeps = 1 where tenant_id = ? and name = ? and sweeps = 0', tenantId, name)
-  return connection.get<{ owner_id: number }>('select owner_id from tidemark_owners where tenant_id = ? and name = ?', tenantId, name)!.owner_id
+  return connection.one<{ owner_id: number }>('select owner_id from tidemark_owners where tenant_id = ? and name = ?', tenantId, name).owner_id
 }

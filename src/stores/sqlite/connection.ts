@@ -5,6 +5,7 @@ import { DatabaseSync, type DatabaseSyncInstance, type StatementSyncInstance } f
 import { SyncError, type ErrorCode } from '../../contract/index.ts'
 import { DROP_OLD_TABLES, migrateLog, type MigrationProgress } from './migrate-log.ts'
 import { MIGRATIONS, SCHEMA_VERSION, SCHEMA_VERSION_MIN } from './schema.ts'
+import { required } from '../../values/required.ts'
 
 export interface ConnectionOptions {
   /** A path, or `:memory:`. */
@@ -66,6 +67,11 @@ export class Connection {
     return this.prepare(sql).get(...parameters) as Row | undefined
   }
 
+  /** Like `get`, for a statement that always returns a row. */
+  one<Row>(sql: string, ...parameters: Parameter[]): Row {
+    return required(this.get<Row>(sql, ...parameters), 'The row of a statement that always returns one')
+  }
+
   all<Row>(sql: string, ...parameters: Parameter[]): Row[] {
     return this.prepare(sql).all(...parameters) as Row[]
   }
@@ -125,8 +131,8 @@ export class Connection {
    * sees.
    */
   readChangeMark(): string {
-    const { own } = this.get<{ own: number }>('select total_changes() as own from sqlite_schema limit 1')!
-    const { data_version: others } = this.get<{ data_version: number }>('pragma data_version')!
+    const { own } = this.one<{ own: number }>('select total_changes() as own from sqlite_schema limit 1')
+    const { data_version: others } = this.one<{ data_version: number }>('pragma data_version')
     return `${this.#id}/${own}/${others}`
   }
 
@@ -188,16 +194,16 @@ export class Connection {
    * there.
    */
   #readVersion(file: string): number {
-    const { version, ours } = this.get<{ version: number; ours: string | null }>(
+    const { version, ownTable } = this.one<{ version: number; ownTable: string | null }>(
       `select (select user_version from pragma_user_version) as version,
-         (select min(name) from sqlite_schema where name like 'tidemark\\_%' escape '\\') as ours`,
-    )!
-    if (version > 0 && ours === null) throw new SyncError('STORE_FOREIGN', `${file} is a database of another program.`)
-    if (version > SCHEMA_VERSION) throw new SyncError('STORE_NEWER', `${file} has schema version ${version}; this tidemark knows ${SCHEMA_VERSION}.`)
+         (select min(name) from sqlite_schema where name like 'tidemark\\_%' escape '\\') as ownTable`,
+    )
+    if (version > 0 && ownTable === null) throw new SyncError('STORE_FOREIGN', `${file} is a database of another program.`)
+    if (version > SCHEMA_VERSION) throw new SyncError('STORE_NEWER', `${file} has schema version ${version}; this version of tidemark supports up to ${SCHEMA_VERSION}.`)
     if (version > 0 && version < SCHEMA_VERSION_MIN) {
-      throw new SyncError('STORE_OLDER', `${file} has schema version ${version}; this tidemark reads ${SCHEMA_VERSION_MIN} and later.`)
+      throw new SyncError('STORE_OLDER', `${file} has schema version ${version}; this version of tidemark reads ${SCHEMA_VERSION_MIN} and later.`)
     }
-    if (version === 0 && ours !== null) throw new SyncError('STORE_FOREIGN', `${file} already has a table ${ours}, but no schema version.`)
+    if (version === 0 && ownTable !== null) throw new SyncError('STORE_FOREIGN', `${file} already has a table ${ownTable}, but no schema version.`)
     return version
   }
 }
@@ -225,7 +231,7 @@ export interface TenantSession {
 export function openSession(connection: Connection, tenant: string): TenantSession {
   return connection.write(() => {
     connection.run('insert into tidemark_tenants (name) values (?) on conflict do nothing', tenant)
-    const { tenant_id: tenantId } = connection.get<{ tenant_id: number }>('select tenant_id from tidemark_tenants where name = ?', tenant)!
+    const { tenant_id: tenantId } = connection.one<{ tenant_id: number }>('select tenant_id from tidemark_tenants where name = ?', tenant)
     return { connection, tenant, tenantId }
   })
 }

@@ -7,7 +7,7 @@ export function eraseRows(session: TenantSession): number {
   for (const open of readTables(session).values()) {
     const { name, history } = open()
     for (const table of [name, history]) {
-      entries += connection.get<{ count: number }>(`select count(*) as count from ${table}`)!.count
+      entries += connection.one<{ count: number }>(`select count(*) as count from ${table}`).count
       connection.exec(`drop table ${table}`)
     }
   }

@@ -44,15 +44,16 @@ export function readLog(session: TenantSession, { after, until, limit, databases
   for (let from = after; from < until && entries.length < limit; commitsMax = Math.min(commitsMax * COMMITS_GROWTH, COMMITS_MAX)) {
     const rowsMax = Math.min(limit - entries.length, estimateRowsWithin(bytesMax, bytes, entries.length))
     const commits = readCommits(session, { after: from, until, entriesMax: rowsMax, commitsMax, wanted })
-    if (commits.length === 0) break
-    const chunk = { commits, after: from, until: Math.min(until, commits.at(-1)!.last), rowsMax, live, wanted, brief }
+    const lastCommit = commits.at(-1)
+    if (lastCommit === undefined) break
+    const chunk = { commits, after: from, until: Math.min(until, lastCommit.last), rowsMax, live, wanted, brief }
     const { found, through } = readVersions(session, chunk, tables)
-    let at = 0
+    const remaining = commits.values()
+    let commit = remaining.next().value
     for (const stored of found) {
       if (entries.length === limit) return { entries, isCut: false }
       if (bytes >= bytesMax) return { entries, isCut: true }
-      while (at < commits.length && commits[at]!.last < stored.sequence) at++
-      const commit = commits[at]
+      while (commit !== undefined && commit.last < stored.sequence) commit = remaining.next().value
       if (commit === undefined || commit.first > stored.sequence) throwCommitMissing(stored.sequence)
       const { worker, sync, cycle, page, committedAt } = commit
       const { sequence, database, key, action, text, cursor, upstreamAt } = stored.decode()
@@ -118,7 +119,7 @@ export function requireCommit(session: TenantSession, sequence: number): CommitR
 }
 
 function throwCommitMissing(sequence: number): never {
-  throw new SyncError('STATE_UNREADABLE', `The directory of commits does not have the change ${sequence}, which is in a table.`)
+  throw new SyncError('STATE_UNREADABLE', `The commit directory has no entry for the change ${sequence}, which is in a table.`)
 }
 
 /** The commit that a sequence belongs to; null when there is none. */
@@ -138,11 +139,11 @@ interface CommitsQuery {
 
 /** Returns the next commits, up to those that have `entriesMax` entries together. */
 function readCommits({ connection, tenantId }: TenantSession, { after, until, entriesMax, commitsMax, wanted }: CommitsQuery): CommitRow[] {
-  const named = wanted === null ? '' : ` and c.database_id in (${wanted.join(',')})`
+  const filter = wanted === null ? '' : ` and c.database_id in (${wanted.join(',')})`
   const commits = connection.prepareArrays(
     `${SELECT_COMMITS} where c.tenant_id = ?1 and c.first_sequence >= coalesce(
          (select first_sequence from tidemark_commits where tenant_id = ?1 and first_sequence <= ?2 + 1 order by first_sequence desc limit 1), 0
-       ) and c.first_sequence <= ?3 and c.last_sequence > ?2${named} order by c.first_sequence limit ?4`,
+       ) and c.first_sequence <= ?3 and c.last_sequence > ?2${filter} order by c.first_sequence limit ?4`,
   ).all(tenantId, after, until, commitsMax) as unknown as CommitValues[]
   let entries = 0
   const end = commits.findIndex(([first, last]) => (entries += last - Math.max(first - 1, after)) >= entriesMax)
@@ -185,7 +186,7 @@ function readVersions(session: TenantSession, chunk: LogChunk, tables: TableCach
   if (!chunk.live) parts.push(readDeletions(session, chunk, tables))
   const filled = parts.filter(({ length }) => length > 0)
   // Entries beyond the end of a truncated part are missing from this batch.
-  const through = Math.min(chunk.until, ...filled.map((part) => (part.length < chunk.rowsMax ? Infinity : part.at(-1)!.sequence)))
+  const through = Math.min(chunk.until, ...filled.map((part) => (part.length < chunk.rowsMax ? Infinity : (part.at(-1)?.sequence ?? Infinity))))
   const found = filled.length <= 1 ? (filled[0] ?? []) : filled.flat().filter(({ sequence }) => sequence <= through).toSorted((a, b) => a.sequence - b.sequence)
   return { found, through }
 }
@@ -215,10 +216,10 @@ function readRange({ connection }: TenantSession, table: Table, from: string, { 
 }
 
 function readDeletions({ connection, tenantId }: TenantSession, { after, until, rowsMax, wanted }: LogChunk, tables: TableCache): StoredVersion[] {
-  const named = wanted === null ? '' : ` and database_id in (${wanted.join(',')})`
+  const filter = wanted === null ? '' : ` and database_id in (${wanted.join(',')})`
   const rows = connection.all<{ sequence: number; id: number; key: string; upstream_at: string | null }>(
     `select sequence, database_id as id, key, upstream_at from tidemark_deletions
-     where tenant_id = ? and sequence > ? and sequence <= ?${named} order by sequence limit ?`, tenantId, after, until, rowsMax,
+     where tenant_id = ? and sequence > ? and sequence <= ?${filter} order by sequence limit ?`, tenantId, after, until, rowsMax,
   )
   return rows.map(({ sequence, id, key, upstream_at: upstreamAt }) => ({
     sequence, decode: () => ({ sequence, database: tables.get(id).database, key, action: 'deleted', text: null, cursor: null, upstreamAt }),

@@ -5,7 +5,8 @@ import { parseJson } from '../../values/json.ts'
 import { growColumns } from '../kit/tables/grow-columns.ts'
 import type { Connection, Parameter, TenantSession } from './connection.ts'
 import { POSITIONS_PER_TENANT } from './migrations/0001-initial-tables.ts'
-import { alterTable, bindValues, findTable, findFreeTableName, foreignColumns, COLUMN_LIMITS, SYSTEM_COLUMNS, RESERVED_NAMES, tableSql, type Table } from './table.ts'
+import { alterTable, bindValues, findFreeTableName, foreignColumns, COLUMN_LIMITS, SYSTEM_COLUMNS, RESERVED_NAMES, tableSql, requireNamedTable, type Table } from './table.ts'
+import { required } from '../../values/required.ts'
 
 /** Entries per transaction: after a crash, at most these are moved again. */
 const ENTRIES_PER_TRANSACTION = 2_000
@@ -39,9 +40,9 @@ function isLogMigrationPending(connection: Connection): boolean {
 }
 
 function countRemaining(connection: Connection): number {
-  return connection.get<{ entries: number }>(
+  return connection.one<{ entries: number }>(
     'select count(*) as entries from tidemark_log l join tidemark_migration m on m.database_id = l.database_id where l.position > m.moved',
-  )!.entries
+  ).entries
 }
 
 interface OldLogEntry {
@@ -70,16 +71,17 @@ function migrateStep(connection: Connection): number | null {
   }
   const session: TenantSession = { connection, tenant: next.tenant, tenantId: next.tenant_id }
   if (next.moved === 0) replaceView(session, next.id, next.database)
-  const table = findTable(session, next.database)!
+  const table = requireNamedTable(session, next.database)
   const entries = connection.all<OldLogEntry>(
     `select l.position, l.key, l.action, l.previous, l.cursor, l.upstream_at, l.record, c.sync_id, c.committed_at
      from tidemark_log l join tidemark_old_commits c on c.commit_id = l.commit_id
      where l.position > ? and l.position < ? and l.database_id = ? order by l.position limit ?`,
     Math.max(next.moved, next.tenant_id * POSITIONS_PER_TENANT), (next.tenant_id + 1) * POSITIONS_PER_TENANT, next.id, ENTRIES_PER_TRANSACTION,
   )
-  if (entries.length > 0) {
+  const last = entries.at(-1)
+  if (last !== undefined) {
     moveEntries(session, table, entries)
-    connection.run('update tidemark_migration set moved = ? where database_id = ?', entries.at(-1)!.position, next.id)
+    connection.run('update tidemark_migration set moved = ? where database_id = ?', last.position, next.id)
   } else {
     migrateRowState(session, table)
     connection.run('delete from tidemark_migration where database_id = ?', next.id)
@@ -90,7 +92,7 @@ function migrateStep(connection: Connection): number | null {
 /** Creates the table under the view's name. */
 function replaceView(session: TenantSession, id: number, database: string): void {
   const { connection } = session
-  const { view } = connection.get<{ view: string }>('select table_name as view from tidemark_databases where database_id = ?', id)!
+  const { view } = connection.one<{ view: string }>('select table_name as view from tidemark_databases where database_id = ?', id)
   connection.exec(`drop view if exists ${quoteIdentifier(view)}`)
   connection.run("update tidemark_databases set table_name = '' where database_id = ?", id)
   const name = findFreeTableName(session, database)
@@ -104,7 +106,7 @@ function moveEntries(session: TenantSession, known: Table, entries: readonly Old
   const { connection, tenantId } = session
   const base = tenantId * POSITIONS_PER_TENANT
   const records = entries.map(({ record }) => (record === null ? null : (parseJson(record) as JsonObject)))
-  const columns = growColumns(known.columns, records.filter((record) => record !== null), entries[0]!.position - base, {
+  const columns = growColumns(known.columns, records.filter((record) => record !== null), required(entries[0], 'The first entry').position - base, {
     reserved: [...RESERVED_NAMES, ...foreignColumns(session, known)], ...COLUMN_LIMITS,
   })
   const table = columns === known.columns ? known : alterTable(session, known, columns)
@@ -118,8 +120,8 @@ function moveEntries(session: TenantSession, known: Table, entries: readonly Old
     )
     const before = connection.get<{ created: number; owner: number }>(`select _created_sequence as created, _owner as owner from ${table.name} where _key = ?`, entry.key)
     connection.run(`delete from ${table.name} where _key = ?`, entry.key)
-    const record = records[at]!
-    if (record === null) {
+    const record = records[at] ?? null
+    if (record === null || entry.record === null) {
       connection.run(
         'insert into tidemark_deletions (tenant_id, sequence, database_id, key, upstream_at) values (?, ?, ?, ?, ?)',
         tenantId, sequence, table.id, entry.key, entry.upstream_at,
@@ -133,7 +135,7 @@ function moveEntries(session: TenantSession, known: Table, entries: readonly Old
     bindValues(table, encoded, held)
     connection.run(
       `insert into ${table.name} (${all}) values (${members})`,
-      entry.key, sequence, created, hash('sha1', entry.record!, 'base64').slice(0, 16), entry.upstream_at, syncedAt, entry.cursor,
+      entry.key, sequence, created, hash('sha1', entry.record, 'base64').slice(0, 16), entry.upstream_at, syncedAt, entry.cursor,
       entry.sync_id, before?.owner ?? 0, encoded.extra, ...held,
     )
   }

@@ -66,7 +66,7 @@ export function databases(session: TenantSession): DatabaseInfo[] {
   return connection.all<DeleteState & { name: string; table: string; columns: string }>(
     'select name, table_name as "table", columns, deletes, purged_to as purgedTo from tidemark_databases where tenant_id = ? order by name', tenantId,
   ).map(({ name, table, columns, ...state }) => {
-    const { rows } = connection.get<{ rows: number }>(`select count(*) as rows from ${liveRows(quoteIdentifier(table), state)}`)!
+    const { rows } = connection.one<{ rows: number }>(`select count(*) as rows from ${liveRows(quoteIdentifier(table), state)}`)
     return { name, table, history: `${table}_history`, columns: JSON.parse(columns) as Column[], rows, ...(mayHaveDeletedRows(state) && { hasDeleted: true as const }) }
   })
 }

@@ -17,7 +17,7 @@ export function selectFromSqlite(file: string, sql: string, { limit, tenant, dea
   try {
     if (asOf !== undefined) guard = createAsOfViews(database, tenant, asOf)
     const statement = database.prepare(sql)
-    if (hasSecondStatement(sql, statement.expandedSQL ?? sql)) throw new SyncError('ARGUMENT_INVALID', 'A query is one statement; this text goes on after it.')
+    if (hasSecondStatement(sql, statement.expandedSQL ?? sql)) throw new SyncError('ARGUMENT_INVALID', 'A query must be a single statement. Remove the text after it.')
     statement.setReadBigInts(true)
     const columns = statement.columns().map(({ name }) => name)
     statement.setReturnArrays(true)

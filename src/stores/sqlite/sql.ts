@@ -44,7 +44,7 @@ export function sqlOf({ tenant }: TenantSession): Sql {
 function ensureMemberKinds(session: TenantSession, database: string): Column[] {
   ensureTable(session, database, [])
   const { connection, tenantId } = session
-  return JSON.parse(connection.get<{ columns: string }>('select columns from tidemark_databases where tenant_id = ? and name = ?', tenantId, database)!.columns) as Column[]
+  return JSON.parse(connection.one<{ columns: string }>('select columns from tidemark_databases where tenant_id = ? and name = ?', tenantId, database).columns) as Column[]
 }
 
 export function runPlan<Args extends readonly unknown[], T>(session: TenantSession, plan: TransactionPlan<Args, T>, args: Args): T {

@@ -4,6 +4,7 @@ import { Connection, findSession, openSession, type ConnectionOptions, type Tena
 import { callStoreMethod, STORE_METHODS, type StoreMethod, type StoreMethods } from './store-methods.ts'
 import { packCommit } from './packed-commit.ts'
 import type { ThreadReply, ThreadCall } from './thread.ts'
+import { required } from '../../values/required.ts'
 
 export interface SqliteStoreOptions extends ConnectionOptions {
   readonly tenant?: string
@@ -88,7 +89,7 @@ class ThreadCaller implements StoreCaller {
       else this.#settle(answer)
     })
     this.#worker.on('error', (error) => this.#fail(error.message))
-    this.#worker.on('exit', () => this.#fail('the thread ended'))
+    this.#worker.on('exit', () => this.#fail('it exited'))
   }
 
   call(tenant: string, method: StoreMethod, args: readonly unknown[]): Promise<unknown> {
@@ -135,16 +136,16 @@ class ThreadCaller implements StoreCaller {
   }
 
   #settle(answer: Exclude<ThreadReply, { migration: unknown }>): void {
-    const waiting = this.#pending.get(answer.id)!
+    const call = required(this.#pending.get(answer.id), 'The pending call')
     this.#pending.delete(answer.id)
     if (this.#pending.size === 0) this.#worker.unref()
-    if ('error' in answer) waiting.reject(new SyncError(answer.error.code as ErrorCode, answer.error.message))
-    else waiting.resolve(answer.value as never)
+    if ('error' in answer) call.reject(new SyncError(answer.error.code as ErrorCode, answer.error.message))
+    else call.resolve(answer.value as never)
   }
 
   #fail(reason: string): void {
     this.#closed = true
-    for (const { reject } of this.#pending.values()) reject(new SyncError('STORE_FAILED', `The thread of the SQLite store is gone: ${reason}.`))
+    for (const { reject } of this.#pending.values()) reject(new SyncError('STORE_FAILED', `The thread of the SQLite store has ended: ${reason}.`))
     this.#pending.clear()
   }
 }

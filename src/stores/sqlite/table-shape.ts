@@ -10,11 +10,11 @@ import { alterTable, ensureTable, findTable, foreignColumns, COLUMN_LIMITS, RESE
  * Adds declared columns and keys to the tables, and returns what could not be applied. `since` is the first sequence of
  * the page.
  */
-export function applyShapes(session: TenantSession, tables: Map<string, Table>, { shapes = [], schemaModes: schemas = {}, landings }: Commit, since: number): string[] {
+export function applyShapes(session: TenantSession, tables: Map<string, Table>, { shapes = [], schemaModes = {}, landings }: Commit, since: number): string[] {
   return shapes.flatMap((shape) => {
     const { database } = shape
     const known = tables.get(database) ?? ensureTable(session, database, [])
-    const mode = schemas[database]
+    const mode = schemaModes[database]
     if (!acceptsShape(known.columns, mode)) return []
     const { table, drift } = applyShape(session, known, shape, landings, since)
     tables.set(database, mode === undefined ? table : alterTable(session, table, withFormats(table.columns, recordsOf(landings, database))))
@@ -50,8 +50,10 @@ export function refuseKeys(session: TenantSession, databases: readonly string[])
     const key = table === null ? [] : enforcedKeyColumns(table.columns)
     if (table === null || key.length === 0) return []
     session.connection.exec(`drop index ${keyConstraintName(table.id)}`)
-    for (const { name } of key) session.connection.exec(`alter table ${table.name} alter column ${quoteIdentifier(name!)} drop not null`)
-    const { columns, drift } = refuseKey(database, table.columns, key.map(({ member }) => member), 'records contradict it')
+    for (const { name } of key) {
+      if (name !== null) session.connection.exec(`alter table ${table.name} alter column ${quoteIdentifier(name)} drop not null`)
+    }
+    const { columns, drift } = refuseKey(database, table.columns, key.map(({ member }) => member), 'records violate it')
     alterTable(session, table, columns)
     return drift
   })

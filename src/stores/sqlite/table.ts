@@ -6,6 +6,7 @@ import { RecordDecoder } from '../kit/tables/decode-record.ts'
 import { DELETED_AT, liveRows, type DeleteState } from '../kit/tables/delete-state.ts'
 import { RecordEncoder, type EncodedRecord, type ScalarValue } from '../kit/tables/encode-record.ts'
 import type { Parameter, TenantSession } from './connection.ts'
+import { required } from '../../values/required.ts'
 
 /** A database's table, its history, and the codec for its records. */
 export interface Table extends DeleteState {
@@ -86,12 +87,22 @@ export function findTable({ connection, tenantId }: TenantSession, name: string)
   return found === undefined ? null : toTable(name, found)
 }
 
+/** The table of a database that is known to have one. */
+export function tableOf<T>(tables: ReadonlyMap<string, T>, database: string): T {
+  return required(tables.get(database), `The table of ${database}`)
+}
+
+/** Like `findTable`, for a database that is known to exist. */
+export function requireNamedTable(session: TenantSession, name: string): Table {
+  return required(findTable(session, name), `The table of ${name}`)
+}
+
 /** The table of an existing entry's database, by id. */
 export function requireTable({ connection, tenantId }: TenantSession, id: number): Table {
   const row = connection.get<DatabaseRow & { name: string }>(
     `${SELECT_DATABASES} and database_id = ?`, tenantId, id,
   )
-  if (row === undefined) throw new SyncError('STATE_UNREADABLE', `There is no database of the number ${id}, which a commit names.`)
+  if (row === undefined) throw new SyncError('STATE_UNREADABLE', `No database has the id ${id}, which a commit refers to.`)
   return toTable(row.name, row)
 }
 
@@ -127,8 +138,7 @@ export function unquoteIdentifier(quoted: string): string {
 
 /** Appends the values of a record for `members`, as SQLite takes them. */
 export function bindValues({ columns }: Table, { values }: EncodedRecord, into: Parameter[]): void {
-  for (let at = 0; at < values.length; at++) {
-    const { name, type } = columns[at]!
+  for (const [at, { name, type }] of columns.entries()) {
     if (name === null) continue
     // `COLUMN_DIALECT` produces no lists.
     const value = values[at] as ScalarValue
@@ -147,7 +157,7 @@ function createTable(session: TenantSession, database: string, seen: readonly Co
   connection.run(
     'insert into tidemark_databases (tenant_id, name, table_name, columns) values (?, ?, ?, ?)', tenantId, database, table, JSON.stringify(mergeColumns([], seen)),
   )
-  const row = connection.get<DatabaseRow>(SELECT_DATABASE, tenantId, database)!
+  const row = connection.one<DatabaseRow>(SELECT_DATABASE, tenantId, database)
   connection.exec(tableSql(row.database_id, table))
   return toTable(database, row)
 }
@@ -175,7 +185,7 @@ export function findFreeTableName({ connection, tenant }: Pick<TenantSession, 'c
     if (taken === undefined) return table
     const ours = connection.get("select 1 from tidemark_databases where lower(?) in (lower(table_name), lower(table_name || '_history'))", taken.name)
     if (ours !== undefined) continue
-    throw new SyncError('STORE_FOREIGN', `The file already has a ${taken.type} named ${taken.name}; the database ${database} cannot have its table there.`)
+    throw new SyncError('STORE_FOREIGN', `The file already has a ${taken.type} named ${taken.name}, so the table of the database ${database} cannot be created. Rename the ${taken.type}.`)
   }
 }
 
@@ -204,22 +214,23 @@ function bindTable(table: Omit<Table, keyof TableCodec>, layout: string): Table 
 }
 
 function makeCodec(columns: readonly TableColumn[]): TableCodec {
-  const named = columns.filter(({ name }) => name !== null)
-  const members = named.map(({ name }) => quoteIdentifier(name!))
+  const named = columns.flatMap(({ name, type }, at) => (name === null ? [] : [{ name: quoteIdentifier(name), type, at }]))
+  const members = named.map(({ name }) => name)
   // Integers are read as text: beyond 2^53 a number would lose precision.
-  const selected = named.map(({ name, type }) => (type === 'bigint' ? `cast(${quoteIdentifier(name!)} as text)` : quoteIdentifier(name!)))
-  const places = new Int32Array(columns.length)
-  let place = 0
-  for (const [at, { name }] of columns.entries()) places[at] = name === null ? -1 : place++
+  const selected = named.map(({ name, type }) => (type === 'bigint' ? `cast(${name} as text)` : name))
+  const indexes = new Map(named.map(({ at }, index) => [at, index]))
   const decoder = new RecordDecoder<Exclude<StoredValue, null>>(columns, toJsonText)
   return {
     columns, encoder: new RecordEncoder(columns, COLUMN_DIALECT), members, selected: selected.map((text) => `, ${text}`).join(''),
     // During a schema change a value may be in either of two columns, so no row is compared by columns.
     since: columns.some(({ former }) => former === true) ? Infinity : Math.max(0, ...columns.map(({ since }) => since)),
-    holds: (values, stored, from) => columns.every(({ name, type }, at) => (
-      name === null ? values[at] === null : isSameValue(type, values[at]!, stored[from + places[at]!]!)
-    )),
-    decode: (sequence, extra, values, from) => decoder.decode(sequence, extra, (at) => values[from + places[at]!] ?? null),
+    holds: (values, stored, from) => {
+      let index = from
+      return columns.every(({ name, type }, at) => (
+        name === null ? values[at] === null : isSameValue(type, values[at] ?? null, stored[index++] ?? null)
+      ))
+    },
+    decode: (sequence, extra, values, from) => decoder.decode(sequence, extra, (at) => values[from + (indexes.get(at) ?? 0)] ?? null),
   }
 }
 

@@ -20,7 +20,7 @@ export type ThreadReply =
   | { readonly migration: MigrationProgress }
 
 const port = parentPort
-if (port === null) throw new Error('This file is the inside of a worker thread.')
+if (port === null) throw new Error('This module runs only inside a worker thread.')
 const connection = attempt(() => new Connection({ ...(workerData as ConnectionOptions), onMigration: (migration) => port.postMessage({ migration } satisfies ThreadReply) }))
 const sessions = new Map<string, TenantSession>()
 

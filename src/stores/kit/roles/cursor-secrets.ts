@@ -12,23 +12,23 @@ export const CURSOR_SECRET_PLANS = {
     return yield* readCursorSecrets(sql)
   }),
 
-  renew: defineWrite(function* (sql, offer: CursorSecretCandidate) {
+  renew: defineWrite(function* (sql, candidate: CursorSecretCandidate) {
     // Locks the tenant: concurrent processes must agree on one secret.
     yield* lockTenant(sql)
     const known = yield* readCursorSecrets(sql)
-    if (hasFreshSecret(known, offer)) return known
-    const { secret, createdAt, retainMs: keepMs } = offer
+    if (hasFreshSecret(known, candidate)) return known
+    const { secret, createdAt, retainMs } = candidate
     yield* checkSealingKey(sql, secret)
     yield* sql.run('insert into {cursor_secrets} (tenant_id, created_at, secret) values (:tenant, :createdAt, :secret)', { createdAt, secret })
     // A secret stays valid for this long after its successor was created.
-    const replaced = known.find((other) => other.createdAt < createdAt - keepMs)
+    const replaced = known.find((other) => other.createdAt < createdAt - retainMs)
     if (replaced !== undefined) yield* sql.run('delete from {cursor_secrets} where tenant_id = :tenant and created_at < :replaced', { replaced: replaced.createdAt })
     return yield* readCursorSecrets(sql)
   }),
 }
 
-export function hasFreshSecret([newest]: readonly CursorSecret[], { createdAt, rotateAfterMs: renewMs }: CursorSecretCandidate): boolean {
-  return newest !== undefined && newest.createdAt > createdAt - renewMs
+export function hasFreshSecret([newest]: readonly CursorSecret[], { createdAt, rotateAfterMs }: CursorSecretCandidate): boolean {
+  return newest !== undefined && newest.createdAt > createdAt - rotateAfterMs
 }
 
 /** Newest first. */

@@ -74,7 +74,7 @@ function* findNewestKey(sql: Sql): Steps<string | undefined> {
 }
 
 function* insertDataKey(sql: Sql, { id, wrappedBy, wrapped }: WrappedKey): Steps<number> {
-  const { newest } = (yield* sql.get<{ newest: number | null }>('select max(number) as newest from {data_keys} where tenant_id = :tenant'))!
+  const { newest } = yield* sql.one<{ newest: number | null }>('select max(number) as newest from {data_keys} where tenant_id = :tenant')
   return yield* sql.run(
     `{insert_new} into {data_keys} (tenant_id, key_id, number, wrapped_by, wrapped) values (:tenant, :id, :number, :wrappedBy, :wrapped) {or_nothing}`,
     { id, number: (newest ?? 0) + 1, wrappedBy, wrapped },

@@ -5,11 +5,11 @@ import { createTenantErasedError } from '../tenant-erased-error.ts'
 const MESSAGE_CONDITION = 'tenant_id = :tenant and source = :source and message_id = :id'
 
 export const INBOUND_PLANS = {
-  claimInbound: defineWrite(function* (sql, { source, id }, { at, claimTtlMs: busyMs, purgeBefore: forgetBefore, payload = null }) {
+  claimInbound: defineWrite(function* (sql, { source, id }, { at, claimTtlMs, purgeBefore, payload = null }) {
     // Locked even when not erased, so that an erasure is ordered entirely before or after this claim.
     const tenant = yield* sql.get<{ erased: boolean | number }>('select erased from {tenants} where tenant_id = :tenant {for_share}')
     if (tenant?.erased === true || tenant?.erased === 1) throw createTenantErasedError(sql.tenant)
-    yield* sql.run(sql.dialect.deleteSkipLocked('inbound', 'source = :source and at < :forgetBefore and done'), { source, forgetBefore })
+    yield* sql.run(sql.dialect.deleteSkipLocked('inbound', 'source = :source and at < :purgeBefore and done'), { source, purgeBefore })
     const added = yield* sql.run(
       `{insert_new} into {inbound} (tenant_id, source, message_id, at, done, payload) values (:tenant, :source, :id, :at, false, :payload) {or_nothing}`,
       { source, id, at, payload },
@@ -19,8 +19,8 @@ export const INBOUND_PLANS = {
     // Another call settled it after the insert, so the sender retries.
     if (found === undefined) return 'busy'
     const done = Boolean(found.done)
-    if (done && found.at >= forgetBefore) return 'done'
-    if (!done && found.at > at - busyMs) return 'busy'
+    if (done && found.at >= purgeBefore) return 'done'
+    if (!done && found.at > at - claimTtlMs) return 'busy'
     // An expired message that could not be deleted because it was locked counts as new.
     const sets = done ? 'at = :at, done = false, payload = :payload' : 'at = :at'
     yield* sql.run(`update {inbound} set ${sets} where ${MESSAGE_CONDITION}`, { source, id, at, ...(done && { payload }) })

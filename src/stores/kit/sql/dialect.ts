@@ -69,27 +69,28 @@ export class StatementCompiler {
   }
 
   /** Returns the values for a compiled statement, as the driver takes them. */
-  bind({ parameterNames: names }: CompiledStatement, tenant: SqlValue, values: SqlValues): unknown[] {
-    return names.map((name) => {
+  bind({ parameterNames }: CompiledStatement, tenant: SqlValue, values: SqlValues): unknown[] {
+    return parameterNames.map((name) => {
       const value = name === 'tenant' ? tenant : values[name === 'now' ? 'at' : name]
-      if (value === undefined) throw new Error(`The statement has a parameter ${name}, and no value for it.`)
+      if (value === undefined) throw new Error(`The statement parameter ${name} has no value.`)
       return this.#dialect.bind(value)
     })
   }
 }
 
 function compile(sql: string, dialect: Dialect): CompiledStatement {
-  const names: string[] = []
-  const words: Readonly<Record<string, string>> = dialect.tokens
+  const parameterNames: string[] = []
+  const tokens: Readonly<Record<string, string>> = dialect.tokens
   const text = sql.replaceAll(/\{(\w+)\}|(?<!:):([a-zA-Z]\w*)/g, (_match, token: string | undefined, name: string | undefined) => {
-    if (token !== undefined) return words[token] ?? dialect.table(token)
+    if (token !== undefined) return tokens[token] ?? dialect.table(token)
+    if (name === undefined) return ''
     if (name === 'now' && dialect.clock !== null) return dialect.clock
     if (dialect.parameters.style === 'positional') {
-      names.push(name!)
+      parameterNames.push(name)
       return '?'
     }
-    const at = names.indexOf(name!)
-    return dialect.parameters.write(at < 0 ? names.push(name!) : at + 1)
+    const at = parameterNames.indexOf(name)
+    return dialect.parameters.write(at < 0 ? parameterNames.push(name) : at + 1)
   })
-  return { text, parameterNames: names }
+  return { text, parameterNames }
 }

@@ -1,6 +1,7 @@
 import type { AuditEntry, Column } from '../../../contract/index.ts'
 import type { RegistryEntry } from '../registry-rows.ts'
 import type { Dialect } from './dialect.ts'
+import { required } from '../../../values/required.ts'
 
 /**
  * The port that store roles are written on. A role is a generator: it yields statements, and the store's driver
@@ -15,6 +16,8 @@ export interface Sql {
   readonly dialect: Dialect
   all<Row extends object>(sql: string, values?: SqlValues): Steps<Row[]>
   get<Row extends object>(sql: string, values?: SqlValues): Steps<Row | undefined>
+  /** Like `get`, for a statement that always returns a row. */
+  one<Row extends object>(sql: string, values?: SqlValues): Steps<Row>
   /** Returns the number of changed rows. */
   run(sql: string, values?: SqlValues): Steps<number>
   /** Sends a statement whose result is not needed; the end of the transaction waits for it and fails with it. */
@@ -101,6 +104,9 @@ export function createSql(tenant: string, dialect: Dialect, kernel: (sql: Sql) =
     tenant, dialect, all,
     *get<Row extends object>(sql: string, values?: SqlValues) {
       return (yield* all<Row>(sql, values))[0]
+    },
+    *one<Row extends object>(sql: string, values?: SqlValues) {
+      return required((yield* all<Row>(sql, values))[0], 'The row of a statement that always returns one')
     },
     *run(sql, values = {}) {
       return (yield { kind: 'run', sql, values }) as number

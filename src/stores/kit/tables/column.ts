@@ -113,7 +113,7 @@ const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:[0-5]\d(?:\.(\d{1,6}))?(Z|\+00:?00
 /** True when a timestamp is written in this format. */
 export function hasTimestampFormat(text: string, format: string | undefined): boolean {
   const match = TIMESTAMP.exec(text)
-  return match !== null && format !== undefined && hasFormatSuffix(format, match[2]!) && hasDecimals(match[1], format)
+  return match !== null && format !== undefined && hasFormatSuffix(format, match[2] ?? '') && hasDecimals(match[1], format)
 }
 
 const DATETIME = /^(?!0000)\d{4}-\d\d-\d\d[T ](?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.(\d{1,6}))?$/
@@ -181,7 +181,8 @@ export function typeOfValues(values: Iterable<Exclude<JsonValue, null>>): Column
 
 /** The type that can hold values of all of these types. */
 export function commonType(types: ReadonlySet<ColumnType>): ColumnType {
-  if (types.size === 1) return [...types][0]!
+  const [first] = types
+  if (first !== undefined && types.size === 1) return first
   const only = (...among: ColumnType[]): boolean => [...types].every((type) => among.includes(type))
   if (only('bigint', 'double')) return 'double'
   if (only('bigint', 'numeric', 'double')) return 'numeric'

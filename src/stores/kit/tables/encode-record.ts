@@ -32,16 +32,14 @@ export interface ExtraJson {
 
 /** Splits records into the columns of a table and `_extra`. `decode-record.ts` is its inverse. */
 export class RecordEncoder {
-  readonly #columns: readonly TableColumn[]
+  readonly #fields: ReadonlyArray<{ readonly column: TableColumn; readonly isInherited: boolean }>
   readonly #dialect: ColumnDialect
   readonly #known: ReadonlySet<string>
-  readonly #inherited: readonly boolean[]
 
   constructor(columns: readonly TableColumn[], dialect: ColumnDialect) {
-    this.#columns = columns
     this.#dialect = dialect
     this.#known = new Set(columns.map(({ member }) => member))
-    this.#inherited = columns.map(({ member }) => member in Object.prototype)
+    this.#fields = columns.map((column) => ({ column, isInherited: column.member in Object.prototype }))
   }
 
   /** `sequence` is that of an existing row: the meaning of SQL null depends on the row's age. */
@@ -50,12 +48,11 @@ export class RecordEncoder {
     let extra: JsonObject | null = null
     let absent: string[] | null = null
     let misfits: string[] | null = null
-    let isNew = false
+    let needsColumns = false
     let met = 0
-    for (let at = 0; at < this.#columns.length; at++) {
-      const column = this.#columns[at]!
+    for (const { column, isInherited } of this.#fields) {
       const { member } = column
-      const value = this.#inherited[at] === true && !Object.hasOwn(record, member) ? undefined : record[member]
+      const value = isInherited && !Object.hasOwn(record, member) ? undefined : record[member]
       let held: ColumnValue = null
       if (column.former === true) {
         values.push(value === undefined || value === null ? null : this.#encodeExact(column, value) ?? approximateValue(column, value))
@@ -71,7 +68,7 @@ export class RecordEncoder {
           held = null
         } else if (column.name === null) {
           defineMember((extra ??= {}), member, value)
-          if (column.held !== true) isNew = true
+          if (column.held !== true) needsColumns = true
         } else {
           held = this.#encodeExact(column, value)
           if (held !== null) {
@@ -81,7 +78,7 @@ export class RecordEncoder {
           defineMember((extra ??= {}), member, value)
           held = approximateValue(column, value)
           if (isMisfit(column, value)) (misfits ??= []).push(member)
-          if (column.format === undefined && needsFormat(column.type)) isNew = true
+          if (column.format === undefined && needsFormat(column.type)) needsColumns = true
         }
       }
       values.push(held)
@@ -89,12 +86,13 @@ export class RecordEncoder {
     const names = Object.keys(record)
     if (names.length > met) {
       for (const name of names) {
-        if (this.#known.has(name) || record[name] === undefined) continue
-        defineMember((extra ??= {}), name, record[name]!)
-        isNew = true
+        const value = record[name]
+        if (this.#known.has(name) || value === undefined) continue
+        defineMember((extra ??= {}), name, value)
+        needsColumns = true
       }
     }
-    return { values, extra: extra === null && absent === null ? null : serializeExtra(extra, absent), needsColumns: isNew, misfits }
+    return { values, extra: extra === null && absent === null ? null : serializeExtra(extra, absent), needsColumns, misfits }
   }
 
   /** Returns the value as the column stores it; null when the column would not return exactly this value. */
@@ -105,15 +103,15 @@ export class RecordEncoder {
 
   /** True when the column returns exactly this value. */
   #isExact(type: ColumnType, format: string | undefined, value: Exclude<JsonValue, null>): boolean {
-    const { preservesText: keepsText, preservesJsonText: keepsJsonText, doubleMin } = this.#dialect
+    const { preservesText, preservesJsonText, doubleMin } = this.#dialect
     switch (type) {
       case 'text':
         return typeof value === 'string'
       case 'timestamp':
         if (typeof value !== 'string' || !isTimestamp(value)) return false
-        return keepsText || hasTimestampFormat(value, format)
+        return preservesText || hasTimestampFormat(value, format)
       case 'datetime':
-        return typeof value === 'string' && isDatetime(value) && (keepsText || hasDatetimeFormat(value, format))
+        return typeof value === 'string' && isDatetime(value) && (preservesText || hasDatetimeFormat(value, format))
       case 'date':
         return typeof value === 'string' && isDate(value)
       case 'time':
@@ -129,16 +127,16 @@ export class RecordEncoder {
       case 'decimal':
         return typeof value === 'string' && isDecimal(value)
       case 'uuid':
-        return typeof value === 'string' && isUuid(keepsText ? value.toLowerCase() : value)
+        return typeof value === 'string' && isUuid(preservesText ? value.toLowerCase() : value)
       case 'bytes':
         return typeof value === 'string' && isBase64(value)
       case 'json':
         // SQLite converts the text of a number to its own number.
-        return keepsJsonText ? typeof value !== 'number' && typeof value !== 'bigint' : isExactInJsonb(value)
+        return preservesJsonText ? typeof value !== 'number' && typeof value !== 'bigint' : isExactInJsonb(value)
       default: {
         if (!Array.isArray(value)) return false
-        const item = itemTypeOf(type)!
-        return keepsJsonText || value.every((one) => one === null || this.#isExact(item, format, one))
+        const item = itemTypeOf(type)
+        return preservesJsonText || (item !== null && value.every((one) => one === null || this.#isExact(item, format, one)))
       }
     }
   }

@@ -15,12 +15,13 @@ export function fitRow(columns: readonly TableColumn[], encoded: EncodedRecord, 
   if (values.length * valueBytesMax <= rowBytesMax) return encoded
   let bytes = values.length / 8
   let over: JsonObject | null = null
-  for (const [at, value] of values.entries()) {
+  for (const [at, { member }] of columns.entries()) {
+    const value = values[at] ?? null
     if (value === null) continue
     bytes += typeof value === 'string' ? Math.min(valueBytesMax, 4 + value.length * 3) : typeof value === 'boolean' ? 1 : typeof value === 'object' ? valueBytesMax : 8
     if (bytes <= rowBytesMax) continue
     over ??= Object.create(null) as JsonObject
-    over[columns[at]!.member] = record[columns[at]!.member]!
+    over[member] = record[member] ?? null
     values[at] = null
   }
   if (over === null) return encoded

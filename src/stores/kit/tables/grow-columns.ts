@@ -37,7 +37,7 @@ export function growColumns(
   let changed = false
   for (const [member, values] of met) {
     const at = known.get(member)
-    const before = at === undefined ? null : grown[at]!
+    const before = at === undefined ? null : (grown[at] ?? null)
     const name = before?.name ?? (values.length > 0 ? names.allocate(member) : null)
     const type = before?.from === undefined ? (values.length === 0 ? 'text' : typeOfValues(values)) : before.type
     const format = before?.format ?? (needsFormat(type) ? findCommonFormat(type, textsOf(values)) : null)
@@ -46,7 +46,7 @@ export function growColumns(
     if (before !== null && name === before.name && format === (before.format ?? null)) continue
     const column: TableColumn = {
       ...before, member, name, type,
-      none: before?.none ?? (counts.get(member)! * 2 >= records.length ? 'null' : 'absent'), since: before?.since ?? since,
+      none: before?.none ?? ((counts.get(member) ?? 0) * 2 >= records.length ? 'null' : 'absent'), since: before?.since ?? since,
       ...(format !== null && { format }),
     }
     if (at === undefined) grown.push(column)
@@ -94,7 +94,7 @@ export function addDeclaredColumns(
   let changed = false
   for (const { name: member, type, from, isOptional = false, isEmptyText = false } of shape.columns) {
     const at = known.get(member)
-    const before = at === undefined ? null : grown[at]!
+    const before = at === undefined ? null : (grown[at] ?? null)
     // A schema change dropped its column.
     if (before?.held === true) continue
     const column: TableColumn = before !== null && before.name !== null
@@ -102,7 +102,7 @@ export function addDeclaredColumns(
       : { none: isOptional ? 'absent' : isEmptyText ? 'empty' : 'null', since, ...before, member, name: names.allocate(member), type, from }
     if (before !== null && isSameColumn(before, column)) continue
     if (column.wanted !== undefined) {
-      drift.push(`${shape.database}.${member} is declared as ${type}, and its column is ${column.type}`)
+      drift.push(`${shape.database}.${member} is declared as ${type}, but its column is ${column.type}`)
     }
     if (at === undefined) known.set(member, grown.push(column) - 1)
     else grown[at] = column
@@ -134,8 +134,8 @@ class ColumnNameAllocator {
 
   /** Returns null when no column can be named for the field. */
   allocate(member: string): string | null {
-    const { columnsMax, nameBytesMax, sanitizeName: spell = (spelled) => spelled } = this.#limits
-    const name = this.#count < columnsMax ? nameColumn(spell(member), this.#taken, nameBytesMax) : null
+    const { columnsMax, nameBytesMax, sanitizeName = (name) => name } = this.#limits
+    const name = this.#count < columnsMax ? nameColumn(sanitizeName(member), this.#taken, nameBytesMax) : null
     if (name === null) return null
     this.#taken.add(name.toLowerCase())
     this.#count++

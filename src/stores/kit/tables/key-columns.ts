@@ -1,4 +1,5 @@
 import type { TableColumn } from './column.ts'
+import { required } from '../../../values/required.ts'
 
 /** The constraints that a declared key puts on the columns of its fields. */
 export interface KeyPlan {
@@ -22,8 +23,8 @@ export function keyMembersWithoutColumn(columns: readonly TableColumn[], key: re
  * A key is enforced only on an empty table: existing rows may violate it, and a large table would be locked for long.
  */
 export function planKey(database: string, columns: readonly TableColumn[], key: readonly string[], isEmpty: boolean): KeyPlan {
-  if (!isEmpty) return refuseKey(database, columns, key, 'the table has rows already')
-  const names = key.map((member) => columns.find((column) => column.member === member)!.name!)
+  if (!isEmpty) return refuseKey(database, columns, key, 'the table already has rows')
+  const names = key.map((member) => required(columns.find((column) => column.member === member)?.name, 'The column of a key field'))
   return { names, columns: withKey(columns, key, 'enforced'), drift: [] }
 }
 

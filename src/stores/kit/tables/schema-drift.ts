@@ -21,8 +21,8 @@ export interface TableWithDrift {
  * The databases of a commit whose tables have no column yet. Their first records create columns, besides the declared
  * ones, even where later records may not add any.
  */
-export function databasesWithoutColumns({ schemaModes: schemas = {} }: Commit, tableOf: (database: string) => Pick<TableWithDrift, 'columns'> | undefined): Set<string> {
-  return new Set(Object.keys(schemas).filter((database) => !hasColumns(tableOf(database)?.columns ?? [])))
+export function databasesWithoutColumns({ schemaModes = {} }: Commit, tableOf: (database: string) => Pick<TableWithDrift, 'columns'> | undefined): Set<string> {
+  return new Set(Object.keys(schemaModes).filter((database) => !hasColumns(tableOf(database)?.columns ?? [])))
 }
 
 function hasColumns(columns: readonly TableColumn[]): boolean {
@@ -35,7 +35,7 @@ export class DriftCollector {
   readonly #at: number
   readonly #first: ReadonlySet<string>
   readonly #known = new Map<string, { readonly drift: StoredDrift[]; readonly ids: Set<string>; isNew: boolean }>()
-  readonly #words: string[] = []
+  readonly #descriptions: string[] = []
 
   /** `first`: see `databasesWithoutColumns`. */
   constructor(modes: Readonly<Record<string, SchemaMode>> | undefined, at: number, first: ReadonlySet<string>) {
@@ -50,11 +50,11 @@ export class DriftCollector {
   }
 
   /** Records the drift of one written record. */
-  recordDrift(table: TableWithDrift, record: JsonObject, { misfits, needsColumns: isNew }: EncodedRecord, sequence: number): void {
+  recordDrift(table: TableWithDrift, record: JsonObject, { misfits, needsColumns }: EncodedRecord, sequence: number): void {
     if (misfits !== null) {
       for (const member of misfits) this.#add(table, { member, kind: 'conflict', found: memberTypeOf(record, member), sequence })
     }
-    if (!isNew || this.mayAddColumns(table)) return
+    if (!needsColumns || this.mayAddColumns(table)) return
     for (const member of findNewMembers(table.columns, record)) this.#add(table, { member, kind: 'frozen', found: memberTypeOf(record, member), sequence })
   }
 
@@ -75,7 +75,7 @@ export class DriftCollector {
 
   /** Descriptions of the new drift, for the audit log. */
   get descriptions(): readonly string[] {
-    return this.#words
+    return this.#descriptions
   }
 
   #add(table: TableWithDrift, { member, kind, found, sequence }: Pick<StoredDrift, 'member' | 'kind' | 'found' | 'sequence'>): void {
@@ -90,7 +90,7 @@ export class DriftCollector {
     known.ids.add(driftIdOf(item))
     known.drift.push(item)
     known.isNew = true
-    this.#words.push(describeDrift({ database: table.database, ...item }))
+    this.#descriptions.push(describeDrift({ database: table.database, ...item }))
   }
 }
 
@@ -106,15 +106,15 @@ export function parseDrift(database: string, stored: string): SchemaDrift[] {
 function refuseRecord(
   landing: Extract<Landing, { type: 'upsert' }>, table: TableWithDrift, record: JsonObject, encoded: EncodedRecord, isFirst: boolean,
 ): QuarantinedRecord | null {
-  const fresh = encoded.needsColumns && !isFirst ? findNewMembers(table.columns, record) : []
+  const newMembers = encoded.needsColumns && !isFirst ? findNewMembers(table.columns, record) : []
   const reasons = [
-    ...(encoded.misfits ?? []).map((member) => `${truncateMember(member)} is ${memberTypeOf(record, member)}, and its column ${table.columns.find((column) => column.member === member)!.type}`),
-    ...fresh.map((member) => `${truncateMember(member)} is new`),
+    ...(encoded.misfits ?? []).map((member) => `${truncateMember(member)} is ${memberTypeOf(record, member)}, but its column is ${columnTypeOf(table, member)}`),
+    ...newMembers.map((member) => `${truncateMember(member)} is new`),
   ]
   if (reasons.length === 0) return null
   const { database, key, text, cursor, upstreamAt } = landing
-  const told = `{"key":${stringifyJson(key)},"record":${text}${cursor === null ? '' : `,"cursor":${stringifyJson(cursor)}`}${upstreamAt === null ? '' : `,"upstreamUpdatedAt":"${upstreamAt}"`}}`
-  return { database, key, code: 'SCHEMA_MISMATCH', message: reasons.slice(0, REASONS_MAX).join('; '), text: told }
+  const quarantinedText = `{"key":${stringifyJson(key)},"record":${text}${cursor === null ? '' : `,"cursor":${stringifyJson(cursor)}`}${upstreamAt === null ? '' : `,"upstreamUpdatedAt":"${upstreamAt}"`}}`
+  return { database, key, code: 'SCHEMA_MISMATCH', message: reasons.slice(0, REASONS_MAX).join('; '), text: quarantinedText }
 }
 
 const REASONS_MAX = 5
@@ -128,14 +128,14 @@ export interface RefusalFacts {
 }
 
 /** Lists the records that a database in `quarantine` mode refuses because they do not fit its columns. */
-export function refuseRecords({ schemaModes: schemas }: Commit, { writes }: LandingPlan, { withoutColumns: first, tableOf, encode }: RefusalFacts): QuarantinedRecord[] {
-  if (schemas === undefined) return []
+export function refuseRecords({ schemaModes }: Commit, { writes }: LandingPlan, { withoutColumns, tableOf, encode }: RefusalFacts): QuarantinedRecord[] {
+  if (schemaModes === undefined) return []
   return writes.flatMap(({ landing }) => {
-    if (landing.type === 'delete' || schemas[landing.database] !== 'quarantine') return []
+    if (landing.type === 'delete' || schemaModes[landing.database] !== 'quarantine') return []
     const table = tableOf(landing.database)
     if (table === undefined || !hasColumns(table.columns)) return []
     const { record, encoded } = encode(landing)
-    return refuseRecord(landing, table, record, encoded, first.has(landing.database)) ?? []
+    return refuseRecord(landing, table, record, encoded, withoutColumns.has(landing.database)) ?? []
   })
 }
 
@@ -151,6 +151,10 @@ export function quarantineRefused(commit: Commit, refused: readonly QuarantinedR
 function findNewMembers(columns: readonly TableColumn[], record: JsonObject): string[] {
   const settled = new Set(columns.flatMap(({ member, name, held }) => (name !== null || held === true ? [member] : [])))
   return Object.keys(record).filter((member) => !settled.has(member) && record[member] !== null && record[member] !== undefined)
+}
+
+function columnTypeOf({ columns }: TableWithDrift, member: string): string {
+  return columns.find((column) => column.member === member)?.type ?? 'missing'
 }
 
 function memberTypeOf(record: JsonObject, member: string): string {
