@@ -43,7 +43,7 @@ describe('the example of a store', () => {
   })
 })
 
-test('one connection is enough: a transaction that adds a column waits for no other transaction', async () => {
+test('one connection is enough: a transaction that adds a column does not wait for another transaction', async () => {
   const harness = await openOne()
   const store = await openMariadbStore({ url: harness.url, poolMax: 1 })
   onTestFinished(() => store.close())
@@ -53,7 +53,7 @@ test('one connection is enough: a transaction that adds a column waits for no ot
 })
 
 describe('columns are added outside of the landing transaction', () => {
-  test('a column of a commit that was undone is empty, and the next commit gives it the type it needs', async () => {
+  test('a column of a rolled-back commit is empty, and the next commit gives it the type it needs', async () => {
     const harness = await openOne()
     const sync = await startSync(harness)
     await sync.land('a', { n: 1 })
@@ -66,7 +66,7 @@ describe('columns are added outside of the landing transaction', () => {
     expect(JSON.parse((await harness.store.row('things', 'b'))!.text)).toEqual({ n: 2, added: 'text' })
   })
 
-  test('a reader that holds the table does not hold up the landing: the member waits in _extra, and a later commit gives it a column', async () => {
+  test('a reader that holds the table does not delay the landing: the field waits in _extra, and a later commit gives it a column', async () => {
     const harness = await openOne()
     const sync = await startSync(harness)
     await sync.land('a', { n: 1 })
@@ -84,7 +84,7 @@ describe('columns are added outside of the landing transaction', () => {
     expect(JSON.parse((await harness.store.row('things', 'b'))!.text)).toEqual({ n: 2, added: 'x' })
   })
 
-  test('a column of the user keeps its values, and a member of its name gets another column', async () => {
+  test('a column of the user keeps its values, and a field of its name gets another column', async () => {
     const harness = await openOne()
     const sync = await startSync(harness)
     await sync.land('a', { n: 1 })

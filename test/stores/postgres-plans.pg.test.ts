@@ -40,7 +40,7 @@ describe.skipIf(server === '')('postgres store, a table without statistics', () 
     expect((await scans()) - before).toBe(0)
   })
 
-  test('invariant 14: pages that delete softly, bring back and delete hard again probe the table by key and never scan it', async () => {
+  test('invariant 14: pages with soft deletes, returning rows and hard deletes probe the table by key and never scan it', async () => {
     const keys = Array.from({ length: ROWS }, (_, at) => `k${at}`)
     const page = (of: readonly string[]) => of.map((key) => upsert(key, { n: 0 }))
     const gone = keys.filter((_, at) => at % 10 === 0)

@@ -10,7 +10,7 @@ import { query } from './postgres-harness.ts'
 
 const server = inject('postgresUrl')
 
-describe.skipIf(server === '')('postgres store, its walls and tables', () => {
+describe.skipIf(server === '')('postgres store, tenant isolation and tables', () => {
   let url: string
   let store: Store
   /** The tables' owner, which is not a superuser. */
@@ -85,7 +85,7 @@ describe.skipIf(server === '')('postgres store, its walls and tables', () => {
     expect(open).toEqual([])
   })
 
-  test('Z10 Z11 XF14 without a tenant, with a blank one or with another, the tables show nothing of ours and take nothing', async () => {
+  test('Z10 Z11 XF14 without a tenant, with an empty one or with another, the tables show no rows and accept none', async () => {
     const names = await tables()
     // After a setting that a transaction made for itself, the session's is '' and not null.
     const leftOver = "begin; select set_config('tidemark.tenant', 'acme', true); commit"
@@ -105,7 +105,7 @@ describe.skipIf(server === '')('postgres store, its walls and tables', () => {
     await expect(role.query("update tidemark.tombstones set tenant_id = 'default'")).rejects.toMatchObject({ code: '42501' })
   })
 
-  test('Z24 the audit takes new entries and lets none be changed or removed, also by the role that owns it', async () => {
+  test('Z24 the audit log accepts new entries and refuses changes and deletions, even by the role that owns it', async () => {
     await role.query("set tidemark.tenant = 'acme'")
     for (const statement of ["update tidemark.audit set actor = 'eve'", 'delete from tidemark.audit']) {
       await expect(role.query(statement)).rejects.toThrow('only ever added to')
@@ -113,7 +113,7 @@ describe.skipIf(server === '')('postgres store, its walls and tables', () => {
     expect(await verifyAuditChain(store.forTenant('acme'))).toMatchObject({ intact: true })
   })
 
-  test('Z14 an erased tenant is in no table any more, nor are its tables; a view that others built upon one stops the erasure before it begins', async () => {
+  test('Z14 an erased tenant leaves no rows and no tables; a dependent view stops the erasure before it begins', async () => {
     const canary = store.forTenant('canary-91')
     const driver = await SyncDriver.acquire(canary)
     await driver.cycle([upsert('canary-key', { of: 'canary' })], { quarantined: [makeQuarantined('canary-bad')] })
@@ -137,7 +137,7 @@ describe.skipIf(server === '')('postgres store, its walls and tables', () => {
     expect(await rows("select from pg_class where relnamespace = '\"canary-91\"'::regnamespace")).toEqual([])
   })
 
-  test('Z11 XF15 one pooled connection serves tenants in turn and carries nothing over', async () => {
+  test('Z11 XF15 one pooled connection serves tenants in turn and keeps no state between them', async () => {
     const narrow = await openPostgresStore({ url, poolMax: 1 })
     for (let n = 0; n < 3; n++) {
       expect(await readLiveRows(narrow)).toEqual([['a', { of: 'default' }]])
@@ -147,7 +147,7 @@ describe.skipIf(server === '')('postgres store, its walls and tables', () => {
     await narrow.close()
   })
 
-  test("XF14 a tenant's name that is SQL is a name", async () => {
+  test("XF14 a tenant's name that contains SQL is treated as a name", async () => {
     const evil = store.forTenant("x', true); drop table tidemark.commits; --")
     expect(await evil.headSequence()).toBe(0)
     await evil.signalSync({ worker: "'; --", sync: '"' }, { kind: 'pause', actor: '', at: 1 })
@@ -155,11 +155,11 @@ describe.skipIf(server === '')('postgres store, its walls and tables', () => {
     expect((await readLiveRows(store)).length).toBe(1)
   })
 
-  test('Z12 no function lends the rights of its owner', async () => {
+  test('Z12 no function runs with the rights of its owner', async () => {
     expect(await rows("select oid::regprocedure from pg_proc where pronamespace = 'tidemark'::regnamespace and prosecdef")).toEqual([])
   })
 
-  test("Z12 a tenant's tables are in a schema of its own: a role that may read one tenant's reads no other's, and nothing of ours", async () => {
+  test("Z12 a tenant's tables are in a schema of its own: a role that may read one tenant's tables reads no other tenant's, and none of the store's own", async () => {
     const name = `reader_${new URL(url).pathname.slice(1)}`
     const reader = new pg.Client({ connectionString: Object.assign(new URL(url), { username: name }).href })
     await query(url, `create role ${name} login; grant usage on schema acme to ${name}; grant select on acme.things to ${name}`)
@@ -208,7 +208,7 @@ describe.skipIf(server === '')('postgres store, its walls and tables', () => {
     }
   })
 
-  test('every value of JSON comes back exactly, whatever columns there are by then', async () => {
+  test('every JSON value is returned exactly, whatever the columns are', async () => {
     const driver = await SyncDriver.acquire(store, { sync: 'exact' })
     const values: JsonValue[] = [
       1, 1.5, 'x', '', null, true, { a: 1 }, [1], 2n ** 200n, -(2n ** 63n), 2n ** 63n, 1.5e300, 5e-324, -0, 1e21, 123456.000001, [1e21, { n: -0 }], '2026-01-02',
@@ -230,7 +230,7 @@ describe.skipIf(server === '')('postgres store, its walls and tables', () => {
     expect(equalsJson((await store.row('exact', 'longest'))!.text, longest)).toBe(true)
   })
 
-  test('invariant 14: what the user adds to a table survives: an index, a grant, a trigger, a foreign key, a view, columns', async () => {
+  test('invariant 14: the user's additions to a table survive: an index, a grant, a trigger, a foreign key, a view, columns', async () => {
     const driver = await SyncDriver.acquire(store, { sync: 'mine' })
     const land = async (...landings: Landing[]): Promise<void> => {
       await driver.begin({ databases: ['base'] })
@@ -258,7 +258,7 @@ describe.skipIf(server === '')('postgres store, its walls and tables', () => {
     await role.query('drop view report; drop table orders; drop trigger noting on base')
   })
 
-  test('a long query on a table does not hold up the landing: a new member waits in _extra and gets its column with a later page', async () => {
+  test('a long query on a table does not delay the landing: a new field waits in _extra and gets its column with a later page', async () => {
     const driver = await SyncDriver.acquire(store, { sync: 'held' })
     await driver.begin({ databases: ['held'] })
     await driver.page([upsert('a', { n: 1 }, { database: 'held' })])
@@ -272,7 +272,7 @@ describe.skipIf(server === '')('postgres store, its walls and tables', () => {
     expect((await store.rows({ database: 'held', limit: 10 })).map(({ text }) => JSON.parse(text) as unknown)).toEqual([{ n: 4 }, { n: 2, added: 1 }, { n: 3, added: 2 }])
   })
 
-  test('with soft deletes, what the user added to a row and what refers to it stay while the record is gone', async () => {
+  test('with soft deletes, the user's columns of a row and references to it stay while the record is deleted', async () => {
     const driver = await SyncDriver.acquire(store, { sync: 'kept' })
     const deletes = { kept: 'soft' } as const
     const land = async (landings: Landing[], mode: 'hard' | 'soft' = 'soft'): Promise<void> => {
@@ -298,7 +298,7 @@ describe.skipIf(server === '')('postgres store, its walls and tables', () => {
     expect(await rows('select _key from kept')).toEqual([])
   })
 
-  test('a column _deleted_at of the user’s is left alone: soft deletes are refused, and nothing changes', async () => {
+  test('a column _deleted_at of the user is left alone: soft deletes are refused, and nothing changes', async () => {
     const driver = await SyncDriver.acquire(store, { sync: 'own' })
     await driver.begin({ databases: ['own'] })
     await driver.page([upsert('a', { n: 1 }, { database: 'own' })])
@@ -310,7 +310,7 @@ describe.skipIf(server === '')('postgres store, its walls and tables', () => {
     expect((await driver.complete([remove('a', { database: 'own' })], { deletes: { own: 'hard' } })).counts.deleted).toBe(1)
   })
 
-  test('a long query on a table holds up the first soft delete, and no other change', async () => {
+  test('a long query on a table delays the first soft delete, and no other change', async () => {
     const driver = await SyncDriver.acquire(store, { sync: 'reader', mode: 'replace' })
     const deletes = { reader: 'soft' } as const
     await driver.begin({ databases: ['reader'] })
@@ -330,7 +330,7 @@ describe.skipIf(server === '')('postgres store, its walls and tables', () => {
     ])
   })
 
-  test('a database may have the name of a history: each has tables of its own', async () => {
+  test('a database may have the name of a history table: each gets its own tables', async () => {
     const driver = await SyncDriver.acquire(store, { sync: 'names' })
     await driver.begin({ databases: ['name', 'name_history', 'name_history_history'] })
     await driver.complete(['name', 'name_history', 'name_history_history'].map((database) => upsert('k', { of: database }, { database })))
@@ -339,7 +339,7 @@ describe.skipIf(server === '')('postgres store, its walls and tables', () => {
     expect(found.length).toBe(3)
   })
 
-  test('a relation that is not ours, where a table belongs, is STORE_FOREIGN; it and everything else stay as they were', async () => {
+  test('a foreign relation with the name of a table is STORE_FOREIGN; nothing is changed', async () => {
     await role.query('create table public.theirs (n integer)')
     const driver = await SyncDriver.acquire(store, { sync: 'foreign' })
     const before = await readSnapshot(store)

@@ -56,7 +56,7 @@ async function crashDuringCommit({ Connection }: SqliteModules, store: Store, co
   let [left, crashed] = [statement, false]
   const step = (): void => {
     crashed ||= left-- === 0
-    if (crashed) throw new Error('the process is dead')
+    if (crashed) throw new Error('the process was killed')
   }
   Connection.prototype.prepare = function (sql) {
     const prepared = prepare.call(this, sql)

@@ -12,11 +12,11 @@ const UPSERT: Required<Upsert> = {
 const DELETE: Required<Delete> = { type: 'delete', database: 'people', key: 'b', upstreamAt: '2026-01-02T00:00:00.000000Z' }
 
 test.each<[string, Landing[]]>([
-  ['with every member', [UPSERT, DELETE]],
-  ['with none of the optional ones', [plain('a'), { ...DELETE, upstreamAt: null }]],
-  ['of which one has them', [plain('a'), UPSERT, plain('c'), { ...UPSERT, asOf: 'read', database: 'rooms' }, DELETE]],
-  ['of which there are none', []],
-])('a commit whose landings travel packed to the thread arrives as it was, with landings %s', (_name, landings) => {
+  ['with every field', [UPSERT, DELETE]],
+  ['without the optional fields', [plain('a'), { ...DELETE, upstreamAt: null }]],
+  ['of which some have the optional fields', [plain('a'), UPSERT, plain('c'), { ...UPSERT, asOf: 'read', database: 'rooms' }, DELETE]],
+  ['(none)', []],
+])('a commit packed for the thread is unpacked unchanged, with landings %s', (_name, landings) => {
   const commit = { version: 3, at: 5, landings } as unknown as Commit
   expect(unpackCommit(structuredClone(packCommit(commit)))).toStrictEqual(commit)
 })

@@ -235,13 +235,14 @@ export function codecOf(layout: string): TableCodec {
 
 function makeCodec(columns: readonly TableColumn[]): TableCodec {
   const members = columns.flatMap(({ name, type }, at) => (name === null ? [] : [{ name: quoteIdentifier(name), type: sqlTypeOf(type), at }]))
-  const indexes = new Map(members.map(({ at }, index) => [at, index]))
+  let next = 0
+  const indexes = columns.map(({ name }) => (name === null ? -1 : next++))
   const encoder = new RecordEncoder(columns, COLUMN_DIALECT)
   const decoder = new RecordDecoder<string>(columns, toJsonText)
   return {
     columns, members,
     encode: (record, text, sequence) => fitRow(columns, hasOversizedNumber(text) ? encodeAllAsExtra(columns, record) : encoder.encode(record, sequence), record, ROW_SIZE_LIMITS),
-    decode: (sequence, extra, values) => decoder.decode(sequence, extra, (at) => values[indexes.get(at) ?? -1] ?? null),
+    decode: (sequence, extra, values) => decoder.decode(sequence, extra, (at) => values[indexes[at] ?? -1] ?? null),
   }
 }
 

@@ -214,11 +214,12 @@ function bindTable(table: Omit<Table, keyof TableCodec>, layout: string): Table 
 }
 
 function makeCodec(columns: readonly TableColumn[]): TableCodec {
-  const named = columns.flatMap(({ name, type }, at) => (name === null ? [] : [{ name: quoteIdentifier(name), type, at }]))
+  const named = columns.flatMap(({ name, type }) => (name === null ? [] : [{ name: quoteIdentifier(name), type }]))
   const members = named.map(({ name }) => name)
   // Integers are read as text: beyond 2^53 a number would lose precision.
   const selected = named.map(({ name, type }) => (type === 'bigint' ? `cast(${name} as text)` : name))
-  const indexes = new Map(named.map(({ at }, index) => [at, index]))
+  let next = 0
+  const indexes = columns.map(({ name }) => (name === null ? -1 : next++))
   const decoder = new RecordDecoder<Exclude<StoredValue, null>>(columns, toJsonText)
   return {
     columns, encoder: new RecordEncoder(columns, COLUMN_DIALECT), members, selected: selected.map((text) => `, ${text}`).join(''),
@@ -230,7 +231,7 @@ function makeCodec(columns: readonly TableColumn[]): TableCodec {
         name === null ? values[at] === null : isSameValue(type, values[at] ?? null, stored[index++] ?? null)
       ))
     },
-    decode: (sequence, extra, values, from) => decoder.decode(sequence, extra, (at) => values[from + (indexes.get(at) ?? 0)] ?? null),
+    decode: (sequence, extra, values, from) => decoder.decode(sequence, extra, (at) => values[from + (indexes[at] ?? 0)] ?? null),
   }
 }
 

@@ -24,13 +24,13 @@ export async function loadPatched(patches: readonly Patch[]): Promise<SqliteModu
     const path = join(folder, 'src', file)
     const source = await readFile(path, 'utf8')
     const found = source.split(from).length - 1
-    if (found !== 1) throw new Error(`src/${file} has ${found} places that read ${JSON.stringify(from)}; the fault needs exactly one: follow the store's new source.`)
+    if (found !== 1) throw new Error(`src/${file} contains ${JSON.stringify(from)} ${found} times; the fault needs exactly one. Update it to the current source.`)
     await writeFile(path, source.replace(from, () => to))
   }
   // One entry module: the harness must patch the class that the store uses.
-  const door = join(folder, 'src/stores/sqlite/door.ts')
-  await writeFile(door, "export { openSqliteStore } from './store.ts'\nexport { Connection } from './connection.ts'\n")
-  const { openSqliteStore, Connection } = await createJiti(import.meta.url, { fsCache: false, moduleCache: false }).import<SqliteModules>(door)
+  const entry = join(folder, 'src/stores/sqlite/entry.ts')
+  await writeFile(entry, "export { openSqliteStore } from './store.ts'\nexport { Connection } from './connection.ts'\n")
+  const { openSqliteStore, Connection } = await createJiti(import.meta.url, { fsCache: false, moduleCache: false }).import<SqliteModules>(entry)
   return {
     openSqliteStore,
     Connection,

@@ -38,7 +38,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
 }
 
 describe.each(Object.entries(KINDS))('a %s store of an earlier version with typed tables', (kind, { migrations, setVersion, version, own, found, expected }) => {
-  test.each(Array.from({ length: migrations.length - TYPED }, (_, n) => TYPED + n))('of version %d: rows, feed and what the user added are there after the upgrade', async (from) => {
+  test.each(Array.from({ length: migrations.length - TYPED }, (_, n) => TYPED + n))('of version %d: rows, feed and the user’s additions are kept by the upgrade', async (from) => {
     const place = await STORE_FIXTURES[kind]!()
     try {
       const before = await SyncDriver.acquire(place.store)

@@ -52,7 +52,7 @@ async function open(): Promise<SchemaHarness> {
 describeSchemaChanges('SQLite', open)
 
 describe('the columns of a SQLite store', () => {
-  test('invariant 14: indexes, triggers, views, foreign keys and columns of the user’s survive a change of their column', async () => {
+  test('invariant 14: indexes, triggers, views, foreign keys and columns of the user survive a change of their column', async () => {
     const harness = await open()
     const { store, sql } = harness
     const driver = await SyncDriver.acquire(store)
