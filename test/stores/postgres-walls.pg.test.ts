@@ -230,7 +230,7 @@ describe.skipIf(server === '')('postgres store, tenant isolation and tables', ()
     expect(equalsJson((await store.row('exact', 'longest'))!.text, longest)).toBe(true)
   })
 
-  test('invariant 14: the user's additions to a table survive: an index, a grant, a trigger, a foreign key, a view, columns', async () => {
+  test('invariant 14: the user’s additions to a table survive: an index, a grant, a trigger, a foreign key, a view, columns', async () => {
     const driver = await SyncDriver.acquire(store, { sync: 'mine' })
     const land = async (...landings: Landing[]): Promise<void> => {
       await driver.begin({ databases: ['base'] })
@@ -272,7 +272,7 @@ describe.skipIf(server === '')('postgres store, tenant isolation and tables', ()
     expect((await store.rows({ database: 'held', limit: 10 })).map(({ text }) => JSON.parse(text) as unknown)).toEqual([{ n: 4 }, { n: 2, added: 1 }, { n: 3, added: 2 }])
   })
 
-  test('with soft deletes, the user's columns of a row and references to it stay while the record is deleted', async () => {
+  test('with soft deletes, the user’s columns of a row and references to it stay while the record is deleted', async () => {
     const driver = await SyncDriver.acquire(store, { sync: 'kept' })
     const deletes = { kept: 'soft' } as const
     const land = async (landings: Landing[], mode: 'hard' | 'soft' = 'soft'): Promise<void> => {

@@ -55,7 +55,7 @@ describe('invariant 14: users may extend a table of the SQLite store', () => {
     expect(sql("explain query plan select * from things where email = 'b@x'").map(({ detail }) => detail).join()).toContain('things_by_email')
   })
 
-  test('with soft deletes, the user's columns of a row and references to it stay while the record is deleted', async () => {
+  test('with soft deletes, the user’s columns of a row and references to it stay while the record is deleted', async () => {
     const driver = await SyncDriver.acquire(store)
     const deletes = { things: 'soft' } as const
     await driver.cycle([upsert('a', { n: 1 }), upsert('b', { n: 1 })], { deletes })
