@@ -34,9 +34,9 @@ function locationOf(url: string): StoreLocation {
   }
 }
 
-/** One statement of the user's own, in a transaction that cannot write. */
+/** Runs one statement of the user, in a read-only transaction. */
 async function selectFrom(url: string, sql: string, { limit, deadlineMs, asOf }: SelectOptions): Promise<SelectResult> {
-  if (asOf !== undefined) throw new SyncError('ARGUMENT_INVALID', 'This store shows its tables as they are: --as-of is not supported.')
+  if (asOf !== undefined) throw new SyncError('ARGUMENT_INVALID', 'This store does not support --as-of.')
   const connection = await createConnection({ uri: url.replace(/^[a-z]+:/i, 'mysql:'), supportBigNumbers: true, dateStrings: true, rowsAsArray: true })
   try {
     await connection.query(`set session sql_mode = 'ANSI_QUOTES', time_zone = '+00:00', max_statement_time = ${(deadlineMs ?? 0) / 1_000}`)
@@ -46,7 +46,7 @@ async function selectFrom(url: string, sql: string, { limit, deadlineMs, asOf }:
     return { columns: fields.map(({ name }) => name), rows: limit > 0 ? rows.slice(0, limit) : rows, truncated: limit > 0 && rows.length > limit }
   } catch (cause) {
     const { errno } = Object(cause) as { errno?: number }
-    if (errno === STATEMENT_TIMEOUT) throw createQueryTooLongError(deadlineMs!)
+    if (errno === STATEMENT_TIMEOUT) throw createQueryTooLongError(deadlineMs ?? 0)
     throw new SyncError(errno === undefined || errno < 0 ? 'STORE_UNAVAILABLE' : 'ARGUMENT_INVALID', `MariaDB: ${(cause as Error).message}.`, { cause })
   } finally {
     connection.destroy()
@@ -55,7 +55,7 @@ async function selectFrom(url: string, sql: string, { limit, deadlineMs, asOf }:
 
 const STATEMENT_TIMEOUT = 1969
 
-/** MariaDB reads a backslash in a text as the beginning of a sign. */
+/** MariaDB treats a backslash in a text as an escape character. */
 function quoteLiteral(text: string): string {
   return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`
 }

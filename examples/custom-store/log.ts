@@ -1,11 +1,11 @@
 import { createLogPlans, runNative, type DatabaseInfo, type Row, type Store, type RowVersion, type VersionRange } from 'tidemark/store'
 import type { Transaction } from './connection.ts'
 import type { TenantSession } from './sql.ts'
-import { readTables } from './table.ts'
+import { readTables, tableOf } from './table.ts'
 
-/** What has landed, read back. */
+/** Reads of committed rows and log entries. */
 
-/** The log of kit, with the versions of this store. */
+/** The kit's log plans, with this store's version reader. */
 export function createTenantLogPlans(session: TenantSession) {
   return createLogPlans((database, from, range) => runNative((transaction: Transaction) => readVersions(session, transaction, database, { from, range })))
 }
@@ -15,13 +15,13 @@ type VersionValues = [sequence: string, created: string, key: string, extra: str
 async function readVersions(
   session: TenantSession, transaction: Transaction, database: string, { from, range }: { from: 'table' | 'history'; range: VersionRange },
 ): Promise<RowVersion[]> {
-  const table = (await readTables(session, transaction, [database])).get(database)!
+  const table = tableOf(await readTables(session, transaction, [database]), database)
   const [where, values] = 'key' in range ? ['_key = ?', [range.key]] : ['_sequence > ? and _sequence <= ? order by _sequence limit ?', [range.after, range.until, range.limit]]
   const found = await transaction.textRows(
     `select _sequence, _created_sequence, _key, _extra, _cursor, _upstream_at${table.selected} from ${from === 'table' ? table.name : table.history} where ${where}`, ...values,
   )
   return found.map((row) => {
-    const [sequence, created, key, extra, cursor, upstreamAt] = row as unknown as VersionValues
+    const [sequence, created, key, extra, cursor, upstreamAt] = row as VersionValues
     return {
       sequence: Number(sequence), database, key, action: created === sequence ? 'created' : 'updated', cursor, upstreamAt,
       text: () => table.decode(Number(sequence), extra, row, 6),
@@ -43,9 +43,11 @@ function selectRows(session: TenantSession, database: string, { where, values, b
     if (table === undefined) return []
     const found = await transaction.textRows(`select _sequence, _key, _extra, _upstream_at, unix_timestamp(_synced_at)${table.selected} from ${table.name} where ${where}`, ...values)
     const taken: Row[] = []
-    for (let at = 0, bytes = 0; at < found.length && (at === 0 || bytes < bytesMax); at++) {
-      const [sequence, key, extra, upstreamAt, syncedAt] = found[at] as [string, string, string | null, string | null, string]
-      const text = table.decode(Number(sequence), extra, found[at]!, 5)
+    let bytes = 0
+    for (const values of found) {
+      if (taken.length > 0 && bytes >= bytesMax) break
+      const [sequence, key, extra, upstreamAt, syncedAt] = values as [string, string, string | null, string | null, string]
+      const text = table.decode(Number(sequence), extra, values, 5)
       taken.push({ database, key, text, sequence: Number(sequence), committedAt: Math.round(Number(syncedAt) * 1_000), upstreamAt })
       bytes += Buffer.byteLength(text)
     }
@@ -56,9 +58,9 @@ function selectRows(session: TenantSession, database: string, { where, values, b
 export function databases(session: TenantSession): Promise<DatabaseInfo[]> {
   return session.connection.read(async (transaction) => {
     const infos: DatabaseInfo[] = []
-    for (const { database, name, history: past, memberKinds: kinds } of (await readTables(session, transaction)).values()) {
-      const { rows: count } = (await transaction.get<{ rows: number }>(`select count(*) as "rows" from ${name}`))!
-      infos.push({ name: database, table: name.slice(1, -1), history: past.slice(1, -1), columns: kinds, rows: count })
+    for (const { database, name, history, memberKinds } of (await readTables(session, transaction)).values()) {
+      const { rows: count } = await transaction.one<{ rows: number }>(`select count(*) as "rows" from ${name}`)
+      infos.push({ name: database, table: name.slice(1, -1), history: history.slice(1, -1), columns: memberKinds, rows: count })
     }
     return infos
   })

@@ -1,13 +1,16 @@
 import type { Transaction } from './connection.ts'
 import { TENANT_TABLES } from './schema.ts'
 import type { TenantSession } from './sql.ts'
-import { readTables } from './table.ts'
+import { readTables, tableOf } from './table.ts'
 
-/** Versions of a database that were replaced, and its deletions, above one floor and up to the next. Current rows are never touched. */
+/**
+ * Deletes replaced versions and deletions of a database above one floor and up to the next. Current rows are never
+ * touched.
+ */
 export async function pruneVersions(session: TenantSession, transaction: Transaction, id: number, { floor, next }: { floor: number; next: number }): Promise<number> {
   const { tenant } = session
-  const { name: database } = (await transaction.get<{ name: string }>('select name from tidemark_databases where database_id = ?', id))!
-  const { name, history } = (await readTables(session, transaction, [database])).get(database)!
+  const { name: database } = await transaction.one<{ name: string }>('select name from tidemark_databases where database_id = ?', id)
+  const { name, history } = tableOf(await readTables(session, transaction, [database]), database)
   const gone = [
     ...(await transaction.all<{ sequence: number }>(`delete from ${history} where _until_sequence <= ? returning _sequence as sequence`, next)),
     ...(await transaction.all<{ sequence: number }>(
@@ -21,9 +24,9 @@ export async function pruneVersions(session: TenantSession, transaction: Transac
   )
   let at = 0
   for (const { first, last } of commits) {
-    while (gone[at]! < first) at++
+    while ((gone[at] ?? Infinity) < first) at++
     // A commit leaves the directory with the last of its entries.
-    if (gone[at] === undefined || gone[at]! > last) continue
+    if ((gone[at] ?? Infinity) > last) continue
     const left = `select 1 as there from ${name} where _sequence between ? and ? union all select 1 from ${history} where _sequence between ? and ?
       union all select 1 from tidemark_deletions where tenant_id = ? and sequence between ? and ? limit 1`
     if ((await transaction.get(left, first, last, first, last, tenant, first, last)) !== undefined) continue
@@ -32,7 +35,7 @@ export async function pruneVersions(session: TenantSession, transaction: Transac
   return gone.length
 }
 
-/** The rows of the tables go in the transaction; `dropTables` ends the tables once it is committed. */
+/** The rows are deleted in the transaction; `dropTables` drops the tables once it is committed. */
 export async function eraseRows(session: TenantSession, transaction: Transaction): Promise<number> {
   let erased = 0
   for (const { name, history } of (await readTables(session, transaction)).values()) {

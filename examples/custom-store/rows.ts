@@ -3,7 +3,7 @@ import {
 } from 'tidemark/store'
 import type { Parameter, Transaction } from './connection.ts'
 import type { TenantSession } from './sql.ts'
-import { SYSTEM_COLUMNS, type Table } from './table.ts'
+import { SYSTEM_COLUMNS, required, type Table } from './table.ts'
 
 export type UpsertLanding = Extract<Landing, { type: 'upsert' }>
 
@@ -15,7 +15,7 @@ export interface FoundRows {
 
 const KEYS_MAX = 1_000
 
-/** What the store knows of the keys of a commit: the current row, or else the tombstone. */
+/** Reads the stored rows of a commit's keys: the current row, or else the tombstone. */
 export async function findRows({ tenant }: TenantSession, transaction: Transaction, tables: ReadonlyMap<string, Table>, commit: Commit): Promise<FoundRows> {
   const found = new Map<string, Map<string, StoredRow>>()
   const texts = new Map<string, Map<string, () => string>>()
@@ -45,7 +45,7 @@ export async function findRows({ tenant }: TenantSession, transaction: Transacti
     found.set(table.database, rows)
     texts.set(table.database, records)
   }
-  return { find: ({ database, key }) => found.get(database)?.get(key), textOf: ({ database, key }) => texts.get(database)!.get(key)!() }
+  return { find: ({ database, key }) => found.get(database)?.get(key), textOf: ({ database, key }) => required(texts.get(database)?.get(key), `The row ${key} of ${database}`)() }
 }
 
 export interface WriteFacts {
@@ -55,7 +55,7 @@ export interface WriteFacts {
   ownerIn(database: string): number
 }
 
-/** Carries out a plan: the table gets the new versions, its history those they replace. */
+/** Executes a plan: the table gets the new versions, its history the replaced ones. */
 export async function writeRows(session: TenantSession, transaction: Transaction, plan: LandingPlan, tables: ReadonlyMap<string, Table>, facts: WriteFacts): Promise<void> {
   for (const table of tables.values()) {
     const isHere = ({ landing }: { landing: Landing }): boolean => landing.database === table.database
@@ -75,28 +75,28 @@ export async function writeRows(session: TenantSession, transaction: Transaction
     const settled = [...writes.filter(({ row }) => (row?.contestedBy ?? null) !== null), ...plan.touches.filter(isHere), ...plan.contests.filter((contest) => isHere(contest) && contest.contestedBy === null)]
     await deleteKeys(session, transaction, 'contests', table, settled)
     await transaction.insert('insert into tidemark_contests (tenant_id, database_id, "key", cycle_id) values',
-      plan.contests.filter((contest) => isHere(contest) && contest.contestedBy !== null).map(({ landing, contestedBy: by }) => [session.tenant, table.id, landing.key, by]),
+      plan.contests.filter((contest) => isHere(contest) && contest.contestedBy !== null).map(({ landing, contestedBy }) => [session.tenant, table.id, landing.key, contestedBy]),
       { tuple: '(?,?,?,?)', tail: 'on duplicate key update cycle_id = values(cycle_id)' })
   }
 }
 
 async function insertRows(
-  transaction: Transaction, table: Table, writes: readonly (RowWrite & { landing: UpsertLanding })[], { driftCollector: notes, writer, committedAt, ownerIn }: WriteFacts, tail: string,
+  transaction: Transaction, table: Table, writes: readonly (RowWrite & { landing: UpsertLanding })[], { driftCollector, writer, committedAt, ownerIn }: WriteFacts, tail: string,
 ): Promise<void> {
   const syncedAt = toDatetime(committedAt)
   const owner = ownerIn(table.database)
   const rows = writes.map(({ landing, sequence, row }): Parameter[] => {
     const record = parseJson(landing.text) as JsonObject
     const encoded = table.encode(record)
-    notes.recordDrift(table, record, encoded, sequence)
-    // A fact without a time keeps the row's: what is older than that is still older.
+    driftCollector.recordDrift(table, record, encoded, sequence)
+    // A change without a time keeps the row's time: older versions stay older.
     return [landing.key, sequence, sequence, landing.hash, landing.upstreamAt ?? row?.upstreamAt ?? null, syncedAt, landing.cursor, writer, owner, encoded.extra, ...table.bind(encoded)]
   })
   const columns = [...SYSTEM_COLUMNS, ...table.members]
   await transaction.insert(`insert into ${table.name} (${columns.join(', ')}) values`, rows, { tuple: `(${columns.map(() => '?').join(',')})`, tail })
 }
 
-/** Puts current rows into the history, as they are before the write of the sequence. */
+/** Copies current rows to the history, as they are before the write of the sequence. */
 async function archiveVersions(transaction: Transaction, table: Table, versions: ReadonlyArray<{ key: string; sequence: number }>, committedAt: number): Promise<void> {
   const columns = [...SYSTEM_COLUMNS, ...table.members]
   await transaction.insert(
@@ -109,7 +109,7 @@ async function archiveVersions(transaction: Transaction, table: Table, versions:
 export interface DeletedRow {
   readonly key: string
   readonly sequence: number
-  /** Whether the log gets an entry; a tombstone of a key that was never there has none. */
+  /** True when the log gets an entry; the tombstone of an unknown key has none. */
   readonly isLogged: boolean
   readonly isLive: boolean
   readonly status: RowStatus
@@ -151,7 +151,7 @@ export async function deleteKeys(
   await transaction.insert(head, items.map(({ landing }) => [landing.key]), { tuple: '?', tail: ')' })
 }
 
-/** As bytes, whatever signs it has. */
+/** Written as bytes, whatever characters it has. */
 function quoteBytes(text: string): string {
   return `x'${Buffer.from(text).toString('hex')}'`
 }

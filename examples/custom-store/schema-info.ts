@@ -6,12 +6,12 @@ export function schemaDrift(session: TenantSession): Promise<SchemaDrift[]> {
   return session.connection.read(async (transaction) => [...(await readTables(session, transaction)).values()].flatMap(({ database, drift }) => parseDrift(database, drift)))
 }
 
-/** Null for a database that is not there. */
+/** Returns null for an unknown database. */
 export function schema(session: TenantSession, database: string): Promise<SchemaInfo | null> {
   return session.connection.read(async (transaction) => {
     const table = (await readTables(session, transaction, [database])).get(database)
     if (table === undefined) return null
-    const count = async (name: string): Promise<number> => (await transaction.get<{ count: number }>(`select count(*) as count from ${name}`))!.count
+    const count = async (name: string): Promise<number> => (await transaction.one<{ count: number }>(`select count(*) as count from ${name}`)).count
     const texts = await transaction.all<{ text: string }>(`select _extra as text from ${table.name} where _extra is not null limit ${EXTRA_ROWS_MAX + 1}`)
     const indexes = await transaction.all<{ name: string }>(
       "select distinct index_name as name from information_schema.statistics where table_schema = database() and table_name = ? and index_name not in ('PRIMARY', '_sequence')",

@@ -2,8 +2,8 @@ import { SyncError } from 'tidemark/store'
 import type { Connection } from './connection.ts'
 
 /**
- * The tables of the store itself. Names and keys are bytes, so that they are compared exactly, whatever the collation of the
- * database is. MariaDB commits after every statement that changes a table, so each of them can be repeated.
+ * The store's own tables. Names and keys are binary, so that they are compared exactly, whatever the collation of the
+ * database is. DDL commits implicitly in MariaDB, so each statement is idempotent.
  */
 const NAME = 'varbinary(255) not null'
 const TEXT = 'longtext'
@@ -66,7 +66,7 @@ export const TABLE_OPTIONS = 'engine = innodb row_format = dynamic character set
 /** Erased with a tenant, in this order. */
 export const TENANT_TABLES = Object.keys(TABLES).filter((name) => name !== 'tenants' && name !== 'audit')
 
-/** Each takes the tables from version n to n + 1. */
+/** Each migration takes the tables from version n to n + 1. */
 const MIGRATIONS: readonly (readonly string[])[] = [[
   ...Object.entries(TABLES).map(([name, columns]) => `create table if not exists tidemark_${name} (${columns}) ${TABLE_OPTIONS}`),
   `create trigger if not exists tidemark_audit_stays before update on tidemark_audit for each row
@@ -75,7 +75,7 @@ const MIGRATIONS: readonly (readonly string[])[] = [[
 
 export async function migrate(connection: Connection): Promise<void> {
   await connection.runOutsideTransaction(async (statements) => {
-    const { bytes } = (await statements.get<{ bytes: number }>('select @@max_allowed_packet as bytes'))!
+    const { bytes } = await statements.one<{ bytes: number }>('select @@max_allowed_packet as bytes')
     connection.bytesMax = Math.min(connection.bytesMax, bytes / 8)
     const version = 'select version from tidemark_schema'
     const there = await statements.get("select 1 as there from information_schema.tables where table_schema = database() and table_name = 'tidemark_schema'")

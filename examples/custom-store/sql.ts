@@ -1,7 +1,7 @@
 import { appendAuditEntry, createSql, runNative, noSteps, quoteIdentifier, runStepsAsync, StatementCompiler, type Dialect, type TransactionPlan, type Sql, type Steps } from 'tidemark/store'
 import type { Connection, Transaction } from './connection.ts'
 import { eraseRows, pruneVersions } from './retention.ts'
-import { ensureTables } from './table.ts'
+import { ensureTables, tableOf } from './table.ts'
 
 /** A tenant of the database. */
 export interface TenantSession {
@@ -28,7 +28,7 @@ const DIALECT: Dialect = {
     ]
     return `insert into {${table}} (${columns.map(named).join(', ')}) values (${parameters.join(', ')}) on duplicate key update ${sets.join(', ')}`
   },
-  // Two deletes that wait for each other end in a deadlock, and then the transaction is run again.
+  // Two deletes that wait for each other deadlock, and the transaction is then retried.
   deleteSkipLocked: (table, where) => `delete from {${table}} where tenant_id = :tenant and ${where}`,
   bind: (value) => value,
 }
@@ -39,7 +39,7 @@ function sqlOf(session: TenantSession): Sql {
   return createSql(session.tenant, DIALECT, (sql) => ({
     ensureTables: (databases) => runNative(async (transaction: Transaction) => {
       const tables = await ensureTables(session, transaction, databases)
-      return Object.fromEntries(databases.map((name) => [name, tables.get(name)!.memberKinds]))
+      return Object.fromEntries(databases.map((name) => [name, tableOf(tables, name).memberKinds]))
     }),
     pruneVersions: (id, floor, next) => runNative((transaction: Transaction) => pruneVersions(session, transaction, id, { floor, next })),
     eraseRows: () => runNative((transaction: Transaction) => eraseRows(session, transaction)),
@@ -54,7 +54,7 @@ export function runPlan<Args extends readonly unknown[], T>(session: TenantSessi
   return plan.access === 'read' ? session.connection.read(body) : session.connection.write(body)
 }
 
-/** Steps of the kit inside a transaction of this store. */
+/** Performs steps of the kit inside a transaction of this store. */
 export function performSteps<T>(session: TenantSession, transaction: Transaction, steps: (sql: Sql) => Steps<T>): Promise<T> {
   return runStepsAsync(steps(sqlOf(session)), (step) => {
     if (step.kind === 'native') return (step.perform as (transaction: Transaction) => unknown)(transaction)

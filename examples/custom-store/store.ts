@@ -15,7 +15,7 @@ export interface MariadbStoreOptions extends ConnectionOptions {
   readonly tenant?: string
 }
 
-/** Opens, and on first use makes, a store in a MariaDB database. */
+/** Opens a store in a MariaDB database, and creates it on first use. */
 export async function openMariadbStore({ tenant = 'default', ...options }: MariadbStoreOptions): Promise<Store> {
   const connection = new Connection(options)
   try {
@@ -36,7 +36,7 @@ function storeOf(session: TenantSession): Store {
     tenant,
     forTenant: (other) => storeOf({ connection, tenant: other }),
     close: () => connection.close(),
-    // MariaDB notifies no connection of what another one did.
+    // MariaDB does not notify connections of each other's changes.
     subscribe: () => ({ addTenant: () => {}, close: () => Promise.resolve() }),
     commit: (request) => commit(session, request),
     listSyncStatus: (query) => listSyncStatus(session, query),
@@ -48,16 +48,16 @@ function storeOf(session: TenantSession): Store {
     databases: () => log.databases(session),
     compact: (request) => compact(session, request),
     eraseTenant: (by) => eraseTenant(session, by),
-    cursorSecrets: (offer) => cursorSecrets(session, offer),
+    cursorSecrets: (candidate) => cursorSecrets(session, candidate),
     schema: (database) => schema(session, database),
     schemaDrift: () => schemaDrift(session),
   }
 }
 
 async function compact(session: TenantSession, request: CompactRequest): Promise<CompactResult> {
-  const forgotten = await runPlan(session, COMPACTION_PLANS.log, [request])
-  const cycles = forgotten.hasMore ? 0 : await runPlan(session, COMPACTION_PLANS.cycles, [request])
-  return { ...forgotten, removedCycles: cycles, hasMore: forgotten.hasMore || cycles === request.scanMax }
+  const compacted = await runPlan(session, COMPACTION_PLANS.log, [request])
+  const cycles = compacted.hasMore ? 0 : await runPlan(session, COMPACTION_PLANS.cycles, [request])
+  return { ...compacted, removedCycles: cycles, hasMore: compacted.hasMore || cycles === request.scanMax }
 }
 
 async function eraseTenant(session: TenantSession, by: { actor: string; at: number }): Promise<EraseResult | TenantBusy> {
@@ -68,7 +68,7 @@ async function eraseTenant(session: TenantSession, by: { actor: string; at: numb
   return { ...erased, remains: 'the undo and redo logs of the server, its binary log, replicas and backups' }
 }
 
-/** The empty tables of an erased tenant. One that is used again by now stays. */
+/** Drops the empty tables of an erased tenant. A table that is already used again stays. */
 function dropTables(session: TenantSession, tables: Iterable<Table>): Promise<void> {
   const { connection } = session
   return connection.write(async (transaction) => {
@@ -76,7 +76,7 @@ function dropTables(session: TenantSession, tables: Iterable<Table>): Promise<vo
     const used = new Set([...(await readTables(session, transaction)).values()].map(({ name }) => name))
     for (const { name, history } of tables) {
       if (used.has(name)) continue
-      // One that a reader holds stays, empty.
+      // A table that a reader holds stays, empty.
       await connection.runOutsideTransaction((statements) => statements.run(`drop table if exists ${name}, ${history}`)).catch((error: unknown) => {
         if (errnoOfCause(error) !== LOCK_TIMEOUT) throw error
       })
@@ -84,22 +84,22 @@ function dropTables(session: TenantSession, tables: Iterable<Table>): Promise<vo
   })
 }
 
-async function cursorSecrets(session: TenantSession, offer: CursorSecretCandidate): Promise<CursorSecret[]> {
+async function cursorSecrets(session: TenantSession, candidate: CursorSecretCandidate): Promise<CursorSecret[]> {
   const known = await runPlan(session, CURSOR_SECRET_PLANS.known, [])
-  return hasFreshSecret(known, offer) ? known : runPlan(session, CURSOR_SECRET_PLANS.renew, [offer])
+  return hasFreshSecret(known, candidate) ? known : runPlan(session, CURSOR_SECRET_PLANS.renew, [candidate])
 }
 
-/** All are told, whatever moved: a row of MariaDB does not say which transaction wrote it. */
+/** Returns all syncs, changed or not: a MariaDB row does not record which transaction wrote it. */
 function listSyncStatus({ connection, tenant }: TenantSession, { ref, recent }: SyncStatusQuery): Promise<SyncStatusList> {
   const which = ref === undefined ? '' : 'and g.connector_id = ? and g.stream_id = ?'
   const given = ref === undefined ? [tenant] : [tenant, ref.worker, ref.sync]
   return connection.read(async (transaction) => {
-    const { now } = (await transaction.get<{ now: number }>('select cast(floor(unix_timestamp(sysdate(3)) * 1000) as signed) as now'))!
+    const { now } = await transaction.one<{ now: number }>('select cast(floor(unix_timestamp(sysdate(3)) * 1000) as signed) as now')
     const entries = await transaction.all<CheckpointSummaryEntry>(`select ${CHECKPOINT_SUMMARY_COLUMNS} from tidemark_registry g where g.tenant_id = ? ${which}`, ...given)
     const cycles = await transaction.all<CycleRow>(
-      `select * from (select c.*, g.connector_id as worker, g.stream_id as sync, row_number() over (partition by c.sync_id order by c.cycle_id desc) as place
+      `select * from (select c.*, g.connector_id as worker, g.stream_id as sync, row_number() over (partition by c.sync_id order by c.cycle_id desc) as recency
          from tidemark_registry g join tidemark_cycles c on c.tenant_id = g.tenant_id and c.sync_id = g.sync_id where g.tenant_id = ? ${which}
-       ) newest where place <= ? order by cycle_id desc`, ...given, recent,
+       ) newest where recency <= ? order by cycle_id desc`, ...given, recent,
     )
     return { now, changeToken: '', syncs: joinSyncStatus(entries, cycles) }
   })

@@ -7,34 +7,34 @@ import { errnoOfCause, LOCK_TIMEOUT, type Parameter, type Transaction } from './
 import { TABLE_OPTIONS } from './schema.ts'
 import type { TenantSession } from './sql.ts'
 
-/** A database's table, its history, and how records are written to and read from their columns. */
+/** A database's table, its history, and the codec for its records. */
 export interface Table {
   readonly id: number
   readonly database: string
-  /** As SQL, quoted. */
+  /** Quoted SQL name. */
   readonly name: string
   readonly history: string
-  /** The members its records have had, and of which kinds. */
+  /** The fields of its records, and their kinds. */
   readonly memberKinds: readonly Column[]
   readonly columns: readonly TableColumn[]
   readonly drift: string
   readonly historyDays: number | null
-  /** The members' columns as SQL, in the order of `columns`; members without a column are left out. */
+  /** The fields' columns as SQL, in the order of `columns`; fields without a column are left out. */
   readonly members: readonly string[]
-  /** What a SELECT has to list behind its own columns so that `decode` can read the values from a place on. */
+  /** The select list from which `decode` reads the values, after the statement's own columns. */
   readonly selected: string
   encode(record: JsonObject): EncodedRecord
-  /** For `members`. */
+  /** Returns the values for `members`. */
   bind(record: EncodedRecord): Parameter[]
   decode(sequence: number, extra: string | null, values: readonly (string | null)[], from: number): string
 }
 
-/** Columns of our own in every table; the members of the records stand behind them. */
+/** System columns of every table; the fields of the records follow them. */
 export const SYSTEM_COLUMNS = ['_key', '_sequence', '_created_sequence', '_hash', '_upstream_at', '_synced_at', '_cursor', '_writer', '_owner', '_extra']
 const SYSTEM_COLUMNS_SQL = `_key varbinary(1024) not null, _sequence bigint not null, _created_sequence bigint not null, _hash varchar(64) not null, _upstream_at varchar(40),
   _synced_at datetime(3) not null, _cursor longtext, _writer int not null, _owner int not null, _extra longtext`
 const RESERVED_NAMES = [...SYSTEM_COLUMNS, '_until_sequence', '_until_at', '_deleted_at']
-/** A row has 8,126 bytes, of which a long value takes at most 40: the rest of it is elsewhere. */
+/** A row has 8,126 bytes, of which a long value takes at most 40: the rest is stored out of line. */
 const ROW_SIZE_LIMITS = { rowBytesMax: 6_500, valueBytesMax: 42 }
 const COLUMNS_MAX = 600
 /** How long a new column may wait for a reader of the table; other readers wait meanwhile. */
@@ -45,7 +45,7 @@ export const SQL_TYPES: Readonly<Record<ScalarType, string>> = {
   text: 'longtext', time: 'time(6)', timestamp: 'datetime(6)', uuid: 'char(36)',
 }
 
-/** The type of a column in SQL. A list is JSON text: MariaDB's own JSON type refuses values nested deeper than 32. */
+/** The SQL type of a column. A list is JSON text: MariaDB's own JSON type refuses values nested deeper than 32. */
 export function sqlTypeOf(type: ColumnType): string {
   return SQL_TYPES[itemTypeOf(type) === null ? (type as ScalarType) : 'json']
 }
@@ -63,7 +63,7 @@ interface DatabaseRow {
 const SELECT_DATABASES = `select database_id as id, name as "database", table_name as "table", columns, layout, drift, history_days as historyDays
   from tidemark_databases where tenant_id = ?`
 
-/** By name; of all of them, in the order of their names, when none are given. */
+/** Reads the tables of these databases by name; without names, all of them, sorted by name. */
 export async function readTables({ tenant }: TenantSession, transaction: Transaction, names?: readonly string[]): Promise<Map<string, Table>> {
   if (names?.length === 0) return new Map()
   const rows = await transaction.all<DatabaseRow>(`${SELECT_DATABASES} ${names === undefined ? '' : 'and name in (?)'} order by name`, tenant, ...(names === undefined ? [] : [names]))
@@ -71,9 +71,9 @@ export async function readTables({ tenant }: TenantSession, transaction: Transac
 }
 
 /**
- * The tables of these databases, made if there are none. Only with the tenant locked, and before the transaction has used a
- * table of records: the statements that make tables commit by themselves, so another connection runs them, and it would wait
- * for this one. A table or a column of a transaction that is undone stays, and the next one that needs it takes it over.
+ * Returns the tables of these databases, and creates missing ones. Legal with the tenant locked, and before the
+ * transaction has used a table of records: DDL commits implicitly, so another connection runs it, and it would wait for
+ * this one. A table or column of a rolled-back transaction stays, and the next one that needs it reuses it.
  */
 export async function ensureTables(session: TenantSession, transaction: Transaction, names: readonly string[]): Promise<Map<string, Table>> {
   const tables = await readTables(session, transaction, names)
@@ -88,41 +88,44 @@ export async function ensureTables(session: TenantSession, transaction: Transact
   return tables
 }
 
-/** Tells the table of members that are new in kind. */
+/** Records new field kinds of the table. */
 export async function writeMemberKinds(transaction: Transaction, table: Table, seen: readonly Column[]): Promise<void> {
   const kinds = mergeColumns(table.memberKinds, seen)
   if (kinds !== table.memberKinds) await transaction.run('update tidemark_databases set columns = ? where database_id = ?', JSON.stringify(kinds), table.id)
 }
 
-/** The table with columns for what is new in these records. While a reader holds the table it stays as it is, and the values are in `_extra`. */
-export async function growTable(session: TenantSession, transaction: Transaction, table: Table, records: readonly JsonObject[], since: number, notes: DriftCollector): Promise<Table> {
-  if (!notes.mayAddColumns(table) || !records.some((record) => table.encode(record).needsColumns)) return table
+/**
+ * Adds columns for new fields of these records. While a reader holds the table it stays as it is, and the values are in
+ * `_extra`.
+ */
+export async function growTable(session: TenantSession, transaction: Transaction, table: Table, records: readonly JsonObject[], since: number, driftCollector: DriftCollector): Promise<Table> {
+  if (!driftCollector.mayAddColumns(table) || !records.some((record) => table.encode(record).needsColumns)) return table
   const { limits, foreign } = await limitsOf(session, table)
   const columns = growColumns(table.columns, records, since, limits)
   const grown = await alterTable(session, transaction, table, columns)
-  if (grown !== table) notes.recordTakenNames(table, columns, foreign, since)
+  if (grown !== table) driftCollector.recordTakenNames(table, columns, foreign, since)
   return grown
 }
 
-/** The table with these columns; the table as it is while a reader holds it. */
+/** Returns the table with these columns, or unchanged while a reader holds it. */
 export async function alterTable(session: TenantSession, transaction: Transaction, table: Table, columns: readonly TableColumn[]): Promise<Table> {
   if (columns === table.columns) return table
   const there = new Set(table.members)
-  const added = columns.filter(({ name }) => name !== null && !there.has(quoteIdentifier(name)))
+  const added = columns.flatMap(({ name, type }) => (name === null || there.has(quoteIdentifier(name)) ? [] : [{ name, type }]))
   if (added.length > 0 && !(await addColumns(session, table, added))) return table
   const layout = JSON.stringify(columns)
   await transaction.run('update tidemark_databases set layout = ? where database_id = ?', layout, table.id)
   return { ...table, ...codecOf(layout) }
 }
 
-function addColumns({ connection }: TenantSession, table: Table, columns: readonly TableColumn[]): Promise<boolean> {
+function addColumns({ connection }: TenantSession, table: Table, columns: ReadonlyArray<{ readonly name: string; readonly type: ColumnType }>): Promise<boolean> {
   return connection.runOutsideTransaction(async (statements) => {
     for (const name of [table.name, table.history]) {
       const there = new Set((await columnsOf(statements, name)).map((column) => column.name.toLowerCase()))
       const clauses = columns.map((column) => {
-        // One that is there was left behind by a transaction that was undone: it is empty, and may get another type.
-        const verb = there.has(column.name!.toLowerCase()) ? 'modify' : 'add'
-        return `${verb} column ${quoteIdentifier(column.name!)} ${sqlTypeOf(column.type)} null comment '${TIDEMARK_COMMENT}'`
+        // An existing column was left behind by a rolled-back transaction: it is empty, and may get another type.
+        const verb = there.has(column.name.toLowerCase()) ? 'modify' : 'add'
+        return `${verb} column ${quoteIdentifier(column.name)} ${sqlTypeOf(column.type)} null comment '${TIDEMARK_COMMENT}'`
       })
       try {
         await statements.run(`alter table ${name} wait ${DDL_WAIT_SECONDS} ${clauses.join(', ')}`)
@@ -135,20 +138,23 @@ function addColumns({ connection }: TenantSession, table: Table, columns: readon
   })
 }
 
-/** The names that members may not have, and those of them that are columns of the user's own. */
+/** The names that fields may not use, and which of them are the user's own columns. */
 export function limitsOf({ connection }: TenantSession, table: Table): Promise<{ limits: ColumnLimits; foreign: string[] }> {
   return connection.runOutsideTransaction(async (statements) => {
     const foreign = (await columnsOf(statements, table.name)).filter(({ comment, name }) => comment !== TIDEMARK_COMMENT && !SYSTEM_COLUMNS.includes(name)).map(({ name }) => name)
-    return { limits: { reserved: [...RESERVED_NAMES, ...foreign], nameBytesMax: 64, columnsMax: COLUMNS_MAX, spell: sanitizeName }, foreign }
+    return { limits: { reserved: [...RESERVED_NAMES, ...foreign], nameBytesMax: 64, columnsMax: COLUMNS_MAX, sanitizeName }, foreign }
   })
 }
 
-/** MariaDB refuses some signs in names, and the driver looks for parameters beside others: columns are named with letters and digits. */
+/**
+ * MariaDB refuses some characters in names, and the driver parses others as parameters: columns are named with letters
+ * and digits.
+ */
 function sanitizeName(member: string): string {
   return member.replaceAll(/[^\p{L}\p{N}_]|[\u{10000}-\u{10ffff}]/gu, '_')
 }
 
-/** What marks tables and columns as made here. */
+/** Marks tables and columns that this store created. */
 const TIDEMARK_COMMENT = 'tidemark'
 
 function columnsOf(statements: Transaction, quoted: string): Promise<Array<{ name: string; comment: string }>> {
@@ -157,7 +163,10 @@ function columnsOf(statements: Transaction, quoted: string): Promise<Array<{ nam
   )
 }
 
-/** The database's own name, with a number when another of ours has it. A name of a table has no signs here, and its case does not count. */
+/**
+ * Returns the database's own name, with a number when another of our tables has it. Table names contain only word
+ * characters, and their case is ignored.
+ */
 function createTable({ connection, tenant }: TenantSession, database: string): Promise<string> {
   const wanted = (tenant === 'default' ? database : `${tenant}__${database}`).replaceAll(/\W/g, '_').slice(0, 50)
   const mark = `${TIDEMARK_COMMENT} ${hash('sha1', JSON.stringify([tenant, database]), 'hex')}`
@@ -169,7 +178,7 @@ function createTable({ connection, tenant }: TenantSession, database: string): P
         table, `${table}_history`,
       )
       const foreign = taken.find(({ comment }) => !comment.startsWith(TIDEMARK_COMMENT))
-      if (foreign !== undefined) throw new SyncError('STORE_FOREIGN', `There already is a table ${foreign.name}; the database ${database} cannot have its table there.`)
+      if (foreign !== undefined) throw new SyncError('STORE_FOREIGN', `A table ${foreign.name} already exists, so the table of the database ${database} cannot be created. Rename it.`)
       if (taken.some(({ comment }) => comment !== mark)) continue
       const options = `${TABLE_OPTIONS} comment '${mark}'`
       await statements.run(`create table if not exists ${quoteIdentifier(table)} (${SYSTEM_COLUMNS_SQL}, primary key (_key), key (_sequence)) ${options}`)
@@ -179,6 +188,17 @@ function createTable({ connection, tenant }: TenantSession, database: string): P
       return table
     }
   })
+}
+
+/** The table of a database that is known to have one. */
+export function tableOf<T>(tables: ReadonlyMap<string, T>, database: string): T {
+  return required(tables.get(database), `The table of ${database}`)
+}
+
+/** Returns the value, or throws if it is missing. */
+export function required<T>(value: T | null | undefined, what: string): T {
+  if (value === null || value === undefined) throw new Error(`${what} is missing`)
+  return value
 }
 
 // ── records ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -191,7 +211,7 @@ function toTable({ id, database, table, columns, layout, drift, historyDays }: D
 
 type TableCodec = Pick<Table, 'columns' | 'members' | 'selected' | 'encode' | 'bind' | 'decode'>
 
-/** By the text of the layout, which says everything. */
+/** Keyed by the layout's text, which defines the codec completely. */
 const codecCache = new Map<string, TableCodec>()
 const CODECS_MAX = 1_000
 
@@ -205,17 +225,17 @@ function codecOf(layout: string): TableCodec {
 }
 
 function makeCodec(columns: readonly TableColumn[]): TableCodec {
-  const named = columns.filter(({ name }) => name !== null)
-  const places = new Map(named.map((column, place) => [columns.indexOf(column), place]))
+  const named = columns.flatMap(({ name, type }, at) => (name === null ? [] : [{ name: quoteIdentifier(name), type, at }]))
+  const indexes = new Map(named.map(({ at }, index) => [at, index]))
   const encoder = new RecordEncoder(columns, { preservesText: false, preservesJsonText: true, doubleMin: 2.3e-308 })
   const decoder = new RecordDecoder<string>(columns, toJsonText)
   return {
-    columns, members: named.map(({ name }) => quoteIdentifier(name!)),
-    // The driver refuses answers with a column named __proto__.
-    selected: named.map(({ name, type }, at) => `, ${type === 'bytes' ? `hex(${quoteIdentifier(name!)})` : quoteIdentifier(name!)} as c${at}`).join(''),
+    columns, members: named.map(({ name }) => name),
+    // The driver refuses results with a column named __proto__.
+    selected: named.map(({ name, type }, index) => `, ${type === 'bytes' ? `hex(${name})` : name} as c${index}`).join(''),
     encode: (record) => fitRow(columns, encoder.encode(record), record, ROW_SIZE_LIMITS),
-    bind: ({ values }) => columns.flatMap((column, at) => (column.name === null ? [] : [bindValue(column.type, values[at]!)])),
-    decode: (sequence, extra, values, from) => decoder.decode(sequence, extra, (at) => values[from + places.get(at)!] ?? null),
+    bind: ({ values }) => columns.flatMap((column, at) => (column.name === null ? [] : [bindValue(column.type, values[at] ?? null)])),
+    decode: (sequence, extra, values, from) => decoder.decode(sequence, extra, (at) => values[from + (indexes.get(at) ?? 0)] ?? null),
   }
 }
 
@@ -226,12 +246,12 @@ function bindValue(type: ColumnType, value: ColumnValue): Parameter {
   return typeof value === 'bigint' || type === 'numeric' ? String(value as bigint) : (value as string | number)
 }
 
-/** As MariaDB reads it, in UTC. */
+/** An instant as MariaDB reads it, in UTC. */
 function toDatetime(instant: string): string {
-  return canonicalizeInstant(instant)!.replace('T', ' ').replace('Z', '')
+  return required(canonicalizeInstant(instant), `The instant ${instant}`).replace('T', ' ').replace('Z', '')
 }
 
-/** The text of a value as MariaDB writes it, as JSON. */
+/** Writes MariaDB's text of a value as JSON. */
 function toJsonText(value: string, { type, format }: TableColumn): string {
   switch (type) {
     case 'bigint':
@@ -248,7 +268,7 @@ function toJsonText(value: string, { type, format }: TableColumn): string {
       return `"${value.replace(/\.?0+$/, '')}"`
     case 'timestamp':
     case 'datetime':
-      return `"${formatDatetime(value, format!)}"`
+      return `"${formatDatetime(value, required(format, 'The format of a timestamp'))}"`
     default:
       return itemTypeOf(type) === null ? JSON.stringify(value) : value
   }

@@ -1,4 +1,4 @@
-/** `tidemark/store`: everything that a store of your own is written with. `describeStore` of tidemark/testing is its test. */
+/** `tidemark/store`: everything needed to implement a store. `describeStore` of tidemark/testing is its test. */
 export { registerStore } from './drivers.ts'
 export type { QuerySyntax, SelectResult, SelectOptions, StoreDriver, StoreLocation, StoreOpenOptions } from '../contract/index.ts'
 
@@ -16,7 +16,8 @@ export type {
   AuditChainEntry, AuditChainQuery, Webhook, WebhookAllowance, WebhookClaim, WebhookEdit, WebhookCursor, WebhookSettings, WebhookProgress, WebhookStore, WrappedKey,
 } from '../contract/index.ts'
 
-// ── the roles that are written once, and the port they are written on ────────────────────────────────────────────────
+// ── the shared roles and their SQL port
+// ────────────────────────────────────────────────────────────────────────────────
 export { bindPlans, isRoleMethod, ROLE_PLANS } from './kit/roles/roles.ts'
 export type { RoleMethod, RoleMethods } from './kit/roles/roles.ts'
 export { checkSealingKey } from './kit/roles/data-keys.ts'
@@ -25,7 +26,8 @@ export type { KernelSteps, NativeStep, TransactionPlan, Sql, SqlValue, SqlValues
 export { StatementCompiler, upsertOnConflict } from './kit/sql/dialect.ts'
 export type { CompiledStatement, Dialect, DialectToken, UpsertSpec } from './kit/sql/dialect.ts'
 
-// ── steps that the kernel takes with the roles ───────────────────────────────────────────────────────────────────────
+// ── steps that kernel and roles share
+// ──────────────────────────────────────────────────────────────────────────────────
 export { appendAuditEntry, ensureEntry, deleteSeen, findLeasedEntry, lockTenant, toAuditChainInput, writeInflight } from './kit/registry.ts'
 export type { TenantRow, RegistryEntryWithNow } from './kit/registry.ts'
 export { addPageToCycle, matchesCheckpoint, lockBackfill, updateCheckpoint, writeQuarantine } from './kit/checkpoint.ts'

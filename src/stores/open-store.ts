@@ -7,22 +7,23 @@ import { checkName } from '../config/names.ts'
 import type { Environment } from '../config/settings.ts'
 
 export interface OpenStoreOptions {
-  /** `default` when absent. */
+  /** Defaults to `default`. */
   tenant?: string
-  /** What a relative file is relative to; the current folder when absent. */
+  /** Base folder of a relative file path. Defaults to the current folder. */
   folder?: string
-  /** Where TIDEMARK_KEY and TIDEMARK_KEY_FILE are looked up; the process's own environment when absent. */
+  /** Source of TIDEMARK_KEY and TIDEMARK_KEY_FILE. Defaults to the environment of the process. */
   environment?: Environment
-  /** Called now and then while a store of an older version is migrated, which can take minutes. */
+  /** Called repeatedly while a store of an older version is migrated, which can take minutes. */
   onMigration?: (progress: { readonly moved: number; readonly total: number }) => void
 }
 
-/** The states of its syncs are sealed; see registry/sealed-store.ts. The caller closes what it opened. */
+/** Opens a store whose sync states are sealed; see registry/sealed-store.ts. The caller closes it. */
 export async function openStore(url: string, options: OpenStoreOptions = {}): Promise<Store> {
   const { tenant = 'default', folder = process.cwd(), environment = process.env } = options
   checkName('tenant', tenant)
   const location = locateStore(url, folder)
-  // A key can only be missing for a server, which then stays untouched; beside a file it is made once the file is there.
+  // For a server a missing key fails here, before the server is touched; beside a file the key is created after the
+  // file.
   const given = location.storage.kind === 'server' ? loadKeyRing(location, environment, folder) : null
   const store = await location.open({ tenant, ...(options.onMigration !== undefined && { onMigration: options.onMigration }) })
   try {

@@ -55,7 +55,7 @@ test('tidemark query --as-of shows the tables as they were; a time in the future
   const then = await project.json('query', '--as-of', at, 'select name from people order by _key limit 1')
   expect([now.rows, then.rows, then.as_of]).toEqual([[{ name: 'Somebody else' }], [{ name: 'Person 1' }], at])
   expect(await project.ask('query', '--as-of', '2999-01-01T00:00:00Z', 'select * from people')).toMatchObject({ code: 2, stderr: expect.stringContaining('in the future') })
-  expect(await project.ask('query', '--as-of', '2001-01-01T00:00:00Z', 'select * from people')).toMatchObject({ code: 2, stderr: expect.stringContaining('it is kept from') })
+  expect(await project.ask('query', '--as-of', '2001-01-01T00:00:00Z', 'select * from people')).toMatchObject({ code: 2, stderr: expect.stringContaining('it begins at') })
   expect(await project.ask('query', '--as-of', 'yesterday', 'select * from people')).toMatchObject({ code: 2 })
   expect(await project.ask('query', '--as-of', at)).toMatchObject({ code: 2 })
 })

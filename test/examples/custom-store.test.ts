@@ -12,7 +12,7 @@ const root = resolve(import.meta.dirname, '../..')
 const folder = join(root, 'examples/custom-store')
 
 if (!hasMariadb) throw new Error(MARIADB_HINT)
-// Settings of the server that a store may not depend on; the others only spare the disk.
+// Server settings that a store must not depend on; the last three only reduce disk writes.
 const server = await startMariadb({
   'default-time-zone': '+05:00', 'sql-mode': 'NO_BACKSLASH_ESCAPES,PAD_CHAR_TO_FULL_LENGTH', 'character-set-server': 'latin1', 'transaction-isolation': 'SERIALIZABLE',
   'sync-frm': '0', 'innodb-flush-method': 'nosync', 'innodb-doublewrite': '0',
@@ -43,7 +43,7 @@ describe('the example of a store', () => {
   })
 })
 
-test('one connection is enough: a transaction that adds a column waits for no other transaction', async () => {
+test('one connection is enough: a transaction that adds a column does not wait for another transaction', async () => {
   const harness = await openOne()
   const store = await openMariadbStore({ url: harness.url, poolMax: 1 })
   onTestFinished(() => store.close())
@@ -53,11 +53,11 @@ test('one connection is enough: a transaction that adds a column waits for no ot
 })
 
 describe('columns are added outside of the landing transaction', () => {
-  test('a column of a commit that was undone is empty, and the next commit gives it the type it needs', async () => {
+  test('a column of a rolled-back commit is empty, and the next commit gives it the type it needs', async () => {
     const harness = await openOne()
     const sync = await startSync(harness)
     await sync.land('a', { n: 1 })
-    // A key twice is found out when the rows are written, after the column was added.
+    // A duplicate key fails when the rows are written, after the column was added.
     await expect(sync.landAll([['b', { n: 2, added: 1 }], ['b', { n: 3, added: 2 }]])).rejects.toThrow(/Duplicate entry/)
     expect(await columnType(harness.url, 'added')).toBe('bigint')
     expect((await harness.store.schema('things'))!.columns.map(({ member }) => member)).toEqual(['n'])
@@ -66,7 +66,7 @@ describe('columns are added outside of the landing transaction', () => {
     expect(JSON.parse((await harness.store.row('things', 'b'))!.text)).toEqual({ n: 2, added: 'text' })
   })
 
-  test('a reader that holds the table does not hold up the landing: the member waits in _extra, and a later commit gives it a column', async () => {
+  test('a reader that holds the table does not delay the landing: the field waits in _extra, and a later commit gives it a column', async () => {
     const harness = await openOne()
     const sync = await startSync(harness)
     await sync.land('a', { n: 1 })
@@ -84,7 +84,7 @@ describe('columns are added outside of the landing transaction', () => {
     expect(JSON.parse((await harness.store.row('things', 'b'))!.text)).toEqual({ n: 2, added: 'x' })
   })
 
-  test('a column of the user keeps its values, and a member of its name gets another column', async () => {
+  test('a column of the user keeps its values, and a field of its name gets another column', async () => {
     const harness = await openOne()
     const sync = await startSync(harness)
     await sync.land('a', { n: 1 })
@@ -106,7 +106,7 @@ interface Sync {
   landAll(records: ReadonlyArray<readonly [key: string, record: object]>): Promise<void>
 }
 
-/** A sync that lands records in the database `things`, a page each. */
+/** A sync that lands records in the database `things`, one page each. */
 async function startSync({ store }: Pick<StoreHarness, 'store'>): Promise<Sync> {
   const acquired = await store.acquire({ worker: 'crm', sync: 'delta' }, { holder: 'test', ttlMs: 3_600_000, at: 0 })
   if (acquired.kind !== 'acquired') throw new Error('The sync is held.')

@@ -6,7 +6,7 @@ import { openMariadbStore } from '../../examples/custom-store/store.ts'
 
 /** Opens stores in separate databases of one server. */
 export function harnessOn(server: string): () => Promise<StoreHarness & { readonly url: string }> {
-  /** Used and emptied databases: creating the tables of a new one takes a second. */
+  /** Databases that were used and emptied: creating the tables of a new one takes a second. */
   const emptied: string[] = []
   let count = 0
   return async () => {
@@ -44,7 +44,7 @@ async function empty(url: string): Promise<void> {
   }
 }
 
-/** As a user sees them; bytes are texts. */
+/** Queries like a user would; binary values are returned as text. */
 export async function query(url: string, sql: string): Promise<Array<Record<string, unknown>>> {
   const connection = await createConnection({ uri: url.replace('mariadb:', 'mysql:'), supportBigNumbers: true, dateStrings: true })
   try {
@@ -56,7 +56,7 @@ export async function query(url: string, sql: string): Promise<Array<Record<stri
   }
 }
 
-/** The connections are cut when the commit would send its next statement. */
+/** Cuts the connections when the commit is about to send its next statement. */
 async function crashDuringCommit(store: Store, commit: Commit, statement: number): Promise<CommitOutcome | 'crashed'> {
   // oxlint-disable-next-line typescript/no-explicit-any -- a method of many signatures, passed through as it is
   const prototype = (mysql as any).Connection.prototype

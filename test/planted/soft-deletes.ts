@@ -22,7 +22,7 @@ export const SOFT_DELETE_BUGS: readonly PlantedBug[] = [
     ['a column of the user’s is taken for ours', 'column.toLowerCase() === DELETED_AT', "column === ''", TABLES, '_deleted_at of the user'],
     ['the history has no such column', '[table.name, table.history]) session', '[table.name]) session', AS_OF, 'soft deletes'],
     ['the first key is passed over', 'and key > ? order by key', 'and key > (? || char(97)) order by key', SQLITE, 'soft to hard and back'],
-    ['only the first step is taken', 'const more = keys.length === scanMax', 'const more = keys.length > scanMax', SQLITE, 'in steps'],
+    ['only the first step is taken', 'const last = keys.length === scanMax ?', 'const last = keys.length > scanMax ?', SQLITE, 'in steps'],
     ['rows are removed that are live', 'where ${DELETED_AT} is not null and _key in', 'where _key not in', SQLITE, 'in steps'],
   ]),
   ...inFile('src/stores/sqlite/rows.ts', SQLITE, [
@@ -41,14 +41,14 @@ export const SOFT_DELETE_BUGS: readonly PlantedBug[] = [
   ]),
   ...inFile('src/stores/postgres/delete-mode.ts', POSTGRES, [
     ['a column of the user’s is taken for ours', 'if (foreign !== undefined) {', 'if (foreign === null) {', WALLS, '_deleted_at of the user'],
-    ['a reader who holds the table makes a delete hard', 'if (!hindered.has(database)) return\n', 'if (hindered.has(database)) return\n  return\n', WALLS, 'first soft delete'],
-    ['only the first step is taken', 'keys.length === scanMax ? keys.at(-1)!', 'keys.length > scanMax ? keys.at(-1)!', POSTGRES, 'in steps'],
+    ['a reader who holds the table makes a delete hard', 'if (!lockedDatabases.has(database)) return\n', 'if (lockedDatabases.has(database)) return\n  return\n', WALLS, 'first soft delete'],
+    ['only the first step is taken', 'keys.length === scanMax ? (keys.at(-1)', 'keys.length > scanMax ? (keys.at(-1)', POSTGRES, 'in steps'],
     ['a setting is written and not followed', 'tables.set(database, { ...written, ...state,', 'tables.set(database, { ...written,', POSTGRES, 'from hard to soft'],
   ]),
   ...inFile('src/stores/postgres/rows.ts', POSTGRES, [
-    ['a row that came back is still deleted', ', ${DELETED_AT} = null` }', '` }', POSTGRES, 'returns'],
-    ['a row that came back belongs to its old owner', ', _owner = ${owner}, ${DELETED_AT}', ', ${DELETED_AT}', POSTGRES, 'restored soft-deleted'],
-    ['a row that came back was only updated', 'extraSets: `, _created_sequence = w.c0,', 'extraSets: `, _created_sequence = t._created_sequence,', POSTGRES, 'returns'],
+    ['a row that came back is still deleted', ', ${DELETED_AT} = null`', '`', POSTGRES, 'returns'],
+    ['a row that came back belongs to its old owner', ', _owner = ${owner}, ${DELETED_AT}', ', ${DELETED_AT}', POSTGRES, 'comes back soft-deleted'],
+    ['a row that came back was only updated', 'extraSets = `, _created_sequence = w.c0,', 'extraSets = `, _created_sequence = t._created_sequence,', POSTGRES, 'returns'],
     ['a row that is kept has its old sequence', '_synced_at = w.at, _sequence = w.sequence, _writer', '_synced_at = w.at, _writer', POSTGRES, 'a soft delete keeps'],
     ['a row that is deleted is found', '_writer, _owner from ${table.live} l where', '_writer, _owner from ${table.live.replace(/^.*?from (.*?) where.*$/, "$1")} l where', POSTGRES, 'returns unchanged'],
   ]),
@@ -64,7 +64,7 @@ export const SOFT_DELETE_BUGS: readonly PlantedBug[] = [
     ['a setting that changed is looked up in the table of before', "known.get(name)?.live !== guessed.get(name)?.live", 'known.get(name)?.name !== guessed.get(name)?.name', POSTGRES, 'returns|from hard to soft'],
   ]),
   ...inFile('src/stores/postgres/as-of.ts', AS_OF_PG, [
-    ['a past without deleted rows shows them', 'from ${liveRows(current!, state)} l', 'from ${current} l', AS_OF_PG, 'soft deletes'],
+    ['a past without deleted rows shows them', 'from ${liveRows(qualified(name), state)} l', 'from ${qualified(name)} l', AS_OF_PG, 'soft deletes'],
   ]),
   ...inFile('src/engine/sync-plan.ts', RUN, [
     ['a store that cannot keep rows is not asked', 'store.supportsSoftDeletes === true) return', 'store !== null) return', RUN, 'does not keep'],

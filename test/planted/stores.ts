@@ -51,7 +51,7 @@ export const STORE_BUGS: readonly PlantedBug[] = [
     ['a cycle that did not complete confirms a contest', ' || !facts.isComplete(row.contestedBy)', ''],
     [
       'a confirmed row younger than the lag is overwritten',
-      "row.sequence <= listing!.settledSequence ? 'wins' : 'waits'",
+      "row.sequence <= settledSequence ? 'wins' : 'waits'",
       "'wins'",
     ],
     [
@@ -62,16 +62,16 @@ export const STORE_BUGS: readonly PlantedBug[] = [
     ['a lookup that refutes is ignored', "if (refuted.has(landing.key)) return 'loses'", ''],
     [
       'a stale sighting is swept',
-      "verdict === 'same' || verdict === 'touch' || verdict === 'stale'",
-      "verdict === 'same' || verdict === 'touch'",
+      "resolution === 'same' || resolution === 'touch' || resolution === 'stale'",
+      "resolution === 'same' || resolution === 'touch'",
     ],
     ['the row of a quarantined record is swept', "if (row?.status === 'live') seen.push(row.sequence)", ''],
     ['a time in the future stays', 'upstreamAt < row.upstreamAt && instantToMs(row.upstreamAt) > at', 'false'],
-    ['the brake opens for a whole database', 'doomed >= existed ? !sweep.allowEmpty : ', ''],
+    ['the delete limit allows a whole database', 'toDelete >= existed ? !sweep.allowEmpty : ', ''],
     [
-      'the brake compares with the wrong side',
-      'doomed > existed * sweep.maxShare',
-      'doomed < existed * sweep.maxShare',
+      'the delete limit compares with the wrong side',
+      'toDelete > existed * sweep.maxShare',
+      'toDelete < existed * sweep.maxShare',
     ],
     ['adjacent ranges swallow what lies between', 'first <= last[1] + 1', 'first <= last[1] + 2'],
     ['keys are sorted by UTF-16 units', 'isSurrogate(x) === isSurrogate(y) ? x - y : isSurrogate(x) ? 1 : -1', 'x - y'],
@@ -180,7 +180,7 @@ export const STORE_BUGS: readonly PlantedBug[] = [
     ['what does not fit its column is lost on an update', 'writer, record.extra]', 'writer, null]'],
     [
       'an update without a time forgets the one of the row',
-      'landing.upstreamAt ?? row!.upstreamAt, syncedAt',
+      'landing.upstreamAt ?? row?.upstreamAt ?? null, syncedAt',
       'landing.upstreamAt, syncedAt',
     ],
     [
@@ -212,10 +212,10 @@ export const STORE_BUGS: readonly PlantedBug[] = [
       'entry.epoch === lease.epoch && entry.holder === lease.holder',
       'entry.holder === lease.holder',
     ],
-    ['an erased tenant comes back by itself', 'if (byItself) throw createTenantErasedError(sql.tenant)', ''],
+    ['an erased tenant comes back by itself', 'if (automatic) throw createTenantErasedError(sql.tenant)', ''],
   ]),
   ...inFile('src/stores/kit/roles/leases.ts', SQLITE, [
-    ['a held lease is taken over', 'entry.held_until! > found.now', 'entry.held_until! < found.now'],
+    ['a held lease is taken over', 'expiresAt > found.now', 'expiresAt < found.now'],
     ['an unfinished cycle of another mode is resumed', ' && unfinished.mode === request.mode', ''],
     [
       'a listing begins with the committed state',
@@ -267,9 +267,9 @@ export const STORE_BUGS: readonly PlantedBug[] = [
     ['an erased tenant forgets its epochs', 'set epoch = {greatest}(epoch,', 'set epoch = {least}(epoch,'],
   ]),
   ...inFile('src/stores/kit/roles/webhooks.ts', [...SQLITE, 'test/webhooks/claim.test.ts'], [
-    ['a webhook is claimed by two', 'found.held_until! > found.now', 'found.held_until! < found.now'],
-    ['deliveries of a lost claim are noted', 'disabled = :disabled where ${CLAIM_CONDITION}`', 'disabled = :disabled where ${WEBHOOK_CONDITION} and :epoch > 0`'],
-  ], 'webhook|claim|deliver'),
+    ['a webhook is claimed by two', 'heldUntil > found.now', 'heldUntil < found.now'],
+    ['deliveries of a lost claim are noted', 'disabled = :disabledReason where ${CLAIM_CONDITION}`', 'disabled = :disabledReason where ${WEBHOOK_CONDITION} and :epoch > 0`'],
+  ], 'webhook|claim|delivers'),
   ...inFile('src/stores/kit/roles/inbound.ts', SQLITE, [
     ['an inbound message is acted on twice', "if (done && found.at >= forgetBefore) return 'done'", ''],
   ], 'message'),
@@ -288,7 +288,7 @@ export const STORE_BUGS: readonly PlantedBug[] = [
     ],
     ['rows of other owners are swept', ') t where t._owner = $3', ') t where t._owner = $3 or true'],
     ['an inherited row is lost', 'if (inherited > 0) transferOwnership', 'if (inherited > 1_000_000) transferOwnership'],
-    ['the range of a sweep in the directory is off by one', 'last: position + dying }', 'last: position + dying - 1 }'],
+    ['the range of a sweep in the directory is off by one', 'last: headSequence + toDelete }', 'last: headSequence + toDelete - 1 }'],
     [
       'another cycle sweeps what this one saw',
       "and inflight_mode = 'replace' and sync_id <> $2::int",
@@ -315,15 +315,15 @@ export const STORE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/stores/postgres/rows.ts', POSTGRES, [
     [
       'the history is written after the row',
-      `  archiveVersions(transaction, table, places.map((at) => upserts[at]!.write), facts.committedAt)
+      `  archiveVersions(transaction, table, updates.map(({ write }) => write), facts.committedAt)
 `,
-      `  void Promise.resolve().then(() => archiveVersions(transaction, table, places.map((at) => upserts[at]!.write), facts.committedAt))
+      `  void Promise.resolve().then(() => archiveVersions(transaction, table, updates.map(({ write }) => write), facts.committedAt))
 `,
     ],
     [
       'an update loses what its columns cannot hold',
-      'values: places.map((at) => encoded[at]!.extra)',
-      'values: places.map(() => null)',
+      'values: upserts.map(({ encoded }) => encoded.extra)',
+      'values: upserts.map(() => null)',
     ],
     ['a row that comes back keeps its tombstone', 'if (row !== undefined) returned.push(landing.key)', ''],
     [
@@ -340,8 +340,8 @@ export const STORE_BUGS: readonly PlantedBug[] = [
     ],
     [
       'a page beside tombstones counts as new',
-      '(select high from span), true) as is`',
-      '(select high from span), true) or true as is`',
+      '(select high from span), true) as "isEmpty"`',
+      '(select high from span), true) or true as "isEmpty"`',
     ],
   ], 'XD24|invariant 8|invariant 6|unchanged|older'),
   ...inFile('src/stores/postgres/table.ts', POSTGRES, [

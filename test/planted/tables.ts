@@ -60,7 +60,7 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
     ],
     ['a nested number comes back in another notation', `: isExactInJsonb(value)
 `, ': true\n', VALUES_PG, 'nested'],
-    ['a member without a column is lost', `defineMember((extra ??= {}), name, record[name]!)
+    ['a member without a column is lost', `defineMember((extra ??= {}), name, value)
 `, '', LOSSLESS],
     [
       'a value that does not fit its column is rounded',
@@ -70,7 +70,7 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
     ],
     [
       'a member of the prototype is taken for one of the record',
-      'this.#inherited[at] === true && !Object.hasOwn(record, member)',
+      'isInherited && !Object.hasOwn(record, member)',
       'false',
       LOSSLESS,
     ],
@@ -187,20 +187,20 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
     ],
     [
       'only the first record of a page decides whether values are left over',
-      'records.some(({ extra }) => extra',
-      '[records[0]!].some(({ extra }) => extra',
+      'rows.some(({ record }) => record.extra',
+      'rows.slice(0, 1).some(({ record }) => record.extra',
     ],
     [
       'a contest outlives the update that ended it',
-      'if (row!.contestedBy !== null) deleteContest(session, table, landing.key)',
+      '    if (row !== undefined && row.contestedBy !== null) deleteContest(session, table, landing.key)',
       '',
       SQLITE,
       'contested again',
     ],
     [
       'an updated row keeps its old sequence time',
-      'landing.upstreamAt ?? row!.upstreamAt, syncedAt, landing.cursor',
-      'landing.upstreamAt ?? row!.upstreamAt, row!.upstreamAt ?? syncedAt, landing.cursor',
+      'landing.upstreamAt ?? row?.upstreamAt ?? null, syncedAt, landing.cursor',
+      'landing.upstreamAt ?? row?.upstreamAt ?? null, row?.upstreamAt ?? syncedAt, landing.cursor',
       SQLITE,
     ],
   ]),
@@ -215,29 +215,29 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
   ]),
   ...inFile('src/stores/sqlite/log.ts', SQLITE, [
     [
-      'the last entry of a commit is told of the next one',
-      'commits[at]!.last < stored.sequence',
-      'commits[at]!.last <= stored.sequence',
+      'the last entry of a commit gets the facts of the next one',
+      'commit.last < stored.sequence',
+      'commit.last <= stored.sequence',
     ],
     ['a log with gaps ends with the commits that were read first', 'from = through\n', 'from = until\n', ROWS],
   ]),
   ...inFile('src/stores/sqlite/find-rows.ts', SQLITE, [
     [
       'rows beyond a bounded look-up count as missing',
-      'as unknown as RowValues[]\n    if (rows.length <= 2 * stretch.count) {',
+      'as unknown as RowValues[]\n    if (rows.length <= 2 * range.count) {',
       'as unknown as RowValues[]\n    if (rows.length > 0) {',
       ROWS,
     ],
     [
       'tombstones beyond a bounded look-up count as missing',
-      'as unknown as TombstoneValues[]\n    if (rows.length <= 2 * stretch.count) {',
+      'as unknown as TombstoneValues[]\n    if (rows.length <= 2 * range.count) {',
       'as unknown as TombstoneValues[]\n    if (rows.length > 0) {',
       ROWS,
     ],
     ['rows of another owner count as unchanged', 'found.ours !== found.count || ', ''],
     [
       'a contested page counts as unchanged',
-      ' || readContests(session, table!) !== null',
+      ' || readContests(session, table) !== null',
       '',
       ROWS,
     ],
@@ -264,7 +264,7 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/stores/sqlite/packed-commit.ts', SQLITE, [
     [
       'rows of several databases land in the first',
-      'oneDatabase &&= landing.database === landings[0]!.database',
+      'oneDatabase &&= landing.database === landings[0]?.database',
       'oneDatabase &&= landings.length > 0',
       THREAD,
       'XD25',
@@ -286,8 +286,8 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
       'invariant 5',
     ],
     [
-      'chunks are read in the order of their making',
-      '.toSorted((a, b) => a - b)',
+      'chunks are read in the order of their creation',
+      '.toSorted(([a], [b]) => a - b)',
       '',
       ['test/stores/sequence-set.test.ts'],
     ],
@@ -315,8 +315,8 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
     ],
     [
       'an entry that was moved is moved again',
-      "connection.run('update tidemark_migration set moved = ? where database_id = ?', entries",
-      "connection.run('update tidemark_migration set moved = ? - 1 where database_id = ?', entries",
+      "connection.run('update tidemark_migration set moved = ? where database_id = ?', last",
+      "connection.run('update tidemark_migration set moved = ? - 1 where database_id = ?', last",
     ],
     [
       'replaced versions are left behind',
@@ -374,15 +374,15 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
     ],
     [
       'only the last record of a page decides whether there are new members',
-      'isNew ||= split.needsColumns',
-      'isNew = split.needsColumns',
+      'needsColumns ||= encoded.needsColumns',
+      'needsColumns = encoded.needsColumns',
       ROWS_PG,
       'only one record of a page',
     ],
     [
       'records are written with the columns of before',
-      'if (grown !== table) encoded =',
-      'if (grown === table) encoded =',
+      'if (grown !== table) upserts =',
+      'if (grown === table) upserts =',
       VALUES_PG,
       'booleans',
     ],
@@ -454,9 +454,9 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
       'N13 a new key',
     ],
     [
-      'the last entry of a commit is told of the next one',
-      'chunk[at]!.last < version.sequence',
-      'chunk[at]!.last <= version.sequence',
+      'the last entry of a commit gets the facts of the next one',
+      'commit.last < version.sequence',
+      'commit.last <= version.sequence',
       POSTGRES,
       'feed returns|above a sequence',
     ],
@@ -472,7 +472,7 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/stores/postgres/copy.ts', VALUES_PG, [
     ['the data of a COPY has no end', 'this.int16(-1)', 'this.int16(0)', VALUES_PG, 'booleans'],
     ['the length of the data is wrong', 'this.#data.length + 4', 'this.#data.length', VALUES_PG, 'booleans'],
-    ['rows that are moved lose their last column', 'at < types.length; at++', 'at < types.length - 1; at++', MOVED_PG],
+    ['rows that are moved lose their last column', 'of types.entries()) writer', 'of types.slice(0, -1).entries()) writer', MOVED_PG],
   ]),
   ...inFile('src/stores/postgres/binary-values.ts', VALUES_PG, [
     ['a negative number beyond 64 bits becomes positive', 'negative ? 0x4000 : 0', '0', VALUES_PG, 'numbers beyond'],
@@ -560,8 +560,8 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
     ],
     [
       'a client in an unknown state goes back to the pool',
-      '// A client in an unknown state never goes back to the pool.\n      client.release(!clean)',
-      '// A client in an unknown state never goes back to the pool.\n      client.release(false)',
+      '// A client in an unknown state never returns to the pool.\n      client.release(!clean)',
+      '// A client in an unknown state never returns to the pool.\n      client.release(false)',
       FAULTS,
       'XB4',
     ],
@@ -609,8 +609,8 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
     ],
     [
       'an entry at the border of two steps is left behind',
-      'entries.length < chunk ? -1 : entries.at(-1)!.sequence',
-      'entries.length < chunk ? -1 : entries.at(-1)!.sequence + 1',
+      'entries.length < chunk ? -1 : (entries.at(-1)?.sequence ?? -1)',
+      'entries.length < chunk ? -1 : (entries.at(-1)?.sequence ?? -1) + 1',
     ],
   ]),
 ]

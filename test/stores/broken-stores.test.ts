@@ -19,7 +19,7 @@ describe('the store suite', () => {
     await using modules = await loadPatched(fault.patches ?? [])
     for (const name of fault.caughtBy) {
       const failures = await Promise.all(casesNamed(name).map((storeCase) => failureOf(storeCase, modules, fault.wrap)))
-      // By an assertion: a store that merely throws everywhere would prove nothing about the case.
+      // The failure must be an assertion: a store that throws everywhere would prove nothing about the case.
       expect(failures.some(isFinding), `${name}: ${String(failures[0])}`).toBe(true)
     }
   })
@@ -44,7 +44,7 @@ async function failureOf(storeCase: StoreCase, modules: SqliteModules, wrap: (st
   }
 }
 
-/** A promise was seen broken: by the suite, or by the store itself, whose records no longer fit each other. */
+/** A violated guarantee was detected: by the suite, or by the store itself, whose records are inconsistent. */
 function isFinding(failure: unknown): boolean {
   const code = (failure as { code?: unknown } | null)?.code
   return failure instanceof AssertionError || code === 'STATE_ROLLED_BACK' || code === 'STATE_UNREADABLE'

@@ -1,17 +1,19 @@
 import { connect, createServer, type Socket } from 'node:net'
 
-/** When the connection is cut: as COMMIT arrives, before the server has it; or when the server has answered it. */
+/**
+ * When the connection is cut: as COMMIT arrives, before the server receives it; or after the server has answered it.
+ */
 export type Cut = 'before COMMIT' | 'after COMMIT'
 
 export interface CuttingProxy {
   readonly url: string
   cutNext(cut: Cut): void
-  /** From now on nothing passes over the connections there are, and neither side is told. */
+  /** From now on no data passes over the open connections, and neither side is notified. */
   freeze(): void
   close(): Promise<void>
 }
 
-/** Stands between a store and its server, and fails as networks do. */
+/** A proxy between a store and its server that fails like a network. */
 export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
   const { hostname, port } = new URL(target)
   const sockets = new Set<Socket>()
@@ -40,7 +42,7 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
     })
     server.on('data', (chunk) => {
       if (frozen) return
-      // Answers of statements before it may come first.
+      // Answers to earlier statements may come first.
       if (cutting && chunk.includes('COMMIT\0')) return cut()
       client.write(chunk)
     })

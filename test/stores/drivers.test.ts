@@ -8,8 +8,8 @@ const custom: StoreDriver = {
   locate: (url, folder) => ({ ...locateStore('sqlite::memory:', folder), product: 'MyDB', describe: () => url }),
 }
 
-test('a registered store is found by each of its schemes, and opened like those that are built in', async () => {
-  expect(() => locateStore('my-db://host/data', '/')).toThrow('names "my-db", which is no kind of store; there are sqlite, file, postgres, postgresql')
+test('a registered store is found by each of its schemes, and opens like a built-in one', async () => {
+  expect(() => locateStore('my-db://host/data', '/')).toThrow('has the unsupported store type "my-db"; use one of sqlite, file, postgres, postgresql')
   registerStore(custom)
   expect(locateStore('MY-DB://host/data', '/').describe('/')).toBe('MY-DB://host/data')
   const store = await openStore('mydb://host/data', { tenant: 'acme', environment: {} })
@@ -21,6 +21,6 @@ test('a registered store is found by each of its schemes, and opened like those 
   }
 })
 
-test('a URL of no store is refused without its password', () => {
+test('a URL with an unknown scheme is refused without showing its password', () => {
   expect(() => locateStore('nodb://u:hunter2@host/data', '/')).toThrow(expect.objectContaining({ code: 'STORE_URL_INVALID', message: expect.not.stringContaining('hunter2') as unknown }))
 })

@@ -4,17 +4,17 @@ import { remove, SyncDriver, upsert } from '../../src/testing/store-cases/harnes
 
 export interface CountedStore {
   readonly store: Store
-  /** The statements that `act` runs, each time it is run. */
+  /** The statements that `act` runs, once per execution. */
   statementsOf(act: () => Promise<unknown>): Promise<string[]>
-  /** Parts of the plans of these statements that read more than an index range; empty when all is well. */
+  /** Parts of the plans of these statements that read more than an index range; empty in the good case. */
   scansOf(statements: readonly string[]): Promise<string[]>
 }
 
 const PAGE = 100
-/** A page with deletions and replaced versions in it. */
+/** For a page with deletions and replaced versions. */
 const STATEMENTS_MAX = 14
 
-/** Item by item: a page costs the same work, whatever lies beside it. */
+/** A page costs the same work, whatever else the store holds. */
 export function describeFeedCost(open: () => Promise<CountedStore>): void {
   test('a page of the feed runs the same statements with 1 and 500 databases, at the head and in the middle, with an empty and a long history', { timeout: 300_000 }, async () => {
     const { store, statementsOf, scansOf } = await open()

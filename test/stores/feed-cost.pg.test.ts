@@ -35,7 +35,7 @@ describe.skipIf(server === '')('the cost of the feed on PostgreSQL', () => {
       async scansOf(statements) {
         const client = new pg.Client({ connectionString: Object.assign(new URL(server), { pathname: new URL(url).pathname }).href })
         await client.connect()
-        // Of small tables the planner would rather read everything.
+        // For small tables the planner would prefer a full scan.
         await client.query('set enable_seqscan = off; set plan_cache_mode = force_generic_plan')
         const scans: string[] = []
         for (const sql of statements.filter((text) => /^\s*select/.test(text) && /sequence/.test(text))) {

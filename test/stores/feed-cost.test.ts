@@ -21,7 +21,7 @@ describe('the cost of the feed on SQLite', () => {
       async statementsOf(act) {
         const { prepare, prepareArrays } = Connection.prototype
         const statements: string[] = []
-        // With the rows that each gives: to read what is not needed costs as well.
+        // Includes the number of rows that each returns: reading unneeded rows costs as well.
         const counted = (method: typeof prepare): typeof prepare => function (this: Connection, sql) {
           const statement = method.call(this, sql)
           return {

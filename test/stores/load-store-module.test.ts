@@ -12,7 +12,7 @@ afterEach(() => rmSync(folder, { recursive: true }))
 test('the module named in the environment registers its store', async () => {
   writeFileSync(join(folder, 'store.mjs'), "export default { schemes: ['fromfile'], locate: (url) => ({ product: 'FromFile', describe: () => url }) }")
   await loadStoreModule({}, folder)
-  expect(() => locateStore('fromfile:x', folder)).toThrow('no kind of store')
+  expect(() => locateStore('fromfile:x', folder)).toThrow('unsupported store type')
   await loadStoreModule({ TIDEMARK_STORE_MODULE: './store.mjs' }, folder)
   expect(locateStore('fromfile:x', folder).product).toBe('FromFile')
 })

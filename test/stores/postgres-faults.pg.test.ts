@@ -11,7 +11,7 @@ import { startCuttingProxy, type CuttingProxy } from './cutting-proxy.ts'
 
 const server = inject('postgresUrl')
 
-describe.skipIf(server === '')('postgres store, when the server or the way to it fails', () => {
+describe.skipIf(server === '')('postgres store, when the server or the network fails', () => {
   let url: string
   let store: Store
   const closing: Array<() => Promise<unknown>> = []
@@ -46,7 +46,7 @@ describe.skipIf(server === '')('postgres store, when the server or the way to it
   }
 
   for (const [cut, landed] of [['before COMMIT', false], ['after COMMIT', true]] as const) {
-    test(`XB4 a connection lost ${cut === 'after COMMIT' ? 'after the server applied COMMIT' : 'as COMMIT was sent'} is COMMIT_UNKNOWN, and reading back tells which`, async () => {
+    test(`XB4 a connection lost ${cut === 'after COMMIT' ? 'after the server applied COMMIT' : 'as COMMIT was sent'} is COMMIT_UNKNOWN, and a read shows the outcome`, async () => {
       const { proxy, through } = await throughProxy()
       const driver = await SyncDriver.acquire(through)
       await driver.begin()
@@ -54,24 +54,24 @@ describe.skipIf(server === '')('postgres store, when the server or the way to it
       const commit = await driver.draft(driver.nextPage(), [upsert('b', { n: 2 })])
       proxy.cutNext(cut)
       await expect(through.commit(commit)).rejects.toMatchObject({ code: 'COMMIT_UNKNOWN' })
-      // By the same store, whose broken connection is no longer in its pool.
+      // Uses the same store, whose broken connection is no longer in its pool.
       expect((await through.readCheckpoint(driver.ref)).inflight?.page).toBe(landed ? 2 : 1)
       expect((await readLiveRows(store)).map(([key]) => key)).toEqual(landed ? ['a', 'b'] : ['a'])
-      // What is not there can be sent again; what is there is a conflict, not a second landing.
+      // A commit that was lost can be sent again; a commit that landed is a conflict, not a second landing.
       await expect.poll(async () => (await through.commit(commit)).kind).toBe(landed ? 'conflict' : 'landed')
       expect((await readFeed(store)).map(({ key }) => key)).toEqual(['a', 'b'])
     })
   }
 
-  test('XB4 a server that no longer answers is given up in time, and its client does not go back to the pool', async () => {
+  test('XB4 a server that stops answering times out, and its client does not return to the pool', async () => {
     const { proxy, through } = await throughProxy({ statementTimeoutMs: 1_000 })
     proxy.freeze()
     await expect(through.headSequence()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
-    // Others of the pool may be frozen too; each is met once.
+    // Other connections of the pool may be frozen too; each fails once.
     await expect.poll(() => through.headSequence().catch(() => null)).toBe(0)
   })
 
-  test('XB5 a backend that is terminated in the middle of a commit lands nothing, and the store goes on', async () => {
+  test('XB5 a backend that is terminated in the middle of a commit lands nothing, and the store keeps working', async () => {
     const driver = await SyncDriver.acquire(store)
     await driver.begin()
     const before = await readSnapshot(store)
@@ -101,7 +101,7 @@ describe.skipIf(server === '')('postgres store, when the server or the way to it
     expect((await impatient.commit(commit)).kind).toBe('landed')
   })
 
-  test('invariant 1: a statement that the driver cannot send undoes its transaction', async () => {
+  test('invariant 1: a statement that the driver cannot send rolls back its transaction', async () => {
     const connection = new Connection({ url })
     closing.push(() => connection.close())
     await connection.write('', (transaction) => transaction.run('create table public.unsent (n integer)'))
@@ -138,7 +138,7 @@ describe.skipIf(server === '')('postgres store, when the server or the way to it
     expect((await readLiveRows(again)).length).toBe(1)
   })
 
-  test('XB5 while the server is gone the store says so; when it is back the same store goes on, and every acknowledged commit is there', async () => {
+  test('XB5 while the server is down the store reports it; afterwards the same store continues, with every acknowledged commit', async () => {
     const own = await startPostgres({ fsync: true })
     closing.push(() => own.stop())
     const opened = await open({ url: await createDatabase(own.url) })
@@ -153,7 +153,7 @@ describe.skipIf(server === '')('postgres store, when the server or the way to it
     await driver.page([upsert('k5', { n: 5 })])
   })
 
-  test('a server that does not answer, and a URL that is none, are said at once', async () => {
+  test('an unreachable server and an invalid URL are reported at once', async () => {
     await expect(openPostgresStore({ url: 'postgres://nobody:secret@127.0.0.1:1/x' })).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
     await expect(openPostgresStore({ url: 'postgres://nobody:secret@127.0.0.1:1/x' })).rejects.not.toThrow(/secret/)
     await expect(openPostgresStore({ url: 'mysql://x/y' })).rejects.toMatchObject({ code: 'STORE_URL_INVALID' })
@@ -186,16 +186,17 @@ describe.skipIf(server === '')('postgres store, when the server or the way to it
     expect(times).toEqual(times.toSorted((a, b) => a - b))
   })
 
-  // ── making the tables ──────────────────────────────────────────────────────────────────────────────────────────────
+  // ── creating the tables
+  // ─────────────────────────────────────────────────────────────────────────────────────────────
 
-  test('XB17 many that open an empty database at once, all find it made', async () => {
+  test('XB17 many processes that open an empty database at once all find its tables', async () => {
     const fresh = await createDatabase(server)
     const opened = await Promise.all([1, 2, 3, 4].map(async () => await open({ url: fresh })))
     for (const each of opened) expect(await each.headSequence()).toBe(0)
     closing.push(() => dropDatabase(server, fresh))
   })
 
-  test('XB17 making the tables can be cut off at any statement, and is then done by the next to open', async () => {
+  test('XB17 creating the tables can be interrupted at any statement, and the next process to open completes it', async () => {
     const fresh = await createDatabase(server)
     closing.push(() => dropDatabase(server, fresh))
     const owner = await connect(fresh)
@@ -215,7 +216,7 @@ describe.skipIf(server === '')('postgres store, when the server or the way to it
       if (opened === null) {
         cuts++
         expect((await owner.query("select from pg_namespace where nspname = 'tidemark'")).rowCount, `cut before statement ${statement}`).toBe(0)
-      } else if (!whole) await owner.query('drop schema tidemark cascade') // Only a goodbye was cut.
+      } else if (!whole) await owner.query('drop schema tidemark cascade') // Only the end of the session was cut.
     }
     expect(cuts).toBeGreaterThan(5)
     expect(await (await open({ url: fresh })).headSequence()).toBe(0)
@@ -237,7 +238,7 @@ describe.skipIf(server === '')('postgres store, when the server or the way to it
     expect((await client.query('select tidemark.schema_version() as version')).rows).toEqual([{ version }])
   })
 
-  test('tables of the first version that is read are brought up to date, and keep what they hold', async () => {
+  test('tables of the oldest supported version are upgraded, and keep their content', async () => {
     const fresh = await createDatabase(server)
     closing.push(() => dropDatabase(server, fresh))
     const client = await connect(fresh)
@@ -252,12 +253,12 @@ describe.skipIf(server === '')('postgres store, when the server or the way to it
     expect(await store.readCheckpoint({ worker: 'w', sync: 's' })).toMatchObject({ version: 1, committed: '7' })
     await store.signalSync({ worker: 'w', sync: 's' }, { kind: 'pause', actor: 'ana', at: 1 })
     expect(await verifyAuditChain(store)).toMatchObject({ intact: true, entries: 1 })
-    // A budget is one for all syncs since: what any of them had of it counts.
+    // Since then all syncs share one budget: the slots that any of them took count.
     expect(await store.lastSlotTimes('w')).toEqual({ api: 700, slow: 600 })
     expect(await store.forTenant('other').lastSlotTimes('w')).toEqual({})
   })
 
-  test('XC26 a server whose clock was set back does not hold pacers up', async () => {
+  test('XC26 a server whose clock was set back does not delay pacers', async () => {
     const store = await open({ url })
     const request = { worker: 'w', pacer: 'api', count: 1, paceMs: 10, at: 0 }
     await store.takeSlots(request)
@@ -268,11 +269,11 @@ describe.skipIf(server === '')('postgres store, when the server or the way to it
       return first - now
     }
     expect(await shift(3_600_000)).toBeLessThanOrEqual(20)
-    // As far behind as one who waited for its turn may be.
+    // As far behind as a request that waited for the lock may be.
     expect(await shift(30_000)).toBeGreaterThan(25_000)
   })
 
-  test('a schema of that name that is not ours is STORE_FOREIGN, and left alone', async () => {
+  test('a foreign schema of that name is STORE_FOREIGN, and left alone', async () => {
     const fresh = await createDatabase(server)
     closing.push(() => dropDatabase(server, fresh))
     const client = await connect(fresh)

@@ -5,7 +5,7 @@ import { openPostgresStore } from '../../src/stores/postgres/store.ts'
 import type { StoreHarness } from '../../src/testing/store-cases/harness.ts'
 import { createDatabase, dropDatabase } from '../setup/postgres-server.ts'
 
-/** Databases that were used and emptied: to make a new one takes a second on a busy machine. */
+/** Databases that were used and emptied: creating a new one takes a second on a busy machine. */
 const emptied: string[] = []
 const server = inject('postgresUrl')
 
@@ -42,11 +42,11 @@ async function empty(url: string): Promise<void> {
   const relations = await query<{ table_name: string; history_name: string }>(url, 'select table_name, history_name from tidemark.databases')
   const tables = await query<{ name: string }>(url, "select format('tidemark.%I', tablename) as name from pg_tables where schemaname = 'tidemark'")
   const statements = [...relations.map(({ table_name: table, history_name: history }) => `drop table if exists ${table}, ${history} cascade`), ...tables.map(({ name }) => `delete from ${name}`)]
-  // The audit refuses to be emptied by anybody who goes through its triggers.
+  // The triggers of the audit log refuse to empty it, so they are disabled.
   await query(url, ['set session_replication_role = replica', ...statements].join(';'))
 }
 
-/** As a person who may see every tenant. */
+/** Runs a query as a role that sees every tenant. */
 export async function query<Row extends object = Record<string, unknown>>(url: string, sql: string): Promise<Row[]> {
   const client = new pg.Client({ connectionString: Object.assign(new URL(server), { pathname: new URL(url).pathname }).href })
   await client.connect()
@@ -57,7 +57,10 @@ export async function query<Row extends object = Record<string, unknown>>(url: s
   }
 }
 
-/** The connection is cut when the commit would give its next statement; what was sent before may or may not have arrived. */
+/**
+ * Cuts the connection when the commit is about to send its next statement; earlier statements may or may not have
+ * arrived.
+ */
 async function crashDuringCommit(store: Store, commit: Commit, statement: number): Promise<CommitOutcome | 'crashed'> {
   // oxlint-disable-next-line typescript/no-explicit-any -- a method of many signatures, passed through as it is
   const { query } = pg.Client.prototype as any

@@ -27,7 +27,7 @@ describe.skipIf(server === '')('postgres store, transactions that wait for each 
   async function close(): Promise<void> {
     for (const end of closing.splice(0).reverse()) await end()
   }
-  /** Of this database, by the server's own count. Backends report when they end. */
+  /** Deadlocks of this database, by the server's own count. Backends report when they end. */
   async function deadlocks(): Promise<number> {
     await close()
     const name = new URL(url).pathname.slice(1)
@@ -44,12 +44,12 @@ describe.skipIf(server === '')('postgres store, transactions that wait for each 
   })
 
   for (const round of [1, 2, 3]) {
-    test(`XA10 no two transactions on a new tenant wait for each other in a circle (${round})`, async () => {
+    test(`XA10 no two transactions on a new tenant deadlock (${round})`, async () => {
       const stores = await Promise.all([1, 2, 3].map(open))
       const failures: unknown[] = []
       for (let n = 0; n < 12; n++) {
-        const acts = stores.flatMap((store, at) => actsOf(store.forTenant(`t${n}`), `p${at}`, seededRandom(round * 1_000 + n * 10 + at)))
-        for (const { status, ...rest } of await Promise.allSettled(acts.map((act) => act()))) {
+        const actions = stores.flatMap((store, at) => actionsOf(store.forTenant(`t${n}`), `p${at}`, seededRandom(round * 1_000 + n * 10 + at)))
+        for (const { status, ...rest } of await Promise.allSettled(actions.map((action) => action()))) {
           if (status === 'rejected') failures.push((rest as { reason: unknown }).reason)
         }
       }
@@ -60,7 +60,7 @@ describe.skipIf(server === '')('postgres store, transactions that wait for each 
 
   for (const state of ['40P01', '40001']) {
     for (const [when, timing] of [['in a statement', ''], ['at COMMIT', 'constraint']] as const) {
-      test(`XB8 a transaction that the server undid ${when} with ${state} is run again`, async () => {
+      test(`XB8 a transaction that the server aborted ${when} with ${state} is retried`, async () => {
         const store = await open()
         const driver = await SyncDriver.acquire(store)
         await driver.begin()
@@ -72,7 +72,7 @@ describe.skipIf(server === '')('postgres store, transactions that wait for each 
     }
   }
 
-  test('XB8 a transaction that the server undoes every time is STORE_BUSY', async () => {
+  test('XB8 a transaction that the server always aborts is STORE_BUSY', async () => {
     const store = await open()
     const driver = await SyncDriver.acquire(store)
     await driver.begin()
@@ -84,7 +84,7 @@ describe.skipIf(server === '')('postgres store, transactions that wait for each 
     expect(await store.rows({ database: DATABASE, limit: 9 })).toEqual([])
   })
 
-  test('XB4 a COMMIT whose completion the server does not know is COMMIT_UNKNOWN, and is not run again', async () => {
+  test('XB4 a COMMIT with an unknown completion is COMMIT_UNKNOWN, and is not retried', async () => {
     const store = await open()
     const driver = await SyncDriver.acquire(store)
     await driver.begin()
@@ -92,7 +92,7 @@ describe.skipIf(server === '')('postgres store, transactions that wait for each 
     await expect(driver.page([upsert('a', { n: 1 })])).rejects.toMatchObject({ code: 'COMMIT_UNKNOWN' })
   })
 
-  test('Z14 a message that comes in while its tenant is being erased waits for the erasure', async () => {
+  test('Z14 a message that arrives during an erasure waits for it', async () => {
     const store = await open()
     await SyncDriver.acquire(store)
     const eraser = await connect()
@@ -106,8 +106,11 @@ describe.skipIf(server === '')('postgres store, transactions that wait for each 
   })
 })
 
-/** Each is what some process does to a tenant at any time. Being fenced, or finding the sync held, is not a failure. */
-function actsOf(store: Store, holder: string, random: () => number): Array<() => Promise<unknown>> {
+/**
+ * Each action is something that a process may do to a tenant at any time. Being fenced, or finding the sync held, is
+ * not a failure.
+ */
+function actionsOf(store: Store, holder: string, random: () => number): Array<() => Promise<unknown>> {
   const refs = ['delta', 'backfill'].map((sync) => ({ worker: 'crm', sync }))
   const cycle = (sync: string) => async (): Promise<void> => {
     const ref = { worker: 'crm', sync }
@@ -117,8 +120,8 @@ function actsOf(store: Store, holder: string, random: () => number): Array<() =>
     const begun = await store.beginCycle(lease, { at: START, mode: 'incremental', trigger: 'manual', fresh: true, databases: [] })
     if (begun === null) return
     const common = { lease, version, at: START, owner: 'crm', quarantined: [], columns: {}, readAtSequence: 0, upstreamToleranceMs: 0 }
-    const move = { kind: 'continue', cycle: begun.inflight.cycle, page: 1, state: '1', tidemark: null, scope: null, guardState: null } as const
-    await store.commit({ ...common, transition: move, landings: [upsert(`${holder}-${sync}`, { n: random() })] })
+    const transition = { kind: 'continue', cycle: begun.inflight.cycle, page: 1, state: '1', tidemark: null, scope: null, guardState: null } as const
+    await store.commit({ ...common, transition, landings: [upsert(`${holder}-${sync}`, { n: random() })] })
     if (sync === 'delta') {
       const lost = { kind: 'set', state: null, actor: 'engine', reason: 'lost', backfillRequest: { sync: 'backfill', reason: 'lost' } } as const
       await store.commit({ ...common, transition: lost, landings: [] })
@@ -135,12 +138,12 @@ function actsOf(store: Store, holder: string, random: () => number): Array<() =>
     for (let n = 0; n < 3; n++) {
       const claim = await store.claimWebhook('w', { holder, ttlMs: 1, at: START })
       if (claim === null) continue
-      const kept = [3, 1, 2].map((sequence) => ({
+      const undelivered = [3, 1, 2].map((sequence) => ({
         sequence, messageId: `m${sequence}`, database: DATABASE, key: 'a', body: '{}', attempts: 1, firstAt: START, nextAt: START, dead: false,
         lastStatus: null, lastAnswer: null,
       }))
-      await store.recordDeliveries(claim, { progress: STANDING, delivered: [], undelivered: kept })
-      await store.recordDeliveries(claim, { progress: STANDING, delivered: [2, 3, 1], undelivered: [] })
+      await store.recordDeliveries(claim, { progress: PROGRESS, delivered: [], undelivered })
+      await store.recordDeliveries(claim, { progress: PROGRESS, delivered: [2, 3, 1], undelivered: [] })
     }
   }
   const pause = async (): Promise<void> => {
@@ -164,11 +167,13 @@ function actsOf(store: Store, holder: string, random: () => number): Array<() =>
   ]
 }
 
-const STANDING: WebhookProgress = {
+const PROGRESS: WebhookProgress = {
   sequence: 0, floor: 0, failureStreak: 0, retryAt: null, succeededAt: null, failedAt: null, lastStatus: null, lastAnswer: null, disabledReason: null,
 }
 
-/** From now on the first `times` writes to the log are refused, in the statement or, by a constraint trigger, at COMMIT. */
+/**
+ * From now on the first `times` writes to the log are refused, in the statement or, by a constraint trigger, at COMMIT.
+ */
 async function refuse(client: pg.Client, state: string, timing: '' | 'constraint', times: number): Promise<void> {
   const when = timing === 'constraint' ? 'create constraint trigger refuse after insert on tidemark.commits deferrable initially deferred' : 'create trigger refuse after insert on tidemark.commits'
   await client.query(`

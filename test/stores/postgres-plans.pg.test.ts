@@ -8,7 +8,7 @@ import { query } from './postgres-harness.ts'
 const server = inject('postgresUrl')
 const ROWS = 400
 
-/** A new table has no statistics until autovacuum looks at it, and the planner takes it for an empty one. */
+/** A new table has no statistics until autovacuum analyses it, and the planner assumes that it is empty. */
 describe.skipIf(server === '')('postgres store, a table without statistics', () => {
   let url: string
   let store: Store
@@ -32,7 +32,7 @@ describe.skipIf(server === '')('postgres store, a table without statistics', () 
     const before = await scans()
     store = await openPostgresStore({ url })
     const driver = await SyncDriver.acquire(store)
-    // The second page of a kind is looked up in the way that was right for the first.
+    // The second page of a kind is looked up in the way that suited the first.
     const outcomes: unknown[] = []
     for (const n of [1, 1, 2, 2]) outcomes.push((await driver.cycle(page(n))).counts)
     const [unchanged, changed] = [counts({ unchanged: ROWS }), counts({ unchanged: ROWS * 0.9, updated: ROWS * 0.1 })]
@@ -40,7 +40,7 @@ describe.skipIf(server === '')('postgres store, a table without statistics', () 
     expect((await scans()) - before).toBe(0)
   })
 
-  test('invariant 14: pages that delete softly, bring back and delete hard again probe the table by key and never scan it', async () => {
+  test('invariant 14: pages with soft deletes, returning rows and hard deletes probe the table by key and never scan it', async () => {
     const keys = Array.from({ length: ROWS }, (_, at) => `k${at}`)
     const page = (of: readonly string[]) => of.map((key) => upsert(key, { n: 0 }))
     const gone = keys.filter((_, at) => at % 10 === 0)
@@ -64,7 +64,7 @@ describe.skipIf(server === '')('postgres store, a table without statistics', () 
     expect(await query(url, `select from public.${DATABASE}`)).toHaveLength(ROWS - gone.length)
   })
 
-  /** Closes the store: a backend reports what it did when it ends, at the latest. */
+  /** Closes the store: a backend reports its statistics when it ends, at the latest. */
   async function scans(): Promise<number> {
     await store.close()
     const name = new URL(url).pathname.slice(1)

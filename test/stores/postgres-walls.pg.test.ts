@@ -10,10 +10,10 @@ import { query } from './postgres-harness.ts'
 
 const server = inject('postgresUrl')
 
-describe.skipIf(server === '')('postgres store, its walls and tables', () => {
+describe.skipIf(server === '')('postgres store, tenant isolation and tables', () => {
   let url: string
   let store: Store
-  /** The tables' owner, who is no superuser. */
+  /** The tables' owner, which is not a superuser. */
   let role: pg.Client
 
   beforeAll(async () => {
@@ -62,7 +62,8 @@ describe.skipIf(server === '')('postgres store, its walls and tables', () => {
     return (await rows<{ name: string }>("select tablename as name from pg_tables where schemaname = 'tidemark' order by 1")).map(({ name }) => name)
   }
 
-  // ── the wall between tenants ───────────────────────────────────────────────────────────────────────────────────────
+  // ── tenant isolation
+  // ────────────────────────────────────────────────────────────────────────────────────────────────
 
   test('Z9 every primary key and every unique index of the catalog starts with the tenant', async () => {
     const keys = await rows<{ index: string; first: string }>(
@@ -84,7 +85,7 @@ describe.skipIf(server === '')('postgres store, its walls and tables', () => {
     expect(open).toEqual([])
   })
 
-  test('Z10 Z11 XF14 without a tenant, with a blank one or with another, the tables show nothing of ours and take nothing', async () => {
+  test('Z10 Z11 XF14 without a tenant, with an empty one or with another, the tables show no rows and accept none', async () => {
     const names = await tables()
     // After a setting that a transaction made for itself, the session's is '' and not null.
     const leftOver = "begin; select set_config('tidemark.tenant', 'acme', true); commit"
@@ -104,7 +105,7 @@ describe.skipIf(server === '')('postgres store, its walls and tables', () => {
     await expect(role.query("update tidemark.tombstones set tenant_id = 'default'")).rejects.toMatchObject({ code: '42501' })
   })
 
-  test('Z24 the audit takes new entries and lets none be changed or removed, also by the role that owns it', async () => {
+  test('Z24 the audit log accepts new entries and refuses changes and deletions, even by the role that owns it', async () => {
     await role.query("set tidemark.tenant = 'acme'")
     for (const statement of ["update tidemark.audit set actor = 'eve'", 'delete from tidemark.audit']) {
       await expect(role.query(statement)).rejects.toThrow('only ever added to')
@@ -112,7 +113,7 @@ describe.skipIf(server === '')('postgres store, its walls and tables', () => {
     expect(await verifyAuditChain(store.forTenant('acme'))).toMatchObject({ intact: true })
   })
 
-  test('Z14 an erased tenant is in no table any more, nor are its tables; a view that others built upon one stops the erasure before it begins', async () => {
+  test('Z14 an erased tenant leaves no rows and no tables; a dependent view stops the erasure before it begins', async () => {
     const canary = store.forTenant('canary-91')
     const driver = await SyncDriver.acquire(canary)
     await driver.cycle([upsert('canary-key', { of: 'canary' })], { quarantined: [makeQuarantined('canary-bad')] })
@@ -130,13 +131,13 @@ describe.skipIf(server === '')('postgres store, its walls and tables', () => {
     expect(await hits()).toEqual(before)
     await role.query('drop view report_on_canary')
     expect(await canary.eraseTenant({ actor: 'ana', at: 1 })).toMatchObject({ kind: 'erased', syncs: 1 })
-    // Its name, and that it was erased.
+    // The tenant's name, and the record of the erasure.
     expect(await hits()).toEqual(['audit', 'tenants'])
     expect(await query(url, "select action, reason from tidemark.audit where tenant_id = 'canary-91'")).toMatchObject([{ action: 'erase' }])
     expect(await rows("select from pg_class where relnamespace = '\"canary-91\"'::regnamespace")).toEqual([])
   })
 
-  test('Z11 XF15 one pooled connection serves tenants in turn and carries nothing over', async () => {
+  test('Z11 XF15 one pooled connection serves tenants in turn and keeps no state between them', async () => {
     const narrow = await openPostgresStore({ url, poolMax: 1 })
     for (let n = 0; n < 3; n++) {
       expect(await readLiveRows(narrow)).toEqual([['a', { of: 'default' }]])
@@ -146,7 +147,7 @@ describe.skipIf(server === '')('postgres store, its walls and tables', () => {
     await narrow.close()
   })
 
-  test("XF14 a tenant's name that is SQL is a name", async () => {
+  test("XF14 a tenant's name that contains SQL is treated as a name", async () => {
     const evil = store.forTenant("x', true); drop table tidemark.commits; --")
     expect(await evil.headSequence()).toBe(0)
     await evil.signalSync({ worker: "'; --", sync: '"' }, { kind: 'pause', actor: '', at: 1 })
@@ -154,11 +155,11 @@ describe.skipIf(server === '')('postgres store, its walls and tables', () => {
     expect((await readLiveRows(store)).length).toBe(1)
   })
 
-  test('Z12 no function lends the rights of its owner', async () => {
+  test('Z12 no function runs with the rights of its owner', async () => {
     expect(await rows("select oid::regprocedure from pg_proc where pronamespace = 'tidemark'::regnamespace and prosecdef")).toEqual([])
   })
 
-  test("Z12 a tenant's tables are in a schema of its own: a role that may read one tenant's reads no other's, and nothing of ours", async () => {
+  test("Z12 a tenant's tables are in a schema of its own: a role that may read one tenant's tables reads no other tenant's, and none of the store's own", async () => {
     const name = `reader_${new URL(url).pathname.slice(1)}`
     const reader = new pg.Client({ connectionString: Object.assign(new URL(url), { username: name }).href })
     await query(url, `create role ${name} login; grant usage on schema acme to ${name}; grant select on acme.things to ${name}`)
@@ -207,7 +208,7 @@ describe.skipIf(server === '')('postgres store, its walls and tables', () => {
     }
   })
 
-  test('every value of JSON comes back exactly, whatever columns there are by then', async () => {
+  test('every JSON value is returned exactly, whatever the columns are', async () => {
     const driver = await SyncDriver.acquire(store, { sync: 'exact' })
     const values: JsonValue[] = [
       1, 1.5, 'x', '', null, true, { a: 1 }, [1], 2n ** 200n, -(2n ** 63n), 2n ** 63n, 1.5e300, 5e-324, -0, 1e21, 123456.000001, [1e21, { n: -0 }], '2026-01-02',
@@ -229,7 +230,7 @@ describe.skipIf(server === '')('postgres store, its walls and tables', () => {
     expect(equalsJson((await store.row('exact', 'longest'))!.text, longest)).toBe(true)
   })
 
-  test('invariant 14: what the user adds to a table survives: an index, a grant, a trigger, a foreign key, a view, columns', async () => {
+  test('invariant 14: the user’s additions to a table survive: an index, a grant, a trigger, a foreign key, a view, columns', async () => {
     const driver = await SyncDriver.acquire(store, { sync: 'mine' })
     const land = async (...landings: Landing[]): Promise<void> => {
       await driver.begin({ databases: ['base'] })
@@ -252,12 +253,12 @@ describe.skipIf(server === '')('postgres store, its walls and tables', () => {
     expect(await rows("select from pg_class c, aclexplode(c.relacl) a where c.oid = 'base'::regclass and a.grantee = 0 and a.privilege_type = 'SELECT'")).toHaveLength(1)
     expect(await rows("select obj_description('base'::regclass) as note, to_regclass('base_by_n') is not null as indexed")).toEqual([{ note: 'theirs', indexed: true }])
     expect((await store.rows({ database: 'base', limit: 10 })).map(({ text }) => JSON.parse(text) as unknown)).toEqual([{ n: 2, added: 'x' }, { n: 1 }, { n: 'text', added: 'y' }])
-    // A row that an order refers to cannot go: the commit says so, and lands nothing.
+    // A row that an order refers to cannot be deleted: the commit reports that, and lands nothing.
     await expect(land(remove('a', { database: 'base' }))).rejects.toMatchObject({ code: 'STORE_FOREIGN', message: expect.stringContaining('orders') })
     await role.query('drop view report; drop table orders; drop trigger noting on base')
   })
 
-  test('a long query on a table does not hold up the landing: a new member waits in _extra and gets its column with a later page', async () => {
+  test('a long query on a table does not delay the landing: a new field waits in _extra and gets its column with a later page', async () => {
     const driver = await SyncDriver.acquire(store, { sync: 'held' })
     await driver.begin({ databases: ['held'] })
     await driver.page([upsert('a', { n: 1 }, { database: 'held' })])
@@ -271,7 +272,7 @@ describe.skipIf(server === '')('postgres store, its walls and tables', () => {
     expect((await store.rows({ database: 'held', limit: 10 })).map(({ text }) => JSON.parse(text) as unknown)).toEqual([{ n: 4 }, { n: 2, added: 1 }, { n: 3, added: 2 }])
   })
 
-  test('with soft deletes, what the user added to a row and what refers to it stay while the record is gone', async () => {
+  test('with soft deletes, the user’s columns of a row and references to it stay while the record is deleted', async () => {
     const driver = await SyncDriver.acquire(store, { sync: 'kept' })
     const deletes = { kept: 'soft' } as const
     const land = async (landings: Landing[], mode: 'hard' | 'soft' = 'soft'): Promise<void> => {
@@ -286,7 +287,8 @@ describe.skipIf(server === '')('postgres store, its walls and tables', () => {
     await land([upsert('a', { n: 2 }, { database: 'kept' })])
     expect(await rows('select _key, n, note, _deleted_at from kept where _deleted_at is null')).toEqual([{ _key: 'a', n: '2', note: 'mine', _deleted_at: null }])
     expect(await types('kept')).toMatchObject({ _deleted_at: 'timestamp with time zone' })
-    // Hard again, a row that a parcel refers to cannot go: as with any hard delete the commit says so, and lands nothing.
+    // With hard deletes again, a row that a parcel refers to cannot be deleted: as with any hard delete the commit
+    // reports that, and lands nothing.
     await land([remove('a', { database: 'kept' })])
     await land([], 'hard')
     await expect(land([], 'hard')).rejects.toMatchObject({ code: 'STORE_FOREIGN', message: expect.stringContaining('parcels') })
@@ -296,7 +298,7 @@ describe.skipIf(server === '')('postgres store, its walls and tables', () => {
     expect(await rows('select _key from kept')).toEqual([])
   })
 
-  test('a column _deleted_at of the user’s is left alone: soft deletes are refused, and nothing changes', async () => {
+  test('a column _deleted_at of the user is left alone: soft deletes are refused, and nothing changes', async () => {
     const driver = await SyncDriver.acquire(store, { sync: 'own' })
     await driver.begin({ databases: ['own'] })
     await driver.page([upsert('a', { n: 1 }, { database: 'own' })])
@@ -308,7 +310,7 @@ describe.skipIf(server === '')('postgres store, its walls and tables', () => {
     expect((await driver.complete([remove('a', { database: 'own' })], { deletes: { own: 'hard' } })).counts.deleted).toBe(1)
   })
 
-  test('a long query on a table holds up the first soft delete, and no other change', async () => {
+  test('a long query on a table delays the first soft delete, and no other change', async () => {
     const driver = await SyncDriver.acquire(store, { sync: 'reader', mode: 'replace' })
     const deletes = { reader: 'soft' } as const
     await driver.begin({ databases: ['reader'] })
@@ -328,7 +330,7 @@ describe.skipIf(server === '')('postgres store, its walls and tables', () => {
     ])
   })
 
-  test('a database may have the name of a history: each has tables of its own', async () => {
+  test('a database may have the name of a history table: each gets its own tables', async () => {
     const driver = await SyncDriver.acquire(store, { sync: 'names' })
     await driver.begin({ databases: ['name', 'name_history', 'name_history_history'] })
     await driver.complete(['name', 'name_history', 'name_history_history'].map((database) => upsert('k', { of: database }, { database })))
@@ -337,7 +339,7 @@ describe.skipIf(server === '')('postgres store, its walls and tables', () => {
     expect(found.length).toBe(3)
   })
 
-  test('a relation that is not ours, where a table belongs, is STORE_FOREIGN; it and everything else stay as they were', async () => {
+  test('a foreign relation with the name of a table is STORE_FOREIGN; nothing is changed', async () => {
     await role.query('create table public.theirs (n integer)')
     const driver = await SyncDriver.acquire(store, { sync: 'foreign' })
     const before = await readSnapshot(store)
@@ -347,7 +349,7 @@ describe.skipIf(server === '')('postgres store, its walls and tables', () => {
     expect(await types('public.theirs')).toEqual({ n: 'integer' })
   })
 
-  /** A listing that shows an older version than the stored one. */
+  /** Lists an older version than the stored one. */
   async function contest(driver: SyncDriver, key: string): Promise<void> {
     await driver.begin()
     await driver.page([upsert(key, { n: 0 }, { at: 5, database: 'more' })], { listing: { settledSequence: 0 } })

@@ -13,8 +13,8 @@ import { tableCases } from '../../src/testing/store-cases/tables.ts'
 import { tenantCases } from '../../src/testing/store-cases/tenants.ts'
 
 /**
- * The promise of a store holds whatever a delete does to its row. In this harness every delete is soft, and a person who selects
- * from a table leaves the deleted rows out.
+ * The guarantees of a store hold whatever a delete does to its row. In this harness every delete is soft, and a select
+ * on a table leaves out the deleted rows.
  */
 export function describeSoftStore(name: string, open: () => Promise<StoreHarness>, tombstonesOf: TombstonesOf, runner: TestRunner): void {
   describeStore(`${name} with soft deletes`, async () => softly(await open(), tombstonesOf), { runner, only: (storeCase) => CASES.has(storeCase) })
@@ -23,7 +23,7 @@ export function describeSoftStore(name: string, open: () => Promise<StoreHarness
 /** The keys that have a tombstone, by the name of their table. */
 export type TombstonesOf = (harness: StoreHarness) => Promise<ReadonlyMap<string, ReadonlySet<string>>>
 
-/** Those in which rows are deleted, or told apart. */
+/** The cases in which rows are deleted, or compared. */
 const CASES: ReadonlySet<StoreCase> = new Set([
   ...landingCases, ...sweepCases, ...contestCases, ...feedCases, ...atomicityCases, ...tableCases, ...tenantCases, ...backfillCases, ...serverSupportCases,
 ])
@@ -56,7 +56,7 @@ function softCommit(commit: Commit): Commit {
   return { deletes: Object.fromEntries(databases.map((database) => [database, 'soft'])), ...commit }
 }
 
-/** Every row that was kept has a tombstone, and no live one has. */
+/** Every kept row has a tombstone, and no live row has one. */
 async function checkDeleted(harness: StoreHarness, tombstonesOf: TombstonesOf): Promise<void> {
   const tombstones = await tombstonesOf(harness)
   for (const [table, keys] of tombstones) {

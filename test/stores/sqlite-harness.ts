@@ -7,7 +7,7 @@ import { Connection } from '../../src/stores/sqlite/connection.ts'
 import { openSqliteStore } from '../../src/stores/sqlite/store.ts'
 import type { StoreHarness } from '../../src/testing/store-cases/harness.ts'
 
-/** The store's modules; a broken copy of them is tried in the same way. */
+/** The store's modules; a broken copy of them is tested in the same way. */
 export interface SqliteModules {
   readonly openSqliteStore: typeof openSqliteStore
   readonly Connection: typeof Connection
@@ -19,7 +19,7 @@ export function openHarness(): Promise<StoreHarness> {
 
 export async function openHarnessOf(modules: SqliteModules): Promise<StoreHarness> {
   const folder = await mkdtemp(join(tmpdir(), 'tidemark-store-'))
-  // Nothing here is about power cuts, and a sync to disk per commit would be most of the time.
+  // The tests do not simulate power loss, and a sync to disk per commit would take most of the time.
   const options = { file: join(folder, 'store.db'), synchronous: 'off' } as const
   const opened: Store[] = []
   const reopen = async (): Promise<Store> => {
@@ -50,13 +50,13 @@ export async function openHarnessOf(modules: SqliteModules): Promise<StoreHarnes
   }
 }
 
-/** SQLite answers in the thread that asks, so what runs between arming and disarming is this one commit. */
+/** SQLite answers in the calling thread, so only this one commit runs between arming and disarming. */
 async function crashDuringCommit({ Connection }: SqliteModules, store: Store, commit: Commit, statement: number): Promise<CommitOutcome | 'crashed'> {
   const { prepare, exec, write } = Connection.prototype
   let [left, crashed] = [statement, false]
   const step = (): void => {
     crashed ||= left-- === 0
-    if (crashed) throw new Error('the process is dead')
+    if (crashed) throw new Error('the process was killed')
   }
   Connection.prototype.prepare = function (sql) {
     const prepared = prepare.call(this, sql)

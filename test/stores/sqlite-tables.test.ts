@@ -7,7 +7,7 @@ import type { Store } from '../../src/contract/index.ts'
 import { openSqliteStore } from '../../src/stores/sqlite/store.ts'
 import { remove, SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
 
-describe('invariant 14: a table of the SQLite store is the user’s to add to', () => {
+describe('invariant 14: users may extend a table of the SQLite store', () => {
   let folder: string
   let file: string
   let store: Store
@@ -35,7 +35,7 @@ describe('invariant 14: a table of the SQLite store is the user’s to add to', 
     }
   }
 
-  test('an index, a trigger, a column and a foreign key survive updates, deletions and new members, and the index is used', async () => {
+  test('an index, a trigger, a column and a foreign key survive updates, deletions and new fields, and the index is used', async () => {
     const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('a', { email: 'a@x', n: 1 }), upsert('b', { email: 'b@x', n: 1 }), upsert('c', { email: 'c@x', n: 1 })])
     sql(`create index things_by_email on things (email);
@@ -55,7 +55,7 @@ describe('invariant 14: a table of the SQLite store is the user’s to add to', 
     expect(sql("explain query plan select * from things where email = 'b@x'").map(({ detail }) => detail).join()).toContain('things_by_email')
   })
 
-  test('with soft deletes, what the user added to a row and what refers to it stay while the record is gone', async () => {
+  test('with soft deletes, the user’s columns of a row and references to it stay while the record is deleted', async () => {
     const driver = await SyncDriver.acquire(store)
     const deletes = { things: 'soft' } as const
     await driver.cycle([upsert('a', { n: 1 }), upsert('b', { n: 1 })], { deletes })
@@ -67,7 +67,7 @@ describe('invariant 14: a table of the SQLite store is the user’s to add to', 
     expect(sql('select _key, n, note, _deleted_at from things where _deleted_at is null')).toEqual([{ _key: 'a', n: 2, note: 'mine', _deleted_at: null }])
   })
 
-  test('a column _deleted_at of the user’s is left alone: soft deletes are refused, and nothing changes', async () => {
+  test('a column _deleted_at of the user is left alone: soft deletes are refused, and nothing changes', async () => {
     const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('a', { n: 1 })])
     sql("alter table things add column _Deleted_At text default 'mine'")
@@ -79,7 +79,7 @@ describe('invariant 14: a table of the SQLite store is the user’s to add to', 
     expect((await driver.complete([remove('a')], { deletes: { things: 'hard' } })).counts.deleted).toBe(1)
   })
 
-  test('a column of the user’s that has the name of a new member stays the user’s', async () => {
+  test('a user’s column with the name of a new field stays the user’s', async () => {
     const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('a', { n: 1 })])
     sql("alter table things add column note text; update things set note = 'mine'")
@@ -88,7 +88,7 @@ describe('invariant 14: a table of the SQLite store is the user’s to add to', 
     expect(JSON.parse((await store.row('things', 'a'))!.text)).toEqual({ n: 2, note: 'theirs' })
   })
 
-  test.each(['create table things (id)', 'create table things_history (id)', 'create view things as select 1'])('what is there already and is not ours is left alone: %s', async (statement) => {
+  test.each(['create table things (id)', 'create table things_history (id)', 'create view things as select 1'])('a foreign object is left alone: %s', async (statement) => {
     sql(statement)
     const driver = await SyncDriver.acquire(store)
     await expect(driver.begin({ databases: ['things'] })).rejects.toMatchObject({ code: 'STORE_FOREIGN' })

@@ -6,7 +6,7 @@ import { afterAll, describe, test } from 'vitest'
 import { describeStore } from '../../src/testing/describe-store.ts'
 import { openHarnessOf, type SqliteModules } from './sqlite-harness.ts'
 
-// A file's store lands in a thread of its own, which only compiled code can start: so it is compiled first.
+// The store of a file runs in its own thread, which only compiled code can start: so it is compiled first.
 const ROOT = new URL('../../', import.meta.url).pathname
 const folder = mkdtempSync(join(tmpdir(), 'tidemark-compiled-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -15,7 +15,7 @@ const compiled = compile()
 describeStore('sqlite, in a thread,', async () => {
   const modules = (await import(compiled)) as SqliteModules
   const { supports, ...harness } = await openHarnessOf(modules)
-  // Nobody can stop another thread between two statements; the same code is stopped everywhere in sqlite.test.ts.
+  // Another thread cannot be stopped between two statements; the same code is stopped everywhere in sqlite.test.ts.
   return { ...harness, supports: { select: supports!.select! } }
 }, { runner: { describe, test } })
 

@@ -1,26 +1,29 @@
 import { SyncError } from '../../contract/index.ts'
 
-/** From when on a store can show its tables, in ms; null before anything has landed. */
+/** The oldest time, in ms, at which a store can show its tables; null before the first commit. */
 export interface HistoryStart {
   readonly startMs: number | null
-  /** Versions that were replaced earlier have been dropped; else the first commit was made then. */
+  /** True when older versions were compacted; false when the first commit was made at `startMs`. */
   readonly isCompacted: boolean
 }
 
-/** Before that the tables would look emptier than they were. */
+/** Refuses a time before the history begins, where the tables would look emptier than they were. */
 export function checkAsOf(at: number, { startMs, isCompacted }: HistoryStart): void {
   if (startMs !== null && at < startMs) throw createNoHistoryError(at, startMs, isCompacted)
 }
 
 export function createNoHistoryError(at: number, startMs: number, isCompacted: boolean): SyncError {
-  const why = isCompacted ? 'Older versions have been dropped' : 'The first commit was made then'
-  return new SyncError('ARGUMENT_INVALID', `There is no history at ${toIsoTime(at)}: it is kept from ${toIsoTime(startMs)} on. ${why}.`)
+  const why = isCompacted ? 'Older versions have been compacted' : 'The first commit was made then'
+  return new SyncError(
+    'ARGUMENT_INVALID', `There is no history at ${toIsoTime(at)}: it begins at ${toIsoTime(startMs)}. ${why}. Choose a later time.`,
+  )
 }
 
-/** Views and qualified names lead past what `--as-of` shows. */
+/** A view or a qualified name bypasses the tables that `--as-of` substitutes. */
 export function createAsOfBypassError(relation: string): SyncError {
   return new SyncError(
-    'ARGUMENT_INVALID', `The statement reads the present of ${relation}. With --as-of, name tables of this tenant directly and without a schema, not through a view.`,
+    'ARGUMENT_INVALID',
+    `The statement reads current data of ${relation}. With --as-of, name tables of this tenant directly and without a schema, not through a view.`,
   )
 }
 

@@ -1,45 +1,48 @@
 import type { ApiKey, AuditEntry, CycleReport, Webhook, WebhookCursor, WebhookSettings } from '../../contract/index.ts'
 
-/** The checkpoint was moved under a cycle, which gave way: whoever reads the trail sees who moved it and whom it cost. */
+/** The checkpoint changed during a cycle, and the cycle stopped. The entry names the cycle that lost. */
 export function createConflictAuditEntry(version: number, { cycle, endedAt, error }: CycleReport): AuditEntry {
-  return { version, at: endedAt, actor: 'engine', action: 'conflict', reason: error!.message, cycle, state: null }
+  return { version, at: endedAt, actor: 'engine', action: 'conflict', reason: error?.message ?? '', cycle, state: null }
 }
 
-/** The limit of the sweep was lifted for a cycle. */
+/** The delete limit of the sweep was lifted for one cycle. */
 export function createAllowDeletesAuditEntry(version: number, cycle: number, swept: number, by: AuditActor): AuditEntry {
   return { version, at: by.at, actor: by.actor, action: 'allow-deletes', reason: `the delete limit was lifted; ${swept} rows swept`, cycle, state: null }
 }
 
-/** Tables that are not as they are declared: values that do not fit are in `_extra`. */
-export function createDriftAuditEntry(version: number, at: number, words: readonly string[], cycle: number | null = null): AuditEntry {
-  return { version, at, actor: 'engine', action: 'drift', reason: words.join('; '), cycle, state: null }
+/** Tables differ from their declared schema; values that do not fit are in `_extra`. */
+export function createDriftAuditEntry(version: number, at: number, descriptions: readonly string[], cycle: number | null = null): AuditEntry {
+  return { version, at, actor: 'engine', action: 'drift', reason: descriptions.join('; '), cycle, state: null }
 }
 
-/** What was there is gone; that it was, and who ended it, is the first entry of the trail from now on. */
+/** The first entry of the audit log after an erasure: it records that the tenant existed and who erased it. */
 export function createEraseAuditEntry({ syncs, entries }: { syncs: number; entries: number }, { actor, at }: { actor: string; at: number }): AuditEntry {
-  return { version: 0, at, actor, action: 'erase', reason: `everything of the tenant: ${syncs} syncs, ${entries} entries of the database`, cycle: null, state: null }
+  return { version: 0, at, actor, action: 'erase', reason: `all data of the tenant: ${syncs} syncs, ${entries} database entries`, cycle: null, state: null }
 }
 
-/** A data key of the tenant was made, or wrapped by another key. */
+/** A data key of the tenant was created, or wrapped by another key. */
 export function createDataKeyAuditEntry(id: string, wrappedBy: string, { actor, at, replaces }: { actor: string; at: number; replaces?: string | undefined }): AuditEntry {
   const [action, reason] = replaces === undefined ? ['new-key', `data key ${id}, wrapped by ${wrappedBy}`] : ['rewrap-key', `data key ${id}, wrapped by ${wrappedBy} instead of ${replaces}`]
   return { version: 0, at, actor, action, reason, cycle: null, state: null }
 }
 
 export function createRemoveDataKeyAuditEntry(id: string, by: AuditActor): AuditEntry {
-  return createTenantAuditEntry('remove-key', `data key ${id}, which sealed nothing any more`, by)
+  return createTenantAuditEntry('remove-key', `data key ${id}, which no longer seals any text`, by)
 }
 
-/** What a webhook is sent, or where, was changed; null when all of it was so already. Of a URL its origin alone: the rest may be the receiver's secret. */
+/**
+ * Records a change of a webhook's settings; null when nothing changed. Only the origin of a URL is recorded, because
+ * the rest may be the receiver's secret.
+ */
 export function createEditWebhookAuditEntry(before: Webhook, after: Webhook, { actor, at }: { actor: string; at: number }): AuditEntry | null {
-  const moved = [
+  const changes = [
     ...(after.url === before.url ? [] : [`url ${originOf(before.url)} → ${originOf(after.url)}`]),
-    ...(['databases', 'actions', 'allow'] as const).flatMap((what) => {
-      const [from, to] = [before[what], after[what]].map((words) => words?.join(',') ?? 'all')
-      return from === to ? [] : [`${what} ${from || 'nothing'} → ${to || 'nothing'}`]
+    ...(['databases', 'actions', 'allow'] as const).flatMap((setting) => {
+      const [from, to] = [before[setting], after[setting]].map((values) => values?.join(',') ?? 'all')
+      return from === to ? [] : [`${setting} ${from || 'nothing'} → ${to || 'nothing'}`]
     }),
   ]
-  return moved.length === 0 ? null : { version: 0, at, actor, action: 'edit-webhook', reason: `${before.id}: ${moved.join('; ')}`, cycle: null, state: null }
+  return changes.length === 0 ? null : { version: 0, at, actor, action: 'edit-webhook', reason: `${before.id}: ${changes.join('; ')}`, cycle: null, state: null }
 }
 
 interface AuditActor {
@@ -47,13 +50,13 @@ interface AuditActor {
   readonly at: number
 }
 
-/** The actor of a change made through the library, without a person named. */
+/** The actor of a change made through the library without a named person. */
 export const PROGRAM_ACTOR = 'program'
 
 export function createAddWebhookAuditEntry({ id, url, databases, actions, allow }: WebhookSettings, by: AuditActor): AuditEntry {
   const filters = [['databases', databases], ['actions', actions], ['allow', allow]] as const
-  const words = filters.map(([what, list]) => `${what} ${list === null ? 'all' : list.join(',') || 'nothing'}`)
-  return createTenantAuditEntry('add-webhook', `${id}: url ${originOf(url)}; ${words.join('; ')}`, by)
+  const descriptions = filters.map(([setting, list]) => `${setting} ${list === null ? 'all' : list.join(',') || 'nothing'}`)
+  return createTenantAuditEntry('add-webhook', `${id}: url ${originOf(url)}; ${descriptions.join('; ')}`, by)
 }
 
 export function createRotateWebhookAuditEntry(id: string, by: AuditActor): AuditEntry {
@@ -68,8 +71,8 @@ export function createSwitchWebhookAuditEntry(id: string, disabled: string | nul
   return createTenantAuditEntry(disabled === null ? 'resume-webhook' : 'pause-webhook', disabled === null ? id : `${id}: ${disabled}`, by)
 }
 
-export function createRestartWebhookAuditEntry(id: string, place: WebhookCursor | undefined, by: AuditActor): AuditEntry {
-  return createTenantAuditEntry('replay-webhook', place === undefined ? id : `${id}: everything after sequence ${place.sequence}`, by)
+export function createRestartWebhookAuditEntry(id: string, cursor: WebhookCursor | undefined, by: AuditActor): AuditEntry {
+  return createTenantAuditEntry('replay-webhook', cursor === undefined ? id : `${id}: everything after sequence ${cursor.sequence}`, by)
 }
 
 export function createNewApiKeyAuditEntry({ id, name, scopes, endsAt }: Omit<ApiKey, 'tenant'>, by: AuditActor): AuditEntry {
@@ -81,19 +84,19 @@ export function createEndApiKeyAuditEntry(id: string, endsAt: number, { reason, 
   return createTenantAuditEntry('end-api-key', `${id}: ends ${new Date(endsAt).toISOString()}${reason === undefined ? '' : `; ${reason}`}`, by)
 }
 
-export function createBeginSchemaChangeAuditEntry(database: string, words: string, { reason, ...by }: AuditActor & { readonly reason: string }): AuditEntry {
-  return createTenantAuditEntry('begin-schema-change', `${database}: ${words}${reason === '' ? '' : `; ${reason}`}`, by)
+export function createBeginSchemaChangeAuditEntry(database: string, description: string, { reason, ...by }: AuditActor & { readonly reason: string }): AuditEntry {
+  return createTenantAuditEntry('begin-schema-change', `${database}: ${description}${reason === '' ? '' : `; ${reason}`}`, by)
 }
 
-export function createEndSchemaChangeAuditEntry(database: string, words: string, rewritten: number, by: AuditActor): AuditEntry {
-  return createTenantAuditEntry('end-schema-change', `${database}: ${words}; ${rewritten} rows and versions rewritten`, by)
+export function createEndSchemaChangeAuditEntry(database: string, description: string, rewritten: number, by: AuditActor): AuditEntry {
+  return createTenantAuditEntry('end-schema-change', `${database}: ${description}; ${rewritten} rows and versions rewritten`, by)
 }
 
 function createTenantAuditEntry(action: string, reason: string, { actor, at }: AuditActor): AuditEntry {
   return { version: 0, at, actor, action, reason, cycle: null, state: null }
 }
 
-/** The rest of a URL may be the receiver's secret. */
+/** Only the origin: the rest of a URL may be the receiver's secret. */
 function originOf(url: string): string {
   return URL.canParse(url) ? new URL(url).origin : 'none'
 }

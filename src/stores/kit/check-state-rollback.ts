@@ -2,11 +2,11 @@ import { SyncError, type SyncRef } from '../../contract/index.ts'
 import type { RegistryEntry } from './registry-rows.ts'
 
 /**
- * The facts about a sync's state that are kept outside its row of the registry: the newest move in the audit log, and how
- * far the unfinished cycle has come. Both are written in the transaction that moves the state.
+ * Facts about a sync's state that are stored outside its registry row: the newest transition in the audit log, and the
+ * progress of the unfinished cycle. Both are written in the transaction that changes the state.
  */
 export interface StateEvidenceRow {
-  /** Null when the audit log has no move of the sync's state. */
+  /** Null when the audit log has no transition of the sync's state. */
   moved_version: number | null
   /** SQLite has no booleans. */
   moved_has_state: boolean | number | null
@@ -16,19 +16,22 @@ export interface StateEvidenceRow {
 }
 
 /**
- * A row that was put back to an older version, deleted or emptied in SQL still carries valid seals; only what is kept
- * outside it tells. Checked at every read that a cycle or an operator builds on.
+ * A registry row that was restored, deleted or emptied in SQL still has valid seals, so only evidence outside the row
+ * reveals it. Checked on every read that a cycle or an operator builds on.
  */
-export function checkStateRollback(ref: SyncRef, entry: RegistryEntry | undefined, bound: StateEvidenceRow): void {
-  const why = findContradiction(entry, bound)
+export function checkStateRollback(ref: SyncRef, entry: RegistryEntry | undefined, evidence: StateEvidenceRow): void {
+  const why = findContradiction(entry, evidence)
   if (why !== null) throw new SyncError('STATE_ROLLED_BACK', `The stored state of ${ref.sync} (worker ${ref.worker}) ${why}. Nothing was changed.`)
 }
 
-/** The row as the audit log has it, without the state that cannot be trusted; the same row when nothing contradicts. */
-export function repairEntry(entry: RegistryEntry, bound: StateEvidenceRow): RegistryEntry {
-  if (findContradiction(entry, bound) === null) return entry
+/**
+ * Rebuilds the row from the audit log, without the state that cannot be trusted; the same row when nothing contradicts
+ * it.
+ */
+export function repairEntry(entry: RegistryEntry, evidence: StateEvidenceRow): RegistryEntry {
+  if (findContradiction(entry, evidence) === null) return entry
   return {
-    ...entry, version: bound.moved_version ?? 0, committed: null, committed_by: null, inflight_cycle: null, inflight_mode: null, inflight_page: null,
+    ...entry, version: evidence.moved_version ?? 0, committed: null, committed_by: null, inflight_cycle: null, inflight_mode: null, inflight_page: null,
     inflight_state: null, inflight_started_at: null, inflight_scope: null, inflight_tidemark: null, inflight_guard: null, inflight_start_sequence: null,
   }
 }
@@ -39,7 +42,7 @@ function findContradiction(entry: RegistryEntry | undefined, { moved_version: mo
   if ((entry.committed !== null) !== Boolean(moved_has_state)) return entry.committed === null ? `was emptied: the audit log has a state for version ${entry.version}` : 'was never committed by a cycle'
   if (entry.inflight_cycle !== open_cycle || entry.inflight_page !== open_page) {
     const found = entry.inflight_cycle === null ? 'has no unfinished cycle' : `has cycle ${entry.inflight_cycle} unfinished at page ${entry.inflight_page}`
-    return `${found}, but the record of cycles has ${open_cycle === null ? 'none' : `cycle ${open_cycle} at page ${open_page}`}`
+    return `${found}, but the cycle records have ${open_cycle === null ? 'none' : `cycle ${open_cycle} at page ${open_page}`}`
   }
   if (entry.inflight_cycle !== null && (entry.inflight_state !== null) !== Boolean(open_has_state)) return `was emptied in the middle of cycle ${entry.inflight_cycle}`
   return null

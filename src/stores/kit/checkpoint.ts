@@ -4,56 +4,63 @@ import { ensureEntry, deleteSeen, findLeasedEntry, lockTenant, writeInflight } f
 import { toInflight, type RegistryEntry } from './registry-rows.ts'
 import type { Sql, Steps } from './sql/port.ts'
 import { replaceNul } from './replace-nul.ts'
+import { required } from '../../values/required.ts'
 
-/** What a commit does to the checkpoint, the quarantine and the record of its cycle. */
+/** The effects of a commit on the checkpoint, the quarantine and the cycle record. */
 
 const WHERE_SYNC = 'where tenant_id = :tenant and sync_id = :sync'
 
-/** Invariants 1 to 3 depend on this: the version is the one read, the cycle is the unfinished one, the page is the next. */
-export function matchesCheckpoint(entry: RegistryEntry, { version, transition: move }: Commit): boolean {
+/**
+ * Invariants 1 to 3 depend on this compare-and-swap: the version is the one read, the cycle is the unfinished one, the
+ * page is the next.
+ */
+export function matchesCheckpoint(entry: RegistryEntry, { version, transition }: Commit): boolean {
   if (entry.version !== version) return false
-  return move.kind === 'set' || move.kind === 'replay' || (entry.inflight_cycle === move.cycle && entry.inflight_page === move.page - 1)
+  return transition.kind === 'set' || transition.kind === 'replay' || (entry.inflight_cycle === transition.cycle && entry.inflight_page === transition.page - 1)
 }
 
-/** The row of the backfill that a commit orders. Two rows of the registry are locked then, so the tenant comes first. */
-export function* lockBackfill(sql: Sql, { lease, transition: move }: Commit): Steps<RegistryEntry | null> {
-  if (move.kind !== 'set' || move.backfillRequest === undefined) return null
+/**
+ * Locks the registry row of the backfill that a commit requests. Two registry rows are locked then, so the tenant is
+ * locked first.
+ */
+export function* lockBackfill(sql: Sql, { lease, transition }: Commit): Steps<RegistryEntry | null> {
+  if (transition.kind !== 'set' || transition.backfillRequest === undefined) return null
   yield* lockTenant(sql)
   if ((yield* findLeasedEntry(sql, lease)) === null) return null
-  return yield* ensureEntry(sql, { worker: lease.ref.worker, sync: move.backfillRequest.sync })
+  return yield* ensureEntry(sql, { worker: lease.ref.worker, sync: transition.backfillRequest.sync })
 }
 
-/** The version of the checkpoint from now on. `backfill` is what `lockBackfill` gave. */
-export function* updateCheckpoint(sql: Sql, { entry, backfill }: { entry: RegistryEntry; backfill: RegistryEntry | null }, { transition: move, at }: Commit): Steps<number> {
+/** Returns the checkpoint's new version. `backfill` is the result of `lockBackfill`. */
+export function* updateCheckpoint(sql: Sql, { entry, backfill }: { entry: RegistryEntry; backfill: RegistryEntry | null }, { transition, at }: Commit): Steps<number> {
   const sync = entry.sync_id
   const next = entry.version + 1
-  switch (move.kind) {
+  switch (transition.kind) {
     case 'continue':
-      yield* writeInflight(sql, sync, { ...toInflight(entry)!, page: move.page, state: move.state, scope: move.scope, tidemark: move.tidemark, guardState: move.guardState })
+      yield* writeInflight(sql, sync, { ...required(toInflight(entry), 'The unfinished cycle'), page: transition.page, state: transition.state, scope: transition.scope, tidemark: transition.tidemark, guardState: transition.guardState })
       return entry.version
     case 'abandon':
       yield* writeInflight(sql, sync, null)
-      yield* deleteSeen(sql, move.cycle)
-      yield* sql.kernel.writeAudit(entry, { version: entry.version, at, actor: 'engine', action: 'abandon', reason: move.reason, cycle: move.cycle, state: null })
+      yield* deleteSeen(sql, transition.cycle)
+      yield* sql.kernel.writeAudit(entry, { version: entry.version, at, actor: 'engine', action: 'abandon', reason: transition.reason, cycle: transition.cycle, state: null })
       return entry.version
     case 'replay':
-      yield* sql.kernel.writeAudit(entry, { version: entry.version, at, actor: move.actor, action: 'replay', reason: move.reason, cycle: null, state: null })
+      yield* sql.kernel.writeAudit(entry, { version: entry.version, at, actor: transition.actor, action: 'replay', reason: transition.reason, cycle: null, state: null })
       return entry.version
     case 'complete':
       yield* writeInflight(sql, sync, null)
-      yield* deleteSeen(sql, move.cycle)
+      yield* deleteSeen(sql, transition.cycle)
       yield* sql.send(
         `update {registry} set version = :next, committed = :state, committed_by = :cycle, tidemark = coalesce(:tidemark, tidemark), scope = coalesce(:scope, scope),
            failures = 0, error_code = null, error_message = null, error_at = null, retry_at = null, last_success_at = :at, complete_since = :since ${WHERE_SYNC}`,
-        { sync, next, state: move.state, cycle: move.cycle, tidemark: replaceNul(move.tidemark), scope: replaceNul(move.scope), at, since: entry.inflight_started_at },
+        { sync, next, state: transition.state, cycle: transition.cycle, tidemark: replaceNul(transition.tidemark), scope: replaceNul(transition.scope), at, since: entry.inflight_started_at },
       )
-      if (entry.needed_at !== null && entry.needed_cycle !== move.cycle) yield* setBackfillNeed(sql, sync, null)
-      // Here and not only at the release, which a runner that dies does not reach.
+      if (entry.needed_at !== null && entry.needed_cycle !== transition.cycle) yield* setBackfillNeed(sql, sync, null)
+      // Also written here, because a runner that crashes never reaches the release.
       yield* sql.send(
         `update {cycles} set ended_at = :at, stop_reason = 'complete', stop_word = :endReason, error_code = null, error_message = null
-         where tenant_id = :tenant and cycle_id = :cycle`, { cycle: move.cycle, at, endReason: move.endReason ?? null },
+         where tenant_id = :tenant and cycle_id = :cycle`, { cycle: transition.cycle, at, endReason: transition.endReason ?? null },
       )
-      yield* sql.kernel.writeAudit(entry, { version: next, at, actor: 'engine', action: 'complete', reason: '', cycle: move.cycle, state: move.state })
+      yield* sql.kernel.writeAudit(entry, { version: next, at, actor: 'engine', action: 'complete', reason: '', cycle: transition.cycle, state: transition.state })
       return next
     case 'set':
       if (entry.inflight_cycle !== null) yield* deleteSeen(sql, entry.inflight_cycle)
@@ -61,14 +68,15 @@ export function* updateCheckpoint(sql: Sql, { entry, backfill }: { entry: Regist
       yield* sql.send(
         `update {registry} set version = :next, committed = :state, committed_by = null, tidemark = null,
            failures = 0, error_code = null, error_message = null, error_at = null, retry_at = null, complete_since = coalesce(:since, complete_since) ${WHERE_SYNC}`,
-        { sync, next, state: move.state, since: move.completeSince ?? null },
+        { sync, next, state: transition.state, since: transition.completeSince ?? null },
       )
-      // In the transaction that gives up the delta's state: a crash cannot lose the order.
-      if (move.backfillRequest !== undefined) {
-        yield* setBackfillNeed(sql, backfill!.sync_id, { since: backfill!.needed_at ?? at, reason: move.backfillRequest.reason, cycle: backfill!.inflight_cycle })
+      // Same transaction as the loss of the delta's state, so a crash cannot lose the request.
+      if (transition.backfillRequest !== undefined) {
+        const { sync_id, needed_at, inflight_cycle } = required(backfill, 'The entry of the requested backfill')
+        yield* setBackfillNeed(sql, sync_id, { since: needed_at ?? at, reason: transition.backfillRequest.reason, cycle: inflight_cycle })
         yield* sql.kernel.notify()
       }
-      yield* sql.kernel.writeAudit(entry, { version: next, at, actor: move.actor, action: 'set', reason: move.reason, cycle: null, state: move.state })
+      yield* sql.kernel.writeAudit(entry, { version: next, at, actor: transition.actor, action: 'set', reason: transition.reason, cycle: null, state: transition.state })
       return next
   }
 }
@@ -80,9 +88,12 @@ function setBackfillNeed(sql: Sql, sync: number, need: BackfillRequest | null): 
   )
 }
 
-/** Counts a page to its cycle. `page` is kept here as well: the registry's row alone could be put back unnoticed. */
-export function addPageToCycle(sql: Sql, cycle: number, counts: LandingCounts, { transition: move }: Commit): Steps<void> {
-  const [page, hasState] = move.kind === 'continue' ? [move.page, move.state !== null] : [null, null]
+/**
+ * Adds a page to its cycle's counts. `page` is also stored here, because a restored registry row alone would go
+ * unnoticed.
+ */
+export function addPageToCycle(sql: Sql, cycle: number, counts: LandingCounts, { transition }: Commit): Steps<void> {
+  const [page, hasState] = transition.kind === 'continue' ? [transition.page, transition.state !== null] : [null, null]
   return sql.send(
     `update {cycles} set pages = pages + 1, created = created + :created, updated = updated + :updated, deleted = deleted + :deleted, swept = swept + :swept,
        unchanged = unchanged + :unchanged, stale = stale + :stale, missing = missing + :missing, quarantined = quarantined + :quarantined,
@@ -92,15 +103,15 @@ export function addPageToCycle(sql: Sql, cycle: number, counts: LandingCounts, {
 
 const QUARANTINE_CONDITION = 'tenant_id = :tenant and sync_id = :sync and database_name = :database and identity = :identity'
 
-/** Records of the commit enter the quarantine, and keys that land leave it. */
-export function* writeQuarantine(sql: Sql, entry: RegistryEntry, { landings, quarantined, transition: move, at }: Commit): Steps<void> {
+/** Quarantines the rejected records of the commit, and releases the keys that land. */
+export function* writeQuarantine(sql: Sql, entry: RegistryEntry, { landings, quarantined, transition, at }: Commit): Steps<void> {
   const sync = entry.sync_id
   const waiting = yield* sql.get('select 1 as waiting from {quarantine} where tenant_id = :tenant and sync_id = :sync limit 1', { sync })
   if (waiting !== undefined) {
     for (const landing of landings) yield* sql.send(`delete from {quarantine} where ${QUARANTINE_CONDITION}`, { sync, database: landing.database, identity: quarantineIdentityOf(landing) })
   }
-  if (move.kind === 'replay') {
-    for (const id of move.superseded) yield* sql.send('delete from {quarantine} where tenant_id = :tenant and sync_id = :sync and quarantine_id = :id', { sync, id })
+  if (transition.kind === 'replay') {
+    for (const id of transition.superseded) yield* sql.send('delete from {quarantine} where tenant_id = :tenant and sync_id = :sync and quarantine_id = :id', { sync, id })
     for (const item of quarantined) {
       const { database, code, message } = item
       yield* sql.send(`update {quarantine} set code = :code, message = :message where ${QUARANTINE_CONDITION}`, { sync, database, identity: quarantineIdentityOf(item), code, message: replaceNul(message) })
@@ -108,12 +119,12 @@ export function* writeQuarantine(sql: Sql, entry: RegistryEntry, { landings, qua
     return
   }
   const update = ['code', 'message', 'text', 'cycle_id', 'page', 'at']
-  const keep = sql.dialect.upsert({ table: 'quarantine', key: ['tenant_id', 'sync_id', 'database_name', 'identity'], insert: ['key', ...update], update })
+  const upsert = sql.dialect.upsert({ table: 'quarantine', key: ['tenant_id', 'sync_id', 'database_name', 'identity'], insert: ['key', ...update], update })
   for (const item of quarantined) {
     const { database, key, code, message, text } = item
-    yield* sql.send(keep, {
+    yield* sql.send(upsert, {
       sync_id: sync, database_name: database, identity: quarantineIdentityOf(item), key, code, message: replaceNul(message), text: replaceNul(text),
-      cycle_id: entry.inflight_cycle ?? 0, page: 'page' in move ? move.page : 0, at,
+      cycle_id: entry.inflight_cycle ?? 0, page: 'page' in transition ? transition.page : 0, at,
     })
   }
 }

@@ -1,6 +1,9 @@
 import type { Column } from '../../contract/index.ts'
 
-/** The known columns with what a page adds; the same array when it adds nothing. Order of first sight is kept. */
+/**
+ * Returns the known columns plus the new ones of a page, in order of first appearance; the same array when nothing is
+ * new.
+ */
 export function mergeColumns(known: readonly Column[], seen: readonly Column[]): readonly Column[] {
   let merged: Column[] | null = null
   for (const column of seen) {
@@ -16,13 +19,13 @@ export function mergeColumns(known: readonly Column[], seen: readonly Column[]):
 }
 
 export interface NamedColumn extends Column {
-  /** The column's name in the view: the member's own, unless another one is the same to the database. */
+  /** The column's name in the view: the field's own name, unless another name is equal to the database. */
   readonly columnName: string
 }
 
 /**
- * Names for a view. Databases fold case and cut long names, so two members may want one name: the first keeps it, the
- * next gets a number, in the order of first sight, so that a name once given never moves.
+ * Names the columns of a view. Databases fold case and truncate long names, so two fields may collide: the first keeps
+ * its name and later ones get a number, in order of first appearance, so a name never changes.
  */
 export function nameColumns(columns: readonly Column[], reserved: readonly string[], bytesMax: number, columnsMax: number): NamedColumn[] {
   const taken = new Set(reserved.map((name) => name.toLowerCase()))
@@ -37,7 +40,7 @@ export function nameColumns(columns: readonly Column[], reserved: readonly strin
   return named
 }
 
-/** A free name for the column of a member; null for a member that no column can be named for. */
+/** Returns a free column name for a field; null when no valid name exists. */
 export function nameColumn(member: string, taken: ReadonlySet<string>, bytesMax: number): string | null {
   if (member === '' || member.includes('\0') || !member.isWellFormed()) return null
   let name = truncateToBytes(member, bytesMax)
@@ -45,12 +48,10 @@ export function nameColumn(member: string, taken: ReadonlySet<string>, bytesMax:
   return name
 }
 
-/** As an SQL identifier. */
 export function quoteIdentifier(name: string): string {
   return `"${name.replaceAll('"', '""')}"`
 }
 
-/** As an SQL string. */
 export function quoteLiteral(text: string): string {
   return `'${text.replaceAll("'", "''")}'`
 }

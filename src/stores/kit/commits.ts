@@ -1,9 +1,10 @@
 import type { LandingPlan } from './plan-landing.ts'
 import type { Sql, Steps } from './sql/port.ts'
+import { required } from '../../values/required.ts'
 
 /**
- * The directory of commits: which database a range of sequences is in, and what its entries have in common. A commit gives the
- * rows of each database consecutive sequences, so it has one row per database.
+ * The commit directory: which database a range of sequences belongs to, and the facts its entries share. A commit gives
+ * the rows of each database consecutive sequences, so it has one row per database.
  */
 export interface CommitFacts {
   readonly sync: number
@@ -27,14 +28,14 @@ export function* writeCommits(sql: Sql, ranges: readonly LoggedRange[], { sync, 
   }
 }
 
-/** The sequences that a plan gives to each database. */
+/** Lists the range of sequences that a plan assigns to each database. */
 export function listLoggedRanges({ writes }: LandingPlan, tables: ReadonlyMap<string, LoggedRange['table']>): LoggedRange[] {
   const ranges: Array<{ table: LoggedRange['table']; first: number; last: number }> = []
   for (const { landing, action, sequence } of writes) {
     if (action === null) continue
     const range = ranges.at(-1)
     if (range?.table.database === landing.database) range.last = sequence
-    else ranges.push({ table: tables.get(landing.database)!, first: sequence, last: sequence })
+    else ranges.push({ table: required(tables.get(landing.database), 'The table of the database'), first: sequence, last: sequence })
   }
   return ranges
 }

@@ -9,63 +9,63 @@ const DAY_MS = 86_400_000
 /** A database whose history is kept longer than the log, or was until now. */
 interface RetainedHistory {
   readonly id: number
-  /** Null once it follows the log again. */
+  /** Null once the database follows the log's retention again. */
   readonly days: number | null
-  /** What ended up to here is gone. */
+  /** Versions that ended up to this sequence have been deleted. */
   readonly floor: number
 }
 
-/** `Kernel.compact` in two plans: the cycles are looked at once the log has nothing more to forget. */
+/** `Kernel.compact` in two plans: cycles are compacted once the log has nothing left to delete. */
 export const COMPACTION_PLANS = {
-  /** Forgets the versions that were replaced, and the deletions, up to a sequence. Live rows are not touched. */
+  /** Deletes replaced versions and deletions up to a sequence. Live rows are not touched. */
   log: defineWrite(function* (sql, { before, scanMax, at }: CompactRequest): Steps<Omit<CompactResult, 'removedCycles'>> {
-    // Looked for before others have to wait: what is committed meanwhile only lies behind it.
+    // Read before the tenant is locked: commits made meanwhile only have later sequences.
     const older = yield* findSequenceBefore(sql, before)
     yield* lockTenant(sql)
-    const { floor } = (yield* sql.get<{ floor: number }>('select floor from {tenants} where tenant_id = :tenant'))!
-    const { least } = (yield* sql.get<{ least: number | null }>(
+    const { floor } = yield* sql.one<{ floor: number }>('select floor from {tenants} where tenant_id = :tenant')
+    const { least } = yield* sql.one<{ least: number | null }>(
       'select min(inflight_start_sequence) as least from {registry} where tenant_id = :tenant and inflight_cycle is not null',
-    ))!
+    )
     const until = Math.min(older, least ?? Infinity)
     const next = Math.min(until, floor + scanMax)
-    const kept = yield* readRetainedHistories(sql)
-    const moved = next > floor ? yield* advanceFloor(sql, { floor, next, kept }) : 0
-    const history = yield* pruneHistory(sql, kept, { floor: Math.max(floor, next), scanMax, at })
+    const retained = yield* readRetainedHistories(sql)
+    const pruned = next > floor ? yield* advanceFloor(sql, { floor, next, retained }) : 0
+    const history = yield* pruneHistory(sql, retained, { floor: Math.max(floor, next), scanMax, at })
     const purged = sql.kernel.purgeTables === undefined ? { removed: 0, more: false } : yield* sql.kernel.purgeTables(scanMax)
-    return { floor: Math.max(floor, next), removedEntries: moved + history.removed + purged.removed, hasMore: next < until || history.more || purged.more }
+    return { floor: Math.max(floor, next), removedEntries: pruned + history.removed + purged.removed, hasMore: next < until || history.more || purged.more }
   }),
 
-  /** Without the tenant's lock: a cycle that may go today is not needed again tomorrow. */
+  /** Runs without the tenant's lock: a cycle that is deletable now is never needed again. */
   cycles: defineWrite(function* (sql, { before, scanMax }: CompactRequest) {
     return yield* sql.run(sql.dialect.deleteSkipLocked('cycles', `cycle_id in (select cycle_id from (
       select c.cycle_id from (
-        select cycle_id, sync_id, coalesce(ended_at, started_at) as at, row_number() over (partition by sync_id order by cycle_id desc) as place,
+        select cycle_id, sync_id, coalesce(ended_at, started_at) as at, row_number() over (partition by sync_id order by cycle_id desc) as recency,
           max(case when stop_reason = 'complete' then cycle_id end) over (partition by sync_id) as complete
         from {cycles} where tenant_id = :tenant
       ) c join {registry} g on g.tenant_id = :tenant and g.sync_id = c.sync_id
-      where c.place > :kept and c.at < :before and c.cycle_id not in (coalesce(c.complete, 0), coalesce(g.inflight_cycle, 0), coalesce(g.committed_by, 0))
+      where c.recency > :kept and c.at < :before and c.cycle_id not in (coalesce(c.complete, 0), coalesce(g.inflight_cycle, 0), coalesce(g.committed_by, 0))
         and c.cycle_id not in (select cycle_id from {commits} where tenant_id = :tenant)
       order by c.cycle_id limit :scanMax
     ) old)`), { kept: CYCLES_RETAINED, before, scanMax })
   }),
 }
 
-/** Everything up to the next floor, except of databases that keep their history longer. */
-function* advanceFloor(sql: Sql, { floor, next, kept }: { floor: number; next: number; kept: readonly RetainedHistory[] }): Steps<number> {
-  // What replaced or deleted a version is an entry of the same database.
+/** Deletes everything up to the next floor, except in databases with a longer retention. */
+function* advanceFloor(sql: Sql, { floor, next, retained }: { floor: number; next: number; retained: readonly RetainedHistory[] }): Steps<number> {
+  // The entry that replaced or deleted a version belongs to the same database.
   const touched = yield* sql.all<{ id: number }>(
     'select distinct database_id as id from {commits} where tenant_id = :tenant and first_sequence <= :next and last_sequence > :floor', { floor, next },
   )
   const committedAt = yield* findCommittedAt(sql, next)
   let removed = 0
-  for (const { id } of touched) if (!kept.some((own) => own.id === id)) removed += yield* sql.kernel.pruneVersions(id, floor, next)
+  for (const { id } of touched) if (!retained.some((history) => history.id === id)) removed += yield* sql.kernel.pruneVersions(id, floor, next)
   yield* sql.run(
     'update {tenants} set floor = :next, floor_committed_at = {greatest}(floor_committed_at, :committedAt) where tenant_id = :tenant', { next, committedAt },
   )
   return removed
 }
 
-/** When the last commit up to a sequence was made; 0 when none is left. */
+/** Time of the last commit up to a sequence; 0 when none is left. */
 function* findCommittedAt(sql: Sql, sequence: number): Steps<number> {
   const last = yield* sql.get<{ at: number }>(
     'select committed_at as at from {commits} where tenant_id = :tenant and first_sequence <= :sequence order by first_sequence desc limit 1', { sequence },
@@ -73,7 +73,7 @@ function* findCommittedAt(sql: Sql, sequence: number): Steps<number> {
   return last?.at ?? 0
 }
 
-/** Up to now its history reached as far as the log. */
+/** Until now the history of a new entry reached as far back as the log. */
 function* readRetainedHistories(sql: Sql): Steps<RetainedHistory[]> {
   const ofTenant = (column: string): string => `(select ${column} from {tenants} where tenant_id = :tenant)`
   yield* sql.run(
@@ -91,10 +91,10 @@ interface CompactionBounds {
   readonly at: number | undefined
 }
 
-/** One step for each of them: never beyond the log's floor, since the feed above it has to be whole. */
-function* pruneHistory(sql: Sql, kept: readonly RetainedHistory[], { floor, scanMax, at }: CompactionBounds): Steps<{ removed: number; more: boolean }> {
+/** Advances each history by one step, never beyond the log's floor: the feed above it must be complete. */
+function* pruneHistory(sql: Sql, retained: readonly RetainedHistory[], { floor, scanMax, at }: CompactionBounds): Steps<{ removed: number; more: boolean }> {
   let [removed, more] = [0, false]
-  for (const { id, days, floor: from } of kept) {
+  for (const { id, days, floor: from } of retained) {
     const before = days === null ? null : at === undefined ? from : yield* findSequenceBefore(sql, at - days * DAY_MS)
     const until = before === null ? floor : Math.min(floor, before)
     const next = Math.min(until, from + scanMax)

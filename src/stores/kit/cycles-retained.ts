@@ -1,2 +1,5 @@
-/** Of every sync, however old: what the console draws, what health is judged by, and what a replay looks for. */
+/**
+ * Cycles that every sync keeps regardless of age: the console draws them, health depends on them, and a replay searches
+ * them.
+ */
 export const CYCLES_RETAINED = 100

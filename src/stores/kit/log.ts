@@ -1,21 +1,20 @@
 import { SyncError, type ChangesQuery, type FeedEntry, type FeedPage, type FeedQuery, type Kernel, type LogEntry } from '../../contract/index.ts'
 import { defineRead, type PlansOf, type Sql, type Steps } from './sql/port.ts'
 
-/** An entry without the facts of its commit; the record is put together when it is asked for. */
+/** A log entry without its commit's facts; the record is assembled only when `text()` is called. */
 export interface RowVersion extends Pick<LogEntry, 'sequence' | 'database' | 'key' | 'action' | 'cursor' | 'upstreamAt'> {
   text(): string | null
 }
 
-/** Sequences above `after` and up to `until`, in their order; or all versions of a key. */
+/** Either the sequences above `after` up to `until`, in order, or all versions of one key. */
 export type VersionRange = { readonly after: number; readonly until: number; readonly limit: number } | { readonly key: string }
 
 /** Reads the current rows of a database, or the versions they replaced. */
 export type VersionReader = (database: string, from: 'table' | 'history', range: VersionRange) => Steps<RowVersion[]>
 
 /**
- * The log over the SQL port, for a store without a faster way of its own: the current rows, the versions they replaced and
- * the deletions, in the order of their sequences. The directory of commits says which tables hold a range, so that no other
- * table is looked at.
+ * The change log over the SQL port, for stores without a faster implementation: current rows, replaced versions and
+ * deletions, in sequence order. The commit directory limits the read to tables that hold the range.
  */
 export function createLogPlans(readVersions: VersionReader) {
   return {
@@ -34,21 +33,21 @@ export function createLogPlans(readVersions: VersionReader) {
       return entries
     }),
 
-    feed: defineRead(function* (sql, { after, limit, databases, liveOnly: live = false, scanMax, bytesMax }: FeedQuery): Steps<FeedPage> {
-      const standing = (yield* sql.get<Pick<FeedPage, 'headSequence' | 'headCommittedAt' | 'floor' | 'floorCommittedAt'>>(
+    feed: defineRead(function* (sql, { after, limit, databases, liveOnly = false, scanMax, bytesMax }: FeedQuery): Steps<FeedPage> {
+      const head = (yield* sql.get<Pick<FeedPage, 'headSequence' | 'headCommittedAt' | 'floor' | 'floorCommittedAt'>>(
         'select sequence as "headSequence", committed_at as "headCommittedAt", floor, floor_committed_at as "floorCommittedAt" from {tenants} where tenant_id = :tenant',
       )) ?? { headSequence: 0, headCommittedAt: 0, floor: 0, floorCommittedAt: 0 }
-      const until = databases !== undefined || live ? Math.min(standing.headSequence, after + scanMax) : standing.headSequence
+      const until = databases !== undefined || liveOnly ? Math.min(head.headSequence, after + scanMax) : head.headSequence
       const { entries, isCut } = limit === 0 || after >= until
         ? { entries: [], isCut: false }
-        : yield* readLog(sql, readVersions, { after, until, limit, databases, live, bytesMax })
+        : yield* readLog(sql, readVersions, { after, until, limit, databases, live: liveOnly, bytesMax })
       function* timeOf(sequence: number): Steps<number | null> {
-        return sequence === standing.floor ? standing.floorCommittedAt : ((yield* findCommit(sql, sequence))?.committedAt ?? null)
+        return sequence === head.floor ? head.floorCommittedAt : ((yield* findCommit(sql, sequence))?.committedAt ?? null)
       }
       const last = entries.at(-1)
       const scanned = isCut || entries.length === limit ? (last?.sequence ?? after) : Math.max(after, until)
       return {
-        ...standing, afterCommittedAt: yield* timeOf(after), entries: entries.map(toFeedEntry), scannedSequence: scanned,
+        ...head, afterCommittedAt: yield* timeOf(after), entries: entries.map(toFeedEntry), scannedSequence: scanned,
         scannedCommittedAt: (scanned === last?.sequence ? last.committedAt : yield* timeOf(scanned)) ?? 0,
       }
     }),
@@ -62,7 +61,7 @@ interface LogQuery {
   readonly databases?: readonly string[] | undefined
   /** Current rows only. */
   readonly live?: boolean
-  /** The entries end once their records have this many bytes together; one is always given. */
+  /** The page ends once its records reach this many bytes; it always has at least one entry. */
   readonly bytesMax?: number | undefined
 }
 
@@ -74,22 +73,24 @@ function* readLog(
   let bytes = 0
   for (let from = after; from < until && entries.length < limit;) {
     const commits = yield* readCommits(sql, from, until, databases)
-    if (commits.length === 0) break
-    const range = { after: from, until: Math.min(until, commits.at(-1)!.last), limit: limit - entries.length }
+    const lastCommit = commits.at(-1)
+    if (lastCommit === undefined) break
+    const range = { after: from, until: Math.min(until, lastCommit.last), limit: limit - entries.length }
     const parts: RowVersion[][] = []
     for (const database of new Set(commits.map((commit) => commit.database))) {
       for (const source of live ? ['table'] as const : ['table', 'history'] as const) parts.push(yield* readVersions(database, source, range))
       if (!live) parts.push(yield* readDeletions(sql, database, range))
     }
-    // Behind the place where one was cut, entries of it are missing.
-    const through = Math.min(range.until, ...parts.map((part) => (part.length < range.limit ? Infinity : part.at(-1)!.sequence)))
+    // Entries beyond the end of a truncated part are missing from this batch.
+    const through = Math.min(range.until, ...parts.map((part) => (part.length < range.limit ? Infinity : (part.at(-1)?.sequence ?? Infinity))))
     const found = parts.flat().filter(({ sequence }) => sequence <= through).toSorted((a, b) => a.sequence - b.sequence)
-    let at = 0
+    const remaining = commits.values()
+    let commit = remaining.next().value
     for (const version of found) {
       if (entries.length === limit) return { entries, isCut: false }
       if (bytes >= bytesMax) return { entries, isCut: true }
-      while (at < commits.length && commits[at]!.last < version.sequence) at++
-      const entry = toLogEntry(version, commits[at])
+      while (commit !== undefined && commit.last < version.sequence) commit = remaining.next().value
+      const entry = toLogEntry(version, commit)
       entries.push(entry)
       bytes += Buffer.byteLength(entry.text ?? '')
     }
@@ -98,7 +99,7 @@ function* readLog(
   return { entries, isCut: false }
 }
 
-/** The facts that an entry has in common with the others of its commit and database. */
+/** The facts that an entry shares with its commit and database. */
 interface CommitRow extends Pick<LogEntry, 'database' | 'worker' | 'sync' | 'cycle' | 'page' | 'committedAt'> {
   readonly first: number
   readonly last: number
@@ -109,17 +110,15 @@ const SELECT_COMMITS = `select c.first_sequence as first, c.last_sequence as las
   c.committed_at as "committedAt" from {commits} c join {registry} g on g.tenant_id = c.tenant_id and g.sync_id = c.sync_id
   join {databases} d on d.tenant_id = c.tenant_id and d.database_id = c.database_id where c.tenant_id = :tenant`
 
-/** The commits after a sequence. */
 function readCommits(sql: Sql, after: number, until: number, databases: readonly string[] | undefined): Steps<CommitRow[]> {
-  const named = databases === undefined ? '' : `and d.name in (${databases.map((_, at) => `:d${at}`).join(', ')})`
+  const filter = databases === undefined ? '' : `and d.name in (${databases.map((_, at) => `:d${at}`).join(', ')})`
   return sql.all<CommitRow>(
     `${SELECT_COMMITS} and c.last_sequence > :after and c.first_sequence <= :until and c.first_sequence >= coalesce(
-       (select max(first_sequence) from {commits} where tenant_id = :tenant and first_sequence <= :next), 0) ${named} order by c.first_sequence limit ${COMMITS_MAX}`,
+       (select max(first_sequence) from {commits} where tenant_id = :tenant and first_sequence <= :next), 0) ${filter} order by c.first_sequence limit ${COMMITS_MAX}`,
     { after, until, next: after + 1, ...Object.fromEntries((databases ?? []).map((name, at) => [`d${at}`, name])) },
   )
 }
 
-/** The commit that a sequence belongs to. */
 function* findCommit(sql: Sql, sequence: number): Steps<CommitRow | undefined> {
   const found = yield* sql.get<CommitRow>(`${SELECT_COMMITS} and c.first_sequence <= :sequence order by c.first_sequence desc limit 1`, { sequence })
   return found === undefined || found.last < sequence ? undefined : found
@@ -136,7 +135,7 @@ function* readDeletions(sql: Sql, database: string, range: VersionRange): Steps<
 
 function toLogEntry({ text, ...version }: RowVersion, commit: CommitRow | undefined): LogEntry {
   if (commit === undefined || commit.first > version.sequence) {
-    throw new SyncError('STATE_UNREADABLE', `The directory of commits does not have the change ${version.sequence}, which is in a table.`)
+    throw new SyncError('STATE_UNREADABLE', `The commit directory has no entry for the change ${version.sequence}, which is in a table.`)
   }
   const { committedAt, worker, sync, cycle, page } = commit
   return { ...version, text: text(), committedAt, worker, sync, cycle, page }

@@ -1,6 +1,7 @@
 import type { Checkpoint, CycleRecord, ErrorCode, Inflight, LandingCounts, Mode, CheckpointSummary, StateText, StopReason, SyncRef } from '../../contract/index.ts'
+import { required } from '../../values/required.ts'
 
-/** A row of the registry, as both databases give it. */
+/** A row of the registry, as both databases return it. */
 export interface RegistryEntry {
   sync_id: number
   connector_id: string
@@ -58,19 +59,21 @@ export interface CycleRow extends SyncRef, LandingCounts {
 export function toInflight(entry: RegistryEntry): Inflight | null {
   if (entry.inflight_cycle === null) return null
   return {
-    cycle: entry.inflight_cycle, mode: entry.inflight_mode!, page: entry.inflight_page!, state: entry.inflight_state,
-    startedAt: entry.inflight_started_at!, scope: entry.inflight_scope, tidemark: entry.inflight_tidemark, guardState: entry.inflight_guard, startSequence: entry.inflight_start_sequence!,
+    cycle: entry.inflight_cycle, mode: required(entry.inflight_mode, 'inflight_mode'), page: required(entry.inflight_page, 'inflight_page'),
+    state: entry.inflight_state, startedAt: required(entry.inflight_started_at, 'inflight_started_at'), scope: entry.inflight_scope,
+    tidemark: entry.inflight_tidemark, guardState: entry.inflight_guard,
+    startSequence: required(entry.inflight_start_sequence, 'inflight_start_sequence'),
   }
 }
 
-/** Also of what has never run. */
+/** The default is the checkpoint of a sync that never ran. */
 export function toCheckpoint(entry: RegistryEntry = NEVER_RUN_ENTRY): Checkpoint {
   return {
     ...toCheckpointSummary(entry), committed: entry.committed, committedBy: entry.committed_by, inflight: toInflight(entry), scope: entry.scope,
   }
 }
 
-/** What an outline is made of. */
+/** Columns of the registry that a checkpoint summary needs. */
 export const CHECKPOINT_SUMMARY_COLUMNS = `sync_id, connector_id, stream_id, version, inflight_cycle, inflight_page, inflight_started_at, tidemark, paused, triggered_at,
   failures, error_code, error_message, error_at, retry_at, last_success_at, complete_since, needed_at, needed_reason, needed_cycle, holder, held_since, held_until`
 
@@ -79,8 +82,10 @@ export type CheckpointSummaryEntry = Omit<RegistryEntry, 'committed' | 'committe
 export function toCheckpointSummary(entry: CheckpointSummaryEntry): CheckpointSummary {
   return {
     version: entry.version, tidemark: entry.tidemark, paused: Boolean(entry.paused), triggeredAt: entry.triggered_at, failures: entry.failures,
-    inflight: entry.inflight_cycle === null ? null : { cycle: entry.inflight_cycle, page: entry.inflight_page!, startedAt: entry.inflight_started_at! },
-    lastError: entry.error_code === null ? null : { code: entry.error_code, message: entry.error_message ?? '', at: entry.error_at! },
+    inflight: entry.inflight_cycle === null ? null : {
+      cycle: entry.inflight_cycle, page: required(entry.inflight_page, 'inflight_page'), startedAt: required(entry.inflight_started_at, 'inflight_started_at'),
+    },
+    lastError: entry.error_code === null ? null : { code: entry.error_code, message: entry.error_message ?? '', at: required(entry.error_at, 'error_at') },
     retryAt: entry.retry_at, lastSuccessAt: entry.last_success_at, completeSince: entry.complete_since,
     backfillNeeded: entry.needed_at === null ? null : { since: entry.needed_at, reason: entry.needed_reason ?? '', cycle: entry.needed_cycle },
     heldBy: entry.holder, heldSince: entry.held_since, heldUntil: entry.held_until,

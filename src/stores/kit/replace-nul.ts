@@ -1,4 +1,4 @@
-/** PostgreSQL's text knows no NUL. Keys and records are checked before they come here; notes beside them are mended. */
+/** PostgreSQL's text type cannot hold NUL. Keys and records are validated earlier; in other texts NUL is replaced. */
 export function replaceNul(text: string): string
 export function replaceNul(text: string | null): string | null
 export function replaceNul(text: string | null): string | null {

@@ -5,25 +5,25 @@ export const SEALED_COLUMNS = ['committed', 'tidemark', 'scope', 'inflight_state
 
 export type SealedColumn = (typeof SEALED_COLUMNS)[number]
 
-/** As LIKE patterns: every sealed text, and those of one data key. The ids of keys have no character that LIKE treats specially. */
+/** LIKE patterns for every sealed text, and for the texts of one data key. Key ids contain no LIKE wildcards. */
 export const SEALED_PATTERN = 'sealed.%'
 export const sealedPatternFor = (keyId: string): string => `sealed._.${keyId}.%`
 
-/** The data key that sealed what a commit writes; null when nothing in it is sealed. */
-export function findSealingKeyId(move: StateTransition): string | null {
-  const texts = move.kind === 'continue' ? [move.state, move.scope, move.tidemark, move.guardState] : move.kind === 'complete' ? [move.state, move.scope, move.tidemark] : move.kind === 'set' ? [move.state] : []
+/** Returns the id of the data key that sealed a commit's state; null when nothing in it is sealed. */
+export function findSealingKeyId(transition: StateTransition): string | null {
+  const texts = transition.kind === 'continue' ? [transition.state, transition.scope, transition.tidemark, transition.guardState] : transition.kind === 'complete' ? [transition.state, transition.scope, transition.tidemark] : transition.kind === 'set' ? [transition.state] : []
   return texts.map((text) => parseSealingKeyId(text)).find((key) => key !== null) ?? null
 }
 
-/** Null when the text is not sealed. */
+/** Returns null when the text is not sealed. */
 export function parseSealingKeyId(text: string | null): string | null {
   return text?.startsWith('sealed.') === true ? (text.split('.')[2] ?? null) : null
 }
 
 /**
- * Only the newest data key seals. A process that has not heard of it yet is told so by this error, before anything is written;
- * so a key that nothing uses can be deleted without losing what such a process would still write.
+ * Only the newest data key seals. A process that still uses an older key gets this error before anything is written, so
+ * an unused key can be deleted without losing later writes of such a process.
  */
 export function createKeyReplacedError(used: string): SyncError {
-  return new SyncError('DATA_KEY_REPLACED', `Data key ${used} no longer seals. Nothing was changed.`)
+  return new SyncError('DATA_KEY_REPLACED', `Data key ${used} was replaced by a newer one. Nothing was changed.`)
 }

@@ -1,7 +1,7 @@
 import type { CycleRecord, SyncStatusRow } from '../../contract/index.ts'
 import { toCycleRecord, toCheckpointSummary, type CycleRow, type CheckpointSummaryEntry } from './registry-rows.ts'
 
-/** Rows of the registry, each with its cycles, which come newest first. */
+/** Joins registry rows with their cycles, newest first. */
 export function joinSyncStatus(entries: readonly CheckpointSummaryEntry[], cycles: readonly CycleRow[]): SyncStatusRow[] {
   const bySync = new Map<number, CycleRecord[]>()
   for (const cycle of cycles) {

@@ -2,7 +2,7 @@ import type { JsonValue } from '../../contract/index.ts'
 import { stringifyJson } from '../../values/json.ts'
 import type { ScalarSqlType } from './binary-values.ts'
 
-/** An array as PostgreSQL reads it from text, such as `{1,NULL,"a b"}`: a binary array cannot hold arrays of several lengths. */
+/** Writes an array as text, such as `{1,NULL,"a b"}`: a binary array cannot hold arrays of different lengths. */
 export function formatArrayText(type: ScalarSqlType, items: readonly JsonValue[]): string {
   return `{${items.map((item) => (item === null ? 'NULL' : quoteItem(itemText(type, item)))).join(',')}}`
 }
@@ -16,13 +16,13 @@ function quoteItem(text: string): string {
   return `"${text.replaceAll(/["\\]/g, '\\$&')}"`
 }
 
-/** The items of an array of one dimension, as PostgreSQL writes them. */
+/** Parses the items of a one-dimensional array, as PostgreSQL writes them. */
 export function parseArrayText(text: string): Array<string | null> {
   const items: Array<string | null> = []
   for (let at = 1; at < text.length - 1; at++) {
     if (text[at] === '"') {
       let item = ''
-      for (at++; text[at] !== '"'; at++) item += text[at] === '\\' ? text[++at]! : text[at]!
+      for (at++; text[at] !== '"'; at++) item += text.charAt(text[at] === '\\' ? ++at : at)
       items.push(item)
       at++
     } else {

@@ -3,7 +3,7 @@ import { quoteIdentifier } from '../kit/column-names.ts'
 import { liveRows, type DeleteState } from '../kit/tables/delete-state.ts'
 import { parseQualifiedNames, type QualifiedName } from './qualified-names.ts'
 
-/** Runs one statement of ours and gives its rows. */
+/** Runs one of our own statements and returns its rows. */
 export type RowsQuery = (sql: string, ...parameters: unknown[]) => Promise<readonly Record<string, unknown>[]>
 
 interface AsOfTable extends DeleteState {
@@ -15,9 +15,9 @@ interface AsOfTable extends DeleteState {
 }
 
 /**
- * The statement, reading the tenant's tables as they were at a time: common table expressions stand in for the tables that it
- * names. They need no right to create anything, so they also work for a reader's role and on a replica. In a transaction that
- * reads from one snapshot, with the tenant set.
+ * Rewrites a statement to read the tenant's tables as of a time: common table expressions shadow the tables that it
+ * names. They need no right to create anything, so they also work for a reader's role and on a replica. Legal in a
+ * transaction that reads from one snapshot, with the tenant set.
  */
 export async function rewriteAsOf(query: RowsQuery, statement: string, at: number): Promise<string> {
   const [start] = (await query(
@@ -29,7 +29,7 @@ export async function rewriteAsOf(query: RowsQuery, statement: string, at: numbe
   if (start.floor === 0) checkAsOf(at, { startMs: start.firstAt, isCompacted: false })
 
   const chains = parseQualifiedNames(statement)
-  const tables = await readTables(query, [...new Set(chains.flatMap(({ parts: names }) => names.map(({ name }) => name)))])
+  const tables = await readTables(query, [...new Set(chains.flatMap(({ parts }) => parts.map(({ name }) => name)))])
   if (tables.length === 0) {
     await rejectCurrentData(query, statement, [])
     return statement
@@ -41,7 +41,9 @@ export async function rewriteAsOf(query: RowsQuery, statement: string, at: numbe
   return prependExpressions(plain, tables.flatMap((table) => expressionsOf(table, `timestamptz '${toIsoTime(at)}'`)))
 }
 
-/** A statement keeps its order and the names of its columns. One with a WITH of its own cannot have another in front. */
+/**
+ * The statement keeps its order and its column names. A statement with its own WITH cannot take another one in front.
+ */
 function prependExpressions(statement: string, expressions: readonly string[]): string {
   if (expressions.length === 0) return statement
   const isWith = parseQualifiedNames(statement)[0]?.parts[0]?.name === 'with'
@@ -50,17 +52,21 @@ function prependExpressions(statement: string, expressions: readonly string[]): 
 
 function expressionsOf({ schema, name, history, columns, ...state }: AsOfTable, at: string): string[] {
   const listed = columns.map((column) => quoteIdentifier(column.name)).join(', ')
-  const [current, past] = [name, history].map((relation) => `${quoteIdentifier(schema)}.${quoteIdentifier(relation)}`)
+  const qualified = (relation: string): string => `${quoteIdentifier(schema)}.${quoteIdentifier(relation)}`
+  const past = qualified(history)
   return [
-    `${quoteIdentifier(name)} as not materialized (select ${listed} from ${liveRows(current!, state)} l where _synced_at <= ${at}
+    `${quoteIdentifier(name)} as not materialized (select ${listed} from ${liveRows(qualified(name), state)} l where _synced_at <= ${at}
      union all select ${listed} from ${past} where _synced_at <= ${at} and _until_at > ${at})`,
     `${quoteIdentifier(history)} as not materialized (select * from ${past} where _until_at <= ${at})`,
   ]
 }
 
-/** Of the tables that the statement may name: with hundreds of databases, expressions for all of them would take longer than the query. */
+/**
+ * Reads only the tables that the statement may name: with hundreds of databases, expressions for all of them would take
+ * longer than the query.
+ */
 async function readTables(query: RowsQuery, names: readonly string[]): Promise<AsOfTable[]> {
-  // Columns of the user's own have no past.
+  // The user's own columns have no history.
   const rows = await query(
     `select n.nspname::text as schema, c.relname::text as name, h.relname::text as history, d.history_floor_at::float8 as "keptFrom", d.deletes, d.purged_to as "purgedTo", json_agg(json_build_object('name', a.attname,
        'type', format_type(a.atttypid, a.atttypmod)) order by a.attnum)::text as columns
@@ -73,22 +79,23 @@ async function readTables(query: RowsQuery, names: readonly string[]): Promise<A
   return rows.map((row) => ({ ...row, columns: JSON.parse(row['columns'] as string) as AsOfTable['columns'] } as AsOfTable))
 }
 
-/** `acme.customers` becomes `customers`: an expression has no schema. */
+/** `acme.customers` becomes `customers`: a common table expression has no schema. */
 function removeSchemaQualifiers(statement: string, chains: readonly QualifiedName[], tables: readonly AsOfTable[]): string {
   const relations = new Set(tables.flatMap(({ schema, name, history }) => [name, history].map((relation) => JSON.stringify([schema, relation]))))
   let [text, from] = ['', 0]
-  for (const { parts: names } of chains) {
-    const at = names.findIndex(({ name }, place) => place > 0 && place < 3 && relations.has(JSON.stringify([names[place - 1]!.name, name])))
-    if (at === -1) continue
-    text += statement.slice(from, names[0]!.start)
-    from = names[at]!.start
+  for (const { parts } of chains) {
+    const relation = parts.find(({ name }, at) => at > 0 && at < 3 && relations.has(JSON.stringify([parts[at - 1]?.name, name])))
+    const [first] = parts
+    if (relation === undefined || first === undefined) continue
+    text += statement.slice(from, first.start)
+    from = relation.start
   }
   return text + statement.slice(from)
 }
 
 /**
- * A view of the user's, or the table of another tenant, would show the present. Planned with expressions that touch no table,
- * the statement may not touch a table of records either.
+ * A user's view, or another tenant's table, would show current data. The statement is planned with expressions that
+ * read no table; if the plan still scans a table of records, it is refused.
  */
 async function rejectCurrentData(query: RowsQuery, statement: string, tables: readonly AsOfTable[]): Promise<void> {
   const [row] = await query(`explain (format json, verbose) ${prependExpressions(statement, tables.flatMap(emptyExpressionsFor))}`)

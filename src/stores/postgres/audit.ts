@@ -5,8 +5,8 @@ import type { RegistryEntry } from '../kit/registry-rows.ts'
 import type { Transaction } from './connection.ts'
 
 /**
- * As `appendAuditEntry`, in one statement. The database joins the links itself: its row of the tenant is locked by then, and nothing
- * has to be asked first.
+ * Like `appendAuditEntry`, in one statement. The database computes the hash chain itself: the tenant's row is locked by
+ * then, so no prior read is needed.
  */
 export function writeAudit(transaction: Transaction, entry: RegistryEntry | null, audit: AuditEntry): void {
   const chained = toAuditChainInput(entry, audit)

@@ -3,8 +3,9 @@ import { stringifyJson } from '../../values/json.ts'
 import { itemTypeOf, type ColumnType, type ScalarType } from '../kit/tables/column.ts'
 import type { ColumnValue } from '../kit/tables/encode-record.ts'
 import { canonicalizeInstant } from '../../values/instant.ts'
+import { required } from '../../values/required.ts'
 
-/** How PostgreSQL holds values of a type: its name in SQL and its number on the wire. */
+/** A PostgreSQL type: its name in SQL and its OID. */
 export type SqlType = ScalarSqlType | `${ScalarSqlType}[]`
 export type ScalarSqlType = keyof typeof OIDS
 
@@ -28,20 +29,20 @@ export function oidOf(type: SqlType): number {
   return item === null ? OIDS[type as ScalarSqlType] : ARRAY_OIDS[item]
 }
 
-/** The type of a column in SQL. */
+/** The SQL type of a column. */
 export function sqlTypeOf(type: ColumnType): SqlType {
   const item = itemTypeOf(type)
   return item === null ? SQL_TYPES[type as ScalarType] : `${SQL_TYPES[item]}[]`
 }
 
-/** The type of the items of an array; null for a type that is not an array. */
+/** The item type of an array; null for a type that is not an array. */
 export function itemSqlTypeOf(type: SqlType): ScalarSqlType | null {
   return type.endsWith('[]') ? (type.slice(0, -2) as ScalarSqlType) : null
 }
 
 const ARRAY_HEADER_BYTES = 20
 
-/** One column of many rows, as a binary array: for UPDATE and lookups. */
+/** Encodes one column of many rows as a binary array, for UPDATE and lookups. */
 export function binaryArray(type: ScalarSqlType, values: readonly ColumnValue[]): Buffer {
   const writer = new BinaryWriter(ARRAY_HEADER_BYTES + values.length * (type === 'text' ? 64 : 12))
   writer.int32(1) // dimensions
@@ -53,7 +54,7 @@ export function binaryArray(type: ScalarSqlType, values: readonly ColumnValue[])
   return writer.toBuffer()
 }
 
-/** Writes values in PostgreSQL's binary format, each with its length before it. */
+/** Writes values in PostgreSQL's binary format, each prefixed with its length. */
 export class BinaryWriter {
   #buffer: Buffer
   #at = 0
@@ -62,7 +63,7 @@ export class BinaryWriter {
     this.#buffer = Buffer.allocUnsafe(bytes)
   }
 
-  /** What was written; nothing may be added any more. */
+  /** Returns the written bytes. No further writes are allowed. */
   toBuffer(): Buffer {
     return this.#buffer.subarray(0, this.#at)
   }
@@ -122,7 +123,7 @@ export class BinaryWriter {
       case 'numeric':
         return this.#numeric(typeof value === 'number' ? plainDecimal(value) : String(value))
       default:
-        return this.#items(itemSqlTypeOf(sqlType)!, value as readonly JsonValue[])
+        return this.#items(required(itemSqlTypeOf(sqlType), 'The item type of an array'), value as readonly JsonValue[])
     }
   }
 
@@ -134,7 +135,7 @@ export class BinaryWriter {
     const at = this.#at
     let start = at + 4
     if (version > 0) buffer[start++] = version
-    // A call of the engine costs more than a short text.
+    // For a short text, a native call costs more than this loop.
     let end = start
     if (length <= SHORT_TEXT) {
       for (let n = 0; n < length; n++) {
@@ -164,7 +165,7 @@ export class BinaryWriter {
     this.bytes(bytes)
   }
 
-  /** An array as a value of its own, with its length before it. */
+  /** An array as a single value, prefixed with its length. */
   #items(type: ScalarSqlType, items: readonly JsonValue[]): void {
     const start = this.#at
     this.int32(0)
@@ -194,14 +195,14 @@ export class BinaryWriter {
   #timestamp(value: number | string): void {
     if (typeof value === 'number') return this.#int64((value - EPOCH_2000_MS) * 1_000)
     const isPlain = value.length <= 27 && value.charCodeAt(value.length - 1) === ZULU && value.charCodeAt(17) !== SIX
-    const canonical = isPlain ? value : canonicalizeInstant(value)!
+    const canonical = isPlain ? value : required(canonicalizeInstant(value), 'A valid instant')
     const days = daysOf(canonical)
     const micros = microsOf(canonical, 11)
     const total = days * DAY_MICROS + micros
     this.#int64(Number.isSafeInteger(total) ? total : BigInt(days) * BigInt(DAY_MICROS) + BigInt(micros))
   }
 
-  /** In groups of four digits. */
+  /** Digits are encoded in groups of four. */
   #numeric(text: string): void {
     const negative = text.startsWith('-')
     const [whole, fraction = ''] = (negative ? text.slice(1) : text).split('.') as [string, string?]
@@ -224,11 +225,11 @@ export class BinaryWriter {
 
 const SHORT_TEXT = 40
 const ZULU = 90
-/** A leap second begins with it. */
+/** Leap seconds (`:60`) begin with it. */
 const SIX = 54
 const EPOCH_2000_MS = 946_684_800_000
 
-/** Days since 2000-01-01 of a text that begins with a date; see `days_from_civil` of Howard Hinnant. */
+/** Days since 2000-01-01 of a text that begins with a date; see Howard Hinnant's `days_from_civil`. */
 function daysOf(text: string): number {
   const [month, day] = [parseTwoDigits(text, 5), parseTwoDigits(text, 8)]
   const year = parseTwoDigits(text, 0) * 100 + parseTwoDigits(text, 2) - (month <= 2 ? 1 : 0)
@@ -238,7 +239,7 @@ function daysOf(text: string): number {
   return era * 146_097 + yearOfEra * 365 + Math.floor(yearOfEra / 4) - Math.floor(yearOfEra / 100) + dayOfYear - 730_425
 }
 
-/** Microseconds since midnight of a time that begins at a place of the text; it may end with a Z. */
+/** Microseconds since midnight of a time that begins at index `from`; it may end with a Z. */
 function microsOf(text: string, from: number): number {
   let micros = (parseTwoDigits(text, from) * 3_600 + parseTwoDigits(text, from + 3) * 60 + parseTwoDigits(text, from + 6)) * 1_000_000
   const end = text.charCodeAt(text.length - 1) === ZULU ? text.length - 1 : text.length
@@ -252,11 +253,11 @@ function parseTwoDigits(text: string, at: number): number {
   return text.charCodeAt(at) * 10 + text.charCodeAt(at + 1) - 528
 }
 
-/** A number without an exponent. */
+/** Writes a number without an exponent. */
 function plainDecimal(value: number): string {
   const match = /^(-?)(\d+)(?:\.(\d+))?e([+-]\d+)$/.exec(String(value))
   if (match === null) return String(value)
-  const [, sign, whole, fraction = '', exponent] = match as unknown as [string, string, string, string | undefined, string]
+  const [, sign = '', whole = '', fraction = '', exponent] = match
   const digits = whole + fraction
   const point = whole.length + Number(exponent)
   if (point <= 0) return `${sign}0.${'0'.repeat(-point)}${digits}`

@@ -21,32 +21,36 @@ import { checkSealingKey } from './check-sealing-key.ts'
 import { recordSeen, sweep, protectFromOtherSweeps, type Owner } from './sweep.ts'
 import { setHistoryDays } from './history-retention.ts'
 import { bindPipelinedSteps, bindSteps } from './sql.ts'
-import { ensureTables, readTables, type Table } from './table.ts'
+import { ensureTables, readTables, tableOf, type Table } from './table.ts'
 import { applyShapes, refuseKeys } from './table-shape.ts'
 
 const addPageToCycle = bindPipelinedSteps(checkpoint.addPageToCycle)
 const lockBackfill = bindSteps(checkpoint.lockBackfill)
 const updateCheckpoint = bindPipelinedSteps(checkpoint.updateCheckpoint)
 
-/** The one door. Everything below runs inside one transaction; a refusal undoes it. */
+/** The only write path for records. Everything below runs in one transaction; a refusal rolls it back. */
 export async function commit(session: TenantSession, commit: Commit): Promise<CommitOutcome> {
   try {
     return await tryCommit(session, commit)
   } catch (error) {
-    // A table that this process remembers may have been dropped, by an erasure, since; one of its name may have other columns.
+    // An erasure may have dropped a cached table; a new table of the same name may have other columns.
     if (isTableStale(error) && session.connection.clearCachedTables(session.tenant)) return tryCommit(session, commit)
     if (isKeyViolation(error) && (await dropViolatedKeys(session, commit))) return tryCommit(session, commit)
     throw error
   }
 }
 
-/** A record that contradicts a declared key lands like any other: the key is no longer enforced, and that is reported. */
+/**
+ * A record that violates a declared key lands like any other: the key is no longer enforced, and that is reported as
+ * drift.
+ */
 async function dropViolatedKeys(session: TenantSession, commit: Commit): Promise<boolean> {
   return session.connection.write(session.tenant, async (transaction) => {
     await lockTenant(transaction)
     const entry = await findLeasedEntry(transaction, commit.lease)
-    const drift = entry === null ? [] : await refuseKeys(transaction, databasesOf(commit))
-    if (drift.length > 0) writeAudit(transaction, entry, createDriftAuditEntry(entry!.version, commit.at, drift))
+    if (entry === null) return false
+    const drift = await refuseKeys(transaction, databasesOf(commit))
+    if (drift.length > 0) writeAudit(transaction, entry, createDriftAuditEntry(entry.version, commit.at, drift))
     return drift.length > 0
   })
 }
@@ -54,7 +58,7 @@ async function dropViolatedKeys(session: TenantSession, commit: Commit): Promise
 const NOT_NULL_VIOLATION = '23502'
 const UNIQUE_VIOLATION = '23505'
 
-/** Not by an index of the user's. */
+/** Ignores violations of the user's own indexes. */
 function isKeyViolation(error: unknown): boolean {
   if (!(error instanceof SyncError)) return false
   const state = sqlStateOf(error.cause)
@@ -70,28 +74,28 @@ function tryCommit(session: TenantSession, commit: Commit): Promise<CommitOutcom
   return session.connection.write(session.tenant, async (transaction) => {
     const backfill = await lockBackfill(transaction, commit)
     const names = databasesOf(commit)
-    const remembered = session.connection.cachedTables(session.tenant)
-    // Other commits of this process change the map while this one waits: the tables looked up are the ones to compare with.
-    const guessed = new Map(remembered)
-    // Rows are found and changed by their keys, whatever a planner without statistics takes the tables for.
+    const cached = session.connection.cachedTables(session.tenant)
+    // Concurrent commits of this process change the cache, so the lookups are compared with this copy.
+    const guessed = new Map(cached)
+    // Forces lookups by key: without statistics the planner misjudges the size of the tables.
     transaction.send('set local enable_hashjoin = off; set local enable_mergejoin = off')
-    // Sent together and answered in this order: all that follows the two locks sees what their last holders committed.
-    const [tenant, entry, owners, known, early, waiting, settings, replaced] = await Promise.all([
+    // Pipelined and answered in this order: everything after the two locks sees what their last holders committed.
+    const [tenant, entry, owners, known, early, hasQuarantined, settings, keyError] = await Promise.all([
       lockTenant(transaction), findLeasedEntry(transaction, commit.lease), readOwners(transaction), readTables(transaction, names),
       lookUpRows(transaction, commit, guessed), hasQuarantinedRecords(transaction, commit.lease.ref), readChangedDeleteModes(transaction, commit.deletes ?? {}),
       checkSealingKey(transaction, null, findSealingKeyId(commit.transition)).then(() => null, (error: unknown) => error as Error),
     ])
     if (entry === null) return rollback<CommitOutcome>({ kind: 'fenced' })
     if (!checkpoint.matchesCheckpoint(entry, commit)) return rollback<CommitOutcome>({ kind: 'conflict', checkpoint: toCheckpoint(entry) })
-    if (replaced !== null) throw replaced
+    if (keyError !== null) throw keyError
     const isStale = names.some((name) => known.get(name)?.live !== guessed.get(name)?.live || known.get(name)?.id !== guessed.get(name)?.id)
     const rows = isStale ? await lookUpRows(transaction, commit, known) : early
     for (const name of names) {
       const table = known.get(name)
-      if (table === undefined) remembered.delete(name)
-      else remembered.set(name, { id: table.id, name: table.name, live: table.live, lastPageKind: rows.pageKinds.get(name) ?? 'mixed' })
+      if (table === undefined) cached.delete(name)
+      else cached.set(name, { id: table.id, name: table.name, live: table.live, lastPageKind: rows.pageKinds.get(name) ?? 'mixed' })
     }
-    return land(transaction, commit, { entry, backfill, tenant, owners, known, rows, hasQuarantined: waiting, settings })
+    return land(transaction, commit, { entry, backfill, tenant, owners, known, rows, hasQuarantined, settings })
   })
 }
 
@@ -105,7 +109,7 @@ async function lookUpRows(transaction: Transaction, commit: Commit, tables: Read
     const table = tables.get(database)
     return table === undefined ? [] : [findRows(transaction, table, keys, commit.owners?.[database] ?? commit.owner, table.lastPageKind).then((rows) => [database, rows] as const)]
   })))
-  // Rows of another owner than the commit's have to be looked at one by one.
+  // Rows of another owner than the commit's are resolved one by one.
   const isPlain = commit.quarantined.length === 0 && commit.owners === undefined
   const unchanged = isPlain && found.size > 0 && found.size === wanted.size ? [...found.values()].map((rows) => rows.unchanged) : [null]
   return {
@@ -117,7 +121,7 @@ async function lookUpRows(transaction: Transaction, commit: Commit, tables: Read
 
 interface CommitContext {
   readonly entry: RegistryEntry
-  /** The backfill that this commit orders, locked. */
+  /** The backfill that this commit requests, locked. */
   readonly backfill: RegistryEntry | null
   readonly tenant: { readonly sequence: number; readonly committed_at: number }
   readonly owners: readonly Owner[]
@@ -128,92 +132,97 @@ interface CommitContext {
   readonly settings: readonly DeleteSetting[]
 }
 
-async function land(transaction: Transaction, commit: Commit, { entry, backfill, tenant, owners, known, rows, hasQuarantined: waiting, settings }: CommitContext): Promise<CommitOutcome | Rollback<CommitOutcome>> {
-  // What is replayed belongs to no cycle: one that is unfinished has not seen it.
+async function land(transaction: Transaction, commit: Commit, { entry, backfill, tenant, owners, known, rows, hasQuarantined, settings }: CommitContext): Promise<CommitOutcome | Rollback<CommitOutcome>> {
+  // A replay belongs to no cycle: an unfinished one has not seen its records.
   const inflight = commit.transition.kind === 'replay' ? null : toInflight(entry)
-  const sweeps = inflight?.mode === 'replace'
+  const sweeps = inflight !== null && inflight.mode === 'replace'
   const owner = await ensureOwner(transaction, owners, commit.owner, sweeps)
   const others = await ensureOtherOwners(transaction, owners, commit)
   const sweeping = new Set(owners.filter((known) => known.sweeps).map(({ id }) => id))
-  const facing = async (): Promise<LandingFacts> => ({
+  const readFacts = async (): Promise<LandingFacts> => ({
     writer: entry.sync_id, owner, headSequence: tenant.sequence, sweeps, cycle: inflight?.cycle ?? null, find: rows.find,
     isSame: createSameRecordCheck(await readStoredTexts(transaction, commit, known, rows.find)),
     ...(await readContestFacts(transaction, commit, rows.find, owner, sweeping)),
   })
-  const landing = rows.unchanged === null ? await facing() : null
-  let plan = landing === null ? planUnchanged(rows.unchanged!, tenant.sequence) : planLanding(commit, landing)
-  const first = databasesWithoutColumns(commit, (database) => known.get(database))
+  const landing = rows.unchanged === null ? await readFacts() : null
+  let plan = landing === null ? planUnchanged(rows.unchanged ?? [], tenant.sequence) : planLanding(commit, landing)
+  const withoutColumns = databasesWithoutColumns(commit, (database) => known.get(database))
   const tables = await ensureTables(transaction, known, columnsOf(commit))
   const shapeDrift = await applyShapes(transaction, tables, commit, tenant.sequence + 1)
   const refused = refuseRecords(commit, plan, {
-    withoutColumns: first, tableOf: (database) => tables.get(database),
+    withoutColumns, tableOf: (database) => tables.get(database),
     encode: ({ database, text }) => {
       const record = parseJson(text) as JsonObject
-      return { record, encoded: tables.get(database)!.encode(record, text) }
+      return { record, encoded: tableOf(tables, database).encode(record, text) }
     },
   })
-  if (refused.length > 0) plan = planLanding((commit = quarantineRefused(commit, refused)), landing!)
+  if (refused.length > 0 && landing !== null) plan = planLanding((commit = quarantineRefused(commit, refused)), landing)
   if (plan.overlapKeys.length > 0) return rollback({ kind: 'overlap', keys: plan.overlapKeys })
   if (plan.keysToLookUp.length > 0) return rollback({ kind: 'contested', keys: plan.keysToLookUp })
 
-  // Invariant 7: the feed's time never stands still or goes back, whatever the clock does.
+  // Invariant 7: the feed's time is strictly increasing, whatever the clock does.
   const committedAt = Math.max(commit.at, tenant.committed_at + 1)
   const page = 'page' in commit.transition ? commit.transition.page : 0
   const facts = { sync: entry.sync_id, cycle: inflight?.cycle ?? 0, page }
   setHistoryDays(transaction, commit.historyDays ?? {}, tables)
   const created = [...tables.keys()].flatMap((database) => (!known.has(database) && commit.deletes?.[database] === 'soft' ? [{ database, wanted: 'soft' as const }] : []))
-  const hindered = await applyDeleteModes(transaction, [...settings, ...created], tables)
+  const lockedDatabases = await applyDeleteModes(transaction, [...settings, ...created], tables)
   const ownerIn = (database: string): number => others.get(database) ?? owner
 
-  // From here on statements are mostly only sent; whatever one of them meets, COMMIT is not reached.
-  const notes = new DriftCollector(commit.schemaModes, commit.at, first)
-  await writeRows(transaction, plan, tables, { driftCollector: notes, writer: entry.sync_id, committedAt, ownerIn, lockedDatabases: hindered, find: rows.find })
+  // From here on most statements are only sent; if one fails, COMMIT is not reached.
+  const driftCollector = new DriftCollector(commit.schemaModes, commit.at, withoutColumns)
+  await writeRows(transaction, plan, tables, { driftCollector, writer: entry.sync_id, committedAt, ownerIn, lockedDatabases, find: rows.find })
   writeCommits(transaction, listLoggedRanges(plan, tables), { ...facts, committedAt })
   touchRows(transaction, plan, tables, rows.find)
   writeContests(transaction, plan, tables)
-  const taken = sweeps ? recordSeen(transaction, plan, tables, { owner, owners, find: rows.find, cycle: inflight!.cycle, page }) : []
+  const taken = sweeps ? recordSeen(transaction, plan, tables, { owner, owners, find: rows.find, cycle: inflight.cycle, page }) : []
   const holdings = recordHoldings(transaction, owners, { owner, ownerIn, taken }, plan, tables)
   protectFromOtherSweeps(transaction, plan, entry.sync_id)
-  writeQuarantine(transaction, entry, commit, page, waiting)
+  writeQuarantine(transaction, entry, commit, page, hasQuarantined)
 
-  let position = plan.headSequence
-  const logs = position > tenant.sequence
-  // What the sweep deletes comes after the page, at a time of its own: within one time the keys are in order (A9).
+  let { headSequence } = plan
+  const logs = headSequence > tenant.sequence
+  // Swept rows come after the page with a commit time of their own: within one commit time the keys are ordered (A9).
   const sweptAt = logs ? committedAt + 1 : committedAt
   const limits = sweeps && commit.transition.kind === 'complete' ? commit.transition.sweep : null
-  if (limits !== null) {
-    const swept = await sweep(transaction, limits, { ...facts, owner, holdings, lockedDatabases: hindered, startSequence: inflight!.startSequence, headSequence: position, committedAt: sweptAt })
+  if (inflight !== null && limits !== null) {
+    const swept = await sweep(transaction, limits, { ...facts, owner, holdings, lockedDatabases, startSequence: inflight.startSequence, headSequence, committedAt: sweptAt })
     if (swept.kind !== 'swept') return rollback(swept)
     plan.counts.swept = swept.count
-    if (limits.allowedBy !== undefined) writeAudit(transaction, entry, createAllowDeletesAuditEntry(entry.version, inflight!.cycle, swept.count, { actor: limits.allowedBy, at: commit.at }))
-    position += swept.count
+    if (limits.allowedBy !== undefined) writeAudit(transaction, entry, createAllowDeletesAuditEntry(entry.version, inflight.cycle, swept.count, { actor: limits.allowedBy, at: commit.at }))
+    headSequence += swept.count
   }
-  if (position > tenant.sequence) {
+  if (headSequence > tenant.sequence) {
     transaction.send(
-      'update tidemark.tenants set sequence = $2, committed_at = $3 where tenant_id = $1', transaction.tenant, position, plan.counts.swept > 0 ? sweptAt : committedAt,
+      'update tidemark.tenants set sequence = $2, committed_at = $3 where tenant_id = $1', transaction.tenant, headSequence, plan.counts.swept > 0 ? sweptAt : committedAt,
     )
   }
   if (inflight !== null) addPageToCycle(transaction, inflight.cycle, plan.counts, commit)
-  for (const { database, drift } of notes.listChanged()) {
-    transaction.send('update tidemark.databases set drift = $3 where tenant_id = $1 and database_id = $2', transaction.tenant, tables.get(database)!.id, drift)
+  for (const { database, drift } of driftCollector.listChanged()) {
+    transaction.send('update tidemark.databases set drift = $3 where tenant_id = $1 and database_id = $2', transaction.tenant, tableOf(tables, database).id, drift)
   }
-  const drift = [...(commit.drift === undefined ? [] : [commit.drift]), ...shapeDrift, ...notes.descriptions].join('; ')
+  const drift = [...(commit.drift === undefined ? [] : [commit.drift]), ...shapeDrift, ...driftCollector.descriptions].join('; ')
   if (drift !== '') writeAudit(transaction, entry, { version: entry.version, at: commit.at, actor: 'engine', action: 'drift', reason: drift, cycle: inflight?.cycle ?? null, state: null })
   const version = updateCheckpoint(transaction, { entry, backfill }, commit)
   return {
-    kind: 'landed', version, headSequence: position, counts: plan.counts, paused: Boolean(entry.paused), ...(notes.descriptions.length > 0 && { drift: notes.descriptions }),
+    kind: 'landed', version, headSequence, counts: plan.counts, paused: Boolean(entry.paused),
+    ...(driftCollector.descriptions.length > 0 && { drift: driftCollector.descriptions }),
     ...(refused.length > 0 && { refused }),
   }
 }
 
-/** What `planLanding` plans when every landing is the same as its row, which belongs to the commit's owner. */
-function planUnchanged(seen: number[], position: number): LandingPlan {
+/**
+ * Equals the result of `planLanding` when every landing is the same as its row, and the row belongs to the commit's
+ * owner.
+ */
+function planUnchanged(seenSequences: number[], headSequence: number): LandingPlan {
   return {
-    writes: [], touches: [], contests: [], keysToLookUp: [], seenSequences: seen, sightings: [], counts: { ...createEmptyCounts(), unchanged: seen.length }, overlapKeys: [], headSequence: position,
+    writes: [], touches: [], contests: [], keysToLookUp: [], seenSequences, sightings: [],
+    counts: { ...createEmptyCounts(), unchanged: seenSequences.length }, overlapKeys: [], headSequence,
   }
 }
 
-/** Of every database the commit speaks of, also where no column was seen. */
+/** Includes every database of the commit, even without new columns. */
 function columnsOf(commit: Commit): Record<string, readonly Column[]> {
   const columns: Record<string, readonly Column[]> = { ...commit.columns }
   for (const { database } of [...(commit.shapes ?? []), ...commit.landings]) columns[database] ??= []
@@ -230,7 +239,7 @@ async function readOwners(transaction: Transaction): Promise<Owner[]> {
   return rows.map((row) => ({ ...row, holdings: new Set(row.holdings === '{}' ? [] : row.holdings.slice(1, -1).split(',').map(Number)) }))
 }
 
-/** Notes the databases in which an owner has its first rows; all that this cycle's owner has are returned. */
+/** Records the databases in which an owner has its first rows; returns all databases of this cycle's owner. */
 function recordHoldings(
   transaction: Transaction, owners: readonly Owner[], { owner, ownerIn, taken }: { owner: number; ownerIn(database: string): number; taken: readonly Table[] },
   { writes }: LandingPlan, tables: ReadonlyMap<string, Table>,
@@ -241,7 +250,7 @@ function recordHoldings(
   for (const { landing, action } of writes) {
     if (action !== 'created' || landing.database === last) continue
     last = landing.database
-    added.push({ owner: ownerIn(last), table: tables.get(last)! })
+    added.push({ owner: ownerIn(last), table: tableOf(tables, last) })
   }
   for (const { owner: holder, table } of added) {
     if (holder === owner) all.add(table.id)
@@ -253,7 +262,7 @@ function recordHoldings(
   return all
 }
 
-/** By database, for those that are told. They sweep, if at all, by cycles of their own. */
+/** Returns the explicitly named owners by database. They sweep, if at all, in cycles of their own. */
 async function ensureOtherOwners(transaction: Transaction, known: readonly Owner[], { owners = {} }: Commit): Promise<Map<string, number>> {
   const ids = new Map<string, number>()
   for (const [database, name] of Object.entries(owners)) ids.set(database, await ensureOwner(transaction, known, name, false))
@@ -263,30 +272,30 @@ async function ensureOtherOwners(transaction: Transaction, known: readonly Owner
 async function ensureOwner(transaction: Transaction, owners: readonly Owner[], name: string, sweeps: boolean): Promise<number> {
   const found = owners.find((owner) => owner.name === name)
   if (found !== undefined && (found.sweeps || !sweeps)) return found.id
-  const { id } = (await transaction.get<{ id: number }>(
+  const { id } = await transaction.one<{ id: number }>(
     `insert into tidemark.owners (tenant_id, name, sweeps) values ($1, $2, $3)
      on conflict (tenant_id, name) do update set sweeps = owners.sweeps or excluded.sweeps returning owner_id as id`,
     transaction.tenant, name, sweeps,
-  ))!
+  )
   return id
 }
 
 // ── quarantine ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 async function hasQuarantinedRecords(transaction: Transaction, { worker, sync }: SyncRef): Promise<boolean> {
-  const { waiting } = (await transaction.get<{ waiting: boolean }>(
+  const { waiting } = await transaction.one<{ waiting: boolean }>(
     `select exists (
        select from tidemark.quarantine where tenant_id = $1
          and sync_id = (select sync_id from tidemark.registry where tenant_id = $1 and connector_id = $2 and stream_id = $3)
      ) as waiting`, transaction.tenant, worker, sync,
-  ))!
+  )
   return waiting
 }
 
-function writeQuarantine(transaction: Transaction, entry: RegistryEntry, commit: Commit, page: number, waiting: boolean): void {
+function writeQuarantine(transaction: Transaction, entry: RegistryEntry, commit: Commit, page: number, hasQuarantined: boolean): void {
   const { tenant } = transaction
-  // A key that lands has left quarantine.
-  if (waiting && commit.landings.length > 0) {
+  // A key that lands leaves the quarantine.
+  if (hasQuarantined && commit.landings.length > 0) {
     transaction.send(
       `delete from tidemark.quarantine q using unnest($3::text[], $4::text[]) as landed (database_name, identity)
        where q.tenant_id = $1 and q.sync_id = $2 and q.database_name = landed.database_name and q.identity = landed.identity`,
@@ -304,7 +313,7 @@ function writeQuarantine(transaction: Transaction, entry: RegistryEntry, commit:
     )
     return
   }
-  // The last word of a page on a record counts; one statement may not touch an entry twice.
+  // The last entry of a page for a record wins; one statement may not touch a row twice.
   const items = [...new Map(commit.quarantined.map((item) => [JSON.stringify([item.database, quarantineIdentityOf(item)]), item])).values()]
   insertMany(transaction, 'tidemark.quarantine', [
     { name: 'identity', type: 'text', values: items.map((item) => quarantineIdentityOf(item)) },
@@ -321,7 +330,7 @@ function writeQuarantine(transaction: Transaction, entry: RegistryEntry, commit:
     set code = excluded.code, message = excluded.message, text = excluded.text, cycle_id = excluded.cycle_id, page = excluded.page, at = excluded.at`)
 }
 
-/** Another order of members is no other content. */
+/** Records that differ only in the order of their fields are equal. */
 function createSameRecordCheck(textOf: (landing: Landing) => string): (landing: Extract<Landing, { type: 'upsert' }>) => boolean {
   return (landing) => equalsJson(textOf(landing), landing.text)
 }

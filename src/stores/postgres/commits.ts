@@ -6,7 +6,7 @@ export { listLoggedRanges, type CommitFacts, type LoggedRange } from '../kit/com
 
 export const writeCommits = bindPipelinedSteps(steps.writeCommits)
 
-/** When the commit that a sequence belongs to was made; null when nothing is left of it, or there never was one. */
+/** Returns the time of the commit that a sequence belongs to; null when it was compacted, or never existed. */
 export async function findCommittedAt(transaction: Transaction, sequence: number): Promise<number | null> {
   const found = await transaction.get<{ last: number; at: number }>(
     'select last_sequence as last, committed_at as at from tidemark.commits where tenant_id = $1 and first_sequence <= $2 order by first_sequence desc limit 1',

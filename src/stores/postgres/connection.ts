@@ -3,20 +3,21 @@ import { SyncError } from '../../contract/index.ts'
 import { CopyQuery } from './copy.ts'
 import { toConnectError, isCommitRejected, isTransactionAborted, toQueryError, sqlStateOf } from './errors.ts'
 import type { PageKind } from './rows.ts'
+import { required } from '../../values/required.ts'
 
 export interface ConnectionOptions {
   /** postgres://user:password@host:port/database */
   readonly url: string
   readonly poolMax?: number
-  /** How long one statement may take. */
+  /** Limit for one statement. */
   readonly statementTimeoutMs?: number
-  /** How long a statement may wait for another writer. */
+  /** Limit for waiting on another writer's lock. */
   readonly lockTimeoutMs?: number
-  /** How long to wait for the server, or for a free place in the pool. */
+  /** Limit for connecting to the server, or for a free connection of the pool. */
   readonly connectTimeoutMs?: number
 }
 
-/** A tenant's place in the database. */
+/** A connection, and the tenant that it is used for. */
 export interface TenantSession {
   readonly connection: Connection
   readonly tenant: string
@@ -31,34 +32,34 @@ export interface CachedTable {
   readonly name: string
   /** See Table. */
   readonly live: string
-  /** What the last page was to it. */
+  /** How the last page related to the table. */
   readonly lastPageKind?: PageKind
 }
 
 const TENANTS_CACHED_MAX = 1_000
 const LONG_QUERY_TIMEOUT_MS = 24 * 3_600_000
 /**
- * Transactions after which a connection is replaced: the server keeps the catalog entries of every table that a connection has used,
- * about 40 KB each, until the connection ends.
+ * Transactions after which a connection is replaced: the server keeps the catalog entries of every table that a
+ * connection has used, about 40 KB each, until the connection ends.
  */
 const TRANSACTIONS_PER_CONNECTION = 2_000
 
-/** The SQLSTATE of a statement that names a table which is not there. */
+/** SQLSTATE of a statement that names a missing table. */
 export const UNDEFINED_TABLE = '42P01'
 
 export const UNDEFINED_COLUMN = '42703'
 
-/** A column is of another type than the reader was told. */
+/** A column has another type than the reader expected. */
 export class ColumnsChangedError extends Error {}
 
-/** A pool of connections that keep nothing between transactions: what a transaction needs, it sets for itself alone. */
+/** A pool of connections without session state: every transaction sets what it needs for itself alone. */
 export class Connection {
   readonly #pool: pg.Pool
   readonly #poolMax: number
   readonly #where: string
   readonly #settings: string
   readonly #tables = new Map<string, Map<string, CachedTable>>()
-  /** Clients whose connection broke; only then is it sure that a COMMIT was never sent. */
+  /** Clients whose connection broke; only for these it is certain that no COMMIT was sent. */
   readonly #brokenClients = new WeakSet<object>()
 
   constructor(options: ConnectionOptions) {
@@ -67,29 +68,29 @@ export class Connection {
     this.#poolMax = poolMax
     this.#settings = [
       ['statement_timeout', statementTimeoutMs], ['lock_timeout', lockTimeoutMs],
-      // A process that is frozen inside a transaction must not keep the tenant's row locked for ever.
+      // A process that freezes inside a transaction must not keep the tenant's row locked forever.
       ['idle_in_transaction_session_timeout', statementTimeoutMs],
-      // Every statement of ours goes by a key and in its order. A planner that has no statistics yet takes a tenant to have a
-      // few rows, gathers all of them and sorts; these leave it the index.
+      // Every statement reads by a key and in its order. Without statistics the planner assumes a tenant has few rows,
+      // and collects and sorts them all; these settings leave it the index.
       ['enable_bitmapscan', 'off'], ['enable_sort', 'off'], ['jit', 'off'],
       // Values of the tables are read as text.
       ['TimeZone', 'UTC'], ['DateStyle', 'ISO, YMD'], ['extra_float_digits', '1'], ['bytea_output', 'hex'],
-      // Nothing that somebody put into a schema of their own can stand in for a function we call.
+      // Objects in a user's schema cannot shadow the functions that statements call.
       ['search_path', 'pg_catalog'],
     ].map(([name, value]) => `set_config('${name}', '${value}', true)`).join(', ')
     this.#pool = new pg.Pool({
       connectionString: url, max: poolMax, connectionTimeoutMillis: connectTimeoutMs, keepAlive: true, keepAliveInitialDelayMillis: 10_000,
-      // Longer than the server's own limit: this one is for a server that no longer answers at all.
+      // Longer than the server's own limit: this one covers a server that stops answering.
       query_timeout: statementTimeoutMs + 5_000, allowExitOnIdle: true, application_name: 'tidemark',
-      // Statements that need no answer of each other travel together, so that a page costs few round trips.
+      // Independent statements are pipelined, so that a page costs few round trips.
       pipeline: true, types: { getTypeParser } as pg.CustomTypesConfig, maxUses: TRANSACTIONS_PER_CONNECTION,
     })
     this.#pool.on('connect', (client) => client.on('error', () => this.#brokenClients.add(client)))
-    // An idle client that breaks is dropped by the pool; without a listener it would end the process.
+    // The pool drops an idle client that breaks; without a listener the error would end the process.
     this.#pool.on('error', () => {})
   }
 
-  /** The tables of a tenant as they were last seen, by database: for a guess that is checked. */
+  /** The tables of a tenant as last seen, by database: an optimistic guess that commits verify. */
   cachedTables(tenant: string): Map<string, CachedTable> {
     let tables = this.#tables.get(tenant)
     if (tables === undefined) {
@@ -99,21 +100,21 @@ export class Connection {
     return tables
   }
 
-  /** False when none were remembered. */
+  /** Returns false when none were cached. */
   clearCachedTables(tenant: string): boolean {
     const size = this.#tables.get(tenant)?.size ?? 0
     this.#tables.delete(tenant)
     return size > 0
   }
 
-  /** All of it or nothing. `body` may undo everything by returning `rollback(value)`. */
+  /** Runs `body` atomically. It may undo everything by returning `rollback(value)`. */
   write<T>(tenant: string, body: (transaction: Transaction) => Promise<T | Rollback<T>>): Promise<T> {
-    // Said aloud, since the database's default may be another: each statement must see what was committed before it,
-    // above all what the holder of a lock committed before it let go.
+    // Explicit, because the database's default may differ: each statement must see everything committed before it,
+    // above all what the last holder of a lock committed.
     return this.#retryAborted(() => this.#transact('read committed', tenant, body, (client, transaction) => this.#commit(client, transaction)))
   }
 
-  /** Several statements that see one state of the database. */
+  /** Runs several statements on one snapshot of the database. */
   read<T>(tenant: string, body: (transaction: Transaction) => Promise<T>): Promise<T> {
     const settled = async (transaction: Transaction): Promise<T> => {
       const result = await body(transaction)
@@ -124,8 +125,8 @@ export class Connection {
   }
 
   /**
-   * A reader knows the columns from a row of its snapshot, but PostgreSQL finds a column by the newest name. One that was
-   * renamed, dropped or replaced between the two is read again.
+   * A reader gets the columns from its snapshot, but PostgreSQL resolves column names against the newest catalog. If a
+   * column was renamed, dropped or replaced in between, the read is repeated.
    */
   async #retryOnColumnChange<T>(run: () => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
@@ -138,7 +139,7 @@ export class Connection {
     }
   }
 
-  /** A statement that no transaction may contain, and that may take hours. */
+  /** Runs a statement that is illegal in a transaction, and may take hours. */
   async runOutsideTransaction(sql: string): Promise<void> {
     const client = await this.#checkOut()
     let clean = false
@@ -165,7 +166,7 @@ export class Connection {
     let clean = false
     try {
       const transaction = new Transaction(client, tenant, this.#where)
-      // Not awaited: the first statement goes out with it, and fails if it fails.
+      // Not awaited: the first statement is sent with it, and fails if it fails.
       transaction.send(`begin isolation level ${isolation}; select set_config('tidemark.tenant', ${pg.escapeLiteral(tenant)}, true), ${this.#settings}`)
       let result: T | Rollback<T>
       try {
@@ -173,7 +174,7 @@ export class Connection {
         if (result instanceof Rollback) await transaction.settle()
       } catch (error) {
         clean = await this.#rollback(client)
-        // What the transaction met first is the reason; the rest only follows from it.
+        // The first failure is the cause; later ones only follow from it.
         throw transaction.failure ?? error
       }
       if (result instanceof Rollback) {
@@ -183,12 +184,14 @@ export class Connection {
       clean = await end(client, transaction)
       return result
     } finally {
-      // A client in an unknown state never goes back to the pool.
+      // A client in an unknown state never returns to the pool.
       client.release(!clean)
     }
   }
 
-  /** A transaction that the server undid for the sake of another one has changed nothing, and mostly succeeds the next time. */
+  /**
+   * A transaction that the server aborted in favour of another one has changed nothing, and usually succeeds on retry.
+   */
   async #retryAborted<T>(run: () => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       try {
@@ -201,12 +204,12 @@ export class Connection {
   }
 
   /**
-   * COMMIT is sent with the last statements and not after their answers, so that a page costs one round trip less. When one of
-   * them was refused the server answers COMMIT with ROLLBACK, and what it said of the statement is the reason.
+   * COMMIT is pipelined with the last statements instead of waiting for their answers, which saves a round trip per
+   * page. If one of them was refused the server answers COMMIT with ROLLBACK, and that statement's error is the cause.
    */
   async #commit(client: pg.PoolClient, transaction: Transaction): Promise<boolean> {
-    // A statement that could not even be sent, because the driver refused a parameter, is known by now: without it the server
-    // would commit the others.
+    // By now a statement that the driver could not send, for example because of a bad parameter, has failed. Without
+    // this check the server would commit the others.
     await new Promise((resolve) => setImmediate(resolve))
     if (transaction.failure !== undefined) {
       await this.#rollback(client)
@@ -217,10 +220,10 @@ export class Connection {
     if (sent.status === 'rejected' && isServerRefusal(sent.reason)) throw sent.reason
     if (answer.status === 'rejected') {
       if (isCommitRejected(answer.reason)) throw toQueryError(answer.reason, this.#where)
-      throw new SyncError('COMMIT_UNKNOWN', `${this.#where}: COMMIT was sent and no answer came.`, { cause: answer.reason })
+      throw new SyncError('COMMIT_UNKNOWN', `${this.#where}: COMMIT was sent, but the server did not answer.`, { cause: answer.reason })
     }
     if (sent.status === 'rejected') {
-      throw new SyncError('COMMIT_UNKNOWN', `${this.#where}: an answer could not be read, and COMMIT was sent.`, { cause: sent.reason })
+      throw new SyncError('COMMIT_UNKNOWN', `${this.#where}: COMMIT was sent, but an answer could not be read.`, { cause: sent.reason })
     }
     // The server answers COMMIT with ROLLBACK, and no error, when the transaction had already failed.
     if (answer.value.command !== 'COMMIT') throw new SyncError('STORE_FAILED', `${this.#where}: the server answered COMMIT with ${answer.value.command}.`)
@@ -248,7 +251,7 @@ export class Connection {
 
 export type Parameter = string | number | boolean | null | Buffer
 
-/** The statements of one transaction. They are answered in the order in which they were given, awaited or not. */
+/** The statements of one transaction. They are answered in the order in which they were sent, awaited or not. */
 export class Transaction {
   readonly tenant: string
   readonly #client: pg.PoolClient
@@ -262,7 +265,7 @@ export class Transaction {
     this.#where = where
   }
 
-  /** The first thing that went wrong. */
+  /** The first failure of the transaction. */
   get failure(): unknown {
     return this.#failure
   }
@@ -271,42 +274,47 @@ export class Transaction {
     return (await this.all<Row>(sql, ...parameters))[0]
   }
 
+  /** Like `get`, for a statement that always returns a row. */
+  async one<Row extends object>(sql: string, ...parameters: Parameter[]): Promise<Row> {
+    return required((await this.all<Row>(sql, ...parameters))[0], 'The row of a statement that always returns one')
+  }
+
   async all<Row extends object>(sql: string, ...parameters: Parameter[]): Promise<Row[]> {
     return (await this.#query(sql, parameters)).rows as Row[]
   }
 
-  /** The number of rows it changed. */
+  /** Returns the number of changed rows. */
   async run(sql: string, ...parameters: Parameter[]): Promise<number> {
     return (await this.#query(sql, parameters)).rowCount ?? 0
   }
 
-  /** As `run`, for one that may take hours: the caller lifts the server's own limit. */
+  /** Like `run`, for a statement that may take hours: the caller lifts the server's own limit. */
   async runLong(sql: string, ...values: Parameter[]): Promise<number> {
     return (await this.#guard(() => this.#client.query({ text: sql, values, query_timeout: LONG_QUERY_TIMEOUT_MS } as pg.QueryConfig))).rowCount ?? 0
   }
 
-  /** Rows as arrays of the texts that PostgreSQL writes. */
+  /** Returns rows as arrays of the texts that PostgreSQL writes. */
   async textRows(sql: string, ...parameters: Parameter[]): Promise<Array<Array<string | null>>> {
     const config = { text: sql, values: parameters, rowMode: 'array', types: { getTypeParser: () => asText } } as pg.QueryArrayConfig
     return (await this.#guard(() => this.#client.query(config))).rows as Array<Array<string | null>>
   }
 
-  /** As `texts`, of columns that must have these types from a place on. */
+  /** Like `textRows`, for columns that must have these types from index `from` on. */
   async typedTextRows(types: readonly number[], from: number, sql: string, ...parameters: Parameter[]): Promise<Array<Array<string | null>>> {
     const config = { text: sql, values: parameters, rowMode: 'array', types: { getTypeParser: () => asText } } as pg.QueryArrayConfig
     const { fields, rows } = await this.#guard(() => this.#client.query(config))
-    if (types.some((type, at) => fields[from + at]!.dataTypeID !== type)) throw new ColumnsChangedError('A column was replaced while it was read.')
+    if (types.some((type, at) => fields[from + at]?.dataTypeID !== type)) throw new ColumnsChangedError('A column was replaced while it was read.')
     return rows as Array<Array<string | null>>
   }
 
-  /** `COPY … FROM STDIN`, as `send` does. */
+  /** `COPY … FROM STDIN`, without waiting for the answer; see `send`. */
   copy(sql: string, data: Buffer): void {
     this.#sent.push(this.#guard(() => new Promise<void>((resolve, reject) => {
       this.#client.query(new CopyQuery(sql, data, (error) => (error === null ? resolve() : reject(error))))
     })).catch(() => {}))
   }
 
-  /** A statement whose answer nobody needs; `settle`, and so COMMIT, waits for it and throws what it met. */
+  /** Sends a statement whose result is not needed; `settle`, and so COMMIT, waits for it and throws its error. */
   send(sql: string, ...parameters: Parameter[]): void {
     this.#sent.push(this.#query(sql, parameters).catch(() => {}))
   }
@@ -316,10 +324,10 @@ export class Transaction {
     if (this.#failure !== undefined) throw this.#failure
   }
 
-  /** True when it worked; false when it was refused for one of these reasons, and then it changed nothing. */
+  /** Returns true on success; false when it was refused with one of these SQLSTATEs, in which case nothing changed. */
   async tryRun(sql: string, { lockTimeoutMs, refusals }: { lockTimeoutMs: number; refusals: readonly string[] }): Promise<boolean> {
     await this.settle()
-    const { before } = (await this.get<{ before: string }>("select current_setting('lock_timeout') as before"))!
+    const { before } = await this.one<{ before: string }>("select current_setting('lock_timeout') as before")
     await this.run(`savepoint attempt; set local lock_timeout = ${lockTimeoutMs}`)
     try {
       await this.#client.query(sql)
@@ -336,9 +344,9 @@ export class Transaction {
     return this.#guard(() => (parameters.length === 0 ? this.#client.query(sql) : this.#client.query(sql, parameters)))
   }
 
-  async #guard<T>(ask: () => Promise<T>): Promise<T> {
+  async #guard<T>(send: () => Promise<T>): Promise<T> {
     try {
-      return await ask()
+      return await send()
     } catch (error) {
       const failure = toQueryError(error, this.#where)
       this.#failure ??= failure
@@ -347,7 +355,7 @@ export class Transaction {
   }
 }
 
-/** Whether the server refused a statement: then the COMMIT behind it did nothing. */
+/** True when the server refused a statement: the COMMIT behind it had no effect. */
 function isServerRefusal(failure: unknown): boolean {
   return failure instanceof SyncError && sqlStateOf(failure.cause) !== null
 }
@@ -374,13 +382,13 @@ function getTypeParser(oid: number, format?: 'text' | 'binary'): unknown {
   return oid === INT8 ? Number : pg.types.getTypeParser(oid, format as 'text')
 }
 
-/** For messages: without user and password. */
+/** Name of the server for messages, without user and password. */
 function describeServer(url: string): string {
   try {
     const { protocol, host, pathname } = new URL(url)
     if (protocol === 'postgres:' || protocol === 'postgresql:') return `PostgreSQL at ${host}${pathname}`
   } catch {
-    // Said below.
+    // The error is thrown below.
   }
-  throw new SyncError('STORE_URL_INVALID', 'The store is not a PostgreSQL URL.')
+  throw new SyncError('STORE_URL_INVALID', 'The store URL is not a PostgreSQL URL.')
 }

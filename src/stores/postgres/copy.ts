@@ -6,7 +6,7 @@ const COPY_SIGNATURE = Buffer.from('PGCOPY\n\u00ff\r\n\0', 'latin1')
 const COPY_DATA = 0x64
 const COPY_DONE = Buffer.from([0x63, 0, 0, 0, 4])
 
-/** The data of `COPY … FROM STDIN (FORMAT binary)`, row after row. */
+/** The data of `COPY … FROM STDIN (FORMAT binary)`, row by row. */
 export class CopyWriter extends BinaryWriter {
   constructor(bytes = 1 << 18) {
     super(bytes)
@@ -25,7 +25,7 @@ export function encodeCopyData(types: readonly SqlType[], rows: ReadonlyArray<re
   const writer = new CopyWriter()
   for (const row of rows) {
     writer.int16(types.length)
-    for (let at = 0; at < types.length; at++) writer.value(types[at]!, row[at]!)
+    for (const [at, type] of types.entries()) writer.value(type, row[at] ?? null)
   }
   return writer.end()
 }
@@ -36,8 +36,8 @@ interface WireConnection {
 }
 
 /**
- * `COPY … FROM STDIN` with its data right behind it: a server that refuses the statement ignores the data, so there is no
- * need to wait for its answer. A Query, because the driver pipelines nothing else.
+ * `COPY … FROM STDIN` immediately followed by its data: a server that refuses the statement ignores the data, so there
+ * is no need to wait for its answer. It extends Query, because the driver pipelines nothing else.
  */
 export class CopyQuery extends pg.Query {
   readonly #sql: string

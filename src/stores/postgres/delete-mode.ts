@@ -2,51 +2,51 @@ import { SyncError, type DeleteMode } from '../../contract/index.ts'
 import { DELETED_AT, liveRows, PURGE_PER_COMMIT, withDeleteMode, type DeleteState } from '../kit/tables/delete-state.ts'
 import { textArray } from './binary-arrays.ts'
 import type { Transaction } from './connection.ts'
-import { LOCK_TIMEOUT_MS, LOCK_NOT_AVAILABLE, readTables, type Table } from './table.ts'
+import { LOCK_TIMEOUT_MS, LOCK_NOT_AVAILABLE, readTables, tableOf, type Table } from './table.ts'
 
 export interface DeleteSetting {
   readonly database: string
   readonly wanted: DeleteMode
 }
 
-/** The settings that change something, or whose database has kept rows to remove; nearly always none. */
+/** Returns the settings that change something, or whose database has kept rows to purge; usually none. */
 export async function readChangedDeleteModes(transaction: Transaction, wanted: Readonly<Record<string, DeleteMode>>): Promise<DeleteSetting[]> {
-  const names = Object.keys(wanted)
-  if (names.length === 0) return []
+  const settings = Object.entries(wanted)
+  if (settings.length === 0) return []
   return transaction.all<DeleteSetting>(
     `select d.name as database, w.wanted from (select unnest($2::text[]) as name, unnest($3::text[]) as wanted) w
      join tidemark.databases d on d.tenant_id = $1 and d.name = w.name
      where coalesce(d.deletes, 'hard') <> w.wanted or (w.wanted = 'hard' and d.purged_to is not null)`,
-    transaction.tenant, textArray(names), textArray(names.map((name) => wanted[name]!)),
+    transaction.tenant, textArray(settings.map(([name]) => name)), textArray(settings.map(([, mode]) => mode)),
   )
 }
 
 /**
- * How the rows of these databases are deleted from now on; `tables` is kept up with it. Returned are the databases whose table could
- * not be given its `_deleted_at` because a reader holds it: until it has it, no row of theirs may be deleted.
+ * Changes how rows of these databases are deleted, and updates `tables`. Returns the databases whose table could not
+ * get its `_deleted_at` column because a reader holds a lock: until then none of their rows may be deleted.
  */
 export async function applyDeleteModes(transaction: Transaction, settings: readonly DeleteSetting[], tables: Map<string, Table>): Promise<ReadonlySet<string>> {
-  const hindered = new Set<string>()
-  if (settings.length === 0) return hindered
+  const lockedDatabases = new Set<string>()
+  if (settings.length === 0) return lockedDatabases
   const known = await readTables(transaction, settings.map(({ database }) => database))
   for (const { database, wanted } of settings) {
-    const table = known.get(database)!
+    const table = tableOf(known, database)
     let state = withDeleteMode(table, wanted)
     if (state === table) state = (await purgeTable(transaction, table, PURGE_PER_COMMIT)).state
     else if (table.deletes === null && !(await addDeletedAtColumn(transaction, table))) {
-      hindered.add(database)
+      lockedDatabases.add(database)
       continue
     } else writeDeleteState(transaction, table, state)
     const written = tables.get(database)
     if (written !== undefined) tables.set(database, { ...written, ...state, live: liveRows(table.name, state) })
   }
-  return hindered
+  return lockedDatabases
 }
 
-/** Throws when a delete would remove a row that is to be kept. */
-export function checkDeletable({ database, name }: Table, hindered: ReadonlySet<string>): void {
-  if (!hindered.has(database)) return
-  throw new SyncError('STORE_BUSY', `A query holds the table ${name}, so that it cannot be given its ${DELETED_AT}. The delete is tried again once the query has ended.`)
+/** Throws when a delete would remove a row that must be kept. */
+export function checkDeletable({ database, name }: Table, lockedDatabases: ReadonlySet<string>): void {
+  if (!lockedDatabases.has(database)) return
+  throw new SyncError('STORE_BUSY', `A query holds a lock on the table ${name}, so its column ${DELETED_AT} cannot be added. The delete is retried when the query has ended.`)
 }
 
 async function addDeletedAtColumn(transaction: Transaction, { database, name, history }: Table): Promise<boolean> {
@@ -54,13 +54,13 @@ async function addDeletedAtColumn(transaction: Transaction, { database, name, hi
     'select from pg_attribute where attrelid in (to_regclass($1), to_regclass($2)) and attname = $3 and not attisdropped', name, history, DELETED_AT,
   )
   if (foreign !== undefined) {
-    throw new SyncError('STORE_FOREIGN', `The table of ${database} already has a column ${DELETED_AT} that is not ours. Rename it, or delete hard.`)
+    throw new SyncError('STORE_FOREIGN', `The table of ${database} already has a column ${DELETED_AT} that tidemark did not create. Rename it, or set deletes to hard.`)
   }
   const change = [name, history].map((altered) => `alter table ${altered} add column ${DELETED_AT} timestamptz`).join(';')
   return transaction.tryRun(change, { lockTimeoutMs: LOCK_TIMEOUT_MS, refusals: [LOCK_NOT_AVAILABLE] })
 }
 
-/** One step in each table whose deleted rows are no longer kept. */
+/** Performs one step in each table whose deleted rows are no longer kept. */
 export async function purgeTables(transaction: Transaction, scanMax: number): Promise<{ removed: number; more: boolean }> {
   const open = await transaction.all<{ name: string }>('select name from tidemark.databases where tenant_id = $1 and purged_to is not null', transaction.tenant)
   let [removed, more] = [0, false]
@@ -72,17 +72,17 @@ export async function purgeTables(transaction: Transaction, scanMax: number): Pr
   return { removed, more }
 }
 
-/** Every row that was kept has a tombstone: these are walked by their keys, so that no step looks at live rows. */
+/** Every kept row has a tombstone: the purge walks tombstones by key, so no step scans live rows. */
 async function purgeTable(transaction: Transaction, table: Table, scanMax: number): Promise<{ state: DeleteState; removed: number }> {
   const keys = (await transaction.textRows(
     `select key from tidemark.tombstones where tenant_id = $1 and database_id = $2 and key > $3 order by key limit ${scanMax}`, transaction.tenant, table.id, table.purgedTo,
-  )).map(([key]) => key!)
-  // By their keys, whatever a planner without statistics takes the table for.
+  )).flatMap(([key]) => key ?? [])
+  // Forces lookups by key: without statistics the planner misjudges the size of the table.
   transaction.send('set local enable_hashjoin = off; set local enable_mergejoin = off')
   const removed = keys.length === 0 ? 0 : await transaction.run(
     `delete from ${table.name} t using (select unnest($1::text[]) collate "C" as key) w where t._key = w.key and t.${DELETED_AT} is not null`, textArray(keys),
   )
-  const state = { deletes: table.deletes, purgedTo: keys.length === scanMax ? keys.at(-1)! : null }
+  const state = { deletes: table.deletes, purgedTo: keys.length === scanMax ? (keys.at(-1) ?? null) : null }
   writeDeleteState(transaction, table, state)
   return { state, removed }
 }

@@ -4,7 +4,7 @@ import type { ColumnTransition } from '../kit/tables/schema-change.ts'
 import type { Transaction } from './connection.ts'
 import type { Table } from './table.ts'
 
-/** What users made of the columns of a table: indexes, views, constraints, comments, grants. */
+/** User objects that depend on the columns of a table: indexes, views, constraints, comments, grants. */
 
 export interface ColumnDependents {
   forColumn(column: string): SchemaColumn['dependents']
@@ -43,11 +43,14 @@ interface RebuildableIndex {
   readonly isUnique: boolean
   readonly nullsNotDistinct: boolean
   readonly options: string | null
-  /** In their order; those behind the keys are only included. */
+  /** In index order; columns after the keys are only included. */
   readonly columns: ReadonlyArray<{ readonly name: string; readonly option: number | null }>
 }
 
-/** Indexes that can be made again on columns of another type: of columns alone, with the usual order and collation of their types. */
+/**
+ * Indexes that can be rebuilt on columns of another type: plain columns with the default order and collation of their
+ * types.
+ */
 async function readRebuildableIndexes(transaction: Transaction, tables: readonly string[]): Promise<RebuildableIndex[]> {
   const found: RebuildableIndex[] = []
   for (const table of tables) {
@@ -78,7 +81,7 @@ function newIndexName({ id }: RebuildableIndex): string {
   return `tidemark_new_${id}`
 }
 
-/** The next statement of those that build the indexes of the old columns on the new ones; null when all are there. */
+/** Returns the next statement that rebuilds an index of the old columns on the new ones; null when all exist. */
 export async function buildNextIndexSql(transaction: Transaction, { name, history }: Table, moves: readonly ColumnTransition[]): Promise<string | null> {
   for (const index of await readRebuildableIndexes(transaction, [name, history])) {
     if (!usesReplacedColumn(index, moves)) continue
@@ -87,7 +90,7 @@ export async function buildNextIndexSql(transaction: Transaction, { name, histor
       newIndexName(index), index.schema,
     )
     if (there?.valid === true) continue
-    // A build that was cut off, or met a value that is there twice, leaves an index that is never used.
+    // A build that was interrupted, or found a duplicate value, leaves an invalid index.
     if (there !== undefined) return `drop index concurrently ${quoteIdentifier(index.schema)}.${quoteIdentifier(newIndexName(index))}`
     return buildIndexSql(index, moves)
   }
@@ -101,34 +104,34 @@ function buildIndexSql(index: RebuildableIndex, moves: readonly ColumnTransition
   const order = (option: number): string => (index.method === 'hash' ? '' : `${(option & 1) === 0 ? '' : ' desc'} nulls ${(option & 2) === 0 ? 'last' : 'first'}`)
   return [
     `create ${index.isUnique ? 'unique ' : ''}index concurrently ${quoteIdentifier(newIndexName(index))} on ${index.table} using ${index.method}`,
-    `(${keys.map(({ name, option }) => `${columnOf(name)}${order(option!)}`).join(', ')})`,
+    `(${keys.map(({ name, option }) => `${columnOf(name)}${order(option ?? 0)}`).join(', ')})`,
     ...(included.length === 0 ? [] : [`include (${included.map(({ name }) => columnOf(name)).join(', ')})`]),
     ...(index.nullsNotDistinct ? ['nulls not distinct'] : []),
     ...(index.options === null ? [] : [`with (${index.options})`]),
   ].join(' ')
 }
 
-/** To be run after the old columns, and their indexes with them, are gone. */
+/** Run after the old columns, and their indexes with them, are dropped. */
 export async function buildIndexRenameSql(transaction: Transaction, { name, history }: Table, moves: readonly ColumnTransition[]): Promise<string[]> {
   const indexes = (await readRebuildableIndexes(transaction, [name, history])).filter((index) => usesReplacedColumn(index, moves))
   return indexes.map((index) => `alter index ${quoteIdentifier(index.schema)}.${quoteIdentifier(newIndexName(index))} rename to ${quoteIdentifier(index.name)}`)
 }
 
-/** Statements that give the new columns the comments and the grants of the old ones. */
+/** Returns statements that copy the comments and grants of the old columns to the new ones. */
 export async function buildPropertySql(transaction: Transaction, { name, history }: Table, moves: readonly ColumnTransition[]): Promise<string[]> {
   const statements: string[] = []
   for (const table of [name, history]) {
     for (const { from, to } of moves) {
       if (from === null || to === null) continue
-      const found = await transaction.get<{ comment: string | null; grants: Array<{ role: string | null; right: string; isGrantable: boolean }> }>(
+      const found = await transaction.one<{ comment: string | null; grants: Array<{ role: string | null; right: string; isGrantable: boolean }> }>(
         `select col_description(a.attrelid, a.attnum) as comment, coalesce((
            select json_agg(json_build_object('role', r.rolname, 'right', g.privilege_type, 'isGrantable', g.is_grantable))
            from aclexplode(a.attacl) g left join pg_roles r on r.oid = g.grantee
          ), '[]') as grants
          from pg_attribute a where a.attrelid = to_regclass($1) and a.attname = $2`, table, from,
       )
-      if (found!.comment !== null) statements.push(`comment on column ${table}.${quoteIdentifier(to)} is ${quoteLiteral(found!.comment)}`)
-      for (const { role, right, isGrantable } of found!.grants) {
+      if (found.comment !== null) statements.push(`comment on column ${table}.${quoteIdentifier(to)} is ${quoteLiteral(found.comment)}`)
+      for (const { role, right, isGrantable } of found.grants) {
         statements.push(`grant ${right} (${quoteIdentifier(to)}) on ${table} to ${role === null ? 'public' : quoteIdentifier(role)}${isGrantable ? ' with grant option' : ''}`)
       }
     }

@@ -27,7 +27,7 @@ function locationOf(url: string): StoreLocation {
     select,
     syntax: {
       tableReference: (table) => table,
-      // Whatever a server makes of backslashes, in this form it makes the same.
+      // This form is independent of the server's backslash setting.
       textLiteral: (value) => (value.includes('\\') ? `E${quoteLiteral(value.replaceAll('\\', '\\\\'))}` : quoteLiteral(value)),
       contains: (column, text) => `strpos(cast(${column} as text), ${text}) > 0`,
       deadlineCondition: null,

@@ -9,35 +9,35 @@ import { readLog } from './log.ts'
 import { lockTenant } from './registry.ts'
 import { runPlan } from './sql.ts'
 
-/** The log as it is served, and what belongs to that. */
+/** The change log as the feed serves it, compaction and cursor secrets. */
 
 export async function feed(session: TenantSession, query: FeedQuery): Promise<FeedPage> {
   const page = await readFeed(session, query)
   if (query.after <= page.headSequence || session.isReplica) return page
-  // A replica may show a commit that is not seen here yet: it is written, and waits for its replicas. Until it is seen it holds
-  // its tenant's row, so whoever has had that row sees it.
+  // A replica may show a commit that is not visible here yet: it is written, and waits for its replicas. Until then it
+  // holds its tenant's row lock, so taking that lock waits for it.
   await session.connection.write(session.tenant, lockTenant)
   return readFeed(session, query)
 }
 
-/** Seen at one moment: the transaction reads from one snapshot. */
-function readFeed(session: TenantSession, { after, limit, databases, liveOnly: live = false, scanMax, bytesMax }: FeedQuery): Promise<FeedPage> {
+/** A consistent page: the transaction reads from one snapshot. */
+function readFeed(session: TenantSession, { after, limit, databases, liveOnly = false, scanMax, bytesMax }: FeedQuery): Promise<FeedPage> {
   return session.connection.read(session.tenant, async (transaction) => {
-    const filtered = databases !== undefined || live
-    const [standing, afterTime, { entries, isCut }] = await Promise.all([
+    const filtered = databases !== undefined || liveOnly
+    const [head, afterTime, { entries, isCut }] = await Promise.all([
       readFeedHead(transaction), findCommittedAt(transaction, after),
-      readLog(transaction, { after, until: filtered ? after + scanMax : Number.MAX_SAFE_INTEGER - 1, limit, databases, live, bytesMax }),
+      readLog(transaction, { after, until: filtered ? after + scanMax : Number.MAX_SAFE_INTEGER - 1, limit, databases, live: liveOnly, bytesMax }),
     ])
-    const until = filtered ? Math.min(standing.headSequence, after + scanMax) : standing.headSequence
+    const until = filtered ? Math.min(head.headSequence, after + scanMax) : head.headSequence
     const last = entries.at(-1)
     const scanned = entries.length === limit || isCut ? (last?.sequence ?? after) : Math.max(after, until)
-    const afterCommittedAt = after === standing.floor ? standing.floorCommittedAt : afterTime
+    const afterCommittedAt = after === head.floor ? head.floorCommittedAt : afterTime
     const scannedTime = async (): Promise<number | null> => {
       if (scanned === last?.sequence) return last.committedAt
       if (scanned === after) return afterCommittedAt
-      return scanned === standing.floor ? standing.floorCommittedAt : findCommittedAt(transaction, scanned)
+      return scanned === head.floor ? head.floorCommittedAt : findCommittedAt(transaction, scanned)
     }
-    return { ...standing, afterCommittedAt, entries: entries.map(toFeedEntry), scannedSequence: scanned, scannedCommittedAt: (await scannedTime()) ?? 0 }
+    return { ...head, afterCommittedAt, entries: entries.map(toFeedEntry), scannedSequence: scanned, scannedCommittedAt: (await scannedTime()) ?? 0 }
   })
 }
 
@@ -51,12 +51,12 @@ export async function compact(session: TenantSession, request: CompactRequest): 
   return { ...log, removedCycles: cycles, hasMore: log.hasMore || cycles === request.scanMax }
 }
 
-export async function cursorSecrets(session: TenantSession, offer: CursorSecretCandidate): Promise<CursorSecret[]> {
+export async function cursorSecrets(session: TenantSession, candidate: CursorSecretCandidate): Promise<CursorSecret[]> {
   const known = await runPlan(session, CURSOR_SECRET_PLANS.known, [])
-  // A replica goes on with what it has, also when that is old: it is for the primary to renew it.
-  if (hasFreshSecret(known, offer) || (session.isReplica && known.length > 0)) return known
-  if (session.isReplica) throw new SyncError('STORE_READONLY', `The replica has no secret for the cursors of tenant ${session.tenant} yet. \`tidemark keys create\` on the primary makes one, and so does a page of the feed that is read there.`)
-  return runPlan(session, CURSOR_SECRET_PLANS.renew, [offer])
+  // A replica keeps using an old secret; only the primary can renew it.
+  if (hasFreshSecret(known, candidate) || (session.isReplica && known.length > 0)) return known
+  if (session.isReplica) throw new SyncError('STORE_READONLY', `The replica has no cursor secret for tenant ${session.tenant} yet. Run \`tidemark keys create\` on the primary, or read a page of the feed there.`)
+  return runPlan(session, CURSOR_SECRET_PLANS.renew, [candidate])
 }
 
 type FeedHead = Pick<FeedPage, 'headSequence' | 'headCommittedAt' | 'floor' | 'floorCommittedAt'>

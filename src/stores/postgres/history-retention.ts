@@ -1,8 +1,8 @@
 import { bigintArray } from './binary-arrays.ts'
 import type { Transaction } from './connection.ts'
-import { readTables, type Table } from './table.ts'
+import { readTables, tableOf, type Table } from './table.ts'
 
-/** Without a change nothing is written: every commit says it. */
+/** Writes only changes: every commit carries the setting. */
 export function setHistoryDays(transaction: Transaction, historyDays: Readonly<Record<string, number | null>>, tables: ReadonlyMap<string, Table>): void {
   for (const [database, days] of Object.entries(historyDays)) {
     const table = tables.get(database)
@@ -11,10 +11,10 @@ export function setHistoryDays(transaction: Transaction, historyDays: Readonly<R
   }
 }
 
-/** Versions that were replaced, and deletions, above one floor and up to the next. Current rows are never touched. */
+/** Deletes replaced versions and deletions above one floor and up to the next. Current rows are never touched. */
 export async function pruneVersions(transaction: Transaction, id: number, floor: number, next: number): Promise<number> {
-  const { name } = (await transaction.get<{ name: string }>('select name from tidemark.databases where tenant_id = $1 and database_id = $2', transaction.tenant, id))!
-  const table = (await readTables(transaction, [name])).get(name)!
+  const { name } = await transaction.one<{ name: string }>('select name from tidemark.databases where tenant_id = $1 and database_id = $2', transaction.tenant, id)
+  const table = tableOf(await readTables(transaction, [name]), name)
   const [versions, deletions] = await Promise.all([
     transaction.all<{ sequence: number }>(`delete from ${table.history} where _until_sequence <= $1 returning _sequence as sequence`, next),
     transaction.all<{ sequence: number }>(
@@ -26,7 +26,7 @@ export async function pruneVersions(transaction: Transaction, id: number, floor:
   return gone.length
 }
 
-/** A commit goes with the last of its entries. */
+/** Deletes the commits whose last entry was deleted. */
 function pruneCommits(transaction: Transaction, { live, history }: Table, gone: readonly number[]): Promise<number> {
   return transaction.run(
     `with emptied as materialized (

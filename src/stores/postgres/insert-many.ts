@@ -7,12 +7,13 @@ export type BulkColumn =
   | { readonly name: string; readonly type: 'bigint'; readonly values: ReadonlyArray<number | null> }
   | { readonly name: string; readonly type: 'integer'; readonly values: readonly number[] }
 
-/** As many rows of a page go in one statement: more and the server spends its time on getting memory, fewer and on statements. */
+/** Rows per statement: with more the server spends its time on allocating memory, with fewer on parsing statements. */
 const ROWS_PER_STATEMENT = 2_000
 
 /**
- * Inserts rows of the tenant, given as columns. One that has the same value in all rows, as most have on a first load,
- * travels as that value. The first column must differ. While the server inserts the first rows, the next are put together.
+ * Inserts rows of the tenant, given as columns. A column with the same value in all rows, as is usual on a first load,
+ * is sent as that value. The first column must differ. The next batch is encoded while the server inserts the previous
+ * one.
  */
 export function insertMany(transaction: Transaction, table: string, columns: readonly [BulkColumn, ...BulkColumn[]], onConflict = ''): void {
   const count = columns[0].values.length
@@ -26,11 +27,11 @@ function insertRows(transaction: Transaction, table: string, columns: readonly B
     const { name, type } = column
     const values = column.values.slice(from, to)
     const constant = at > 0 && type !== 'timestamptz' && values.every((value) => value === values[0])
-    parameters.push(constant ? values[0]! : toArray(type, values))
+    parameters.push(constant ? (values[0] ?? null) : toArray(type, values))
     if (!constant) arrays.push(`unnest($${parameters.length}::${type}[]) as ${name}`)
     selected.push(constant ? `$${parameters.length}::${type}` : name)
   }
-  // Side by side in a select list the arrays are read as they stand; named in FROM, each would first be copied into a table of its own.
+  // In a select list the arrays are unnested directly; in FROM each would first be materialised.
   transaction.send(
     `insert into ${table} (tenant_id, ${columns.map(({ name }) => name).join(', ')})
      select $1, ${selected.join(', ')} from (select ${arrays.join(', ')}) as given ${onConflict}`,

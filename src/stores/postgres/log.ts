@@ -2,11 +2,12 @@ import type { ChangeAction, LogEntry } from '../../contract/index.ts'
 import { textArray } from './binary-arrays.ts'
 import { itemSqlTypeOf, oidOf, type SqlType } from './binary-values.ts'
 import type { Parameter, Transaction } from './connection.ts'
-import { readTables, toInstant, type Table } from './table.ts'
+import { readTables, toInstant, tableOf, type Table } from './table.ts'
+import { required } from '../../values/required.ts'
 
 /**
- * The log, read from the tables: the current rows, the versions they replaced and the deletions, in the order of their
- * sequences. The directory of commits says which tables hold a range, so that no other table is looked at.
+ * The change log, read from the tables: current rows, replaced versions and deletions, in sequence order. The commit
+ * directory limits the read to tables that hold the range.
  */
 export interface LogQuery {
   /** Sequences above `after`, up to `until`. */
@@ -16,13 +17,13 @@ export interface LogQuery {
   readonly databases?: readonly string[] | undefined
   /** Current rows only. */
   readonly live?: boolean
-  /** The entries end once their records have this many bytes together; one is always given. */
+  /** The page ends once its records reach this many bytes; it always has at least one entry. */
   readonly bytesMax?: number | undefined
 }
 
 export interface LogPage {
   readonly entries: LogEntry[]
-  /** The entries ended because of their bytes. */
+  /** The page ended because of its bytes. */
   readonly isCut: boolean
 }
 
@@ -33,14 +34,16 @@ export async function readLog(transaction: Transaction, { after, until, limit, d
     const wanted = limit - entries.length
     const { commits, tables } = await readCommits(transaction, { after: from, until, limit: wanted, databases })
     const chunk = takeCommits(commits, from, wanted)
-    if (chunk.length === 0) break
-    const end = Math.min(until, chunk.at(-1)!.last)
+    const lastCommit = chunk.at(-1)
+    if (lastCommit === undefined) break
+    const end = Math.min(until, lastCommit.last)
     const versions = await readVersions(transaction, { commits: chunk, tables, after: from, until: end, limit: wanted, live, bytesMax: bytesMax - bytes })
-    let at = 0
+    const remaining = chunk.values()
+    let commit = remaining.next().value
     for (const version of versions.found.slice(0, wanted)) {
       if (bytes >= bytesMax) return { entries, isCut: true }
-      while (chunk[at]!.last < version.sequence) at++
-      const { database, worker, sync, cycle, page, committedAt } = chunk[at]!
+      while (commit !== undefined && commit.last < version.sequence) commit = remaining.next().value
+      const { database, worker, sync, cycle, page, committedAt } = required(commit, `The commit of the change ${version.sequence}`)
       const { sequence, key, action, cursor, upstreamAt } = version
       const text = version.text()
       if (text !== null) bytes += Buffer.byteLength(text)
@@ -52,9 +55,10 @@ export async function readLog(transaction: Transaction, { after, until, limit, d
   return { entries, isCut: false }
 }
 
-// ── the directory ────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── the commit directory
+// ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** What an entry has in common with the others of its commit and database. */
+/** The facts that an entry shares with its commit and database. */
 interface CommitRow {
   readonly first: number
   readonly last: number
@@ -66,7 +70,7 @@ interface CommitRow {
   readonly committedAt: number
 }
 
-/** As many commits are read at once at most: each has at least one entry, unless only current rows are wanted. */
+/** Commits read per query: each has at least one entry, unless only current rows are wanted. */
 const COMMITS_MAX = 1_000
 
 interface CommitsQuery {
@@ -79,8 +83,8 @@ interface CommitsQuery {
 async function readCommits(
   transaction: Transaction, { after, until, limit, databases }: CommitsQuery,
 ): Promise<{ commits: CommitRow[]; tables: ReadonlyMap<string, Table> }> {
-  const named = databases === undefined ? '' : ' and database_id = any(array(select database_id from tidemark.databases where tenant_id = $1 and name = any($5::text[])))'
-  // Cut from the directory first, in the order of its key, and only then joined.
+  const filter = databases === undefined ? '' : ' and database_id = any(array(select database_id from tidemark.databases where tenant_id = $1 and name = any($5::text[])))'
+  // Limited in the directory first, in the order of its key, and only then joined.
   const commits = await transaction.all<CommitRow>(
     `select c.first_sequence as first, c.last_sequence as last, d.name as "database", g.connector_id as worker, g.stream_id as sync,
        c.cycle_id as cycle, c.page, c.committed_at as "committedAt"
@@ -88,7 +92,7 @@ async function readCommits(
        select * from tidemark.commits
        where tenant_id = $1 and first_sequence <= $3::bigint and last_sequence > $2::bigint and first_sequence >= coalesce(
          (select first_sequence from tidemark.commits where tenant_id = $1 and first_sequence <= $2::bigint + 1 order by first_sequence desc limit 1), 0
-       )${named} order by first_sequence limit $4
+       )${filter} order by first_sequence limit $4
      ) c
      cross join lateral (select name from tidemark.databases where tenant_id = $1 and database_id = c.database_id limit 1) d
      cross join lateral (select connector_id, stream_id from tidemark.registry where tenant_id = $1 and sync_id = c.sync_id limit 1) g
@@ -99,7 +103,7 @@ async function readCommits(
   return { commits, tables }
 }
 
-/** As many commits as have `limit` entries together, if none of their entries is gone. */
+/** Takes as many commits as have `limit` entries together, if none of their entries was deleted. */
 function takeCommits(commits: readonly CommitRow[], after: number, limit: number): CommitRow[] {
   let entries = 0
   const end = commits.findIndex(({ first, last }) => (entries += last - Math.max(first - 1, after)) >= limit)
@@ -122,18 +126,18 @@ interface VersionsQuery {
   readonly bytesMax: number
 }
 
-/** In the order of their sequences. When `isCut`, there are more in the range, after the last one. */
+/** In sequence order. With `isCut`, the range has more versions after the last one. */
 async function readVersions(
   transaction: Transaction, { commits, tables, after, until, limit, live, bytesMax }: VersionsQuery,
 ): Promise<{ found: RowVersion[]; isCut: boolean }> {
   const ofRange = { where: '_sequence > $1 and _sequence <= $2', orderBy: '_sequence', limit, bytesMax } as const
-  const involved = [...new Set(commits.map(({ database }) => tables.get(database)!))]
+  const involved = [...new Set(commits.map(({ database }) => tableOf(tables, database)))]
   const parts = await Promise.all([
     ...involved.flatMap((table) => (live ? [table.live] : [table.live, table.history]).map((name) => selectVersions(transaction, table, name, ofRange, after, until))),
     ...(live ? [] : [readDeletions(transaction, 'sequence > $2 and sequence <= $3 and database_id = any($4::integer[])', limit, after, until, `{${involved.map(({ id }) => id).join()}}`)]),
   ])
-  // Behind the place where one source was cut, entries of it are missing.
-  const complete = Math.min(...parts.map(({ found, isCut }) => (isCut ? found.at(-1)!.sequence : Infinity)))
+  // Entries beyond the end of a truncated source are missing from this batch.
+  const complete = Math.min(...parts.map(({ found, isCut }) => (isCut ? (found.at(-1)?.sequence ?? Infinity) : Infinity)))
   const found = parts.flatMap((part) => part.found).filter(({ sequence }) => sequence <= complete).toSorted((a, b) => a.sequence - b.sequence)
   return { found, isCut: complete < Infinity }
 }
@@ -145,17 +149,17 @@ export interface VersionsSelect {
   readonly bytesMax: number
 }
 
-/** Versions of a table or its history; of the columns behind those of `Version`, `_synced_at` is the first. */
+/** Reads versions of a table or its history. The columns start with VERSION_COLUMNS, followed by the fields. */
 export async function selectVersions(
   transaction: Transaction, table: Table, name: string, { where, orderBy, limit, bytesMax }: VersionsSelect, ...parameters: Parameter[]
 ): Promise<{ found: Array<RowVersion & { readonly syncedAt: string }>; isCut: boolean }> {
   const isBounded = bytesMax < Infinity
   const members = table.members.map(({ name: column, type }, at) => (isBounded ? `${column}${isVariableLength(type) && type !== 'text' ? '::text' : ''} as c${at}` : column))
   const page = `select ${[...VERSION_COLUMNS, ...members, ...typeProbesOf(table, isBounded)].join(', ')} from ${name} v where ${where} order by ${orderBy} limit ${limit}`
-  // The server drops what is beyond the bound, so that it never reaches this process.
+  // The server drops rows beyond the byte limit, so that they never reach this process.
   const sizes = table.members.flatMap(({ type }, at) => (isVariableLength(type) ? [` + coalesce(octet_length(c${at}), 0)`] : [])).join('')
   const columns = [...VERSION_COLUMNS, ...table.members.map((_, at) => `c${at}`)].join(', ')
-  // Of a column that is cast to text, a null of its own type tells which one it has.
+  // For a column that is cast to text, a null of its own type reveals the actual type.
   const casts = isBounded ? table.members.filter(({ type }) => isVariableLength(type) && type !== 'text') : []
   const types = [...table.members.map(({ type }) => oidOf(isBounded && isVariableLength(type) ? 'text' : type)), ...casts.map(({ type }) => oidOf(type))]
   const probes = casts.map((_, at) => `, t${at}`).join('')
@@ -166,30 +170,34 @@ export async function selectVersions(
        ) bounded where bytes_before < ${Math.max(bytesMax, 1)} order by ${orderBy}`
     : page, ...parameters)
   const found = rows.map((row) => {
-    const [sequence, key, created, cursor, upstreamAt, syncedAt, extra] = row
+    const [sequence, key, created, cursor, upstreamAt, syncedAt, extra] = row as VersionValues
     const action: ChangeAction = created === sequence ? 'created' : 'updated'
     return {
-      sequence: Number(sequence), key: key!, action, cursor: cursor!, upstreamAt: toInstant(upstreamAt!), syncedAt: syncedAt!,
-      text: () => table.decode(Number(sequence), extra!, row.slice(VERSION_COLUMNS.length)),
+      sequence: Number(sequence), key, action, cursor, upstreamAt: toInstant(upstreamAt), syncedAt,
+      text: () => table.decode(Number(sequence), extra, row.slice(VERSION_COLUMNS.length)),
     }
   })
   return { found, isCut: isBounded && rows.at(-1)?.at(-1) === 't' }
 }
 
+/** Values of VERSION_COLUMNS, as PostgreSQL writes them. */
+type VersionValues = [sequence: string, key: string, created: string, cursor: string | null, upstreamAt: string | null, syncedAt: string, extra: string | null]
+
 const VERSION_COLUMNS = ['_sequence', '_key', '_created_sequence', '_cursor', '_upstream_at', '_synced_at', '_extra']
 
-/** Of a tenant's deletions, those that `where` says; its parameters begin with the second. */
+/** Reads the tenant's deletions that match `where`; its parameters begin with the second. */
 export async function readDeletions(transaction: Transaction, where: string, limit: number, ...parameters: Parameter[]): Promise<{ found: RowVersion[]; isCut: boolean }> {
   const rows = await transaction.textRows(
     `select sequence, key, upstream_at from tidemark.deletions where tenant_id = $1 and ${where} order by sequence limit ${limit}`, transaction.tenant, ...parameters,
   )
-  const found = rows.map(([sequence, key, upstreamAt]): RowVersion => (
-    { sequence: Number(sequence), key: key!, action: 'deleted', cursor: null, upstreamAt: toInstant(upstreamAt!), text: () => null }
-  ))
+  const found = rows.map((row): RowVersion => {
+    const [sequence, key, upstreamAt] = row as [string, string, string | null]
+    return { sequence: Number(sequence), key, action: 'deleted', cursor: null, upstreamAt: toInstant(upstreamAt), text: () => null }
+  })
   return { found, isCut: false }
 }
 
-/** The entries of one key, ascending. */
+/** Reads the entries of one key, ascending. */
 export async function readHistory(transaction: Transaction, table: Table, key: string): Promise<LogEntry[]> {
   const ofKey = { where: '_key = $1', orderBy: '_sequence', limit: Number.MAX_SAFE_INTEGER, bytesMax: Infinity } as const
   const parts = await Promise.all([
@@ -206,11 +214,10 @@ export async function readHistory(transaction: Transaction, table: Table, key: s
      order by n`, transaction.tenant, `{${versions.map(({ sequence }) => sequence).join()}}`,
   )
   return versions.map(({ sequence, action, cursor, upstreamAt, text }, at) => (
-    { sequence, database: table.database, key, action, text: text(), cursor, upstreamAt, ...commits[at]! }
+    { sequence, database: table.database, key, action, text: text(), cursor, upstreamAt, ...required(commits[at], `The commit of the change ${sequence}`) }
   ))
 }
 
-/** Values of any length. */
 function typeProbesOf({ members }: Table, isBounded: boolean): string[] {
   if (!isBounded) return []
   return members.filter(({ type }) => isVariableLength(type) && type !== 'text').map(({ name }, at) => `case when false then ${name} end as t${at}`)

@@ -6,7 +6,8 @@ import type { ColumnValue } from '../kit/tables/encode-record.ts'
 import type { Connection, Transaction } from './connection.ts'
 import { copyHistory, copyRows } from './rows.ts'
 import { DROP_OLD_TABLES } from './migrations/0017-typed-tables.ts'
-import { findFreeNames, growTable, readTables, schemaNameOf, tableSql, type Table } from './table.ts'
+import { findFreeNames, growTable, readTables, schemaNameOf, tableSql, tableOf, type Table } from './table.ts'
+import { required } from '../../values/required.ts'
 
 export interface MigrationProgress {
   readonly moved: number
@@ -19,22 +20,22 @@ export interface MigrationOptions {
   readonly chunk?: number
 }
 
-/** Entries per transaction: after a crash, no more than these are moved again. */
+/** Entries per transaction: after a crash, at most these are moved again. */
 const ENTRIES_PER_TRANSACTION = 2_000
-/** Entries whose commits are gathered by one statement. */
+/** Entries whose commits are collected by one statement. */
 const DIRECTORY_CHUNK = 100_000
 const DEPENDENT_OBJECTS_EXIST = '2BP01'
-/** The year 0 is 1 BC to PostgreSQL. */
+/** PostgreSQL writes the year 0 as 1 BC. */
 const UPSTREAM_AT_SQL = "(case when upstream_at like '0000-%' then '0001' || substr(upstream_at, 5) || ' BC' else upstream_at end)::timestamptz"
 
-/** Whether records are still in the log that stores had up to version 16. */
+/** True while records are still in the log that stores had up to version 16. */
 export async function isLogMigrationPending(transaction: Transaction): Promise<boolean> {
   return (await transaction.get("select from pg_class where relnamespace = to_regnamespace('tidemark') and relname = 'old_log'")) !== undefined
 }
 
 /**
- * Moves the entries of the old log into the tables of their databases. Every step is one transaction that also notes how far
- * it came, so the move can be interrupted at any moment, and several processes can do it together.
+ * Moves the entries of the old log into the tables of their databases. Every step is one transaction that also records
+ * its progress, so the move is resumable, and several processes can run it together.
  */
 export async function migrateLog(connection: Connection, { onProgress = () => {}, chunk = ENTRIES_PER_TRANSACTION }: MigrationOptions): Promise<void> {
   const tenants = await migrateStep(connection, '', async (transaction) => {
@@ -59,7 +60,7 @@ export async function migrateLog(connection: Connection, { onProgress = () => {}
   await migrateStep(connection, '', (transaction) => transaction.run(DROP_OLD_TABLES))
 }
 
-/** Null when another process has finished the move. */
+/** Returns null when another process has finished the move. */
 function migrateStep<T>(connection: Connection, tenant: string, body: (transaction: Transaction) => Promise<T>): Promise<T | null> {
   return connection.write<T | null>(tenant, async (transaction) => {
     await transaction.run("select pg_advisory_xact_lock(hashtext('tidemark.migrate'))")
@@ -70,7 +71,7 @@ function migrateStep<T>(connection: Connection, tenant: string, body: (transacti
 
 async function countEntries(transaction: Transaction): Promise<number | null> {
   if (!(await isLogMigrationPending(transaction))) return null
-  const { count } = (await transaction.get<{ count: number }>('select count(*) from tidemark.old_log where tenant_id = $1', transaction.tenant))!
+  const { count } = await transaction.one<{ count: number }>('select count(*) from tidemark.old_log where tenant_id = $1', transaction.tenant)
   return count
 }
 
@@ -89,21 +90,21 @@ async function moveChunk(transaction: Transaction, chunk: number): Promise<numbe
   )
   if (next === undefined) return 'done'
   if (!next.isMade) await replaceView(transaction, next)
-  const table = (await readTables(transaction, [next.name])).get(next.name)!
+  const table = tableOf(await readTables(transaction, [next.name]), next.name)
   const entries = await readEntries(transaction, next, chunk)
   if (entries.length > 0) await moveEntries(transaction, table, entries)
   await transaction.run(
     'update tidemark.databases set moved_to = $3 where tenant_id = $1 and database_id = $2', transaction.tenant, next.id,
-    entries.length < chunk ? -1 : entries.at(-1)!.sequence,
+    entries.length < chunk ? -1 : (entries.at(-1)?.sequence ?? -1),
   )
   return entries.length
 }
 
-/** The table takes the name that the view had, with its comment and its readers. */
+/** Creates the table under the view's name, with its comment and its readers. */
 async function replaceView(transaction: Transaction, { id, name, view }: UnmigratedDatabase): Promise<void> {
   const given = await readViewProperties(transaction, view)
   if (!(await transaction.tryRun(`drop view if exists ${view}`, { lockTimeoutMs: 60_000, refusals: [DEPENDENT_OBJECTS_EXIST] }))) {
-    throw new SyncError('STORE_FOREIGN', `The view ${view} becomes a table, and others have built upon it: drop what they built, then open the store again.`)
+    throw new SyncError('STORE_FOREIGN', `The view ${view} becomes a table, but other objects depend on it. Drop them, then open the store again.`)
   }
   const names = await findFreeNames(transaction, schemaNameOf(transaction.tenant), name)
   await transaction.run(tableSql(names.name, names.history, []))
@@ -114,8 +115,8 @@ async function replaceView(transaction: Transaction, { id, name, view }: Unmigra
 }
 
 /**
- * Statements that give a table what users gave to the view. Of the rights only SELECT: the others had no effect on the view, and would
- * let its readers write to the table.
+ * Returns statements that copy the user's settings of the view to the table. Only SELECT is granted: other rights had
+ * no effect on the view, and would let its readers write to the table.
  */
 async function readViewProperties(transaction: Transaction, view: string): Promise<Array<{ before: string; after: string }>> {
   const found = await transaction.get<{ comment: string | null; readers: Array<{ role: string | null; isGrantable: boolean }> }>(
@@ -141,12 +142,12 @@ interface OldLogEntry {
   upstream_at: string | null
   text: string | null
   sync_id: number
-  /** Of the next entry of the key. */
+  /** Sequence and time of the key's next entry. */
   until_sequence: number | null
   until_at: number | null
-  /** Null when this action was not the last one that created the row and that one is gone. */
+  /** Null when an earlier entry created the row and that entry was compacted. */
   created: number | null
-  /** Of the row or tombstone of the key. */
+  /** Fields of the key's row or tombstone. */
   owner_id: number
   is_current: boolean
   row_hash: string | null
@@ -176,16 +177,19 @@ function readEntries(transaction: Transaction, { id, movedTo }: UnmigratedDataba
 }
 
 async function moveEntries(transaction: Transaction, known: Table, entries: readonly OldLogEntry[]): Promise<void> {
-  const versions = entries.filter(({ action }) => action !== 3).map((entry) => ({ ...entry, record: parseJson(entry.text!) as JsonObject }))
-  const table = versions.length === 0 ? known : await growTable(transaction, known, versions.map(({ record }) => record), entries[0]!.sequence)
+  const [first, last] = [required(entries[0], 'The first entry').sequence, required(entries.at(-1), 'The last entry').sequence]
+  const versions = entries.flatMap(({ action, text, ...entry }) => (
+    action === 3 || text === null ? [] : [{ ...entry, action, text, record: parseJson(text) as JsonObject }]
+  ))
+  const table = versions.length === 0 ? known : await growTable(transaction, known, versions.map(({ record }) => record), first)
   const [current, replaced]: [ColumnValue[][], ColumnValue[][]] = [[], []]
   for (const { record, ...entry } of versions) {
-    const { values, extra } = table.encode(record, entry.text!)
+    const { values, extra } = table.encode(record, entry.text)
     const isCurrent = entry.is_current
     const row = [
       entry.key, entry.sequence, entry.action === 1 ? entry.sequence : (entry.created ?? 0),
-      isCurrent ? entry.row_hash : hash('sha1', entry.text!, 'base64').slice(0, 16), isCurrent ? entry.row_upstream_at : entry.upstream_at,
-      entry.committed_at, entry.cursor, isCurrent ? entry.row_writer : entry.sync_id, entry.owner_id, extra, ...table.members.map(({ at }) => values[at]!),
+      isCurrent ? entry.row_hash : hash('sha1', entry.text, 'base64').slice(0, 16), isCurrent ? entry.row_upstream_at : entry.upstream_at,
+      entry.committed_at, entry.cursor, isCurrent ? entry.row_writer : entry.sync_id, entry.owner_id, extra, ...table.members.map(({ at }) => values[at] ?? null),
     ]
     if (isCurrent) current.push(row)
     else if (entry.until_sequence !== null) replaced.push([entry.until_sequence, entry.until_at, ...row])
@@ -195,17 +199,17 @@ async function moveEntries(transaction: Transaction, known: Table, entries: read
   transaction.send(
     `insert into tidemark.deletions (tenant_id, sequence, database_id, key, upstream_at)
      select tenant_id, sequence, database_id, key, ${UPSTREAM_AT_SQL} from tidemark.old_log
-     where tenant_id = $1 and database_id = $2 and sequence between $3 and $4 and action = 3`, transaction.tenant, table.id, entries[0]!.sequence, entries.at(-1)!.sequence,
+     where tenant_id = $1 and database_id = $2 and sequence between $3 and $4 and action = 3`, transaction.tenant, table.id, first, last,
   )
 }
 
-/** The directory of commits, tombstones, contests, and which owner has rows where. Done anew when it was interrupted. */
+/** Fills the commit directory, tombstones, contests and holdings. It is idempotent: an interrupted run starts over. */
 async function migrateRemainder(transaction: Transaction): Promise<void> {
   const { tenant } = transaction
   for (const name of ['commits', 'tombstones', 'contests', 'holdings']) await transaction.run(`delete from tidemark.${name} where tenant_id = $1`, tenant)
-  const { last } = (await transaction.get<{ last: number | null }>('select max(sequence) as last from tidemark.old_log where tenant_id = $1', tenant))!
+  const { last } = await transaction.one<{ last: number | null }>('select max(sequence) as last from tidemark.old_log where tenant_id = $1', tenant)
   for (let after = 0; after < (last ?? 0); after += DIRECTORY_CHUNK) {
-    // A commit and database, as often as others come between: the order within a commit was not always that of databases.
+    // One row per run of equal commit and database: older versions did not order a commit by database.
     await transaction.runLong(
       `insert into tidemark.commits (tenant_id, first_sequence, last_sequence, database_id, sync_id, cycle_id, page, committed_at)
        select $1, min(e.sequence), max(e.sequence), e.database_id, coalesce(c.sync_id, 0), coalesce(c.cycle_id, 0), coalesce(c.page, 0), e.committed_at

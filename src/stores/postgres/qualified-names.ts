@@ -1,4 +1,4 @@
-/** Names with dots between them, as in `acme.customers.name`. */
+/** Names joined by dots, as in `acme.customers.name`. */
 export interface QualifiedName {
   readonly parts: readonly NamePart[]
 }
@@ -20,7 +20,7 @@ const TOKEN = new RegExp([
   String.raw`(?<number>\d[\w.]*)`,
 ].join('|'), 'y')
 
-/** The names in a statement, outside of its texts and comments. */
+/** Lists the names in a statement, outside of its texts and comments. */
 export function parseQualifiedNames(sql: string): QualifiedName[] {
   const chains: NamePart[][] = []
   let chain: NamePart[] | null = null
@@ -44,7 +44,7 @@ export function parseQualifiedNames(sql: string): QualifiedName[] {
   return chains.map((parts) => ({ parts }))
 }
 
-/** Comments nest, and a text between dollars ends with the same tag. */
+/** Comments nest, and a dollar-quoted text ends with the same tag. */
 function tokenEnd(sql: string, end: number, { comment, dollar }: Record<string, string | undefined>): number {
   if (dollar !== undefined) {
     const close = sql.indexOf(dollar, end)

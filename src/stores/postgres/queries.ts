@@ -3,8 +3,9 @@ import { mayHaveDeletedRows } from '../kit/tables/delete-state.ts'
 import type { Parameter, TenantSession } from './connection.ts'
 import { readHistory, readLog, selectVersions, type VersionsSelect } from './log.ts'
 import { readTables, toMs } from './table.ts'
+import { required } from '../../values/required.ts'
 
-/** What has landed, read back. */
+/** Reads of committed rows and log entries. */
 
 export async function changes(session: TenantSession, { after, limit, databases }: ChangesQuery): Promise<LogEntry[]> {
   return session.connection.read(session.tenant, async (transaction) => (
@@ -30,7 +31,7 @@ function readRows(session: TenantSession, database: string, select: Omit<Version
     const rows: Row[] = []
     for (const { key, sequence, upstreamAt, syncedAt, text } of found) {
       if (bytes >= select.bytesMax) break
-      const record = text()!
+      const record = required(text(), 'The record of a row')
       bytes += Buffer.byteLength(record)
       rows.push({ database, key, text: record, sequence, committedAt: toMs(syncedAt), upstreamAt })
     }
@@ -48,9 +49,9 @@ export function history(session: TenantSession, database: string, key: string): 
 export function databases(session: TenantSession): Promise<DatabaseInfo[]> {
   return session.connection.read(session.tenant, async (transaction) => {
     const tables = [...(await readTables(transaction)).values()]
-    const counts = await Promise.all(tables.map(async ({ live }) => (await transaction.get<{ count: number }>(`select count(*) from ${live} l`))!.count))
-    return tables.map((table, at) => ({
-      name: table.database, table: table.name, history: table.history, columns: table.memberKinds, rows: counts[at]!, ...(mayHaveDeletedRows(table) && { hasDeleted: true as const }),
-    }))
+    return Promise.all(tables.map(async (table) => ({
+      name: table.database, table: table.name, history: table.history, columns: table.memberKinds,
+      rows: (await transaction.one<{ count: number }>(`select count(*) from ${table.live} l`)).count, ...(mayHaveDeletedRows(table) && { hasDeleted: true as const }),
+    })))
   })
 }

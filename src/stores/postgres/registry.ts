@@ -3,6 +3,6 @@ import { bindSteps } from './sql.ts'
 
 export { writeAudit } from './audit.ts'
 
-/** Steps of kit/registry.ts that a commit takes too. */
+/** Steps of kit/registry.ts that a commit also uses. */
 export const findLeasedEntry = bindSteps(steps.findLeasedEntry)
 export const lockTenant = bindSteps(steps.lockTenant)

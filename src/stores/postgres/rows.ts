@@ -13,20 +13,22 @@ import type { Transaction } from './connection.ts'
 import { encodeCopyData, CopyWriter } from './copy.ts'
 import { checkDeletable } from './delete-mode.ts'
 import { insertMany } from './insert-many.ts'
-import { growTable, SYSTEM_COLUMNS, SYSTEM_COLUMN_TYPES, toInstant, type Table } from './table.ts'
+import { growTable, SYSTEM_COLUMNS, SYSTEM_COLUMN_TYPES, toInstant, tableOf, type Table } from './table.ts'
+import { required } from '../../values/required.ts'
 
 export const STATUS_CODES: Record<RowStatus, number> = { live: 0, deleted: 1, swept: 2 }
 const STATUS_BY_CODE: readonly RowStatus[] = ['live', 'deleted', 'swept']
 
-/** Keys given as the array of a parameter. */
+/** Keys given as an array parameter. */
 export const keysFromParameter = (parameter: number): string => `(select unnest($${parameter}::text[]) collate "C" as key)`
 
-// ── what is there ────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── reads
+// ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** The rows a page meets, all looked up before the first is resolved. */
+/** The stored rows of a page's keys, all read before the first one is resolved. */
 export interface FoundRows {
   readonly find: LandingFacts['find']
-  /** When every landing is the same as its row: the sequences of all these rows. */
+  /** The sequences of all rows, when every landing is the same as its row. */
   readonly unchanged: number[] | null
   readonly pageKinds: ReadonlyMap<string, PageKind>
 }
@@ -37,8 +39,8 @@ interface RowLookup {
   readonly times: Array<string | null>
 }
 
-/** What a commit looks up, by database. */
-export function collectRowLookups({ landings, quarantined, forceLogSince: restateSince }: Commit): Map<string, RowLookup> {
+/** Collects the lookups of a commit, by database. */
+export function collectRowLookups({ landings, quarantined, forceLogSince }: Commit): Map<string, RowLookup> {
   const wanted = new Map<string, RowLookup>()
   const add = (database: string, key: string, hash: string | null, time: string | null): void => {
     let own = wanted.get(database)
@@ -47,17 +49,19 @@ export function collectRowLookups({ landings, quarantined, forceLogSince: restat
     own.hashes.push(hash)
     own.times.push(time)
   }
-  // A page that is restated needs to know of unchanged rows, too, which sync wrote them.
-  const isBrief = restateSince === undefined
+  // A commit with `forceLogSince` also needs the writer of unchanged rows.
+  const isBrief = forceLogSince === undefined
   for (const landing of landings) add(landing.database, landing.key, landing.type === 'upsert' && isBrief ? landing.hash : null, landing.upstreamAt)
   for (const { database, key } of quarantined) if (key !== null) add(database, key, null, null)
   return wanted
 }
 
-/** What a page was to its table; the next one is mostly the same to it, and is looked up in the way that is fastest then. */
+/**
+ * How a page related to its table. The next page is usually alike, and is looked up in the way that is fastest for that
+ * kind.
+ */
 export type PageKind = 'new' | 'unchanged' | 'mixed'
 
-/** Of one database. */
 export interface FoundTableRows {
   readonly kind: PageKind
   get(key: string): StoredRow | undefined
@@ -68,7 +72,7 @@ export interface FoundTableRows {
 const NO_ROWS: FoundTableRows = { kind: 'new', get: () => undefined, unchanged: null }
 const DATABASE_CONDITION = 'tenant_id = $1 and database_id = $2'
 
-/** A guess that is wrong costs a round trip: then the rows are looked up one by one. */
+/** A wrong guess costs one round trip: the rows are then looked up one by one. */
 export async function findRows(
   transaction: Transaction, table: Pick<Table, 'id' | 'live'>, wanted: RowLookup, owner: string, guess: PageKind = 'mixed',
 ): Promise<FoundTableRows> {
@@ -77,18 +81,21 @@ export async function findRows(
   return same ?? findEach(transaction, table, wanted, owner)
 }
 
-/** Whether no row and no tombstone lies between the smallest and the largest of the keys. */
+/** True when no row and no tombstone lies between the smallest and the largest key. */
 async function isKeyRangeEmpty(transaction: Transaction, { id, live }: Pick<Table, 'id' | 'live'>, keys: readonly string[]): Promise<boolean> {
-  const found = await transaction.get<{ is: boolean }>(
+  const { isEmpty } = await transaction.one<{ isEmpty: boolean }>(
     `with span as materialized (select min(key) as low, max(key) as high from ${keysFromParameter(3)} w)
      select coalesce((select _key from ${live} l where _key >= (select low from span) order by _key limit 1) > (select high from span), true)
-       and coalesce((select key from tidemark.tombstones where ${DATABASE_CONDITION} and key >= (select low from span) order by key limit 1) > (select high from span), true) as is`,
+       and coalesce((select key from tidemark.tombstones where ${DATABASE_CONDITION} and key >= (select low from span) order by key limit 1) > (select high from span), true) as "isEmpty"`,
     transaction.tenant, id, textArray(keys),
   )
-  return found!.is
+  return isEmpty
 }
 
-/** Null unless every row is there and the same. As in `findEach`, a lateral probe leaves the planner no scan of the table. */
+/**
+ * Returns null unless every row exists and is the same. As in `findEach`, a lateral probe keeps the planner from
+ * scanning the table.
+ */
 async function findUnchanged(
   transaction: Transaction, { id, live }: Pick<Table, 'id' | 'live'>, { keys, hashes, times }: RowLookup, owner: string,
 ): Promise<FoundTableRows | null> {
@@ -100,8 +107,8 @@ async function findUnchanged(
        on r._hash = w.hash and r._upstream_at is not distinct from w.at and r._owner = (select id from owner)`,
     transaction.tenant, id, textArray(keys), textArray(hashes), binaryArray('timestamptz', times), owner,
   )
-  const [sequences, ownerId] = found!
-  return sequences === null ? null : new UnchangedRows(keys, hashes, times, toNumbers(sequences!), Number(ownerId))
+  const [sequences = null, ownerId] = required(found, 'The summary of the unchanged rows')
+  return sequences === null ? null : new UnchangedRows(keys, hashes, times, toNumbers(sequences), Number(ownerId))
 }
 
 function toNumbers(array: string): number[] {
@@ -109,11 +116,11 @@ function toNumbers(array: string): number[] {
 }
 
 /**
- * Keys and hashes are sent, and of rows that are the same only the sequence comes back: most of what a delta or a listing
- * returns is unchanged.
+ * Sends keys and hashes, and gets back only the sequence of rows that are the same: most of a delta or a listing is
+ * unchanged.
  *
- * Statements leave the planner no choice: a row is found through a lateral probe of its whole key. When no row lies between
- * the smallest and the largest key of the page, nothing is looked up.
+ * The statement leaves the planner no choice: each row is found through a lateral probe of its whole key. When no row
+ * lies between the smallest and the largest key of the page, nothing is looked up.
  */
 async function findEach(transaction: Transaction, table: Pick<Table, 'id' | 'live'>, { keys, hashes, times }: RowLookup, owner: string): Promise<FoundTableRows> {
   const [summary, ...others] = await transaction.textRows(
@@ -148,25 +155,34 @@ async function findEach(transaction: Transaction, table: Pick<Table, 'id' | 'liv
      select n::text, sequence::text, status::text, hash, at::text, writer::text, owner::text, contested::text from found where not same and sequence is not null`,
     transaction.tenant, table.id, textArray(keys), textArray(hashes), binaryArray('timestamptz', times), owner, keys.length,
   )
-  const sequences = toNumbers(summary![0]!)
-  if (others.length === 0 && !sequences.includes(0)) return new UnchangedRows(keys, hashes, times, sequences, Number(summary![1]))
+  const [sequenceArray, commitOwner] = required(summary, 'The summary of the found rows') as [sequences: string, owner: string | null]
+  const sequences = toNumbers(sequenceArray)
+  if (others.length === 0 && !sequences.includes(0)) return new UnchangedRows(keys, hashes, times, sequences, Number(commitOwner))
   const rows = new Map<string, StoredRow>()
-  for (const [at, sequence] of sequences.entries()) if (sequence > 0) rows.set(keys[at]!, toUnchangedRow(sequence, hashes[at]!, times[at]!, Number(summary![1])))
-  for (const [n, sequence, status, hash, at, writer, ownerId, contested] of others) {
-    rows.set(keys[Number(n) - 1]!, {
-      sequence: Number(sequence), status: STATUS_BY_CODE[Number(status)]!, hash: hash!, upstreamAt: toInstant(at!), writer: Number(writer), owner: Number(ownerId),
-      contestedBy: contested === null ? null : Number(contested),
+  for (const [at, key] of keys.entries()) {
+    const sequence = sequences[at] ?? 0
+    if (sequence > 0) rows.set(key, toUnchangedRow(sequence, hashes[at] ?? null, times[at] ?? null, Number(commitOwner)))
+  }
+  for (const row of others) {
+    const [n, sequence, status, hash, at, writer, ownerId, contested] = row as FoundRowValues
+    rows.set(required(keys[Number(n) - 1], 'The key of a found row'), {
+      sequence: Number(sequence), status: required(STATUS_BY_CODE[Number(status)], 'A known row status'), hash, upstreamAt: toInstant(at),
+      writer: Number(writer), owner: Number(ownerId), contestedBy: contested === null ? null : Number(contested),
     })
   }
   return rows.size === 0 ? NO_ROWS : { kind: 'mixed', get: (key) => rows.get(key), unchanged: null }
 }
 
-/** Its writer is asked for only where contents differ. */
+type FoundRowValues = [
+  n: string, sequence: string, status: string, hash: string | null, upstreamAt: string | null, writer: string, owner: string, contestedBy: string | null,
+]
+
+/** The writer is left out: it is needed only where contents differ. */
 function toUnchangedRow(sequence: number, hash: string | null, upstreamAt: string | null, owner: number): StoredRow {
   return { sequence, status: 'live', hash, upstreamAt, writer: 0, owner, contestedBy: null }
 }
 
-/** Mostly nothing is asked of single rows. */
+/** Builds its rows lazily: single rows are rarely requested. */
 class UnchangedRows implements FoundTableRows {
   readonly kind = 'unchanged'
   readonly unchanged: number[]
@@ -175,7 +191,7 @@ class UnchangedRows implements FoundTableRows {
 
   constructor(keys: readonly string[], hashes: ReadonlyArray<string | null>, times: ReadonlyArray<string | null>, sequences: number[], owner: number) {
     this.unchanged = sequences
-    this.#make = () => new Map(keys.map((key, at) => [key, toUnchangedRow(sequences[at]!, hashes[at]!, times[at]!, owner)]))
+    this.#make = () => new Map(keys.map((key, at) => [key, toUnchangedRow(sequences[at] ?? 0, hashes[at] ?? null, times[at] ?? null, owner)]))
   }
 
   get(key: string): StoredRow | undefined {
@@ -183,7 +199,7 @@ class UnchangedRows implements FoundTableRows {
   }
 }
 
-/** The stored records of rows whose hash is another. */
+/** Reads the stored records of rows whose hash differs. */
 export async function readStoredTexts(
   transaction: Transaction, commit: Commit, tables: ReadonlyMap<string, Table>, find: LandingFacts['find'],
 ): Promise<(landing: Landing) => string> {
@@ -196,22 +212,23 @@ export async function readStoredTexts(
     else keys.push(landing.key)
   }
   const found = new Map(await Promise.all([...wanted].map(async ([database, keys]) => {
-    const { name, members } = tables.get(database)!
+    const { name, members } = tableOf(tables, database)
     const rows = await transaction.textRows(
       `select r.* from ${keysFromParameter(1)} w cross join lateral (
          select _key, _sequence, _extra${members.map((member) => `, ${member.name}`).join('')} from ${name} where _key = w.key limit 1
        ) r`, textArray(keys),
     )
-    return [database, new Map(rows.map((row) => [row[0]!, row]))] as const
+    return [database, new Map(rows.map((row) => [row[0], row]))] as const
   })))
   return ({ database, key }) => {
     const row = found.get(database)?.get(key)
-    if (row === undefined) throw new SyncError('INTERNAL', `The row ${key} of ${database} was there and is gone, in one transaction.`)
-    return tables.get(database)!.decode(Number(row[1]), row[2]!, row.slice(3))
+    if (row === undefined) throw new SyncError('INTERNAL', `The row ${key} of ${database} disappeared during one transaction.`)
+    return tableOf(tables, database).decode(Number(row[1]), row[2] ?? null, row.slice(3))
   }
 }
 
-// ── what is written ──────────────────────────────────────────────────────────────────────────────────────────────────
+// ── writes
+// ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 export interface WriteFacts {
   readonly driftCollector: DriftCollector
@@ -223,16 +240,16 @@ export interface WriteFacts {
   readonly find: LandingFacts['find']
 }
 
-/** As many rows go in one statement: while the server writes them, the next are put together. */
+/** Rows per statement: the next batch is encoded while the server writes the previous one. */
 const ROWS_PER_BATCH = 500
 
-/** Carries out the plan's writes; `tables` is kept up with columns that are added. */
+/** Executes the plan's writes, and updates `tables` with added columns. */
 export async function writeRows(transaction: Transaction, { writes }: LandingPlan, tables: Map<string, Table>, facts: WriteFacts): Promise<void> {
   for (let from = 0; from < writes.length;) {
-    const { database } = writes[from]!.landing
+    const { database } = required(writes[from], 'The first write of a batch').landing
     let end = from + 1
-    while (end < writes.length && end - from < ROWS_PER_BATCH && writes[end]!.landing.database === database) end++
-    const table = await writeBatch(transaction, tables.get(database)!, writes.slice(from, end), facts, () => recordsFrom(writes, from))
+    while (end - from < ROWS_PER_BATCH && writes[end]?.landing.database === database) end++
+    const table = await writeBatch(transaction, tableOf(tables, database), writes.slice(from, end), facts, () => recordsFrom(writes.slice(from), database))
     tables.set(database, table)
     from = end
   }
@@ -244,88 +261,83 @@ interface UpsertWrite {
   readonly write: RowWrite
   readonly landing: UpsertLanding
   readonly record: JsonObject
+  readonly encoded: EncodedRecord
 }
 
-/** Of one database, in the order of the sequences: a column that is added counts from the first of them on. */
+/** Writes rows of one database, in sequence order: an added column counts from the first of them on. */
 async function writeBatch(
   transaction: Transaction, table: Table, writes: readonly RowWrite[], facts: WriteFacts, records: () => JsonObject[],
 ): Promise<Table> {
-  const upserts: UpsertWrite[] = []
-  let encoded: EncodedRecord[] = []
-  let isNew = false
+  let upserts: UpsertWrite[] = []
+  let needsColumns = false
   for (const write of writes) {
     const { landing } = write
     if (landing.type === 'delete') continue
     const record = parseJson(landing.text) as JsonObject
-    const split = table.encode(record, landing.text)
-    isNew ||= split.needsColumns
-    upserts.push({ write, landing, record })
-    encoded.push(split)
+    const encoded = table.encode(record, landing.text)
+    needsColumns ||= encoded.needsColumns
+    upserts.push({ write, landing, record, encoded })
   }
-  if (isNew && facts.driftCollector.mayAddColumns(table)) {
-    const grown = await growTable(transaction, table, records(), upserts[0]!.write.sequence, facts.driftCollector)
-    if (grown !== table) encoded = upserts.map(({ record, landing }) => grown.encode(record, landing.text))
+  const [first] = upserts
+  if (first !== undefined && needsColumns && facts.driftCollector.mayAddColumns(table)) {
+    const grown = await growTable(transaction, table, records(), first.write.sequence, facts.driftCollector)
+    if (grown !== table) upserts = upserts.map((upsert) => ({ ...upsert, encoded: grown.encode(upsert.record, upsert.landing.text) }))
     table = grown
   }
-  for (const [at, { record, write }] of upserts.entries()) {
-    const split = encoded[at]!
-    if (split.misfits !== null || split.needsColumns) facts.driftCollector.recordDrift(table, record, split, write.sequence)
+  for (const { record, write, encoded } of upserts) {
+    if (encoded.misfits !== null || encoded.needsColumns) facts.driftCollector.recordDrift(table, record, encoded, write.sequence)
   }
   const kept = await findSoftDeletedRows(transaction, table, upserts)
-  reviveRows(transaction, table, upserts, encoded, kept, facts)
-  insertRows(transaction, table, upserts, encoded, kept, facts)
-  updateRows(transaction, table, upserts, encoded, facts)
+  reviveRows(transaction, table, upserts, kept, facts)
+  insertRows(transaction, table, upserts, kept, facts)
+  updateRows(transaction, table, upserts, facts)
   if (upserts.length < writes.length) deleteRows(transaction, table, writes.filter(({ landing }) => landing.type === 'delete'), facts)
   deleteContests(transaction, table, writes.filter(({ row }) => row?.contestedBy != null).map(({ landing }) => landing.key))
   return table
 }
 
-/** Of the same database, from a write on: what is new in one page gets its columns at once. */
-function recordsFrom(writes: readonly RowWrite[], from: number): JsonObject[] {
-  const { database } = writes[from]!.landing
-  return writes.slice(from).flatMap(({ landing }) => (landing.type === 'upsert' && landing.database === database ? [parseJson(landing.text) as JsonObject] : []))
+/** All records of the same database from a write on: new fields of one page get their columns at once. */
+function recordsFrom(writes: readonly RowWrite[], database: string): JsonObject[] {
+  return writes.flatMap(({ landing }) => (landing.type === 'upsert' && landing.database === database ? [parseJson(landing.text) as JsonObject] : []))
 }
 
-/** A change without a time keeps the row's: what is older than that is still older, and what was known then stays deleted. */
+/** A change without a time keeps the row's time: older versions stay older, and a deleted version stays deleted. */
 function upstreamAtOf({ landing, row }: RowWrite): string | null {
   return landing.upstreamAt ?? row?.upstreamAt ?? null
 }
 
-/** The keys of those that come back and were kept when they were deleted. */
+/** Returns the keys of returning rows that were kept when they were deleted. */
 async function findSoftDeletedRows(transaction: Transaction, table: Table, upserts: readonly UpsertWrite[]): Promise<ReadonlySet<string>> {
   const returned = mayHaveDeletedRows(table) ? upserts.filter(({ write: { row } }) => row !== undefined && row.status !== 'live') : []
   if (returned.length === 0) return new Set()
   const found = await transaction.textRows(
     `select r._key from ${keysFromParameter(1)} w cross join lateral (select _key from ${table.name} where _key = w.key limit 1) r`, textArray(returned.map(({ landing }) => landing.key)),
   )
-  return new Set(found.map(([key]) => key!))
+  return new Set(found.flatMap(([key]) => key ?? []))
 }
 
-/** In place, so that the user's own columns, and what refers to the rows, stay. */
-function reviveRows(
-  transaction: Transaction, table: Table, upserts: readonly UpsertWrite[], encoded: readonly EncodedRecord[], kept: ReadonlySet<string>, facts: WriteFacts,
-): void {
-  const places = upserts.flatMap(({ landing }, at) => (kept.has(landing.key) ? [at] : []))
+/** Updates in place, so that the user's own columns, and references to the rows, stay. */
+function reviveRows(transaction: Transaction, table: Table, upserts: readonly UpsertWrite[], kept: ReadonlySet<string>, facts: WriteFacts): void {
+  const revived = upserts.filter(({ landing }) => kept.has(landing.key))
   const owner = facts.ownerIn(table.database)
-  if (places.length > 0) updateRowValues(transaction, table, { upserts, encoded, indexes: places, extraSets: `, _created_sequence = w.c0, _owner = ${owner}, ${DELETED_AT} = null` }, facts)
+  const extraSets = `, _created_sequence = w.c0, _owner = ${owner}, ${DELETED_AT} = null`
+  if (revived.length > 0) updateRowValues(transaction, table, { upserts: revived, extraSets }, facts)
 }
 
-/** Rows that are new, or come back: they belong to whoever brought them. */
-function insertRows(
-  transaction: Transaction, table: Table, upserts: readonly UpsertWrite[], encoded: readonly EncodedRecord[], kept: ReadonlySet<string>, facts: WriteFacts,
-): void {
+/** Inserts rows that are new or return; the commit's owner owns them. */
+function insertRows(transaction: Transaction, table: Table, upserts: readonly UpsertWrite[], kept: ReadonlySet<string>, facts: WriteFacts): void {
   let writer: CopyWriter | null = null
   const returned: string[] = []
   const owner = facts.ownerIn(table.database)
   const { members } = table
-  for (const [at, { write, landing }] of upserts.entries()) {
+  for (const { write, landing, encoded } of upserts) {
     const { sequence, row } = write
     if (row?.status === 'live') continue
     if (row !== undefined) returned.push(landing.key)
     if (kept.has(landing.key)) continue
-    const { values, extra } = encoded[at]!
+    const { values, extra } = encoded
     writer ??= new CopyWriter()
-    // In the order of `OWN`.
+    // In the order of `SYSTEM_COLUMNS`.
     writer.int16(SYSTEM_COLUMNS.length + members.length)
     writer.value('text', landing.key)
     writer.value('bigint', sequence)
@@ -337,7 +349,7 @@ function insertRows(
     writer.value('integer', facts.writer)
     writer.value('integer', owner)
     writer.value('json', extra)
-    for (const member of members) writer.value(member.type, values[member.at]!)
+    for (const member of members) writer.value(member.type, values[member.at] ?? null)
   }
   if (writer !== null) transaction.copy(copySql(table), writer.end())
   if (returned.length === 0) return
@@ -351,12 +363,12 @@ function copySql({ name, members }: Table): string {
   return `copy ${name} (${[...SYSTEM_COLUMNS, ...members.map((member) => member.name)].join(', ')}) from stdin (format binary)`
 }
 
-/** Values in the order of `OWN` and then of the members. */
+/** Values in the order of `SYSTEM_COLUMNS`, followed by the fields. */
 export function copyRows(transaction: Transaction, table: Table, rows: ReadonlyArray<readonly ColumnValue[]>): void {
   transaction.copy(copySql(table), encodeCopyData([...SYSTEM_COLUMN_TYPES, ...table.members.map(({ type }) => type)], rows))
 }
 
-/** As `copyRows`, with the end of each version first. */
+/** Like `copyRows`, with the end of each version first. */
 export function copyHistory(transaction: Transaction, { history, members }: Table, rows: ReadonlyArray<readonly ColumnValue[]>): void {
   const columns = ['_until_sequence', '_until_at', ...SYSTEM_COLUMNS, ...members.map((member) => member.name)]
   const types: SqlType[] = ['bigint', 'timestamptz', ...SYSTEM_COLUMN_TYPES, ...members.map(({ type }) => type)]
@@ -364,45 +376,42 @@ export function copyHistory(transaction: Transaction, { history, members }: Tabl
 }
 
 /**
- * The version that is replaced goes to the history, then the row changes in place: never deleted and inserted anew, so that
- * the user's own columns, and what refers to the row, stay.
+ * Archives the replaced version, then updates the row in place instead of deleting and reinserting it, so that the
+ * user's own columns, and references to the row, stay.
  */
-function updateRows(transaction: Transaction, table: Table, upserts: readonly UpsertWrite[], encoded: readonly EncodedRecord[], facts: WriteFacts): void {
-  const places = upserts.flatMap(({ write }, at) => (write.row?.status === 'live' ? [at] : []))
-  if (places.length === 0) return
-  archiveVersions(transaction, table, places.map((at) => upserts[at]!.write), facts.committedAt)
-  updateRowValues(transaction, table, { upserts, encoded, indexes: places, extraSets: '' }, facts)
+function updateRows(transaction: Transaction, table: Table, upserts: readonly UpsertWrite[], facts: WriteFacts): void {
+  const updates = upserts.filter(({ write }) => write.row?.status === 'live')
+  if (updates.length === 0) return
+  archiveVersions(transaction, table, updates.map(({ write }) => write), facts.committedAt)
+  updateRowValues(transaction, table, { upserts: updates, extraSets: '' }, facts)
 }
 
 interface RowUpdate {
   readonly upserts: readonly UpsertWrite[]
-  readonly encoded: readonly EncodedRecord[]
-  /** Of those that are written. */
-  readonly indexes: readonly number[]
-  /** More that is set; `w.c0` is the sequence. */
+  /** Additional SET clauses; `w.c0` is the sequence. */
   readonly extraSets: string
 }
 
-function updateRowValues(transaction: Transaction, table: Table, { upserts, encoded, indexes: places, extraSets: also }: RowUpdate, facts: WriteFacts): void {
-  const writes = places.map((at) => upserts[at]!.write)
-  const landings = places.map((at) => upserts[at]!.landing)
+function updateRowValues(transaction: Transaction, table: Table, { upserts, extraSets }: RowUpdate, facts: WriteFacts): void {
+  const writes = upserts.map(({ write }) => write)
+  const landings = upserts.map(({ landing }) => landing)
   const sets: Array<{ name: string; type: ScalarSqlType; values: ColumnValue[]; cast?: string }> = [
     { name: '_sequence', type: 'bigint', values: writes.map(({ sequence }) => sequence) },
     { name: '_hash', type: 'text', values: landings.map((landing) => landing.hash) },
     { name: '_upstream_at', type: 'timestamptz', values: writes.map(upstreamAtOf) },
     { name: '_cursor', type: 'text', values: landings.map(({ cursor }) => replaceNul(cursor)) },
-    { name: '_extra', type: 'json', values: places.map((at) => encoded[at]!.extra) },
-    ...table.members.map(({ name, type, at: column }) => toColumnUpdate(name, type, places.map((at) => encoded[at]!.values[column]!))),
+    { name: '_extra', type: 'json', values: upserts.map(({ encoded }) => encoded.extra) },
+    ...table.members.map(({ name, type, at: column }) => toColumnUpdate(name, type, upserts.map(({ encoded }) => encoded.values[column] ?? null))),
   ]
   transaction.send(
-    `update ${table.name} t set _synced_at = to_timestamp($1::bigint / 1000.0), _writer = $2, ${sets.map(({ name }, n) => `${name} = w.c${n}`).join(', ')}${also}
+    `update ${table.name} t set _synced_at = to_timestamp($1::bigint / 1000.0), _writer = $2, ${sets.map(({ name }, n) => `${name} = w.c${n}`).join(', ')}${extraSets}
      from (select unnest($3::text[]) collate "C" as key, ${sets.map(({ type, cast = '' }, n) => `unnest($${n + 4}::${type}[])${cast} as c${n}`).join(', ')}) w
      where t._key = w.key`,
     facts.committedAt, facts.writer, textArray(landings.map(({ key }) => key)), ...sets.map(({ type, values }) => binaryArray(type, values)),
   )
 }
 
-/** Arrays travel as texts: an array of them would need all to be of one length. */
+/** Arrays are sent as text: an array of arrays would need equal lengths. */
 export function toColumnUpdate(name: string, type: SqlType, values: ColumnValue[]): { name: string; type: ScalarSqlType; values: ColumnValue[]; cast?: string } {
   const item = itemSqlTypeOf(type)
   if (item === null) return { name, type: type as ScalarSqlType, values }
@@ -420,7 +429,7 @@ function archiveVersions(transaction: Transaction, { name, history, members }: T
   )
 }
 
-/** A live row goes to the history; of every key that is gone a tombstone stays, also of one that was never there. */
+/** Archives live rows, and writes a tombstone for every deleted key, including unknown ones. */
 function deleteRows(transaction: Transaction, table: Table, writes: readonly RowWrite[], facts: WriteFacts): void {
   if (writes.length === 0) return
   const live = writes.filter(({ row }) => row?.status === 'live')
@@ -447,9 +456,9 @@ function deleteRows(transaction: Transaction, table: Table, writes: readonly Row
     writer_id = excluded.writer_id, owner_id = excluded.owner_id`)
 }
 
-/** A row that is kept has the sequence and the time of its deletion: whoever reads the table by either learns of it. */
-function removeRows(transaction: Transaction, table: Table, writes: readonly RowWrite[], { lockedDatabases: hindered, committedAt, writer }: WriteFacts): void {
-  checkDeletable(table, hindered)
+/** A kept row takes the sequence and the time of its deletion, so that readers that follow either one see it. */
+function removeRows(transaction: Transaction, table: Table, writes: readonly RowWrite[], { lockedDatabases, committedAt, writer }: WriteFacts): void {
+  checkDeletable(table, lockedDatabases)
   const keys = textArray(writes.map(({ landing }) => landing.key))
   if (table.deletes !== 'soft') transaction.send(`delete from ${table.name} t using ${keysFromParameter(1)} w where t._key = w.key`, keys)
   else {
@@ -480,20 +489,20 @@ export function touchRows(transaction: Transaction, { touches }: LandingPlan, ta
         transaction.tenant, table.id, textArray(gone.map(({ landing }) => landing.key)), binaryArray('timestamptz', gone.map(({ upstreamAt }) => upstreamAt)),
       )
     }
-    deleteContests(transaction, table, own.filter(({ landing }) => find(landing)!.contestedBy !== null).map(({ landing }) => landing.key))
+    deleteContests(transaction, table, own.filter(({ landing }) => (find(landing)?.contestedBy ?? null) !== null).map(({ landing }) => landing.key))
   }
 }
 
-/** Notes with each contested row which cycle contradicted it last, or that none does any more. */
+/** Records for each contested row the last cycle that contradicted it, or clears it. */
 export function writeContests(transaction: Transaction, { contests }: LandingPlan, tables: ReadonlyMap<string, Table>): void {
   for (const [table, own] of groupByTable(contests, tables)) {
-    const open = own.filter(({ contestedBy: by }) => by !== null)
+    const open = own.filter(({ contestedBy }) => contestedBy !== null)
     insertMany(transaction, 'tidemark.contests', [
       { name: 'key', type: 'text', values: open.map(({ landing }) => landing.key) },
       { name: 'database_id', type: 'integer', values: open.map(() => table.id) },
-      { name: 'cycle_id', type: 'bigint', values: open.map(({ contestedBy: by }) => by) },
+      { name: 'cycle_id', type: 'bigint', values: open.map(({ contestedBy }) => contestedBy) },
     ], 'on conflict (tenant_id, database_id, key) do update set cycle_id = excluded.cycle_id')
-    deleteContests(transaction, table, own.filter(({ contestedBy: by }) => by === null).map(({ landing }) => landing.key))
+    deleteContests(transaction, table, own.filter(({ contestedBy }) => contestedBy === null).map(({ landing }) => landing.key))
   }
 }
 
@@ -507,7 +516,7 @@ function deleteContests(transaction: Transaction, { id }: Table, keys: readonly 
 export function groupByTable<Item extends { landing: Landing }>(items: readonly Item[], tables: ReadonlyMap<string, Table>): Map<Table, Item[]> {
   const grouped = new Map<Table, Item[]>()
   for (const item of items) {
-    const table = tables.get(item.landing.database)!
+    const table = tableOf(tables, item.landing.database)
     const own = grouped.get(table)
     if (own === undefined) grouped.set(table, [item])
     else own.push(item)
@@ -517,10 +526,10 @@ export function groupByTable<Item extends { landing: Landing }>(items: readonly 
 
 // ── contests ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** Of the rows that a page meets: which ones other owners list, and which of the cycles that contested them are complete. */
+/** For the rows of a page: which ones other owners list, and which of the cycles that contested them are complete. */
 export interface ContestFacts extends Pick<LandingFacts, 'isShared' | 'isComplete'> {}
 
-/** Read before the first row is resolved, and only where the page may contest something. */
+/** Read before the first row is resolved, and only where the page may contest a row. */
 export async function readContestFacts(
   transaction: Transaction, commit: Commit, find: LandingFacts['find'], owner: number, sweeping: ReadonlySet<number>,
 ): Promise<ContestFacts> {

@@ -15,7 +15,7 @@ import { lockTenant, writeAudit } from './registry.ts'
 import { toColumnUpdate } from './rows.ts'
 import { COLUMNS_MAX, foreignColumns, LOCK_TIMEOUT_MS, LOCK_NOT_AVAILABLE, NAME_BYTES_MAX, readTables, RESERVED_NAMES, type Table } from './table.ts'
 
-/** Columns of a database's table: what they show, and how they are changed. */
+/** The columns of a database's table: their description, and how they are changed. */
 
 export function schemaDrift({ connection, tenant }: TenantSession): Promise<SchemaDrift[]> {
   return connection.read(tenant, async (transaction) => (await transaction.all<{ name: string; drift: string }>(
@@ -28,16 +28,16 @@ export function schema({ connection, tenant }: TenantSession, database: string):
     const table = (await readTables(transaction, [database])).get(database)
     if (table === undefined) return null
     const change = await readChange(transaction, table)
-    const { rows, versions } = (await transaction.get<{ rows: number; versions: number }>(
+    const { rows, versions } = await transaction.one<{ rows: number; versions: number }>(
       'select (select reltuples::bigint from pg_class where oid = to_regclass($1)) as rows, (select reltuples::bigint from pg_class where oid = to_regclass($2)) as versions',
       table.name, table.history,
-    ))!
-    // Never analysed: then it is small, or new, and counted.
-    const counted = rows < 0 ? (await transaction.get<{ count: number }>(`select count(*) from ${table.name}`))!.count : null
-    const past = versions < 0 ? (await transaction.get<{ count: number }>(`select count(*) from ${table.history}`))!.count : versions
-    const texts = (await transaction.textRows(`select _extra from ${table.name} where _extra is not null limit ${EXTRA_ROWS_MAX + 1}`)).map(([text]) => text!)
+    )
+    // A table that was never analysed is small or new, so it is counted.
+    const counted = rows < 0 ? (await transaction.one<{ count: number }>(`select count(*) from ${table.name}`)).count : null
+    const past = versions < 0 ? (await transaction.one<{ count: number }>(`select count(*) from ${table.history}`)).count : versions
+    const texts = (await transaction.textRows(`select _extra from ${table.name} where _extra is not null limit ${EXTRA_ROWS_MAX + 1}`)).flatMap(([text]) => text ?? [])
     const dependents = await readDependents(transaction, table)
-    const deleted = mayHaveDeletedRows(table) ? (await transaction.get<{ count: number }>(`select count(*) from ${table.name} where ${DELETED_AT} is not null`))!.count : 0
+    const deleted = mayHaveDeletedRows(table) ? (await transaction.one<{ count: number }>(`select count(*) from ${table.name} where ${DELETED_AT} is not null`)).count : 0
     return {
       database, table: table.name, history: table.history, rows: counted ?? rows, isRowsExact: counted !== null, versions: past,
       ...(table.deletes !== null && { deletes: table.deletes, deletedRows: deleted }),
@@ -54,7 +54,7 @@ export async function beginSchemaChange({ connection, tenant }: TenantSession, d
     await lockTenant(transaction)
     const table = (await readTables(transaction, [database])).get(database)
     if (table === undefined) throw createInvalidSchemaChangeError(`There is no database ${JSON.stringify(database)}.`)
-    if ((await readChange(transaction, table)) !== null) throw createInvalidSchemaChangeError(`A change of ${database} is under way. It has to be carried to its end first.`)
+    if ((await readChange(transaction, table)) !== null) throw createInvalidSchemaChangeError(`A schema change of ${database} is already running. Complete it first.`)
     const { change } = planSchemaChange(table.columns, request, await factsOf(transaction, table, request))
     checkDependentLoss(table.columns, change, (await readDependents(transaction, table)).forColumn)
     writeChange(transaction, table, change)
@@ -71,12 +71,12 @@ export async function advanceSchemaChange(session: TenantSession, database: stri
     return { change, sql: await buildNextIndexSql(transaction, table, change.moves) }
   })
   if (index !== null && index.sql !== null) {
-    // An index is built beside all that goes on, which no transaction may do.
+    // An index is built concurrently, which is illegal in a transaction.
     await connection.runOutsideTransaction(index.sql)
     return { change: toSchemaChangeState(index.change), isDone: false, isLocked: false }
   }
   return connection.write(tenant, async (transaction): Promise<SchemaStepResult | null> => {
-    // As a commit does: nothing lands meanwhile, and the columns are those of the last that did.
+    // Locks the tenant like a commit: nothing lands meanwhile, and the columns are current.
     await lockTenant(transaction)
     const table = (await readTables(transaction, [database])).get(database)
     const change = table === undefined ? null : await readChange(transaction, table)
@@ -110,18 +110,18 @@ async function factsOf(transaction: Transaction, table: Table, { changes }: Pick
 
 const SAMPLE_ROWS = 1_000
 const LOCKS = {
-  batch: 'ROW EXCLUSIVE, for a batch; commits of the tenant wait for a batch',
-  swap: `ACCESS EXCLUSIVE for a moment, to add and to swap columns; given up after ${LOCK_TIMEOUT_MS} ms and tried again`,
+  batch: 'ROW EXCLUSIVE per batch; commits of the tenant wait for one batch',
+  swap: `ACCESS EXCLUSIVE briefly, to add and to swap columns; retried if the lock is not granted within ${LOCK_TIMEOUT_MS} ms`,
 }
 
 async function sampleRecords(transaction: Transaction, table: Table): Promise<JsonObject[]> {
   const rows = await transaction.textRows(`select ${['_sequence', '_extra', ...table.members.map(({ name }) => name)].join(', ')} from ${table.name} order by _key limit ${SAMPLE_ROWS}`)
-  return rows.map((row) => parseJson(table.decode(Number(row[0]), row[1]!, row.slice(2))) as JsonObject)
+  return rows.map((row) => parseJson(table.decode(Number(row[0]), row[1] ?? null, row.slice(2))) as JsonObject)
 }
 
 async function readChange(transaction: Transaction, { id }: Table): Promise<StoredSchemaChange | null> {
-  const found = await transaction.get<{ change: string | null }>('select change from tidemark.databases where tenant_id = $1 and database_id = $2', transaction.tenant, id)
-  return found!.change === null ? null : (JSON.parse(found!.change) as StoredSchemaChange)
+  const { change } = await transaction.one<{ change: string | null }>('select change from tidemark.databases where tenant_id = $1 and database_id = $2', transaction.tenant, id)
+  return change === null ? null : (JSON.parse(change) as StoredSchemaChange)
 }
 
 function writeChange(transaction: Transaction, { id }: Table, change: StoredSchemaChange): StoredSchemaChange {
@@ -133,7 +133,9 @@ function writeColumns(transaction: Transaction, { id }: Table, columns: readonly
   transaction.send('update tidemark.databases set layout = $3 where tenant_id = $1 and database_id = $2', transaction.tenant, id, JSON.stringify(columns))
 }
 
-/** Planned anew: records that landed since may have added columns. Null when somebody holds the table. */
+/**
+ * Plans again, because records that landed since may have added columns. Returns null when a reader holds the table.
+ */
 async function addColumns(transaction: Transaction, table: Table, change: StoredSchemaChange): Promise<StoredSchemaChange | null> {
   const { columns, change: { moves } } = planSchemaChange(table.columns, { ...change, at: change.startedAt, allowDependentLoss: change.lose }, await factsOf(transaction, table, change))
   const added = moves.flatMap(({ to, type }) => (to === null ? [] : [`add column ${quoteIdentifier(to)} ${sqlTypeOf(type)}`])).join(', ')
@@ -147,39 +149,39 @@ function tryAlter(transaction: Transaction, sql: string): Promise<boolean> {
   return transaction.tryRun(sql, { lockTimeoutMs: LOCK_TIMEOUT_MS, refusals: [LOCK_NOT_AVAILABLE] })
 }
 
-/** Writes each record again into the columns there are now. Nothing else of the row moves. */
+/** Encodes each record again into the current columns. Nothing else of the row changes. */
 async function rewriteBatch(transaction: Transaction, table: Table, change: StoredSchemaChange, rowsMax: number): Promise<StoredSchemaChange> {
   const isHistory = change.phase === 'history'
-  const [name, place, type] = isHistory ? [table.history, '_until_sequence', 'bigint'] as const : [table.name, '_key', 'text'] as const
-  const columns = [place, '_sequence', '_extra', ...table.members.map((member) => member.name)].join(', ')
+  const [name, orderColumn, type] = isHistory ? [table.history, '_until_sequence', 'bigint'] as const : [table.name, '_key', 'text'] as const
+  const columns = [orderColumn, '_sequence', '_extra', ...table.members.map((member) => member.name)].join(', ')
   const found = await transaction.textRows(
-    `select ${columns} from ${name} where ${change.position === null ? '$1::text is null' : `${place} > $1::${type}`} order by ${place} limit ${rowsMax}`, change.position,
+    `select ${columns} from ${name} where ${change.position === null ? '$1::text is null' : `${orderColumn} > $1::${type}`} order by ${orderColumn} limit ${rowsMax}`, change.position,
   )
   const rewritten = found.flatMap((row) => {
-    const [at, sequence, extra] = row
+    const [at, sequence, extra] = row as [string, string, string | null]
     const values = row.slice(3)
-    const text = table.decode(Number(sequence), extra!, values)
+    const text = table.decode(Number(sequence), extra, values)
     const encoded = table.encode(parseJson(text) as JsonObject, text, Number(sequence))
     const isSame = encoded.extra === extra && table.members.every((member, n) => (encoded.values[member.at] === null) === (values[n] === null))
-    return isSame ? [] : [{ at: at!, encoded }]
+    return isSame ? [] : [{ at, encoded }]
   })
   if (rewritten.length > 0) {
     const sets = [
       toColumnUpdate('_extra', 'json', rewritten.map(({ encoded }) => encoded.extra)),
-      ...table.members.map((member) => toColumnUpdate(member.name, member.type, rewritten.map(({ encoded }) => encoded.values[member.at]!))),
+      ...table.members.map((member) => toColumnUpdate(member.name, member.type, rewritten.map(({ encoded }) => encoded.values[member.at] ?? null))),
     ]
-    const places = isHistory ? `{${rewritten.map(({ at }) => at).join()}}` : textArray(rewritten.map(({ at }) => at))
+    const rowIds = isHistory ? `{${rewritten.map(({ at }) => at).join()}}` : textArray(rewritten.map(({ at }) => at))
     transaction.send('set local enable_hashjoin = off; set local enable_mergejoin = off')
     transaction.send(
       `update ${name} t set ${sets.map((set, n) => `${set.name} = w.c${n}`).join(', ')}
-       from (select unnest($1::${type}[])${isHistory ? '' : ' collate "C"'} as place, ${sets.map((set, n) => `unnest($${n + 2}::${set.type}[])${set.cast ?? ''} as c${n}`).join(', ')}) w
-       where t.${place} = w.place`, places, ...sets.map((set) => binaryArray(set.type, set.values)),
+       from (select unnest($1::${type}[])${isHistory ? '' : ' collate "C"'} as row_id, ${sets.map((set, n) => `unnest($${n + 2}::${set.type}[])${set.cast ?? ''} as c${n}`).join(', ')}) w
+       where t.${orderColumn} = w.row_id`, rowIds, ...sets.map((set) => binaryArray(set.type, set.values)),
     )
   }
-  return advanceAfterBatch(change, { scanned: found.length, rewritten: rewritten.length, last: found.length < rowsMax ? null : found.at(-1)![0]! })
+  return advanceAfterBatch(change, { scanned: found.length, rewritten: rewritten.length, last: found.length < rowsMax ? null : (found.at(-1)?.[0] ?? null) })
 }
 
-/** The new columns take the place of the old ones. False when somebody holds the table. */
+/** Replaces the old columns with the new ones. Returns false when a reader holds the table. */
 async function swapColumns(transaction: Transaction, table: Table, { moves, lose }: StoredSchemaChange): Promise<boolean> {
   const dependents = await readDependents(transaction, table)
   checkDependentLoss(table.columns, { moves, lose } as StoredSchemaChange, dependents.forColumn)
@@ -196,9 +198,9 @@ async function swapColumns(transaction: Transaction, table: Table, { moves, lose
 
 function swapSql(table: string, { from, to, name }: ColumnTransition, lose: boolean): string[] {
   const isReplaced = from !== null && (to !== null || name === null)
-  const present = to ?? from
+  const current = to ?? from
   return [
     ...(isReplaced ? [`alter table ${table} drop column ${quoteIdentifier(from)}${lose ? ' cascade' : ''}`] : []),
-    ...(name !== null && present !== name ? [`alter table ${table} rename column ${quoteIdentifier(present!)} to ${quoteIdentifier(name)}`] : []),
+    ...(name !== null && current !== null && current !== name ? [`alter table ${table} rename column ${quoteIdentifier(current)} to ${quoteIdentifier(name)}`] : []),
   ]
 }

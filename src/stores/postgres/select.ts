@@ -8,7 +8,7 @@ import { rewriteAsOf } from './as-of.ts'
 export async function selectFromPostgres(url: string, sql: string, { limit, tenant, deadlineMs = 0, asOf }: SelectOptions): Promise<SelectResult> {
   const client = new pg.Client({
     connectionString: url, application_name: 'tidemark query', connectionTimeoutMillis: 10_000, types: { getTypeParser } as pg.CustomTypesConfig,
-    // Of the session, so that a query which ends its transaction cannot write in the next one either.
+    // Set for the session, so that a query that ends its transaction cannot write in the next one either.
     options: '-c default_transaction_read_only=on',
   })
   client.on('error', () => {})
@@ -35,17 +35,17 @@ export async function selectFromPostgres(url: string, sql: string, { limit, tena
 
 const QUERY_CANCELED = '57014'
 
-/** `extended`: the protocol that takes one statement and no more. */
+/** `extended` is the protocol that accepts a single statement. */
 async function readRows(client: pg.Client, statement: string, limit: number): Promise<pg.QueryArrayResult<unknown[]>> {
   const query = (text: string): Promise<pg.QueryArrayResult<unknown[]>> =>
     client.query({ text, rowMode: 'array', queryMode: 'extended' } as pg.QueryArrayConfig) as Promise<pg.QueryArrayResult<unknown[]>>
-  // What a cursor cannot hold is an explanation, and short.
+  // A cursor cannot hold EXPLAIN, whose output is short.
   if (limit === 0 || /^explain\b/i.test(statement)) return query(statement)
   await query(`declare answer no scroll cursor for ${statement}`)
   return query(`fetch ${limit + 1} from answer`)
 }
 
-/** Numbers and JSON become values; times stay the text they are, since a Date would cut their microseconds. */
+/** Numbers and JSON become values; times stay text, because a Date would truncate microseconds. */
 function getTypeParser(oid: number): (text: string) => unknown {
   switch (oid) {
     case 16:

@@ -22,7 +22,7 @@ const DIALECT: Dialect = {
   clock: NOW_MS_SQL,
   tenantName: (alias) => `${alias}.tenant_id`,
   upsert: upsertOnConflict,
-  // Waiting for rows that another transaction has locked, in an order that it does not keep, could end in a deadlock.
+  // Waiting for locked rows in another order than their holder's could deadlock.
   deleteSkipLocked: (table, where) => `delete from {${table}} where ctid = any(array(select ctid from {${table}} where tenant_id = :tenant and ${where} for update skip locked))`,
   bind: (value) => value,
 }
@@ -44,7 +44,7 @@ export function sqlOf(tenant: string): Sql {
   }))
 }
 
-/** The members of their records, of databases that have a table from now on. */
+/** Creates missing tables, and returns the fields of the records by database. */
 async function ensureMemberKinds(transaction: Transaction, databases: readonly string[]): Promise<Record<string, readonly Column[]>> {
   const known = await readTables(transaction, databases)
   await ensureTables(transaction, known, Object.fromEntries(databases.map((name) => [name, []])))
@@ -60,12 +60,12 @@ export function performSteps<T>(transaction: Transaction, steps: Steps<T>): Prom
   return runStepsAsync(steps, (step) => performStep(transaction, step))
 }
 
-/** Steps as a function that performs them. */
+/** Turns steps into a function that performs them. */
 export function bindSteps<Args extends readonly unknown[], T>(steps: (sql: Sql, ...args: Args) => Steps<T>): (transaction: Transaction, ...args: Args) => Promise<T> {
   return (transaction, ...args) => performSteps(transaction, steps(sqlOf(transaction.tenant), ...args))
 }
 
-/** As `bindSteps`, of steps that are only sent: they are on their way when the function returns. */
+/** Like `bindSteps`, for steps that are only sent: they are in flight when the function returns. */
 export function bindPipelinedSteps<Args extends readonly unknown[], T>(steps: (sql: Sql, ...args: Args) => Steps<T>): (transaction: Transaction, ...args: Args) => T {
   return (transaction, ...args) => runSteps(steps(sqlOf(transaction.tenant), ...args), (step) => performStep(transaction, step))
 }

@@ -2,23 +2,26 @@ import type { Store } from '../../contract/index.ts'
 import { bindPlans, type RoleMethods } from '../kit/roles/roles.ts'
 import { commit } from './commit.ts'
 import { Connection, type ConnectionOptions, type TenantSession } from './connection.ts'
-import * as served from './feed.ts'
+import * as feed from './feed.ts'
 import { subscribe } from './subscribe.ts'
 import { migrate } from './migrate.ts'
 import type { MigrationProgress } from './migrate-log.ts'
-import * as reading from './queries.ts'
-import * as columns from './schema-change.ts'
+import * as queries from './queries.ts'
+import * as schema from './schema-change.ts'
 import { runPlan } from './sql.ts'
 import { listSyncStatus } from './sync-status.ts'
 import { eraseTenant } from './erase-tenant.ts'
 
 export interface PostgresStoreOptions extends ConnectionOptions {
   readonly tenant?: string
-  /** Told while records of an older version's store are moved to their tables. */
+  /** Called while records of an older store are moved to their tables. */
   readonly onMigration?: (progress: MigrationProgress) => void
 }
 
-/** Opens, and on first use makes, a store in the schema `tidemark` of a PostgreSQL database. On a streaming replica it can only be read. */
+/**
+ * Opens a store in the schema `tidemark` of a PostgreSQL database, and creates it on first use. On a streaming replica
+ * it is read-only.
+ */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<Store> {
   const connection = new Connection(options)
   try {
@@ -41,19 +44,19 @@ function storeOf(session: TenantSession, options: ConnectionOptions): Store {
     close: () => connection.close(),
     commit: (request) => commit(session, request),
     listSyncStatus: (query) => listSyncStatus(session, query),
-    subscribe: (ear) => subscribe(options, ear),
-    changes: (query) => reading.changes(session, query),
-    rows: (query) => reading.rows(session, query),
-    row: (database, key) => reading.row(session, database, key),
-    history: (database, key) => reading.history(session, database, key),
-    databases: () => reading.databases(session),
-    schemaDrift: () => columns.schemaDrift(session),
-    schema: (database) => columns.schema(session, database),
-    beginSchemaChange: (database, request) => columns.beginSchemaChange(session, database, request),
-    advanceSchemaChange: (database, step) => columns.advanceSchemaChange(session, database, step),
-    feed: (query) => served.feed(session, query),
-    compact: (request) => served.compact(session, request),
-    cursorSecrets: (offer) => served.cursorSecrets(session, offer),
+    subscribe: (listener) => subscribe(options, listener),
+    changes: (query) => queries.changes(session, query),
+    rows: (query) => queries.rows(session, query),
+    row: (database, key) => queries.row(session, database, key),
+    history: (database, key) => queries.history(session, database, key),
+    databases: () => queries.databases(session),
+    schemaDrift: () => schema.schemaDrift(session),
+    schema: (database) => schema.schema(session, database),
+    beginSchemaChange: (database, request) => schema.beginSchemaChange(session, database, request),
+    advanceSchemaChange: (database, step) => schema.advanceSchemaChange(session, database, step),
+    feed: (query) => feed.feed(session, query),
+    compact: (request) => feed.compact(session, request),
+    cursorSecrets: (candidate) => feed.cursorSecrets(session, candidate),
   }
 }
 

@@ -8,71 +8,72 @@ const HEARTBEAT_MS = 10_000
 const RECONNECT_MS = 1_000
 
 /**
- * Sent when the transaction commits. Not with every page: those who tell commit one after the other, whatever their tenant.
+ * Sent when the transaction commits. Not on every page: transactions that notify commit one after the other, whatever
+ * their tenant.
  */
 export function notify(transaction: Transaction): void {
   transaction.send(`select pg_notify('${CHANNEL}', $1)`, payloadFor(transaction.tenant))
 }
 
-/** Whoever may connect to the database may listen; the names of tenants are not theirs to hear. */
+/** Every role that may connect may listen, so the payload hides tenant names. */
 function payloadFor(tenant: string): string {
   return hash('sha256', `tidemark ${tenant}`, 'hex').slice(0, 16)
 }
 
 /**
- * A connection of its own, made again whenever it breaks. It counts as live while words of its own come back: a pooler in
- * between, or a line that is cut without notice, would swallow them.
+ * Uses a dedicated connection that reconnects when it breaks. It counts as connected while its own heartbeat comes
+ * back: a pooler in between, or a connection that is cut silently, would lose it.
  */
-export function subscribe({ url, connectTimeoutMs = 10_000 }: ConnectionOptions, ear: Listener): Subscription {
-  const tenants = new Map(ear.tenants.map((tenant) => [payloadFor(tenant), tenant]))
+export function subscribe({ url, connectTimeoutMs = 10_000 }: ConnectionOptions, listener: Listener): Subscription {
+  const tenants = new Map(listener.tenants.map((tenant) => [payloadFor(tenant), tenant]))
   const self = randomUUID()
   let closed = false
-  let live = false
-  let heardSelf = false
+  let connected = false
+  let receivedHeartbeat = false
   let client: pg.Client | null = null
   let timer: NodeJS.Timeout | undefined
 
-  const setLive = (is: boolean): void => {
-    if (live !== is && !closed) ear.onConnected((live = is))
+  const setConnected = (is: boolean): void => {
+    if (connected !== is && !closed) listener.onConnected((connected = is))
   }
-  const later = (ms: number, act: () => Promise<void>): void => {
+  const schedule = (ms: number, act: () => Promise<void>): void => {
     clearTimeout(timer)
     if (!closed) timer = setTimeout(() => void act(), ms).unref()
   }
-  const lose = (broken: pg.Client): void => {
+  const reconnect = (broken: pg.Client): void => {
     if (client !== broken) return
     client = null
-    setLive(false)
+    setConnected(false)
     broken.end().catch(() => {})
-    later(RECONNECT_MS, connect)
+    schedule(RECONNECT_MS, connect)
   }
-  const beat = async (own: pg.Client): Promise<void> => {
-    heardSelf = false
+  const sendHeartbeat = async (own: pg.Client): Promise<void> => {
+    receivedHeartbeat = false
     try {
       await own.query('select pg_notify($1, $2)', [CHANNEL, self])
     } catch {
-      return lose(own)
+      return reconnect(own)
     }
-    later(HEARTBEAT_MS, async () => (heardSelf ? beat(own) : lose(own)))
+    schedule(HEARTBEAT_MS, async () => (receivedHeartbeat ? sendHeartbeat(own) : reconnect(own)))
   }
   const connect = async (): Promise<void> => {
     const own = new pg.Client({ connectionString: url, connectionTimeoutMillis: connectTimeoutMs, query_timeout: HEARTBEAT_MS, keepAlive: true, application_name: 'tidemark listening' })
     client = own
-    own.on('error', () => lose(own)).on('end', () => lose(own))
+    own.on('error', () => reconnect(own)).on('end', () => reconnect(own))
     own.on('notification', ({ payload = '' }) => {
       if (payload === self) {
-        heardSelf = true
-        setLive(true)
+        receivedHeartbeat = true
+        setConnected(true)
       }
       const tenant = tenants.get(payload)
-      if (tenant !== undefined && !closed) ear.onChange(tenant)
+      if (tenant !== undefined && !closed) listener.onChange(tenant)
     })
     try {
       await own.connect()
       await own.query(`listen ${CHANNEL}`)
-      await beat(own)
+      await sendHeartbeat(own)
     } catch {
-      lose(own)
+      reconnect(own)
     }
   }
   void connect()

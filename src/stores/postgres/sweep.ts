@@ -8,6 +8,7 @@ import { checkDeletable } from './delete-mode.ts'
 import { insertMany } from './insert-many.ts'
 import { groupByTable, keysFromParameter, STATUS_CODES } from './rows.ts'
 import { SYSTEM_COLUMNS, readTables, type Table } from './table.ts'
+import { required } from '../../values/required.ts'
 
 export interface SweepFacts extends CommitFacts {
   readonly owner: number
@@ -20,8 +21,8 @@ export interface SweepFacts extends CommitFacts {
 }
 
 /**
- * Invariant 5: gone are the rows this owner had, that the cycle did not see, that no sync wrote since the source's lag before it
- * began, and that no other owner still lists. Unseen rows are found by the gaps between the sequences that were seen.
+ * Invariant 5: the sweep deletes rows of this owner that the cycle did not see, that no sync wrote since the source's
+ * lag before it began, and that no other owner lists. Unseen rows are found in the gaps between the seen sequences.
  */
 export async function sweep(
   transaction: Transaction, limits: Sweep, facts: SweepFacts,
@@ -34,29 +35,30 @@ export async function sweep(
   const tables = [...(await readTables(transaction)).values()].filter(({ id }) => facts.holdings.has(id)).toSorted((a, b) => a.id - b.id)
   const surveys = await Promise.all(tables.map(async (table) => ({ table, ...(await countUnseen(transaction, table, facts, settled)) })))
   for (const { table, unseen, inherited } of surveys) {
-    const dying = unseen - inherited
-    if (dying === 0) continue
-    // Rows that came since do not dilute the share that is deleted: were every key renamed, all that was there would still go.
+    const toDelete = unseen - inherited
+    if (toDelete === 0) continue
+    // Rows that are newer than the cycle do not dilute the deleted share: if every key were renamed, all previous rows
+    // would still be deleted.
     const existed = (await countRowsAtStart(transaction, table, facts)) - inherited
-    if (exceedsDeleteLimit(limits, existed, dying)) return { kind: 'massDeleteBlocked', database: table.database, owned: existed, toDelete: dying }
-    if (limits.confirmAbsent?.database === table.database) return { kind: 'absent', keys: await sampleUnseenKeys(transaction, table, facts, settled, dying, limits.confirmAbsent.limit), count: dying }
+    if (exceedsDeleteLimit(limits, existed, toDelete)) return { kind: 'braked', database: table.database, owned: existed, toDelete }
+    if (limits.confirmAbsent?.database === table.database) return { kind: 'absent', keys: await sampleUnseenKeys(transaction, table, facts, settled, toDelete, limits.confirmAbsent.limit), count: toDelete }
   }
   for (const { table, inherited } of surveys) if (inherited > 0) transferOwnership(transaction, table, facts, settled)
-  let position = facts.headSequence
+  let { headSequence } = facts
   const ranges: LoggedRange[] = []
   for (const { table, unseen, inherited } of surveys.toSorted((a, b) => Buffer.compare(Buffer.from(a.table.database), Buffer.from(b.table.database)))) {
-    const dying = unseen - inherited
-    if (dying === 0) continue
-    deleteUnseen(transaction, table, facts, settled, position)
-    ranges.push({ table, first: position + 1, last: position + dying })
-    position += dying
+    const toDelete = unseen - inherited
+    if (toDelete === 0) continue
+    deleteUnseen(transaction, table, facts, settled, headSequence)
+    ranges.push({ table, first: headSequence + 1, last: headSequence + toDelete })
+    headSequence += toDelete
   }
   writeCommits(transaction, ranges, facts)
-  return { kind: 'swept', count: position - facts.headSequence }
+  return { kind: 'swept', count: headSequence - facts.headSequence }
 }
 
 /**
- * Live rows of the owner that the cycle did not see. Every gap is a scan of the index: a planner that may join by ranges
+ * Live rows of the owner that the cycle did not see. Each gap is an index scan: a planner that may join by ranges
  * compares every row with every gap. Parameters: tenant, database, owner, cycle, the last sequence that may be swept.
  */
 function unseenSql({ live }: Table): string {
@@ -81,28 +83,28 @@ interface UnseenCounts {
 }
 
 async function countUnseen(transaction: Transaction, table: Table, facts: SweepFacts, settled: number): Promise<UnseenCounts> {
-  return (await transaction.get<UnseenCounts>(
+  return await transaction.one<UnseenCounts>(
     `with ${unseenSql(table)} select count(*) as unseen, count(*) filter (where is_claimed) as inherited from unseen`,
     ...parametersOf(transaction, table, facts, settled),
-  ))!
+  )
 }
 
-/** Live rows of the owner that were there when the cycle began. */
+/** Counts the owner's live rows that existed when the cycle began. */
 async function countRowsAtStart(transaction: Transaction, { live }: Table, { owner, startSequence }: SweepFacts): Promise<number> {
-  return (await transaction.get<{ count: number }>(`select count(*) from ${live} l where _owner = $1 and _created_sequence <= $2`, owner, startSequence))!.count
+  return (await transaction.one<{ count: number }>(`select count(*) from ${live} l where _owner = $1 and _created_sequence <= $2`, owner, startSequence)).count
 }
 
-/** At most so many of the keys that would be deleted, the same distance apart. */
+/** Samples at most `limit` of the keys to delete, at equal distances. */
 async function sampleUnseenKeys(transaction: Transaction, table: Table, facts: SweepFacts, settled: number, count: number, limit: number): Promise<string[]> {
   const rows = await transaction.all<{ key: string }>(
-    `with ${unseenSql(table)}, dying as (select key, row_number() over (order by key) - 1 as at from unseen where not is_claimed)
-     select key from dying where at = 0 or (at * $6) / $7 <> ((at - 1) * $6) / $7 order by key`,
+    `with ${unseenSql(table)}, to_delete as (select key, row_number() over (order by key) - 1 as at from unseen where not is_claimed)
+     select key from to_delete where at = 0 or (at * $6) / $7 <> ((at - 1) * $6) / $7 order by key`,
     ...parametersOf(transaction, table, facts, settled), Math.min(limit, count), count,
   )
   return rows.map(({ key }) => key)
 }
 
-/** A row that another owner still lists passes to that owner. */
+/** Transfers rows that another owner still lists to that owner. */
 function transferOwnership(transaction: Transaction, table: Table, facts: SweepFacts, settled: number): void {
   transaction.send(
     `with ${unseenSql(table)}, heirs as materialized (
@@ -117,29 +119,29 @@ function transferOwnership(transaction: Transaction, table: Table, facts: SweepF
   )
 }
 
-/** Each goes to the history; of each there is a deletion in the feed, and a tombstone. */
-function deleteUnseen(transaction: Transaction, table: Table, facts: SweepFacts, settled: number, position: number): void {
+/** Archives each row, and writes a deletion to the feed and a tombstone. */
+function deleteUnseen(transaction: Transaction, table: Table, facts: SweepFacts, settled: number, headSequence: number): void {
   checkDeletable(table, facts.lockedDatabases)
   const columns = [...SYSTEM_COLUMNS, ...table.members.map(({ name }) => name)]
   const removal = table.deletes === 'soft'
-    ? `update ${table.name} t set ${DELETED_AT} = to_timestamp($7::bigint / 1000.0), _synced_at = to_timestamp($7::bigint / 1000.0), _sequence = d.until, _writer = $8::integer from dying d`
-    : `delete from ${table.name} t using dying d`
+    ? `update ${table.name} t set ${DELETED_AT} = to_timestamp($7::bigint / 1000.0), _synced_at = to_timestamp($7::bigint / 1000.0), _sequence = d.until, _writer = $8::integer from to_delete d`
+    : `delete from ${table.name} t using to_delete d`
   transaction.send(
-    `with ${unseenSql(table)}, dying as materialized (
+    `with ${unseenSql(table)}, to_delete as materialized (
        select key, $6::bigint + row_number() over (order by key) as until from unseen where not is_claimed
      ), kept as (
        insert into ${table.history} (_until_sequence, _until_at, ${columns.join(', ')})
-       select d.until, to_timestamp($7::bigint / 1000.0), ${columns.map((column) => `t.${column}`).join(', ')} from dying d join ${table.name} t on t._key = d.key
+       select d.until, to_timestamp($7::bigint / 1000.0), ${columns.map((column) => `t.${column}`).join(', ')} from to_delete d join ${table.name} t on t._key = d.key
      ), listed as (
-       insert into tidemark.deletions (tenant_id, sequence, database_id, key) select $1, until, $2, key from dying
+       insert into tidemark.deletions (tenant_id, sequence, database_id, key) select $1, until, $2, key from to_delete
      ), contested as (
-       delete from tidemark.contests c using dying d where c.tenant_id = $1 and c.database_id = $2 and c.key = d.key
+       delete from tidemark.contests c using to_delete d where c.tenant_id = $1 and c.database_id = $2 and c.key = d.key
      ), gone as (
        ${removal} where t._key = d.key returning d.key, d.until, t._upstream_at
      )
      insert into tidemark.tombstones (tenant_id, database_id, key, sequence, status, upstream_at, writer_id, owner_id)
      select $1, $2, key, until, ${STATUS_CODES.swept}, _upstream_at, $8::integer, $3 from gone`,
-    ...parametersOf(transaction, table, facts, settled), position, facts.committedAt, facts.sync,
+    ...parametersOf(transaction, table, facts, settled), headSequence, facts.committedAt, facts.sync,
   )
 }
 
@@ -153,26 +155,31 @@ export interface Owner {
 
 export interface SeenFacts {
   readonly owner: number
-  /** All that the tenant has. */
+  /** All owners of the tenant. */
   readonly owners: readonly Owner[]
   readonly find: LandingFacts['find']
   readonly cycle: number
   readonly page: number
 }
 
-/** What this page saw alive is not for another replace cycle to sweep; kept there as one more page, numbered by the sync that saw it. */
-export function protectFromOtherSweeps(transaction: Transaction, { seenSequences: seen }: LandingPlan, syncId: number): void {
-  if (seen.length === 0) return
+/**
+ * Protects the rows that this page saw from other replace cycles: stored there as one more page, numbered by the sync
+ * that saw them.
+ */
+export function protectFromOtherSweeps(transaction: Transaction, { seenSequences }: LandingPlan, syncId: number): void {
+  if (seenSequences.length === 0) return
   transaction.send(
     `insert into tidemark.seen (tenant_id, cycle_id, page, ranges)
      select $1, inflight_cycle, -$2::bigint, $3::int8multirange from tidemark.registry
      where tenant_id = $1 and inflight_mode = 'replace' and sync_id <> $2::int
      on conflict (tenant_id, cycle_id, page) do update set ranges = seen.ranges + excluded.ranges`,
-    transaction.tenant, syncId, toMultirange(seen),
+    transaction.tenant, syncId, toMultirange(seenSequences),
   )
 }
 
-/** What a page of a replace cycle proved to be still there. The tables in which the owner has taken rows over are returned. */
+/**
+ * Records the rows that a page of a replace cycle confirmed. Returns the tables in which the owner has taken over rows.
+ */
 export function recordSeen(
   transaction: Transaction, plan: LandingPlan, tables: ReadonlyMap<string, Table>, { owner, owners, find, cycle, page }: SeenFacts,
 ): Table[] {
@@ -181,11 +188,12 @@ export function recordSeen(
       'insert into tidemark.seen (tenant_id, cycle_id, page, ranges) values ($1, $2, $3, $4::int8multirange)', transaction.tenant, cycle, page, toMultirange(plan.seenSequences),
     )
   }
-  // An owner that never sweeps proves nothing by its silence: the first that does takes the row over.
-  const silent = new Set(owners.filter(({ sweeps }) => !sweeps).map(({ id }) => id))
+  // An owner that never sweeps does not protect its rows: the first sweeping owner takes them over.
+  const nonSweeping = new Set(owners.filter(({ sweeps }) => !sweeps).map(({ id }) => id))
   const taken: Table[] = []
   for (const [table, own] of groupByTable(plan.sightings.map((landing) => ({ landing })), tables)) {
-    const [free, shared] = [true, false].map((isFree) => own.flatMap(({ landing }) => (silent.has(find(landing)!.owner) === isFree ? [landing.key] : []))) as [string[], string[]]
+    const [free, shared]: [string[], string[]] = [[], []]
+    for (const { landing } of own) (nonSweeping.has(required(find(landing), 'The row of a sighting').owner) ? free : shared).push(landing.key)
     if (free.length > 0) {
       transaction.send(`update ${table.name} t set _owner = $1 from ${keysFromParameter(2)} w where t._key = w.key`, owner, textArray(free))
       taken.push(table)

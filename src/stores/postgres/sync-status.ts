@@ -5,19 +5,19 @@ import type { Parameter, TenantSession } from './connection.ts'
 import { NOW_MS_SQL } from './server-clock.ts'
 
 /**
- * A row's `xmin` is the transaction that wrote it. One that was under way when the mark was taken, or began later, is not
- * older than the oldest of that moment; so nothing that moved is missed, and an idle row costs a comparison. A mark from
- * beyond this server's own transactions is another server's, and then all are told.
+ * A row's `xmin` is the transaction that wrote it. A transaction that was running when the token was taken, or began
+ * later, is not older than the token, so no change is missed, and an unchanged row costs one comparison. A token beyond
+ * this server's transactions comes from another server, and then all rows are returned.
  */
 const CHANGED_SINCE = '(age(g.xmin) <= age($2::xid8::xid) or $2::xid8 > pg_snapshot_xmax(pg_current_snapshot()))'
 
-export function listSyncStatus(session: TenantSession, { ref, changedSince: since, recent }: SyncStatusQuery): Promise<SyncStatusList> {
+export function listSyncStatus(session: TenantSession, { ref, changedSince, recent }: SyncStatusQuery): Promise<SyncStatusList> {
   const [which, ...given]: [string, ...Parameter[]] = ref !== undefined
     ? ['g.connector_id = $2 and g.stream_id = $3', ref.worker, ref.sync]
-    : since === undefined ? ['true'] : [CHANGED_SINCE, since]
+    : changedSince === undefined ? ['true'] : [CHANGED_SINCE, changedSince]
   return session.connection.read(session.tenant, async (transaction) => {
-    const [moment, entries, cycles] = await Promise.all([
-      transaction.get<{ now: number; changeToken: string }>(`select ${NOW_MS_SQL} as now, pg_snapshot_xmin(pg_current_snapshot())::text as "changeToken"`),
+    const [snapshot, entries, cycles] = await Promise.all([
+      transaction.one<{ now: number; changeToken: string }>(`select ${NOW_MS_SQL} as now, pg_snapshot_xmin(pg_current_snapshot())::text as "changeToken"`),
       transaction.all<CheckpointSummaryEntry>(`select ${CHECKPOINT_SUMMARY_COLUMNS} from tidemark.registry g where g.tenant_id = $1 and ${which}`, session.tenant, ...given),
       transaction.all<CycleRow>(
         `select c.*, g.connector_id as worker, g.stream_id as sync from tidemark.registry g cross join lateral (
@@ -25,6 +25,6 @@ export function listSyncStatus(session: TenantSession, { ref, changedSince: sinc
          ) c where g.tenant_id = $1 and ${which}`, session.tenant, ...given,
       ),
     ])
-    return { ...moment!, syncs: joinSyncStatus(entries, cycles) }
+    return { ...snapshot, syncs: joinSyncStatus(entries, cycles) }
   })
 }

@@ -5,16 +5,20 @@ import type { TableColumn } from '../kit/tables/column.ts'
 import { growColumns, addDeclaredColumns, acceptsShape, withFormats } from '../kit/tables/grow-columns.ts'
 import { enforcedKeyColumns, isKeyUndecided, keyConstraintName, keyMembersWithoutColumn, planKey, refuseKey } from '../kit/tables/key-columns.ts'
 import type { Transaction } from './connection.ts'
-import { columnLimits, LOCK_TIMEOUT_MS, LOCK_NOT_AVAILABLE, addColumns, readTables, writeLayout, type Table } from './table.ts'
+import { columnLimits, LOCK_TIMEOUT_MS, LOCK_NOT_AVAILABLE, addColumns, readTables, writeLayout, tableOf, type Table } from './table.ts'
 
-/** Gives the tables the columns and keys that are declared, and says what they could not have. `since` is the first sequence of the page. */
-export async function applyShapes(transaction: Transaction, tables: Map<string, Table>, { shapes = [], schemaModes: schemas = {}, landings }: Commit, since: number): Promise<string[]> {
+/**
+ * Adds declared columns and keys to the tables, and returns what could not be applied. `since` is the first sequence of
+ * the page.
+ */
+export async function applyShapes(transaction: Transaction, tables: Map<string, Table>, { shapes = [], schemaModes = {}, landings }: Commit, since: number): Promise<string[]> {
   const drift: string[] = []
   for (const shape of shapes) {
     const { database } = shape
-    const mode = schemas[database]
-    if (!acceptsShape(tables.get(database)!.columns, mode)) continue
-    const applied = await applyShape(transaction, tables.get(database)!, shape, landings, since)
+    const mode = schemaModes[database]
+    const known = tableOf(tables, database)
+    if (!acceptsShape(known.columns, mode)) continue
+    const applied = await applyShape(transaction, known, shape, landings, since)
     tables.set(database, mode === undefined ? applied.table : writeLayout(transaction, applied.table, withFormats(applied.table.columns, recordsOf(landings, database))))
     drift.push(...applied.drift)
   }
@@ -31,7 +35,7 @@ async function applyShape(
   let table = known
   if (columns !== known.columns) {
     const isAdded = await addColumns(transaction, known, columns)
-    // Declared types are kept, also while a reader holds the table: the next page adds the columns.
+    // Declared types are stored even while a reader holds the table; the next page adds the columns.
     table = writeLayout(transaction, known, isAdded ? columns : withoutNames(known, columns))
   }
   if (!isKeyUndecided(table.columns, shape.key) || keyMembersWithoutColumn(table.columns, shape.key).length > 0) return { table, drift: shaped.drift }
@@ -56,14 +60,14 @@ function recordsOf(landings: readonly Landing[], database: string): JsonObject[]
   return landings.flatMap((landing) => (landing.type === 'upsert' && landing.database === database ? [parseJson(landing.text) as JsonObject] : []))
 }
 
-/** Lifts the keys that these databases enforce, because rows contradict them. */
+/** Drops the keys that these databases enforce, because rows violate them. */
 export async function refuseKeys(transaction: Transaction, databases: readonly string[]): Promise<string[]> {
   const drift: string[] = []
   for (const table of (await readTables(transaction, databases)).values()) {
     const key = enforcedKeyColumns(table.columns)
     if (key.length === 0) continue
-    await transaction.run(`alter table ${table.name} drop constraint ${keyConstraintName(table.id)}, ${key.map(({ name }) => `alter column ${quoteIdentifier(name!)} drop not null`).join(', ')}`)
-    const refused = refuseKey(table.database, table.columns, key.map(({ member }) => member), 'records contradict it')
+    await transaction.run(`alter table ${table.name} drop constraint ${keyConstraintName(table.id)}, ${key.flatMap(({ name }) => (name === null ? [] : [`alter column ${quoteIdentifier(name)} drop not null`])).join(', ')}`)
+    const refused = refuseKey(table.database, table.columns, key.map(({ member }) => member), 'records violate it')
     writeLayout(transaction, table, refused.columns)
     drift.push(...refused.drift)
   }

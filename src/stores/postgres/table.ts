@@ -12,36 +12,40 @@ import { textArray } from './binary-arrays.ts'
 import { parseArrayText } from './array-text.ts'
 import { sqlTypeOf, type SqlType } from './binary-values.ts'
 import type { Transaction } from './connection.ts'
+import { required } from '../../values/required.ts'
 
-/** A database's table, its history, and how records are written to and read from their columns. */
+/** A database's table, its history, and the codec for its records. */
 export interface Table extends DeleteState {
   readonly id: number
   readonly database: string
-  /** With its schema, quoted where it must be. All rows; what reads records reads `live`. */
+  /** Qualified, and quoted where necessary. Contains all rows; reads of records use `live`. */
   readonly name: string
-  /** The rows that are not deleted, for a FROM clause, with an alias behind it. */
+  /** The rows that are not deleted, for a FROM clause, followed by an alias. */
   readonly live: string
   readonly history: string
   /** See Commit.historyDays. */
   readonly historyDays: number | null
-  /** The members its records have had, and of which kinds. */
+  /** The fields of its records, and their kinds. */
   readonly memberKinds: readonly Column[]
   readonly columns: readonly TableColumn[]
-  /** What the columns do not show of the records; see `schema-drift.ts`. */
+  /** Drift between records and columns; see `schema-drift.ts`. */
   readonly drift: string
-  /** The members' columns as SQL, in the order of `columns`; members without a column are left out. */
+  /** The fields' columns as SQL, in the order of `columns`; fields without a column are left out. */
   readonly members: ReadonlyArray<{ readonly name: string; readonly type: SqlType; readonly at: number }>
   encode(record: JsonObject, text: string, sequence?: number): EncodedRecord
-  /** The record of a row; `values` begins with the members' columns, as PostgreSQL writes them. */
+  /** Returns the record of a row; `values` begins with the fields' columns, as PostgreSQL writes them. */
   decode(sequence: number, extra: string | null, values: ReadonlyArray<string | null>): string
 }
 
-/** Columns of our own in every table; the members of the records stand behind them. */
+/** System columns of every table; the fields of the records follow them. */
 export const SYSTEM_COLUMNS = ['_key', '_sequence', '_created_sequence', '_hash', '_upstream_at', '_synced_at', '_cursor', '_writer', '_owner', '_extra'] as const
 export const SYSTEM_COLUMN_TYPES: readonly SqlType[] = ['text', 'bigint', 'bigint', 'text', 'timestamptz', 'timestamptz', 'text', 'integer', 'integer', 'json']
 const SYSTEM_COLUMNS_SQL = `_key text collate "C" not null, _sequence bigint not null, _created_sequence bigint not null, _hash text collate "C" not null,
   _upstream_at timestamptz, _synced_at timestamptz not null, _cursor text, _writer integer not null, _owner integer not null, _extra json`
-/** What no member's column may be called: also what a setting adds later, and the columns of PostgreSQL itself. */
+/**
+ * Names that no field's column may have: system columns, columns that a setting adds later, and those of PostgreSQL
+ * itself.
+ */
 export const RESERVED_NAMES = [
   ...SYSTEM_COLUMNS, '_until_sequence', '_until_at', DELETED_AT, 'tableoid', 'xmin', 'cmin', 'xmax', 'cmax', 'ctid', 'oid',
 ]
@@ -50,7 +54,10 @@ export const COLUMNS_MAX = 1_000
 const COLUMN_LIMITS = { nameBytesMax: NAME_BYTES_MAX, columnsMax: COLUMNS_MAX }
 const COLUMN_DIALECT: ColumnDialect = { preservesText: false, preservesJsonText: false, doubleMin: 0 }
 
-/** How long a new column may wait for somebody's query on the table; the page that brings it, and every other reader, wait meanwhile. */
+/**
+ * How long a new column may wait for a query on the table; the page that adds it, and every other reader, wait
+ * meanwhile.
+ */
 export const LOCK_TIMEOUT_MS = 200
 export const LOCK_NOT_AVAILABLE = '55P03'
 
@@ -70,7 +77,7 @@ interface DatabaseRow {
 const SELECT_DATABASES = `select database_id as id, name, table_name as "table", history_name as history, columns, layout, drift, history_days as "historyDays", deletes, purged_to as "purgedTo"
   from tidemark.databases where tenant_id = $1`
 
-/** The tables of these databases by name; of all of them, in the order of their names, when none are given. */
+/** Reads the tables of these databases by name; without names, all of them, sorted by name. */
 export async function readTables(transaction: Transaction, names?: readonly string[]): Promise<Map<string, Table>> {
   const rows = names === undefined
     ? await transaction.all<DatabaseRow>(`${SELECT_DATABASES} order by name`, transaction.tenant)
@@ -79,8 +86,8 @@ export async function readTables(transaction: Transaction, names?: readonly stri
 }
 
 /**
- * The tables of these databases, made or told of members that are new in kind on the way. Only with the tenant's row
- * locked. Columns are added when the first record is written that has them; see `growTable`.
+ * Returns the tables of these databases; creates missing ones and records new field kinds. Legal once the tenant's row
+ * is locked. Columns are added when the first record that needs them is written; see `growTable`.
  */
 export async function ensureTables(
   transaction: Transaction, known: ReadonlyMap<string, Table>, seen: Readonly<Record<string, readonly Column[]>>,
@@ -98,16 +105,16 @@ export async function ensureTables(
 }
 
 /**
- * The table with columns for what is new in these records, added in the transaction that writes them. When a reader
- * holds the table for too long it stays as it is: the values land in `_extra`, and the next page tries again.
+ * Adds columns for new fields of these records, in the transaction that writes them. If a reader holds the table for
+ * too long it stays as it is: the values land in `_extra`, and the next page tries again.
  */
-export async function growTable(transaction: Transaction, table: Table, records: readonly JsonObject[], since: number, notes?: DriftCollector): Promise<Table> {
-  // Asked without the names that are taken first: mostly there is nothing to add to a table that is full.
+export async function growTable(transaction: Transaction, table: Table, records: readonly JsonObject[], since: number, driftCollector?: DriftCollector): Promise<Table> {
+  // Checked first without reading the taken names: a full table usually has nothing to add.
   if (growColumns(table.columns, records, since, { reserved: RESERVED_NAMES, ...COLUMN_LIMITS }) === table.columns) return table
   const foreign = await foreignColumns(transaction, table)
   const columns = growColumns(table.columns, records, since, { reserved: [...RESERVED_NAMES, ...foreign], ...COLUMN_LIMITS })
   if (!(await addColumns(transaction, table, columns))) return table
-  notes?.recordTakenNames(table, columns, foreign, since)
+  driftCollector?.recordTakenNames(table, columns, foreign, since)
   return writeLayout(transaction, table, columns)
 }
 
@@ -115,7 +122,10 @@ export async function columnLimits(transaction: Transaction, table: Table): Prom
   return { reserved: [...RESERVED_NAMES, ...(await foreignColumns(transaction, table))], ...COLUMN_LIMITS }
 }
 
-/** Adds those of the columns that the table does not have yet; false, and nothing added, when a reader holds it for too long. */
+/**
+ * Adds the columns that the table does not have yet. Returns false, with nothing added, when a reader holds the table
+ * for too long.
+ */
 export async function addColumns(transaction: Transaction, table: Table, columns: readonly TableColumn[]): Promise<boolean> {
   const there = new Set(table.members.map(({ name }) => name))
   const added = columns.flatMap(({ name, type }) => (name === null || there.has(quoteIdentifier(name)) ? [] : [`add column ${quoteIdentifier(name)} ${sqlTypeOf(type)}`]))
@@ -130,7 +140,7 @@ export function writeLayout(transaction: Transaction, table: Table, columns: rea
   return { ...table, ...codecOf(layout) }
 }
 
-/** The columns that are not ours. */
+/** Columns that users added. */
 export async function foreignColumns(transaction: Transaction, { name, history, columns, deletes }: Table): Promise<string[]> {
   const rows = await transaction.all<{ name: string }>(
     'select distinct attname as name from pg_attribute where attrelid in (to_regclass($1), to_regclass($2)) and attnum > 0 and not attisdropped', name, history,
@@ -139,15 +149,20 @@ export async function foreignColumns(transaction: Transaction, { name, history, 
   return rows.map((row) => row.name).filter((column) => !ours.has(column))
 }
 
+/** The table of a database that is known to have one. */
+export function tableOf<T>(tables: ReadonlyMap<string, T>, database: string): T {
+  return required(tables.get(database), `The table of ${database}`)
+}
+
 async function createTable(transaction: Transaction, database: string): Promise<Table> {
   const schema = schemaNameOf(transaction.tenant)
   const { name, history } = await findFreeNames(transaction, schema, database)
   const there = await transaction.get('select from pg_namespace where nspname = $1', schema)
   if (there === undefined) await transaction.run(`create schema ${quoteIdentifier(schema)}`)
-  const { id } = (await transaction.get<{ id: number }>(
+  const { id } = await transaction.one<{ id: number }>(
     "insert into tidemark.databases (tenant_id, name, table_name, history_name, layout) values ($1, $2, $3, $4, '[]') returning database_id as id",
     transaction.tenant, database, name, history,
-  ))!
+  )
   await transaction.run(tableSql(name, history, []))
   return toTable({ id, name: database, table: name, history, columns: '[]', layout: '[]', drift: '[]', historyDays: null, deletes: null, purgedTo: null })
 }
@@ -161,7 +176,7 @@ export function tableSql(name: string, history: string, columns: readonly TableC
     create index on ${history} (_key, _sequence);`
 }
 
-/** The database's own name, with a number when a history of ours has it. */
+/** Returns the database's own name, with a number when a history table already has it. */
 export async function findFreeNames(transaction: Transaction, schema: string, database: string): Promise<{ name: string; history: string }> {
   const [table, history] = [await findFreeName(transaction, schema, database, ''), await findFreeName(transaction, schema, database, '_history')]
   return { name: table, history }
@@ -170,14 +185,14 @@ export async function findFreeNames(transaction: Transaction, schema: string, da
 async function findFreeName(transaction: Transaction, schema: string, database: string, suffix: string): Promise<string> {
   for (let n = 1; ; n++) {
     const end = `${suffix}${n === 1 ? '' : `_${n}`}`
-    const { name, kind } = (await transaction.get<{ name: string; kind: string | null }>(
+    const { name, kind } = await transaction.one<{ name: string; kind: string | null }>(
       `select name, (select case relkind when 'v' then 'view' when 'm' then 'materialized view' when 'r' then 'table' when 'p' then 'table' else 'relation' end
          from pg_class where oid = to_regclass(name)) as kind
        from (select format('%I.%I', $1::text, $2::text)) as wanted (name)`, schema, truncateToBytes(database, NAME_BYTES_MAX - end.length) + end,
-    ))!
+    )
     if (kind === null) return name
     const ours = await transaction.get('select from tidemark.databases where tenant_id = $1 and $2 in (table_name, history_name)', transaction.tenant, name)
-    if (ours === undefined) throw new SyncError('STORE_FOREIGN', `There already is a ${kind} ${name}; the database ${database} cannot have its table there.`)
+    if (ours === undefined) throw new SyncError('STORE_FOREIGN', `A ${kind} ${name} already exists, so the table of the database ${database} cannot be created. Rename the ${kind}.`)
   }
 }
 
@@ -189,7 +204,7 @@ function truncateToBytes(text: string, bytesMax: number): string {
 
 export function schemaNameOf(tenant: string): string {
   if (tenant === 'default') return 'public'
-  // Schemas that are the server's or ours.
+  // Schemas of the server, and our own.
   return /^(?:tenant_)*(?:public|tidemark|information_schema|pg_.*)$/.test(tenant) ? `tenant_${tenant}` : tenant
 }
 
@@ -202,7 +217,10 @@ function toTable({ id, name, table, history, columns, layout, drift, historyDays
 
 type TableCodec = Pick<Table, 'columns' | 'members' | 'encode' | 'decode'>
 
-/** By the text of the layout, which says everything: tables of one shape share a codec, and a change makes a new one. */
+/**
+ * Keyed by the layout's text, which defines the codec completely: tables of one layout share it, and a change creates a
+ * new one.
+ */
 const codecCache = new Map<string, TableCodec>()
 const CODECS_MAX = 1_000
 
@@ -217,18 +235,18 @@ export function codecOf(layout: string): TableCodec {
 
 function makeCodec(columns: readonly TableColumn[]): TableCodec {
   const members = columns.flatMap(({ name, type }, at) => (name === null ? [] : [{ name: quoteIdentifier(name), type: sqlTypeOf(type), at }]))
-  const places = new Int32Array(columns.length)
-  for (const [place, { at }] of members.entries()) places[at] = place
+  let next = 0
+  const indexes = columns.map(({ name }) => (name === null ? -1 : next++))
   const encoder = new RecordEncoder(columns, COLUMN_DIALECT)
   const decoder = new RecordDecoder<string>(columns, toJsonText)
   return {
     columns, members,
     encode: (record, text, sequence) => fitRow(columns, hasOversizedNumber(text) ? encodeAllAsExtra(columns, record) : encoder.encode(record, sequence), record, ROW_SIZE_LIMITS),
-    decode: (sequence, extra, values) => decoder.decode(sequence, extra, (at) => values[places[at]!] ?? null),
+    decode: (sequence, extra, values) => decoder.decode(sequence, extra, (at) => values[indexes[at] ?? -1] ?? null),
   }
 }
 
-/** numeric and jsonb refuse a number of more than 131072 digits. */
+/** numeric and jsonb refuse a number with more than 131072 digits. */
 function hasOversizedNumber(text: string): boolean {
   return text.length > 100_000 && /\d{100000}/.test(text)
 }
@@ -241,7 +259,7 @@ function encodeAllAsExtra(columns: readonly TableColumn[], record: JsonObject): 
 /** A row must fit into a page of 8 kB. */
 const ROW_SIZE_LIMITS = { rowBytesMax: 7_000, valueBytesMax: 24 }
 
-/** The text of a value as PostgreSQL writes it, with the settings of `connection.ts`, as JSON. */
+/** Writes PostgreSQL's text of a value, under the settings of `connection.ts`, as JSON. */
 function toJsonText(value: string, { type, format }: TableColumn): string {
   return formatJsonText(value, type, format)
 }
@@ -261,15 +279,15 @@ function formatJsonText(value: string, type: ColumnType, format: string | undefi
     case 'uuid':
       return `"${value}"`
     case 'timestamp':
-      return `"${formatTimestamp(value, format!)}"`
+      return `"${formatTimestamp(value, required(format, 'The format of a timestamp'))}"`
     case 'datetime':
-      return `"${formatDatetime(value, value.length, format!)}"`
+      return `"${formatDatetime(value, value.length, required(format, 'The format of a datetime'))}"`
     case 'bytes':
       return `"${Buffer.from(value.slice(2), 'hex').toString('base64')}"`
     case 'text':
       return JSON.stringify(value)
     default: {
-      const item = itemTypeOf(type)!
+      const item = required(itemTypeOf(type), 'The item type of a list')
       return `[${parseArrayText(value).map((one) => (one === null ? 'null' : formatJsonText(one, item, format))).join(',')}]`
     }
   }
@@ -288,7 +306,7 @@ function formatDatetime(text: string, end: number, format: string): string {
   return decimals === 0 ? seconds : `${seconds}.${text.slice(20, end).padEnd(decimals, '0')}`
 }
 
-/** `_upstream_at` as the canonical text; the year 0 is 1 BC to PostgreSQL. */
+/** `_upstream_at` as canonical text; PostgreSQL writes the year 0 as 1 BC. */
 export function toInstant(text: string | null): string | null {
   if (text === null) return null
   const year0 = text.endsWith(' BC')

@@ -5,14 +5,14 @@ import { checkAsOf, toIsoTime, createNoHistoryError, createAsOfBypassError } fro
 import { quoteIdentifier } from '../kit/column-names.ts'
 import { liveRows, type DeleteState } from '../kit/tables/delete-state.ts'
 
-/** Set once a statement was refused because it reads a table past its view. */
+/** Set once a statement was refused because it bypasses a view. */
 export interface AsOfGuard {
   refusal: SyncError | null
 }
 
 /**
- * Hides the tables of a tenant behind temporary views that show them as they were at a time, on a connection that only reads.
- * A transaction is left open, so that the history which was checked is the one that is read.
+ * Hides the tables of a tenant behind temporary views that show them as of a time, on a read-only connection. The
+ * transaction is left open, so that the history that was checked is the one that is read.
  */
 export function createAsOfViews(db: DatabaseSyncInstance, tenant: string, at: number): AsOfGuard {
   db.exec('begin')
@@ -23,7 +23,7 @@ export function createAsOfViews(db: DatabaseSyncInstance, tenant: string, at: nu
   if (found === undefined) return { refusal: null }
   if (found.floor === 0) checkAsOf(at, { startMs: found.firstAt, isCompacted: false })
 
-  // The views that read the tables have names that no statement can guess: a CTE named like a table would pass for its view.
+  // The views that read the tables have random names: a CTE named like a table would otherwise pass for its view.
   const inner = `tidemark_as_of_${randomUUID()}_`
   const records = db.prepare('select table_name as name, tenant_id = ? as isOurs, history_floor_at as keptFrom, deletes, purged_to as purgedTo from tidemark_databases')
     .all(found.id) as (DeleteState & { name: string; isOurs: number; keptFrom: number | null })[]
@@ -35,9 +35,9 @@ export function createAsOfViews(db: DatabaseSyncInstance, tenant: string, at: nu
   const guard: AsOfGuard = { refusal: null }
   db.setAuthorizer((action, table, _column, schema, reader) => {
     const startMs = action === constants.SQLITE_READ && table !== null && schema === 'main' ? tables.get(table.toLowerCase()) : undefined
-    if (startMs === undefined) return constants.SQLITE_OK
+    if (table === null || startMs === undefined) return constants.SQLITE_OK
     if (reader?.startsWith(inner) === true && at >= startMs) return constants.SQLITE_OK
-    guard.refusal ??= reader?.startsWith(inner) === true ? createNoHistoryError(at, startMs, true) : createAsOfBypassError(table!)
+    guard.refusal ??= reader?.startsWith(inner) === true ? createNoHistoryError(at, startMs, true) : createAsOfBypassError(table)
     return constants.SQLITE_DENY
   })
   return guard
@@ -45,7 +45,7 @@ export function createAsOfViews(db: DatabaseSyncInstance, tenant: string, at: nu
 
 function asOfViewsOf(db: DatabaseSyncInstance, table: string, state: DeleteState, inner: string, at: string): string[] {
   const [current, history] = [quoteIdentifier(table), quoteIdentifier(`${table}_history`)]
-  // Columns of the user's own have no past.
+  // The user's own columns have no history.
   const columns = db.prepare('select name from pragma_table_info(?1) where name in (select name from pragma_table_info(?2)) order by cid').all(table, `${table}_history`)
     .map((row) => quoteIdentifier((row as { name: string }).name)).join(', ')
   return [

@@ -16,7 +16,7 @@ import { isShared, recordSeen, sweep, protectFromOtherSweeps } from './sweep.ts'
 import { setHistoryDays } from './history-retention.ts'
 import { applyDeleteModes } from './delete-mode.ts'
 import { bindSteps } from './sql.ts'
-import { ensureTable, type Table } from './table.ts'
+import { ensureTable, tableOf, type Table } from './table.ts'
 import { applyShapes, refuseKeys } from './table-shape.ts'
 
 const addPageToCycle = bindSteps(checkpoint.addPageToCycle)
@@ -24,7 +24,7 @@ const lockBackfill = bindSteps(checkpoint.lockBackfill)
 const updateCheckpoint = bindSteps(checkpoint.updateCheckpoint)
 const writeQuarantine = bindSteps(checkpoint.writeQuarantine)
 
-/** The one door. Everything below runs inside one transaction; a refusal undoes it. */
+/** The only write path for records. Everything below runs in one transaction; a refusal rolls it back. */
 export function commit(session: TenantSession, commit: Commit): CommitOutcome {
   try {
     return tryCommit(session, commit)
@@ -34,12 +34,16 @@ export function commit(session: TenantSession, commit: Commit): CommitOutcome {
   }
 }
 
-/** A record that contradicts a declared key lands like any other: the key is no longer enforced, and that is reported. */
+/**
+ * A record that violates a declared key lands like any other: the key is no longer enforced, and that is reported as
+ * drift.
+ */
 function dropViolatedKeys(session: TenantSession, commit: Commit): boolean {
   return session.connection.write(() => {
     const entry = findLeasedEntry(session, commit.lease)
-    const drift = entry === null ? [] : refuseKeys(session, [...new Set(commit.landings.map(({ database }) => database))])
-    if (drift.length > 0) writeAudit(session, entry, createDriftAuditEntry(entry!.version, commit.at, drift))
+    if (entry === null) return false
+    const drift = refuseKeys(session, [...new Set(commit.landings.map(({ database }) => database))])
+    if (drift.length > 0) writeAudit(session, entry, createDriftAuditEntry(entry.version, commit.at, drift))
     return drift.length > 0
   })
 }
@@ -63,15 +67,15 @@ function tryCommit(session: TenantSession, commit: Commit): CommitOutcome {
 
 function land(session: TenantSession, entry: RegistryEntry, commit: Commit): CommitOutcome | Rollback<CommitOutcome> {
   const { connection, tenantId } = session
-  const tenant = connection.get<{ sequence: number; committed_at: number }>(
+  const tenant = connection.one<{ sequence: number; committed_at: number }>(
     'select sequence, committed_at from tidemark_tenants where tenant_id = ?', tenantId,
-  )!
-  // What is replayed belongs to no cycle: one that is unfinished has not seen it.
+  )
+  // A replay belongs to no cycle: an unfinished one has not seen its records.
   const inflight = commit.transition.kind === 'replay' ? null : toInflight(entry)
-  const sweeps = inflight?.mode === 'replace'
+  const sweeps = inflight !== null && inflight.mode === 'replace'
   const owner = ensureOwner(session, commit.owner, sweeps)
   const tables = ensureCommitTables(session, commit)
-  const first = databasesWithoutColumns(commit, (database) => tables.get(database))
+  const withoutColumns = databasesWithoutColumns(commit, (database) => tables.get(database))
   const shapeDrift = applyShapes(session, tables, commit, tenant.sequence + 1)
   const facts = { writer: entry.sync_id, owner, headSequence: tenant.sequence, sweeps, cycle: inflight?.cycle ?? null }
   const encodings = new RecordEncodingCache()
@@ -79,54 +83,55 @@ function land(session: TenantSession, entry: RegistryEntry, commit: Commit): Com
   const landing = {
     ...facts,
     find: findRows(session, tables, commit),
-    isSame: (landing, row) => encodings.isSameRecord(session, tables.get(landing.database)!, landing, row),
-    isShared: ({ database, key }, row) => isShared(session, tables.get(database)!.id, key, row.owner, owner),
+    isSame: (landing, row) => encodings.isSameRecord(session, tableOf(tables, landing.database), landing, row),
+    isShared: ({ database, key }, row) => isShared(session, tableOf(tables, database).id, key, row.owner, owner),
     isComplete: (cycle) => connection.get("select 1 from tidemark_cycles where tenant_id = ? and cycle_id = ? and stop_reason = 'complete'", tenantId, cycle) !== undefined,
   } satisfies LandingFacts
   let plan = unchanged ?? planLanding(commit, landing)
   const refused = refuseRecords(commit, plan, {
-    withoutColumns: first, tableOf: (database) => tables.get(database),
-    encode: (upsert) => ({ encoded: encodings.encode(upsert, tables.get(upsert.database)!), record: encodings.recordOf(upsert) }),
+    withoutColumns, tableOf: (database) => tables.get(database),
+    encode: (upsert) => ({ encoded: encodings.encode(upsert, tableOf(tables, upsert.database)), record: encodings.recordOf(upsert) }),
   })
   if (refused.length > 0) plan = planLanding((commit = quarantineRefused(commit, refused)), landing)
   if (plan.overlapKeys.length > 0) return rollback({ kind: 'overlap', keys: plan.overlapKeys })
   if (plan.keysToLookUp.length > 0) return rollback({ kind: 'contested', keys: plan.keysToLookUp })
 
-  // Invariant 7: the feed's time never stands still or goes back, whatever the clock does.
+  // Invariant 7: the feed's time is strictly increasing, whatever the clock does.
   const committedAt = Math.max(commit.at, tenant.committed_at + 1)
   const page = 'page' in commit.transition ? commit.transition.page : 0
   const limits = sweeps && commit.transition.kind === 'complete' ? commit.transition.sweep : null
   const commitFacts = { sync: entry.sync_id, cycle: inflight?.cycle ?? 0, page }
 
-  const notes = new DriftCollector(commit.schemaModes, commit.at, first)
-  writeRows(session, plan, tables, { encodings, driftCollector: notes, writer: entry.sync_id, owner, owners: ensureOtherOwners(session, commit), committedAt })
+  const driftCollector = new DriftCollector(commit.schemaModes, commit.at, withoutColumns)
+  writeRows(session, plan, tables, { encodings, driftCollector, writer: entry.sync_id, owner, owners: ensureOtherOwners(session, commit), committedAt })
   writeCommits(session, listLoggedRanges(plan, tables), { ...commitFacts, committedAt })
-  if (sweeps) recordSeen(session, plan, tables, owner, inflight!.cycle, page)
+  if (sweeps) recordSeen(session, plan, tables, owner, inflight.cycle, page)
   protectFromOtherSweeps(session, plan, entry.sync_id)
   writeQuarantine(session, entry, commit)
 
-  let position = plan.headSequence
-  // What the sweep deletes comes after the page, at a time of its own: within one time the keys are in order (A9).
-  const sweptAt = position > tenant.sequence ? committedAt + 1 : committedAt
-  if (limits !== null) {
-    const swept = sweep(session, limits, { ...commitFacts, owner, startSequence: inflight!.startSequence, headSequence: position, committedAt: sweptAt })
+  let { headSequence } = plan
+  // Swept rows come after the page with a commit time of their own: within one commit time the keys are ordered (A9).
+  const sweptAt = headSequence > tenant.sequence ? committedAt + 1 : committedAt
+  if (inflight !== null && limits !== null) {
+    const swept = sweep(session, limits, { ...commitFacts, owner, startSequence: inflight.startSequence, headSequence, committedAt: sweptAt })
     if (swept.kind !== 'swept') return rollback(swept)
     plan.counts.swept = swept.count
-    if (limits.allowedBy !== undefined) writeAudit(session, entry, createAllowDeletesAuditEntry(entry.version, inflight!.cycle, swept.count, { actor: limits.allowedBy, at: commit.at }))
-    position += swept.count
+    if (limits.allowedBy !== undefined) writeAudit(session, entry, createAllowDeletesAuditEntry(entry.version, inflight.cycle, swept.count, { actor: limits.allowedBy, at: commit.at }))
+    headSequence += swept.count
   }
-  if (position > tenant.sequence) {
-    connection.run('update tidemark_tenants set sequence = ?, committed_at = ? where tenant_id = ?', position, plan.counts.swept > 0 ? sweptAt : committedAt, tenantId)
+  if (headSequence > tenant.sequence) {
+    connection.run('update tidemark_tenants set sequence = ?, committed_at = ? where tenant_id = ?', headSequence, plan.counts.swept > 0 ? sweptAt : committedAt, tenantId)
   }
   if (inflight !== null) addPageToCycle(session, inflight.cycle, plan.counts, commit)
-  for (const { database, drift } of notes.listChanged()) {
-    connection.run('update tidemark_databases set drift = ? where tenant_id = ? and database_id = ?', drift, tenantId, tables.get(database)!.id)
+  for (const { database, drift } of driftCollector.listChanged()) {
+    connection.run('update tidemark_databases set drift = ? where tenant_id = ? and database_id = ?', drift, tenantId, tableOf(tables, database).id)
   }
-  const drift = [...(commit.drift === undefined ? [] : [commit.drift]), ...shapeDrift, ...notes.descriptions].join('; ')
+  const drift = [...(commit.drift === undefined ? [] : [commit.drift]), ...shapeDrift, ...driftCollector.descriptions].join('; ')
   if (drift !== '') writeAudit(session, entry, { version: entry.version, at: commit.at, actor: 'engine', action: 'drift', reason: drift, cycle: inflight?.cycle ?? null, state: null })
   const version = updateCheckpoint(session, { entry, backfill: lockBackfill(session, commit) }, commit)
   return {
-    kind: 'landed', version, headSequence: position, counts: plan.counts, paused: Boolean(entry.paused), ...(notes.descriptions.length > 0 && { drift: notes.descriptions }),
+    kind: 'landed', version, headSequence, counts: plan.counts, paused: Boolean(entry.paused),
+    ...(driftCollector.descriptions.length > 0 && { drift: driftCollector.descriptions }),
     ...(refused.length > 0 && { refused }),
   }
 }
@@ -142,7 +147,7 @@ function ensureCommitTables(session: TenantSession, commit: Commit): Map<string,
   return tables
 }
 
-/** By database, for those that are told. They sweep, if at all, by cycles of their own. */
+/** Returns the explicitly named owners by database. They sweep, if at all, in cycles of their own. */
 function ensureOtherOwners(session: TenantSession, { owners = {} }: Commit): Map<string, number> {
   return new Map(Object.entries(owners).map(([database, name]) => [database, ensureOwner(session, name, false)]))
 }
@@ -151,5 +156,5 @@ function ensureOwner(session: TenantSession, name: string, sweeps: boolean): num
   const { connection, tenantId } = session
   connection.run('insert into tidemark_owners (tenant_id, name) values (?, ?) on conflict do nothing', tenantId, name)
   if (sweeps) connection.run('update tidemark_owners set sweeps = 1 where tenant_id = ? and name = ? and sweeps = 0', tenantId, name)
-  return connection.get<{ owner_id: number }>('select owner_id from tidemark_owners where tenant_id = ? and name = ?', tenantId, name)!.owner_id
+  return connection.one<{ owner_id: number }>('select owner_id from tidemark_owners where tenant_id = ? and name = ?', tenantId, name).owner_id
 }

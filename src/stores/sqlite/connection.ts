@@ -5,14 +5,15 @@ import { DatabaseSync, type DatabaseSyncInstance, type StatementSyncInstance } f
 import { SyncError, type ErrorCode } from '../../contract/index.ts'
 import { DROP_OLD_TABLES, migrateLog, type MigrationProgress } from './migrate-log.ts'
 import { MIGRATIONS, SCHEMA_VERSION, SCHEMA_VERSION_MIN } from './schema.ts'
+import { required } from '../../values/required.ts'
 
 export interface ConnectionOptions {
   /** A path, or `:memory:`. */
   readonly file: string
-  /** `full` survives a power cut after every acknowledged commit; `normal` may lose the last ones, never the order. */
+  /** `full` survives a power loss after every acknowledged commit; `normal` may lose the last ones, never the order. */
   readonly synchronous?: 'full' | 'normal' | 'off'
   readonly busyTimeoutMs?: number
-  /** Called now and then while a store of an older version is migrated, which can take minutes. */
+  /** Called repeatedly while a store of an older version is migrated, which can take minutes. */
   readonly onMigration?: (progress: MigrationProgress) => void
 }
 
@@ -21,7 +22,7 @@ export class Connection {
   readonly #db: DatabaseSyncInstance
   readonly #statements = new Map<string, StatementSyncInstance>()
   readonly #arrayStatements = new Map<string, StatementSyncInstance>()
-  /** No two connections count the same changes. */
+  /** Unique per connection, because every connection counts its own changes. */
   readonly #id = randomUUID()
 
   constructor(options: ConnectionOptions) {
@@ -34,7 +35,7 @@ export class Connection {
     }
     try {
       this.#db.exec(`pragma busy_timeout = ${busyTimeoutMs}`)
-      // Before the first write: a file that is not ours stays as it is to the last byte.
+      // Read before the first write: a file of another program must not be modified.
       this.#readVersion(file)
       this.#db.exec('pragma page_size = 8192')
       if (file !== ':memory:') this.#enableWal(busyTimeoutMs)
@@ -52,7 +53,7 @@ export class Connection {
     return statement
   }
 
-  /** Rows as arrays of values: cheaper by a third where there are many. */
+  /** Returns rows as arrays of values: a third cheaper for many rows. */
   prepareArrays(sql: string): StatementSyncInstance {
     const known = this.#arrayStatements.get(sql)
     if (known !== undefined) return known
@@ -66,11 +67,16 @@ export class Connection {
     return this.prepare(sql).get(...parameters) as Row | undefined
   }
 
+  /** Like `get`, for a statement that always returns a row. */
+  one<Row>(sql: string, ...parameters: Parameter[]): Row {
+    return required(this.get<Row>(sql, ...parameters), 'The row of a statement that always returns one')
+  }
+
   all<Row>(sql: string, ...parameters: Parameter[]): Row[] {
     return this.prepare(sql).all(...parameters) as Row[]
   }
 
-  /** Row by row: what is not asked for is not read. */
+  /** Reads row by row, and stops when the caller stops. */
   iterate<Row>(sql: string, ...parameters: Parameter[]): Iterable<Row> {
     return this.prepare(sql).iterate(...parameters) as Iterable<Row>
   }
@@ -84,7 +90,7 @@ export class Connection {
     this.#db.exec(sql)
   }
 
-  /** All of it or nothing. `body` may undo everything by returning `rollback(value)`. */
+  /** Runs `body` atomically. It may undo everything by returning `rollback(value)`. */
   write<T>(body: () => T | Rollback<T>): T {
     try {
       this.#db.exec('begin immediate')
@@ -106,7 +112,7 @@ export class Connection {
     }
   }
 
-  /** Several statements that see one state of the file. */
+  /** Runs several statements on one snapshot of the file. */
   read<T>(body: () => T): T {
     try {
       this.#db.exec('begin')
@@ -120,16 +126,19 @@ export class Connection {
     }
   }
 
-  /** Changes when the file did, by this connection or another. Told of the state that the transaction it is asked in sees. */
+  /**
+   * Changes when the file changes, by this connection or another. It describes the state that the current transaction
+   * sees.
+   */
   readChangeMark(): string {
-    const { own } = this.get<{ own: number }>('select total_changes() as own from sqlite_schema limit 1')!
-    const { data_version: others } = this.get<{ data_version: number }>('pragma data_version')!
+    const { own } = this.one<{ own: number }>('select total_changes() as own from sqlite_schema limit 1')
+    const { data_version: others } = this.one<{ data_version: number }>('pragma data_version')
     return `${this.#id}/${own}/${others}`
   }
 
   /**
-   * The driver lets go of the file only when its statements have been collected as garbage, which for the thread is its
-   * end. Until then another process may look at the file, so the log is emptied into it here.
+   * The driver releases the file only when its statements are garbage-collected, which for the thread is its end.
+   * Another process may read the file before that, so the log is checkpointed here.
    */
   close(): void {
     this.#statements.clear()
@@ -138,7 +147,7 @@ export class Connection {
     try {
       this.#db.exec('pragma busy_timeout = 0; pragma wal_checkpoint(truncate)')
     } catch {
-      // Somebody is at work, or the disk is full: the log stays beside the file, and whoever opens it next reads both.
+      // Another process is active, or the disk is full: the log stays beside the file, and the next reader uses both.
     }
     this.#db.close()
   }
@@ -149,8 +158,9 @@ export class Connection {
   }
 
   /**
-   * Who makes a file one with a log reads it first and then wants it alone. SQLite does not wait for that: two who do it at
-   * once would wait for each other. So the one that is refused lets go and asks again, and the waiting is done here.
+   * Switching to WAL reads the file first and then needs it exclusively. SQLite does not wait for that, because two
+   * processes that switch at once would deadlock. A refused process releases the file and retries, so the wait is
+   * implemented here.
    */
   #enableWal(busyTimeoutMs: number): void {
     this.#db.exec('pragma busy_timeout = 0')
@@ -169,7 +179,7 @@ export class Connection {
   #migrate(file: string, onMigration?: (progress: MigrationProgress) => void): void {
     if (this.#readVersion(file) !== SCHEMA_VERSION) {
       this.write(() => {
-        // Another process may have been faster.
+        // Another process may have migrated the file meanwhile.
         const version = this.#readVersion(file)
         for (const migration of MIGRATIONS.slice(version)) this.#db.exec(migration)
         if (version === 0) this.#db.exec(DROP_OLD_TABLES)
@@ -179,18 +189,21 @@ export class Connection {
     migrateLog(this, onMigration)
   }
 
-  /** 0 before the first migration. The number alone proves nothing: other programs count their versions there too. */
+  /**
+   * Returns 0 before the first migration. The number alone proves nothing: other programs also store their version
+   * there.
+   */
   #readVersion(file: string): number {
-    const { version, ours } = this.get<{ version: number; ours: string | null }>(
+    const { version, ownTable } = this.one<{ version: number; ownTable: string | null }>(
       `select (select user_version from pragma_user_version) as version,
-         (select min(name) from sqlite_schema where name like 'tidemark\\_%' escape '\\') as ours`,
-    )!
-    if (version > 0 && ours === null) throw new SyncError('STORE_FOREIGN', `${file} is a database of another program.`)
-    if (version > SCHEMA_VERSION) throw new SyncError('STORE_NEWER', `${file} has schema version ${version}; this tidemark knows ${SCHEMA_VERSION}.`)
+         (select min(name) from sqlite_schema where name like 'tidemark\\_%' escape '\\') as ownTable`,
+    )
+    if (version > 0 && ownTable === null) throw new SyncError('STORE_FOREIGN', `${file} is a database of another program.`)
+    if (version > SCHEMA_VERSION) throw new SyncError('STORE_NEWER', `${file} has schema version ${version}; this version of tidemark supports up to ${SCHEMA_VERSION}.`)
     if (version > 0 && version < SCHEMA_VERSION_MIN) {
-      throw new SyncError('STORE_OLDER', `${file} has schema version ${version}; this tidemark reads ${SCHEMA_VERSION_MIN} and later.`)
+      throw new SyncError('STORE_OLDER', `${file} has schema version ${version}; this version of tidemark reads ${SCHEMA_VERSION_MIN} and later.`)
     }
-    if (version === 0 && ours !== null) throw new SyncError('STORE_FOREIGN', `${file} already has a table ${ours}, but no schema version.`)
+    if (version === 0 && ownTable !== null) throw new SyncError('STORE_FOREIGN', `${file} already has a table ${ownTable}, but no schema version.`)
     return version
   }
 }
@@ -208,7 +221,7 @@ export function rollback<T>(value: T): Rollback<T> {
   return new Rollback(value)
 }
 
-/** A tenant of the file, and its number. */
+/** A tenant of the file, and its id. */
 export interface TenantSession {
   readonly connection: Connection
   readonly tenant: string
@@ -218,12 +231,12 @@ export interface TenantSession {
 export function openSession(connection: Connection, tenant: string): TenantSession {
   return connection.write(() => {
     connection.run('insert into tidemark_tenants (name) values (?) on conflict do nothing', tenant)
-    const { tenant_id: tenantId } = connection.get<{ tenant_id: number }>('select tenant_id from tidemark_tenants where name = ?', tenant)!
+    const { tenant_id: tenantId } = connection.one<{ tenant_id: number }>('select tenant_id from tidemark_tenants where name = ?', tenant)
     return { connection, tenant, tenantId }
   })
 }
 
-/** Null for a tenant that is not there yet; looking leaves no trace. */
+/** Returns null for an unknown tenant, without creating it. */
 export function findSession(connection: Connection, tenant: string): TenantSession | null {
   const found = connection.read(() => connection.get<{ tenant_id: number }>('select tenant_id from tidemark_tenants where name = ?', tenant))
   return found === undefined ? null : { connection, tenant, tenantId: found.tenant_id }
@@ -239,7 +252,7 @@ const ERROR_CODES: Record<number, ErrorCode> = {
   6: 'STORE_BUSY', // SQLITE_LOCKED
   8: 'STORE_READONLY',
   10: 'STORE_UNAVAILABLE', // SQLITE_IOERR
-  11: 'STATE_UNREADABLE', // SQLITE_CORRUPT: damaged, and never to be taken for empty
+  11: 'STATE_UNREADABLE', // SQLITE_CORRUPT: damaged, and never to be treated as empty
   13: 'STORE_FULL',
   [SQLITE_CANTOPEN]: 'STORE_UNAVAILABLE',
   26: 'STORE_FOREIGN', // SQLITE_NOTADB
@@ -249,23 +262,23 @@ function toSyncError(error: unknown, file?: string): unknown {
   const extended = extendedErrorCode(error)
   if (extended === null) return error
   const where = file === undefined ? 'SQLite' : `SQLite file ${file}`
-  // What SQLite cannot open beside the file are its log and its index, which it makes itself when it may.
+  // SQLITE_CANTOPEN may concern the WAL or its index beside the file, which SQLite creates when it is allowed to.
   const code = file !== undefined && (extended & 0xff) === SQLITE_CANTOPEN && isReadOnlyPath(file) ? 'STORE_READONLY' : ERROR_CODES[extended & 0xff]
   return new SyncError(code ?? 'STORE_FAILED', `${where}: ${errorMessage(error)} (code ${extended}).`, { cause: error })
 }
 
-/** SQLite's own: the code in its low byte, above it what narrows it down. Null for any other error. */
+/** SQLite's extended code: the primary code in its low byte, the detail above it. Null for any other error. */
 function extendedErrorCode(error: unknown): number | null {
   const code = (error as { errcode?: unknown } | null)?.errcode
   return typeof code === 'number' ? code : null
 }
 
-/** The file, or the nearest folder that is there, refuses to be written. */
+/** True when the file, or its nearest existing folder, is not writable. */
 function isReadOnlyPath(file: string): boolean {
   for (let path = file; ; path = dirname(path)) {
     try {
       accessSync(path, constants.W_OK)
-      // A writable file in a folder that is not is as bad: its log has to lie beside it.
+      // A writable file in a read-only folder counts as read-only: its log must be created beside it.
       if (path !== file) return false
     } catch (error) {
       if (['EACCES', 'EPERM', 'EROFS'].includes((error as NodeJS.ErrnoException).code ?? '')) return true

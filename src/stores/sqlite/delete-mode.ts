@@ -1,9 +1,12 @@
 import { SyncError, type DeleteMode } from '../../contract/index.ts'
 import { DELETED_AT, PURGE_PER_COMMIT, withDeleteMode, type DeleteState } from '../kit/tables/delete-state.ts'
 import type { TenantSession } from './connection.ts'
-import { findTable, foreignColumns, requireTable, type Table } from './table.ts'
+import { foreignColumns, requireTable, requireNamedTable, type Table } from './table.ts'
 
-/** How the rows of these databases are deleted from now on. Returns the tables in which that, or what is left to remove, changed. */
+/**
+ * Changes how rows of these databases are deleted. Returns the tables in which the mode, or the progress of a purge,
+ * changed.
+ */
 export function applyDeleteModes(session: TenantSession, wanted: Readonly<Record<string, DeleteMode>>): Table[] {
   const { connection, tenantId } = session
   const changed = connection.all<{ name: string; wanted: DeleteMode }>(
@@ -11,25 +14,25 @@ export function applyDeleteModes(session: TenantSession, wanted: Readonly<Record
      where coalesce(deletes, 'hard') <> w.value or (w.value = 'hard' and purged_to is not null)`, tenantId, JSON.stringify(wanted),
   )
   return changed.map(({ name, wanted: mode }) => {
-    const table = findTable(session, name)!
+    const table = requireNamedTable(session, name)
     const state = withDeleteMode(table, mode)
     if (state === table) purgeTable(session, table, PURGE_PER_COMMIT)
     else {
       if (table.deletes === null) addDeletedAtColumn(session, table)
       writeDeleteState(session, table, state)
     }
-    return findTable(session, name)!
+    return requireNamedTable(session, name)
   })
 }
 
 function addDeletedAtColumn(session: TenantSession, table: Table): void {
   if (foreignColumns(session, table).some((column) => column.toLowerCase() === DELETED_AT)) {
-    throw new SyncError('STORE_FOREIGN', `The table of ${table.database} already has a column ${DELETED_AT} that is not ours. Rename it, or delete hard.`)
+    throw new SyncError('STORE_FOREIGN', `The table of ${table.database} already has a column ${DELETED_AT} that tidemark did not create. Rename it, or set deletes to hard.`)
   }
   for (const altered of [table.name, table.history]) session.connection.exec(`alter table ${altered} add column ${DELETED_AT} datetime`)
 }
 
-/** One step in each table whose deleted rows are no longer kept. */
+/** Performs one step in each table whose deleted rows are no longer kept. */
 export function purgeTables(session: TenantSession, scanMax: number): { removed: number; more: boolean } {
   const { connection, tenantId } = session
   const open = connection.all<{ id: number }>('select database_id as id from tidemark_databases where tenant_id = ? and purged_to is not null', tenantId)
@@ -42,7 +45,7 @@ export function purgeTables(session: TenantSession, scanMax: number): { removed:
   return { removed, more }
 }
 
-/** Every row that was kept has a tombstone: these are walked by their keys, so that no step looks at live rows. */
+/** Every kept row has a tombstone: the purge walks tombstones by key, so no step scans live rows. */
 function purgeTable(session: TenantSession, table: Table, scanMax: number): { removed: number; more: boolean } {
   const { connection, tenantId } = session
   const keys = connection.all<{ key: string }>(
@@ -51,9 +54,9 @@ function purgeTable(session: TenantSession, table: Table, scanMax: number): { re
   const { changes } = connection.run(
     `delete from ${table.name} where ${DELETED_AT} is not null and _key in (select value from json_each(?))`, JSON.stringify(keys),
   )
-  const more = keys.length === scanMax
-  writeDeleteState(session, table, { deletes: table.deletes, purgedTo: more ? keys.at(-1)! : null })
-  return { removed: changes, more }
+  const last = keys.length === scanMax ? (keys.at(-1) ?? null) : null
+  writeDeleteState(session, table, { deletes: table.deletes, purgedTo: last })
+  return { removed: changes, more: last !== null }
 }
 
 function writeDeleteState({ connection, tenantId }: TenantSession, { id }: Table, { deletes, purgedTo }: DeleteState): void {

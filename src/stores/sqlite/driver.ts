@@ -31,7 +31,7 @@ function locationOf(file: string): StoreLocation {
       tableReference: quoteIdentifier,
       textLiteral: quoteLiteral,
       contains: (column, text) => `instr(cast(${column} as text), ${text}) > 0`,
-      // SQLite answers nothing else while it looks, so the statement has to look at the clock itself.
+      // SQLite blocks the thread while it runs, so the statement itself has to check the clock.
       deadlineCondition: 'tidemark_in_time()',
     },
   }

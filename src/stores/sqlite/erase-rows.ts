@@ -7,11 +7,11 @@ export function eraseRows(session: TenantSession): number {
   for (const open of readTables(session).values()) {
     const { name, history } = open()
     for (const table of [name, history]) {
-      entries += connection.get<{ count: number }>(`select count(*) as count from ${table}`)!.count
+      entries += connection.one<{ count: number }>(`select count(*) as count from ${table}`).count
       connection.exec(`drop table ${table}`)
     }
   }
-  // From the schema itself, so that a table that is added later is not forgotten.
+  // Read from the schema, so that a table that is added later is included.
   const tables = connection.all<{ name: string }>(
     `select m.name from sqlite_schema m, pragma_table_info(m.name) c where m.type = 'table' and c.name = 'tenant_id'
      and m.name like 'tidemark\\_%' escape '\\' and m.name not in ('tidemark_tenants', 'tidemark_audit')`,

@@ -3,12 +3,13 @@ import type { StoredRow } from '../kit/resolve-landing.ts'
 import { createEmptyCounts, type LandingPlan } from '../kit/plan-landing.ts'
 import type { TenantSession } from './connection.ts'
 import { STATUS_CODES, STATUS_BY_CODE } from './stored-codes.ts'
-import type { Table } from './table.ts'
+import { tableOf, type Table } from './table.ts'
+import { required } from '../../values/required.ts'
 
 /**
- * Looking up the rows that a page is about. A call per row costs more than landing it, and most pages lie side by side in
- * the table: a first load where nothing is, a re-reading where the same keys are. So the stretch from a page's smallest
- * key to its largest is read at once, as long as it holds not many more rows than the page.
+ * Looks up the stored rows of a page. One call per row costs more than landing it, and the keys of most pages are
+ * adjacent in the table: a first load where no rows exist, or a listing of the same keys. So the range from a page's
+ * smallest key to its largest is read at once, as long as it holds few rows outside the page.
  */
 
 interface KeyRange {
@@ -23,36 +24,36 @@ type TombstoneValues = [...RowValues, status: number]
 const ROW_COLUMNS = '_key, _sequence, _hash, _upstream_at, _writer, _owner'
 const TOMBSTONE_COLUMNS = 'key, sequence, null, upstream_at, writer_id, owner_id, status'
 
-/** What the store knows of each key: the current row, or else the tombstone. */
+/** Returns the stored row of each key: the current row, or else the tombstone. */
 export function findRows(session: TenantSession, tables: ReadonlyMap<string, Table>, commit: Commit): (landing: Landing) => StoredRow | undefined {
   const { connection, tenantId } = session
   const known = new Map<string, RowFinder>()
   for (const table of tables.values()) {
     const keys = [...commit.landings, ...commit.quarantined].filter(({ database }) => database === table.database).map(({ key }) => key)
-    const stretch = keyRangeOf(keys)
-    const rows = createLiveFinder(session, table, stretch)
+    const range = keyRangeOf(keys)
+    const rows = createLiveFinder(session, table, range)
     const tombstones = connection.get('select 1 from tidemark_tombstones where tenant_id = ? and database_id = ? limit 1', tenantId, table.id) === undefined
       ? () => undefined
-      : createTombstoneFinder(session, table, stretch)
+      : createTombstoneFinder(session, table, range)
     const contests = readContests(session, table)
     known.set(table.database, (key) => {
       const live = rows(key)
       const row: TombstoneValues | undefined = live === undefined ? tombstones(key) : [...live, STATUS_CODES.live]
       if (row === undefined) return undefined
       const [, sequence, hash, upstreamAt, writer, owner, status] = row
-      return { sequence, status: STATUS_BY_CODE[status]!, hash, upstreamAt, writer, owner, contestedBy: contests?.get(key) ?? null }
+      return { sequence, status: required(STATUS_BY_CODE[status], 'A known row status'), hash, upstreamAt, writer, owner, contestedBy: contests?.get(key) ?? null }
     })
   }
-  return ({ database, key }) => known.get(database)!(key)
+  return ({ database, key }) => tableOf(known, database)(key)
 }
 
 type RowFinder = (key: string) => StoredRow | undefined
 
-function createLiveFinder({ connection }: TenantSession, { live }: Table, stretch: KeyRange | null): (key: string) => RowValues | undefined {
-  if (stretch !== null) {
+function createLiveFinder({ connection }: TenantSession, { live }: Table, range: KeyRange | null): (key: string) => RowValues | undefined {
+  if (range !== null) {
     const rows = connection.prepareArrays(`select ${ROW_COLUMNS} from ${live} where _key between ? and ? limit ?`)
-      .all(stretch.min, stretch.max, 2 * stretch.count + 1) as unknown as RowValues[]
-    if (rows.length <= 2 * stretch.count) {
+      .all(range.min, range.max, 2 * range.count + 1) as unknown as RowValues[]
+    if (rows.length <= 2 * range.count) {
       const found = new Map(rows.map((row) => [row[0], row]))
       return (key) => found.get(key)
     }
@@ -61,12 +62,12 @@ function createLiveFinder({ connection }: TenantSession, { live }: Table, stretc
   return (key) => one.get(key) as unknown as RowValues | undefined
 }
 
-function createTombstoneFinder({ connection, tenantId }: TenantSession, { id }: Table, stretch: KeyRange | null): (key: string) => TombstoneValues | undefined {
+function createTombstoneFinder({ connection, tenantId }: TenantSession, { id }: Table, range: KeyRange | null): (key: string) => TombstoneValues | undefined {
   const from = `select ${TOMBSTONE_COLUMNS} from tidemark_tombstones where tenant_id = ? and database_id = ?`
-  if (stretch !== null) {
+  if (range !== null) {
     const rows = connection.prepareArrays(`${from} and key between ? and ? limit ?`)
-      .all(tenantId, id, stretch.min, stretch.max, 2 * stretch.count + 1) as unknown as TombstoneValues[]
-    if (rows.length <= 2 * stretch.count) {
+      .all(tenantId, id, range.min, range.max, 2 * range.count + 1) as unknown as TombstoneValues[]
+    if (rows.length <= 2 * range.count) {
       const found = new Map(rows.map((row) => [row[0], row]))
       return (key) => found.get(key)
     }
@@ -75,35 +76,35 @@ function createTombstoneFinder({ connection, tenantId }: TenantSession, { id }: 
   return (key) => one.get(tenantId, id, key) as unknown as TombstoneValues | undefined
 }
 
-/** Null when no version of the database is contested, as nearly always. */
+/** Returns null when no version of the database is contested, which is the usual case. */
 function readContests({ connection, tenantId }: TenantSession, { id }: Table): Map<string, number> | null {
   const rows = connection.all<{ key: string; cycle: number }>('select key, cycle_id as cycle from tidemark_contests where tenant_id = ? and database_id = ?', tenantId, id)
   return rows.length === 0 ? null : new Map(rows.map(({ key, cycle }) => [key, cycle]))
 }
 
 /**
- * The plan for a page of which nothing has changed, or null. The database strings the page's hashes, times and keys
- * together and hands over one text; were it a thousand rows, reading them would cost four times as much. The keys too: of
- * records that are all alike, one may have gone and another come.
+ * Returns the plan for a page without any change, or null. The database concatenates the hashes, times and keys into
+ * one text; reading them as a thousand rows would cost four times as much. Keys are included, because among equal
+ * records one may have been replaced by another.
  */
 export function planUnchanged(
   session: TenantSession, tables: ReadonlyMap<string, Table>, commit: Commit, facts: { owner: number; headSequence: number },
 ): LandingPlan | null {
   const { landings } = commit
   const [table] = tables.values()
-  if (tables.size !== 1 || commit.quarantined.length > 0 || landings.some((landing) => landing.type === 'delete')) return null
-  const stretch = keyRangeOf(landings.map((landing) => landing.key))
-  if (stretch === null || readContests(session, table!) !== null) return null
+  if (table === undefined || tables.size !== 1 || commit.quarantined.length > 0 || landings.some((landing) => landing.type === 'delete')) return null
+  const range = keyRangeOf(landings.map((landing) => landing.key))
+  if (range === null || readContests(session, table) !== null) return null
 
-  const found = session.connection.get<{ count: number; ours: number; stamps: string | null; first: number; last: number }>(
-    `select count(*) as count, sum(_owner = ?) as ours, group_concat(_hash || coalesce(_upstream_at, '-') || length(_key) || ':' || _key, '') as stamps,
+  const found = session.connection.one<{ count: number; ours: number; fingerprint: string | null; first: number; last: number }>(
+    `select count(*) as count, sum(_owner = ?) as ours, group_concat(_hash || coalesce(_upstream_at, '-') || length(_key) || ':' || _key, '') as fingerprint,
        min(_sequence) as first, max(_sequence) as last
-     from (select _key, _owner, _hash, _upstream_at, _sequence from ${table!.live} where _key between ? and ? order by _key limit ?)`,
-    facts.owner, stretch.min, stretch.max, stretch.count + 1,
-  )!
-  // Side by side in the log as well: then they are one range of what the cycle saw, and need not be told one by one.
-  if (found.count !== stretch.count || found.ours !== found.count || found.last - found.first + 1 !== found.count) return null
-  if (found.stamps !== fingerprintOf(landings)) return null
+     from (select _key, _owner, _hash, _upstream_at, _sequence from ${table.live} where _key between ? and ? order by _key limit ?)`,
+    facts.owner, range.min, range.max, range.count + 1,
+  )
+  // Consecutive in the log as well: the rows are then a single range of seen sequences.
+  if (found.count !== range.count || found.ours !== found.count || found.last - found.first + 1 !== found.count) return null
+  if (found.fingerprint !== fingerprintOf(landings)) return null
   return {
     writes: [], touches: [], contests: [], keysToLookUp: [], sightings: [], overlapKeys: [], headSequence: facts.headSequence,
     seenSequences: Array.from({ length: found.count }, (_, at) => found.first + at),
@@ -113,27 +114,33 @@ export function planUnchanged(
 
 function fingerprintOf(landings: readonly Landing[]): string {
   const sorted = isSorted(landings) ? landings : landings.toSorted((a, b) => (a.key < b.key ? -1 : 1))
-  let stamps = ''
-  for (const landing of sorted) if (landing.type === 'upsert') stamps += `${landing.hash}${landing.upstreamAt ?? '-'}${landing.key.length}:${landing.key}`
-  return stamps
+  let fingerprint = ''
+  for (const landing of sorted) if (landing.type === 'upsert') fingerprint += `${landing.hash}${landing.upstreamAt ?? '-'}${landing.key.length}:${landing.key}`
+  return fingerprint
 }
 
-/** Null when the keys cannot be taken as a stretch: too few, or JavaScript and SQLite would order them differently. */
+/**
+ * Returns null when the keys cannot be read as a range: too few, or JavaScript and SQLite would order them differently.
+ */
 function keyRangeOf(keys: ReadonlyArray<string | null>): KeyRange | null {
   if (keys.length < 2) return null
-  let [least, most] = [keys[0] ?? '', keys[0] ?? '']
+  let [min, max] = [keys[0] ?? '', keys[0] ?? '']
   for (const key of keys) {
-    // One orders by UTF-16 units, the other by bytes; they agree below the surrogates.
+    // JavaScript orders by UTF-16 units, SQLite by bytes; they agree below the surrogates.
     if (key === null || SURROGATE_OR_ABOVE.test(key)) return null
-    if (key < least) least = key
-    else if (key > most) most = key
+    if (key < min) min = key
+    else if (key > max) max = key
   }
-  return { min: least, max: most, count: keys.length }
+  return { min, max, count: keys.length }
 }
 
 const SURROGATE_OR_ABOVE = /[\ud800-\uffff]/
 
 export function isSorted(landings: readonly { readonly key: string }[]): boolean {
-  for (let at = 1; at < landings.length; at++) if (landings[at]!.key < landings[at - 1]!.key) return false
+  let previous: string | null = null
+  for (const { key } of landings) {
+    if (previous !== null && key < previous) return false
+    previous = key
+  }
   return true
 }

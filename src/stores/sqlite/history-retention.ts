@@ -5,11 +5,11 @@ export function setHistoryDays({ connection, tenantId }: TenantSession, database
   connection.run('update tidemark_databases set history_days = ?1 where tenant_id = ?2 and name = ?3 and history_days is not ?1', days, tenantId, database)
 }
 
-/** Versions that were replaced, and deletions, up to a sequence. Current rows are never touched. */
+/** Deletes replaced versions and deletions up to a sequence. Current rows are never touched. */
 export function pruneVersions(session: TenantSession, id: number, next: number): number {
   const { live, history } = requireTable(session, id)
   const { connection, tenantId } = session
-  // A version goes with the entry that replaced it, whenever it was written itself.
+  // A version is deleted with the entry that replaced it, whenever it was written itself.
   const gone = connection.all<{ sequence: number }>(`delete from ${history} where _until_sequence <= ? returning _sequence as sequence`, next)
   const deleted = connection.all<{ sequence: number }>(
     'delete from tidemark_deletions where tenant_id = ? and sequence <= ? and database_id = ? returning sequence', tenantId, next, id,
@@ -18,7 +18,7 @@ export function pruneVersions(session: TenantSession, id: number, next: number):
   return gone.length + deleted.length
 }
 
-/** A commit leaves the directory with the last of its entries. */
+/** Deletes the commits whose last entry was deleted. */
 function pruneCommits({ connection, tenantId }: TenantSession, gone: readonly number[], live: string, history: string): void {
   const commits = new Set<number>()
   for (const sequence of gone) {

@@ -3,9 +3,9 @@ import type { TenantSession } from './connection.ts'
 import { requireTable, type Table } from './table.ts'
 
 /**
- * The log, read from the tables: the current rows, the versions they replaced and the deletions, in the order of their
- * sequences. The directory of commits says which tables hold a range, so that no other table is looked at. Rows are fetched
- * by whole statements: a call per row costs more than reading it.
+ * The change log, read from the tables: current rows, replaced versions and deletions, in sequence order. The commit
+ * directory limits the read to tables that hold the range. Rows are fetched by whole statements: one call per row costs
+ * more than reading it.
  */
 export interface LogQuery {
   /** Sequences above `after`, up to `until`. */
@@ -15,24 +15,24 @@ export interface LogQuery {
   readonly databases?: readonly string[] | undefined
   /** Current rows only. */
   readonly live?: boolean
-  /** The entries end once their records have this many bytes together; one is always given. */
+  /** The page ends once its records reach this many bytes; it always has at least one entry. */
   readonly bytesMax?: number | undefined
-  /** Leave out the cursor and the source's time: each value that is read costs a tenth of a row. */
+  /** Omits the cursor and the source's time: each value that is read costs a tenth of a row. */
   readonly brief?: boolean
 }
 
 export interface LogPage {
   readonly entries: LogEntry[]
-  /** The entries ended because of their bytes. */
+  /** The page ended because of its bytes. */
   readonly isCut: boolean
 }
 
-/** So many rows of each table are fetched before anything is known of their size. */
+/** Rows fetched from each table before their size is known. */
 const INITIAL_ROWS = 16
-/** So many commits at first: mostly one has more entries than a page. */
+/** Commits read first: usually one has more entries than a page. */
 const INITIAL_COMMITS = 2
 const COMMITS_GROWTH = 8
-/** A long stretch without current rows is read in bounded steps. */
+/** A long range without current rows is read in bounded steps. */
 const COMMITS_MAX = 8_192
 
 export function readLog(session: TenantSession, { after, until, limit, databases, live = false, bytesMax = Infinity, brief = false }: LogQuery): LogPage {
@@ -44,15 +44,16 @@ export function readLog(session: TenantSession, { after, until, limit, databases
   for (let from = after; from < until && entries.length < limit; commitsMax = Math.min(commitsMax * COMMITS_GROWTH, COMMITS_MAX)) {
     const rowsMax = Math.min(limit - entries.length, estimateRowsWithin(bytesMax, bytes, entries.length))
     const commits = readCommits(session, { after: from, until, entriesMax: rowsMax, commitsMax, wanted })
-    if (commits.length === 0) break
-    const chunk = { commits, after: from, until: Math.min(until, commits.at(-1)!.last), rowsMax, live, wanted, brief }
+    const lastCommit = commits.at(-1)
+    if (lastCommit === undefined) break
+    const chunk = { commits, after: from, until: Math.min(until, lastCommit.last), rowsMax, live, wanted, brief }
     const { found, through } = readVersions(session, chunk, tables)
-    let at = 0
+    const remaining = commits.values()
+    let commit = remaining.next().value
     for (const stored of found) {
       if (entries.length === limit) return { entries, isCut: false }
       if (bytes >= bytesMax) return { entries, isCut: true }
-      while (at < commits.length && commits[at]!.last < stored.sequence) at++
-      const commit = commits[at]
+      while (commit !== undefined && commit.last < stored.sequence) commit = remaining.next().value
       if (commit === undefined || commit.first > stored.sequence) throwCommitMissing(stored.sequence)
       const { worker, sync, cycle, page, committedAt } = commit
       const { sequence, database, key, action, text, cursor, upstreamAt } = stored.decode()
@@ -64,7 +65,7 @@ export function readLog(session: TenantSession, { after, until, limit, databases
   return { entries, isCut: false }
 }
 
-/** As many as the rest of the bytes has room for, if they are like those before. */
+/** Estimates how many rows fit into the remaining bytes, from the size of the previous ones. */
 function estimateRowsWithin(bytesMax: number, bytes: number, entries: number): number {
   if (bytesMax === Infinity) return Number.MAX_SAFE_INTEGER
   return entries === 0 ? INITIAL_ROWS : Math.max(1, Math.floor(((bytesMax - bytes) * entries) / Math.max(bytes, 1)))
@@ -76,7 +77,7 @@ function findDatabaseIds({ connection, tenantId }: TenantSession, names: readonl
   ).map(({ id }) => id)
 }
 
-/** Each is looked up when it is needed: a page costs the same however many databases there are. */
+/** Looks up a table when it is needed: a page costs the same however many databases there are. */
 class TableCache {
   readonly #session: TenantSession
   readonly #known = new Map<number, Table>()
@@ -92,9 +93,10 @@ class TableCache {
   }
 }
 
-// ── the directory ────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── the commit directory
+// ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** What an entry has in common with the others of its commit and database. */
+/** The facts that an entry shares with its commit and database. */
 export interface CommitRow {
   readonly first: number
   readonly last: number
@@ -111,13 +113,13 @@ type CommitValues = [first: number, last: number, databaseId: number, worker: st
 const SELECT_COMMITS = `select c.first_sequence, c.last_sequence, c.database_id, g.connector_id, g.stream_id, c.cycle_id, c.page, c.committed_at
   from tidemark_commits c cross join tidemark_registry g on g.sync_id = c.sync_id`
 
-/** Of an entry that is there: the directory must have its commit. */
+/** The commit of an existing entry: the directory must have it. */
 export function requireCommit(session: TenantSession, sequence: number): CommitRow {
   return findCommit(session, sequence) ?? throwCommitMissing(sequence)
 }
 
 function throwCommitMissing(sequence: number): never {
-  throw new SyncError('STATE_UNREADABLE', `The directory of commits does not have the change ${sequence}, which is in a table.`)
+  throw new SyncError('STATE_UNREADABLE', `The commit directory has no entry for the change ${sequence}, which is in a table.`)
 }
 
 /** The commit that a sequence belongs to; null when there is none. */
@@ -135,13 +137,13 @@ interface CommitsQuery {
   readonly wanted: readonly number[] | null
 }
 
-/** The next commits, at most as many as have so many entries together. */
+/** Returns the next commits, up to those that have `entriesMax` entries together. */
 function readCommits({ connection, tenantId }: TenantSession, { after, until, entriesMax, commitsMax, wanted }: CommitsQuery): CommitRow[] {
-  const named = wanted === null ? '' : ` and c.database_id in (${wanted.join(',')})`
+  const filter = wanted === null ? '' : ` and c.database_id in (${wanted.join(',')})`
   const commits = connection.prepareArrays(
     `${SELECT_COMMITS} where c.tenant_id = ?1 and c.first_sequence >= coalesce(
          (select first_sequence from tidemark_commits where tenant_id = ?1 and first_sequence <= ?2 + 1 order by first_sequence desc limit 1), 0
-       ) and c.first_sequence <= ?3 and c.last_sequence > ?2${named} order by c.first_sequence limit ?4`,
+       ) and c.first_sequence <= ?3 and c.last_sequence > ?2${filter} order by c.first_sequence limit ?4`,
   ).all(tenantId, after, until, commitsMax) as unknown as CommitValues[]
   let entries = 0
   const end = commits.findIndex(([first, last]) => (entries += last - Math.max(first - 1, after)) >= entriesMax)
@@ -158,23 +160,23 @@ interface LogChunk {
   readonly commits: readonly CommitRow[]
   readonly after: number
   readonly until: number
-  /** Of each table. */
+  /** Limit per table. */
   readonly rowsMax: number
   readonly live: boolean
   readonly wanted: readonly number[] | null
   readonly brief: boolean
 }
 
-/** An entry without what its commit says of it. */
+/** An entry without its commit's facts. */
 type RowVersion = Pick<LogEntry, 'sequence' | 'database' | 'key' | 'action' | 'text' | 'cursor' | 'upstreamAt'>
 
-/** As it was read; the record is put together when it is asked for. */
+/** A version as it was read; the record is decoded only when needed. */
 interface StoredVersion {
   readonly sequence: number
   decode(): RowVersion
 }
 
-/** In the order of their sequences. Up to `through` none is missing. */
+/** In sequence order. Up to `through` none is missing. */
 function readVersions(session: TenantSession, chunk: LogChunk, tables: TableCache): { found: StoredVersion[]; through: number } {
   const parts: StoredVersion[][] = []
   for (const id of new Set(chunk.commits.map(({ databaseId }) => databaseId))) {
@@ -183,17 +185,17 @@ function readVersions(session: TenantSession, chunk: LogChunk, tables: TableCach
   }
   if (!chunk.live) parts.push(readDeletions(session, chunk, tables))
   const filled = parts.filter(({ length }) => length > 0)
-  // Behind the place where one was cut, entries of it are missing.
-  const through = Math.min(chunk.until, ...filled.map((part) => (part.length < chunk.rowsMax ? Infinity : part.at(-1)!.sequence)))
+  // Entries beyond the end of a truncated part are missing from this batch.
+  const through = Math.min(chunk.until, ...filled.map((part) => (part.length < chunk.rowsMax ? Infinity : (part.at(-1)?.sequence ?? Infinity))))
   const found = filled.length <= 1 ? (filled[0] ?? []) : filled.flat().filter(({ sequence }) => sequence <= through).toSorted((a, b) => a.sequence - b.sequence)
   return { found, through }
 }
 
-/** Behind the members the cursor and the source's time, unless they are left out. */
+/** The cursor and the source's time follow the fields, unless they are omitted. */
 type VersionValues = [sequence: number, created: number, key: string, extra: string | null, ...members: Array<string | number | null>]
 const FIRST_MEMBER_INDEX = 4
 
-/** What `versionOf` reads, as a SELECT lists it. */
+/** The columns that `toRowVersion` reads, as a SELECT lists them. */
 export function versionColumns({ selected }: Table, brief = false): string {
   return `_sequence, _created_sequence, _key, _extra${selected}${brief ? '' : ', _cursor, _upstream_at'}`
 }
@@ -214,10 +216,10 @@ function readRange({ connection }: TenantSession, table: Table, from: string, { 
 }
 
 function readDeletions({ connection, tenantId }: TenantSession, { after, until, rowsMax, wanted }: LogChunk, tables: TableCache): StoredVersion[] {
-  const named = wanted === null ? '' : ` and database_id in (${wanted.join(',')})`
+  const filter = wanted === null ? '' : ` and database_id in (${wanted.join(',')})`
   const rows = connection.all<{ sequence: number; id: number; key: string; upstream_at: string | null }>(
     `select sequence, database_id as id, key, upstream_at from tidemark_deletions
-     where tenant_id = ? and sequence > ? and sequence <= ?${named} order by sequence limit ?`, tenantId, after, until, rowsMax,
+     where tenant_id = ? and sequence > ? and sequence <= ?${filter} order by sequence limit ?`, tenantId, after, until, rowsMax,
   )
   return rows.map(({ sequence, id, key, upstream_at: upstreamAt }) => ({
     sequence, decode: () => ({ sequence, database: tables.get(id).database, key, action: 'deleted', text: null, cursor: null, upstreamAt }),

@@ -5,9 +5,10 @@ import { parseJson } from '../../values/json.ts'
 import { growColumns } from '../kit/tables/grow-columns.ts'
 import type { Connection, Parameter, TenantSession } from './connection.ts'
 import { POSITIONS_PER_TENANT } from './migrations/0001-initial-tables.ts'
-import { alterTable, bindValues, findTable, findFreeTableName, foreignColumns, COLUMN_LIMITS, SYSTEM_COLUMNS, RESERVED_NAMES, tableSql, type Table } from './table.ts'
+import { alterTable, bindValues, findFreeTableName, foreignColumns, COLUMN_LIMITS, SYSTEM_COLUMNS, RESERVED_NAMES, tableSql, requireNamedTable, type Table } from './table.ts'
+import { required } from '../../values/required.ts'
 
-/** Entries per transaction: after a crash, no more than these are moved again. */
+/** Entries per transaction: after a crash, at most these are moved again. */
 const ENTRIES_PER_TRANSACTION = 2_000
 
 export interface MigrationProgress {
@@ -17,7 +18,7 @@ export interface MigrationProgress {
 
 /**
  * Moves the entries of the log that stores had up to version 16 into the tables of their databases. Every step is one
- * transaction that also notes how far it came, so it can be interrupted at any moment, and two processes can do it together.
+ * transaction that also records its progress, so the move is resumable, and two processes can run it together.
  */
 export function migrateLog(connection: Connection, onProgress: (progress: MigrationProgress) => void = () => {}): void {
   // In one transaction: another process may finish meanwhile, and drop the log.
@@ -31,7 +32,7 @@ export function migrateLog(connection: Connection, onProgress: (progress: Migrat
   }
 }
 
-/** Of a new store, which has nothing to move. In the transaction that makes it. */
+/** For a new store, which has nothing to move. Runs in the transaction that creates it. */
 export const DROP_OLD_TABLES = 'drop table tidemark_log; drop table tidemark_rows; drop table tidemark_old_commits; drop table tidemark_migration'
 
 function isLogMigrationPending(connection: Connection): boolean {
@@ -39,9 +40,9 @@ function isLogMigrationPending(connection: Connection): boolean {
 }
 
 function countRemaining(connection: Connection): number {
-  return connection.get<{ entries: number }>(
+  return connection.one<{ entries: number }>(
     'select count(*) as entries from tidemark_log l join tidemark_migration m on m.database_id = l.database_id where l.position > m.moved',
-  )!.entries
+  ).entries
 }
 
 interface OldLogEntry {
@@ -56,7 +57,7 @@ interface OldLogEntry {
   committed_at: number
 }
 
-/** How many entries it moved; null when nothing is left to do, also because another process did it. */
+/** Returns the number of moved entries; null when nothing is left to do, possibly because another process did it. */
 function migrateStep(connection: Connection): number | null {
   if (!isLogMigrationPending(connection)) return null
   const next = connection.get<{ id: number; tenant_id: number; moved: number; database: string; tenant: string }>(
@@ -70,16 +71,17 @@ function migrateStep(connection: Connection): number | null {
   }
   const session: TenantSession = { connection, tenant: next.tenant, tenantId: next.tenant_id }
   if (next.moved === 0) replaceView(session, next.id, next.database)
-  const table = findTable(session, next.database)!
+  const table = requireNamedTable(session, next.database)
   const entries = connection.all<OldLogEntry>(
     `select l.position, l.key, l.action, l.previous, l.cursor, l.upstream_at, l.record, c.sync_id, c.committed_at
      from tidemark_log l join tidemark_old_commits c on c.commit_id = l.commit_id
      where l.position > ? and l.position < ? and l.database_id = ? order by l.position limit ?`,
     Math.max(next.moved, next.tenant_id * POSITIONS_PER_TENANT), (next.tenant_id + 1) * POSITIONS_PER_TENANT, next.id, ENTRIES_PER_TRANSACTION,
   )
-  if (entries.length > 0) {
+  const last = entries.at(-1)
+  if (last !== undefined) {
     moveEntries(session, table, entries)
-    connection.run('update tidemark_migration set moved = ? where database_id = ?', entries.at(-1)!.position, next.id)
+    connection.run('update tidemark_migration set moved = ? where database_id = ?', last.position, next.id)
   } else {
     migrateRowState(session, table)
     connection.run('delete from tidemark_migration where database_id = ?', next.id)
@@ -87,10 +89,10 @@ function migrateStep(connection: Connection): number | null {
   return entries.length
 }
 
-/** In the place of the view. */
+/** Creates the table under the view's name. */
 function replaceView(session: TenantSession, id: number, database: string): void {
   const { connection } = session
-  const { view } = connection.get<{ view: string }>('select table_name as view from tidemark_databases where database_id = ?', id)!
+  const { view } = connection.one<{ view: string }>('select table_name as view from tidemark_databases where database_id = ?', id)
   connection.exec(`drop view if exists ${quoteIdentifier(view)}`)
   connection.run("update tidemark_databases set table_name = '' where database_id = ?", id)
   const name = findFreeTableName(session, database)
@@ -99,12 +101,12 @@ function replaceView(session: TenantSession, id: number, database: string): void
   connection.run('update tidemark_migration set moved = 1 where database_id = ?', id)
 }
 
-/** As they were committed, one after the other: each puts the version before it into the history. */
+/** Replays the entries in commit order: each one archives the version before it. */
 function moveEntries(session: TenantSession, known: Table, entries: readonly OldLogEntry[]): void {
   const { connection, tenantId } = session
   const base = tenantId * POSITIONS_PER_TENANT
   const records = entries.map(({ record }) => (record === null ? null : (parseJson(record) as JsonObject)))
-  const columns = growColumns(known.columns, records.filter((record) => record !== null), entries[0]!.position - base, {
+  const columns = growColumns(known.columns, records.filter((record) => record !== null), required(entries[0], 'The first entry').position - base, {
     reserved: [...RESERVED_NAMES, ...foreignColumns(session, known)], ...COLUMN_LIMITS,
   })
   const table = columns === known.columns ? known : alterTable(session, known, columns)
@@ -118,28 +120,28 @@ function moveEntries(session: TenantSession, known: Table, entries: readonly Old
     )
     const before = connection.get<{ created: number; owner: number }>(`select _created_sequence as created, _owner as owner from ${table.name} where _key = ?`, entry.key)
     connection.run(`delete from ${table.name} where _key = ?`, entry.key)
-    const record = records[at]!
-    if (record === null) {
+    const record = records[at] ?? null
+    if (record === null || entry.record === null) {
       connection.run(
         'insert into tidemark_deletions (tenant_id, sequence, database_id, key, upstream_at) values (?, ?, ?, ?, ?)',
         tenantId, sequence, table.id, entry.key, entry.upstream_at,
       )
       continue
     }
-    // An update whose first version was compacted away was created before.
+    // An update whose first version was compacted was created earlier.
     const created = entry.action === 1 ? sequence : (before?.created ?? (entry.previous === null ? 0 : entry.previous - base))
     const encoded = table.encoder.encode(record)
     const held: Parameter[] = []
     bindValues(table, encoded, held)
     connection.run(
       `insert into ${table.name} (${all}) values (${members})`,
-      entry.key, sequence, created, hash('sha1', entry.record!, 'base64').slice(0, 16), entry.upstream_at, syncedAt, entry.cursor,
+      entry.key, sequence, created, hash('sha1', entry.record, 'base64').slice(0, 16), entry.upstream_at, syncedAt, entry.cursor,
       entry.sync_id, before?.owner ?? 0, encoded.extra, ...held,
     )
   }
 }
 
-/** What the log does not say: hashes, times and owners of the current rows, and the tombstones. */
+/** Migrates the state that the log does not have: hashes, times and owners of the current rows, and the tombstones. */
 function migrateRowState({ connection, tenantId }: TenantSession, { id, name }: Table): void {
   connection.run(
     `update ${name} set (_hash, _upstream_at, _writer, _owner) = (

@@ -1,8 +1,9 @@
 import type { AsOf, Commit, Landing } from '../../contract/index.ts'
+import { required } from '../../values/required.ts'
 
 /**
- * A commit on its way to another thread. A thousand small objects take four times as long to copy as the same values in
- * a few arrays of strings, so the landings travel as columns; one that is all null does not travel.
+ * A commit in transit to another thread. A thousand small objects take four times as long to copy as the same values in
+ * a few arrays of strings, so the landings are sent as columns; a column of nulls is omitted.
  */
 export interface PackedCommit {
   readonly commit: Omit<Commit, 'landings'>
@@ -36,7 +37,7 @@ export function packCommit({ landings, ...commit }: Commit): PackedCommit {
     hasCursors ||= (upsert?.cursor ?? null) !== null
     hasTimes ||= landing.upstreamAt !== null
     hasOrders ||= upsert?.asOf !== undefined
-    oneDatabase &&= landing.database === landings[0]!.database
+    oneDatabase &&= landing.database === landings[0]?.database
   }
   return {
     ...packed,
@@ -49,12 +50,12 @@ export function packCommit({ landings, ...commit }: Commit): PackedCommit {
 
 export function unpackCommit({ commit, keys, texts, hashes, databases, cursors, upstreamAts, asOfs }: PackedCommit): Commit {
   const landings = keys.map((key, at): Landing => {
-    const database = databases[at] ?? databases[0]!
-    const text = texts[at]!
+    const database = required(databases[at] ?? databases[0], 'The database of a landing')
+    const text = texts[at] ?? null
     const upstreamAt = upstreamAts?.[at] ?? null
     if (text === null) return { type: 'delete', database, key, upstreamAt }
     const asOf = asOfs?.[at] ?? null
-    return { type: 'upsert', database, key, text, hash: hashes[at]!, cursor: cursors?.[at] ?? null, upstreamAt, ...(asOf !== null && { asOf }) }
+    return { type: 'upsert', database, key, text, hash: required(hashes[at], 'The hash of a landing'), cursor: cursors?.[at] ?? null, upstreamAt, ...(asOf !== null && { asOf }) }
   })
   return { ...commit, landings }
 }

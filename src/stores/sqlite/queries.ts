@@ -6,7 +6,7 @@ import { readLog, requireCommit, versionColumns, toRowVersion } from './log.ts'
 import { findTable, type Table } from './table.ts'
 import { takeBytes } from './take-bytes.ts'
 
-/** What has landed, read back. */
+/** Reads of committed rows and log entries. */
 
 export function changes(session: TenantSession, { after, limit, databases }: ChangesQuery): LogEntry[] {
   return readLog(session, { after, until: Number.MAX_SAFE_INTEGER, limit, databases }).entries
@@ -44,7 +44,7 @@ function toRow(table: Table, values: RowValues): Row {
   return { database: table.database, key, text: table.decode(sequence, extra, values, FIRST_MEMBER_INDEX), sequence, committedAt: Date.parse(syncedAt), upstreamAt }
 }
 
-/** Every version of one key that is still known, with its deletions. */
+/** Returns every stored version of one key, with its deletions. */
 export function history(session: TenantSession, database: string, key: string): LogEntry[] {
   const { connection, tenantId } = session
   const table = findTable(session, database)
@@ -66,7 +66,7 @@ export function databases(session: TenantSession): DatabaseInfo[] {
   return connection.all<DeleteState & { name: string; table: string; columns: string }>(
     'select name, table_name as "table", columns, deletes, purged_to as purgedTo from tidemark_databases where tenant_id = ? order by name', tenantId,
   ).map(({ name, table, columns, ...state }) => {
-    const { rows } = connection.get<{ rows: number }>(`select count(*) as rows from ${liveRows(quoteIdentifier(table), state)}`)!
+    const { rows } = connection.one<{ rows: number }>(`select count(*) as rows from ${liveRows(quoteIdentifier(table), state)}`)
     return { name, table, history: `${table}_history`, columns: JSON.parse(columns) as Column[], rows, ...(mayHaveDeletedRows(state) && { hasDeleted: true as const }) }
   })
 }

@@ -5,27 +5,31 @@ import type { EncodedRecord } from '../kit/tables/encode-record.ts'
 import type { TenantSession } from './connection.ts'
 import { readRow } from './queries.ts'
 import type { Table } from './table.ts'
+import { required } from '../../values/required.ts'
 
 type UpsertLanding = Extract<Landing, { type: 'upsert' }>
 
-/** The records of a page as columns, each made once: to compare it with the stored one, and to write it. */
+/** The records of a page encoded as columns, each once: to compare it with the stored one, and to write it. */
 export class RecordEncodingCache {
-  readonly #made = new Map<UpsertLanding, { readonly record: JsonObject; readonly encoded: EncodedRecord; readonly by: Table['encoder'] }>()
+  readonly #encodings = new Map<UpsertLanding, { readonly record: JsonObject; readonly encoded: EncodedRecord; readonly by: Table['encoder'] }>()
 
   encode(landing: UpsertLanding, { encoder }: Table): EncodedRecord {
-    const made = this.#made.get(landing)
-    if (made?.by === encoder) return made.encoded
-    const record = made?.record ?? (parseJson(landing.text) as JsonObject)
+    const known = this.#encodings.get(landing)
+    if (known?.by === encoder) return known.encoded
+    const record = known?.record ?? (parseJson(landing.text) as JsonObject)
     const encoded = encoder.encode(record)
-    this.#made.set(landing, { record, encoded, by: encoder })
+    this.#encodings.set(landing, { record, encoded, by: encoder })
     return encoded
   }
 
   recordOf(landing: UpsertLanding): JsonObject {
-    return this.#made.get(landing)!.record
+    return required(this.#encodings.get(landing), 'The encoded record').record
   }
 
-  /** Another order of members is no other content. Most records that differ do so in a column, and need not be put together. */
+  /**
+   * Records that differ only in the order of their fields are equal. Most different records differ in a column, and
+   * need not be decoded.
+   */
   isSameRecord(session: TenantSession, table: Table, landing: UpsertLanding, row: StoredRow): boolean {
     const { values, extra } = this.encode(landing, table)
     if (extra === null && row.sequence >= table.since) {
@@ -33,6 +37,6 @@ export class RecordEncodingCache {
         .get(landing.key) as unknown as Array<string | number | null>
       if (stored[0] === null) return table.holds(values, stored, 1)
     }
-    return equalsJson(readRow(session, table, landing.key)!.text, landing.text)
+    return equalsJson(required(readRow(session, table, landing.key), 'The stored row').text, landing.text)
   }
 }

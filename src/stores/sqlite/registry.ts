@@ -1,6 +1,6 @@
 import * as steps from '../kit/registry.ts'
 import { bindSteps } from './sql.ts'
 
-/** Steps of kit/registry.ts that a commit takes too. */
+/** Steps of kit/registry.ts that a commit also uses. */
 export const findLeasedEntry = bindSteps(steps.findLeasedEntry)
 export const writeAudit = bindSteps(steps.appendAuditEntry)

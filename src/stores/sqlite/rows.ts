@@ -6,9 +6,13 @@ import type { DriftCollector } from '../kit/tables/schema-drift.ts'
 import type { Parameter, TenantSession } from './connection.ts'
 import type { RecordEncodingCache } from './record-encoding-cache.ts'
 import { STATUS_CODES } from './stored-codes.ts'
-import { alterTable, bindValues, foreignColumns, COLUMN_LIMITS, SYSTEM_COLUMNS, RESERVED_NAMES, type Table } from './table.ts'
+import { alterTable, bindValues, foreignColumns, COLUMN_LIMITS, SYSTEM_COLUMNS, RESERVED_NAMES, tableOf, type Table } from './table.ts'
+import { required } from '../../values/required.ts'
 
-/** Rows per insert statement. One call per row spends half its time crossing into SQLite; past about twenty it no longer helps. */
+/**
+ * Rows per insert statement. One call per row spends half its time crossing into SQLite; more than about twenty no
+ * longer help.
+ */
 const ROWS_PER_INSERT = 20
 
 export interface WriteFacts {
@@ -16,13 +20,13 @@ export interface WriteFacts {
   readonly driftCollector: DriftCollector
   readonly writer: number
   readonly owner: number
-  /** By database, where another. */
+  /** Owners by database, where they differ from `owner`. */
   readonly owners: ReadonlyMap<string, number>
   /** The commit's time, in ms. */
   readonly committedAt: number
 }
 
-/** Carries out a plan: the table gets the new versions, its history those they replace. */
+/** Executes a plan: the table gets the new versions, its history the replaced ones. */
 export function writeRows(session: TenantSession, plan: LandingPlan, tables: ReadonlyMap<string, Table>, facts: WriteFacts): void {
   const syncedAt = new Date(facts.committedAt).toISOString()
   for (const known of tables.values()) {
@@ -35,8 +39,8 @@ export function writeRows(session: TenantSession, plan: LandingPlan, tables: Rea
     updateRows(session, table, upserts.filter((write) => !isCreated(write)), { ...facts, syncedAt })
     for (const write of writes) if (write.landing.type === 'delete') deleteRow(session, table, write, { ...facts, owner, syncedAt })
   }
-  for (const touch of plan.touches) touchRow(session, tables.get(touch.landing.database)!, touch)
-  for (const contest of plan.contests) writeContest(session, tables.get(contest.landing.database)!, contest)
+  for (const touch of plan.touches) touchRow(session, tableOf(tables, touch.landing.database), touch)
+  for (const contest of plan.contests) writeContest(session, tableOf(tables, contest.landing.database), contest)
 }
 
 type UpsertWrite = RowWrite & { readonly landing: Extract<Landing, { type: 'upsert' }> }
@@ -50,53 +54,54 @@ function isRevived(write: RowWrite): boolean {
   return isCreated(write) && write.row !== undefined
 }
 
-/** The table with a column for every member of these records. */
-function growTable(session: TenantSession, table: Table, writes: readonly UpsertWrite[], { encodings, driftCollector: notes }: WriteFacts): Table {
-  let isNew = false
-  for (const { landing } of writes) isNew = encodings.encode(landing, table).needsColumns || isNew
-  const grown = isNew && notes.mayAddColumns(table) ? addColumns(session, table, writes, { encodings, driftCollector: notes }) : table
+/** Returns the table with a column for every field of these records. */
+function growTable(session: TenantSession, table: Table, writes: readonly UpsertWrite[], { encodings, driftCollector }: WriteFacts): Table {
+  let needsColumns = false
+  for (const { landing } of writes) needsColumns = encodings.encode(landing, table).needsColumns || needsColumns
+  const grown = needsColumns && driftCollector.mayAddColumns(table) ? addColumns(session, table, writes, { encodings, driftCollector }) : table
   for (const { landing, sequence } of writes) {
     const encoded = encodings.encode(landing, grown)
-    if (encoded.misfits !== null || encoded.needsColumns) notes.recordDrift(grown, encodings.recordOf(landing), encoded, sequence)
+    if (encoded.misfits !== null || encoded.needsColumns) driftCollector.recordDrift(grown, encodings.recordOf(landing), encoded, sequence)
   }
   return grown
 }
 
-function addColumns(session: TenantSession, table: Table, writes: readonly UpsertWrite[], { encodings, driftCollector: notes }: Pick<WriteFacts, 'encodings' | 'driftCollector'>): Table {
+function addColumns(session: TenantSession, table: Table, writes: readonly UpsertWrite[], { encodings, driftCollector }: Pick<WriteFacts, 'encodings' | 'driftCollector'>): Table {
   const records = writes.map(({ landing }) => encodings.recordOf(landing))
   const foreign = foreignColumns(session, table)
-  const columns = growColumns(table.columns, records, writes[0]!.sequence, { reserved: [...RESERVED_NAMES, ...foreign], ...COLUMN_LIMITS })
+  const { sequence: since } = required(writes[0], 'The first write')
+  const columns = growColumns(table.columns, records, since, { reserved: [...RESERVED_NAMES, ...foreign], ...COLUMN_LIMITS })
   if (columns === table.columns) return table
-  notes.recordTakenNames(table, columns, foreign, writes[0]!.sequence)
+  driftCollector.recordTakenNames(table, columns, foreign, since)
   return alterTable(session, table, columns)
 }
 
 /**
- * A value bound costs a fifth of a microsecond, so each is bound once: what a batch has in common is bound ahead of its rows,
- * and sequences that follow one another, as on a first load, are counted on from the first.
+ * Binding a value costs a fifth of a microsecond, so each is bound once: values that a batch shares are bound ahead of
+ * its rows, and consecutive sequences, as on a first load, are computed from the first.
  */
 function insertRows(session: TenantSession, table: Table, writes: readonly UpsertWrite[], facts: BatchFacts): void {
-  if (writes.length === 0) return
-  const records = writes.map(({ landing }) => facts.encodings.encode(landing, table))
-  const follow = writes.at(-1)!.sequence - writes[0]!.sequence === writes.length - 1
+  const [first, last] = [writes[0], writes.at(-1)]
+  if (first === undefined || last === undefined) return
+  const rows = writes.map((write) => ({ ...write, record: facts.encodings.encode(write.landing, table) }))
+  const isConsecutive = last.sequence - first.sequence === writes.length - 1
   const hasCursor = writes.some(({ landing }) => landing.cursor !== null)
-  const hasExtra = records.some(({ extra }) => extra !== null)
+  const hasExtra = rows.some(({ record }) => record.extra !== null)
   const members = table.members.map(() => ',?').join('')
   const tuple = (at: number): string => {
-    const sequence = follow ? `?2+${at}` : '?'
-    const created = follow ? sequence : '?'
+    const sequence = isConsecutive ? `?2+${at}` : '?'
+    const created = isConsecutive ? sequence : '?'
     return `(?1,${sequence},${created},?,?,?,${hasCursor ? '?' : 'null'},${facts.writer},${facts.owner},${hasExtra ? '?' : 'null'}${members})`
   }
   // Numbered parameters come first: an unnumbered one takes the number after the largest before it.
   const own = '_synced_at, _sequence, _created_sequence, _key, _hash, _upstream_at, _cursor, _writer, _owner, _extra'
   const head = `insert into ${table.name} (${[own, ...table.members].join(', ')}) values `
-  insertInBatches(session, head, writes, {
-    tuple, shared: ({ sequence }) => (follow ? [facts.syncedAt, sequence] : [facts.syncedAt]),
-    push: ({ landing, sequence, row }, into, at) => {
-      if (!follow) into.push(sequence, sequence)
+  insertInBatches(session, head, rows, {
+    tuple, shared: ({ sequence }) => (isConsecutive ? [facts.syncedAt, sequence] : [facts.syncedAt]),
+    push: ({ landing, sequence, row, record }, into) => {
+      if (!isConsecutive) into.push(sequence, sequence)
       into.push(landing.key, landing.hash, landing.upstreamAt ?? row?.upstreamAt ?? null)
       if (hasCursor) into.push(landing.cursor)
-      const record = records[at]!
       if (hasExtra) into.push(record.extra)
       bindValues(table, record, into)
     },
@@ -104,7 +109,10 @@ function insertRows(session: TenantSession, table: Table, writes: readonly Upser
   for (const { landing, row } of writes) if (row !== undefined) deleteTombstone(session, table, landing.key)
 }
 
-/** Brings back those that were kept when they were deleted, in place, so that what refers to them stays. The others are not there. */
+/**
+ * Revives rows that were kept when they were deleted, in place, so that references to them stay. Returns the revived
+ * ones.
+ */
 function reviveRows(session: TenantSession, table: Table, writes: readonly UpsertWrite[], { writer, owner, syncedAt, encodings }: BatchFacts): ReadonlySet<RowWrite> {
   const returned = new Set<RowWrite>()
   if (writes.length === 0 || !mayHaveDeletedRows(table)) return returned
@@ -115,7 +123,7 @@ function reviveRows(session: TenantSession, table: Table, writes: readonly Upser
   for (const write of writes) {
     const { landing, sequence, row } = write
     const record = encodings.encode(landing, table)
-    const values: Parameter[] = [sequence, syncedAt, landing.hash, landing.upstreamAt ?? row!.upstreamAt, landing.cursor, writer, owner, record.extra]
+    const values: Parameter[] = [sequence, syncedAt, landing.hash, landing.upstreamAt ?? row?.upstreamAt ?? null, landing.cursor, writer, owner, record.extra]
     bindValues(table, record, values)
     if (Number(update.run(...values, landing.key).changes) === 0) continue
     returned.add(write)
@@ -124,7 +132,7 @@ function reviveRows(session: TenantSession, table: Table, writes: readonly Upser
   return returned
 }
 
-/** The replaced versions go to the history; the rows stay where they are, with whatever else their table has. */
+/** Archives the replaced versions; the rows are updated in place, so that the user's own columns stay. */
 function updateRows(session: TenantSession, table: Table, writes: readonly UpsertWrite[], { writer, syncedAt, encodings }: BatchFacts): void {
   if (writes.length === 0) return
   archiveVersions(session, table, writes.map(({ landing, sequence }) => ({ key: landing.key, until: sequence })), syncedAt)
@@ -134,16 +142,16 @@ function updateRows(session: TenantSession, table: Table, writes: readonly Upser
   )
   for (const { landing, sequence, row } of writes) {
     const record = encodings.encode(landing, table)
-    // A fact without a time keeps the row's: what is older than that is still older.
-    const values: Parameter[] = [sequence, landing.hash, landing.upstreamAt ?? row!.upstreamAt, syncedAt, landing.cursor, writer, record.extra]
+    // A change without a time keeps the row's time: older versions stay older.
+    const values: Parameter[] = [sequence, landing.hash, landing.upstreamAt ?? row?.upstreamAt ?? null, syncedAt, landing.cursor, writer, record.extra]
     bindValues(table, record, values)
     values.push(landing.key)
     update.run(...values)
-    if (row!.contestedBy !== null) deleteContest(session, table, landing.key)
+    if (row !== undefined && row.contestedBy !== null) deleteContest(session, table, landing.key)
   }
 }
 
-/** A row that comes back belongs to whoever brought it; a living one keeps its owner, also as a tombstone. */
+/** A tombstone keeps the owner of a live row; otherwise the commit's owner owns it. */
 function deleteRow(session: TenantSession, table: Table, { landing, action, sequence, row }: RowWrite, { writer, owner, syncedAt }: BatchFacts): void {
   const { connection, tenantId } = session
   if (row?.status === 'live') {
@@ -166,13 +174,13 @@ function deleteRow(session: TenantSession, table: Table, { landing, action, sequ
   if (row !== undefined && row.contestedBy !== null) deleteContest(session, table, landing.key)
 }
 
-/** A row that is kept has the sequence and the time of its deletion: whoever reads the table by either learns of it. */
+/** A kept row takes the sequence and the time of its deletion, so that readers that follow either one see it. */
 function removeRow({ connection }: TenantSession, { name, deletes }: Table, key: string, by: { sequence: number; writer: number; syncedAt: string }): void {
   if (deletes !== 'soft') connection.run(`delete from ${name} where _key = ?`, key)
   else connection.run(`update ${name} set _deleted_at = ?1, _synced_at = ?1, _sequence = ?2, _writer = ?3 where _key = ?4`, by.syncedAt, by.sequence, by.writer, key)
 }
 
-/** Puts current rows into the history, as they are before the write of the sequence `until`. */
+/** Copies current rows to the history, as they are before the write of the sequence `until`. */
 function archiveVersions(session: TenantSession, table: Table, versions: readonly { key: string; until: number }[], untilAt: string): void {
   const columns = [...SYSTEM_COLUMNS, ...table.members]
   insertInBatches(session, `insert into ${table.history} (_until_sequence, _until_at, ${columns.join(', ')}) select v.column1, ?1, ${
@@ -202,36 +210,36 @@ function touchRow(session: TenantSession, table: Table, { landing, upstreamAt }:
   deleteContest(session, table, landing.key)
 }
 
-function writeContest(session: TenantSession, table: Table, { landing, contestedBy: by }: RowContest): void {
+function writeContest(session: TenantSession, table: Table, { landing, contestedBy }: RowContest): void {
   const { connection, tenantId } = session
-  if (by === null) return deleteContest(session, table, landing.key)
+  if (contestedBy === null) return deleteContest(session, table, landing.key)
   connection.run(
     'insert into tidemark_contests (tenant_id, database_id, key, cycle_id) values (?, ?, ?, ?) on conflict do update set cycle_id = excluded.cycle_id',
-    tenantId, table.id, landing.key, by,
+    tenantId, table.id, landing.key, contestedBy,
   )
 }
 
 interface BatchInsert<Write> {
-  /** The text for the row at this place of its batch. */
+  /** SQL for the row at this index of its batch. */
   tuple(at: number): string
-  /** Bound once for a batch, from its first write. */
+  /** Values bound once per batch, from its first write. */
   shared(first: Write): Parameter[]
-  push(write: Write, into: Parameter[], at: number): void
+  push(write: Write, into: Parameter[]): void
   readonly tail?: string
 }
 
 function insertInBatches<Write>(session: TenantSession, head: string, writes: readonly Write[], { tuple, shared, push, tail = '' }: BatchInsert<Write>): void {
   const { connection } = session
-  const run = (statement: ReturnType<typeof connection.prepare>, from: number, to: number): void => {
-    const parameters = shared(writes[from]!)
-    for (let at = from; at < to; at++) push(writes[at]!, parameters, at)
+  const run = (statement: ReturnType<typeof connection.prepare>, batch: readonly Write[]): void => {
+    const parameters = shared(required(batch[0], 'The first write of a batch'))
+    for (const write of batch) push(write, parameters)
     statement.run(...parameters)
   }
   let at = 0
   if (writes.length >= ROWS_PER_INSERT) {
-    const many = connection.prepare(head + Array.from({ length: ROWS_PER_INSERT }, (_, place) => tuple(place)).join(',') + tail)
-    for (; at + ROWS_PER_INSERT <= writes.length; at += ROWS_PER_INSERT) run(many, at, at + ROWS_PER_INSERT)
+    const many = connection.prepare(head + Array.from({ length: ROWS_PER_INSERT }, (_, index) => tuple(index)).join(',') + tail)
+    for (; at + ROWS_PER_INSERT <= writes.length; at += ROWS_PER_INSERT) run(many, writes.slice(at, at + ROWS_PER_INSERT))
   }
   const one = connection.prepare(head + tuple(0) + tail)
-  for (; at < writes.length; at++) run(one, at, at + 1)
+  for (const write of writes.slice(at)) run(one, [write])
 }

@@ -11,7 +11,7 @@ import { rows as readRows } from './queries.ts'
 import { writeAudit } from './registry.ts'
 import { bindValues, findTable, foreignColumns, COLUMN_LIMITS, RESERVED_NAMES, SQL_TYPES, sqlTypeOf, unquoteIdentifier, type StoredValue, type Table } from './table.ts'
 
-/** Columns of a database's table: what they show, and how they are changed. */
+/** The columns of a database's table: their description, and how they are changed. */
 
 export function schemaDrift({ connection, tenantId }: TenantSession): SchemaDrift[] {
   return connection.all<{ name: string; drift: string }>("select name, drift from tidemark_databases where tenant_id = ? and drift <> '[]' order by name", tenantId)
@@ -23,13 +23,13 @@ export function schema(session: TenantSession, database: string): SchemaInfo | n
   if (table === null) return null
   const { connection } = session
   const change = readChange(session, table)
-  const { rows } = connection.get<{ rows: number }>(`select count(*) as rows from ${table.name}`)!
-  const { versions } = connection.get<{ versions: number }>(`select count(*) as versions from ${table.history}`)!
+  const { rows } = connection.one<{ rows: number }>(`select count(*) as rows from ${table.name}`)
+  const { versions } = connection.one<{ versions: number }>(`select count(*) as versions from ${table.history}`)
   const texts = connection.all<{ text: string }>(`select _extra as text from ${table.name} where _extra is not null limit ${EXTRA_ROWS_MAX + 1}`).map(({ text }) => text)
   const isOver = texts.length > EXTRA_ROWS_MAX
   return {
     database, table: unquoteIdentifier(table.name), history: unquoteIdentifier(table.history), rows, isRowsExact: true, versions,
-    ...(table.deletes !== null && { deletes: table.deletes, deletedRows: rows - connection.get<{ live: number }>(`select count(*) as live from ${table.live}`)!.live }),
+    ...(table.deletes !== null && { deletes: table.deletes, deletedRows: rows - connection.one<{ live: number }>(`select count(*) as live from ${table.live}`).live }),
     columns: describeColumns(table.columns, sqlTypeOf, createDependentsLookup(session, table)),
     waiting: countExtraMembers(table.columns, texts.slice(0, EXTRA_ROWS_MAX)), waitingScanned: Math.min(texts.length, EXTRA_ROWS_MAX), isWaitingExact: !isOver,
     ownColumns: foreignColumns(session, table), ownIndexes: listUserObjects(session, table).filter(({ type }) => type === 'index').map(({ name }) => name),
@@ -42,7 +42,7 @@ export function beginSchemaChange(session: TenantSession, database: string, requ
   connection.write(() => {
     const table = findTable(session, database)
     if (table === null) throw createInvalidSchemaChangeError(`There is no database ${JSON.stringify(database)}.`)
-    if (readChange(session, table) !== null) throw createInvalidSchemaChangeError(`A change of ${database} is under way. It has to be carried to its end first.`)
+    if (readChange(session, table) !== null) throw createInvalidSchemaChangeError(`A schema change of ${database} is already running. Complete it first.`)
     const { change } = planSchemaChange(table.columns, request, factsOf(session, table))
     checkDependentLoss(table.columns, change, createDependentsLookup(session, table))
     connection.run('update tidemark_databases set change = ? where tenant_id = ? and database_id = ?', JSON.stringify(change), tenantId, table.id)
@@ -60,7 +60,7 @@ export function advanceSchemaChange(session: TenantSession, database: string, { 
   })
 }
 
-/** Null when it was the last step. */
+/** Returns null after the last step. */
 function advancePhase(session: TenantSession, table: Table, change: StoredSchemaChange, { at, rowsMax }: { at: number; rowsMax: number }): StoredSchemaChange | null {
   switch (change.phase) {
     case 'add':
@@ -69,7 +69,7 @@ function advancePhase(session: TenantSession, table: Table, change: StoredSchema
     case 'history':
       return writeChange(session, table, rewriteBatch(session, table, change, rowsMax))
     default:
-      // SQLite makes its indexes again in the last step.
+      // SQLite recreates its indexes in the last step.
       swapColumns(session, table, change)
       writeAudit(session, null, createEndSchemaChangeAuditEntry(table.database, describeChanges(change.changes), change.rewritten, { actor: change.actor, at }))
       return null
@@ -88,12 +88,12 @@ function factsOf(session: TenantSession, table: Table): Parameters<typeof planSc
 
 const SAMPLE_ROWS = 1_000
 const LOCKS = {
-  batch: 'one writer at a time, for a batch',
-  swap: 'one writer at a time, for the last step: it writes the table once more, and its indexes',
+  batch: 'one writer at a time, per batch',
+  swap: 'one writer at a time, for the last step, which rewrites the table and its indexes',
 }
 
 function readChange({ connection, tenantId }: TenantSession, { id }: Table): StoredSchemaChange | null {
-  const { change } = connection.get<{ change: string | null }>('select change from tidemark_databases where tenant_id = ? and database_id = ?', tenantId, id)!
+  const { change } = connection.one<{ change: string | null }>('select change from tidemark_databases where tenant_id = ? and database_id = ?', tenantId, id)
   return change === null ? null : (JSON.parse(change) as StoredSchemaChange)
 }
 
@@ -106,7 +106,7 @@ function writeColumns({ connection, tenantId }: TenantSession, { id }: Table, co
   connection.run('update tidemark_databases set layout = ? where tenant_id = ? and database_id = ?', JSON.stringify(columns), tenantId, id)
 }
 
-/** Planned anew: records that landed since may have added columns. */
+/** Plans again, because records that landed since may have added columns. */
 function addColumns(session: TenantSession, table: Table, change: StoredSchemaChange): StoredSchemaChange {
   const { columns, change: { moves } } = planSchemaChange(table.columns, { ...change, at: change.startedAt, allowDependentLoss: change.lose }, factsOf(session, table))
   for (const { to, type } of moves) {
@@ -117,17 +117,17 @@ function addColumns(session: TenantSession, table: Table, change: StoredSchemaCh
   return { ...change, moves, phase: needsRowCopy(moves) ? 'rows' : 'swap' }
 }
 
-type RowValues = [place: string | number, sequence: number, extra: string | null, ...members: StoredValue[]]
+type RowValues = [id: string | number, sequence: number, extra: string | null, ...members: StoredValue[]]
 
-/** Writes each record again into the columns there are now. Nothing else of the row moves. */
+/** Encodes each record again into the current columns. Nothing else of the row changes. */
 function rewriteBatch(session: TenantSession, table: Table, change: StoredSchemaChange, rowsMax: number): StoredSchemaChange {
   const { connection } = session
   const isHistory = change.phase === 'history'
-  const [name, place] = isHistory ? [table.history, '_until_sequence'] : [table.name, '_key']
+  const [name, orderColumn] = isHistory ? [table.history, '_until_sequence'] : [table.name, '_key']
   const after: Parameter = change.position === null ? (isHistory ? -1 : '') : isHistory ? Number(change.position) : change.position
-  const found = connection.prepareArrays(`select ${place}, _sequence, _extra${table.selected} from ${name} where ${place} > ? order by ${place} limit ?`)
+  const found = connection.prepareArrays(`select ${orderColumn}, _sequence, _extra${table.selected} from ${name} where ${orderColumn} > ? order by ${orderColumn} limit ?`)
     .all(after, rowsMax) as unknown as RowValues[]
-  const update = connection.prepare(`update ${name} set _extra = ?${table.members.map((column) => `, ${column} = ?`).join('')} where ${place} = ?`)
+  const update = connection.prepare(`update ${name} set _extra = ?${table.members.map((column) => `, ${column} = ?`).join('')} where ${orderColumn} = ?`)
   let rewritten = 0
   for (const row of found) {
     const [at, sequence, extra] = row
@@ -138,14 +138,15 @@ function rewriteBatch(session: TenantSession, table: Table, change: StoredSchema
     update.run(...values, at)
     rewritten++
   }
-  return advanceAfterBatch(change, { scanned: found.length, rewritten, last: found.length < rowsMax ? null : String(found.at(-1)![0]) })
+  const last = found.length < rowsMax ? undefined : found.at(-1)
+  return advanceAfterBatch(change, { scanned: found.length, rewritten, last: last === undefined ? null : String(last[0]) })
 }
 
 // ── the last step ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 /**
- * The new columns take the place of the old ones. SQLite refuses to drop a column that an index, a trigger or a view names, so
- * these go first and are made again, word for word, in the same transaction.
+ * Replaces the old columns with the new ones. SQLite refuses to drop a column that an index, a trigger or a view names,
+ * so these are dropped first and recreated from their original SQL in the same transaction.
  */
 function swapColumns(session: TenantSession, table: Table, { moves }: StoredSchemaChange): void {
   const { connection, tenantId } = session
@@ -164,8 +165,8 @@ function swapColumns(session: TenantSession, table: Table, { moves }: StoredSche
 function swapColumn({ connection }: TenantSession, table: string, { from, to, name }: ColumnTransition): void {
   const isReplaced = from !== null && (to !== null || name === null)
   if (isReplaced) connection.exec(`alter table ${table} drop column ${quoteIdentifier(from)}`)
-  const present = to ?? from
-  if (name !== null && present !== name) connection.exec(`alter table ${table} rename column ${quoteIdentifier(present!)} to ${quoteIdentifier(name)}`)
+  const current = to ?? from
+  if (name !== null && current !== null && current !== name) connection.exec(`alter table ${table} rename column ${quoteIdentifier(current)} to ${quoteIdentifier(name)}`)
 }
 
 interface UserObject {
@@ -174,7 +175,9 @@ interface UserObject {
   readonly sql: string
 }
 
-/** Indexes, views and triggers of the user that name the table or its history, in an order in which they can be made. */
+/**
+ * Indexes, views and triggers of the user that name the table or its history, in an order in which they can be created.
+ */
 function listUserObjects({ connection }: TenantSession, table: Table): UserObject[] {
   const names = [table.name, table.history].map(unquoteIdentifier)
   return connection.all<UserObject & { tbl: string }>(
@@ -183,7 +186,7 @@ function listUserObjects({ connection }: TenantSession, table: Table): UserObjec
   ).filter(({ tbl, sql }) => names.some((name) => tbl.toLowerCase() === name.toLowerCase() || mentions(sql, name)))
 }
 
-/** By their text: SQLite keeps no list of what depends on a column. All of them are made again after a change of type. */
+/** Matched by text: SQLite keeps no list of a column's dependents. All of them are recreated after a change of type. */
 function createDependentsLookup(session: TenantSession, table: Table): (column: string) => SchemaColumn['dependents'] {
   const objects = listUserObjects(session, table)
   return (column) => objects.filter(({ sql }) => mentions(sql, column)).map(({ type, name }) => ({ name: `${type} ${name}`, isKept: true }))

@@ -19,7 +19,10 @@ import { SCHEMA_CHANGES } from './migrations/0018-schema-changes.ts'
 import { HISTORY_DAYS } from './migrations/0019-history-days.ts'
 import { DELETE_MODE } from './migrations/0020-delete-mode.ts'
 
-/** Each takes the tables from version n to n + 1; the first makes them. All that are needed run in one transaction. */
+/**
+ * Each migration takes the tables from version n to n + 1; the first creates them. All pending ones run in one
+ * transaction.
+ */
 export const MIGRATIONS: readonly string[] = [
   INITIAL_TABLES, CYCLE_END_REASON, API_KEYS_AND_LOG_FLOOR, AUDIT_CHAIN_AND_DATA_KEYS, WEBHOOKS, CONSUMERS, TENANT_ERASURE, LEASE_HELD_SINCE, INBOUND_PAYLOAD, SHARED_PACERS, INFLIGHT_GUARD, TENANT_ERASED_FLAG,
   BACKFILL_NEEDED, SOURCE_PAUSES, ROW_CONTESTED_BY, STATE_ROLLBACK_DETECTION, TYPED_TABLES, SCHEMA_CHANGES, HISTORY_DAYS, DELETE_MODE,
@@ -28,5 +31,8 @@ export const MIGRATIONS: readonly string[] = [
 /** Version of the tables; a file with a higher one was written by a newer tidemark and is left alone. */
 export const SCHEMA_VERSION = MIGRATIONS.length
 
-/** Before it states were not sealed, and what is not sealed is never taken for a state. No release wrote such a store. */
+/**
+ * Earlier versions did not seal states, and an unsealed text is never accepted as a state. No release wrote such a
+ * store.
+ */
 export const SCHEMA_VERSION_MIN = 4

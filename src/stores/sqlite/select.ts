@@ -5,7 +5,7 @@ import { createAsOfViews } from './as-of.ts'
 
 export function selectFromSqlite(file: string, sql: string, { limit, tenant, deadlineMs = Infinity, asOf }: SelectOptions): SelectResult {
   const database = openReadOnly(file)
-  // SQLite lets nobody else in while it looks, so the statement has to look at the clock itself.
+  // SQLite blocks the thread while it runs, so the statement itself has to check the clock.
   const until = performance.now() + deadlineMs
   let isLate = false
   database.function('tidemark_in_time', { deterministic: false }, () => {
@@ -17,7 +17,7 @@ export function selectFromSqlite(file: string, sql: string, { limit, tenant, dea
   try {
     if (asOf !== undefined) guard = createAsOfViews(database, tenant, asOf)
     const statement = database.prepare(sql)
-    if (hasSecondStatement(sql, statement.expandedSQL ?? sql)) throw new SyncError('ARGUMENT_INVALID', 'A query is one statement; this text goes on after it.')
+    if (hasSecondStatement(sql, statement.expandedSQL ?? sql)) throw new SyncError('ARGUMENT_INVALID', 'A query must be a single statement. Remove the text after it.')
     statement.setReadBigInts(true)
     const columns = statement.columns().map(({ name }) => name)
     statement.setReturnArrays(true)
@@ -42,7 +42,7 @@ function openReadOnly(file: string): InstanceType<typeof DatabaseSync> {
   }
 }
 
-/** What was prepared is the first statement alone. */
+/** Only the first statement of a text is prepared. */
 function hasSecondStatement(sql: string, first: string): boolean {
   return sql.trim().startsWith(first.trim()) && sql.trim().slice(first.trim().length).replace(/^[\s;]+|--[^\n]*(\n|$)/g, '') !== ''
 }
@@ -52,7 +52,7 @@ function toCell(value: unknown): unknown {
   return value instanceof Uint8Array ? Buffer.from(value).toString('base64') : value
 }
 
-/** A wrong query is the user's; what is wrong with the file is not. */
+/** A wrong query is the user's error; a damaged or locked file is not. */
 function toSyncError(error: unknown): unknown {
   const code = (error as { errcode?: unknown } | null)?.errcode
   if (typeof code !== 'number') return error

@@ -1,6 +1,6 @@
 const CHUNK = 65_536
 
-/** A set of sequences at one bit each, allocated by the chunk: a million rows cost an eighth of a megabyte. */
+/** A set of sequences at one bit each, allocated in chunks: a million rows cost an eighth of a megabyte. */
 export class SequenceSet {
   readonly #chunks = new Map<number, Uint8Array>()
 
@@ -11,7 +11,7 @@ export class SequenceSet {
       let bits = this.#chunks.get(chunk)
       if (bits === undefined) this.#chunks.set(chunk, (bits = new Uint8Array(CHUNK / 8)))
       const at = sequence % CHUNK
-      bits[at >> 3]! |= 1 << (at & 7)
+      bits[at >> 3] = (bits[at >> 3] ?? 0) | (1 << (at & 7))
     }
   }
 
@@ -19,14 +19,13 @@ export class SequenceSet {
   *ranges(): Generator<[number, number]> {
     let first: number | null = null
     let last = -1
-    for (const chunk of [...this.#chunks.keys()].toSorted((a, b) => a - b)) {
-      const bits = this.#chunks.get(chunk)!
+    for (const [chunk, bits] of [...this.#chunks].toSorted(([a], [b]) => a - b)) {
       for (let at = 0; at < CHUNK; at++) {
         if (bits[at >> 3] === 0) {
           at |= 7
           continue
         }
-        if ((bits[at >> 3]! & (1 << (at & 7))) === 0) continue
+        if (((bits[at >> 3] ?? 0) & (1 << (at & 7))) === 0) continue
         const sequence = chunk * CHUNK + at
         if (first !== null && sequence > last + 1) {
           yield [first, last]

@@ -8,7 +8,9 @@ import { eraseRows } from './erase-rows.ts'
 import { pruneVersions } from './history-retention.ts'
 import { ensureTable } from './table.ts'
 
-/** The SQL port on SQLite. One writer at a time: there is nothing to lock, and no other process to notify. */
+/**
+ * The SQL port on SQLite. It has one writer at a time, so no locks are needed, and no notification of other processes.
+ */
 
 const DIALECT: Dialect = {
   table: (name) => `tidemark_${name}`,
@@ -38,11 +40,11 @@ export function sqlOf({ tenant }: TenantSession): Sql {
   }))
 }
 
-/** The members of its records, of a database that has a table from now on. */
+/** Creates the table if it is missing, and returns the fields of the database's records. */
 function ensureMemberKinds(session: TenantSession, database: string): Column[] {
   ensureTable(session, database, [])
   const { connection, tenantId } = session
-  return JSON.parse(connection.get<{ columns: string }>('select columns from tidemark_databases where tenant_id = ? and name = ?', tenantId, database)!.columns) as Column[]
+  return JSON.parse(connection.one<{ columns: string }>('select columns from tidemark_databases where tenant_id = ? and name = ?', tenantId, database).columns) as Column[]
 }
 
 export function runPlan<Args extends readonly unknown[], T>(session: TenantSession, plan: TransactionPlan<Args, T>, args: Args): T {
@@ -50,12 +52,12 @@ export function runPlan<Args extends readonly unknown[], T>(session: TenantSessi
   return plan.access === 'read' ? session.connection.read(body) : session.connection.write(body)
 }
 
-/** Inside a transaction. */
+/** Legal inside a transaction. */
 export function performSteps<T>(session: TenantSession, steps: Steps<T>): T {
   return runSteps(steps, (step) => performStep(session, step))
 }
 
-/** Steps as a function that performs them, inside a transaction. */
+/** Turns steps into a function that performs them, inside a transaction. */
 export function bindSteps<Args extends readonly unknown[], T>(steps: (sql: Sql, ...args: Args) => Steps<T>): (session: TenantSession, ...args: Args) => T {
   return (session, ...args) => performSteps(session, steps(sqlOf(session), ...args))
 }
@@ -64,7 +66,7 @@ function performStep(session: TenantSession, step: Step): unknown {
   if (step.kind === 'native') return (step.perform as (session: TenantSession) => unknown)(session)
   const compiled = COMPILER.compile(step.sql)
   const values = COMPILER.bind(compiled, session.tenantId, step.values) as Parameter[]
-  // The driver's rows have no prototype, which callers that compare objects notice.
+  // The driver's rows have no prototype, which breaks callers that compare objects.
   if (step.kind === 'all') return session.connection.all<object>(compiled.text, ...values).map((row) => ({ ...row }))
   return session.connection.run(compiled.text, ...values).changes
 }

@@ -9,7 +9,7 @@ import { runPlan } from './sql.ts'
 import { listSyncStatus } from './sync-status.ts'
 import { eraseTenant } from './erase-tenant.ts'
 
-/** The store's methods, at once instead of promised: SQLite answers in the thread that asks. */
+/** The store's methods, synchronous: SQLite answers in the calling thread. */
 const KERNEL_METHODS = {
   commit,
   eraseTenant,
@@ -30,7 +30,7 @@ const KERNEL_METHODS = {
 
 type KernelMethods = typeof KERNEL_METHODS
 
-/** Every method of the store by name, as a caller sees it. */
+/** Every method of the store by name, as its callers see it. */
 export type StoreMethods = RoleMethods & {
   readonly [M in keyof KernelMethods]: KernelMethods[M] extends (session: TenantSession, ...args: infer Args) => infer T ? (...args: Args) => Promise<T> : never
 }

@@ -4,17 +4,18 @@ import { Connection, findSession, openSession, type ConnectionOptions, type Tena
 import { callStoreMethod, STORE_METHODS, type StoreMethod, type StoreMethods } from './store-methods.ts'
 import { packCommit } from './packed-commit.ts'
 import type { ThreadReply, ThreadCall } from './thread.ts'
+import { required } from '../../values/required.ts'
 
 export interface SqliteStoreOptions extends ConnectionOptions {
   readonly tenant?: string
   /**
-   * Land in a thread of its own: reading the next page and landing this one then share no core, and a slow disk does not
-   * hold up the event loop. The default for a file; a store in memory stays where it is.
+   * Runs the store in its own thread: reading the next page and landing this one then use two cores, and a slow disk
+   * does not block the event loop. The default for a file; an in-memory store never uses a thread.
    */
   readonly thread?: boolean
 }
 
-/** Opens, and on first use makes, a store in one SQLite file. */
+/** Opens a store in one SQLite file, and creates it on first use. */
 export async function openSqliteStore({ tenant = 'default', thread, ...options }: SqliteStoreOptions): Promise<Store> {
   if (!(thread ?? options.file !== ':memory:') || !CAN_THREAD) {
     const connection = new Connection(options)
@@ -22,7 +23,7 @@ export async function openSqliteStore({ tenant = 'default', thread, ...options }
   }
   const calls = new ThreadCaller(options)
   const store = bindStore(tenant, calls)
-  // Opens the file, or says why it cannot.
+  // Opens the file, or fails with the reason.
   await store.headSequence().catch(async (error: unknown) => {
     await store.close().catch(() => {})
     throw error
@@ -33,7 +34,7 @@ export async function openSqliteStore({ tenant = 'default', thread, ...options }
 /** A thread can only be started from compiled code. */
 const CAN_THREAD = import.meta.url.endsWith('.js')
 
-/** The way to the file, in this thread or another. */
+/** Calls store methods, in this thread or another. */
 interface StoreCaller {
   call(tenant: string, method: StoreMethod, args: readonly unknown[]): Promise<unknown>
   close(): Promise<void>
@@ -47,7 +48,7 @@ function bindStore(tenant: string, calls: StoreCaller): Store {
     supportsSoftDeletes: true,
     forTenant: (other) => bindStore(other, calls),
     close: () => calls.close(),
-    // A writer may be another process, and a file notifies none. To ask costs nothing while nothing was written.
+    // A writer may be another process, and a file sends no notifications. Polling is cheap while nothing was written.
     subscribe: () => ({ addTenant: () => {}, close: () => Promise.resolve() }),
   }
 }
@@ -79,7 +80,7 @@ class ThreadCaller implements StoreCaller {
     this.#options = cloneable
     this.#worker = new Worker(new URL('./thread.js', import.meta.url), {
       workerData: cloneable,
-      // A page lives for one commit. By default its remains pile up to 48 MB before they are swept, and no faster for it.
+      // A page is short-lived. By default up to 48 MB of garbage accumulate before a collection, which is no faster.
       resourceLimits: { maxYoungGenerationSizeMb: 4 },
     })
     this.#worker.unref()
@@ -88,7 +89,7 @@ class ThreadCaller implements StoreCaller {
       else this.#settle(answer)
     })
     this.#worker.on('error', (error) => this.#fail(error.message))
-    this.#worker.on('exit', () => this.#fail('the thread ended'))
+    this.#worker.on('exit', () => this.#fail('it exited'))
   }
 
   call(tenant: string, method: StoreMethod, args: readonly unknown[]): Promise<unknown> {
@@ -100,7 +101,7 @@ class ThreadCaller implements StoreCaller {
     return this.#post(tenant, method, sent)
   }
 
-  /** Null when only the thread can tell: the tenant is new, or the file is busy. */
+  /** Returns null when only the thread can answer: the tenant is new, or the file is busy. */
   #readLocally<T>(tenant: string, body: (session: TenantSession) => T): { value: T } | null {
     if (this.#closed) return null
     try {
@@ -128,30 +129,30 @@ class ThreadCaller implements StoreCaller {
     const id = this.#nextId++
     return new Promise<never>((resolve, reject) => {
       this.#pending.set(id, { resolve, reject })
-      // The thread keeps the process alive only while somebody waits for it.
+      // The thread keeps the process running only while a call is pending.
       this.#worker.ref()
       this.#worker.postMessage({ id, tenant, method, args } satisfies ThreadCall)
     })
   }
 
   #settle(answer: Exclude<ThreadReply, { migration: unknown }>): void {
-    const waiting = this.#pending.get(answer.id)!
+    const call = required(this.#pending.get(answer.id), 'The pending call')
     this.#pending.delete(answer.id)
     if (this.#pending.size === 0) this.#worker.unref()
-    if ('error' in answer) waiting.reject(new SyncError(answer.error.code as ErrorCode, answer.error.message))
-    else waiting.resolve(answer.value as never)
+    if ('error' in answer) call.reject(new SyncError(answer.error.code as ErrorCode, answer.error.message))
+    else call.resolve(answer.value as never)
   }
 
   #fail(reason: string): void {
     this.#closed = true
-    for (const { reject } of this.#pending.values()) reject(new SyncError('STORE_FAILED', `The thread of the SQLite store is gone: ${reason}.`))
+    for (const { reject } of this.#pending.values()) reject(new SyncError('STORE_FAILED', `The thread of the SQLite store has ended: ${reason}.`))
     this.#pending.clear()
   }
 }
 
 /**
- * A page of the feed takes less time to read than to ask another thread for; so short reads of the served side happen here,
- * on a connection of their own, beside the writer and without waiting for it. What may have to look through much does not.
+ * Reading a page of the feed takes less time than a call to another thread, so short reads of the API run here, on a
+ * separate connection, concurrently with the writer. Reads that may scan many rows do not.
  */
 function isShortRead(method: StoreMethod, query: unknown): boolean {
   if (method === 'feed') return (query as FeedQuery).databases === undefined && (query as FeedQuery).liveOnly !== true
@@ -163,7 +164,7 @@ class LocalReader {
   readonly #sessions = new Map<string, TenantSession>()
 
   constructor(options: ConnectionOptions) {
-    // Readers do not wait for writers; where they would have to, the thread is asked.
+    // Readers do not wait for writers; where they would have to, the thread answers.
     this.#connection = new Connection({ ...options, busyTimeoutMs: 0 })
   }
 

@@ -1,7 +1,7 @@
 import type { ChangeAction } from '../../contract/index.ts'
 import type { RowStatus } from '../kit/resolve-landing.ts'
 
-/** How the file spells what the code names. */
+/** Codes of these names in the file. */
 export const STATUS_CODES: Record<RowStatus, number> = { live: 0, deleted: 1, swept: 2 }
 export const STATUS_BY_CODE: readonly RowStatus[] = ['live', 'deleted', 'swept']
 export const ACTION_CODES: Record<ChangeAction, number> = { created: 1, updated: 2, deleted: 3 }

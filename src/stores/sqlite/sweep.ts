@@ -5,7 +5,7 @@ import { writeCommits, type CommitFacts } from './commits.ts'
 import type { TenantSession } from './connection.ts'
 import { STATUS_CODES } from './stored-codes.ts'
 import { SequenceSet } from './sequence-set.ts'
-import { SYSTEM_COLUMNS, readTables, type Table } from './table.ts'
+import { SYSTEM_COLUMNS, readTables, tableOf, type Table } from './table.ts'
 
 export interface SweepFacts extends CommitFacts {
   readonly owner: number
@@ -13,7 +13,10 @@ export interface SweepFacts extends CommitFacts {
   readonly headSequence: number
 }
 
-/** Invariant 5: gone are the rows this owner had, that the cycle did not see, that nobody wrote since the source's lag before it began, and that no other owner still lists. */
+/**
+ * Invariant 5: the sweep deletes rows of this owner that the cycle did not see, that no sync wrote since the source's
+ * lag before it began, and that no other owner lists.
+ */
 export function sweep(
   session: TenantSession, limits: Sweep, facts: SweepFacts,
 ): { kind: 'swept'; count: number } | Extract<CommitOutcome, { kind: 'massDeleteBlocked' | 'absent' }> {
@@ -21,72 +24,75 @@ export function sweep(
   collectUnseenRanges(session, facts.cycle, Math.min(facts.startSequence, limits.settledSequence ?? facts.startSequence))
   connection.run('delete from tidemark_claims where tenant_id = ? and owner_id = ? and cycle_id <> ?', tenantId, facts.owner, facts.cycle)
 
-  let position = facts.headSequence
+  let { headSequence } = facts
   for (const open of readTables(session).values()) {
     const table = open()
-    // The gaps lead: each is a range of the index by sequence, and a complete listing leaves few.
+    // The gaps drive the join: each is a range of the index by sequence, and a complete listing leaves few.
     const unseen = connection.all<{ key: string }>(
       `select t._key as key from temp.tidemark_unseen u cross join ${table.name} t indexed by tidemark_current_${table.id}
        on t._sequence between u.first and u.last${liveCondition(table)} where t._owner = ? order by t._key`, facts.owner,
     )
-    const doomed = unseen.filter(({ key }) => !transferOwnership(session, table, key))
-    if (doomed.length === 0) continue
+    const toDelete = unseen.filter(({ key }) => !transferOwnership(session, table, key))
+    if (toDelete.length === 0) continue
     const existed = countRowsAtStart(session, table, facts)
-    if (exceedsDeleteLimit(limits, existed, doomed.length)) return { kind: 'massDeleteBlocked', database: table.database, owned: existed, toDelete: doomed.length }
+    if (exceedsDeleteLimit(limits, existed, toDelete.length)) return { kind: 'braked', database: table.database, owned: existed, toDelete: toDelete.length }
     if (limits.confirmAbsent?.database === table.database) {
-      return { kind: 'absent', keys: sampleEvenly(doomed, limits.confirmAbsent.limit).map(({ key }) => key), count: doomed.length }
+      return { kind: 'absent', keys: sampleEvenly(toDelete, limits.confirmAbsent.limit).map(({ key }) => key), count: toDelete.length }
     }
-    deleteRows(session, table, doomed.map(({ key }) => key), position, facts)
-    writeCommits(session, [{ table, first: position + 1, last: position + doomed.length }], facts)
-    position += doomed.length
+    deleteRows(session, table, toDelete.map(({ key }) => key), headSequence, facts)
+    writeCommits(session, [{ table, first: headSequence + 1, last: headSequence + toDelete.length }], facts)
+    headSequence += toDelete.length
   }
-  return { kind: 'swept', count: position - facts.headSequence }
+  return { kind: 'swept', count: headSequence - facts.headSequence }
 }
 
-/** In the order of their keys, each with the next sequence. */
-function deleteRows(session: TenantSession, table: Table, keys: readonly string[], position: number, { sync, committedAt }: SweepFacts): void {
+/** Deletes in key order, each row with the next sequence. */
+function deleteRows(session: TenantSession, table: Table, keys: readonly string[], headSequence: number, { sync, committedAt }: SweepFacts): void {
   const { connection, tenantId } = session
-  connection.exec('create temp table if not exists tidemark_doomed (key text primary key, sequence integer not null) without rowid; delete from temp.tidemark_doomed')
-  for (const [at, key] of keys.entries()) connection.run('insert into temp.tidemark_doomed (key, sequence) values (?, ?)', key, position + 1 + at)
+  connection.exec('create temp table if not exists tidemark_to_delete (key text primary key, sequence integer not null) without rowid; delete from temp.tidemark_to_delete')
+  for (const [at, key] of keys.entries()) connection.run('insert into temp.tidemark_to_delete (key, sequence) values (?, ?)', key, headSequence + 1 + at)
   const columns = [...SYSTEM_COLUMNS, ...table.members].map((name) => `t.${name}`)
   connection.run(
     `insert into ${table.history} (_until_sequence, _until_at, ${[...SYSTEM_COLUMNS, ...table.members].join(', ')})
-     select d.sequence, ?, ${columns.join(', ')} from temp.tidemark_doomed d join ${table.name} t on t._key = d.key order by d.sequence`,
+     select d.sequence, ?, ${columns.join(', ')} from temp.tidemark_to_delete d join ${table.name} t on t._key = d.key order by d.sequence`,
     new Date(committedAt).toISOString(),
   )
   connection.run(
-    'insert into tidemark_deletions (tenant_id, sequence, database_id, key) select ?, sequence, ?, key from temp.tidemark_doomed', tenantId, table.id,
+    'insert into tidemark_deletions (tenant_id, sequence, database_id, key) select ?, sequence, ?, key from temp.tidemark_to_delete', tenantId, table.id,
   )
   connection.run(
     `insert into tidemark_tombstones (tenant_id, database_id, key, sequence, status, upstream_at, writer_id, owner_id)
-     select ?, ?, d.key, d.sequence, ${STATUS_CODES.swept}, t._upstream_at, ?, t._owner from temp.tidemark_doomed d join ${table.name} t on t._key = d.key`,
+     select ?, ?, d.key, d.sequence, ${STATUS_CODES.swept}, t._upstream_at, ?, t._owner from temp.tidemark_to_delete d join ${table.name} t on t._key = d.key`,
     tenantId, table.id, sync,
   )
-  connection.run('delete from tidemark_contests where tenant_id = ? and database_id = ? and key in (select key from temp.tidemark_doomed)', tenantId, table.id)
-  if (table.deletes !== 'soft') connection.run(`delete from ${table.name} where _key in (select key from temp.tidemark_doomed)`)
+  connection.run('delete from tidemark_contests where tenant_id = ? and database_id = ? and key in (select key from temp.tidemark_to_delete)', tenantId, table.id)
+  if (table.deletes !== 'soft') connection.run(`delete from ${table.name} where _key in (select key from temp.tidemark_to_delete)`)
   else {
     connection.run(
-      `update ${table.name} as t set _deleted_at = ?1, _synced_at = ?1, _sequence = d.sequence, _writer = ?2 from temp.tidemark_doomed d where t._key = d.key`,
+      `update ${table.name} as t set _deleted_at = ?1, _synced_at = ?1, _sequence = d.sequence, _writer = ?2 from temp.tidemark_to_delete d where t._key = d.key`,
       new Date(committedAt).toISOString(), sync,
     )
   }
 }
 
-/** Newcomers do not dilute the share that dies: were every key renamed, all that was there would still go. */
+/**
+ * Rows that are newer than the cycle do not dilute the deleted share: if every key were renamed, all previous rows
+ * would still be deleted.
+ */
 function countRowsAtStart({ connection }: TenantSession, { live }: Table, { owner, startSequence }: SweepFacts): number {
-  return connection.get<{ existed: number }>(
+  return connection.one<{ existed: number }>(
     `select count(*) as existed from ${live} where _owner = ? and _created_sequence <= ?`, owner, startSequence,
-  )!.existed
+  ).existed
 }
 
-/** Whether another owner that sweeps has the row, or listed its key in its last complete cycle. */
+/** True when another owner that sweeps has the row, or listed its key in its last complete cycle. */
 export function isShared(session: TenantSession, databaseId: number, key: string, rowOwner: number, owner: number): boolean {
   const { connection, tenantId } = session
   if (rowOwner !== owner && connection.get('select 1 from tidemark_owners where owner_id = ? and sweeps = 1', rowOwner) !== undefined) return true
   return connection.get('select 1 from tidemark_claims where tenant_id = ? and database_id = ? and key = ? and owner_id <> ?', tenantId, databaseId, key, owner) !== undefined
 }
 
-/** A row that another owner still lists passes to that owner instead of dying. */
+/** Transfers a row that another owner still lists to that owner, instead of deleting it. */
 function transferOwnership(session: TenantSession, { id, name }: Table, key: string): boolean {
   const { connection, tenantId } = session
   const heir = connection.get<{ owner_id: number }>(
@@ -104,8 +110,8 @@ export function recordSeen(session: TenantSession, plan: LandingPlan, tables: Re
     connection.run('insert into tidemark_seen (tenant_id, cycle_id, page, ranges) values (?, ?, ?, ?)', tenantId, cycle, page, JSON.stringify(toSequenceRanges(plan.seenSequences)))
   }
   for (const { database, key } of plan.sightings) {
-    const { id, name } = tables.get(database)!
-    // An owner that never sweeps proves nothing by its silence: the first that does takes the row over.
+    const { id, name } = tableOf(tables, database)
+    // An owner that never sweeps does not protect its rows: the first sweeping owner takes them over.
     const taken = connection.run(
       `update ${name} set _owner = ? where _key = ? and _owner in (select owner_id from tidemark_owners where tenant_id = ? and sweeps = 0)`,
       owner, key, tenantId,
@@ -119,15 +125,18 @@ export function recordSeen(session: TenantSession, plan: LandingPlan, tables: Re
   }
 }
 
-/** What this page saw alive is not for another replace cycle to sweep; kept there as one more page, numbered by the sync that saw it. */
-export function protectFromOtherSweeps(session: TenantSession, { seenSequences: seen }: LandingPlan, syncId: number): void {
-  if (seen.length === 0) return
+/**
+ * Protects the rows that this page saw from other replace cycles: stored there as one more page, numbered by the sync
+ * that saw them.
+ */
+export function protectFromOtherSweeps(session: TenantSession, { seenSequences }: LandingPlan, syncId: number): void {
+  if (seenSequences.length === 0) return
   const { connection, tenantId } = session
   for (const { cycle } of connection.all<{ cycle: number }>(
     "select inflight_cycle as cycle from tidemark_registry where tenant_id = ? and inflight_mode = 'replace' and sync_id <> ?", tenantId, syncId,
   )) {
-    const told = connection.get<{ ranges: string }>('select ranges from tidemark_seen where tenant_id = ? and cycle_id = ? and page = ?', tenantId, cycle, -syncId)
-    const ranges = mergeRanges([...(told === undefined ? [] : (JSON.parse(told.ranges) as Array<[number, number]>)), ...toSequenceRanges(seen)])
+    const stored = connection.get<{ ranges: string }>('select ranges from tidemark_seen where tenant_id = ? and cycle_id = ? and page = ?', tenantId, cycle, -syncId)
+    const ranges = mergeRanges([...(stored === undefined ? [] : (JSON.parse(stored.ranges) as Array<[number, number]>)), ...toSequenceRanges(seenSequences)])
     connection.run(
       'insert into tidemark_seen (tenant_id, cycle_id, page, ranges) values (?, ?, ?, ?) on conflict do update set ranges = excluded.ranges',
       tenantId, cycle, -syncId, JSON.stringify(ranges),
@@ -135,7 +144,7 @@ export function protectFromOtherSweeps(session: TenantSession, { seenSequences: 
   }
 }
 
-/** What the pages did not see, up to a sequence, as the gaps between what they saw. */
+/** Collects the sequences that the pages did not see, as gaps between the seen ones, up to a sequence. */
 function collectUnseenRanges(session: TenantSession, cycle: number, until: number): void {
   const { connection, tenantId } = session
   connection.exec('create temp table if not exists tidemark_unseen (first integer primary key, last integer not null); delete from temp.tidemark_unseen')

@@ -3,10 +3,10 @@ import { CHECKPOINT_SUMMARY_COLUMNS, type CycleRow, type CheckpointSummaryEntry 
 import { joinSyncStatus } from '../kit/sync-status.ts'
 import type { TenantSession } from './connection.ts'
 
-/** While nothing was written to the file, by whomever, nothing moved; else all are told. */
-export function listSyncStatus({ connection, tenantId }: TenantSession, { at, ref, changedSince: since, recent }: SyncStatusQuery): SyncStatusList {
-  const mark = connection.readChangeMark()
-  if (mark === since) return { now: at, changeToken: mark, syncs: [] }
+/** An unchanged token means that the file was not written since; otherwise all rows are returned. */
+export function listSyncStatus({ connection, tenantId }: TenantSession, { at, ref, changedSince, recent }: SyncStatusQuery): SyncStatusList {
+  const changeToken = connection.readChangeMark()
+  if (changeToken === changedSince) return { now: at, changeToken, syncs: [] }
   const which = ref === undefined ? 'true' : 'g.connector_id = ? and g.stream_id = ?'
   const given = ref === undefined ? [] : [ref.worker, ref.sync]
   const entries = connection.all<CheckpointSummaryEntry>(`select ${CHECKPOINT_SUMMARY_COLUMNS} from tidemark_registry g where g.tenant_id = ? and ${which}`, tenantId, ...given)
@@ -15,5 +15,5 @@ export function listSyncStatus({ connection, tenantId }: TenantSession, { at, re
        select cycle_id from tidemark_cycles where tenant_id = g.tenant_id and sync_id = g.sync_id order by cycle_id desc limit ?
      ) where g.tenant_id = ? and ${which} order by c.cycle_id desc`, recent, tenantId, ...given,
   )
-  return { now: at, changeToken: mark, syncs: joinSyncStatus(entries, cycles) }
+  return { now: at, changeToken, syncs: joinSyncStatus(entries, cycles) }
 }

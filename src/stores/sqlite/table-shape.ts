@@ -6,12 +6,15 @@ import { enforcedKeyColumns, isKeyUndecided, keyConstraintName, keyMembersWithou
 import type { TenantSession } from './connection.ts'
 import { alterTable, ensureTable, findTable, foreignColumns, COLUMN_LIMITS, RESERVED_NAMES, type Table } from './table.ts'
 
-/** Gives the tables the columns and keys that are declared, and says what they could not have. `since` is the first sequence of the page. */
-export function applyShapes(session: TenantSession, tables: Map<string, Table>, { shapes = [], schemaModes: schemas = {}, landings }: Commit, since: number): string[] {
+/**
+ * Adds declared columns and keys to the tables, and returns what could not be applied. `since` is the first sequence of
+ * the page.
+ */
+export function applyShapes(session: TenantSession, tables: Map<string, Table>, { shapes = [], schemaModes = {}, landings }: Commit, since: number): string[] {
   return shapes.flatMap((shape) => {
     const { database } = shape
     const known = tables.get(database) ?? ensureTable(session, database, [])
-    const mode = schemas[database]
+    const mode = schemaModes[database]
     if (!acceptsShape(known.columns, mode)) return []
     const { table, drift } = applyShape(session, known, shape, landings, since)
     tables.set(database, mode === undefined ? table : alterTable(session, table, withFormats(table.columns, recordsOf(landings, database))))
@@ -40,15 +43,17 @@ function recordsOf(landings: readonly Landing[], database: string): JsonObject[]
   return landings.flatMap((landing) => (landing.type === 'upsert' && landing.database === database ? [parseJson(landing.text) as JsonObject] : []))
 }
 
-/** Lifts the keys that these databases enforce, because rows contradict them; null when none is enforced. */
+/** Drops the keys that these databases enforce, because rows violate them. Returns the drift. */
 export function refuseKeys(session: TenantSession, databases: readonly string[]): string[] {
   return databases.flatMap((database) => {
     const table = findTable(session, database)
     const key = table === null ? [] : enforcedKeyColumns(table.columns)
     if (table === null || key.length === 0) return []
     session.connection.exec(`drop index ${keyConstraintName(table.id)}`)
-    for (const { name } of key) session.connection.exec(`alter table ${table.name} alter column ${quoteIdentifier(name!)} drop not null`)
-    const { columns, drift } = refuseKey(database, table.columns, key.map(({ member }) => member), 'records contradict it')
+    for (const { name } of key) {
+      if (name !== null) session.connection.exec(`alter table ${table.name} alter column ${quoteIdentifier(name)} drop not null`)
+    }
+    const { columns, drift } = refuseKey(database, table.columns, key.map(({ member }) => member), 'records violate it')
     alterTable(session, table, columns)
     return drift
   })

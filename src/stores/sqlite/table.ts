@@ -6,37 +6,38 @@ import { RecordDecoder } from '../kit/tables/decode-record.ts'
 import { DELETED_AT, liveRows, type DeleteState } from '../kit/tables/delete-state.ts'
 import { RecordEncoder, type EncodedRecord, type ScalarValue } from '../kit/tables/encode-record.ts'
 import type { Parameter, TenantSession } from './connection.ts'
+import { required } from '../../values/required.ts'
 
-/** A database's table, its history, and how records are written to and read from their columns. */
+/** A database's table, its history, and the codec for its records. */
 export interface Table extends DeleteState {
   readonly id: number
   readonly database: string
-  /** As SQL, quoted. All rows; what reads records reads `live`. */
+  /** Quoted SQL name. Contains all rows; reads of records use `live`. */
   readonly name: string
   /** The rows that are not deleted, for a FROM clause. */
   readonly live: string
   readonly history: string
   readonly columns: readonly TableColumn[]
-  /** What the columns do not show of the records; see `schema-drift.ts`. */
+  /** Drift between records and columns; see `schema-drift.ts`. */
   readonly drift: string
   readonly encoder: RecordEncoder
-  /** The names of the members' columns as SQL, in the order of `columns`; members without a column are left out. */
+  /** The fields' column names as SQL, in the order of `columns`; fields without a column are left out. */
   readonly members: readonly string[]
-  /** What a SELECT has to list so that `decode` can read the values, from a place on. */
+  /** The select list from which `decode` reads the values. */
   readonly selected: string
-  /** The newest `since` of the columns: in rows from here on, SQL null means the same in all of them. */
+  /** The newest `since` of the columns: in rows from this sequence on, SQL null means the same in all of them. */
   readonly since: number
-  /** Whether a row, as `decode` takes it, holds these values. */
+  /** True when a row, as `decode` takes it, holds these values. */
   holds(values: EncodedRecord['values'], stored: readonly StoredValue[], from: number): boolean
-  /** The record of a row: `values` is the row as an array, `from` the place of the first of `selected`. */
+  /** Returns the record of a row: `values` is the row as an array, `from` the index of the first of `selected`. */
   decode(sequence: number, extra: string | null, values: readonly StoredValue[], from: number): string
 }
 
-/** Columns of our own in every table; the members of the records stand behind them. */
+/** System columns of every table; the fields of the records follow them. */
 export const SYSTEM_COLUMNS = ['_key', '_sequence', '_created_sequence', '_hash', '_upstream_at', '_synced_at', '_cursor', '_writer', '_owner', '_extra']
-/** In a history table also until when the version was current. */
+/** The end of a version in a history table. */
 const HISTORY_COLUMNS = ['_until_sequence', '_until_at']
-/** What no member's column may be called: also what a setting adds later. */
+/** Names that no field's column may have, including columns that a setting adds later. */
 export const RESERVED_NAMES = [...SYSTEM_COLUMNS, ...HISTORY_COLUMNS, DELETED_AT]
 export const COLUMN_LIMITS = { nameBytesMax: 1_000, columnsMax: 1_000 }
 
@@ -48,7 +49,7 @@ export const SQL_TYPES: Record<ScalarType, string> = {
   text: 'text', time: 'time', timestamp: 'datetime', uuid: 'uuid',
 }
 
-/** The type of a column in SQL. A list is JSON text. */
+/** The SQL type of a column. A list is JSON text. */
 export function sqlTypeOf(type: ColumnType): string {
   return itemTypeOf(type) === null ? SQL_TYPES[type as ScalarType] : SQL_TYPES.json
 }
@@ -69,7 +70,7 @@ interface DatabaseRow {
 const SELECT_DATABASES = 'select name, database_id, table_name, columns, layout, drift, deletes, purged_to from tidemark_databases where tenant_id = ?'
 const SELECT_DATABASE = `${SELECT_DATABASES} and name = ?`
 
-/** The table of a database; made, or told of members that are new in kind, on the way. */
+/** Returns the table of a database; creates it or records new field kinds. */
 export function ensureTable(session: TenantSession, name: string, seen: readonly Column[]): Table {
   const { connection, tenantId } = session
   const known = connection.get<DatabaseRow>(SELECT_DATABASE, tenantId, name)
@@ -80,29 +81,39 @@ export function ensureTable(session: TenantSession, name: string, seen: readonly
   return toTable(name, known)
 }
 
-/** Null for a database that is not there. */
+/** Returns null for an unknown database. */
 export function findTable({ connection, tenantId }: TenantSession, name: string): Table | null {
   const found = connection.get<DatabaseRow>(SELECT_DATABASE, tenantId, name)
   return found === undefined ? null : toTable(name, found)
 }
 
-/** By number, of an entry that is there. */
+/** The table of a database that is known to have one. */
+export function tableOf<T>(tables: ReadonlyMap<string, T>, database: string): T {
+  return required(tables.get(database), `The table of ${database}`)
+}
+
+/** Like `findTable`, for a database that is known to exist. */
+export function requireNamedTable(session: TenantSession, name: string): Table {
+  return required(findTable(session, name), `The table of ${name}`)
+}
+
+/** The table of an existing entry's database, by id. */
 export function requireTable({ connection, tenantId }: TenantSession, id: number): Table {
   const row = connection.get<DatabaseRow & { name: string }>(
     `${SELECT_DATABASES} and database_id = ?`, tenantId, id,
   )
-  if (row === undefined) throw new SyncError('STATE_UNREADABLE', `There is no database of the number ${id}, which a commit names.`)
+  if (row === undefined) throw new SyncError('STATE_UNREADABLE', `No database has the id ${id}, which a commit refers to.`)
   return toTable(row.name, row)
 }
 
-/** By number. */
+/** All tables of the tenant, by id. */
 export function readTables({ connection, tenantId }: TenantSession): Map<number, () => Table> {
   return new Map(connection.all<DatabaseRow & { name: string }>(
     `${SELECT_DATABASES} order by name`, tenantId,
   ).map((row) => [row.database_id, () => toTable(row.name, row)]))
 }
 
-/** Adds the columns that are new in `columns`, in the transaction that writes the rows which need them. */
+/** Adds the columns that are new in `columns`, in the transaction that writes the rows that need them. */
 export function alterTable({ connection, tenantId }: TenantSession, table: Table, columns: readonly TableColumn[]): Table {
   const there = new Set(table.members)
   for (const { name, type } of columns) {
@@ -114,7 +125,7 @@ export function alterTable({ connection, tenantId }: TenantSession, table: Table
   return bindTable(table, layout)
 }
 
-/** The columns that are not ours. */
+/** Columns that users added. */
 export function foreignColumns({ connection }: TenantSession, { name, history, columns, deletes }: Table): string[] {
   const there = [name, history].flatMap((table) => connection.all<{ name: string }>('select name from pragma_table_info(?)', unquoteIdentifier(table)))
   const ours = new Set([...SYSTEM_COLUMNS, ...HISTORY_COLUMNS, ...(deletes === null ? [] : [DELETED_AT]), ...columns.flatMap((column) => column.name ?? [])].map((column) => column.toLowerCase()))
@@ -125,17 +136,16 @@ export function unquoteIdentifier(quoted: string): string {
   return quoted.slice(1, -1).replaceAll('""', '"')
 }
 
-/** The values of a record as SQLite takes them, for `members`. */
+/** Appends the values of a record for `members`, as SQLite takes them. */
 export function bindValues({ columns }: Table, { values }: EncodedRecord, into: Parameter[]): void {
-  for (let at = 0; at < values.length; at++) {
-    const { name, type } = columns[at]!
+  for (const [at, { name, type }] of columns.entries()) {
     if (name === null) continue
-    // `DIALECT` makes no lists.
+    // `COLUMN_DIALECT` produces no lists.
     const value = values[at] as ScalarValue
     if (typeof value === 'boolean') into.push(value ? 1 : 0)
     else if (value === null) into.push(null)
     else if (type === 'numeric' || type === 'decimal') into.push(String(value))
-    // The driver binds a number this small as the integer 0. The column makes the same number of its text.
+    // The driver binds a number this small as the integer 0. From its text the column gets the same number.
     else if (typeof value === 'number' && value > 0 && value <= Number.EPSILON) into.push(String(value))
     else into.push(type === 'bytes' ? Buffer.from(value as string, 'base64') : value)
   }
@@ -147,7 +157,7 @@ function createTable(session: TenantSession, database: string, seen: readonly Co
   connection.run(
     'insert into tidemark_databases (tenant_id, name, table_name, columns) values (?, ?, ?, ?)', tenantId, database, table, JSON.stringify(mergeColumns([], seen)),
   )
-  const row = connection.get<DatabaseRow>(SELECT_DATABASE, tenantId, database)!
+  const row = connection.one<DatabaseRow>(SELECT_DATABASE, tenantId, database)
   connection.exec(tableSql(row.database_id, table))
   return toTable(database, row)
 }
@@ -162,7 +172,10 @@ export function tableSql(databaseId: number, table: string): string {
     create index tidemark_versions_${databaseId} on ${quoteIdentifier(`${table}_history`)} (_key, _sequence);`
 }
 
-/** The database's own name, with a number when another of ours has it: SQLite folds case, and tenants share the file. */
+/**
+ * Returns the database's own name, with a number when another of our tables has it: SQLite folds case, and tenants
+ * share the file.
+ */
 export function findFreeTableName({ connection, tenant }: Pick<TenantSession, 'connection' | 'tenant'>, database: string): string {
   const wanted = tenant === 'default' ? database : `${tenant}__${database}`
   for (let table = wanted, n = 2; ; table = `${wanted}_${n++}`) {
@@ -172,7 +185,7 @@ export function findFreeTableName({ connection, tenant }: Pick<TenantSession, 'c
     if (taken === undefined) return table
     const ours = connection.get("select 1 from tidemark_databases where lower(?) in (lower(table_name), lower(table_name || '_history'))", taken.name)
     if (ours !== undefined) continue
-    throw new SyncError('STORE_FOREIGN', `The file already has a ${taken.type} named ${taken.name}; the database ${database} cannot have its table there.`)
+    throw new SyncError('STORE_FOREIGN', `The file already has a ${taken.type} named ${taken.name}, so the table of the database ${database} cannot be created. Rename the ${taken.type}.`)
   }
 }
 
@@ -184,7 +197,10 @@ function toTable(database: string, { database_id: id, table_name: table, layout,
 
 type TableCodec = Pick<Table, 'columns' | 'encoder' | 'members' | 'selected' | 'since' | 'holds' | 'decode'>
 
-/** By the text of the layout, which says everything: tables of one shape share a codec, and a change makes a new one. */
+/**
+ * Keyed by the layout's text, which defines the codec completely: tables of one layout share it, and a change creates a
+ * new one.
+ */
 const codecCache = new Map<string, TableCodec>()
 const CODECS_MAX = 1_000
 
@@ -198,22 +214,24 @@ function bindTable(table: Omit<Table, keyof TableCodec>, layout: string): Table 
 }
 
 function makeCodec(columns: readonly TableColumn[]): TableCodec {
-  const named = columns.filter(({ name }) => name !== null)
-  const members = named.map(({ name }) => quoteIdentifier(name!))
-  // Integers are read as text: beyond 2^53 a number would be another one.
-  const selected = named.map(({ name, type }) => (type === 'bigint' ? `cast(${quoteIdentifier(name!)} as text)` : quoteIdentifier(name!)))
-  const places = new Int32Array(columns.length)
-  let place = 0
-  for (const [at, { name }] of columns.entries()) places[at] = name === null ? -1 : place++
+  const named = columns.flatMap(({ name, type }) => (name === null ? [] : [{ name: quoteIdentifier(name), type }]))
+  const members = named.map(({ name }) => name)
+  // Integers are read as text: beyond 2^53 a number would lose precision.
+  const selected = named.map(({ name, type }) => (type === 'bigint' ? `cast(${name} as text)` : name))
+  let next = 0
+  const indexes = columns.map(({ name }) => (name === null ? -1 : next++))
   const decoder = new RecordDecoder<Exclude<StoredValue, null>>(columns, toJsonText)
   return {
     columns, encoder: new RecordEncoder(columns, COLUMN_DIALECT), members, selected: selected.map((text) => `, ${text}`).join(''),
-    // While a schema change is under way a value may be in either of two columns: no row is compared by columns then.
+    // During a schema change a value may be in either of two columns, so no row is compared by columns.
     since: columns.some(({ former }) => former === true) ? Infinity : Math.max(0, ...columns.map(({ since }) => since)),
-    holds: (values, stored, from) => columns.every(({ name, type }, at) => (
-      name === null ? values[at] === null : isSameValue(type, values[at]!, stored[from + places[at]!]!)
-    )),
-    decode: (sequence, extra, values, from) => decoder.decode(sequence, extra, (at) => values[from + places[at]!] ?? null),
+    holds: (values, stored, from) => {
+      let index = from
+      return columns.every(({ name, type }, at) => (
+        name === null ? values[at] === null : isSameValue(type, values[at] ?? null, stored[index++] ?? null)
+      ))
+    },
+    decode: (sequence, extra, values, from) => decoder.decode(sequence, extra, (at) => values[from + (indexes[at] ?? 0)] ?? null),
   }
 }
 

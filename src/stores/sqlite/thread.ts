@@ -5,7 +5,7 @@ import { callStoreMethod, type StoreMethod } from './store-methods.ts'
 import type { MigrationProgress } from './migrate-log.ts'
 import { unpackCommit, type PackedCommit } from './packed-commit.ts'
 
-/** The thread that owns the file. It answers calls in the order they come; SQLite has one writer anyway. */
+/** The thread that owns the file. It answers calls in order; SQLite has one writer anyway. */
 
 export interface ThreadCall {
   readonly id: number
@@ -20,7 +20,7 @@ export type ThreadReply =
   | { readonly migration: MigrationProgress }
 
 const port = parentPort
-if (port === null) throw new Error('This file is the inside of a worker thread.')
+if (port === null) throw new Error('This module runs only inside a worker thread.')
 const connection = attempt(() => new Connection({ ...(workerData as ConnectionOptions), onMigration: (migration) => port.postMessage({ migration } satisfies ThreadReply) }))
 const sessions = new Map<string, TenantSession>()
 
@@ -44,7 +44,7 @@ function attempt<T>(body: () => T): { value: T } | { error: unknown } {
   }
 }
 
-/** An error's class does not survive the way between threads; its code does. */
+/** An error's class is lost between threads; its code is not. */
 function serializeError(error: unknown): { code: string; message: string } {
   const known = isSyncError(error) ? error : new SyncError('STORE_FAILED', error instanceof Error ? error.message : String(error))
   return { code: known.code, message: known.message }

@@ -1,13 +1,13 @@
 import type { LogEntry, Store } from '../../../src/contract/index.ts'
 import type { Patch } from './patched-modules.ts'
 
-/** A store that is wrong in one way, and the cases that must tell. */
+/** A store that is wrong in one way, and the cases that must catch it. */
 export interface Fault {
   /** "A store that …" */
   readonly name: string
   readonly patches?: readonly Patch[]
   wrap?(store: Store): Store
-  /** Each of them must fail, by an assertion of its own. Given by the beginning of their names. */
+  /** Beginnings of case names. Each of these cases must fail with an assertion of its own. */
   readonly caughtBy: readonly string[]
 }
 
@@ -23,46 +23,46 @@ const [WEBHOOKS, INBOUND, PACERS, QUARANTINE, LEASES] = [role('webhooks'), role(
 const [RESOLVE, PLAN] = ['stores/kit/resolve-landing.ts', 'stores/kit/plan-landing.ts']
 
 export const faults: readonly Fault[] = [
-  // ── where all stand ──
+  // ── sync status ──
   {
-    name: 'tells where syncs stand once, and nothing of what moves later',
-    patches: [{ file: SYNC_STATUS, from: 'if (mark === since)', to: 'if (since !== undefined)' }],
-    caughtBy: ['any change of a sync since the mark', 'XB2 repeated reads while others write miss no'],
+    name: 'returns sync status once, and no later changes',
+    patches: [{ file: SYNC_STATUS, from: 'if (changeToken === changedSince)', to: 'if (changedSince !== undefined)' }],
+    caughtBy: ['whatever moves a sync since the mark', 'XB2 asked again and again while others write'],
   },
   {
-    name: 'tells fewer cycles of a sync than were asked for',
+    name: 'returns fewer cycles of a sync than requested',
     patches: [{ file: SYNC_STATUS, from: 'recent, tenantId', to: '1, tenantId' }],
     caughtBy: ['the status of all syncs is read at once'],
   },
   {
-    name: 'tells the cycles of a sync oldest first',
+    name: 'returns the cycles of a sync oldest first',
     patches: [{ file: SYNC_STATUS, from: 'order by c.cycle_id desc`', to: 'order by c.cycle_id`' }],
     caughtBy: ['the status of all syncs is read at once'],
   },
   {
-    name: 'tells where all stand when asked for one',
+    name: 'returns the status of all syncs for a query of one',
     patches: [{ file: SYNC_STATUS, from: "'g.connector_id = ? and g.stream_id = ?'", to: "'(true or ? = ?)'" }],
     caughtBy: ['the status of all syncs is read at once'],
   },
   {
-    name: 'tells where the syncs of other tenants stand',
+    name: 'returns the sync status of other tenants',
     patches: [{ file: SYNC_STATUS, from: 'from tidemark_registry g where g.tenant_id = ? and', to: 'from tidemark_registry g where ? > 0 and' }],
     caughtBy: ['the sync status of a tenant is its own'],
   },
 
   // ── slots of pacers ──
   {
-    name: 'gives one slot to two',
+    name: 'gives one slot to two callers',
     patches: [{ file: PACERS, from: 'Math.max(last + paceMs', to: 'Math.max(last' }],
     caughtBy: ['NX1 an unused pacer gives the next', 'NX1 several slots', 'NX1 of many concurrent callers'],
   },
   {
-    name: 'gives the slots of those who took several to others too',
+    name: 'gives slots of a batch to other callers too',
     patches: [{ file: PACERS, from: 'last: first + (count - 1) * paceMs', to: 'last: first' }],
     caughtBy: ['NX1 several slots', 'NX1 of many concurrent callers'],
   },
   {
-    name: 'saves up the slots of a rest',
+    name: 'accumulates unused slots',
     patches: [{ file: PACERS, from: 'Math.max(last + paceMs', to: 'Math.min(last + paceMs' }],
     caughtBy: ['NX1 slots are never in the past'],
   },
@@ -72,12 +72,12 @@ export const faults: readonly Fault[] = [
     caughtBy: ['NX1 pacers of another name'],
   },
   {
-    name: 'waits for the clock that was set back',
+    name: 'waits for a clock that was set back',
     patches: [{ file: PACERS, from: '(behind > CLOCK_STEP_BACK_MS ? behind : 0)', to: '0' }],
     caughtBy: ['XC26 a clock that was set back'],
   },
   {
-    name: 'gives slots anew to whoever comes with an earlier time',
+    name: 'gives out slots again for a request with an earlier time',
     patches: [{ file: PACERS, from: 'behind > CLOCK_STEP_BACK_MS', to: 'behind > 0' }],
     caughtBy: ['XC26 a clock that was set back'],
   },
@@ -89,7 +89,7 @@ export const faults: readonly Fault[] = [
     caughtBy: ['XB1 invariant 3: the commit of a stale epoch', 'XA11 a stale epoch cannot begin', 'a released sync is free at once'],
   },
   {
-    name: 'knows a lease by its holder alone',
+    name: 'checks only the holder of a lease',
     patches: [{ file: REGISTRY, from: 'entry.epoch === lease.epoch && ', to: '' }],
     caughtBy: ['XA11 a stale epoch cannot begin'],
   },
@@ -100,11 +100,11 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'gives one sync to two runners',
-    patches: [{ file: LEASES, from: 'entry.held_until! > found.now', to: 'entry.held_until! < found.now' }],
+    patches: [{ file: LEASES, from: 'expiresAt > found.now', to: 'expiresAt < found.now' }],
     caughtBy: ['XB1 a free sync is acquired', 'XB1 of many runners'],
   },
   {
-    name: 'takes a lease away when it runs out',
+    name: 'revokes a lease when it expires',
     wrap(store) {
       const ends = new Map<string, number>()
       return {
@@ -119,7 +119,7 @@ export const faults: readonly Fault[] = [
     caughtBy: ['XA11 expiry alone takes nothing away'],
   },
   {
-    name: 'moves the checkpoint in a transaction of its own, before the rows',
+    name: 'updates the checkpoint in a separate transaction, before the rows',
     patches: [{
       file: COMMIT, from: '  writeRows(session, plan, tables, {',
       to: `  updateCheckpoint(session, { entry, backfill: lockBackfill(session, commit) }, commit)
@@ -130,7 +130,7 @@ export const faults: readonly Fault[] = [
     caughtBy: ['XA3 a crash before any statement of a commit (continue)', 'XA3 a crash before any statement of a commit (complete)', 'a commit that fails half-way leaves nothing'],
   },
   {
-    name: 'lands the rows in a transaction of its own, before the checkpoint',
+    name: 'lands the rows in a separate transaction, before the checkpoint',
     patches: [{
       file: COMMIT, from: '  const version = updateCheckpoint(session, { entry, backfill: lockBackfill(session, commit) }, commit)',
       to: `  connection.exec('commit')
@@ -140,7 +140,7 @@ export const faults: readonly Fault[] = [
     caughtBy: ['XA3 a crash before any statement of a commit (continue)', 'XA3 a crash before any statement of a commit (abandon)'],
   },
   {
-    name: 'overwrites a checkpoint that moved meanwhile',
+    name: 'overwrites a checkpoint that changed meanwhile',
     patches: [{ file: CHECKPOINT, from: '  if (entry.version !== version) return false\n', to: '' }],
     caughtBy: ['XB3 a commit on another version'],
   },
@@ -152,53 +152,53 @@ export const faults: readonly Fault[] = [
   {
     name: 'commits with every page',
     patches: [{
-      file: CHECKPOINT, from: `...toInflight(entry)!, page: move.page, state: move.state, scope: move.scope, tidemark: move.tidemark, guardState: move.guardState })
+      file: CHECKPOINT, from: `...required(toInflight(entry), 'The unfinished cycle'), page: transition.page, state: transition.state, scope: transition.scope, tidemark: transition.tidemark, guardState: transition.guardState })
 `,
-      to: `...toInflight(entry)!, page: move.page, state: move.state, scope: move.scope, tidemark: move.tidemark, guardState: move.guardState })
-      yield* sql.run('update {registry} set committed = :state where tenant_id = :tenant and sync_id = :sync', { state: move.state, sync })
+      to: `...required(toInflight(entry), 'The unfinished cycle'), page: transition.page, state: transition.state, scope: transition.scope, tidemark: transition.tidemark, guardState: transition.guardState })
+      yield* sql.run('update {registry} set committed = :state where tenant_id = :tenant and sync_id = :sync', { state: transition.state, sync })
 `,
     }],
     caughtBy: ['invariant 1: a page lands its rows', 'a fresh begin abandons the unfinished cycle'],
   },
   {
-    name: 'forgets what the guard knew',
-    patches: [{ file: CHECKPOINT, from: 'tidemark: move.tidemark, guardState: move.guardState })', to: 'tidemark: move.tidemark })' }],
-    caughtBy: ['an unfinished cycle is resumed after its last page, by any'],
+    name: 'loses the guard state',
+    patches: [{ file: CHECKPOINT, from: 'tidemark: transition.tidemark, guardState: transition.guardState })', to: 'tidemark: transition.tidemark })' }],
+    caughtBy: ['an unfinished cycle is taken up where its last page left it'],
   },
 
   {
-    name: 'begins anew with its epochs',
+    name: 'restarts its epochs after an erasure',
     patches: [{ file: ERASE_TENANT, from: 'set epoch = {greatest}(epoch,', to: 'set epoch = {least}(epoch,' }],
     caughtBy: ['Z14 invariant 3: a lease and a claim from before an erasure'],
   },
   {
     name: 'lets a schedule undo an erasure',
-    patches: [{ file: REGISTRY, from: `  if (byItself) throw createTenantErasedError(sql.tenant)
+    patches: [{ file: REGISTRY, from: `  if (automatic) throw createTenantErasedError(sql.tenant)
 `, to: '' }],
     caughtBy: ['Z14 an automatic run does not recreate'],
   },
 
   {
-    name: 'keeps messages for who was erased',
+    name: 'keeps messages for an erased tenant',
     patches: [{ file: INBOUND, from: 'if (tenant?.erased === true || tenant?.erased === 1) throw createTenantErasedError(sql.tenant)', to: '' }],
     caughtBy: ['Z14 an automatic run does not recreate'],
   },
 
-  // ── which fact wins ──
+  // ── which version wins ──
   {
-    name: 'brings the dead back',
+    name: 'revives deleted rows',
     patches: [{ file: RESOLVE, from: `    if (order < 0 || (row.status === 'deleted' && order === 0 && landing.upstreamAt === row.upstreamAt)) return resolveOlderLanding(row, read)
 `, to: '' }],
     caughtBy: ['XE7 a delete that arrives before its create', 'XE7 invariant 6: a tombstone keeps its time'],
   },
   {
-    name: 'lets an older fact overwrite a newer row',
+    name: 'lets an older version overwrite a newer row',
     patches: [{ file: RESOLVE, from: `  if (order < 0 && !isRead) return resolveOlderLanding(row, read)
   return order > 0 || isLaterRead(row, read) ? 'update'`, to: "  return order > 0 || isLaterRead(row, read) ? 'update'" }],
     caughtBy: ['invariant 6: an older version never overwrites', 'invariant 6: times are compared to the microsecond'],
   },
   {
-    name: 'wants a strictly later time',
+    name: 'requires a strictly later time',
     patches: [{ file: RESOLVE, from: `  if (order < 0 && !isRead) return resolveOlderLanding(row, read)
   return order > 0 || isLaterRead(row, read) ? 'update'`, to: "  if (order <= 0) return 'stale'\n  return order > 0 || isLaterRead(row, read) ? 'update'" }],
     caughtBy: ['invariant 6: a version of the same time, read later, wins', 'XC24 times within the tolerance'],
@@ -209,14 +209,14 @@ export const faults: readonly Fault[] = [
     caughtBy: ['invariant 6: the same content with a later time', 'invariant 6: content first reported without a'],
   },
   {
-    name: 'takes whatever comes last, however it was read',
+    name: 'accepts the last commit, whatever the order of the reads',
     patches: [{ file: RESOLVE, from: 'return row.writer === read.writer || row.sequence <= read.readFrom', to: 'return true' }],
     caughtBy: ['XB14 a row that another sync wrote while the page was', 'XB14 a delete without a time overlaps'],
   },
   {
-    name: 'takes a new order of members for a new content',
-    patches: [{ file: PLAN, from: "if (verdict === 'update' && ", to: "if (verdict === 'stale' && " }],
-    caughtBy: ['a record whose fields only changed their order'],
+    name: 'treats a new order of fields as new content',
+    patches: [{ file: PLAN, from: "if (resolution === 'update' && ", to: "if (resolution === 'stale' && " }],
+    caughtBy: ['a record whose members only changed their order'],
   },
   {
     name: 'reads integers as doubles',
@@ -231,12 +231,12 @@ export const faults: readonly Fault[] = [
 
   // ── the sweep ──
   {
-    name: 'takes a page for unchanged though its rows are somebody else’s',
+    name: 'treats a page as unchanged although another owner has its rows',
     patches: [{ file: LOOKUP, from: 'found.ours !== found.count', to: 'found.ours > found.count' }],
     caughtBy: ['F7 a block that another owner lists'],
   },
   {
-    name: 'takes a page for unchanged by its contents alone, whatever their times',
+    name: 'treats a page as unchanged by its contents alone, whatever their times',
     patches: [
       { file: LOOKUP, from: "coalesce(_upstream_at, '-')", to: "''" },
       { file: LOOKUP, from: "${landing.upstreamAt ?? '-'}", to: '' },
@@ -244,9 +244,9 @@ export const faults: readonly Fault[] = [
     caughtBy: ['a repeated block with later times raises'],
   },
   {
-    name: 'takes a page for unchanged without looking at its contents',
-    patches: [{ file: LOOKUP, from: 'if (found.stamps !== fingerprintOf(landings)) return null', to: '' }],
-    caughtBy: ['a repeated block is unchanged as a whole'],
+    name: 'treats a page as unchanged without comparing its contents',
+    patches: [{ file: LOOKUP, from: 'if (found.fingerprint !== fingerprintOf(landings)) return null', to: '' }],
+    caughtBy: ['a block told again is unchanged as a whole'],
   },
   {
     name: 'sweeps rows written since the cycle began',
@@ -293,14 +293,14 @@ export const faults: readonly Fault[] = [
     caughtBy: ['XE2 the rows an abandoned cycle listed do not'],
   },
   {
-    name: 'leaves a row that came back with the owner it had',
+    name: 'leaves a returning row with its former owner',
     patches: [{ file: ROWS, from: 'const owner = facts.owners', to: 'const owner = upserts.find(({ row }) => row !== undefined)?.row?.owner ?? facts.owners' }],
     caughtBy: ['F7 invariant 5: a restored row belongs'],
   },
   {
-    name: 'keeps only the last report of what others saw alive',
-    patches: [{ file: SWEEP, from: '...(told === undefined ? [] : (JSON.parse(told.ranges) as Array<[number, number]>)), ', to: '' }],
-    caughtBy: ['XE6 invariant 5: a running sweep keeps every row that'],
+    name: 'keeps only the last sightings of other syncs',
+    patches: [{ file: SWEEP, from: '...(stored === undefined ? [] : (JSON.parse(stored.ranges) as Array<[number, number]>)), ', to: '' }],
+    caughtBy: ['XE6 invariant 5: a sweep under way keeps every row'],
   },
   {
     name: 'sweeps rows younger than the source’s lag',
@@ -308,12 +308,12 @@ export const faults: readonly Fault[] = [
     caughtBy: ['invariant 5: a row younger than the source’s lag'],
   },
   {
-    name: 'deletes without asking',
+    name: 'deletes without a confirmation',
     patches: [{ file: SWEEP, from: 'if (limits.confirmAbsent?.database === table.database) {', to: 'if (limits.confirmAbsent === null) {' }],
     caughtBy: ['invariant 5: a sweep that needs lookups'],
   },
   {
-    name: 'asks only for the first of the rows it would delete',
+    name: 'confirms only the first of the rows it would delete',
     patches: [{ file: PLAN, from: 'Math.floor((at * items.length) / limit)', to: 'at' }],
     caughtBy: ['invariant 5: a sweep that needs lookups'],
   },
@@ -355,27 +355,27 @@ export const faults: readonly Fault[] = [
     caughtBy: ['invariant 11: deleted rows do not count'],
   },
   {
-    name: 'takes a row that was kept for one that is there',
+    name: 'treats a kept row as live',
     patches: [{ file: LOOKUP, from: 'function createLiveFinder({ connection }: TenantSession, { live }: Table', to: 'function createLiveFinder({ connection }: TenantSession, { name: live }: Table' }],
     caughtBy: ['a record that returns unchanged', 'invariant 6: an older version does not restore'],
   },
   {
-    name: 'takes a block for unchanged although a row of it is deleted',
-    patches: [{ file: LOOKUP, from: 'from ${table!.live} where _key between', to: 'from ${table!.name} where _key between' }],
+    name: 'treats a block as unchanged although one of its rows is deleted',
+    patches: [{ file: LOOKUP, from: 'from ${table.live} where _key between', to: 'from ${table.name} where _key between' }],
     caughtBy: ['a block of deleted rows is not unchanged'],
   },
   {
-    name: 'leaves a row that came back marked as deleted',
+    name: 'leaves a returning row marked as deleted',
     patches: [{ file: ROWS, from: 'set _deleted_at = null, _sequence = ?1', to: 'set _sequence = ?1' }],
     caughtBy: ['a record that returns unchanged', 'a record that returns changed'],
   },
   {
-    name: 'calls the return of a row an update',
+    name: 'logs the return of a row as an update',
     patches: [{ file: ROWS, from: '_created_sequence = ?1, _synced_at', to: '_synced_at' }],
     caughtBy: ['a record that returns changed', 'from hard to soft'],
   },
   {
-    name: 'forgets to whom a row belongs that came back',
+    name: 'loses the owner of a returning row',
     patches: [{ file: ROWS, from: '_owner = ?,\n     _extra', to: '_owner = coalesce(_owner, ?),\n     _extra' }],
     caughtBy: ['F7 two owners of one database: a restored soft-deleted row belongs to the'],
   },
@@ -395,27 +395,27 @@ export const faults: readonly Fault[] = [
     caughtBy: ['from soft to hard: kept rows are removed'],
   },
   {
-    name: 'begins in the middle with what it removes',
+    name: 'starts a purge in the middle',
     patches: [{ file: DELETE_STATE, from: "{ deletes: 'hard', purgedTo: '' }", to: "{ deletes: 'hard', purgedTo: 'c' }" }],
     caughtBy: ['from soft to hard and back'],
   },
   {
-    name: 'shows what it has not removed yet',
+    name: 'shows rows that are not purged yet',
     patches: [{ file: DELETE_STATE, from: "return deletes === 'soft' || purgedTo !== null", to: "return deletes === 'soft' || purgedTo === null && deletes !== null" }],
     caughtBy: ['from soft to hard: kept rows are removed'],
   },
   {
-    name: 'removes all that was kept in one step',
+    name: 'purges all kept rows in one step',
     patches: [{ file: DELETES, from: "and key > ? order by key limit ?', tenantId, table.id, table.purgedTo, scanMax,", to: "and key > ? order by key limit 2 * ?', tenantId, table.id, table.purgedTo, scanMax * 100," }],
     caughtBy: ['from soft to hard: kept rows are removed'],
   },
   {
-    name: 'lets commits alone remove nothing of what was kept',
+    name: 'purges no kept rows in commits',
     patches: [{ file: DELETES, from: 'if (state === table) purgeTable(session, table, PURGE_PER_COMMIT)', to: 'if (state === table) void PURGE_PER_COMMIT' }],
     caughtBy: ['from soft to hard: commits alone'],
   },
   {
-    name: 'keeps the directory of a deletion as long as the row',
+    name: 'keeps the commit of a deletion as long as the row',
     patches: [{ file: HISTORY, from: 'const { live, history } = requireTable(session, id)', to: 'const { name: live, history } = requireTable(session, id)' }],
     caughtBy: ['a soft-deleted row outlives the history'],
   },
@@ -423,26 +423,26 @@ export const faults: readonly Fault[] = [
   // ── contests ──
   {
     name: 'never confirms a contested row',
-    patches: [{ file: PLAN, from: "row.sequence <= listing!.settledSequence ? 'wins' : 'waits'", to: "'waits'" }],
+    patches: [{ file: PLAN, from: "row.sequence <= settledSequence ? 'wins' : 'waits'", to: "'waits'" }],
     caughtBy: ['invariant 13: a listing that contradicts a later time', 'invariant 13: a deleted row that two complete cycles list'],
   },
   {
-    name: 'believes a contested row at first sight',
+    name: 'accepts a contested row at the first sighting',
     patches: [{ file: PLAN, from: "if (row.contestedBy === null || row.contestedBy === facts.cycle || !facts.isComplete(row.contestedBy)) return 'open'", to: '' }],
     caughtBy: ['invariant 13: a listing that contradicts a later time', 'invariant 6: a second sighting in the same cycle'],
   },
   {
-    name: 'takes a second sighting in one cycle for a confirmation',
+    name: 'counts a second sighting in one cycle as a confirmation',
     patches: [{ file: PLAN, from: 'row.contestedBy === facts.cycle || !facts.isComplete(row.contestedBy)', to: 'false' }],
     caughtBy: ['invariant 6: a second sighting in the same cycle'],
   },
   {
     name: 'overrules rows that are younger than the lag',
-    patches: [{ file: PLAN, from: "row.sequence <= listing!.settledSequence ? 'wins'", to: "row.sequence > 0 ? 'wins'" }],
+    patches: [{ file: PLAN, from: "row.sequence <= settledSequence ? 'wins'", to: "row.sequence > 0 ? 'wins'" }],
     caughtBy: ['invariant 6: a version younger than the source’s lag'],
   },
   {
-    name: 'contests what was committed while the page was read',
+    name: 'contests versions committed while the page was read',
     patches: [{ file: RESOLVE, from: 'read.isListing && row.sequence <= read.readFrom', to: 'read.isListing' }],
     caughtBy: ['invariant 6: a version committed while the page was read'],
   },
@@ -452,24 +452,24 @@ export const faults: readonly Fault[] = [
     caughtBy: ['invariant 6: an incremental cycle never contests'],
   },
   {
-    name: 'remembers a contest that a listing has ended',
-    patches: [{ file: PLAN, from: 'else if (row!.contestedBy !== null) contests.push({ landing, contestedBy: null })', to: '' }],
+    name: 'keeps a contest that a listing has ended',
+    patches: [{ file: PLAN, from: 'else if (isContested(row)) contests.push({ landing, contestedBy: null })', to: '' }],
     caughtBy: ['invariant 6: a listing that agrees'],
   },
   {
-    name: 'remembers a contest of a version that is gone',
-    patches: [{ file: ROWS, from: `    if (row!.contestedBy !== null) deleteContest(session, table, landing.key)
+    name: 'keeps a contest of a replaced version',
+    patches: [{ file: ROWS, from: `    if (row !== undefined && row.contestedBy !== null) deleteContest(session, table, landing.key)
 `, to: '' }],
     caughtBy: ['invariant 6: a version written since the first sighting'],
   },
   {
-    name: 'lands what the source refuted',
+    name: 'lands a version that the source refuted',
     patches: [{ file: PLAN, from: "if (refuted.has(landing.key)) return 'loses'", to: "if (refuted.has(landing.key)) return 'wins'" }],
     caughtBy: ['invariant 6: a version that the source'],
   },
   {
-    name: 'does not ask for contested rows',
-    patches: [{ file: PLAN, from: "if (listing!.lookupDatabase === landing.database) return 'ask'", to: '' }],
+    name: 'does not look up contested rows',
+    patches: [{ file: PLAN, from: "if (listing?.lookupDatabase === landing.database) return 'ask'", to: '' }],
     caughtBy: ['invariant 13: contested keys are reported'],
   },
   {
@@ -479,24 +479,24 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'keeps a time in the future',
-    patches: [{ file: PLAN, from: `if (read.isListing && isStoredTimeInFuture(landing, row!, commit)) touches.push({ landing, upstreamAt: landing.upstreamAt })
+    patches: [{ file: PLAN, from: `if (read.isListing && isStoredTimeInFuture(landing, row, commit)) touches.push({ landing, upstreamAt: landing.upstreamAt })
         else `, to: '' }],
     caughtBy: ['invariant 13: a stored time in the future'],
   },
   {
-    name: 'has no brake',
-    patches: [{ file: PLAN, from: '  if (doomed === 0) return false\n', to: '  if (doomed >= 0) return false\n' }],
-    caughtBy: ['XE3 XE5 invariant 11', 'XE4 invariant 11: a sweep of more', 'XE4 invariant 11: new rows'],
+    name: 'has no delete limit',
+    patches: [{ file: PLAN, from: '  if (toDelete === 0) return false\n', to: '  if (toDelete >= 0) return false\n' }],
+    caughtBy: ['XE3 XE5 invariant 11', 'XE4 invariant 11: a sweep of more', 'XE4 invariant 11: newcomers'],
   },
   {
-    name: 'lets newcomers dilute the share that dies',
+    name: 'lets new rows dilute the deleted share',
     patches: [{ file: SWEEP, from: 'where _owner = ? and _created_sequence <= ?', to: 'where _owner = ? and ? >= 0' }],
     caughtBy: ['XE4 invariant 11: new rows do not dilute'],
   },
 
   // ── the feed ──
   {
-    name: 'makes an entry of a record landed again',
+    name: 'logs an entry for an unchanged record',
     patches: [{ file: PLAN, from: "      case 'same':\n", to: `      case 'same':
         writes.push({ landing, action: 'updated', sequence: ++position, row })
 ` }],
@@ -513,7 +513,7 @@ export const faults: readonly Fault[] = [
     caughtBy: ['XB16 invariant 7'],
   },
   {
-    name: 'does not tell of swept rows',
+    name: 'leaves swept rows out of the log',
     wrap: (store) => ({ ...store, changes: async (query) => (await store.changes(query)).filter((entry) => entry.action !== 'deleted' || entry.upstreamAt !== null) }),
     caughtBy: ['N10 XE9 invariant 5', 'O7 invariant 8'],
   },
@@ -545,12 +545,12 @@ export const faults: readonly Fault[] = [
     caughtBy: ['O7 invariant 8'],
   },
   {
-    name: 'loses what does not fit its column on an update',
+    name: 'loses values that do not fit their column on an update',
     patches: [{ file: ROWS, from: 'writer, record.extra]', to: 'writer, null]' }],
     caughtBy: ['XD24 a value that its column cannot hold'],
   },
   {
-    name: 'takes null in a new column for the value of rows that were there before',
+    name: 'reads null in a new column as the value of older rows',
     patches: [{ file: 'stores/kit/tables/decode-record.ts', from: ' && sequence >= column.since', to: '' }],
     caughtBy: ['XD24 a new field becomes a column'],
   },
@@ -566,8 +566,8 @@ export const faults: readonly Fault[] = [
   },
 
   {
-    name: 'takes a range of the log of which only the beginning was fetched for all of it',
-    patches: [{ file: LOG, from: '(part.length < chunk.rowsMax ? Infinity : part.at(-1)!.sequence)', to: 'Infinity + part.length' }],
+    name: 'treats a partly fetched range of the log as complete',
+    patches: [{ file: LOG, from: '(part.length < chunk.rowsMax ? Infinity : (part.at(-1)?.sequence ?? Infinity))', to: 'Infinity + part.length' }],
     caughtBy: ['a page bounded by bytes has every entry in order'],
   },
 
@@ -584,7 +584,7 @@ export const faults: readonly Fault[] = [
   },
 
   {
-    name: 'drops a history that is to be kept with the log',
+    name: 'compacts a retained history with the log',
     patches: [{ file: COMPACTION, from: 'Math.min(floor, before)', to: 'floor' }],
     caughtBy: ['a database has its own history retention, beyond'],
   },
@@ -599,56 +599,56 @@ export const faults: readonly Fault[] = [
     caughtBy: ['a database has its own history retention, beyond'],
   },
   {
-    name: 'never looks again at what the floor has passed',
+    name: 'never compacts versions below the floor',
     patches: [{ file: HISTORY, from: '_until_sequence <= ? returning', to: '_until_sequence <= ? and _sequence > (select floor from tidemark_tenants where tenant_id = ${tenantId}) returning' }],
     caughtBy: ['XE13 the entry that a row'],
   },
   {
-    name: 'forgets a commit with the first of its entries',
+    name: 'deletes a commit with the first of its entries',
     patches: [{ file: HISTORY, from: 'and not exists (select 1 from ${live} where _sequence between ?2 and last_sequence)', to: '' }],
     caughtBy: ['XE13 the entry that a row'],
   },
   {
-    name: 'forgets the cycles that rows came with',
+    name: 'deletes cycles that rows refer to',
     patches: [{ file: COMPACTION, from: 'c.cycle_id not in (select cycle_id from {commits} where tenant_id = :tenant)', to: 'true' }],
     caughtBy: ['XE13 cycle records are deleted with the'],
   },
   {
-    name: 'forgets the last complete cycle of a sync that fails',
+    name: 'deletes the last complete cycle of a failing sync',
     patches: [{ file: COMPACTION, from: 'c.cycle_id not in (coalesce(c.complete, 0), coalesce(g.inflight_cycle, 0), coalesce(g.committed_by, 0))', to: 'true' }],
     caughtBy: ['XE13 cycle records are deleted with the'],
   },
 
   // ── webhooks ──
   {
-    name: 'lets two deliver to one webhook',
-    patches: [{ file: WEBHOOKS, from: 'found.held_until! > found.now', to: 'found.held_until! < found.now' }],
-    caughtBy: ['invariant 3: only one process delivers at'],
+    name: 'lets two processes deliver to one webhook',
+    patches: [{ file: WEBHOOKS, from: 'heldUntil > found.now', to: 'heldUntil < found.now' }],
+    caughtBy: ['invariant 3: only one delivers at a time'],
   },
   {
-    name: 'notes deliveries whoever says so',
-    patches: [{ file: WEBHOOKS, from: 'disabled = :disabled where ${CLAIM_CONDITION}`', to: 'disabled = :disabled where ${WEBHOOK_CONDITION} and :epoch > 0`' }],
-    caughtBy: ['invariant 3: only one process delivers at', 'a disabled webhook cannot be'],
+    name: 'records deliveries without checking the claim',
+    patches: [{ file: WEBHOOKS, from: 'disabled = :disabledReason where ${CLAIM_CONDITION}`', to: 'disabled = :disabledReason where ${WEBHOOK_CONDITION} and :epoch > 0`' }],
+    caughtBy: ['invariant 3: only one delivers at a time', 'a webhook that was disabled'],
   },
   {
     name: 'delivers to a webhook that was disabled',
     patches: [{ file: WEBHOOKS, from: ' and disabled is null {for_update}', to: ' {for_update}' }],
-    caughtBy: ['a disabled webhook cannot be'],
+    caughtBy: ['a webhook that was disabled'],
   },
   {
-    name: 'forgets what waits when its place moves',
-    patches: [{ file: WEBHOOKS, from: ' } of kept) {', to: ' } of kept.slice(1)) {' }],
-    caughtBy: ['XA6 the delivered sequence and'],
+    name: 'loses pending deliveries when the cursor advances',
+    patches: [{ file: WEBHOOKS, from: ' } of undelivered) {', to: ' } of undelivered.slice(1)) {' }],
+    caughtBy: ['XA6 the place and what waits'],
   },
   {
-    name: 'lets who delivers go on by the settings of before',
+    name: 'lets a delivery continue with outdated settings',
     patches: [{ file: WEBHOOKS, from: 'retry_at = :retryAt, ${CLEAR_CLAIM} where', to: 'retry_at = :retryAt where' }],
     caughtBy: ['an edit changes the given settings'],
   },
   {
-    name: 'takes a message twice',
-    patches: [{ file: INBOUND, from: 'found.at > at - busyMs', to: 'found.at < at - busyMs' }],
-    caughtBy: ['Z32 of many concurrent deliveries'],
+    name: 'processes a message twice',
+    patches: [{ file: INBOUND, from: 'found.at > at - claimTtlMs', to: 'found.at < at - claimTtlMs' }],
+    caughtBy: ['Z32 of many that bring one message'],
   },
   {
     name: 'forgets that a message was done',

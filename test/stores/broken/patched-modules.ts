@@ -5,11 +5,11 @@ import { createJiti } from 'jiti'
 import { patchText } from '../../planted/patch-text.ts'
 import type { SqliteModules } from '../sqlite-harness.ts'
 
-/** A change of the store's source that breaks one promise. */
+/** A change of the store's source that breaks one guarantee. */
 export interface Patch {
   /** Under src/. */
   readonly file: string
-  /** Must stand there exactly once. */
+  /** Must occur in the file exactly once. */
   readonly from: string
   readonly to: string
 }
@@ -24,12 +24,14 @@ export async function loadPatched(patches: readonly Patch[]): Promise<SqliteModu
   for (const { file, from, to } of patches) {
     const path = join(folder, 'src', file)
     const source = await readFile(path, 'utf8')
-    await writeFile(path, patchText(source, from, to))
+    const found = source.split(from).length - 1
+    if (found !== 1) throw new Error(`src/${file} contains ${JSON.stringify(from)} ${found} times; the fault needs exactly one. Update it to the current source.`)
+    await writeFile(path, source.replace(from, () => to))
   }
-  // Through one door: the harness must patch the very class that the store uses.
-  const door = join(folder, 'src/stores/sqlite/door.ts')
-  await writeFile(door, "export { openSqliteStore } from './store.ts'\nexport { Connection } from './connection.ts'\n")
-  const { openSqliteStore, Connection } = await createJiti(import.meta.url, { fsCache: false, moduleCache: false }).import<SqliteModules>(door)
+  // One entry module: the harness must patch the class that the store uses.
+  const entry = join(folder, 'src/stores/sqlite/entry.ts')
+  await writeFile(entry, "export { openSqliteStore } from './store.ts'\nexport { Connection } from './connection.ts'\n")
+  const { openSqliteStore, Connection } = await createJiti(import.meta.url, { fsCache: false, moduleCache: false }).import<SqliteModules>(entry)
   return {
     openSqliteStore,
     Connection,

@@ -11,7 +11,7 @@ interface Kind {
   readonly migrations: readonly string[]
   readonly setVersion: (version: number) => string
   readonly version: string
-  /** Objects of a user that only this database has, and a query that finds them at work. */
+  /** User objects that only this database supports, and a query that checks them. */
   readonly own: readonly string[]
   readonly found: string
   readonly expected: Readonly<Record<string, unknown>>
@@ -38,7 +38,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
 }
 
 describe.each(Object.entries(KINDS))('a %s store of an earlier version with typed tables', (kind, { migrations, setVersion, version, own, found, expected }) => {
-  test.each(Array.from({ length: migrations.length - TYPED }, (_, n) => TYPED + n))('of version %d: rows, feed and what the user added are there after the upgrade', async (from) => {
+  test.each(Array.from({ length: migrations.length - TYPED }, (_, n) => TYPED + n))('of version %d: rows, feed and the user’s additions are kept by the upgrade', async (from) => {
     const place = await STORE_FIXTURES[kind]!()
     try {
       const before = await SyncDriver.acquire(place.store)
@@ -64,7 +64,10 @@ describe.each(Object.entries(KINDS))('a %s store of an earlier version with type
   })
 })
 
-/** Takes back a migration that only adds columns to tables of the store's own. Another one needs a way back here. */
+/**
+ * Reverts a migration that only adds columns to the store's own tables. Any other migration needs its own way back
+ * here.
+ */
 function undone(migration: string): string[] {
   return migration.split(';').map((statement) => statement.trim()).filter((statement) => statement !== '').flatMap((statement) => {
     const table = /^alter table (tidemark[._]\w+) add column /.exec(statement)?.[1]

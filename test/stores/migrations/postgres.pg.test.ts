@@ -11,7 +11,7 @@ import { readSnapshot, SyncDriver, upsert } from '../../../src/testing/store-cas
 import { parseJson } from '../../../src/values/json.ts'
 import { createDatabase, dropDatabase } from '../../setup/postgres-server.ts'
 
-/** A store that the released version wrote, and what it showed of itself then. */
+/** A store that the released version wrote, and a snapshot of its content. */
 const FIXTURE = join(import.meta.dirname, '../../fixtures/stores/0.1.0')
 const DUMP = readFileSync(join(FIXTURE, 'postgres.sql'), 'utf8')
 const server = inject('postgresUrl')
@@ -43,7 +43,7 @@ describe.skipIf(server === '')('a PostgreSQL store of version 0.1.0', () => {
     }
   }
 
-  test('shows the same rows, feed, databases, checkpoints and quarantine after the migration, and says how far it is', async () => {
+  test('shows the same rows, feed, databases, checkpoints and quarantine after the migration, and reports its progress', async () => {
     const progress: Array<{ moved: number; total: number }> = []
     const store = await openPostgresStore({ url, onMigration: (at) => progress.push(at) })
     for (const [tenant, before] of Object.entries(expected)) await expectSame(store.forTenant(tenant), before)
@@ -52,12 +52,12 @@ describe.skipIf(server === '')('a PostgreSQL store of version 0.1.0', () => {
     await query('select * from public.things; select * from public.things_history; select id, late from acme.things; select * from acme."my-data.v2"')
   })
 
-  test('is migrated to the same, wherever the process was killed, and an older program leaves it alone from the first step on', async () => {
+  test('is migrated to the same content, wherever the process was killed, and an older program leaves it alone from the first step on', async () => {
     const { write } = Connection.prototype
     const connection = new Connection({ url })
     let interrupted = 0
     for (let done = false; !done;) {
-      // One transaction more is committed each time; the next is lost in the middle.
+      // Each round commits one more transaction; the next one is lost midway.
       let left = interrupted
       Connection.prototype.write = function (this: Connection, tenant, body) {
         return write.call(this, tenant, async (transaction) => {
@@ -84,13 +84,13 @@ describe.skipIf(server === '')('a PostgreSQL store of version 0.1.0', () => {
     await store.close()
   })
 
-  test('is migrated once by several that open it at the same time', async () => {
+  test('is migrated once when several processes open it at the same time', async () => {
     const stores = await Promise.all([1, 2, 3].map(() => openPostgresStore({ url, poolMax: 2 })))
     for (const [tenant, before] of Object.entries(expected)) await expectSame(stores[2]!.forTenant(tenant), before)
     for (const store of stores) await store.close()
   })
 
-  test('invariant 6: a key that was deleted before the migration does not come back by a page that was read earlier', async () => {
+  test('invariant 6: a key that was deleted before the migration is not revived by a page that was read earlier', async () => {
     const store = await openPostgresStore({ url })
     for (const tenant of Object.keys(expected)) {
       const newest = new Map((await store.forTenant(tenant).changes({ after: 0, limit: 10_000 })).map((entry) => [`${entry.database}/${entry.key}`, entry]))
@@ -105,7 +105,7 @@ describe.skipIf(server === '')('a PostgreSQL store of version 0.1.0', () => {
     await store.close()
   })
 
-  test('goes on from where it was: the unfinished cycle, unchanged records, the sweep', async () => {
+  test('continues where it stopped: the unfinished cycle, unchanged records, the sweep', async () => {
     const store = (await openPostgresStore({ url })).forTenant('acme')
     const driver = await SyncDriver.acquire(store, { sync: 'list', mode: 'replace', evict: 'runner-1' })
     await driver.begin({ databases: ['things'] })
@@ -119,7 +119,7 @@ describe.skipIf(server === '')('a PostgreSQL store of version 0.1.0', () => {
     await store.close()
   })
 
-  test('a role that may read a view may read the table that replaces it, and no more; the comment of the view stays', async () => {
+  test('a role that may read a view may read the table that replaces it, and nothing else; the comment of the view stays', async () => {
     // A role that every server has.
     const reader = 'pg_monitor'
     await query(`grant select on public.things to ${reader} with grant option; grant insert, delete on public.things to ${reader}; grant select on acme.things to public;
@@ -132,7 +132,7 @@ describe.skipIf(server === '')('a PostgreSQL store of version 0.1.0', () => {
     expect(given).toEqual({ relkind: 'r', comment: "as the 'crm' has it", reads: true, writes: false, readsAcme: true, grantsAcme: false, readsOther: false })
   })
 
-  test('what a user adds to a table stays while the records are moved, and while those of later versions land', async () => {
+  test('a user’s additions to a table stay while the records are moved, and while later records land', async () => {
     const { write } = Connection.prototype
     const connection = new Connection({ url })
     const killed = async (transactions: number): Promise<void> => {
@@ -164,7 +164,7 @@ describe.skipIf(server === '')('a PostgreSQL store of version 0.1.0', () => {
     await store.close()
   })
 
-  test('a view that others built upon is named, and the migration goes on when they are gone', async () => {
+  test('a view with dependent objects is named, and the migration continues when they are dropped', async () => {
     await query('create view report as select * from public.things')
     await expect(openPostgresStore({ url })).rejects.toMatchObject({ code: 'STORE_FOREIGN', message: expect.stringContaining('public.things') })
     await query('drop view report')
@@ -180,7 +180,7 @@ async function expectSame(store: Store, before: Shown): Promise<void> {
   const entry = ({ text, ...rest }: LogEntry): unknown => ({ ...rest, record: text === null ? null : parseJson(text) })
   const row = ({ text, ...rest }: Row): unknown => ({ ...rest, record: parseJson(text) })
   const counts = (shown: Shown): unknown => shown.databases.map(({ name, columns, rows }) => ({ name, columns, rows }))
-  // The entry of a current row has the row's time, also where the change itself had none.
+  // The entry of a current row has the row's time, even where the change itself had none.
   const timed = before.feed.map((old, at) => (old.upstreamAt === null ? { ...old, upstreamAt: found.feed[at]?.upstreamAt ?? null } : old))
   expect(found.feed.map(entry)).toEqual(timed.map(entry))
   expect(found.rows.map((rows) => rows.map(row))).toEqual(before.rows.map((rows) => rows.map(row)))

@@ -9,7 +9,7 @@ import { openSqliteStore } from '../../../src/stores/sqlite/store.ts'
 import { readSnapshot, SyncDriver, upsert } from '../../../src/testing/store-cases/harness.ts'
 import { parseJson } from '../../../src/values/json.ts'
 
-/** A store that the released version wrote, and what it showed of itself then. */
+/** A store that the released version wrote, and a snapshot of its content. */
 const FIXTURE = join(import.meta.dirname, '../../fixtures/stores/0.1.0')
 
 interface Shown {
@@ -39,7 +39,7 @@ describe('a SQLite store of version 0.1.0', () => {
     await store.close()
   })
 
-  test('is migrated to the same, wherever the process was killed', async () => {
+  test('is migrated to the same content, wherever the process was killed', async () => {
     for (let step = 0; ; step++) {
       copyFileSync(join(FIXTURE, 'sqlite.db'), file)
       const isInterrupted = crashAt(step, () => new Connection({ file }).close())
@@ -51,7 +51,7 @@ describe('a SQLite store of version 0.1.0', () => {
     }
   })
 
-  test('what a user made stays: a view of his own upon ours, and what he adds to a table while the records are moved', async () => {
+  test('user objects stay: a view on ours, and additions to a table while the records are moved', async () => {
     const sql = (text: string): Array<Record<string, unknown>> => {
       const db = new DatabaseSync(file)
       try {
@@ -77,7 +77,7 @@ describe('a SQLite store of version 0.1.0', () => {
     await store.close()
   })
 
-  test('invariant 6: a key that was deleted before the migration does not come back by a page that was read earlier', async () => {
+  test('invariant 6: a key that was deleted before the migration is not revived by a page that was read earlier', async () => {
     const store = await openSqliteStore({ file })
     for (const tenant of Object.keys(expected)) {
       const newest = new Map((await store.forTenant(tenant).changes({ after: 0, limit: 10_000 })).map((entry) => [`${entry.database}/${entry.key}`, entry]))
@@ -92,7 +92,7 @@ describe('a SQLite store of version 0.1.0', () => {
     await store.close()
   })
 
-  test('goes on from where it was: the unfinished cycle and unchanged records', async () => {
+  test('continues where it stopped: the unfinished cycle and unchanged records', async () => {
     const store = await openSqliteStore({ file })
     const driver = await SyncDriver.acquire(store, { sync: 'list', mode: 'replace', evict: 'runner-1' })
     await driver.begin({ databases: ['things'] })
@@ -114,7 +114,7 @@ async function show(store: Store): Promise<Shown> {
 
 function expectSame(found: Shown, before: Shown): void {
   const entry = ({ text, ...rest }: LogEntry): unknown => ({ ...rest, record: text === null ? null : parseJson(text) })
-  // The entry of a current row has the row's time, also where the change itself had none.
+  // The entry of a current row has the row's time, even where the change itself had none.
   const timed = before.feed.map((old, at) => (old.upstreamAt === null ? { ...old, upstreamAt: found.feed[at]?.upstreamAt ?? null } : old))
   const row = ({ text, ...rest }: Row): unknown => ({ ...rest, record: parseJson(text) })
   expect(found.feed.map(entry)).toEqual(timed.map(entry))
@@ -122,14 +122,14 @@ function expectSame(found: Shown, before: Shown): void {
   for (const member of ['position', 'floor', 'databases', 'quarantined'] as const) expect(found[member]).toEqual(before[member])
 }
 
-/** True when the process was killed before its transaction of this number was complete. */
+/** True when the process was killed before its transaction number `step` was complete. */
 function crashAt(step: number, body: () => void): boolean {
   const { write } = Connection.prototype
   let left = step
   Connection.prototype.write = function <T>(this: Connection, run: () => T | Rollback<T>): T {
     return write.call(this, () => {
       const result = run()
-      if (left-- <= 0) throw new Error('the process is dead')
+      if (left-- <= 0) throw new Error('the process was killed')
       return result
     }) as T
   }
@@ -137,7 +137,7 @@ function crashAt(step: number, body: () => void): boolean {
     body()
     return false
   } catch (error) {
-    if ((error as Error).message !== 'the process is dead') throw error
+    if ((error as Error).message !== 'the process was killed') throw error
     return true
   } finally {
     Connection.prototype.write = write

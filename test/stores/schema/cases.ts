@@ -3,7 +3,7 @@ import type { ColumnChange, JsonObject, LogEntry, Row, SchemaInfo, Store } from 
 import { DATABASE, readFeed, readLiveRows, remove, readSnapshot, START, SyncDriver, upsert } from '../../../src/testing/store-cases/harness.ts'
 import { parseJson } from '../../../src/values/json.ts'
 
-/** A store of one kind, empty, with a way for its user to speak SQL to it. */
+/** An empty store of one kind, with SQL access for its user. */
 export interface SchemaHarness {
   readonly store: Store
   reopen(): Promise<Store>
@@ -11,14 +11,14 @@ export interface SchemaHarness {
   sql<Found extends object = Record<string, unknown>>(text: string): Promise<Found[]>
   /** The table as its user names it. */
   readonly table: string
-  /** The next transaction dies before it is committed. */
+  /** The next transaction fails before it is committed. */
   killNext<T>(body: () => Promise<T>): Promise<T>
 }
 
 const BY = { actor: 'ana', reason: 'a test', at: START }
 const ROWS = 25
 
-/** The promises about columns that change while records land; the same for every store. */
+/** Guarantees about columns that change while records land; the same for every store. */
 export function describeSchemaChanges(name: string, open: () => Promise<SchemaHarness>, skip = false): void {
   describe.skipIf(skip)(`the columns of a ${name} store`, () => {
     let harness: SchemaHarness
@@ -29,23 +29,23 @@ export function describeSchemaChanges(name: string, open: () => Promise<SchemaHa
     })
     afterEach(() => harness.close())
 
-    test('a value that its column cannot hold is put on record once, and is open until the column is changed', async () => {
+    test('a value that its column cannot hold is reported once, and stays drift until the column is changed', async () => {
       const driver = await SyncDriver.acquire(store)
       await driver.cycle([upsert('a', { age: 1, at: '2026-01-01T00:00:00Z' })])
       const first = await driver.cycle([upsert('b', { age: 'old', at: '2026-01-01T00:00:00Z' })])
       expect(first.drift).toEqual([`${DATABASE}.age: a value of type text does not fit the column of type bigint; it is kept in _extra`])
-      // Another way to write an instant is no conflict, and the same conflict is not told again.
+      // Another format of an instant is no conflict, and the same conflict is not reported again.
       const second = await driver.cycle([upsert('b', { age: 'older', at: '2026-01-01T00:00:00.5Z' }), upsert('c', { age: 'x', at: '2026-01-01T00:00:00+00:00' })])
       expect(second.drift).toBeUndefined()
-      const told = (await store.audit(driver.ref)).filter(({ action }) => action === 'drift')
-      expect(told.map(({ reason }) => reason)).toEqual([first.drift![0]])
+      const reported = (await store.audit(driver.ref)).filter(({ action }) => action === 'drift')
+      expect(reported.map(({ reason }) => reason)).toEqual([first.drift![0]])
       expect(await store.schemaDrift()).toMatchObject([{ database: DATABASE, member: 'age', kind: 'conflict', column: 'age', type: 'bigint', found: 'text', sequence: 2 }])
       await change(store, [{ member: 'age', type: 'text' }])
       expect(await store.schemaDrift()).toEqual([])
       expect((await driver.cycle([upsert('d', { age: [1], at: '2026-01-01T00:00:00Z' })])).drift).toHaveLength(1)
     })
 
-    test('a change of columns keeps soft-deleted rows, deleted and with their values', async () => {
+    test('a schema change keeps soft-deleted rows, deleted and with their values', async () => {
       const driver = await SyncDriver.acquire(store)
       const deletes = { [DATABASE]: 'soft' } as const
       await driver.cycle(Array.from({ length: ROWS }, (_, n) => upsert(`k${n}`, { age: n, name: `n${n}` })), { deletes })
@@ -66,7 +66,7 @@ export function describeSchemaChanges(name: string, open: () => Promise<SchemaHa
       expect((await readLiveRows(store)).length).toBe(ROWS - 2)
     })
 
-    test('the schema says what each column holds, what waits for one, and what is the user’s', async () => {
+    test('the schema lists the columns, the fields that wait for one, and the user’s own objects', async () => {
       const driver = await SyncDriver.acquire(store)
       await driver.cycle([upsert('a', { age: 1, name: 'Ann', gone: null }), upsert('b', { age: 2, name: 'Bob', gone: null })])
       await driver.cycle([upsert('c', { age: 0.5, name: 'Cid' }), upsert('d', { age: 'x', name: 'Dan' })])
@@ -82,13 +82,13 @@ export function describeSchemaChanges(name: string, open: () => Promise<SchemaHa
       expect(await store.schema('nothing')).toBeNull()
     })
 
-    test('frozen columns stay as they are: a new member waits in _extra, is put on record once, and gets its column by a change', async () => {
+    test('frozen columns stay as they are: a new field waits in _extra, is reported once, and gets its column by a change', async () => {
       const driver = await SyncDriver.acquire(store)
-      const schemas = { [DATABASE]: 'freeze' } as const
-      // The first records make the columns.
-      await driver.cycle([upsert('a', { age: 1 })], { schemaModes: schemas })
-      expect((await driver.cycle([upsert('b', { age: 2, late: 'x' })], { schemaModes: schemas })).drift).toEqual([`${DATABASE}.late is new (text) and the columns are frozen; it is kept in _extra`])
-      expect((await driver.cycle([upsert('c', { age: 3, late: 'y' })], { schemaModes: schemas })).drift).toBeUndefined()
+      const schemaModes = { [DATABASE]: 'freeze' } as const
+      // The first records create the columns.
+      await driver.cycle([upsert('a', { age: 1 })], { schemaModes })
+      expect((await driver.cycle([upsert('b', { age: 2, late: 'x' })], { schemaModes })).drift).toEqual([`${DATABASE}.late is new (text) and the columns are frozen; it is kept in _extra`])
+      expect((await driver.cycle([upsert('c', { age: 3, late: 'y' })], { schemaModes })).drift).toBeUndefined()
       expect(columnsOf(await store.schema(DATABASE))).toEqual(['age'])
       await change(store, [{ member: 'late', type: 'text' }])
       expect(columnsOf(await store.schema(DATABASE))).toEqual(['age', 'late'])
@@ -96,31 +96,31 @@ export function describeSchemaChanges(name: string, open: () => Promise<SchemaHa
       expect(await readLiveRows(store)).toEqual([['a', { age: 1 }], ['b', { age: 2, late: 'x' }], ['c', { age: 3, late: 'y' }]])
     })
 
-    test('a database that quarantines keeps what its columns refuse out, never sweeps it, and lands it after a change', async () => {
+    test('a database in quarantine mode refuses records that do not fit, never sweeps them, and lands them after a change', async () => {
       const driver = await SyncDriver.acquire(store, { mode: 'replace' })
-      const schemas = { [DATABASE]: 'quarantine' } as const
-      await driver.cycle([upsert('a', { age: 1 }), upsert('b', { age: 2 })], { schemaModes: schemas })
-      const { refused, counts } = await driver.cycle([upsert('a', { age: 'one' }), upsert('b', { age: 2, late: 1 }), upsert('c', { age: 3 })], { schemaModes: schemas })
+      const schemaModes = { [DATABASE]: 'quarantine' } as const
+      await driver.cycle([upsert('a', { age: 1 }), upsert('b', { age: 2 })], { schemaModes })
+      const { refused, counts } = await driver.cycle([upsert('a', { age: 'one' }), upsert('b', { age: 2, late: 1 }), upsert('c', { age: 3 })], { schemaModes })
       expect(counts).toMatchObject({ created: 1, updated: 0, swept: 0, quarantined: 2 })
       expect(refused!.map(({ key, code, message }) => [key, code, message])).toEqual([
-        ['a', 'SCHEMA_MISMATCH', 'age is text, and its column bigint'], ['b', 'SCHEMA_MISMATCH', 'late is new'],
+        ['a', 'SCHEMA_MISMATCH', 'age is text, but its column is bigint'], ['b', 'SCHEMA_MISMATCH', 'late is new'],
       ])
       expect(await readLiveRows(store)).toEqual([['a', { age: 1 }], ['b', { age: 2 }], ['c', { age: 3 }]])
       const kept = await store.quarantineEntries()
       expect(kept.map(({ text }) => parseJson(text))).toEqual([{ key: 'b', record: { age: 2, late: 1 } }, { key: 'a', record: { age: 'one' } }])
       await change(store, [{ member: 'age', type: 'text' }])
-      expect((await driver.cycle([upsert('a', { age: 'one' }), upsert('b', { age: 2 }), upsert('c', { age: 3 })], { schemaModes: schemas })).counts)
+      expect((await driver.cycle([upsert('a', { age: 'one' }), upsert('b', { age: 2 }), upsert('c', { age: 3 })], { schemaModes })).counts)
         .toMatchObject({ updated: 1, unchanged: 2, quarantined: 0 })
       expect((await readLiveRows(store))[0]).toEqual(['a', { age: 'one' }])
     })
 
-    test.each([['schema', []], ['source', ['id']]] as const)('the first page of a database that quarantines is judged by the types of its %s, and makes the columns that have none', async (from, key) => {
+    test.each([['schema', []], ['source', ['id']]] as const)('the first page in quarantine mode is checked against the types of its %s, and creates the undeclared columns', async (from, key) => {
       const driver = await SyncDriver.acquire(store)
       const options = { schemaModes: { [DATABASE]: 'quarantine' }, shapes: [{ database: DATABASE, columns: [{ name: 'age', type: 'bigint', from }], key }] } as const
       const first = [upsert('1', { id: 1, age: 1, name: 'x' }), upsert('2', { id: 2, age: 'two', name: 'y' }), upsert('3', { id: 3, age: null, at: '2026-01-31' })]
       const { refused, counts, drift } = await driver.cycle(first, options)
       expect(counts).toMatchObject({ created: 2, quarantined: 1 })
-      expect(refused!.map(({ key, message }) => [key, message])).toEqual([['2', 'age is text, and its column bigint']])
+      expect(refused!.map(({ key, message }) => [key, message])).toEqual([['2', 'age is text, but its column is bigint']])
       expect([drift, columnsOf(await store.schema(DATABASE)).toSorted()]).toEqual([undefined, ['age', 'at', 'id', 'name']])
       const second = await driver.cycle([upsert('2', { id: 2, age: 2, name: 'y' }), upsert('4', { id: 4, age: 4, late: true })], options)
       expect(second.refused!.map(({ key, message }) => [key, message])).toEqual([['4', 'late is new']])
@@ -130,7 +130,7 @@ export function describeSchemaChanges(name: string, open: () => Promise<SchemaHa
       expect((await store.quarantineEntries()).map(({ key }) => key)).toEqual(['4'])
     })
 
-    test('the first page of a database whose columns are frozen makes those that no type is declared for', async () => {
+    test('the first page of a frozen database creates the undeclared columns', async () => {
       const driver = await SyncDriver.acquire(store)
       const options = { schemaModes: { [DATABASE]: 'freeze' }, shapes: [{ database: DATABASE, columns: [{ name: 'age', type: 'bigint', from: 'schema' }], key: [] }] } as const
       const { drift } = await driver.cycle([upsert('a', { age: 'one', name: 'x' }), upsert('b', { age: 2, name: 'y' })], options)
@@ -140,7 +140,7 @@ export function describeSchemaChanges(name: string, open: () => Promise<SchemaHa
       expect(await readLiveRows(store)).toEqual([['a', { age: 'one', name: 'x' }], ['b', { age: 2, name: 'y' }], ['c', { age: 3, late: 1 }]])
     })
 
-    test('a record that is stored already is never quarantined, whatever its columns', async () => {
+    test('a record that is already stored is never quarantined, whatever its columns', async () => {
       const driver = await SyncDriver.acquire(store)
       await driver.cycle([upsert('a', { age: 1 })])
       await driver.cycle([upsert('b', { age: 'x' })])
@@ -162,14 +162,14 @@ export function describeSchemaChanges(name: string, open: () => Promise<SchemaHa
       'several at once': [{ member: 'n', type: 'text', column: 'amount' }, { member: 'at', drop: true }, { member: 'mixed', column: 'other' }, { member: 'rare', type: 'json' }],
     }
 
-    test.each(Object.entries(CHANGES))('%s: records, feed and history are the same before, between any two steps and after, while records land', async (_, changes) => {
+    test.each(Object.entries(CHANGES))('%s: records, feed and history stay the same before, during and after the change, while records land', async (_, changes) => {
       const driver = await seed(store)
       const expected = new Map((await readLiveRows(store)).map(([key, record]) => [key, record]))
       const before = await shown(store)
       await store.beginSchemaChange(DATABASE, { changes, ...BY })
       let landings = 0
       for (let done = false; !done; landings++) {
-        // Between the steps records land: new ones, changed ones, of the old type and of any other, with members that are new.
+        // Records land between the steps: new ones, changed ones, of the old type and of any other, with new fields.
         const record = recordOf(1_000 + landings)
         const [fresh, changed] = [`new${landings}`, `key${String(landings % ROWS).padStart(3, '0')}`]
         await driver.cycle([upsert(fresh, record), upsert(changed, { ...record, [`late${landings}`]: landings }), remove(`new${landings - 3}`)])
@@ -194,7 +194,7 @@ export function describeSchemaChanges(name: string, open: () => Promise<SchemaHa
       expect(info.change).toBeNull()
       expect((await store.auditChain({ before: Number.MAX_SAFE_INTEGER, limit: 100 })).entries.filter(({ action }) => action.endsWith('schema-change')).map(({ action, actor }) => [action, actor]))
         .toEqual([['end-schema-change', 'ana'], ['begin-schema-change', 'ana']])
-      // A member that was dropped comes back by a change, too.
+      // A dropped field also comes back by a change.
       const dropped = changes.filter(({ drop }) => drop === true).map(({ member }) => ({ member, type: 'text' }))
       if (dropped.length > 0) {
         await change(store, dropped)
@@ -202,7 +202,7 @@ export function describeSchemaChanges(name: string, open: () => Promise<SchemaHa
       }
     })
 
-    test('a process that is killed in any step loses nothing, and the next one goes on', async () => {
+    test('a process that is killed in any step loses nothing, and the next one continues', async () => {
       await seed(store)
       const before = await shown(store)
       const untouched = await readSnapshot(store)
@@ -225,25 +225,25 @@ export function describeSchemaChanges(name: string, open: () => Promise<SchemaHa
       expect(await store.advanceSchemaChange(DATABASE, { at: START, rowsMax: 7 })).toBeNull()
     })
 
-    test('what cannot be carried out is refused before anything is written', async () => {
+    test('an invalid change is refused before anything is written', async () => {
       await seed(store)
       const refusals: Array<[ColumnChange[], string]> = [
-        [[], 'nothing to change'], [[{ member: 'n', type: 'money' }], 'no type'], [[{ member: 'n', type: 'bigint' }], 'already'],
-        [[{ member: 'n' }], 'Nothing is to be changed'], [[{ member: 'nothing', drop: true }], 'no column'], [[{ member: 'nothing', column: 'x' }], 'no column'],
-        [[{ member: 'n', column: 'at' }], 'already'], [[{ member: 'n', column: '_key' }], 'already'], [[{ member: 'n', column: 'x'.repeat(2_000) }], 'No column can be called'],
-        [[{ member: 'n', drop: true }, { member: 'n', type: 'text' }], 'twice'], [[{ member: 'n', drop: true, type: 'text' }], 'at once'],
+        [[], 'is empty'], [[{ member: 'n', type: 'money' }], 'Unknown type'], [[{ member: 'n', type: 'bigint' }], 'already'],
+        [[{ member: 'n' }], 'No change is given'], [[{ member: 'nothing', drop: true }], 'no column'], [[{ member: 'nothing', column: 'x' }], 'no column'],
+        [[{ member: 'n', column: 'at' }], 'already'], [[{ member: 'n', column: '_key' }], 'already'], [[{ member: 'n', column: 'x'.repeat(2_000) }], 'not a valid column name'],
+        [[{ member: 'n', drop: true }, { member: 'n', type: 'text' }], 'twice'], [[{ member: 'n', drop: true, type: 'text' }], 'in one request'],
       ]
       const before = await readSnapshot(store)
-      for (const [changes, words] of refusals) {
-        await expect(store.beginSchemaChange(DATABASE, { changes, ...BY })).rejects.toMatchObject({ code: 'SCHEMA_CHANGE_INVALID', message: expect.stringContaining(words) })
+      for (const [changes, message] of refusals) {
+        await expect(store.beginSchemaChange(DATABASE, { changes, ...BY })).rejects.toMatchObject({ code: 'SCHEMA_CHANGE_INVALID', message: expect.stringContaining(message) })
       }
       await expect(store.beginSchemaChange('nothing', { changes: [{ member: 'n', drop: true }], ...BY })).rejects.toMatchObject({ code: 'SCHEMA_CHANGE_INVALID' })
       expect(await readSnapshot(store)).toEqual(before)
       await store.beginSchemaChange(DATABASE, { changes: [{ member: 'n', type: 'text' }], ...BY })
-      await expect(store.beginSchemaChange(DATABASE, { changes: [{ member: 'at', type: 'text' }], ...BY })).rejects.toMatchObject({ message: expect.stringContaining('under way') })
+      await expect(store.beginSchemaChange(DATABASE, { changes: [{ member: 'at', type: 'text' }], ...BY })).rejects.toMatchObject({ message: expect.stringContaining('already running') })
     })
 
-    test('a column of the user’s that has the name of a new member is put on record and left alone', async () => {
+    test('a user’s column with the name of a new field is reported and left alone', async () => {
       const driver = await SyncDriver.acquire(store)
       await driver.cycle([upsert('a', { age: 1 })])
       await harness.sql(`alter table ${harness.table} add column late text default 'mine'`)
@@ -280,7 +280,7 @@ interface Shown {
   readonly histories: Map<string, unknown[]>
 }
 
-/** Records by their content: a change may give their members another order. */
+/** Compares records by content: a change may reorder their fields. */
 async function shown(store: Store): Promise<Shown> {
   const content = ({ text, ...rest }: LogEntry | Row): unknown => ({ ...rest, record: text === null ? null : parseJson(text) })
   const entries = await readFeed(store)

@@ -35,7 +35,7 @@ async function open(): Promise<SchemaHarness & { readonly url: string }> {
       await dropDatabase(server, url)
     },
     async killNext(body) {
-      const { write, runOutsideTransaction: alone } = Connection.prototype
+      const { write, runOutsideTransaction } = Connection.prototype
       Connection.prototype.write = function (tenant, inner) {
         return write.call(this, tenant, async (transaction) => {
           await inner(transaction)
@@ -47,7 +47,7 @@ async function open(): Promise<SchemaHarness & { readonly url: string }> {
       try {
         return await body()
       } finally {
-        Object.assign(Connection.prototype, { write, alone })
+        Object.assign(Connection.prototype, { write, runOutsideTransaction })
       }
     },
   }
@@ -62,7 +62,7 @@ describe.skipIf(server === '')('the columns of a PostgreSQL store', () => {
   })
   afterEach(() => harness.close())
 
-  test('invariant 14: indexes, grants, comments, triggers, foreign keys and columns of the user’s survive a change of their column', async () => {
+  test('invariant 14: indexes, grants, comments, triggers, foreign keys and columns of the user survive a change of their column', async () => {
     const { store, sql } = harness
     const driver = await SyncDriver.acquire(store)
     await driver.cycle(Array.from({ length: 50 }, (_, at) => upsert(`k${at}`, { age: at, name: `n${at}` })))
@@ -92,7 +92,7 @@ describe.skipIf(server === '')('the columns of a PostgreSQL store', () => {
     await asAdministrator(harness.url, `drop owned by ${reader}; drop role ${reader}`)
   })
 
-  test('what would be lost with its column is named before anything is done, and goes only when it is given up', async () => {
+  test('objects that would be dropped with their column are named first, and dropped only when the loss is allowed', async () => {
     const { store, sql } = harness
     const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('a', { age: 1, name: 'Ann' })])
@@ -101,7 +101,7 @@ describe.skipIf(server === '')('the columns of a PostgreSQL store', () => {
       const refused = await change(store, [wanted]).catch((error: unknown) => error as Error)
       expect(refused).toMatchObject({ code: 'SCHEMA_CHANGE_INVALID', message: expect.stringMatching(/(?=.*view public.ages)(?=.*by_sum)(?=.*adult)/) })
     }
-    // A name is no loss.
+    // A rename drops no dependents.
     await change(store, [{ member: 'age', column: 'years' }])
     expect(await sql('select age from ages')).toEqual([{ age: '1' }])
     await change(store, [{ member: 'age', type: 'text' }], true)
@@ -109,7 +109,7 @@ describe.skipIf(server === '')('the columns of a PostgreSQL store', () => {
     expect(await readLiveRows(store)).toEqual([['a', { age: 1, name: 'Ann' }]])
   })
 
-  test('what is built upon a column while it is changed stops the last step, and nothing is lost', async () => {
+  test('an object created on a column during its change stops the last step, and nothing is lost', async () => {
     const { store, sql } = harness
     await (await SyncDriver.acquire(store)).cycle([upsert('a', { age: 1 })])
     await store.beginSchemaChange(DATABASE, { changes: [{ member: 'age', type: 'text' }], actor: 'ana', reason: '', at: START })
@@ -122,14 +122,14 @@ describe.skipIf(server === '')('the columns of a PostgreSQL store', () => {
     expect(await sql('select age from things')).toEqual([{ age: '1' }])
   })
 
-  test('an index that was cut off in its building is built again', async () => {
+  test('an index whose build was interrupted is built again', async () => {
     const { store, sql } = harness
     await (await SyncDriver.acquire(store)).cycle([upsert('a', { age: 1 }), upsert('b', { age: 2 })])
     await sql('create unique index by_age on things (age)')
     const [{ id }] = (await sql<{ id: string }>("select 'by_age'::regclass::oid as id")) as [{ id: string }]
     await store.beginSchemaChange(DATABASE, { changes: [{ member: 'age', type: 'text' }], actor: 'ana', reason: '', at: START })
     while ((await store.schema(DATABASE))!.change!.phase !== 'indexes') await store.advanceSchemaChange(DATABASE, { at: START, rowsMax: 10 })
-    // A unique index over values that are all the same is left behind as one that is not valid.
+    // A unique index over equal values is left behind as invalid.
     await expect(sql(`create unique index concurrently tidemark_new_${id} on things ((1))`)).rejects.toThrow('could not create unique index')
     await finish(store)
     expect(await sql("select indisvalid, pg_get_indexdef(indexrelid) as sql from pg_index where indexrelid = 'by_age'::regclass"))
@@ -137,7 +137,7 @@ describe.skipIf(server === '')('the columns of a PostgreSQL store', () => {
     expect(await sql("select from pg_class where relname like 'tidemark_new%'")).toEqual([])
   })
 
-  test('a long reader holds up a change for a bounded time, and records land meanwhile', async () => {
+  test('a long reader delays a change for a bounded time, and records land meanwhile', async () => {
     const { store, url } = harness
     const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('a', { age: 1 })])
@@ -156,7 +156,7 @@ describe.skipIf(server === '')('the columns of a PostgreSQL store', () => {
     await reader.end()
   })
 
-  test('a reader that learned of the columns before they were replaced reads again', async () => {
+  test('a reader that read the columns before they were replaced reads again', async () => {
     const { store } = harness
     const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('a', { age: 1, at: '2026-01-01T00:00:00Z' })])
@@ -165,7 +165,7 @@ describe.skipIf(server === '')('the columns of a PostgreSQL store', () => {
       let tries = 0
       Connection.prototype.read = function (tenant, body) {
         return read.call(this, tenant, async (transaction) => {
-          // The columns are known from the snapshot of the transaction by now.
+          // By now the columns were read from the snapshot of the transaction.
           await transaction.all('select from tidemark.databases')
           if (tries++ === 0) {
             Connection.prototype.read = read

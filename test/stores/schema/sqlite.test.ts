@@ -52,7 +52,7 @@ async function open(): Promise<SchemaHarness> {
 describeSchemaChanges('SQLite', open)
 
 describe('the columns of a SQLite store', () => {
-  test('invariant 14: indexes, triggers, views, foreign keys and columns of the user’s survive a change of their column', async () => {
+  test('invariant 14: indexes, triggers, views, foreign keys and columns of the user survive a change of their column', async () => {
     const harness = await open()
     const { store, sql } = harness
     const driver = await SyncDriver.acquire(store)
@@ -72,10 +72,10 @@ describe('the columns of a SQLite store', () => {
     expect(await sql('select mine, age from things order by _key')).toEqual([{ mine: 'm', age: '1' }, { mine: 'm', age: '2' }, { mine: 'm', age: 'old' }])
     expect(await sql("explain query plan select * from things where age = 'old'")).toMatchObject([{ detail: expect.stringContaining('by_age') }])
     expect(await readLiveRows(store)).toEqual([['a', { age: 1, name: 'Ann' }], ['b', { age: 2, name: 'Bob' }], ['c', { age: 'old', name: 'Cid' }]])
-    // A name goes into what depends on it.
+    // A rename is applied to dependents.
     await change(store, [{ member: 'age', column: 'years' }])
     expect(await sql("explain query plan select * from things where years = 'old'")).toMatchObject([{ detail: expect.stringContaining('by_age') }])
-    // What would be lost with its column is named, and stays unless it is given up.
+    // Objects that would be dropped with the column are named, and stay unless the request allows the loss.
     await expect(change(store, [{ member: 'age', drop: true }])).rejects.toMatchObject({ code: 'SCHEMA_CHANGE_INVALID', message: expect.stringContaining('index by_age') })
     await change(store, [{ member: 'age', drop: true }], true)
     expect((await sql<{ name: string }>(objects)).map(({ name }) => name)).toEqual([])

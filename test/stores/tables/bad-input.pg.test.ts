@@ -9,7 +9,7 @@ import { STORE_FIXTURES, type StoreFixture } from './store-fixture.ts'
 
 const WIDE: JsonObject = Object.fromEntries(Array.from({ length: 1_600 }, (_, n) => [`member_${n}`, n % 3 === 0 ? `text ${n}` : n]))
 
-describe.each(Object.keys(STORE_FIXTURES))('records that no table is made for, on the %s store', (kind) => {
+describe.each(Object.keys(STORE_FIXTURES))('records that do not fit a table, on the %s store', (kind) => {
   let place: StoreFixture
   let driver: SyncDriver
   beforeEach(async () => {
@@ -22,7 +22,7 @@ describe.each(Object.keys(STORE_FIXTURES))('records that no table is made for, o
     for (const [key, record] of Object.entries(records)) expect(JSON.parse((await place.store.row('things', key))!.text)).toEqual(record)
   }
 
-  test('a member named like a bookkeeping column has a column with a number', async () => {
+  test('a field named like a system column gets a numbered column', async () => {
     const record = { _key: 'mine', _extra: { a: 1 }, _sequence: 7, _deleted_at: 'x', _until_at: 'y', _HASH: 'z', name: 'n' }
     await driver.cycle([upsert('a', record)])
     await driver.cycle([upsert('a', { ...record, name: 'changed' })])
@@ -30,14 +30,14 @@ describe.each(Object.keys(STORE_FIXTURES))('records that no table is made for, o
     expect(await place.sql('select _key, _key_2, _sequence_2, "_HASH_2", name from things')).toEqual([{ _key: 'a', _key_2: 'mine', _sequence_2: kind === 'postgres' ? '7' : 7, _HASH_2: 'z', name: 'changed' }])
   })
 
-  test.each([['inferred', []], ['declared', [shapeOf(Object.keys(WIDE))]]])('of 1,600 members a thousand have columns, and the rest is in `_extra`: types %s', async (_, shapes) => {
+  test.each([['inferred', []], ['declared', [shapeOf(Object.keys(WIDE))]]])('of 1,600 fields a thousand have columns, and the rest is in `_extra`: types %s', async (_, shapes) => {
     await driver.cycle([upsert('a', WIDE), upsert('b', { member_0: 'short' })], { shapes })
     await driver.cycle([upsert('a', { ...WIDE, member_1599: 'changed' })])
     await expectRecords({ a: { ...WIDE, member_1599: 'changed' }, b: { member_0: 'short' } })
     expect(Object.keys(await place.columns())).toHaveLength(1_000)
   })
 
-  test('members whose names differ only in case have columns of their own', async () => {
+  test('fields whose names differ only in case have separate columns', async () => {
     const record = { name: 1, Name: 2, NAME: 3 }
     await driver.cycle([upsert('a', record)], { shapes: [shapeOf(['name', 'Name'])] })
     await expectRecords({ a: record })

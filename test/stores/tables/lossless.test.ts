@@ -29,7 +29,7 @@ describe.each(Object.entries(DIALECTS))('records in typed columns of %s', (_, di
           rows.push({ text: stringifyJson(record), sequence: ++sequence, extra, values: new Map(named) })
         }
       }
-      // Every row is read with the columns the table has in the end.
+      // Every row is read with the final columns of the table.
       const decoder = new RecordDecoder<ColumnValue>(columns, writeValue)
       for (const { text, sequence: at, extra, values } of rows) {
         const decoded = decoder.decode(at, extra, (place) => values.get(columns[place]!.name!) ?? null)
@@ -99,7 +99,7 @@ function nameArbitrary(): fc.Arbitrary<string> {
   return fc.constantFrom('a', 'A', 'b', 'c', 'd', 'e', 'f', 'g', '__proto__', 'toString', 'constructor', '', '_key', 'x y')
 }
 
-/** What a database gives back of each type. */
+/** Writes a value as a database returns it for each type. */
 function writeValue(value: ColumnValue, { type }: TableColumn): string {
   if (type === 'json' || (type.endsWith('[]') && typeof value === 'string')) return value as string
   return stringifyJson(value as JsonValue)

@@ -7,7 +7,7 @@ import { equalsJson, stringifyJson } from '../../../src/values/json.ts'
 
 /** Rules of the tables that only show with many rows, wide rows, or several pages; for both stores. */
 export const rowCases: readonly StoreCase[] = [
-  rule('XD24 null and absent are different contents, also in a row from before the column', async ({ store }) => {
+  rule('XD24 null and absent are different contents, even in a row older than the column', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('a', { n: 1 })])
     await driver.cycle([upsert('b', { n: 1, m: 'x' })])
@@ -20,14 +20,14 @@ export const rowCases: readonly StoreCase[] = [
         (await driver.cycle([upsert(key, record)])).counts, counts({ updated: 1 }), stringifyJson(record),
       )
       assert.ok(equalsJson((await store.row(DATABASE, key))!.text, stringifyJson(record)))
-      // Another order of members is the same content.
+      // Another order of fields is the same content.
       const turned = upsert(key, stringifyJson(Object.fromEntries(Object.entries(record).toReversed())))
       assert.deepEqual((await driver.cycle([turned])).counts, counts({ unchanged: 1 }))
     }
   }),
-  rule('XD24 a member that was null or absent before it had a column stays so', async ({ store }) => {
+  rule('XD24 a field that was null or absent before it had a column stays so', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
-    // Mostly absent at first and then mostly there, and the other way round.
+    // Mostly absent at first and then mostly present, and the other way round.
     const pages: JsonObject[][] = [
       [{ n: 1, rare: null, usual: null }, { n: 1, usual: null }, { n: 1 }],
       [{ n: 1, rare: 'x' }, { n: 1, rare: 'y' }, { n: 1, rare: 'z', usual: 'x' }],
@@ -49,7 +49,7 @@ export const rowCases: readonly StoreCase[] = [
       )
     }
   }),
-  rule('a page whose keys lie far apart finds its rows and its tombstones', async ({ store }) => {
+  rule('a page with distant keys finds its rows and its tombstones', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     const keys = Array.from({ length: 60 }, (_, n) => `k${String(n).padStart(2, '0')}`)
     await driver.cycle(keys.map((key) => upsert(key, { n: 1 }, { at: 10 })))
@@ -64,10 +64,10 @@ export const rowCases: readonly StoreCase[] = [
     )
     assert.deepEqual((await store.rows({ database: DATABASE, limit: 100 })).map(({ key }) => key), ['k00'])
   }),
-  rule('each row of a page keeps its own cursor, time and leftover values', async ({ store }) => {
+  rule('each row of a page keeps its own cursor, time and extra values', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('first', { n: 0 })])
-    // Rows that are there, come back and are new, with sequences in between: none may get the facts of its neighbour.
+    // Existing, returning and new rows, with sequences in between: none may get the metadata of its neighbour.
     await driver.cycle([remove('back', { at: 1 })])
     const page = [
       upsert('a', { n: 1 }), upsert('b', { n: 'text' }, { cursor: 'c-b', at: 30 }),
@@ -87,7 +87,7 @@ export const rowCases: readonly StoreCase[] = [
       Array.from({ length: await store.headSequence() }, (_, n) => n + 1),
     )
   }),
-  rule('XD22 a NUL in a cursor, or in a note on a record in quarantine, does not fail the page', async ({ store }) => {
+  rule('XD22 a NUL in a cursor, or in the message of a quarantined record, does not fail the page', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     for (const n of [1, 2]) {
       await driver.cycle(
@@ -100,7 +100,7 @@ export const rowCases: readonly StoreCase[] = [
       [['q2', 'no'], ['q1', 'no']],
     )
   }),
-  rule('invariant 6: a page of nothing but unchanged rows ends the contest of one of them', async ({ store }) => {
+  rule('invariant 6: a page of unchanged rows ends the contest of one of them', async ({ store }) => {
     const delta = await SyncDriver.acquire(store, { owner: 'things' })
     const backfill = await SyncDriver.acquire(store, { sync: 'backfill', mode: 'replace', owner: 'things' })
     const listing = { settledSequence: Number.MAX_SAFE_INTEGER }
@@ -115,7 +115,7 @@ export const rowCases: readonly StoreCase[] = [
     assert.deepEqual((await backfill.cycle(contested, { listing })).counts, counts({ stale: 1, unchanged: 2 }))
     assert.deepEqual((await backfill.cycle(contested, { listing })).counts, counts({ updated: 1, unchanged: 2 }))
   }),
-  rule('XE13 pages of a log with gaps are as full as those of one without, and join', async ({ store }) => {
+  rule('XE13 pages of a log with gaps are as full as those of a log without gaps, and join', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     const keys = Array.from({ length: 30 }, (_, n) => `k${String(n).padStart(2, '0')}`)
     // Each commit replaces all but two entries of the one before it.
@@ -239,10 +239,10 @@ export const rowCases: readonly StoreCase[] = [
     assert.deepEqual(
       entries.map(({ sequence, action, key }) => [sequence - after, action, key]), keys.map((key, n) => [n + 1, 'deleted', key]),
     )
-    // Each is remembered as deleted.
+    // Each key has a tombstone.
     assert.deepEqual((await driver.cycle(keys.map((key) => remove(key)))).counts, counts({ missing: 2_100 }))
   }),
-  rule('Z14 a table that another process made, or erased and made anew, is the one that is read and written', async ({ store, reopen }) => {
+  rule('Z14 a table that another process created, or erased and recreated, is read and written', async ({ store, reopen }) => {
     const other = await reopen()
     const cycle = async (from: Store, ...landings: Landing[]): Promise<unknown> => {
       const driver = await SyncDriver.acquire(from)
@@ -259,9 +259,9 @@ export const rowCases: readonly StoreCase[] = [
     assert.deepEqual(await cycle(store, upsert('a', { n: 3 })), counts({ created: 1 }))
     assert.deepEqual(await cycle(other, upsert('a', { n: 3 }), upsert('b', { n: 1 })), counts({ created: 1, unchanged: 1 }))
   }),
-  rule('a page that is cut by the size of its columns holds back what follows in other tables', async ({ store }) => {
+  rule('a page limited by the size of its columns holds back later entries of other tables', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
-    // A column of bytes may count for more than the text of its record: two digits for each.
+    // A bytes column may count for more than the text of its record: two digits per byte.
     const columns = [{ name: 'data', type: 'bytes', from: 'schema' }] as const
     await driver.cycle([], { shapes: [{ database: DATABASE, columns, key: [] }] })
     const data = Buffer.alloc(150, 'tidemark').toString('base64')
@@ -279,7 +279,7 @@ export const rowCases: readonly StoreCase[] = [
       assert.deepEqual(joined, all, `${bytesMax} bytes`)
     }
   }),
-  rule('a member that only one record of a page has gets its column, wherever the record is in the page', async ({ store }) => {
+  rule('a field of a single record gets its column, wherever the record is in the page', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('a', { n: 1 })])
     for (const [at, name] of ['first', 'second', 'third'].entries()) {
@@ -288,7 +288,7 @@ export const rowCases: readonly StoreCase[] = [
       assert.ok(columns.some((column) => column.name === name), name)
     }
   }),
-  rule('XD13 rows of hundreds of long columns come back exactly, with what their columns cannot hold', async ({ store }) => {
+  rule('XD13 rows of hundreds of long columns are returned exactly, with values that their columns cannot hold', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     const record = (seed: number): JsonObject => Object.fromEntries(
       Array.from({ length: 900 }, (_, n) => [`m${n}`, `${seed} ${'ø'.repeat(n % 40)}`]),
@@ -302,7 +302,7 @@ export const rowCases: readonly StoreCase[] = [
     await driver.cycle(turned.map((each, n) => upsert(`k${n}`, each)))
     await assertRecords(store, turned)
   }),
-  rule('XD17 a number of more digits than a database takes comes back exactly', async ({ store }) => {
+  rule('XD17 a number with more digits than a database accepts is returned exactly', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     const digits = '1234567890'.repeat(14_000)
     await driver.cycle([upsert('a', { n: 1, o: { n: 1 }, none: null })])

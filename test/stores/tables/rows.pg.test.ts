@@ -13,7 +13,7 @@ describe.skipIf(server === '')('tables of PostgreSQL', () => {
     expect(await runStoreCase(rowCase, openHarness)).toBe(null)
   })
 
-  test('sequences go beyond 32 bits, in rows, history, deletions and the directory of commits', async () => {
+  test('sequences exceed 32 bits, in rows, history, deletions and the commit directory', async () => {
     const url = await createDatabase(server)
     const store = await openPostgresStore({ url })
     try {

@@ -14,7 +14,7 @@ const SAMPLES: Record<(typeof SCALAR_TYPES)[number], JsonValue[]> = {
   timestamp: ['2026-01-31T12:00:00Z', '2026-01-31T12:00:00.5Z', '9999-12-31T23:59:59.999999Z'], uuid: ['6f9619ff-8b86-d011-b42d-00c04fc964ff'],
 }
 
-/** Values that a column of the type does not give back as they are. */
+/** Values that a column of the type does not return unchanged. */
 const ODD: JsonValue[] = [
   '6F9619FF-8B86-D011-B42D-00C04FC964FF', '1.5e3', '007', '-0.00', '+1', 'NaN', 'aGVsbG8', 'aGVsbG9=', '_-8=', '24:00:00', '12:00', '12:00:00.50', '2026-02-30', '0000-01-01',
   '2026-01-31T12:00:00+02:00', '2026-01-31T12:00:00.1234567Z', '2026-01-31T12:00:00.500Z', '2016-12-31T23:59:60Z', '2026-01-31 12:00:00', '2026-01-31 12:00:00.000', '2026-01-31T12:00:00.000+0000', '2026-01-31T12:00:00+00:00', 'infinity', '',
@@ -43,7 +43,7 @@ describe.each(Object.keys(STORE_FIXTURES))('declared types of the %s store', (ki
     })))
     await driver.cycle(records.map((record, n) => upsert(`k${n}`, record)))
     expect(await place.sql('select _key, _extra from things where _extra is not null')).toEqual([])
-    // Rows that change take another way to the table than rows that are new.
+    // Changed rows are written in another way than new rows.
     await driver.cycle(records.map((record, n) => upsert(`k${(n + 1) % 4}`, record)))
     expect(await place.sql('select _key, _extra from things where _extra is not null')).toEqual([])
     for (const [n, record] of records.entries()) {
@@ -117,18 +117,18 @@ describe.each(Object.keys(STORE_FIXTURES))('declared types of the %s store', (ki
     expect(JSON.parse((await place.store.row('things', 'b'))!.text)).toEqual({ ratio })
   })
 
-  test('a declared type that the column does not have is reported once, and stops nothing', async () => {
+  test('a declared type that differs from its column is reported once, and does not fail the cycle', async () => {
     const driver = await SyncDriver.acquire(place.store)
     await driver.cycle([upsert('a', { n: 1, s: 'x' })])
     for (const n of [1.5, 2, 3]) await driver.cycle([upsert('a', { n, s: 'x' })], { shapes: [shapeOf({ n: 'decimal', s: 'text' })] })
     const drift = (await place.store.audit(driver.ref)).filter(({ action }) => action === 'drift')
-    expect(wordsOf(drift)).toEqual(['things.n is declared as decimal, and its column is bigint'])
+    expect(wordsOf(drift)).toEqual(['things.n is declared as decimal, but its column is bigint'])
     await driver.cycle([upsert('b', { n: '1.50', s: 'x' })], { shapes: [shapeOf({ n: 'decimal', s: 'text' })] })
     expect(await place.columns()).toEqual({ n: sqlTypeOf('bigint'), s: sqlTypeOf('text') })
     expect(JSON.parse((await place.store.row('things', 'b'))!.text)).toEqual({ n: '1.50', s: 'x' })
     await driver.cycle([], { shapes: [shapeOf({ n: 'text', s: 'text' })] })
     expect(wordsOf(await place.store.audit(driver.ref)).toSorted((a, b) => (a < b ? -1 : 1))).toEqual([
-      'things.n is declared as decimal, and its column is bigint', 'things.n is declared as text, and its column is bigint',
+      'things.n is declared as decimal, but its column is bigint', 'things.n is declared as text, but its column is bigint',
     ])
   })
 
@@ -146,7 +146,7 @@ describe.each(Object.keys(STORE_FIXTURES))('declared types of the %s store', (ki
     expect((await place.store.audit(driver.ref)).filter(({ action }) => action === 'drift')).toEqual([])
   })
 
-  test('a key without declared types takes them from its first values', async () => {
+  test('a key without declared types infers them from its first values', async () => {
     const driver = await SyncDriver.acquire(place.store)
     await driver.cycle([upsert('1', { id: 1, v: 'x' })], { shapes: [shapeOf({}, ['id'])] })
     expect(await place.columns()).toEqual({ id: `${sqlTypeOf('bigint')} not null`, v: sqlTypeOf('text') })
@@ -156,7 +156,7 @@ describe.each(Object.keys(STORE_FIXTURES))('declared types of the %s store', (ki
     ['two records share it', { id: 1 }],
     ['a record lacks it', { v: 1 }],
     ['its column cannot hold the value', { id: 'one' }],
-  ])('a key that records contradict is lifted and reported, and the records land: %s', async (_, record) => {
+  ])('a key that records violate is dropped and reported, and the records land: %s', async (_, record) => {
     const driver = await SyncDriver.acquire(place.store)
     await driver.cycle([upsert('a', { id: 1 })], { shapes: [shapeOf({ id: 'bigint' }, ['id'])] })
     await driver.cycle([upsert('b', record)])
@@ -164,10 +164,10 @@ describe.each(Object.keys(STORE_FIXTURES))('declared types of the %s store', (ki
     expect((await place.store.rows({ database: 'things', limit: 9 })).map(({ text }) => JSON.parse(text))).toEqual([{ id: 1 }, record, record])
     expect(await place.columns()).toMatchObject({ id: sqlTypeOf('bigint') })
     const drift = (await place.store.audit(driver.ref)).filter(({ action }) => action === 'drift')
-    expect(wordsOf(drift)).toEqual(['the key of things (id) is not enforced: records contradict it'])
+    expect(wordsOf(drift)).toEqual(['the key of things (id) is not enforced: records violate it'])
   })
 
-  test('with soft deletes a record that comes back keeps the key enforced; one that takes over the key of a deleted row lifts it', async () => {
+  test('with soft deletes a record that comes back keeps the key enforced; a record that reuses the key of a deleted row drops it', async () => {
     const driver = await SyncDriver.acquire(place.store)
     const deletes = { things: 'soft' } as const
     await driver.cycle([upsert('a', { id: 1 })], { shapes: [shapeOf({ id: 'bigint' }, ['id'])], deletes })
@@ -178,7 +178,7 @@ describe.each(Object.keys(STORE_FIXTURES))('declared types of the %s store', (ki
     await driver.cycle([upsert('b', { id: 1 })], { deletes })
     expect((await place.store.rows({ database: 'things', limit: 9 })).map(({ key, text }) => [key, JSON.parse(text)])).toEqual([['b', { id: 1 }]])
     const drift = (await place.store.audit(driver.ref)).filter(({ action }) => action === 'drift')
-    expect(wordsOf(drift)).toEqual(['the key of things (id) is not enforced: records contradict it'])
+    expect(wordsOf(drift)).toEqual(['the key of things (id) is not enforced: records violate it'])
   })
 
   test('a key that is declared for a table with rows is reported once and not enforced', async () => {
@@ -186,11 +186,11 @@ describe.each(Object.keys(STORE_FIXTURES))('declared types of the %s store', (ki
     await driver.cycle([upsert('a', { id: 1 }), upsert('b', { id: 1 })])
     for (let n = 0; n < 2; n++) await driver.cycle([upsert(`c${n}`, { id: 1 })], { shapes: [shapeOf({ id: 'bigint' }, ['id'])] })
     const drift = (await place.store.audit(driver.ref)).filter(({ action }) => action === 'drift')
-    expect(wordsOf(drift)).toEqual(['the key of things (id) is not enforced: the table has rows already'])
+    expect(wordsOf(drift)).toEqual(['the key of things (id) is not enforced: the table already has rows'])
   })
 })
 
-/** What is reported of declarations. Values that do not fit their column are reported too, apart from them. */
+/** Drift of declarations only. Values that do not fit their column are reported separately. */
 function wordsOf(entries: readonly AuditEntry[]): string[] {
   return entries.filter(({ action }) => action === 'drift').flatMap(({ reason }) => reason.split('; ')).filter((word) => /is declared as|the key of/.test(word))
 }

@@ -1,6 +1,6 @@
 import type { ColumnType, ScalarType } from '../../../src/contract/index.ts'
 
-/** What each type is called in SQL. */
+/** Name of each type in SQL. */
 const SQL_TYPES: Record<string, Record<ScalarType, string>> = {
   sqlite: {
     bigint: 'INTEGER', boolean: 'boolean', bytes: 'BLOB', date: 'date', datetime: 'datetime', decimal: 'TEXT', double: 'REAL', json: 'json', numeric: 'TEXT',
@@ -12,7 +12,7 @@ const SQL_TYPES: Record<string, Record<ScalarType, string>> = {
   },
 }
 
-/** As the catalog calls the items of an array. */
+/** Names of array types in the catalog. */
 const ARRAY_TYPES: Record<ScalarType, string> = {
   bigint: 'int8[]', boolean: 'bool[]', bytes: 'bytea[]', date: 'date[]', datetime: 'timestamp[]', decimal: 'numeric[]', double: 'float8[]', json: 'jsonb[]', numeric: 'numeric[]',
   text: 'text[]', time: 'time[]', timestamp: 'timestamptz[]', uuid: 'uuid[]',

@@ -11,13 +11,13 @@ import { createDatabase, dropDatabase } from '../../setup/postgres-server.ts'
 
 export type SqlRow = Record<string, unknown>
 
-/** An empty store and a connection of a user's to its database. */
+/** An empty store, and a user's connection to its database. */
 export interface StoreFixture {
   readonly store: Store
-  /** Opens the store anew, as a later program does. */
+  /** Reopens the store, as a later program does. */
   reopen(meanwhile: () => Promise<void>): Promise<void>
   sql(text: string): Promise<SqlRow[]>
-  /** By name, the type of each member's column and whether it is not null. */
+  /** The type of each field's column by name, and whether it is not null. */
   columns(table?: string): Promise<Record<string, string>>
   close(): Promise<void>
 }

@@ -12,7 +12,7 @@ describe.skipIf(server === '')('XD17 XD24 values in typed columns of PostgreSQL'
   let store: Store
   beforeAll(async () => {
     url = await createDatabase(server)
-    // As the operator may have set it: neither may show in a record.
+    // Settings of the operator, which must not affect a record.
     const name = new URL(url).pathname.slice(1)
     await query(
       url, `alter database ${name} set timezone = 'Asia/Kolkata'; alter database ${name} set datestyle = 'German'`,

@@ -31,7 +31,7 @@ describe('XD17 XD24 values in typed columns of SQLite', () => {
       'select name, type from pragma_table_info(?)',
     ).all(database) as Array<{ name: string; type: string }>
     expect(info.find(({ name }) => name === 'm')?.type.toLowerCase()).toBe(TYPES[type])
-    // `real` as the number it is; the rest as the text SQLite makes of it.
+    // `real` as a number; the rest as SQLite's text.
     const rows = db.prepare(
       `select _key as key, typeof(m) as kind, ${type === 'double' ? 'm' : 'cast(m as text) as m'} from "${database}"`,
     ).all()

@@ -4,7 +4,7 @@ import { readFeed, remove, SyncDriver, upsert } from '../../../src/testing/store
 import { canonicalizeInstant } from '../../../src/values/instant.ts'
 import { equalsJson, stringifyJson } from '../../../src/values/json.ts'
 
-/** Values of one member. The first ones decide the type of its column, the later ones meet it as it is. */
+/** Values of one field. The first ones decide the type of its column, the later ones are stored in that column. */
 export interface ValueCase {
   readonly type: 'bigint' | 'boolean' | 'date' | 'double' | 'json' | 'numeric' | 'text' | 'timestamp'
   readonly first: readonly JsonValue[]
@@ -68,13 +68,13 @@ export const VALUE_CASES: Readonly<Record<string, ValueCase>> = {
   },
 }
 
-/** The value of a column as a text: an instant in its canonical form, and null for SQL null. */
+/** The value of a column as text: an instant in its canonical form, and null for SQL null. */
 export type ReadColumn = (database: string, type: ValueCase['type']) => Promise<Map<string, string | null>>
 
 /** The column of rows without a value. */
 const NOTHING = [['none', null], ['null', null]] as const
 
-/** Inserts, updates, deletes and brings back every value, and compares rows, history and feed with what was sent. */
+/** Inserts, updates, deletes and restores every value, and compares rows, history and feed with the sent records. */
 export async function checkValues(
   store: Store, database: string, { type, first, later }: ValueCase, column: ReadColumn,
 ): Promise<void> {
@@ -96,7 +96,7 @@ export async function checkValues(
   expect(await columnOf(column, database, type)).toEqual(new Map([
     ...values.map((value, at) => [`k${at}`, shown(type, value)] as const), ...NOTHING,
   ]))
-  // Each row gets the value of the next: what was in the column is in `_extra` now, and the other way round.
+  // Each row gets the next row's value: values from the column move to `_extra`, and the other way round.
   await land(
     [
       ...values.map((_, at) => [`k${at}`, { m: values[(at + 1) % values.length]!, same: at }] as const),
@@ -141,7 +141,7 @@ async function columnOf(
   )
 }
 
-/** The text of the column for a value: the nearest that the type can show, null where there is none. */
+/** The column's text for a value: the nearest one that the type can show, null where there is none. */
 function shown(type: ValueCase['type'], value: JsonValue): string | null {
   if (value === null) return null
   switch (type) {
@@ -172,7 +172,7 @@ function isDay(text: string): boolean {
   return !text.startsWith('0000') && canonicalizeInstant(`${text}T00:00:00Z`) !== null
 }
 
-/** Without an exponent. */
+/** Writes a number without an exponent. */
 function plain(value: number): string {
   const [, whole, fraction = '', exponent] = /^(-?\d+)(?:\.(\d+))?(?:e\+(\d+))?$/.exec(String(value)) ?? []
   if (whole === undefined) return value.toFixed(20)
@@ -181,7 +181,7 @@ function plain(value: number): string {
 
 function normal(type: ValueCase['type'], text: string): string {
   if (type === 'double') return String(Number(text) + 0)
-  // SQLite shows a number of this type as it is written.
+  // SQLite shows a number of this type as it was written.
   if (type === 'numeric' && text.includes('e')) return normal(type, plain(Number(text)))
   if (type === 'numeric') return text.includes('.') ? text.replace(/\.?0+$/, '') : text
   return text

@@ -42,7 +42,7 @@ describe.each(Object.keys(STORE_FIXTURES))('where the types of columns come from
     address: z.object({ city: z.string() }), state: z.enum(['on', 'off']),
   })
 
-  test('a JSON Schema declares them, before the first record and in spite of it', async () => {
+  test('a JSON Schema declares them, before the first record and regardless of it', async () => {
     const database = worker.database('things', { schema: JSON_SCHEMA })
     worker.sync('none', { database, mode: 'incremental', execute: pageOf([]) })
     await complete('none')
@@ -61,7 +61,7 @@ describe.each(Object.keys(STORE_FIXTURES))('where the types of columns come from
     expect(await place.sql('select 1 from things where _extra is not null')).toEqual([])
   })
 
-  test('so does a Standard Schema that can be turned into one', async () => {
+  test('a Standard Schema that converts to JSON Schema declares them', async () => {
     const database = worker.database('things', { schema: ZOD, key: ['id'] })
     worker.sync('none', { database, mode: 'incremental', execute: pageOf([]) })
     await complete('none')
@@ -72,7 +72,7 @@ describe.each(Object.keys(STORE_FIXTURES))('where the types of columns come from
     }))
   })
 
-  test('one that cannot leaves them to the values', async () => {
+  test('a Standard Schema that does not convert leaves them to the values', async () => {
     const schema: Schema = { '~standard': { version: 1, vendor: 'test', validate: (value: unknown) => ({ value }) as object } }
     worker.sync('some', { database: worker.database('things', { schema }), mode: 'incremental', execute: pageOf([{ id: 1 }]) })
     await complete('some')
@@ -88,7 +88,7 @@ describe.each(Object.keys(STORE_FIXTURES))('where the types of columns come from
     ])
   })
 
-  test('the metadata of the source counts where no schema does, for members that records have', async () => {
+  test('the metadata of the source applies where no schema does, for fields that records have', async () => {
     const tables = [{ columns: [{ name: 'id', type: 'text' }, { name: 'price', type: 'decimal' }, { name: 'dropped', type: 'text' }], key: ['id'] }] as const
     const execute: Execute = async () => ({ changes: changesOf([{ id: 1, price: null }]), hasMore: false, tables, nextState: {} })
     worker.sync('some', { database: worker.database('things', { schema: { type: 'object', properties: { id: { type: 'integer' } } } }), mode: 'incremental', execute })
@@ -98,7 +98,7 @@ describe.each(Object.keys(STORE_FIXTURES))('where the types of columns come from
 
   test.each([
     ['no array', {}], ['an unknown type', [{ columns: [{ name: 'a', type: 'money' }] }]], ['a key of numbers', [{ columns: [], key: [1] }]], ['another database', [{ database: 'others', columns: [] }]],
-  ])('metadata that cannot be understood fails the cycle: %s', async (_, tables) => {
+  ])('invalid metadata fails the cycle: %s', async (_, tables) => {
     worker.sync('some', { database: worker.database('things'), mode: 'incremental', execute: async () => ({ changes: [], hasMore: false, tables: tables as never, nextState: {} }) })
     const { error } = await runCycle(worker, 'some', { store: place.store, log })
     expect(['PAGE_INVALID', 'DATABASE_UNKNOWN']).toContain(error?.code)

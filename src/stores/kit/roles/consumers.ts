@@ -1,6 +1,7 @@
 import type { Consumer, ConsumerStore } from '../../../contract/index.ts'
 import { lockTenant } from '../registry.ts'
 import { defineRead, defineWrite, type PlansOf } from '../sql/port.ts'
+import { required } from '../../../values/required.ts'
 
 export const CONSUMER_PLANS = {
   consumers: defineRead(function* (sql) {
@@ -11,10 +12,10 @@ export const CONSUMER_PLANS = {
   putConsumer: defineWrite(function* (sql, consumer, { ownedMax }) {
     yield* lockTenant(sql)
     const { owner, name, resource, databases, sequence, cursor, checkpointAt, reportedAt, metadata } = consumer
-    const { owned } = (yield* sql.get<{ owned: number }>(
+    const { owned } = yield* sql.one<{ owned: number }>(
       'select count(*) as owned from {consumers} where tenant_id = :tenant and owner = :owner and not (name = :name and resource = :resource)',
       { owner, name, resource },
-    ))!
+    )
     if (owned >= ownedMax) return false
     const settings = ['databases', 'sequence', 'cursor', 'checkpoint_at', 'reported_at', 'metadata']
     yield* sql.run(sql.dialect.upsert({ table: 'consumers', key: ['tenant_id', 'owner', 'name', 'resource'], insert: settings, update: settings }), {
@@ -33,14 +34,14 @@ export const CONSUMER_PLANS = {
 
   countRequests: defineWrite(function* (sql, window, counts) {
     const add = sql.dialect.upsert({ table: 'requests', key: ['tenant_id', '{requests_window}', 'who'], insert: ['count'], add: ['count'] })
-    // In one order: two processes that count the same callers must not wait for each other in a circle.
+    // Always in the same order, so that two processes that count the same callers cannot deadlock.
     for (const [who, count] of counts.toSorted(([a], [b]) => (a < b ? -1 : 1))) yield* sql.send(add, { requests_window: window, who, count })
     const totals = yield* sql.all<{ who: string; count: number }>(
       'select who, count from {requests} where tenant_id = :tenant and {requests_window} = :window', { window },
     )
     yield* sql.run(sql.dialect.deleteSkipLocked('requests', '{requests_window} < :oldest'), { oldest: window - 1 })
     const byCaller = new Map(totals.map(({ who, count }) => [who, count]))
-    return counts.map(([who]) => byCaller.get(who)!)
+    return counts.map(([who]) => required(byCaller.get(who), 'The request count of a caller'))
   }),
 } satisfies PlansOf<ConsumerStore>
 

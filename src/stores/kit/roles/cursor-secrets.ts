@@ -4,31 +4,31 @@ import { defineRead, defineWrite, type Sql } from '../sql/port.ts'
 import { checkSealingKey } from './data-keys.ts'
 
 /**
- * The secrets of cursors in two plans, so that the usual question locks nothing: `renew` is for a newest one that `isFresh`
- * refuses.
+ * Cursor secrets in two plans, so that the usual read takes no lock; `renew` is for when `hasFreshSecret` returns
+ * false.
  */
 export const CURSOR_SECRET_PLANS = {
   known: defineRead(function* (sql) {
     return yield* readCursorSecrets(sql)
   }),
 
-  renew: defineWrite(function* (sql, offer: CursorSecretCandidate) {
-    // Two processes that offer at once must agree on one.
+  renew: defineWrite(function* (sql, candidate: CursorSecretCandidate) {
+    // Locks the tenant: concurrent processes must agree on one secret.
     yield* lockTenant(sql)
     const known = yield* readCursorSecrets(sql)
-    if (hasFreshSecret(known, offer)) return known
-    const { secret, createdAt, retainMs: keepMs } = offer
+    if (hasFreshSecret(known, candidate)) return known
+    const { secret, createdAt, retainMs } = candidate
     yield* checkSealingKey(sql, secret)
     yield* sql.run('insert into {cursor_secrets} (tenant_id, created_at, secret) values (:tenant, :createdAt, :secret)', { createdAt, secret })
-    // One stays valid for so long after the next was made.
-    const replaced = known.find((other) => other.createdAt < createdAt - keepMs)
+    // A secret stays valid for this long after its successor was created.
+    const replaced = known.find((other) => other.createdAt < createdAt - retainMs)
     if (replaced !== undefined) yield* sql.run('delete from {cursor_secrets} where tenant_id = :tenant and created_at < :replaced', { replaced: replaced.createdAt })
     return yield* readCursorSecrets(sql)
   }),
 }
 
-export function hasFreshSecret([newest]: readonly CursorSecret[], { createdAt, rotateAfterMs: renewMs }: CursorSecretCandidate): boolean {
-  return newest !== undefined && newest.createdAt > createdAt - renewMs
+export function hasFreshSecret([newest]: readonly CursorSecret[], { createdAt, rotateAfterMs }: CursorSecretCandidate): boolean {
+  return newest !== undefined && newest.createdAt > createdAt - rotateAfterMs
 }
 
 /** Newest first. */

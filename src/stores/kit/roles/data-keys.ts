@@ -64,7 +64,7 @@ export const DATA_KEY_PLANS = {
   }),
 } satisfies PlansOf<DataKeyStore>
 
-/** Throws when the text is sealed with another key than the newest; see kit/sealed-texts.ts. Legal once the tenant is locked. */
+/** Throws when the text is not sealed with the newest key; see kit/sealed-texts.ts. Legal once the tenant is locked. */
 export function* checkSealingKey(sql: Sql, text: string | null, used = parseSealingKeyId(text)): Steps<void> {
   if (used !== null && (yield* findNewestKey(sql)) !== used) throw createKeyReplacedError(used)
 }
@@ -74,7 +74,7 @@ function* findNewestKey(sql: Sql): Steps<string | undefined> {
 }
 
 function* insertDataKey(sql: Sql, { id, wrappedBy, wrapped }: WrappedKey): Steps<number> {
-  const { newest } = (yield* sql.get<{ newest: number | null }>('select max(number) as newest from {data_keys} where tenant_id = :tenant'))!
+  const { newest } = yield* sql.one<{ newest: number | null }>('select max(number) as newest from {data_keys} where tenant_id = :tenant')
   return yield* sql.run(
     `{insert_new} into {data_keys} (tenant_id, key_id, number, wrapped_by, wrapped) values (:tenant, :id, :number, :wrappedBy, :wrapped) {or_nothing}`,
     { id, number: (newest ?? 0) + 1, wrappedBy, wrapped },

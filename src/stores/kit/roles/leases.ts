@@ -10,15 +10,16 @@ const WHERE_SYNC = 'where tenant_id = :tenant and sync_id = :sync'
 
 /** Leases, checkpoints and the record of cycles. */
 export const LEASE_PLANS = {
-  acquire: defineWrite(function* (sql, ref, { holder, ttlMs, at, evictHolder: evict, forRepair = false, automatic: byItself }) {
-    const found = yield* ensureEntry(sql, ref, { at, byItself })
-    const bound = yield* readStateEvidence(sql, ref)
-    if (!forRepair) checkStateRollback(ref, found, bound)
-    const entry = forRepair ? repairEntry(found, bound) : found
-    if (entry.holder !== null && entry.held_until! > found.now && entry.holder !== evict) {
-      return { kind: 'held' as const, holder: entry.holder, expiresAt: entry.held_until! }
+  acquire: defineWrite(function* (sql, ref, { holder, ttlMs, at, evictHolder, forRepair = false, automatic }) {
+    const found = yield* ensureEntry(sql, ref, { at, automatic })
+    const evidence = yield* readStateEvidence(sql, ref)
+    if (!forRepair) checkStateRollback(ref, found, evidence)
+    const entry = forRepair ? repairEntry(found, evidence) : found
+    const { holder: heldBy, held_until: expiresAt } = entry
+    if (heldBy !== null && expiresAt !== null && expiresAt > found.now && heldBy !== evictHolder) {
+      return { kind: 'held' as const, holder: heldBy, expiresAt }
     }
-    if (entry !== found) yield* writeRepairedEntry(sql, entry, bound)
+    if (entry !== found) yield* writeRepairedEntry(sql, entry, evidence)
     const epoch = entry.epoch + 1
     yield* sql.send(
       `update {registry} set epoch = :epoch, holder = :holder, held_since = :since, held_until = :until ${WHERE_SYNC}`,
@@ -65,7 +66,7 @@ export const LEASE_PLANS = {
   }),
 
   beginCycle: defineWrite(function* (sql, lease, request) {
-    const { sequence: position } = yield* lockTenant(sql)
+    const { sequence: headSequence } = yield* lockTenant(sql)
     const entry = yield* findLeasedEntry(sql, lease)
     if (entry === null) return null
     checkStateRollback(lease.ref, entry, yield* readStateEvidence(sql, lease.ref))
@@ -77,37 +78,37 @@ export const LEASE_PLANS = {
       yield* sql.send(
         'update {cycles} set ended_at = null, stop_reason = null, error_code = null, error_message = null where tenant_id = :tenant and cycle_id = :cycle', { cycle: unfinished.cycle },
       )
-      return { inflight: unfinished, resumed: true, headSequence: position, columns }
+      return { inflight: unfinished, resumed: true, headSequence, columns }
     }
     if (unfinished !== null) {
       yield* deleteSeen(sql, unfinished.cycle)
       yield* closeCycle(sql, unfinished.cycle)
     }
     const { at, mode, trigger } = request
-    // A replace cycle pages from the start; an incremental one goes on from what is committed.
+    // A replace cycle pages from the start; an incremental one continues from the committed state.
     const state = mode === 'replace' ? null : entry.committed
-    const { cycle } = (yield* sql.get<{ cycle: number }>(
+    const { cycle } = yield* sql.one<{ cycle: number }>(
       `insert into {cycles} (tenant_id, sync_id, mode, "trigger", started_at, start_sequence, page, has_state)
-       values (:tenant, :sync, :mode, :trigger, :at, :position, 0, :hasState) returning cycle_id as cycle`,
-      { sync, mode, trigger, at, position, hasState: state !== null },
-    ))!
-    const inflight: Inflight = { cycle, mode, page: 0, state, startedAt: at, scope: null, tidemark: null, guardState: null, startSequence: position }
+       values (:tenant, :sync, :mode, :trigger, :at, :headSequence, 0, :hasState) returning cycle_id as cycle`,
+      { sync, mode, trigger, at, headSequence, hasState: state !== null },
+    )
+    const inflight: Inflight = { cycle, mode, page: 0, state, startedAt: at, scope: null, tidemark: null, guardState: null, startSequence: headSequence }
     yield* writeInflight(sql, sync, inflight)
-    return { inflight, resumed: false, headSequence: position, columns }
+    return { inflight, resumed: false, headSequence, columns }
   }),
 
   readCheckpoint: defineRead(function* (sql, ref, { forRepair = false } = {}) {
     const entry = yield* findEntry(sql, ref)
-    const bound = yield* readStateEvidence(sql, ref)
-    if (!forRepair) checkStateRollback(ref, entry, bound)
-    return toCheckpoint(forRepair ? repairEntry(entry ?? NEVER_RUN_ENTRY, bound) : entry)
+    const evidence = yield* readStateEvidence(sql, ref)
+    if (!forRepair) checkStateRollback(ref, entry, evidence)
+    return toCheckpoint(forRepair ? repairEntry(entry ?? NEVER_RUN_ENTRY, evidence) : entry)
   }),
 } satisfies PlansOf<LeaseStore>
 
-function* writeRepairedEntry(sql: Sql, entry: RegistryEntry, { open_cycle: open }: StateEvidenceRow): Steps<void> {
+function* writeRepairedEntry(sql: Sql, entry: RegistryEntry, { open_cycle: openCycle }: StateEvidenceRow): Steps<void> {
   yield* sql.send(`update {registry} set version = :version, committed = null, committed_by = null ${WHERE_SYNC}`, { sync: entry.sync_id, version: entry.version })
   yield* writeInflight(sql, entry.sync_id, null)
-  if (open === null) return
-  yield* deleteSeen(sql, open)
-  yield* closeCycle(sql, open)
+  if (openCycle === null) return
+  yield* deleteSeen(sql, openCycle)
+  yield* closeCycle(sql, openCycle)
 }

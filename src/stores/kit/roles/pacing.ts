@@ -1,8 +1,9 @@
 import type { PacingStore, Pause } from '../../../contract/index.ts'
 import { CLOCK_STEP_BACK_MS } from '../clock-step-back.ts'
 import { defineRead, defineWrite, type PlansOf } from '../sql/port.ts'
+import { required } from '../../../values/required.ts'
 
-/** A clock that was set back does not make a pause longer than it was announced. */
+/** A clock that was set back does not extend a pause beyond its announced length. */
 const PAUSE_END = '{least}(until_at, :now + until_at - noted_at)'
 
 const PACER_CONDITION = 'tenant_id = :tenant and connector_id = :worker and pacer = :pacer'
@@ -18,7 +19,7 @@ export const PACING_PLANS = {
         `{insert_new} into {pacers} (tenant_id, connector_id, pacer, slot_at, taken_at)
          values (:tenant, :worker, :pacer, :now - :paceMs, :now) {or_nothing}`, { worker, pacer, paceMs, at },
       )
-      before = (yield* lock())!
+      before = required(yield* lock(), 'The row of the pacer')
     }
     const { slot_at: last, taken_at: taken, now } = before
     const behind = taken - now
@@ -33,7 +34,7 @@ export const PACING_PLANS = {
   }),
 
   recordPause: defineWrite(function* (sql, { worker, pacers, origin, ms, at }) {
-    // In one order for all callers, so that two that note the same pacers do not wait for each other.
+    // Always in the same order, so that two callers that record the same pacers cannot deadlock.
     for (const pacer of pacers.length === 0 ? [''] : pacers.toSorted()) {
       const values = { worker, pacer, origin, ms: Math.ceil(ms), at }
       const extend = () => sql.run(
@@ -55,6 +56,6 @@ export const PACING_PLANS = {
        left join {pauses} p on p.tenant_id = :tenant and p.connector_id = :worker and p.until_at > n.now order by p.pacer, p.origin`, { worker, at },
     )
     const pauses = found.flatMap(({ pacer, origin, until }): Pause[] => (pacer === null ? [] : [{ pacer, origin, until }]))
-    return { now: found[0]!.now, pauses }
+    return { now: required(found[0], 'The current time').now, pauses }
   }),
 } satisfies PlansOf<PacingStore>

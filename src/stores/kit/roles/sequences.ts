@@ -10,7 +10,10 @@ function* readHeadSequence(sql: Sql): Steps<number> {
   return (yield* sql.get<{ sequence: number }>('select sequence from {tenants} where tenant_id = :tenant'))?.sequence ?? 0
 }
 
-/** By the directory's index on times, which grow with sequences: everything before the first commit of that time or later is older. */
+/**
+ * Uses the directory's index on commit times, which grow with sequences: everything before the first commit at or after
+ * the time is older.
+ */
 export function* findSequenceBefore(sql: Sql, time: number): Steps<number> {
   const next = yield* sql.get<{ first: number }>(
     'select first_sequence as first from {commits} where tenant_id = :tenant and committed_at >= :time order by committed_at, first_sequence limit 1', { time },

@@ -17,7 +17,7 @@ export const SYNC_PLANS = {
       yield* sql.send(`update {registry} set triggered_at = :at ${where}`, { sync: entry.sync_id, at })
       return
     }
-    // Resuming forgives: the failures that made it stop no longer hold it back.
+    // Resuming clears the retry backoff of earlier failures.
     const sets = kind === 'pause' ? 'paused = true' : 'paused = false, failures = 0, retry_at = null'
     yield* sql.send(`update {registry} set ${sets} ${where}`, { sync: entry.sync_id })
     yield* sql.kernel.writeAudit(entry, { version: entry.version, at, actor, action: kind, reason: '', cycle: null, state: null })

@@ -15,31 +15,31 @@ export const WEBHOOK_PLANS = {
     return found.map(toWebhook).toSorted((a, b) => a.createdAt - b.createdAt)
   }),
 
-  putWebhook: defineWrite(function* (sql, settings, { sequence: position, floor }, actor = PROGRAM_ACTOR) {
+  putWebhook: defineWrite(function* (sql, settings, { sequence, floor }, actor = PROGRAM_ACTOR) {
     const { id, url, databases, actions, allow, secrets, createdAt } = settings
     const epoch = yield* reviveTenant(sql)
     yield* checkSealingKey(sql, secrets)
     const update = ['url', 'databases', 'actions', 'allow', 'secrets']
     yield* sql.run(
       sql.dialect.upsert({ table: 'webhooks', key: ['tenant_id', 'webhook_id'], insert: [...update, 'created_at', 'position', 'floor', 'epoch'], update }),
-      { webhook_id: id, url, databases: toJsonText(databases), actions: toJsonText(actions), allow: JSON.stringify(allow), secrets, created_at: createdAt, position, floor, epoch },
+      { webhook_id: id, url, databases: toJsonText(databases), actions: toJsonText(actions), allow: JSON.stringify(allow), secrets, created_at: createdAt, position: sequence, floor, epoch },
     )
     yield* sql.kernel.writeAudit(null, createAddWebhookAuditEntry(settings, { actor, at: createdAt }))
   }),
 
   editWebhook: defineWrite(function* (sql, id, edit, by) {
     yield* lockTenant(sql)
-    // The row is locked before it is read: a claim holder that notes deliveries may be about to change its streak.
+    // Locked before it is read: a claim holder that records deliveries may be about to change the failure streak.
     const locked = yield* sql.get(`select 1 from {webhooks} where ${WEBHOOK_CONDITION} {for_update}`, { id })
     if (locked === undefined) return false
-    const before = toWebhook((yield* sql.get<WebhookRow>(`${SELECT_WEBHOOKS} where w.tenant_id = :tenant and w.webhook_id = :id`, { id }))!)
+    const before = toWebhook(yield* sql.one<WebhookRow>(`${SELECT_WEBHOOKS} where w.tenant_id = :tenant and w.webhook_id = :id`, { id }))
     const after = applyEdit(before, edit)
     const entry = createEditWebhookAuditEntry(before, after, by)
     if (entry === null) return true
-    const { url, databases, actions, allow, failureStreak: streak, retryAt } = after
+    const { url, databases, actions, allow, failureStreak, retryAt } = after
     yield* sql.run(
-      `update {webhooks} set url = :url, "databases" = :databases, actions = :actions, allow = :allow, streak = :streak, retry_at = :retryAt, ${CLEAR_CLAIM} where ${WEBHOOK_CONDITION}`,
-      { id, url, databases: toJsonText(databases), actions: toJsonText(actions), allow: JSON.stringify(allow), streak, retryAt },
+      `update {webhooks} set url = :url, "databases" = :databases, actions = :actions, allow = :allow, streak = :failureStreak, retry_at = :retryAt, ${CLEAR_CLAIM} where ${WEBHOOK_CONDITION}`,
+      { id, url, databases: toJsonText(databases), actions: toJsonText(actions), allow: JSON.stringify(allow), failureStreak, retryAt },
     )
     yield* sql.kernel.writeAudit(null, entry)
     return true
@@ -55,24 +55,24 @@ export const WEBHOOK_PLANS = {
 
   removeWebhook: defineWrite(function* (sql, id, by) {
     yield* lockTenant(sql)
-    // The webhook first: a claim holder that notes deliveries has its row locked.
+    // The webhook's row first: a claim holder that records deliveries has it locked.
     const removed = yield* sql.run(`delete from {webhooks} where ${WEBHOOK_CONDITION}`, { id })
     yield* sql.run(`delete from {deliveries} where ${WEBHOOK_CONDITION}`, { id })
     if (removed > 0) yield* sql.kernel.writeAudit(null, createRemoveWebhookAuditEntry(id, by))
     return removed > 0
   }),
 
-  restartWebhook: defineWrite(function* (sql, id, { actor, at, place }) {
+  restartWebhook: defineWrite(function* (sql, id, { actor, at, place: cursor }) {
     yield* lockTenant(sql)
-    const moved = place === undefined ? '' : 'position = :position, floor = :floor, '
+    const setCursor = cursor === undefined ? '' : 'position = :sequence, floor = :floor, '
     const changed = yield* sql.run(
-      `update {webhooks} set disabled = null, streak = 0, retry_at = null, ${moved}${CLEAR_CLAIM} where ${WEBHOOK_CONDITION}`, { id, ...place },
+      `update {webhooks} set disabled = null, streak = 0, retry_at = null, ${setCursor}${CLEAR_CLAIM} where ${WEBHOOK_CONDITION}`, { id, ...cursor },
     )
     if (changed === 0) return null
-    yield* sql.kernel.writeAudit(null, createRestartWebhookAuditEntry(id, place, { actor, at }))
-    // They come again from the log.
-    if (place !== undefined) yield* sql.run(`delete from {deliveries} where ${WEBHOOK_CONDITION} and sequence > :position`, { id, position: place.sequence })
-    const { dead } = (yield* sql.get<{ dead: number }>(`select count(*) as dead from {deliveries} where ${WEBHOOK_CONDITION} and dead`, { id }))!
+    yield* sql.kernel.writeAudit(null, createRestartWebhookAuditEntry(id, cursor, { actor, at }))
+    // The log delivers these again.
+    if (cursor !== undefined) yield* sql.run(`delete from {deliveries} where ${WEBHOOK_CONDITION} and sequence > :sequence`, { id, sequence: cursor.sequence })
+    const { dead } = yield* sql.one<{ dead: number }>(`select count(*) as dead from {deliveries} where ${WEBHOOK_CONDITION} and dead`, { id })
     yield* sql.run(`update {deliveries} set dead = false, attempts = 0, first_at = null, next_at = :at where ${WEBHOOK_CONDITION}`, { id, at })
     return dead
   }),
@@ -84,16 +84,17 @@ export const WEBHOOK_PLANS = {
     return changed > 0
   }),
 
-  claimWebhook: defineWrite(function* (sql, id, { holder, ttlMs, at, evictHolder: evict }) {
+  claimWebhook: defineWrite(function* (sql, id, { holder, ttlMs, at, evictHolder }) {
     const found = yield* sql.get<{ epoch: number; holder: string | null; held_until: number | null; now: number }>(
       `select epoch, holder, held_until, :now as now from {webhooks} where ${WEBHOOK_CONDITION} and disabled is null {for_update}`, { id, at },
     )
     if (found === undefined) return null
-    if (found.holder !== null && found.held_until! > found.now && found.holder !== evict) return null
+    const { holder: heldBy, held_until: heldUntil } = found
+    if (heldBy !== null && heldUntil !== null && heldUntil > found.now && heldBy !== evictHolder) return null
     const epoch = found.epoch + 1
     yield* sql.run(`update {webhooks} set epoch = :epoch, holder = :holder, held_until = :until where ${WEBHOOK_CONDITION}`, { id, epoch, holder, until: found.now + ttlMs })
-    const claimed = yield* sql.get<WebhookRow>(`${SELECT_WEBHOOKS} where w.tenant_id = :tenant and w.webhook_id = :id`, { id })
-    return { id, epoch, webhook: toWebhook(claimed!) }
+    const claimed = yield* sql.one<WebhookRow>(`${SELECT_WEBHOOKS} where w.tenant_id = :tenant and w.webhook_id = :id`, { id })
+    return { id, epoch, webhook: toWebhook(claimed) }
   }),
 
   renewWebhook: defineWrite(function* (sql, { id, epoch }, { ttlMs, at }) {
@@ -108,22 +109,24 @@ export const WEBHOOK_PLANS = {
     return (yield* sql.get<{ secrets: string }>(`select secrets from {webhooks} where ${CLAIM_CONDITION}`, { id, epoch }))?.secrets ?? null
   }),
 
-  recordDeliveries: defineWrite(function* (sql, { id, epoch }, { progress: standing, delivered, undelivered: kept }) {
-    const { sequence: position, floor, failureStreak: streak, retryAt, succeededAt, failedAt, lastStatus, lastAnswer, disabledReason: disabled } = standing
+  recordDeliveries: defineWrite(function* (sql, { id, epoch }, { progress, delivered, undelivered }) {
+    const { sequence, floor, failureStreak, retryAt, succeededAt, failedAt, lastStatus, lastAnswer, disabledReason } = progress
     const changed = yield* sql.run(
-      `update {webhooks} set position = :position, floor = :floor, streak = :streak, retry_at = :retryAt, succeeded_at = :succeededAt, failed_at = :failedAt,
-         last_status = :lastStatus, last_answer = :lastAnswer, disabled = :disabled where ${CLAIM_CONDITION}`,
-      { id, epoch, position, floor, streak, retryAt, succeededAt, failedAt, lastStatus, lastAnswer: replaceNul(lastAnswer), disabled },
+      `update {webhooks} set position = :sequence, floor = :floor, streak = :failureStreak, retry_at = :retryAt, succeeded_at = :succeededAt, failed_at = :failedAt,
+         last_status = :lastStatus, last_answer = :lastAnswer, disabled = :disabledReason where ${CLAIM_CONDITION}`,
+      { id, epoch, sequence, floor, failureStreak, retryAt, succeededAt, failedAt, lastStatus, lastAnswer: replaceNul(lastAnswer), disabledReason },
     )
     if (changed === 0) return false
-    for (const sequence of delivered) yield* sql.send(`delete from {deliveries} where ${WEBHOOK_CONDITION} and sequence = :sequence`, { id, sequence })
+    for (const deliveredSequence of delivered) {
+      yield* sql.send(`delete from {deliveries} where ${WEBHOOK_CONDITION} and sequence = :deliveredSequence`, { id, deliveredSequence })
+    }
     const update = ['attempts', 'first_at', 'next_at', 'dead', 'last_status', 'last_answer']
-    const keep = sql.dialect.upsert({
+    const upsert = sql.dialect.upsert({
       table: 'deliveries', key: ['tenant_id', 'webhook_id', 'sequence'], insert: ['message_id', 'database_name', 'key', 'body', ...update], update,
     })
-    for (const { sequence, messageId, database, key, body, attempts, firstAt, nextAt, dead, ...last } of kept) {
-      yield* sql.send(keep, {
-        webhook_id: id, sequence, message_id: messageId, database_name: database, key, body, attempts, first_at: firstAt, next_at: nextAt, dead,
+    for (const { sequence: undeliveredSequence, messageId, database, key, body, attempts, firstAt, nextAt, dead, ...last } of undelivered) {
+      yield* sql.send(upsert, {
+        webhook_id: id, sequence: undeliveredSequence, message_id: messageId, database_name: database, key, body, attempts, first_at: firstAt, next_at: nextAt, dead,
         last_status: last.lastStatus, last_answer: replaceNul(last.lastAnswer),
       })
     }
@@ -196,10 +199,10 @@ function toDelivery(row: DeliveryRow): Delivery {
   }
 }
 
-/** Failures are those of a URL: at another one it begins without. */
+/** The failure streak belongs to a URL: a new URL starts without one. */
 function applyEdit(webhook: Webhook, edit: WebhookEdit): Webhook {
-  const isElsewhere = edit.url !== undefined && edit.url !== webhook.url
-  return { ...webhook, ...edit, ...(isElsewhere && { failureStreak: 0, retryAt: null }) }
+  const isNewUrl = edit.url !== undefined && edit.url !== webhook.url
+  return { ...webhook, ...edit, ...(isNewUrl && { failureStreak: 0, retryAt: null }) }
 }
 
 function toJsonText(value: readonly string[] | null): string | null {

@@ -1,30 +1,33 @@
 import type { SqlValue, SqlValues } from './port.ts'
 
-/** How a database writes what databases write differently. */
+/** The parts of SQL that databases write differently. */
 export interface Dialect {
-  /** The full name of one of the store's own tables. */
+  /** Full name of one of the store's own tables. */
   table(name: string): string
   readonly tokens: Readonly<Record<DialectToken, string>>
-  /** A parameter that is numbered can be used twice; one that is not is bound once for each use. */
+  /** A numbered parameter can be used twice; a positional one is bound once per use. */
   readonly parameters: { readonly style: 'numbered'; write(number: number): string } | { readonly style: 'positional' }
-  /** The database's own clock in milliseconds, as an expression; null to judge by the caller's. */
+  /** Expression for the database's own clock in milliseconds; null to use the caller's clock. */
   readonly clock: string | null
-  /** The name of the tenant that the row `alias` belongs to. */
+  /** Expression for the name of the tenant that the row `alias` belongs to. */
   tenantName(alias: string): string
   upsert(upsert: UpsertSpec): string
-  /** Deletes rows of the tenant, and may leave those that another transaction has locked to the next call. */
+  /** Deletes rows of the tenant, and may leave rows that another transaction has locked to the next call. */
   deleteSkipLocked(table: string, where: string): string
   bind(value: SqlValue): unknown
 }
 
 /**
- * `insert_new` and `or_nothing` begin and end an insert that leaves a row that is there alone; `text` is the type to cast to;
- * `requests_window` is a column; `open_cycles` is the table of cycles, with a hint where the database needs one to use its index
- * of unfinished cycles.
+ * `insert_new` and `or_nothing` begin and end an insert that leaves an existing row alone; `text` is the type to cast
+ * to; `requests_window` is a column; `open_cycles` is the table of cycles, with a hint where the database needs one to
+ * use its index of unfinished cycles.
  */
 export type DialectToken = 'greatest' | 'least' | 'for_update' | 'for_share' | 'insert_new' | 'or_nothing' | 'text' | 'requests_window' | 'open_cycles'
 
-/** An insert whose parameters are named like its columns; of a row that is there, `update` is replaced and `add` is added to. */
+/**
+ * An insert whose parameters are named like its columns. For an existing row, `update` columns are replaced and `add`
+ * columns are added to.
+ */
 export interface UpsertSpec {
   readonly table: string
   readonly key: readonly string[]
@@ -46,11 +49,11 @@ function parameterFor(column: string): string {
 
 export interface CompiledStatement {
   readonly text: string
-  /** The parameters in the order of their placeholders. */
+  /** Parameter names in the order of their placeholders. */
   readonly parameterNames: readonly string[]
 }
 
-/** Statements are few, and each is compiled once. */
+/** Caches compiled statements: there are few, and each is compiled once. */
 export class StatementCompiler {
   readonly #dialect: Dialect
   readonly #compiled = new Map<string, CompiledStatement>()
@@ -65,28 +68,29 @@ export class StatementCompiler {
     return known
   }
 
-  /** The values for a compiled statement, as the driver takes them. */
-  bind({ parameterNames: names }: CompiledStatement, tenant: SqlValue, values: SqlValues): unknown[] {
-    return names.map((name) => {
+  /** Returns the values for a compiled statement, as the driver takes them. */
+  bind({ parameterNames }: CompiledStatement, tenant: SqlValue, values: SqlValues): unknown[] {
+    return parameterNames.map((name) => {
       const value = name === 'tenant' ? tenant : values[name === 'now' ? 'at' : name]
-      if (value === undefined) throw new Error(`The statement has a parameter ${name}, and no value for it.`)
+      if (value === undefined) throw new Error(`The statement parameter ${name} has no value.`)
       return this.#dialect.bind(value)
     })
   }
 }
 
 function compile(sql: string, dialect: Dialect): CompiledStatement {
-  const names: string[] = []
-  const words: Readonly<Record<string, string>> = dialect.tokens
+  const parameterNames: string[] = []
+  const tokens: Readonly<Record<string, string>> = dialect.tokens
   const text = sql.replaceAll(/\{(\w+)\}|(?<!:):([a-zA-Z]\w*)/g, (_match, token: string | undefined, name: string | undefined) => {
-    if (token !== undefined) return words[token] ?? dialect.table(token)
+    if (token !== undefined) return tokens[token] ?? dialect.table(token)
+    if (name === undefined) return ''
     if (name === 'now' && dialect.clock !== null) return dialect.clock
     if (dialect.parameters.style === 'positional') {
-      names.push(name!)
+      parameterNames.push(name)
       return '?'
     }
-    const at = names.indexOf(name!)
-    return dialect.parameters.write(at < 0 ? names.push(name!) : at + 1)
+    const at = parameterNames.indexOf(name)
+    return dialect.parameters.write(at < 0 ? parameterNames.push(name) : at + 1)
   })
-  return { text, parameterNames: names }
+  return { text, parameterNames }
 }

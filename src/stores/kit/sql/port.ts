@@ -1,43 +1,53 @@
 import type { AuditEntry, Column } from '../../../contract/index.ts'
 import type { RegistryEntry } from '../registry-rows.ts'
 import type { Dialect } from './dialect.ts'
+import { required } from '../../../values/required.ts'
 
 /**
- * What the roles of a store are written on. A role is a generator: it yields statements, and the store's driver performs
- * them, at once (SQLite) or with promises (PostgreSQL). So one text serves a database that answers in its own thread and
- * one that answers over a network, and no statement of another call comes between those of a transaction.
+ * The port that store roles are written on. A role is a generator: it yields statements, and the store's driver
+ * performs them, synchronously (SQLite) or with promises (PostgreSQL). One implementation serves both, and no statement
+ * of another call runs between those of a transaction.
  *
- * In a statement `{webhooks}` is a table or a word of the dialect, and `:id` a parameter. `:tenant` is always bound. `:now`
+ * In a statement `{webhooks}` is a table or a dialect token, and `:id` a parameter. `:tenant` is always bound. `:now`
  * is the database's clock, or the parameter `at` where the database has none of its own.
  */
 export interface Sql {
-  /** The tenant's name. */
   readonly tenant: string
   readonly dialect: Dialect
   all<Row extends object>(sql: string, values?: SqlValues): Steps<Row[]>
   get<Row extends object>(sql: string, values?: SqlValues): Steps<Row | undefined>
-  /** The number of rows it changed. */
+  /** Like `get`, for a statement that always returns a row. */
+  one<Row extends object>(sql: string, values?: SqlValues): Steps<Row>
+  /** Returns the number of changed rows. */
   run(sql: string, values?: SqlValues): Steps<number>
-  /** A statement whose answer is not needed; the end of the transaction waits for it and fails with it. */
+  /** Sends a statement whose result is not needed; the end of the transaction waits for it and fails with it. */
   send(sql: string, values?: SqlValues): Steps<void>
   readonly kernel: KernelSteps
 }
 
-/** What roles need of the store. Each is a step of the transaction that the role runs in. */
+/** The store operations that roles need. Each is a step of the role's own transaction. */
 export interface KernelSteps {
-  /** Makes a table for each of these databases that has none, and returns the members of their records. The tenant is locked. */
+  /**
+   * Creates a table for each of these databases that has none, and returns the fields of their records. The tenant is
+   * locked.
+   */
   ensureTables(databases: readonly string[]): Steps<Record<string, readonly Column[]>>
-  /** Forgets the versions of a database that were replaced, and its deletions, above one floor and up to the next; returns their number. */
+  /** Deletes replaced versions and deletions of a database above one floor and up to the next; returns their number. */
   pruneVersions(databaseId: number, floor: number, next: number): Steps<number>
-  /** Of a store that keeps deleted rows: takes one step in each table whose deleted rows are no longer kept. */
+  /** For a store that keeps deleted rows: performs one step in each table whose deleted rows are no longer kept. */
   purgeTables?(scanMax: number): Steps<{ removed: number; more: boolean }>
-  /** Erases the tables of the tenant and its rows of all others but tenants and audit log; returns the number of rows. */
+  /**
+   * Erases the tenant's tables and its rows in all others except tenants and the audit log; returns the number of rows.
+   */
   eraseRows(): Steps<number>
-  /** `appendAuditEntry`, or the same in fewer round trips. Legal once the tenant is locked. Null for the tenant as a whole. */
+  /**
+   * `appendAuditEntry`, or the same in fewer round trips. Legal once the tenant is locked. `entry` is null for the
+   * tenant as a whole.
+   */
   writeAudit(entry: RegistryEntry | null, audit: AuditEntry): Steps<void>
   /** Notifies listeners of other processes when the transaction commits. */
   notify(): Steps<void>
-  /** Opens row-level security for this transaction: to the names of all tenants, or to one API key of any tenant. */
+  /** Widens row-level security for this transaction: to the names of all tenants, or to one API key of any tenant. */
   widenRowSecurity(scope: { readonly tenants: true } | { readonly apiKey: string }): Steps<void>
 }
 
@@ -50,7 +60,7 @@ export interface Statement {
   readonly values: SqlValues
 }
 
-/** Work that the driver does with its own transaction. */
+/** Work that the driver performs with its own transaction. */
 export interface NativeStep<Transaction> {
   readonly kind: 'native'
   perform(transaction: Transaction): unknown
@@ -75,17 +85,17 @@ export function defineWrite<Args extends readonly unknown[], T>(steps: (sql: Sql
   return { access: 'write', steps }
 }
 
-/** A plan for every method of a role of the contract. */
+/** One plan for every method of a role of the contract. */
 export type PlansOf<Role> = {
   readonly [M in keyof Role]: Role[M] extends (...args: infer Args) => Promise<infer T> ? TransactionPlan<Args, T> : never
 }
 
-/** The role that a set of plans makes once they are bound to a driver. */
+/** The role that a set of plans implements once they are bound to a driver. */
 export type RoleOf<Plans> = {
   readonly [M in keyof Plans]: Plans[M] extends TransactionPlan<infer Args, infer T> ? (...args: Args) => Promise<T> : never
 }
 
-/** `kernel` is given the port that it is a part of. */
+/** `kernel` receives the port that it becomes a part of. */
 export function createSql(tenant: string, dialect: Dialect, kernel: (sql: Sql) => KernelSteps): Sql {
   function* all<Row extends object>(sql: string, values: SqlValues = {}): Steps<Row[]> {
     return (yield { kind: 'all', sql, values }) as Row[]
@@ -94,6 +104,9 @@ export function createSql(tenant: string, dialect: Dialect, kernel: (sql: Sql) =
     tenant, dialect, all,
     *get<Row extends object>(sql: string, values?: SqlValues) {
       return (yield* all<Row>(sql, values))[0]
+    },
+    *one<Row extends object>(sql: string, values?: SqlValues) {
+      return required((yield* all<Row>(sql, values))[0], 'The row of a statement that always returns one')
     },
     *run(sql, values = {}) {
       return (yield { kind: 'run', sql, values }) as number
@@ -105,14 +118,14 @@ export function createSql(tenant: string, dialect: Dialect, kernel: (sql: Sql) =
   return Object.assign(sql, { kernel: kernel(sql as Sql) })
 }
 
-/** Of a store that has nothing to do for a step. */
+/** For a store that has nothing to do in a step. */
 export function* noSteps(): Steps<void> {}
 
 export function* runNative<Transaction, T>(perform: (transaction: Transaction) => T | Promise<T>): Steps<T> {
   return (yield { kind: 'native', perform }) as T
 }
 
-/** Performs the steps one after the other, in this thread. */
+/** Performs the steps synchronously, one after the other. */
 export function runSteps<T>(steps: Steps<T>, perform: (step: Step) => unknown): T {
   let next = steps.next()
   while (!next.done) {
@@ -128,7 +141,7 @@ export function runSteps<T>(steps: Steps<T>, perform: (step: Step) => unknown): 
   return next.value
 }
 
-/** As `runSteps`, for a database that answers later. */
+/** Like `runSteps`, for a database that answers asynchronously. */
 export async function runStepsAsync<T>(steps: Steps<T>, perform: (step: Step) => unknown): Promise<T> {
   let next = steps.next()
   while (!next.done) {

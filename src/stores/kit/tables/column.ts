@@ -1,63 +1,71 @@
 import type { ColumnType, JsonValue, ScalarType, TypeOrigin } from '../../../contract/index.ts'
 import { canonicalizeInstant } from '../../../values/instant.ts'
 
-/** A member of the records of a database, and the column of its table that holds it. */
+/** A field of a database's records, and the column of its table that holds it. */
 export interface TableColumn {
   readonly member: string
-  /** The column's name in SQL; null while the member has no column: it was null in every record, or the table is full. */
+  /**
+   * The column's name in SQL; null while the field has no column, because every value was null or the table is full.
+   */
   readonly name: string | null
   readonly type: ColumnType
-  /** What SQL null means in a row: the member is null, an empty text, or the record does not have it. The other cases are in `_extra`. */
+  /** The meaning of SQL null in a row: the field is null, an empty text, or absent. Other cases are in `_extra`. */
   readonly none: 'null' | 'empty' | 'absent'
-  /** The first sequence of rows that may have the member. In an older row, SQL null means that the record does not have it. */
+  /** The first sequence of rows that may have the field. In an older row, SQL null means that the field is absent. */
   readonly since: number
   /**
-   * Of a timestamp: the one way to write it that needs no copy of the text, such as `3Z` for three decimals and a Z. `*Z` is
-   * for as many decimals as there are digits before trailing zeros, up to six, as PostgreSQL writes them. A datetime has no zone: `3`,
-   * or `3_` with a space instead of the T.
+   * For timestamps, the one format that needs no copy of the text, such as `3Z` for three decimals and a Z. `*Z` means
+   * up to six decimals without trailing zeros, as PostgreSQL writes them. A datetime has no zone: `3`, or `3_` with a
+   * space instead of the T.
    */
   readonly format?: string
-  /** Which declaration gave the column its type; absent for a type that was inferred from values. */
+  /** The declaration that gave the column its type; absent for a type that was inferred from values. */
   readonly from?: ColumnOrigin
-  /** The type that is declared for the member now, where the column has another one. `tidemark schema plan` proposes it. */
+  /** The field's declared type, where the column has another one. `tidemark schema plan` proposes it. */
   readonly wanted?: ColumnType
   /**
-   * The column is part of the declared key: not null, and unique together with the others (`enforced`), unless rows contradict
-   * that (`refused`).
+   * The column is part of the declared key: not null, and unique together with the others (`enforced`), unless existing
+   * rows prevent that (`refused`).
    */
   readonly key?: 'enforced' | 'refused'
-  /** The column that a schema change under way replaces: written along, and read where the new one is null, until it is over. */
+  /**
+   * The column that a running schema change replaces: still written, and read where the new one is null, until the
+   * change ends.
+   */
   readonly former?: true
-  /** The member stays in `_extra` until a schema change promotes it. */
+  /** The field stays in `_extra` until a schema change promotes it. */
   readonly held?: true
 }
 
-/** The declared schema of the database, the metadata of the source, or a change that somebody asked for. */
+/** The declared schema of the database, the metadata of the source, or a schema change. */
 export type ColumnOrigin = TypeOrigin | 'change'
 
 export type { ColumnType, ScalarType }
 
-/** How a database holds values of these types. */
+/** How a database stores values of these types. */
 export interface ColumnDialect {
-  /** Timestamps, times and uuids are kept as they are written. */
+  /** Timestamps, times and uuids are stored as written. */
   readonly preservesText: boolean
-  /** Nested values, and lists of scalars, are kept as they are written. */
+  /** Nested values, and lists of scalars, are stored as written. */
   readonly preservesJsonText: boolean
-  /** Numbers nearer to zero than this, but zero itself, are not kept. */
+  /** Nonzero numbers nearer to zero than this are not representable. */
   readonly doubleMin: number
 }
 
-/** Whether a column of the type needs a format; see `TableColumn.format`. Without one, the first values decide. */
+/**
+ * True when a column of the type needs a format; see `TableColumn.format`. Without a declared one, the first values
+ * decide.
+ */
 export function needsFormat(type: ColumnType): boolean {
   return type.startsWith('timestamp') || type.startsWith('datetime')
 }
 
-/** The type of the items of a list; null for a type that is not a list. */
+/** The item type of a list; null for a type that is not a list. */
 export function itemTypeOf(type: ColumnType): ScalarType | null {
   return type.endsWith('[]') ? (type.slice(0, -2) as ScalarType) : null
 }
 
-/** The type a value has on its own. */
+/** The type of a single value. */
 export function typeOfValue(value: Exclude<JsonValue, null>): ColumnType {
   switch (typeof value) {
     case 'string':
@@ -76,7 +84,7 @@ export function typeOfValue(value: Exclude<JsonValue, null>): ColumnType {
 const INT64 = 2n ** 63n
 
 function typeOfText(text: string): 'date' | 'text' | 'timestamp' {
-  // Most texts are told apart by their length and two of their characters.
+  // The length and two characters rule out most texts cheaply.
   if (text.length < 10 || text.charCodeAt(4) !== DASH || text.charCodeAt(7) !== DASH || text.startsWith('0000')) return 'text'
   if (text.length === 10) return isDate(text) ? 'date' : 'text'
   return isTimestamp(text) ? 'timestamp' : 'text'
@@ -84,33 +92,33 @@ function typeOfText(text: string): 'date' | 'text' | 'timestamp' {
 
 const DASH = 45
 
-/** A date that exists, of the years 1 to 9999. */
+/** True for a valid date in the years 1 to 9999. */
 export function isDate(text: string): boolean {
   return /^\d{4}-\d\d-\d\d$/.test(text) && !text.startsWith('0000') && canonicalizeInstant(`${text}T00:00:00Z`) !== null
 }
 
-/** The usual form of an instant, in days that every month has. */
+/** The usual form of an instant, limited to days that every month has. */
 const COMMON_TIMESTAMP = /^(?!0000)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?Z$/
 
-/** An instant with a zone, of the years 1 to 9999. */
+/** True for an instant with a zone, in the years 1 to 9999. */
 export function isTimestamp(text: string): boolean {
   if (COMMON_TIMESTAMP.test(text)) return true
   const canonical = canonicalizeInstant(text)
   return canonical !== null && !canonical.startsWith('0000')
 }
 
-/** As a database would write it. */
+/** A timestamp in UTC with up to six decimals, which a database can reproduce. */
 const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:[0-5]\d(?:\.(\d{1,6}))?(Z|\+00:?00)$/
 
-/** Whether a timestamp is written in this format. */
+/** True when a timestamp is written in this format. */
 export function hasTimestampFormat(text: string, format: string | undefined): boolean {
   const match = TIMESTAMP.exec(text)
-  return match !== null && format !== undefined && hasFormatSuffix(format, match[2]!) && hasDecimals(match[1], format)
+  return match !== null && format !== undefined && hasFormatSuffix(format, match[2] ?? '') && hasDecimals(match[1], format)
 }
 
 const DATETIME = /^(?!0000)\d{4}-\d\d-\d\d[T ](?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.(\d{1,6}))?$/
 
-/** A date and a time that exist, without a zone, of the years 1 to 9999. */
+/** True for a valid date and time without a zone, in the years 1 to 9999. */
 export function isDatetime(text: string): boolean {
   return DATETIME.test(text) && canonicalizeInstant(`${text}Z`) !== null
 }
@@ -119,19 +127,19 @@ export function hasDatetimeFormat(text: string, format: string | undefined): boo
   return format !== undefined && hasFormatSuffix(format, separatorOf(text)) && hasDecimals(DATETIME.exec(text)?.[1], format)
 }
 
-/** Whether this is all that follows the decimals in a format. */
+/** True when `end` is everything that follows the decimals in a format. */
 function hasFormatSuffix(format: string, end: string): boolean {
   return format.length === end.length + 1 && format.endsWith(end)
 }
 
-/** As a format writes what is between the date and the time. */
+/** The format's character for the separator between the date and the time. */
 function separatorOf(datetime: string): '' | '_' {
   return datetime.charCodeAt(10) === SPACE ? '_' : ''
 }
 
 const SPACE = 32
 
-/** `*` is for decimals without trailing zeros. */
+/** `*` means decimals without trailing zeros. */
 function hasDecimals(decimals: string | undefined, format: string): boolean {
   if (format.charCodeAt(0) === ASTERISK) return decimals === undefined || !decimals.endsWith('0')
   return format.charCodeAt(0) - 48 === (decimals?.length ?? 0)
@@ -139,42 +147,46 @@ function hasDecimals(decimals: string | undefined, format: string): boolean {
 
 const ASTERISK = 42
 
-/** A time of the day as PostgreSQL writes it. */
+/** True for a time of day as PostgreSQL writes it. */
 export function isTime(text: string): boolean {
   return /^(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{0,5}[1-9])?$/.test(text)
 }
 
-/** As PostgreSQL writes it; in capital letters it is another text. */
+/** True for a uuid as PostgreSQL writes it; in capital letters the text would change. */
 export function isUuid(text: string): boolean {
   return text.length === 36 && UUID.test(text)
 }
 
 const UUID = /^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/
 
-/** Digits that a decimal column gives back to the letter: no exponent, no leading zeros or plus sign, no negative zero. */
+/**
+ * True for digits that a decimal column returns unchanged: no exponent, no leading zeros or plus sign, no negative
+ * zero.
+ */
 export function isDecimal(text: string): boolean {
   return /^(?!-[0.]*$)-?(?:0|[1-9]\d{0,99999})(?:\.\d{1,16383})?$/.test(text)
 }
 
-/** Base64 that its bytes give back to the letter: with padding, and with no bits beyond the last byte. */
+/** True for base64 that its bytes reproduce exactly: with padding, and with no bits beyond the last byte. */
 export function isBase64(text: string): boolean {
   return text.length % 4 === 0 && /^[A-Za-z\d+/]*={0,2}$/.test(text) && Buffer.from(text, 'base64').toString('base64') === text
 }
 
-/** The type of a column for all of these values. A value that does not fit is kept in `_extra`; see `encode-record.ts`. */
+/** The column type for all of these values. A value that does not fit is kept in `_extra`; see `encode-record.ts`. */
 export function typeOfValues(values: Iterable<Exclude<JsonValue, null>>): ColumnType {
   const types = new Set<ColumnType>()
   for (const value of values) types.add(typeOfValue(value))
   return commonType(types)
 }
 
-/** The type that holds values of all of these. */
+/** The type that can hold values of all of these types. */
 export function commonType(types: ReadonlySet<ColumnType>): ColumnType {
-  if (types.size === 1) return [...types][0]!
+  const [first] = types
+  if (first !== undefined && types.size === 1) return first
   const only = (...among: ColumnType[]): boolean => [...types].every((type) => among.includes(type))
   if (only('bigint', 'double')) return 'double'
   if (only('bigint', 'numeric', 'double')) return 'numeric'
-  // Everything has a text.
+  // Every value has a text form.
   return 'text'
 }
 
@@ -184,8 +196,8 @@ export function inferFormat(type: ColumnType, texts: readonly string[]): string 
 }
 
 /**
- * The format most of these texts have, of timestamps or of datetimes; null if none has any. Of two that as many have, the one with
- * a fixed number of decimals.
+ * The most common format of these timestamps or datetimes; null if none has any. On a tie, the one with a fixed number
+ * of decimals.
  */
 export function findCommonFormat(type: ColumnType, texts: Iterable<string>): string | null {
   const counts = new Map<string, number>()

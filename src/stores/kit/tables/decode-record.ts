@@ -3,55 +3,59 @@ import { parseJson, stringifyJson } from '../../../values/json.ts'
 import type { TableColumn } from './column.ts'
 import type { ExtraJson } from './encode-record.ts'
 
-/** A column's value as JSON text; never asked for SQL null. */
+/** Writes a column's value as JSON text; never called for SQL null. */
 export type ValueSerializer<Value> = (value: Value, column: TableColumn) => string
 
-/** Puts the JSON text of records together again, from the columns of a row and its `_extra`. */
+interface DecodedField {
+  readonly column: TableColumn
+  readonly at: number
+  /** The field's name as JSON, with the colon. */
+  readonly head: string
+  /** The column that this one replaces during a schema change. */
+  readonly former: { readonly column: TableColumn; readonly at: number } | null
+}
+
+/** Rebuilds the JSON text of records from the columns of a row and its `_extra`. */
 export class RecordDecoder<Value> {
-  readonly #columns: readonly TableColumn[]
-  readonly #heads: readonly string[]
+  readonly #fields: readonly DecodedField[]
+  readonly #known: ReadonlySet<string>
   readonly #write: ValueSerializer<Value>
-  /** By the place of a column, the place of the one it replaces; -1 for none. */
-  readonly #formers: readonly number[]
 
   constructor(columns: readonly TableColumn[], write: ValueSerializer<Value>) {
-    this.#columns = columns
-    this.#heads = columns.map(({ member }) => `${JSON.stringify(member)}:`)
+    this.#known = new Set(columns.map(({ member }) => member))
     this.#write = write
-    const formers = new Map(columns.flatMap(({ member, former }, at) => (former === true ? [[member, at]] : [])))
-    this.#formers = columns.map(({ member, former }) => (former === true ? -1 : formers.get(member) ?? -1))
+    const formers = new Map(columns.flatMap((column, at) => (column.former === true ? [[column.member, { column, at }]] : [])))
+    this.#fields = columns.flatMap((column, at) => (
+      column.former === true ? [] : [{ column, at, head: `${JSON.stringify(column.member)}:`, former: formers.get(column.member) ?? null }]
+    ))
   }
 
-  /** `valueAt` is called with the place of a column that has a name in SQL. */
+  /** `valueAt` is called with the index of a column that has a name in SQL. */
   decode(sequence: number, extraText: string | null, valueAt: (at: number) => Value | null): string {
     const extra = extraText === null ? null : (parseJson(extraText) as ExtraJson)
     let text = '{'
-    for (let at = 0; at < this.#columns.length; at++) {
-      const column = this.#columns[at]!
+    for (const { column, at, head, former } of this.#fields) {
       const { member } = column
-      if (column.former === true) continue
       let written: string | null = null
-      if (extra?.values !== undefined && Object.hasOwn(extra.values, member)) written = stringifyJson(extra.values[member]!)
+      if (extra?.values !== undefined && Object.hasOwn(extra.values, member)) written = stringifyJson(extra.values[member] ?? null)
       else {
-        const former = this.#formers[at]!
         const value = column.name === null ? null : valueAt(at)
-        const earlier = value === null && former !== -1 ? valueAt(former) : null
+        const earlier = value === null && former !== null ? valueAt(former.at) : null
         if (value !== null) written = this.#write(value, column)
-        else if (earlier !== null) written = this.#write(earlier, this.#columns[former]!)
+        else if (earlier !== null && former !== null) written = this.#write(earlier, former.column)
         else if (column.none !== 'absent' && sequence >= column.since && extra?.absent?.includes(member) !== true) written = column.none === 'null' ? 'null' : '""'
       }
-      if (written !== null) text += `${text.length > 1 ? ',' : ''}${this.#heads[at]!}${written}`
+      if (written !== null) text += `${text.length > 1 ? ',' : ''}${head}${written}`
     }
-    if (extra?.values !== undefined) text = appendMembers(text, extra.values, this.#columns)
+    if (extra?.values !== undefined) text = appendMembers(text, extra.values, this.#known)
     return `${text}}`
   }
 }
 
-/** Members that have no column at all. */
-function appendMembers(text: string, values: JsonObject, columns: readonly TableColumn[]): string {
-  const known = new Set(columns.map(({ member }) => member))
+/** Appends the fields that have no column. */
+function appendMembers(text: string, values: JsonObject, known: ReadonlySet<string>): string {
   for (const name of Object.keys(values)) {
-    if (!known.has(name)) text += `${text.length > 1 ? ',' : ''}${JSON.stringify(name)}:${stringifyJson(values[name]!)}`
+    if (!known.has(name)) text += `${text.length > 1 ? ',' : ''}${JSON.stringify(name)}:${stringifyJson(values[name] ?? null)}`
   }
   return text
 }

@@ -5,24 +5,26 @@ import {
   type ColumnDialect, type ColumnType, type TableColumn,
 } from './column.ts'
 
-/** A value as it is bound to a column: a text for all types that JSON writes as a text, and the JSON text of a nested value. */
+/**
+ * A value as it is bound to a column: text for all types that JSON writes as text, and the JSON text of a nested value.
+ */
 export type ColumnValue = ScalarValue | readonly JsonValue[]
 
-/** Lists are bound as such only where the database has columns for them. */
+/** Lists are bound as lists only where the database has columns for them. */
 export type ScalarValue = bigint | boolean | number | string | null
 
 export interface EncodedRecord {
-  /** One per column, in their order; null where the column has no name in SQL. */
+  /** One per column, in order; null where the column has no name in SQL. */
   readonly values: ColumnValue[]
-  /** What the columns cannot hold exactly, as JSON text: see `Extra`. */
+  /** Values that the columns cannot hold exactly, as JSON text: see `ExtraJson`. */
   readonly extra: string | null
-  /** The record has members that need a new column, or a column whose format is not known yet. */
+  /** The record has fields that need a new column, or a column whose format is not known yet. */
   readonly needsColumns: boolean
-  /** Members whose column cannot show their value. */
+  /** Fields whose column cannot show their value. */
   readonly misfits: readonly string[] | null
 }
 
-/** What `_extra` holds: values that override the columns, and members that the record does not have. */
+/** Content of `_extra`: values that override the columns, and fields that the record does not have. */
 export interface ExtraJson {
   readonly values?: JsonObject
   readonly absent?: string[]
@@ -30,30 +32,27 @@ export interface ExtraJson {
 
 /** Splits records into the columns of a table and `_extra`. `decode-record.ts` is its inverse. */
 export class RecordEncoder {
-  readonly #columns: readonly TableColumn[]
+  readonly #fields: ReadonlyArray<{ readonly column: TableColumn; readonly isInherited: boolean }>
   readonly #dialect: ColumnDialect
   readonly #known: ReadonlySet<string>
-  readonly #inherited: readonly boolean[]
 
   constructor(columns: readonly TableColumn[], dialect: ColumnDialect) {
-    this.#columns = columns
     this.#dialect = dialect
     this.#known = new Set(columns.map(({ member }) => member))
-    this.#inherited = columns.map(({ member }) => member in Object.prototype)
+    this.#fields = columns.map((column) => ({ column, isInherited: column.member in Object.prototype }))
   }
 
-  /** `sequence` is that of the row, where it is not a new one: what SQL null means in it depends on its age. */
+  /** `sequence` is that of an existing row: the meaning of SQL null depends on the row's age. */
   encode(record: JsonObject, sequence = Infinity): EncodedRecord {
     const values: ColumnValue[] = []
     let extra: JsonObject | null = null
     let absent: string[] | null = null
     let misfits: string[] | null = null
-    let isNew = false
+    let needsColumns = false
     let met = 0
-    for (let at = 0; at < this.#columns.length; at++) {
-      const column = this.#columns[at]!
+    for (const { column, isInherited } of this.#fields) {
       const { member } = column
-      const value = this.#inherited[at] === true && !Object.hasOwn(record, member) ? undefined : record[member]
+      const value = isInherited && !Object.hasOwn(record, member) ? undefined : record[member]
       let held: ColumnValue = null
       if (column.former === true) {
         values.push(value === undefined || value === null ? null : this.#encodeExact(column, value) ?? approximateValue(column, value))
@@ -69,7 +68,7 @@ export class RecordEncoder {
           held = null
         } else if (column.name === null) {
           defineMember((extra ??= {}), member, value)
-          if (column.held !== true) isNew = true
+          if (column.held !== true) needsColumns = true
         } else {
           held = this.#encodeExact(column, value)
           if (held !== null) {
@@ -79,7 +78,7 @@ export class RecordEncoder {
           defineMember((extra ??= {}), member, value)
           held = approximateValue(column, value)
           if (isMisfit(column, value)) (misfits ??= []).push(member)
-          if (column.format === undefined && needsFormat(column.type)) isNew = true
+          if (column.format === undefined && needsFormat(column.type)) needsColumns = true
         }
       }
       values.push(held)
@@ -87,31 +86,32 @@ export class RecordEncoder {
     const names = Object.keys(record)
     if (names.length > met) {
       for (const name of names) {
-        if (this.#known.has(name) || record[name] === undefined) continue
-        defineMember((extra ??= {}), name, record[name]!)
-        isNew = true
+        const value = record[name]
+        if (this.#known.has(name) || value === undefined) continue
+        defineMember((extra ??= {}), name, value)
+        needsColumns = true
       }
     }
-    return { values, extra: extra === null && absent === null ? null : serializeExtra(extra, absent), needsColumns: isNew, misfits }
+    return { values, extra: extra === null && absent === null ? null : serializeExtra(extra, absent), needsColumns, misfits }
   }
 
-  /** The value as the column holds it; null when it would not give back this very value. */
+  /** Returns the value as the column stores it; null when the column would not return exactly this value. */
   #encodeExact({ type, format }: TableColumn, value: Exclude<JsonValue, null>): ColumnValue {
     if (!this.#isExact(type, format, value)) return null
     return typeof value === 'object' || type === 'json' ? this.#serialize(type, value) : value
   }
 
-  /** Whether the column gives back this very value. */
+  /** True when the column returns exactly this value. */
   #isExact(type: ColumnType, format: string | undefined, value: Exclude<JsonValue, null>): boolean {
-    const { preservesText: keepsText, preservesJsonText: keepsJsonText, doubleMin } = this.#dialect
+    const { preservesText, preservesJsonText, doubleMin } = this.#dialect
     switch (type) {
       case 'text':
         return typeof value === 'string'
       case 'timestamp':
         if (typeof value !== 'string' || !isTimestamp(value)) return false
-        return keepsText || hasTimestampFormat(value, format)
+        return preservesText || hasTimestampFormat(value, format)
       case 'datetime':
-        return typeof value === 'string' && isDatetime(value) && (keepsText || hasDatetimeFormat(value, format))
+        return typeof value === 'string' && isDatetime(value) && (preservesText || hasDatetimeFormat(value, format))
       case 'date':
         return typeof value === 'string' && isDate(value)
       case 'time':
@@ -127,16 +127,16 @@ export class RecordEncoder {
       case 'decimal':
         return typeof value === 'string' && isDecimal(value)
       case 'uuid':
-        return typeof value === 'string' && isUuid(keepsText ? value.toLowerCase() : value)
+        return typeof value === 'string' && isUuid(preservesText ? value.toLowerCase() : value)
       case 'bytes':
         return typeof value === 'string' && isBase64(value)
       case 'json':
-        // SQLite makes a number of its own of the text of a number.
-        return keepsJsonText ? typeof value !== 'number' && typeof value !== 'bigint' : isExactInJsonb(value)
+        // SQLite converts the text of a number to its own number.
+        return preservesJsonText ? typeof value !== 'number' && typeof value !== 'bigint' : isExactInJsonb(value)
       default: {
         if (!Array.isArray(value)) return false
-        const item = itemTypeOf(type)!
-        return keepsJsonText || value.every((one) => one === null || this.#isExact(item, format, one))
+        const item = itemTypeOf(type)
+        return preservesJsonText || (item !== null && value.every((one) => one === null || this.#isExact(item, format, one)))
       }
     }
   }
@@ -147,7 +147,7 @@ export class RecordEncoder {
   }
 }
 
-/** The nearest value the column can show, for people who select it; the exact one is in `_extra`. */
+/** The nearest value the column can show, for people who query it; the exact one is in `_extra`. */
 function approximateValue({ type }: TableColumn, value: Exclude<JsonValue, null>): ColumnValue {
   switch (type) {
     case 'text':
@@ -168,13 +168,16 @@ function approximateValue({ type }: TableColumn, value: Exclude<JsonValue, null>
   }
 }
 
-/** Whether the column cannot show a value that it does not hold exactly. It does show -0, or an instant in another form. */
+/**
+ * True when the column cannot show a value that it does not hold exactly. It can show -0, or an instant in another
+ * form.
+ */
 export function isMisfit(column: TableColumn, value: Exclude<JsonValue, null>): boolean {
   if (column.type === 'json') return false
   return (column.type === 'double' && typeof value === 'bigint') || approximateValue(column, value) === null
 }
 
-/** PostgreSQL's jsonb writes a large exponent out as digits, which read as an integer, and has no -0. */
+/** PostgreSQL's jsonb expands a large exponent into digits, which read as an integer, and has no -0. */
 function isExactInJsonb(value: JsonValue): boolean {
   if (typeof value === 'number') {
     return Math.abs(value) < 1e21 && !Object.is(value, -0) && (Number.isSafeInteger(value) || !Number.isInteger(value))
@@ -189,8 +192,8 @@ function serializeExtra(values: JsonObject | null, absent: string[] | null): str
 }
 
 /**
- * Not an assignment where the name is one of Object's own: `object.__proto__ = …` would set the prototype instead of the
- * member, and with a frozen prototype the assignment of any of them throws.
+ * Plain assignment is wrong for names of Object.prototype: `object.__proto__ = …` sets the prototype instead of the
+ * field, and with a frozen prototype any such assignment throws.
  */
 function defineMember(object: JsonObject, name: string, value: JsonValue): void {
   if (name in object) Object.defineProperty(object, name, { value, writable: true, enumerable: true, configurable: true })

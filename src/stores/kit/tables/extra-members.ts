@@ -3,10 +3,10 @@ import { parseJson } from '../../../values/json.ts'
 import { commonType, typeOfValue, type ColumnType, type TableColumn } from './column.ts'
 import { isMisfit, type ExtraJson } from './encode-record.ts'
 
-/** So many rows with an `_extra` are looked at; of a table with more, the counts are too low. */
+/** Rows with an `_extra` that are scanned; for a larger table the counts are too low. */
 export const EXTRA_ROWS_MAX = 10_000
 
-/** What waits in these texts of `_extra`, by member. */
+/** Counts the values in these `_extra` texts, by field. */
 export function countExtraMembers(columns: readonly TableColumn[], texts: Iterable<string>): ExtraMember[] {
   const columnOf = new Map(columns.filter(({ former }) => former !== true).map((column) => [column.member, column]))
   const found = new Map<string, { rows: number; misfits: number; types: Map<ColumnType, number> }>()
@@ -29,7 +29,7 @@ export function countExtraMembers(columns: readonly TableColumn[], texts: Iterab
   }))
 }
 
-/** The type that holds what the column has and what waits; null when it is the column's own. */
+/** The type that holds both the column's values and the waiting ones; null when it is the column's own. */
 function proposeType(column: TableColumn | undefined, types: Set<ColumnType>): string | null {
   if (column === undefined || column.name === null) return types.has('json') && types.size > 1 ? 'json' : commonType(types)
   const all = new Set([...types, column.type])
@@ -37,7 +37,6 @@ function proposeType(column: TableColumn | undefined, types: Set<ColumnType>): s
   return type === column.type ? null : type
 }
 
-/** The columns as they are shown. */
 export function describeColumns(
   columns: readonly TableColumn[], sqlTypeOf: (type: ColumnType) => string, dependentsOf: (column: string) => SchemaColumn['dependents'],
 ): SchemaColumn[] {

@@ -5,22 +5,23 @@ import type { EncodedRecord } from './encode-record.ts'
 
 export interface RowSizeLimits {
   readonly rowBytesMax: number
-  /** What a long value takes of a row at most: the rest of it is kept elsewhere. */
+  /** The most bytes that a long value takes in a row; the rest is stored out of line. */
   readonly valueBytesMax: number
 }
 
-/** Of a database whose rows have to fit into a page: values of a wide table that do not fit go to `_extra`. */
+/** For a database whose rows must fit into a page: values of a wide table that do not fit go to `_extra`. */
 export function fitRow(columns: readonly TableColumn[], encoded: EncodedRecord, record: JsonObject, { rowBytesMax, valueBytesMax }: RowSizeLimits): EncodedRecord {
   const { values } = encoded
   if (values.length * valueBytesMax <= rowBytesMax) return encoded
   let bytes = values.length / 8
   let over: JsonObject | null = null
-  for (const [at, value] of values.entries()) {
+  for (const [at, { member }] of columns.entries()) {
+    const value = values[at] ?? null
     if (value === null) continue
     bytes += typeof value === 'string' ? Math.min(valueBytesMax, 4 + value.length * 3) : typeof value === 'boolean' ? 1 : typeof value === 'object' ? valueBytesMax : 8
     if (bytes <= rowBytesMax) continue
     over ??= Object.create(null) as JsonObject
-    over[columns[at]!.member] = record[columns[at]!.member]!
+    over[member] = record[member] ?? null
     values[at] = null
   }
   if (over === null) return encoded

@@ -3,18 +3,18 @@ import { nameColumn } from '../column-names.ts'
 import { findCommonFormat, needsFormat, typeOfValues, type TableColumn } from './column.ts'
 
 export interface ColumnLimits {
-  /** Names that members may not have: the table's own columns, and those somebody else added. */
+  /** Names that fields may not use: the table's own columns, and columns added by others. */
   readonly reserved: readonly string[]
   readonly nameBytesMax: number
-  /** The name of a member with signs that the database refuses in a name replaced. */
+  /** Replaces characters that the database refuses in a name. */
   sanitizeName?(member: string): string
-  /** How many members may have a column. */
+  /** How many fields may have a column. */
   readonly columnsMax: number
 }
 
 /**
- * The columns with those that these records need and the table does not have yet; the same array when there are none.
- * `since` is the first sequence the records get.
+ * Returns the columns plus those that these records need; the same array when there are none. `since` is the first
+ * sequence the records get.
  */
 export function growColumns(
   columns: readonly TableColumn[], records: readonly JsonObject[], since: number, limits: ColumnLimits,
@@ -37,16 +37,16 @@ export function growColumns(
   let changed = false
   for (const [member, values] of met) {
     const at = known.get(member)
-    const before = at === undefined ? null : grown[at]!
+    const before = at === undefined ? null : (grown[at] ?? null)
     const name = before?.name ?? (values.length > 0 ? names.allocate(member) : null)
     const type = before?.from === undefined ? (values.length === 0 ? 'text' : typeOfValues(values)) : before.type
     const format = before?.format ?? (needsFormat(type) ? findCommonFormat(type, textsOf(values)) : null)
-    // Without a name there is nothing to add, but the note that its null means null.
+    // Without a name there is no column to add, only the note that its null means null.
     if (name === null && (before !== null || values.length > 0)) continue
     if (before !== null && name === before.name && format === (before.format ?? null)) continue
     const column: TableColumn = {
       ...before, member, name, type,
-      none: before?.none ?? (counts.get(member)! * 2 >= records.length ? 'null' : 'absent'), since: before?.since ?? since,
+      none: before?.none ?? ((counts.get(member) ?? 0) * 2 >= records.length ? 'null' : 'absent'), since: before?.since ?? since,
       ...(format !== null && { format }),
     }
     if (at === undefined) grown.push(column)
@@ -56,7 +56,7 @@ export function growColumns(
   return changed ? grown : columns
 }
 
-/** Whether records have no more to say about a column. */
+/** True when records can no longer change a column. */
 function isSettled(column: TableColumn | undefined): boolean {
   if (column === undefined) return false
   return column.held === true || (column.name !== null && (column.format !== undefined || !needsFormat(column.type)))
@@ -66,12 +66,12 @@ function textsOf(values: readonly JsonValue[]): string[] {
   return values.flatMap((value) => (Array.isArray(value) ? textsOf(value) : typeof value === 'string' ? [value] : []))
 }
 
-/** Whether the declared columns are added: a table that is frozen keeps those it has. */
+/** True when declared columns are added: a frozen table keeps its own. */
 export function acceptsShape(columns: readonly TableColumn[], mode: SchemaMode = 'evolve'): boolean {
   return mode === 'evolve' || columns.every(({ name }) => name === null)
 }
 
-/** The columns with a format for each that needs one: for a table that is frozen, where no later record decides. */
+/** Sets a format on every column that needs one: in a frozen table no later record decides. */
 export function withFormats(columns: readonly TableColumn[], records: readonly JsonObject[]): TableColumn[] {
   return columns.map((column) => {
     if (column.format !== undefined || !needsFormat(column.type)) return column
@@ -81,8 +81,8 @@ export function withFormats(columns: readonly TableColumn[], records: readonly J
 }
 
 /**
- * The columns with those that a shape declares; the same array when it adds nothing. A column that is there keeps its type: the
- * declared one is noted as `wanted`, and `drift` reports it.
+ * Returns the columns plus those that a shape declares; the same array when it adds nothing. An existing column keeps
+ * its type: the declared one is noted as `wanted` and reported in `drift`.
  */
 export function addDeclaredColumns(
   columns: readonly TableColumn[], shape: CommitShape, since: number, limits: ColumnLimits,
@@ -94,15 +94,15 @@ export function addDeclaredColumns(
   let changed = false
   for (const { name: member, type, from, isOptional = false, isEmptyText = false } of shape.columns) {
     const at = known.get(member)
-    const before = at === undefined ? null : grown[at]!
-    // Somebody dropped its column.
+    const before = at === undefined ? null : (grown[at] ?? null)
+    // A schema change dropped its column.
     if (before?.held === true) continue
     const column: TableColumn = before !== null && before.name !== null
       ? withWantedType(before, type)
       : { none: isOptional ? 'absent' : isEmptyText ? 'empty' : 'null', since, ...before, member, name: names.allocate(member), type, from }
     if (before !== null && isSameColumn(before, column)) continue
     if (column.wanted !== undefined) {
-      drift.push(`${shape.database}.${member} is declared as ${type}, and its column is ${column.type}`)
+      drift.push(`${shape.database}.${member} is declared as ${type}, but its column is ${column.type}`)
     }
     if (at === undefined) known.set(member, grown.push(column) - 1)
     else grown[at] = column
@@ -120,7 +120,7 @@ function isSameColumn(a: TableColumn, b: TableColumn): boolean {
   return a.name === b.name && a.type === b.type && a.from === b.from && a.wanted === b.wanted
 }
 
-/** Names for columns, as long as the table has room for one. */
+/** Allocates column names, as long as the table has room. */
 class ColumnNameAllocator {
   readonly #taken: Set<string>
   readonly #limits: ColumnLimits
@@ -132,10 +132,10 @@ class ColumnNameAllocator {
     this.#count = columns.filter(({ name }) => name !== null).length
   }
 
-  /** Null when no column can be named for the member. */
+  /** Returns null when no column can be named for the field. */
   allocate(member: string): string | null {
-    const { columnsMax, nameBytesMax, sanitizeName: spell = (spelled) => spelled } = this.#limits
-    const name = this.#count < columnsMax ? nameColumn(spell(member), this.#taken, nameBytesMax) : null
+    const { columnsMax, nameBytesMax, sanitizeName = (name) => name } = this.#limits
+    const name = this.#count < columnsMax ? nameColumn(sanitizeName(member), this.#taken, nameBytesMax) : null
     if (name === null) return null
     this.#taken.add(name.toLowerCase())
     this.#count++

@@ -1,27 +1,30 @@
 import type { TableColumn } from './column.ts'
+import { required } from '../../../values/required.ts'
 
-/** What a declared key asks of the columns of its members. */
+/** The constraints that a declared key puts on the columns of its fields. */
 export interface KeyPlan {
-  /** To be made not null, and unique together, in this order; null when that is refused. */
+  /** Columns to make not null, and unique together, in this order; null when the key is refused. */
   readonly names: readonly string[] | null
   readonly columns: readonly TableColumn[]
   readonly drift: readonly string[]
 }
 
-/** Whether a key is declared that is neither enforced nor refused yet. */
+/** True when a key is declared that is neither enforced nor refused yet. */
 export function isKeyUndecided(columns: readonly TableColumn[], key: readonly string[]): boolean {
   return key.length > 0 && !columns.some((column) => column.key !== undefined)
 }
 
-/** The members of a key that have no column yet. */
+/** The fields of a key that have no column yet. */
 export function keyMembersWithoutColumn(columns: readonly TableColumn[], key: readonly string[]): string[] {
   return key.filter((member) => (columns.find((column) => column.member === member)?.name ?? null) === null)
 }
 
-/** A key is enforced on an empty table or never: its rows may contradict it, and a large table would be locked for long. */
+/**
+ * A key is enforced only on an empty table: existing rows may violate it, and a large table would be locked for long.
+ */
 export function planKey(database: string, columns: readonly TableColumn[], key: readonly string[], isEmpty: boolean): KeyPlan {
-  if (!isEmpty) return refuseKey(database, columns, key, 'the table has rows already')
-  const names = key.map((member) => columns.find((column) => column.member === member)!.name!)
+  if (!isEmpty) return refuseKey(database, columns, key, 'the table already has rows')
+  const names = key.map((member) => required(columns.find((column) => column.member === member)?.name, 'The column of a key field'))
   return { names, columns: withKey(columns, key, 'enforced'), drift: [] }
 }
 
@@ -29,7 +32,6 @@ export function refuseKey(database: string, columns: readonly TableColumn[], key
   return { names: null, columns: withKey(columns, key, 'refused'), drift: [`the key of ${database} (${key.join(', ')}) is not enforced: ${reason}`] }
 }
 
-/** The columns whose key is enforced. */
 export function enforcedKeyColumns(columns: readonly TableColumn[]): TableColumn[] {
   return columns.filter(({ key }) => key === 'enforced')
 }
@@ -38,7 +40,6 @@ function withKey(columns: readonly TableColumn[], key: readonly string[], state:
   return columns.map((column) => (key.includes(column.member) ? { ...column, key: state } : column))
 }
 
-/** The name of the unique index or constraint. */
 export function keyConstraintName(databaseId: number): string {
   return `${KEY_CONSTRAINT_PREFIX}${databaseId}`
 }

@@ -5,7 +5,7 @@ import type { LandingPlan } from '../plan-landing.ts'
 import { typeOfValue, type TableColumn } from './column.ts'
 import type { EncodedRecord } from './encode-record.ts'
 
-/** What is kept of the drift of one database. More members than that are keys of a map. */
+/** Drift entries kept per database. A record with more new fields is usually a map. */
 const DRIFT_MAX = 100
 
 type StoredDrift = Omit<SchemaDrift, 'database'>
@@ -13,29 +13,29 @@ type StoredDrift = Omit<SchemaDrift, 'database'>
 export interface TableWithDrift {
   readonly database: string
   readonly columns: readonly TableColumn[]
-  /** As it is stored: see `parseDrift`. */
+  /** Stored form: see `parseDrift`. */
   readonly drift: string
 }
 
 /**
- * The databases of a commit whose tables have no column before it. Its records make their columns, besides those that are declared, also
- * where later ones may not add any.
+ * The databases of a commit whose tables have no column yet. Their first records create columns, besides the declared
+ * ones, even where later records may not add any.
  */
-export function databasesWithoutColumns({ schemaModes: schemas = {} }: Commit, tableOf: (database: string) => Pick<TableWithDrift, 'columns'> | undefined): Set<string> {
-  return new Set(Object.keys(schemas).filter((database) => !hasColumns(tableOf(database)?.columns ?? [])))
+export function databasesWithoutColumns({ schemaModes = {} }: Commit, tableOf: (database: string) => Pick<TableWithDrift, 'columns'> | undefined): Set<string> {
+  return new Set(Object.keys(schemaModes).filter((database) => !hasColumns(tableOf(database)?.columns ?? [])))
 }
 
 function hasColumns(columns: readonly TableColumn[]): boolean {
   return columns.some(({ name }) => name !== null)
 }
 
-/** Collects what the records of a commit have that their tables do not show, and was not noted before. */
+/** Collects new differences between the records of a commit and the columns of their tables. */
 export class DriftCollector {
   readonly #modes: Readonly<Record<string, SchemaMode>>
   readonly #at: number
   readonly #first: ReadonlySet<string>
   readonly #known = new Map<string, { readonly drift: StoredDrift[]; readonly ids: Set<string>; isNew: boolean }>()
-  readonly #words: string[] = []
+  readonly #descriptions: string[] = []
 
   /** `first`: see `databasesWithoutColumns`. */
   constructor(modes: Readonly<Record<string, SchemaMode>> | undefined, at: number, first: ReadonlySet<string>) {
@@ -44,21 +44,21 @@ export class DriftCollector {
     this.#first = first
   }
 
-  /** Whether records may add columns to the table: the first records always do. */
+  /** True when records may add columns to the table; the first records always may. */
   mayAddColumns({ database, columns }: TableWithDrift): boolean {
     return (this.#modes[database] ?? 'evolve') === 'evolve' || this.#first.has(database) || !hasColumns(columns)
   }
 
-  /** A record as it was written. */
-  recordDrift(table: TableWithDrift, record: JsonObject, { misfits, needsColumns: isNew }: EncodedRecord, sequence: number): void {
+  /** Records the drift of one written record. */
+  recordDrift(table: TableWithDrift, record: JsonObject, { misfits, needsColumns }: EncodedRecord, sequence: number): void {
     if (misfits !== null) {
       for (const member of misfits) this.#add(table, { member, kind: 'conflict', found: memberTypeOf(record, member), sequence })
     }
-    if (!isNew || this.mayAddColumns(table)) return
+    if (!needsColumns || this.mayAddColumns(table)) return
     for (const member of findNewMembers(table.columns, record)) this.#add(table, { member, kind: 'frozen', found: memberTypeOf(record, member), sequence })
   }
 
-  /** A column that got another name than its member, because the table has one of that name that is not ours. */
+  /** Records a column that got another name than its field, because a foreign column already has that name. */
   recordTakenNames(table: TableWithDrift, grown: readonly TableColumn[], foreign: readonly string[], sequence: number): void {
     const names = new Set(foreign.map((name) => name.toLowerCase()))
     const before = new Set(table.columns.flatMap(({ member, name }) => (name === null ? [] : [member])))
@@ -68,14 +68,14 @@ export class DriftCollector {
     }
   }
 
-  /** By database, what is to be stored from now on. */
+  /** Lists the new stored drift of each changed database. */
   listChanged(): Array<{ database: string; drift: string }> {
     return [...this.#known].filter(([, { isNew }]) => isNew).map(([database, { drift }]) => ({ database, drift: JSON.stringify(drift) }))
   }
 
-  /** What is new, in words. */
+  /** Descriptions of the new drift, for the audit log. */
   get descriptions(): readonly string[] {
-    return this.#words
+    return this.#descriptions
   }
 
   #add(table: TableWithDrift, { member, kind, found, sequence }: Pick<StoredDrift, 'member' | 'kind' | 'found' | 'sequence'>): void {
@@ -90,7 +90,7 @@ export class DriftCollector {
     known.ids.add(driftIdOf(item))
     known.drift.push(item)
     known.isNew = true
-    this.#words.push(describeDrift({ database: table.database, ...item }))
+    this.#descriptions.push(describeDrift({ database: table.database, ...item }))
   }
 }
 
@@ -102,19 +102,19 @@ export function parseDrift(database: string, stored: string): SchemaDrift[] {
   return (JSON.parse(stored) as StoredDrift[]).map((item) => ({ database, ...item }))
 }
 
-/** Kept whole, because other columns may take it. */
+/** Quarantines the whole record, because other columns may accept it later. */
 function refuseRecord(
   landing: Extract<Landing, { type: 'upsert' }>, table: TableWithDrift, record: JsonObject, encoded: EncodedRecord, isFirst: boolean,
 ): QuarantinedRecord | null {
-  const fresh = encoded.needsColumns && !isFirst ? findNewMembers(table.columns, record) : []
+  const newMembers = encoded.needsColumns && !isFirst ? findNewMembers(table.columns, record) : []
   const reasons = [
-    ...(encoded.misfits ?? []).map((member) => `${truncateMember(member)} is ${memberTypeOf(record, member)}, and its column ${table.columns.find((column) => column.member === member)!.type}`),
-    ...fresh.map((member) => `${truncateMember(member)} is new`),
+    ...(encoded.misfits ?? []).map((member) => `${truncateMember(member)} is ${memberTypeOf(record, member)}, but its column is ${columnTypeOf(table, member)}`),
+    ...newMembers.map((member) => `${truncateMember(member)} is new`),
   ]
   if (reasons.length === 0) return null
   const { database, key, text, cursor, upstreamAt } = landing
-  const told = `{"key":${stringifyJson(key)},"record":${text}${cursor === null ? '' : `,"cursor":${stringifyJson(cursor)}`}${upstreamAt === null ? '' : `,"upstreamUpdatedAt":"${upstreamAt}"`}}`
-  return { database, key, code: 'SCHEMA_MISMATCH', message: reasons.slice(0, REASONS_MAX).join('; '), text: told }
+  const quarantinedText = `{"key":${stringifyJson(key)},"record":${text}${cursor === null ? '' : `,"cursor":${stringifyJson(cursor)}`}${upstreamAt === null ? '' : `,"upstreamUpdatedAt":"${upstreamAt}"`}}`
+  return { database, key, code: 'SCHEMA_MISMATCH', message: reasons.slice(0, REASONS_MAX).join('; '), text: quarantinedText }
 }
 
 const REASONS_MAX = 5
@@ -122,24 +122,24 @@ const REASONS_MAX = 5
 export interface RefusalFacts {
   /** See `databasesWithoutColumns`. */
   readonly withoutColumns: ReadonlySet<string>
-  /** With the columns that the commit declares. */
+  /** Includes the columns that the commit declares. */
   tableOf(database: string): TableWithDrift | undefined
   encode(landing: Extract<Landing, { type: 'upsert' }>): { readonly record: JsonObject; readonly encoded: EncodedRecord }
 }
 
-/** The records that would be written to a database which refuses what its columns do not fit. */
-export function refuseRecords({ schemaModes: schemas }: Commit, { writes }: LandingPlan, { withoutColumns: first, tableOf, encode }: RefusalFacts): QuarantinedRecord[] {
-  if (schemas === undefined) return []
+/** Lists the records that a database in `quarantine` mode refuses because they do not fit its columns. */
+export function refuseRecords({ schemaModes }: Commit, { writes }: LandingPlan, { withoutColumns, tableOf, encode }: RefusalFacts): QuarantinedRecord[] {
+  if (schemaModes === undefined) return []
   return writes.flatMap(({ landing }) => {
-    if (landing.type === 'delete' || schemas[landing.database] !== 'quarantine') return []
+    if (landing.type === 'delete' || schemaModes[landing.database] !== 'quarantine') return []
     const table = tableOf(landing.database)
     if (table === undefined || !hasColumns(table.columns)) return []
     const { record, encoded } = encode(landing)
-    return refuseRecord(landing, table, record, encoded, first.has(landing.database)) ?? []
+    return refuseRecord(landing, table, record, encoded, withoutColumns.has(landing.database)) ?? []
   })
 }
 
-/** The commit with these records in quarantine instead. */
+/** Moves the refused records of a commit to the quarantine. */
 export function quarantineRefused(commit: Commit, refused: readonly QuarantinedRecord[]): Commit {
   const ids = new Set(refused.map(({ database, key }) => JSON.stringify([database, key])))
   return {
@@ -147,10 +147,14 @@ export function quarantineRefused(commit: Commit, refused: readonly QuarantinedR
   }
 }
 
-/** Members with a value and without a column. */
+/** Fields with a value and without a column. */
 function findNewMembers(columns: readonly TableColumn[], record: JsonObject): string[] {
   const settled = new Set(columns.flatMap(({ member, name, held }) => (name !== null || held === true ? [member] : [])))
   return Object.keys(record).filter((member) => !settled.has(member) && record[member] !== null && record[member] !== undefined)
+}
+
+function columnTypeOf({ columns }: TableWithDrift, member: string): string {
+  return columns.find((column) => column.member === member)?.type ?? 'missing'
 }
 
 function memberTypeOf(record: JsonObject, member: string): string {

@@ -1,6 +1,6 @@
 /**
- * Every key starts with the tenant: one without it would answer, by refusing a duplicate, whether another tenant has it.
- * Text that is a key is compared by its bytes, whatever the language of the database.
+ * Every key starts with the tenant: without it, a duplicate error would reveal another tenant's key. Key text is
+ * compared by its bytes, whatever the database's locale is.
  */
 const CREATE_TABLES = `
 create table tidemark.tenants (
@@ -194,9 +194,9 @@ create table tidemark.pacers (
 `
 
 /**
- * The second wall (invariant 10): every statement names its tenant, and were one to forget, it would find nothing. A
- * setting that a transaction made for itself is '' afterwards, not null; both mean no tenant. FORCE, because the tables
- * mostly belong to the very role that uses them.
+ * Invariant 10, second layer: every statement filters by its tenant, and one that does not finds no rows. A setting
+ * that a transaction made for itself is '' afterwards, not null; both mean no tenant. FORCE, because the tables usually
+ * belong to the role that uses them.
  */
 const ROW_LEVEL_SECURITY = `
 do $$

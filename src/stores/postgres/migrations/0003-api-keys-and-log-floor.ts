@@ -1,4 +1,7 @@
-/** Whoever knows a key's id may look it up before it is known whose it is; all else of it stays behind the tenant's wall. */
+/**
+ * A caller that presents a key's id may look it up before its tenant is known; everything else of the key stays behind
+ * the tenant's policy.
+ */
 export const API_KEYS_AND_LOG_FLOOR = `
 -- How far the log was compacted.
 alter table tidemark.tenants add column floor bigint not null default 0, add column floor_committed_at bigint not null default 0;

@@ -1,4 +1,4 @@
-/** Names alone, for whoever says that it lists them. */
+/** Exposes tenant names only, to a transaction that sets `lists_tenants`. */
 export const TENANT_ERASURE = `
 create policy listed on tidemark.tenants for select using (current_setting('tidemark.lists_tenants', true) = 'yes');
 

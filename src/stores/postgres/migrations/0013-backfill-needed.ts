@@ -1,4 +1,4 @@
-/** How far a sync is complete, and whether a backfill has been ordered. */
+/** How far a sync is complete, and whether a backfill was requested. */
 export const BACKFILL_NEEDED = `
 alter table tidemark.registry add column complete_since bigint, add column needed_at bigint, add column needed_reason text, add column needed_cycle bigint;
 alter table tidemark.registry disable row level security;

@@ -1,6 +1,6 @@
 /**
- * What binds a state outside its row: the audit log names the sync, also when its row is gone, and a cycle keeps the page it
- * has come to while it is unfinished. The audit log cannot be truncated either; TRUNCATE runs no trigger for rows.
+ * Evidence of a state outside its row: the audit log names the sync, even when its row is gone, and an unfinished cycle
+ * keeps its current page. The audit log cannot be truncated either; TRUNCATE fires no row triggers.
  */
 export const STATE_ROLLBACK_DETECTION = `
 alter table tidemark.audit add column connector_id text collate "C", add column stream_id text collate "C";

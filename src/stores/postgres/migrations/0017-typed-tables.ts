@@ -1,6 +1,6 @@
 /**
- * Records live in a typed table per database, the versions they replaced in its history. What was there before is kept under
- * other names until `move-tables.ts` has moved it; as long as there is an `old_log`, the move is not over.
+ * Records are in a typed table per database, replaced versions in its history. The old tables keep other names until
+ * `migrate-log.ts` has moved their content; while `old_log` exists, the move is not complete.
  */
 export const TYPED_TABLES = `
 drop view tidemark.changes;
@@ -72,7 +72,7 @@ create policy tenant on tidemark.${name}
   with check (tenant_id = nullif(current_setting('tidemark.tenant', true), ''));`).join('')}
 `
 
-/** What is left when everything is in its table. */
+/** Drops the old tables once everything has been moved. */
 export const DROP_OLD_TABLES = `
 drop table tidemark.old_log, tidemark.old_rows, tidemark.old_commits;
 drop function tidemark.is_tenant(text), tidemark.as_bigint(jsonb, text), tidemark.as_double(jsonb, text), tidemark.as_numeric(jsonb, text), tidemark.as_boolean(jsonb, text);

@@ -1,4 +1,4 @@
-/** A budget is one for all syncs of a worker, so that none has a share which nobody uses. What was given so far counts. */
+/** All syncs of a worker share one budget, so that no share stays unused. Slots given out earlier still count. */
 export const SHARED_PACERS = `
 alter table tidemark_pacers rename to tidemark_pacers_of_syncs;
 create table tidemark_pacers (

@@ -1,4 +1,4 @@
-/** How far a sync is complete, and whether a backfill has been ordered. */
+/** How far a sync is complete, and whether a backfill was requested. */
 export const BACKFILL_NEEDED = `
 alter table tidemark_registry add column complete_since integer;
 alter table tidemark_registry add column needed_at integer;

@@ -1,4 +1,4 @@
-/** A pause that a source announced belongs to its account: every sync, process and command keeps it. */
+/** A pause announced by a source applies to its account: to every sync, process and command. */
 export const SOURCE_PAUSES = `
 create table tidemark_pauses (
   tenant_id integer not null,

@@ -1,7 +1,7 @@
 /**
- * What binds a state outside its row: the audit log names the sync, also when its row is gone, and a cycle keeps the page it
- * has come to while it is unfinished. An entry of the audit log cannot be replaced by INSERT OR REPLACE either, which runs no
- * trigger on DELETE.
+ * Evidence of a state outside its row: the audit log names the sync, even when its row is gone, and an unfinished cycle
+ * keeps its current page. An entry of the audit log cannot be replaced by INSERT OR REPLACE either, which fires no
+ * DELETE trigger.
  */
 export const STATE_ROLLBACK_DETECTION = `
 alter table tidemark_audit add column connector_id text;

@@ -1,8 +1,8 @@
 import { POSITIONS_PER_TENANT } from './0001-initial-tables.ts'
 
 /**
- * From here on a database is a table of its own with typed columns, and a history beside it; the shared log is gone. What
- * it holds is moved by `migrate-log.ts`, database by database: until then it waits under the names below.
+ * From here on every database has its own table with typed columns, and a history table; the shared log is dropped.
+ * `migrate-log.ts` moves its content, database by database: until then the old tables keep the names below.
  */
 export const TYPED_TABLES = `
 drop view tidemark_changes;

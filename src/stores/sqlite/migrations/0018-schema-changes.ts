@@ -1,4 +1,4 @@
-/** What the tables do not show of the records, and the change of their columns that is under way. */
+/** Drift between records and columns, and the running schema change. */
 export const SCHEMA_CHANGES = `
 alter table tidemark_databases add column drift text not null default '[]';
 alter table tidemark_databases add column change text;
