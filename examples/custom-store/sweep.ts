@@ -33,7 +33,7 @@ export async function sweep(
     const toDelete = unseen.length === 0 ? [] : await transferOwnership(session, transaction, table, unseen)
     if (toDelete.length === 0) continue
     const existed = owned.filter((row) => Boolean(row.existed)).length - (unseen.length - toDelete.length)
-    if (exceedsDeleteLimit(limits, existed, toDelete.length)) return { kind: 'braked', database: table.database, owned: existed, toDelete: toDelete.length }
+    if (exceedsDeleteLimit(limits, existed, toDelete.length)) return { kind: 'massDeleteBlocked', database: table.database, owned: existed, toDelete: toDelete.length }
     if (limits.confirmAbsent?.database === table.database) {
       return { kind: 'absent', keys: sampleEvenly(toDelete, limits.confirmAbsent.limit).map(({ key }) => key), count: toDelete.length }
     }

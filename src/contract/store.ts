@@ -328,7 +328,7 @@ export type CommitOutcome =
    */
   | { readonly kind: 'absent'; readonly keys: readonly string[]; readonly count: number }
   /** The sweep exceeds the delete limit. Nothing was written. */
-  | { readonly kind: 'braked'; readonly database: string; readonly owned: number; readonly toDelete: number }
+  | { readonly kind: 'massDeleteBlocked'; readonly database: string; readonly owned: number; readonly toDelete: number }
 
 export interface LandingCounts {
   created: number

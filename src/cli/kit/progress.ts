@@ -39,6 +39,11 @@ export function resultDocument(result: CycleResult, reveal: boolean): object {
   }
 }
 
+/** In documents the newest sequence of the store is called `position`. The order of the members stays. */
+export function renameHeadSequence(facts: object): object {
+  return Object.fromEntries(Object.entries(facts).map(([name, value]) => [name === 'headSequence' ? 'position' : name, value]))
+}
+
 /** The result of a cycle as text. For a failure, the second line is the advice. */
 export function formatResult({ terminal: { colors }, targetFlags }: Cli, result: CycleResult, reveal: boolean): string[] {
   const seconds = Math.max(0.001, (result.endedAt - result.startedAt) / 1_000)

@@ -84,7 +84,7 @@ export function createSyncObject({ sdk, worker, findJob, turns, clock, pauseMs, 
     await ctx.run(kind, () => store.signalSync({ worker, sync: plan.sync }, { kind, actor: 'restate', at: clock.now() }))
   }
 
-  const run = async (ctx: ObjectContext, { generation, tries = 0, storeFailures = 0 }: RunInput): Promise<void> => {
+  const run = async (ctx: ObjectContext, { generation, tries = 0, stumbles: storeFailures = 0 }: RunInput): Promise<void> => {
     const state = await readState(ctx)
     if (generation === undefined ? state.next?.isOwed === true : generation !== state.generation) return
     const { id, attemptCompletedSignal } = ctx.request()
@@ -96,7 +96,7 @@ export function createSyncObject({ sdk, worker, findJob, turns, clock, pauseMs, 
 
     const { next, since, ...memory } = await takeTurn(ctx, attemptCompletedSignal, { since: state.since, tries, storeFailures })
     if (next === null) return ctx.set<ObjectState>(STATE_KEY, { ...current, since })
-    const timer = await send(ctx, { generation: current.generation, ...memory }, { delay: next.inMs }).invocationId
+    const timer = await send(ctx, { generation: current.generation, tries: memory.tries, stumbles: memory.storeFailures }, { delay: next.inMs }).invocationId
     ctx.set<ObjectState>(STATE_KEY, { ...current, since, next: { at: next.at, timer, isOwed: next.isThrottled } })
   }
 

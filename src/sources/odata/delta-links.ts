@@ -18,7 +18,7 @@ import type { EntitySet } from './entity-set.ts'
 export function createDeltaLinkDelta(entitySet: EntitySet): AnchoredExecute<TokenState> {
   const execute = withLaggedTidemark(token({
     async read({ token: cursor }, context) {
-      const plan = await entitySet.plan(context)
+      const plan = await entitySet.loadPlan(context)
       const isAnchored = cursor?.startsWith(ANCHOR_PREFIX) === true
       const link = isAnchored ? cursor.slice(ANCHOR_PREFIX.length) : cursor
       const { entities, next, resume } = await readPage(entitySet, plan, link, context)

@@ -33,7 +33,7 @@ export class EntitySet {
   }
 
   /** Metadata is loaded once per cycle: it may be as large as a page, and changes with service upgrades. */
-  async plan(context: SyncContext): Promise<EntitySetPlan> {
+  async loadPlan(context: SyncContext): Promise<EntitySetPlan> {
     const cycle = `${context.cycle.id} ${context.cycle.startedAt}`
     if (this.#plan?.cycle !== cycle) this.#plan = { cycle, plan: buildPlan(this.name, await this.service.fetchMetadata(context), this.#options) }
     return this.#plan.plan

@@ -20,7 +20,7 @@ export function createListing(entitySet: EntitySet): Execute<TokenState> {
   return withLaggedTidemark(token({
     confirms: true,
     async read({ token: text }, context) {
-      const plan = await entitySet.plan(context)
+      const plan = await entitySet.loadPlan(context)
       const { after, keepsWord: keepsPageSize, link } = parseListingCursor(text, plan)
       const followed = link === undefined ? null : await entitySet.followLink(plan, link, context)
       const answer = followed ?? await entitySet.query(plan, { conditions: after === undefined ? [] : [buildAfterCondition(plan.key, after, plan)], order: plan.key, top: entitySet.limit }, context)

@@ -40,7 +40,7 @@ export async function sweep(
     // Rows that are newer than the cycle do not dilute the deleted share: if every key were renamed, all previous rows
     // would still be deleted.
     const existed = (await countRowsAtStart(transaction, table, facts)) - inherited
-    if (exceedsDeleteLimit(limits, existed, toDelete)) return { kind: 'braked', database: table.database, owned: existed, toDelete }
+    if (exceedsDeleteLimit(limits, existed, toDelete)) return { kind: 'massDeleteBlocked', database: table.database, owned: existed, toDelete }
     if (limits.confirmAbsent?.database === table.database) return { kind: 'absent', keys: await sampleUnseenKeys(transaction, table, facts, settled, toDelete, limits.confirmAbsent.limit), count: toDelete }
   }
   for (const { table, inherited } of surveys) if (inherited > 0) transferOwnership(transaction, table, facts, settled)

@@ -35,7 +35,7 @@ export function sweep(
     const toDelete = unseen.filter(({ key }) => !transferOwnership(session, table, key))
     if (toDelete.length === 0) continue
     const existed = countRowsAtStart(session, table, facts)
-    if (exceedsDeleteLimit(limits, existed, toDelete.length)) return { kind: 'braked', database: table.database, owned: existed, toDelete: toDelete.length }
+    if (exceedsDeleteLimit(limits, existed, toDelete.length)) return { kind: 'massDeleteBlocked', database: table.database, owned: existed, toDelete: toDelete.length }
     if (limits.confirmAbsent?.database === table.database) {
       return { kind: 'absent', keys: sampleEvenly(toDelete, limits.confirmAbsent.limit).map(({ key }) => key), count: toDelete.length }
     }
