@@ -1,4 +1,4 @@
-import { SyncError, type Checkpoint, type CycleFacts, type Lease, type Store, type SyncRef } from '../contract/index.ts'
+import { SyncError, type Checkpoint, type CycleFacts, type Lease, type SyncRef } from '../contract/index.ts'
 import { serializeState } from './check-page.ts'
 import type { CycleOptions } from './cycle-options.ts'
 import type { PageReader } from './page-reader.ts'

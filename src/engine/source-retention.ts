@@ -55,7 +55,7 @@ function isBeyondRetention(retentionMs: number | null, sinceMs: number, nowMs: n
 }
 
 function describeRetention(retentionMs: number): string {
-  return `its source keeps changes and deletions for only ${formatSpan(retentionMs)}.`
+  return `its source keeps changes and deletions for ${formatSpan(retentionMs)} only.`
 }
 
 function toIso(ms: number): string {

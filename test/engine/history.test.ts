@@ -148,7 +148,7 @@ describe.each(['cursor', 'nothing'] as const)('a vendor that drops changes and r
     scene.clock.step(31 * DAY)
     vendor.put('f', 6)
     const lost = await scene.run(worker.plan('shop'))
-    expect(lost.error).toMatchObject({ code: 'HISTORY_LOST', message: expect.stringMatching(/31 days.*30 days.*shop-backfill was ordered/) })
+    expect(lost.error).toMatchObject({ code: 'HISTORY_LOST', message: expect.stringMatching(/31 days.*30 days.*shop-backfill was requested/) })
     const { shop, 'shop-backfill': backfill } = await statusOf(worker)
     expect([shop!.health, backfill!.health]).toEqual(['WARNING', 'WARNING'])
     expect(shop!.backfillNeeded).toEqual(backfill!.backfillNeeded)

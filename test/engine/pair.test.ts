@@ -253,7 +253,7 @@ describe('a tracked pair', () => {
     expect(lost.error?.code).toBe('HISTORY_LOST')
     expect((await scene.checkpoint('shop')).committed).toBeNull()
     expect((await scene.checkpoint('shop-backfill')).backfillNeeded).toMatchObject({ reason: 'events are kept for a while only', cycle: null })
-    expect((await scene.store.audit({ worker: WORKER, sync: 'shop' }))[0]).toMatchObject({ action: 'set', reason: 'history lost; shop-backfill was ordered' })
+    expect((await scene.store.audit({ worker: WORKER, sync: 'shop' }))[0]).toMatchObject({ action: 'set', reason: 'history lost; shop-backfill was requested' })
     await scene.run(backfill)
     expect((await scene.checkpoint('shop-backfill')).backfillNeeded).toBeNull()
     expect(shop.asked.filter((asked) => asked === 'anchor')).toHaveLength(2)
