@@ -7,7 +7,7 @@ export interface DiscoveredObject {
   readonly key: readonly string[]
   readonly cursor: string
   readonly candidates: readonly string[]
-  /** Of described objects only: each needs a request, and an org has about a thousand objects. */
+  /** Only for described objects: each needs a request, and an org has about a thousand objects. */
   readonly columns?: readonly string[]
 }
 

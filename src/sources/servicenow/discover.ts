@@ -7,7 +7,7 @@ export interface DiscoveredTable {
   readonly key: readonly string[]
   readonly cursor: string
   readonly candidates: readonly string[]
-  /** Of described tables only. */
+  /** Only for described tables. */
   readonly columns?: readonly string[]
 }
 
