@@ -8,7 +8,7 @@ const backfill: SyncProgress = { sync: 'people-backfill', mode: 'replace', role:
 const delta: SyncProgress = { ...backfill, sync: 'people', mode: 'incremental', role: 'delta', tidemark: '2026-01-31T11:59:00.000000Z', lastComplete: { cycle: 9, startedAt: at('2026-01-31T13:00:00Z') } }
 const HAS: SourceLookupResult = { kind: 'has', sync: 'people', updatedAt: CHANGED }
 const HAS_NOT: SourceLookupResult = { kind: 'has_not', sync: 'people' }
-const UNASKED: SourceLookupResult = { kind: 'unasked', reason: 'it cannot be asked for one record.' }
+const UNASKED: SourceLookupResult = { kind: 'unasked', reason: 'it does not support lookups of single records.' }
 const gone = { sequence: 8, action: 'deleted', sync: 'people', worker: 'w', cycle: 3, page: 2, committedAt: 100 } as LogEntry
 const refused = { sync: 'people', cycle: 5, page: 1, code: 'RECORD_INVALID', message: 'no name', at: 200 } as QuarantineEntry
 

@@ -240,7 +240,7 @@ export function describeFeed(name: string, open: OpenHarness): void {
       const driver = await stand.driver()
       await driver.cycle([upsert('k', {})])
       const misspelt = await stand.get(`${CHANGES}?tpyes=things`)
-      expect([misspelt.status, misspelt.body.message]).toEqual([400, expect.stringContaining('There is no parameter `tpyes` here.')])
+      expect([misspelt.status, misspelt.body.message]).toEqual([400, expect.stringContaining('Unknown parameter `tpyes`.')])
       for (const path of ['/agents/v1/things/k?y=1', '/agents/v1/capabilities?z=1', '/agents/v1/schema?a=1']) expect((await stand.get(path)).status, path).toBe(400)
       for (const path of ['/agents/v1/thi%00ngs', '/agents/v1/things/k%00', `${CHANGES}?types=%00`, `${CHANGES}?fields=a%00b`]) {
         expect((await stand.get(path)).status, path).toBe(400)

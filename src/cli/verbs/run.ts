@@ -52,7 +52,7 @@ export const run: VerbAction<[string[], RunFlags]> = async (cli, names, flags) =
   const outside = await createRuntime(cli, target)
   const { log } = outside.ports
   const guards = [
-    guardStrayRejections((reason) => log.error('a promise that nobody waited for failed', { reason })),
+    guardStrayRejections((reason) => log.error('unhandled promise rejection in a connector', { reason })),
     guardStrayExceptions((reason) => log.error('a timer or listener of a connector threw', { reason })),
   ]
   const display = createDisplay(cli, plans.map(({ sync }) => sync), { reveal: flags.reveal === true, continuous: false })
