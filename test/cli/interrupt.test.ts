@@ -82,7 +82,7 @@ describe('XA10 a run can be stopped at any time', () => {
     const second = await project.run('run', 'people-list')
     expect(second).toMatchObject({ code: 1, stdout: expect.stringMatching(/LEASE_HELD {2}people-list is being run by .+:\d+:/) })
     const moved = await project.run('state', 'reset', 'people-list', '--reason', 'a test', '--yes')
-    expect(moved).toMatchObject({ code: 1, stderr: expect.stringMatching(/LEASE_HELD.+is being run by .+Its state was not changed/) })
+    expect(moved).toMatchObject({ code: 1, stderr: expect.stringMatching(/LEASE_HELD.+is run by .+The state was not changed/) })
     running.process.kill('SIGINT')
     await running.ended
   })

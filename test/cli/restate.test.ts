@@ -107,7 +107,7 @@ describe('start --runner restate', () => {
 
   test('an unreachable Restate is reported and retried', async () => {
     const service = Project.withWorker().start('start', '--no-api', '--runner', 'restate', '--restate', 'http://127.0.0.1:1', '--restate-port', '0', '--json')
-    await expect.poll(() => service.stderr.split('Nobody answers at http://127.0.0.1:1').length).toBeGreaterThan(2)
+    await expect.poll(() => service.stderr.split('The Restate ingress at http://127.0.0.1:1 does not respond').length).toBeGreaterThan(2)
     expect(service.stderr).toContain('RESTATE_UNAVAILABLE')
     service.process.kill('SIGTERM')
     expect(await service.ended).toMatchObject({ code: 0 })

@@ -22,7 +22,7 @@ test('Z29 Z37 webhooks: add, list, edit, test, rotate, pause, resume, replay, de
   expectGolden('webhooks-edit-nothing', project, hide(await project.ask('webhooks', 'edit', id, '--json')))
   const edited = await project.ask('webhooks', 'edit', id, '--databases', 'people')
   expect(edited.stdout).toMatch(/databases +people, rooms +people\n/)
-  expect(edited.stderr).toContain('From sequence 1 on it is sent what fits the new settings')
+  expect(edited.stderr).toContain('The new settings apply from sequence 1')
   expect((await project.ask('webhooks', 'edit', id, '--databases', 'people,rooms')).stderr).toContain('was not wanted then is not sent')
   expectGolden('webhooks-pause', project, hide(await project.ask('webhooks', 'pause', id, '--json')))
   expect((await project.ask('status')).stdout).toMatch(/✗ webhook wh_\w+: disabled: Paused by cli:/)

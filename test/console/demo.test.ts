@@ -51,7 +51,7 @@ describe.skipIf(missing !== null)('the console of a running demo', () => {
     await expect.poll(() => names.allInnerTexts()).toEqual(expect.arrayContaining(['customers', 'customers-backfill', 'contacts', 'companies', 'issues', 'repositories']))
     await page.getByRole('row', { name: /customers-backfill/ }).getByText(/\+\d+/).waitFor()
     const coverage = page.getByRole('row', { name: /^\S+ customers / }).getByRole('img')
-    await expect.poll(() => coverage.getAttribute('aria-label')).toMatch(/Backfill: All of the list has been read\. Delta: All of what changed since has been read/)
+    await expect.poll(() => coverage.getAttribute('aria-label')).toMatch(/Backfill: The list has been read completely\. Delta: The change history since has been read completely/)
 
     // Changes of the accounts arrive live.
     await page.getByRole('link', { name: 'Feed' }).click()
@@ -59,9 +59,9 @@ describe.skipIf(missing !== null)('the console of a running demo', () => {
     await rows.nth(1).waitFor()
     const newest = await rows.nth(1).innerText()
     await expect.poll(() => rows.nth(1).innerText()).not.toBe(newest)
-    await page.getByRole('button', { name: 'Hold' }).click()
+    await page.getByRole('button', { name: 'Pause' }).click()
     await rows.nth(1).getByRole('link').last().click()
-    await page.getByRole('heading', { name: 'Why it is so' }).waitFor()
+    await page.getByRole('heading', { name: 'Change history' }).waitFor()
     await expect.poll(() => page.getByRole('listitem').first().innerText()).toMatch(/(created|updated|deleted) [\s\S]*by [\w-]+, cycle \d+, page \d+/)
 
     await page.goto(`${ready.url}/console/syncs/demo/customers`)
@@ -104,9 +104,9 @@ describe.skipIf(missing !== null)('the console of a running demo', () => {
         await look('feed', '/feed')
         const updated = page.getByRole('region', { name: /Changes/ }).getByRole('row').filter({ hasText: 'updated' }).last()
         await updated.waitFor({ timeout: 60_000 })
-        await page.getByRole('button', { name: 'Hold' }).click()
+        await page.getByRole('button', { name: 'Pause' }).click()
         await updated.getByRole('link').last().click()
-        await page.getByRole('heading', { name: 'Why it is so' }).waitFor()
+        await page.getByRole('heading', { name: 'Change history' }).waitFor()
         await look('record', new URL(page.url()).pathname.slice('/console'.length))
       }
       expect(page.trouble).toEqual([])

@@ -64,9 +64,9 @@ describe.skipIf(missing !== null)('the console with extremely long and unusual n
     for (const key of [ODD, '   ']) {
       await page.goto(`${stand.url}/console/databases/${DATABASE}`)
       await page.getByRole('rowheader', { name: key.trim() === '' ? '"   "' : key, exact: true }).getByRole('link').click()
-      await page.getByRole('heading', { name: 'Why it is so' }).waitFor()
+      await page.getByRole('heading', { name: 'Change history' }).waitFor()
       await page.reload()
-      await page.getByRole('heading', { name: 'Why it is so' }).waitFor()
+      await page.getByRole('heading', { name: 'Change history' }).waitFor()
     }
     expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('"   "')
     expect(await page.getByText('v'.repeat(5_000)).count()).toBe(1)
@@ -85,7 +85,7 @@ describe.skipIf(missing !== null)('the console with extremely long and unusual n
     await driver.release()
     await stand.store.compact({ before: Number.MAX_SAFE_INTEGER, scanMax: 1_000 })
     await page.goto(`${stand.url}/console/databases/things/kept`)
-    await page.getByText('What was before is older than the log is kept.').waitFor()
+    await page.getByText('Older changes are no longer in the log.').waitFor()
     expect(await page.locator('.why-entry').count()).toBe(1)
     await page.goto(`${stand.url}/console/databases/things/gone`)
     await page.getByText('There never was such a record, or it was deleted longer ago than the log is kept.').waitFor()
@@ -97,11 +97,11 @@ describe.skipIf(missing !== null)('the console with extremely long and unusual n
     await page.addInitScript(`sessionStorage.setItem('tidemark.key', '${few}')`)
     for (const path of ['/webhooks', '/access', '/audit', '/feed']) {
       await page.goto(`${stand.url}/console${path}`)
-      await page.getByRole('heading', { name: 'Not for this key' }).first().waitFor()
+      await page.getByRole('heading', { name: 'Not allowed for this key' }).first().waitFor()
       expect(await page.getByRole('alert').count(), path).toBe(0)
       expect(await page.getByRole('button', { name: /^New|Edit…|Revoke/ }).count(), path).toBe(0)
     }
-    await page.getByText('Not followed').waitFor()
+    await page.getByText('Not allowed', { exact: true }).waitFor()
     expect(page.trouble).toEqual([])
   })
 })

@@ -31,7 +31,7 @@ test('XE13 the log is compacted to its retention every hour, and a failing store
   expect(floors[1]).toBe(2)
   expect(floors.at(-1)).toBe(4)
   expect([...new Set(floors)]).toEqual([0, 2, 3, 4])
-  expect(lines.filter((line) => line === 'the log could not be compacted')).toHaveLength(1)
+  expect(lines.filter((line) => line === 'log compaction failed')).toHaveLength(1)
   expect(await store.row('things', 'a')).toBe(null)
 })
 

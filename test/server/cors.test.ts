@@ -53,6 +53,6 @@ test('a page of an allowed origin may send requests with its key and reads the h
 test('an invalid origin is rejected when the server is created', async () => {
   const { store, close } = await openHarness()
   const make = (origin: string) => (): unknown => createServer({ store, ports: {} as never, version: '0', corsOrigins: [origin] })
-  for (const origin of ['app.example.com', 'https://app.example.com/', 'https://app.example.com/x', 'null', '']) expect(make(origin)).toThrow(/is no origin/)
+  for (const origin of ['app.example.com', 'https://app.example.com/', 'https://app.example.com/x', 'null', '']) expect(make(origin)).toThrow(/is not an origin/)
   await close()
 })

@@ -40,7 +40,7 @@ describe('keys', () => {
     expect([...withoutKey].map((text) => JSON.parse(text) as object)).toEqual([
       { error: 'UNAUTHORIZED', message: expect.stringMatching(/tidemark keys create/), status: 401, requestId: '' },
     ])
-    expect([...bodies]).toEqual([JSON.stringify({ error: 'UNAUTHORIZED', message: 'The key is not valid, or has ended.', status: 401, requestId: '' })])
+    expect([...bodies]).toEqual([JSON.stringify({ error: 'UNAUTHORIZED', message: 'The key is invalid, expired or revoked.', status: 401, requestId: '' })])
     expect((await stand.get('/agents/v1/changes', { key: null, headers: { 'x-agents-token': stand.key } })).status).toBe(200)
     expect((await stand.get('/agents/v1/changes', { key: null, headers: { authorization: 'Basic eDp5' } })).status).toBe(401)
   })
@@ -150,7 +150,7 @@ describe('keys', () => {
     said.push(...lines)
     const found = said.filter((text) => text.includes(secret))
     // A response may repeat the caller's own path, and nothing else.
-    expect(found.filter((text) => !text.includes('There is no database'))).toEqual([])
+    expect(found.filter((text) => !text.includes('not found. /agents'))).toEqual([])
   })
 
   test('AX7 one shape for every error, including malformed HTTP and unknown paths', async () => {

@@ -17,7 +17,7 @@ test('quarantined records that pass now are committed over HTTP, with the write 
   const replay = (key: string | null) => stand.post('/api/syncs/crm/delta/quarantine/replay', { key })
   await driver.release()
   const taken = await stand.store.acquire(driver.ref, { holder: 'runner', ttlMs: 60_000, at: systemClock.now() })
-  expect(await replay(null)).toMatchObject({ status: 503, body: { message: 'The sync is at work. Ask again in a few seconds.' } })
+  expect(await replay(null)).toMatchObject({ status: 503, body: { message: 'The sync is running. Retry in a few seconds.' } })
   await stand.store.release((taken as LeaseAcquired).lease)
   expect((await replay(await addKey(stand.store, ['sync:read']))).status).toBe(403)
   expect(await replay(await addKey(stand.store, ['sync:write'], { name: 'console' }))).toMatchObject({ status: 200, body: { data: { landed: 1, refused: 1, superseded: 0, lost: 1 } } })

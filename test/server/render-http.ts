@@ -40,9 +40,9 @@ function whoMay(access: Access): string {
     case 'key':
       return 'For every valid key.'
     case 'scope':
-      return `Needs the scope \`${access.scope.replace(/^:(\w+)/, '<$1>')}\`.`
+      return `Requires the scope \`${access.scope.replace(/^:(\w+)/, '<$1>')}\`.`
     case 'control':
-      return `Needs the scope \`${access.scope}\`, unless the server listens to this machine alone.`
+      return `Requires the scope \`${access.scope}\`, unless the server listens on loopback only.`
     default:
       return access satisfies never
   }

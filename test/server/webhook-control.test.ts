@@ -50,7 +50,7 @@ describe('AX8 webhooks over HTTP', () => {
     expect((await desk.get('')).body.data).toEqual([added])
 
     expect((await desk.post(`/${added.id}`, undefined, { method: 'DELETE' })).body.data.id).toBe(added.id)
-    expect((await desk.get(`/${added.id}`)).body).toMatchObject({ error: 'NOT_FOUND', message: 'There is no such webhook. GET /api/webhooks lists them.' })
+    expect((await desk.get(`/${added.id}`)).body).toMatchObject({ error: 'NOT_FOUND', message: 'Webhook not found. GET /api/webhooks lists them.' })
     expect((await desk.get('')).body.data).toEqual([])
   })
 
@@ -89,7 +89,7 @@ describe('AX8 webhooks over HTTP', () => {
     const edit = { databases: ['people', 'things'], actions: ['deleted'] }
     const plan = {
       changes: [{ what: 'databases', from: 'things', to: 'people, things' }, { what: 'actions', from: 'all', to: 'deleted' }], from: 3,
-      notes: [expect.stringContaining('From sequence 3 on'), expect.stringContaining('it has 1 still before it'), expect.stringContaining(`replay ${id} --since`)],
+      notes: [expect.stringContaining('apply from sequence 3'), expect.stringContaining('also apply to 1 pending log entry'), expect.stringContaining(`replay ${id} --since`)],
     }
     const { body: { data: planned } } = await desk.post(`/${id}`, { ...edit, dryRun: true }, { method: 'PATCH' })
     expect(planned).toEqual({ ...added, id, behind: 1, plan })

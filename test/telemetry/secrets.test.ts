@@ -90,8 +90,8 @@ test('a delivery is a separate trace with its webhook, attempt and outcome', asy
   // Receivers do not get the trace context either.
   expect(receiver.received.map(({ headers }) => headers['traceparent'])).toEqual([undefined, undefined])
   expect(lines.map((line) => JSON.parse(line) as Record<string, unknown>).filter(({ message }) => String(message).startsWith('a message'))).toEqual([
-    expect.objectContaining({ level: 'info', message: 'a message was not delivered', tenant: 'default', webhook: 'wh_1', requestId: messageId, attempt: 1, status: 503, trace_id: deliveries[0]!.trace, span_id: deliveries[0]!.id }),
-    expect.objectContaining({ level: 'debug', message: 'a message was delivered', tenant: 'default', webhook: 'wh_1', requestId: messageId, attempt: 2, status: 200, trace_id: deliveries[1]!.trace }),
+    expect.objectContaining({ level: 'info', message: 'webhook message not delivered', tenant: 'default', webhook: 'wh_1', requestId: messageId, attempt: 1, status: 503, trace_id: deliveries[0]!.trace, span_id: deliveries[0]!.id }),
+    expect.objectContaining({ level: 'debug', message: 'webhook message delivered', tenant: 'default', webhook: 'wh_1', requestId: messageId, attempt: 2, status: 200, trace_id: deliveries[1]!.trace }),
   ])
   expect(watcher.open).toBe(0)
 })

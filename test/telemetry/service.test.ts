@@ -35,7 +35,7 @@ test('RX9 docs/guides/observability.md: its setup receives the spans and metrics
   expect(said('page failed, retrying').slice(0, 1)).toEqual([expect.objectContaining({ ...refused, page: 1, requestId: 'office-1', code: 'SOURCE_UNAVAILABLE' })])
   expect(said('waiting').slice(0, 1)).toEqual([expect.objectContaining(refused)])
   expect(said('cycle failed').slice(0, 1)).toEqual([expect.objectContaining({ ...refused, code: 'SOURCE_UNAVAILABLE' })])
-  expect(said('a message was not delivered').slice(0, 1)).toEqual([expect.objectContaining({ tenant: 'default', webhook: expect.any(String), requestId: expect.stringMatching(/^msg_/), attempt: 1, status: 503, ...ids })])
+  expect(said('webhook message not delivered').slice(0, 1)).toEqual([expect.objectContaining({ tenant: 'default', webhook: expect.any(String), requestId: expect.stringMatching(/^msg_/), attempt: 1, status: 503, ...ids })])
   expect(said('answered').at(-1)).toMatchObject({ requestId: expect.any(String), method: 'GET', route: '/agents/v1/:database', status: 401, ms: expect.any(Number) })
   // One cycle is one trace, and another cycle is another trace.
   expect(new Set(lines.filter((line) => line['sync'] === 'good').map((line) => line['trace_id'])).size).toBe(1)

@@ -50,7 +50,7 @@ export class Service {
     const receiver = await Receiver.open((_message, response) => void response.writeHead(receiver.received.length === 1 ? 503 : 204).end())
     await project.json('webhooks', 'add', `${receiver.url}?token=heron`, '--allow', 'http,private,port')
     const running = new Running(project, ['start', '--port', '0'], { env: { TIDEMARK_LOG: 'debug', SIMULATED: await createProject(), ...env } })
-    for (const words of ['is served at', '"message":"cycle ended"', '"message":"cycle failed"', '"message":"a message was delivered"', '"message":"a message was not delivered"']) await running.says(words)
+    for (const words of ['is served at', '"message":"cycle ended"', '"message":"cycle failed"', '"message":"webhook message delivered"', '"message":"webhook message not delivered"']) await running.says(words)
     return new Service(project, running, /http:\/\/[\d.:]+/.exec(running.stdout)![0])
   }
 

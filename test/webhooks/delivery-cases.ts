@@ -223,7 +223,7 @@ export function describeDelivery(name: string, open: OpenHarness): void {
       stand.deliver()
       const { id, disabledReason: disabled } = await stand.until((webhook) => webhook.disabledReason !== null)
       expect(disabled).toContain('410')
-      expect(stand.lines.join()).toContain('a webhook was disabled')
+      expect(stand.lines.join()).toContain('webhook disabled')
       await driver.cycle([upsert('b', { n: 1 })])
       receiver.answer = (_, response) => void response.writeHead(200).end()
       await stand.store.restartWebhook(id, { actor: 'test', at: stand.ports.clock.now() })
@@ -288,7 +288,7 @@ export function describeDelivery(name: string, open: OpenHarness): void {
       await quick.until(({ length }) => length === 5)
       expect((await stand.store.webhooks())[0]!.failedAt).toBe(null)
       await stand.until(({ failedAt }) => failedAt !== null)
-      expect((await stand.store.webhooks())[0]).toMatchObject({ lastStatus: null, lastAnswer: 'no answer within 3 s' })
+      expect((await stand.store.webhooks())[0]).toMatchObject({ lastStatus: null, lastAnswer: 'no response within 3 s' })
       await deliverer.stop({ graceMs: 0 })
     })
 

@@ -16,7 +16,7 @@ describe('Z33 attempts and delays', () => {
     expect(ATTEMPTS_MAX).toBe(10)
     expect((at - NOW) / HOUR_MS).toBeGreaterThan(60)
     expect((at - NOW) / HOUR_MS).toBeLessThan(100)
-    expect(webhook.disabledReason).toBe('Nothing got through since 2026-01-01T00:00:00.000Z, in 10 tries.')
+    expect(webhook.disabledReason).toBe('No delivery succeeded since 2026-01-01T00:00:00.000Z, after 10 attempts.')
   })
 
   test('Z33 if others succeed meanwhile, only the delivery is dead', () => {
@@ -51,7 +51,7 @@ describe('Z33 attempts and delays', () => {
       round.recordOutcome(last, [], FAILED, NOW, NOW)
       return round.summary.progress.disabledReason
     })
-    expect(disabled).toEqual([null, '1000 messages were given up.'])
+    expect(disabled).toEqual([null, '1000 messages could not be delivered.'])
   })
 
   test('after a dead letter the next delivery of its key is sent', () => {

@@ -87,7 +87,7 @@ describe('XF13 Z34 at connection', () => {
 
   test('XF13 Z34 a host with one non-public address is not connected to, whichever comes first', async () => {
     for (const addresses of [[{ address: '::1', family: 6 }], [{ address: '1.1.1.1', family: 4 }, { address: '::1', family: 6 }], [{ address: '127.0.0.1', family: 4 }, { address: '1.1.1.1', family: 4 }]]) {
-      expect(await trial(() => addresses)).toEqual({ outcomes: Array(2).fill('failed: the name leads to an address that is not public'), received: 0 })
+      expect(await trial(() => addresses)).toEqual({ outcomes: Array(2).fill('failed: the host resolves to an address that is not public'), received: 0 })
     }
     expect((await trial(() => [])).outcomes[0]).toContain('failed')
   })

@@ -43,7 +43,7 @@ export function AccessPage() {
                 { title: 'Scopes', isWide: true, cell: ({ scopes }) => <span className="tags" title={scopes.join(', ')}>{scopes.slice(0, SCOPES_SHOWN).map((scope) => <span key={scope} className="tag">{scope}</span>)}{scopes.length > SCOPES_SHOWN && <span className="tag">and {scopes.length - SCOPES_SHOWN} more</span>}</span> },
                 { title: 'Requests/min', isNumber: true, cell: ({ rateLimit }) => formatCount(rateLimit) },
                 { title: 'Created', cell: ({ createdAt }) => <Timestamp at={createdAt} /> },
-                { title: 'Status', cell: ({ isValid, endsAt }) => (isValid ? <span className="tag tag-created">{endsAt === null ? 'valid' : <>until <Timestamp at={endsAt} /></>}</span> : <span className="tag">expired</span>) },
+                { title: 'Status', cell: ({ isValid, endsAt }) => (isValid ? <span className="tag tag-created">{endsAt === null ? 'valid' : <>until <Timestamp at={endsAt} /></>}</span> : <span className="tag">inactive</span>) },
                 { title: '', cell: (key) => (key.isValid ? <button type="button" className="small danger" onClick={() => setRevoking(key)} aria-label={`Revoke ${key.name}`}>Revoke…</button> : null) },
               ]}
             />

@@ -52,8 +52,8 @@ export const run: VerbAction<[string[], RunFlags]> = async (cli, names, flags) =
   const runtime = await createRuntime(cli, target)
   const { log } = runtime.ports
   const guards = [
-    guardStrayRejections((reason) => log.error('unhandled promise rejection', { reason })),
-    guardStrayExceptions((reason) => log.error('a timer or event listener of a connector threw', { reason })),
+    guardStrayRejections((reason) => log.error('unhandled promise rejection in a connector', { reason })),
+    guardStrayExceptions((reason) => log.error('a timer or listener of a connector threw', { reason })),
   ]
   const display = createDisplay(cli, plans.map(({ sync }) => sync), { reveal: flags.reveal === true, continuous: false })
   let results: CycleResult[]

@@ -67,7 +67,7 @@ describe('a local Restate server', () => {
     const server = await start({ folder })
     await expect(start({ folder: ownFolder(), ports: { ingress: server.ports.ingress } })).rejects.toMatchObject({ code: 'PORT_TAKEN', message: expect.stringContaining(`127.0.0.1:${server.ports.ingress}`) })
     // The server does not always log the reason itself.
-    await expect(start({ folder })).rejects.toMatchObject({ code: 'RESTATE_UNAVAILABLE', message: expect.stringContaining(`another may be at work in ${folder}`) })
+    await expect(start({ folder })).rejects.toMatchObject({ code: 'RESTATE_UNAVAILABLE', message: expect.stringContaining(`another one may be running in ${folder}`) })
     expect(isAlive(server.pid)).toBe(true)
   })
 })

@@ -214,6 +214,6 @@ describe('the concurrency slots of a process', () => {
     expect((await turns).map(({ next }) => next!.inMs)).toEqual([0, 0])
     await stopped
     expect((await scene.store.readCheckpoint(ref('first'))).heldBy).toBe(null)
-    await expect(take(process, 'first')).rejects.toThrow('the runner stops')
+    await expect(take(process, 'first')).rejects.toThrow('the runner is stopping')
   })
 })

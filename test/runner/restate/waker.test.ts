@@ -131,7 +131,7 @@ test('a worker that is not registered yet causes no warning; one that stays unre
   await scene.time.advance(1_500)
   expect([woken, warned]).toEqual([[], []])
   await scene.time.advance(MINUTE)
-  expect(warned).toContain('Restate could not be told')
+  expect(warned).toContain('Restate could not be notified')
   isUnknown = false
   await scene.time.advance(5 * MINUTE)
   expect(woken.map(({ sync }) => sync)).toContain('hourly')
