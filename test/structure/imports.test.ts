@@ -71,7 +71,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   client: { folders: ['contract', 'values'], packages: [] },
   'client/node': { folders: ['client'], packages: ['node:fs/promises', 'node:path'] },
   'testing/simulation/vendors': {
-    folders: ['contract', 'engine', 'worker', 'runner', 'stores/sqlite', 'testing', 'sources/airtable', 'sources/github', 'sources/hubspot', 'sources/kit', 'sources/linear', 'sources/odata', 'sources/rest', 'sources/salesforce', 'sources/servicenow', 'sources/stripe'],
+    folders: ['contract', 'values', 'engine', 'worker', 'runner', 'stores/sqlite', 'testing', 'sources/airtable', 'sources/github', 'sources/hubspot', 'sources/kit', 'sources/linear', 'sources/odata', 'sources/rest', 'sources/salesforce', 'sources/servicenow', 'sources/stripe'],
     packages: [],
   },
   'testing/simulators/postgres': { folders: ['contract', 'testing', 'runner/restate'], packages: ['node:child_process', 'node:crypto', 'node:events', 'node:fs', 'node:module', 'node:os', 'node:path', 'node:timers/promises', 'node:url', '@photostructure/sqlite', 'pg'] },
