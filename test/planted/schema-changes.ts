@@ -31,7 +31,7 @@ export const SCHEMA_CHANGE_BUGS: readonly PlantedBug[] = [
     ['a second change begins while one is running', 'if (readChange(session, table) !== null) throw', 'if (table.id < 0) throw'],
   ]),
   ...inFile('src/stores/postgres/schema-change.ts', POSTGRES, [
-    ['what was built upon a column meanwhile is lost', 'checkDependentLoss(table.columns, { moves, lose } as StoredSchemaChange, dependents.forColumn)', 'void dependents', POSTGRES, 'built upon'],
+    ['an object created on a column meanwhile is lost', 'checkDependentLoss(table.columns, { moves, lose } as StoredSchemaChange, dependents.forColumn)', 'void dependents', POSTGRES, 'an object created on a column'],
     ['a long reader fails the change', 'refusals: [LOCK_NOT_AVAILABLE]', 'refusals: []', POSTGRES, 'long reader'],
   ]),
   ...inFile('src/stores/postgres/dependents.ts', POSTGRES, [

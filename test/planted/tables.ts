@@ -224,14 +224,14 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/stores/sqlite/find-rows.ts', SQLITE, [
     [
       'rows beyond a bounded look-up count as missing',
-      'as unknown as RowValues[]\n    if (rows.length <= 2 * range.count) {',
-      'as unknown as RowValues[]\n    if (rows.length > 0) {',
+      '`select ${ROW_COLUMNS} from ${live} where _key between ? and ? limit ?`, range.min, range.max, 2 * range.count + 1,\n    )\n    if (rows.length <= 2 * range.count) {',
+      '`select ${ROW_COLUMNS} from ${live} where _key between ? and ? limit ?`, range.min, range.max, 2 * range.count + 1,\n    )\n    if (rows.length > 0) {',
       ROWS,
     ],
     [
       'tombstones beyond a bounded look-up count as missing',
-      'as unknown as TombstoneValues[]\n    if (rows.length <= 2 * range.count) {',
-      'as unknown as TombstoneValues[]\n    if (rows.length > 0) {',
+      'tenantId, id, range.min, range.max, 2 * range.count + 1,\n    )\n    if (rows.length <= 2 * range.count) {',
+      'tenantId, id, range.min, range.max, 2 * range.count + 1,\n    )\n    if (rows.length > 0) {',
       ROWS,
     ],
     ['rows of another owner count as unchanged', 'found.ours !== found.count || ', ''],
@@ -377,7 +377,7 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
       'needsColumns ||= encoded.needsColumns',
       'needsColumns = encoded.needsColumns',
       ROWS_PG,
-      'only one record of a page',
+      'a field of a single record',
     ],
     [
       'records are written with the columns of before',
@@ -517,7 +517,7 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
       'buffer.writeInt32BE(Math.floor(value / 2 ** 32), at + 4)',
       'buffer.writeInt32BE(0, at + 4)',
       ROWS_PG,
-      'beyond 32 bits',
+      'exceed 32 bits',
     ],
   ]),
   ...inFile('src/stores/kit/replace-nul.ts', ROWS_PG, [

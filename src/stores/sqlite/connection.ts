@@ -63,6 +63,15 @@ export class Connection {
     return statement
   }
 
+  /** Rows as tuples of their values, in the order of the select list. */
+  tuples<Tuple extends readonly unknown[]>(sql: string, ...parameters: Parameter[]): Tuple[] {
+    return this.prepareArrays(sql).all(...parameters) as unknown[] as Tuple[]
+  }
+
+  tuple<Tuple extends readonly unknown[]>(sql: string, ...parameters: Parameter[]): Tuple | undefined {
+    return this.prepareArrays(sql).get(...parameters) as unknown as Tuple | undefined
+  }
+
   get<Row>(sql: string, ...parameters: Parameter[]): Row | undefined {
     return this.prepare(sql).get(...parameters) as Row | undefined
   }

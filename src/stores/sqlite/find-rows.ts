@@ -51,29 +51,29 @@ type RowFinder = (key: string) => StoredRow | undefined
 
 function createLiveFinder({ connection }: TenantSession, { live }: Table, range: KeyRange | null): (key: string) => RowValues | undefined {
   if (range !== null) {
-    const rows = connection.prepareArrays(`select ${ROW_COLUMNS} from ${live} where _key between ? and ? limit ?`)
-      .all(range.min, range.max, 2 * range.count + 1) as unknown as RowValues[]
+    const rows = connection.tuples<RowValues>(
+      `select ${ROW_COLUMNS} from ${live} where _key between ? and ? limit ?`, range.min, range.max, 2 * range.count + 1,
+    )
     if (rows.length <= 2 * range.count) {
       const found = new Map(rows.map((row) => [row[0], row]))
       return (key) => found.get(key)
     }
   }
-  const one = connection.prepareArrays(`select ${ROW_COLUMNS} from ${live} where _key = ?`)
-  return (key) => one.get(key) as unknown as RowValues | undefined
+  return (key) => connection.tuple<RowValues>(`select ${ROW_COLUMNS} from ${live} where _key = ?`, key)
 }
 
 function createTombstoneFinder({ connection, tenantId }: TenantSession, { id }: Table, range: KeyRange | null): (key: string) => TombstoneValues | undefined {
   const from = `select ${TOMBSTONE_COLUMNS} from tidemark_tombstones where tenant_id = ? and database_id = ?`
   if (range !== null) {
-    const rows = connection.prepareArrays(`${from} and key between ? and ? limit ?`)
-      .all(tenantId, id, range.min, range.max, 2 * range.count + 1) as unknown as TombstoneValues[]
+    const rows = connection.tuples<TombstoneValues>(
+      `${from} and key between ? and ? limit ?`, tenantId, id, range.min, range.max, 2 * range.count + 1,
+    )
     if (rows.length <= 2 * range.count) {
       const found = new Map(rows.map((row) => [row[0], row]))
       return (key) => found.get(key)
     }
   }
-  const one = connection.prepareArrays(`${from} and key = ?`)
-  return (key) => one.get(tenantId, id, key) as unknown as TombstoneValues | undefined
+  return (key) => connection.tuple<TombstoneValues>(`${from} and key = ?`, tenantId, id, key)
 }
 
 /** Returns null when no version of the database is contested, which is the usual case. */

@@ -124,8 +124,9 @@ function throwCommitMissing(sequence: number): never {
 
 /** The commit that a sequence belongs to; null when there is none. */
 export function findCommit({ connection, tenantId }: TenantSession, sequence: number): CommitRow | null {
-  const found = connection.prepareArrays(`${SELECT_COMMITS} where c.tenant_id = ? and c.first_sequence <= ? order by c.first_sequence desc limit 1`)
-    .get(tenantId, sequence) as unknown as CommitValues | undefined
+  const found = connection.tuple<CommitValues>(
+    `${SELECT_COMMITS} where c.tenant_id = ? and c.first_sequence <= ? order by c.first_sequence desc limit 1`, tenantId, sequence,
+  )
   return found === undefined || found[1] < sequence ? null : toCommit(found)
 }
 
@@ -140,11 +141,11 @@ interface CommitsQuery {
 /** Returns the next commits, up to those that have `entriesMax` entries together. */
 function readCommits({ connection, tenantId }: TenantSession, { after, until, entriesMax, commitsMax, wanted }: CommitsQuery): CommitRow[] {
   const filter = wanted === null ? '' : ` and c.database_id in (${wanted.join(',')})`
-  const commits = connection.prepareArrays(
+  const commits = connection.tuples<CommitValues>(
     `${SELECT_COMMITS} where c.tenant_id = ?1 and c.first_sequence >= coalesce(
          (select first_sequence from tidemark_commits where tenant_id = ?1 and first_sequence <= ?2 + 1 order by first_sequence desc limit 1), 0
-       ) and c.first_sequence <= ?3 and c.last_sequence > ?2${filter} order by c.first_sequence limit ?4`,
-  ).all(tenantId, after, until, commitsMax) as unknown as CommitValues[]
+       ) and c.first_sequence <= ?3 and c.last_sequence > ?2${filter} order by c.first_sequence limit ?4`, tenantId, after, until, commitsMax,
+  )
   let entries = 0
   const end = commits.findIndex(([first, last]) => (entries += last - Math.max(first - 1, after)) >= entriesMax)
   return (end === -1 ? commits : commits.slice(0, end + 1)).map(toCommit)
@@ -210,8 +211,9 @@ export function toRowVersion(table: Table, values: VersionValues): RowVersion {
 }
 
 function readRange({ connection }: TenantSession, table: Table, from: string, { after, until, rowsMax, brief }: LogChunk): StoredVersion[] {
-  const rows = connection.prepareArrays(`select ${versionColumns(table, brief)} from ${from} where _sequence > ? and _sequence <= ? order by _sequence limit ?`)
-    .all(after, until, rowsMax) as unknown as VersionValues[]
+  const rows = connection.tuples<VersionValues>(
+    `select ${versionColumns(table, brief)} from ${from} where _sequence > ? and _sequence <= ? order by _sequence limit ?`, after, until, rowsMax,
+  )
   return rows.map((values) => ({ sequence: values[0], decode: () => toRowVersion(table, values) }))
 }
 

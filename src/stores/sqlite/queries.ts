@@ -23,7 +23,7 @@ export function row(session: TenantSession, database: string, key: string): Row 
 }
 
 export function readRow({ connection }: TenantSession, table: Table, key: string): Row | null {
-  const found = connection.prepareArrays(`${selectRowsFrom(table)} where _key = ?`).get(key) as unknown as RowValues | undefined
+  const found = connection.tuple<RowValues>(`${selectRowsFrom(table)} where _key = ?`, key)
   return found === undefined ? null : toRow(table, found)
 }
 
@@ -50,7 +50,7 @@ export function history(session: TenantSession, database: string, key: string): 
   const table = findTable(session, database)
   if (table === null) return []
   const versions = [table.history, table.live].flatMap((from) => (
-    connection.prepareArrays(`select ${versionColumns(table)} from ${from} where _key = ?`).all(key) as unknown as Array<Parameters<typeof toRowVersion>[1]>
+    connection.tuples<Parameters<typeof toRowVersion>[1]>(`select ${versionColumns(table)} from ${from} where _key = ?`, key)
   )).map((values) => toRowVersion(table, values))
   const deletions = connection.all<{ sequence: number; upstreamAt: string | null }>(
     'select sequence, upstream_at as upstreamAt from tidemark_deletions where tenant_id = ? and database_id = ? and key = ?', tenantId, table.id, key,

@@ -33,8 +33,7 @@ export class RecordEncodingCache {
   isSameRecord(session: TenantSession, table: Table, landing: UpsertLanding, row: StoredRow): boolean {
     const { values, extra } = this.encode(landing, table)
     if (extra === null && row.sequence >= table.since) {
-      const stored = session.connection.prepareArrays(`select _extra${table.selected} from ${table.name} where _key = ?`)
-        .get(landing.key) as unknown as Array<string | number | null>
+      const stored = session.connection.tuple<Array<string | number | null>>(`select _extra${table.selected} from ${table.name} where _key = ?`, landing.key) ?? []
       if (stored[0] === null) return table.holds(values, stored, 1)
     }
     return equalsJson(required(readRow(session, table, landing.key), 'The stored row').text, landing.text)

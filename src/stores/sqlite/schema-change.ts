@@ -125,8 +125,7 @@ function rewriteBatch(session: TenantSession, table: Table, change: StoredSchema
   const isHistory = change.phase === 'history'
   const [name, orderColumn] = isHistory ? [table.history, '_until_sequence'] : [table.name, '_key']
   const after: Parameter = change.position === null ? (isHistory ? -1 : '') : isHistory ? Number(change.position) : change.position
-  const found = connection.prepareArrays(`select ${orderColumn}, _sequence, _extra${table.selected} from ${name} where ${orderColumn} > ? order by ${orderColumn} limit ?`)
-    .all(after, rowsMax) as unknown as RowValues[]
+  const found = connection.tuples<RowValues>(`select ${orderColumn}, _sequence, _extra${table.selected} from ${name} where ${orderColumn} > ? order by ${orderColumn} limit ?`, after, rowsMax)
   const update = connection.prepare(`update ${name} set _extra = ?${table.members.map((column) => `, ${column} = ?`).join('')} where ${orderColumn} = ?`)
   let rewritten = 0
   for (const row of found) {

@@ -23,7 +23,9 @@ interface Shown {
   readonly [member: string]: unknown
 }
 
-const expected = parseJson(readFileSync(join(FIXTURE, 'postgres.json'), 'utf8')) as unknown as Record<string, Shown>
+/** Fields of the store's interface that were renamed after the release. */
+const SNAPSHOT = readFileSync(join(FIXTURE, 'postgres.json'), 'utf8').replaceAll('"stopWord":', '"endReason":').replaceAll('"guard":', '"guardState":')
+const expected = parseJson(SNAPSHOT) as unknown as Record<string, Shown>
 
 describe.skipIf(server === '')('a PostgreSQL store of version 0.1.0', () => {
   let url: string

@@ -15,13 +15,13 @@ create table tidemark.databases (
   name text collate "C" not null,
   view_name text not null,
   columns text not null default '[]',
-  -- The columns its view has, with their types; behind \`columns\` while somebody's query or view holds it fast.
+  -- The columns of its view, with their types; behind \`columns\` while a query or view holds a lock.
   shown text,
   primary key (tenant_id, database_id),
   unique (tenant_id, name)
 );
 
--- Who may sweep: a sync, or a backfill and its delta together.
+-- Owners that may sweep: a sync, or a backfill and its delta together.
 create table tidemark.owners (
   tenant_id text collate "C" not null check (tenant_id <> ''),
   owner_id integer not null generated always as identity,
@@ -92,7 +92,7 @@ create table tidemark.cycles (
 );
 create index cycles_by_sync on tidemark.cycles (tenant_id, sync_id, cycle_id);
 
--- One per page that changed something: what its log entries have in common. Its time never comes twice, and names it.
+-- One per page that changed something: the facts its log entries share. Its commit time is unique and identifies it.
 create table tidemark.commits (
   tenant_id text collate "C" not null check (tenant_id <> ''),
   committed_at bigint not null,
@@ -114,12 +114,12 @@ create table tidemark.log (
   cursor text,
   upstream_at text collate "C",
   record jsonb,
-  -- The record's own text, for the few that jsonb would not give back meaning the same.
+  -- The original text of records that jsonb would not preserve.
   exact text,
   primary key (tenant_id, sequence)
 );
 
--- The room left in every page lets a changed row stay beside its old self, without touching the index.
+-- Free space per page lets a changed row stay in its page, without touching the index.
 create table tidemark.rows (
   tenant_id text collate "C" not null check (tenant_id <> ''),
   sequence bigint not null,
@@ -133,7 +133,7 @@ create table tidemark.rows (
   primary key (tenant_id, database_id, key)
 ) with (fillfactor = 90);
 
--- Other owners that list the same row; it dies only when nobody does.
+-- Other owners that list the same row; it is swept only when no owner lists it.
 create table tidemark.claims (
   tenant_id text collate "C" not null check (tenant_id <> ''),
   database_id integer not null,
@@ -143,7 +143,7 @@ create table tidemark.claims (
   primary key (tenant_id, database_id, key, owner_id)
 );
 
--- What an unfinished replace cycle has seen unchanged, as ranges of sequences, a row per page.
+-- Rows that an unfinished replace cycle saw unchanged, as ranges of sequences, one row per page.
 create table tidemark.seen (
   tenant_id text collate "C" not null check (tenant_id <> ''),
   cycle_id bigint not null,
@@ -214,7 +214,7 @@ end $$;
 `
 
 const VIEWS_AND_FUNCTIONS = `
--- The log with everything that belongs to an entry.
+-- The log with all facts of an entry.
 create view tidemark.changes with (security_invoker = true) as
   select l.tenant_id as tenant, l.sequence, d.name as "database", l.key,
     case l.action when 1 then 'created' when 2 then 'updated' else 'deleted' end as action,
@@ -225,7 +225,7 @@ create view tidemark.changes with (security_invoker = true) as
   join tidemark.registry g on g.tenant_id = l.tenant_id and g.sync_id = c.sync_id
   join tidemark.databases d on d.tenant_id = l.tenant_id and d.database_id = l.database_id;
 
--- For views: a role behind the wall that has not said whose rows it wants is told so, instead of finding none.
+-- For views: a role under row-level security that has not set its tenant gets an error, instead of no rows.
 create function tidemark.is_tenant(tenant text) returns boolean language plpgsql stable parallel safe as $$
 begin
   if current_setting('tidemark.tenant', true) is distinct from tenant and row_security_active('tidemark.rows') then
@@ -234,8 +234,8 @@ begin
   return true;
 end $$;
 
--- A member as a number; null when it is none or does not fit. jsonb writes numbers out, without exponents, so that short
--- ones without a point need no closer look.
+-- A field as a number; null when it is not a number or does not fit. jsonb writes numbers without exponents, so short
+-- ones without a point need no further check.
 create function tidemark.as_bigint(record jsonb, member text) returns bigint language sql immutable parallel safe as $$
   select case when jsonb_typeof($1 -> $2) = 'number' then
     case when length($1 ->> $2) < 19 and strpos($1 ->> $2, '.') = 0 then ($1 ->> $2)::bigint

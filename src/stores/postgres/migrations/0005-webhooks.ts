@@ -23,7 +23,7 @@ create table tidemark.webhooks (
   primary key (tenant_id, webhook_id)
 );
 
--- What could not be delivered yet, or was given up.
+-- Deliveries that are pending or were given up.
 create table tidemark.deliveries (
   tenant_id text collate "C" not null check (tenant_id <> ''),
   webhook_id text collate "C" not null,
@@ -41,7 +41,7 @@ create table tidemark.deliveries (
   primary key (tenant_id, webhook_id, sequence)
 );
 
--- Messages that came in, so that none has an effect twice.
+-- Received messages, so that each is processed exactly once.
 create table tidemark.inbound (
   tenant_id text collate "C" not null check (tenant_id <> ''),
   source text collate "C" not null,

@@ -13,7 +13,7 @@ create table tidemark.consumers (
   primary key (tenant_id, owner, name, resource)
 );
 
--- How often each key asked in a window of time, of all processes. Not in the WAL: after a crash a window may begin anew.
+-- Requests of each key per time window, over all processes. Unlogged: after a crash a window may start over.
 create unlogged table tidemark.requests (
   tenant_id text collate "C" not null check (tenant_id <> ''),
   time_window bigint not null,

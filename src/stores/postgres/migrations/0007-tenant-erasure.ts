@@ -2,7 +2,7 @@
 export const TENANT_ERASURE = `
 create policy listed on tidemark.tenants for select using (current_setting('tidemark.lists_tenants', true) = 'yes');
 
--- The audit goes only with the tenant: when its syncs and the keys of their states are gone.
+-- The audit log is deleted only with the tenant: after its syncs and data keys.
 create or replace function tidemark.refuse() returns trigger language plpgsql as $$
 begin
   if tg_op = 'DELETE' and not exists (select from tidemark.registry where tenant_id = old.tenant_id)

@@ -11,7 +11,7 @@ alter table tidemark.rows rename to old_rows;
 alter table tidemark.databases rename column view_name to table_name;
 alter table tidemark.databases add column history_name text, add column layout text, add column moved_to bigint not null default 0;
 
--- The directory of commits: one row per commit and database, whose entries have consecutive sequences.
+-- The commit directory: one row per commit and database, whose entries have consecutive sequences.
 create table tidemark.commits (
   tenant_id text collate "C" not null check (tenant_id <> ''),
   first_sequence bigint not null,
@@ -36,7 +36,7 @@ create table tidemark.deletions (
 );
 create index deletions_by_key on tidemark.deletions (tenant_id, database_id, key);
 
--- One per key that is gone, or was never there: an older version does not bring it back.
+-- One tombstone per deleted or unknown key: an older version does not revive it.
 create table tidemark.tombstones (
   tenant_id text collate "C" not null check (tenant_id <> ''),
   database_id integer not null,
@@ -58,7 +58,7 @@ create table tidemark.contests (
   primary key (tenant_id, database_id, key)
 );
 
--- Databases in which an owner may have rows, so that its sweep looks at no other table.
+-- Databases in which an owner may have rows, so that its sweep reads no other table.
 create table tidemark.holdings (
   tenant_id text collate "C" not null check (tenant_id <> ''),
   owner_id integer not null,

@@ -18,7 +18,7 @@ create table tidemark_databases (
   unique (tenant_id, name)
 ) strict;
 
--- Who may sweep: a sync, or a backfill and its delta together.
+-- Owners that may sweep: a sync, or a backfill and its delta together.
 create table tidemark_owners (
   owner_id integer primary key,
   tenant_id integer not null,
@@ -86,7 +86,7 @@ create table tidemark_cycles (
 ) strict;
 create index tidemark_cycles_by_sync on tidemark_cycles (tenant_id, sync_id, cycle_id);
 
--- One per page that changed something: what its log entries have in common.
+-- One per page that changed something: the facts its log entries share.
 create table tidemark_commits (
   commit_id integer primary key,
   tenant_id integer not null,
@@ -122,7 +122,7 @@ create table tidemark_rows (
   primary key (tenant_id, database_id, key)
 ) strict, without rowid;
 
--- Other owners that list the same row; it dies only when nobody does.
+-- Other owners that list the same row; it is swept only when no owner lists it.
 create table tidemark_claims (
   tenant_id integer not null,
   database_id integer not null,
@@ -132,7 +132,7 @@ create table tidemark_claims (
   primary key (tenant_id, database_id, key, owner_id)
 ) strict, without rowid;
 
--- What an unfinished replace cycle has seen unchanged, as ranges of sequences, a row per page.
+-- Rows that an unfinished replace cycle saw unchanged, as ranges of sequences, one row per page.
 create table tidemark_seen (
   tenant_id integer not null,
   cycle_id integer not null,
@@ -179,7 +179,7 @@ create table tidemark_pacers (
   primary key (tenant_id, sync_id, pacer)
 ) strict, without rowid;
 
--- For people: the log with everything that belongs to an entry.
+-- For users: the log with all facts of an entry.
 create view tidemark_changes as
   select t.name as tenant, l.position % ${POSITIONS_PER_TENANT} as sequence, d.name as "database", l.key,
     case l.action when 1 then 'created' when 2 then 'updated' else 'deleted' end as action,

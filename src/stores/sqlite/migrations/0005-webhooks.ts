@@ -23,7 +23,7 @@ create table tidemark_webhooks (
   primary key (tenant_id, webhook_id)
 ) strict, without rowid;
 
--- What could not be delivered yet, or was given up.
+-- Deliveries that are pending or were given up.
 create table tidemark_deliveries (
   tenant_id integer not null,
   webhook_id text not null,
@@ -41,7 +41,7 @@ create table tidemark_deliveries (
   primary key (tenant_id, webhook_id, sequence)
 ) strict, without rowid;
 
--- Messages that came in, so that none has an effect twice.
+-- Received messages, so that each is processed exactly once.
 create table tidemark_inbound (
   tenant_id integer not null,
   source text not null,

@@ -13,7 +13,7 @@ create table tidemark_consumers (
   primary key (tenant_id, owner, name, resource)
 ) strict, without rowid;
 
--- How often each key asked in a window of time.
+-- Requests of each key per time window.
 create table tidemark_requests (
   tenant_id integer not null,
   window integer not null,

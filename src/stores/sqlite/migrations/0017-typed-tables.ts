@@ -10,7 +10,7 @@ alter table tidemark_databases rename column view_name to table_name;
 alter table tidemark_databases add column layout text not null default '[]';
 alter table tidemark_commits rename to tidemark_old_commits;
 
--- Which database a range of sequences is in, and what its entries have in common: one row per commit and database.
+-- The commit directory: the database of a range of sequences, and the facts its entries share. One row per commit and database.
 create table tidemark_commits (
   tenant_id integer not null,
   first_sequence integer not null,
@@ -35,7 +35,7 @@ create table tidemark_deletions (
 ) strict, without rowid;
 create index tidemark_deletions_by_key on tidemark_deletions (tenant_id, database_id, key);
 
--- Keys that are gone, so that what is older than their deletion does not bring them back.
+-- Tombstones of deleted keys: an older version does not revive them.
 create table tidemark_tombstones (
   tenant_id integer not null,
   database_id integer not null,
