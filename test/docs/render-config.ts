@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { DEFAULT_LIMITS, DEFAULT_SWEEP } from '../../src/engine/sync-plan.ts'
 import { ROOT } from '../cli/package.ts'
 
-/** What is described, and the file whose interface it is. */
+/** The described interfaces and their files. */
 const PARTS = [
   ['new Worker(…)', 'src/worker/worker.ts', 'WorkerOptions'],
   ['worker.database(name, …)', 'src/worker/worker.ts', 'DatabaseOptions'],
@@ -13,39 +13,39 @@ const PARTS = [
   ['The source of a track', 'src/worker/track-options.ts', 'TrackSource'],
   ['worker.webhook(name, …)', 'src/worker/webhook-options.ts', 'WebhookOptions'],
   ['sweep', 'src/worker/sync-options.ts', 'SweepOptions'],
-  ['limits', 'src/engine/sync-plan.ts', 'Limits'],
+  ['limits', 'src/engine/sync-plan.ts', 'SyncLimits'],
   ['A page', 'src/contract/page.ts', 'Page'],
   ['The context of execute', 'src/contract/page.ts', 'SyncContext'],
 ] as const
 
 const DEFAULTS: Readonly<Record<string, unknown>> = { ...DEFAULT_LIMITS, maxDeleteShare: DEFAULT_SWEEP.maxShare, allowEmpty: DEFAULT_SWEEP.allowEmpty }
 
-/** docs/reference/config.md, from the interfaces and what is written beside their members. */
+/** Renders docs/reference/config.md from the interfaces and their comments. */
 export function renderConfig(): string {
   return [
-    '# What a worker can say',
+    '# Worker options',
     '',
-    'Made from the types; see `src/worker/worker.ts`. Names and what they are, with the default where there is one.',
+    'Generated from the types; see `src/worker/worker.ts`.',
     ...PARTS.flatMap(([title, file, name]) => [
-      '', `## ${title}`, '', '| name | type | what it is |', '|---|---|---|',
+      '', `## ${title}`, '', '| name | type | description |', '|---|---|---|',
       ...membersOf(readFileSync(join(ROOT, file), 'utf8'), name).map(({ member, type, what }) => {
-        const otherwise = DEFAULTS[member] === undefined || (name !== 'Limits' && name !== 'SweepOptions') ? '' : ` Default: \`${String(DEFAULTS[member])}\`.`
+        const otherwise = DEFAULTS[member] === undefined || (name !== 'SyncLimits' && name !== 'SweepOptions') ? '' : ` Default: \`${String(DEFAULTS[member])}\`.`
         return `| \`${member}\` | \`${type.replaceAll('|', '\\|')}\` | ${what.replaceAll('|', '\\|')}${otherwise} |`
       }),
     ]),
     '',
-    '## The environment',
+    '## Environment variables',
     '',
-    '| name | what it is |', '|---|---|',
-    '| `TIDEMARK_STORE` | where the rows live: `sqlite:file.db` or `postgres://…`; `sqlite:.tidemark/tidemark.db` beside the worker unless given |',
+    '| name | description |', '|---|---|',
+    '| `TIDEMARK_STORE` | the store: `sqlite:file.db` or `postgres://…` (default: `sqlite:.tidemark/tidemark.db` in the folder of the worker) |',
     '| `TIDEMARK_STORE_MODULE` | a module that exports a store driver as its default, for URLs of another scheme; see [the guide](../guides/write-a-store.md) |',
-    '| `TIDEMARK_TENANT` | whose data it is; `default` unless given |',
-    '| `TIDEMARK_LOG` | how much is told: `debug`, `info`, `warn`, `error`, `silent` |',
-    '| `TIDEMARK_TRACEPARENT` | `send` tells vendors and webhooks the trace that asks them; see [the guide](../guides/observability.md) |',
-    '| `TIDEMARK_KEY`, `TIDEMARK_KEY_FILE` | what states are sealed with; beside a SQLite file one is made on first use |',
-    '| `NO_COLOR`, `FORCE_COLOR` | whether the terminal is coloured |',
+    '| `TIDEMARK_TENANT` | the tenant (default: `default`) |',
+    '| `TIDEMARK_LOG` | the log level: `debug`, `info`, `warn`, `error`, `silent` |',
+    '| `TIDEMARK_TRACEPARENT` | `send` adds a traceparent header to requests to vendors and webhooks; see [the guide](../guides/observability.md) |',
+    '| `TIDEMARK_KEY`, `TIDEMARK_KEY_FILE` | the keys that encrypt stored state; for a SQLite store, a key file is created on first use |',
+    '| `NO_COLOR`, `FORCE_COLOR` | disable or force colours |',
     '',
-    'All but the last are also read from `.env` beside the worker; what the environment says wins, and a flag wins over both.',
+    'All but the last are also read from `.env` in the folder of the worker. The environment takes precedence over `.env`, and a flag over both.',
     '',
   ].join('\n')
 }
