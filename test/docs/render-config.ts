@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { DEFAULT_LIMITS, DEFAULT_SWEEP } from '../../src/engine/sync-plan.ts'
 import { ROOT } from '../cli/package.ts'
 
-/** A documented interface, and the file that declares it. */
+/** The described interfaces and their files. */
 const PARTS = [
   ['new Worker(…)', 'src/worker/worker.ts', 'WorkerOptions'],
   ['worker.database(name, …)', 'src/worker/worker.ts', 'DatabaseOptions'],
@@ -20,14 +20,14 @@ const PARTS = [
 
 const DEFAULTS: Readonly<Record<string, unknown>> = { ...DEFAULT_LIMITS, maxDeleteShare: DEFAULT_SWEEP.maxShare, allowEmpty: DEFAULT_SWEEP.allowEmpty }
 
-/** Renders docs/reference/config.md from the interfaces and the comments of their fields. */
+/** Renders docs/reference/config.md from the interfaces and their comments. */
 export function renderConfig(): string {
   return [
-    '# Worker configuration',
+    '# Worker options',
     '',
-    'Generated from the types; see `src/worker/worker.ts`. Each table lists names and meanings, with the default where there is one.',
+    'Generated from the types; see `src/worker/worker.ts`.',
     ...PARTS.flatMap(([title, file, name]) => [
-      '', `## ${title}`, '', '| name | type | meaning |', '|---|---|---|',
+      '', `## ${title}`, '', '| name | type | description |', '|---|---|---|',
       ...membersOf(readFileSync(join(ROOT, file), 'utf8'), name).map(({ member, type, what }) => {
         const otherwise = DEFAULTS[member] === undefined || (name !== 'SyncLimits' && name !== 'SweepOptions') ? '' : ` Default: \`${String(DEFAULTS[member])}\`.`
         return `| \`${member}\` | \`${type.replaceAll('|', '\\|')}\` | ${what.replaceAll('|', '\\|')}${otherwise} |`
@@ -36,16 +36,16 @@ export function renderConfig(): string {
     '',
     '## Environment variables',
     '',
-    '| name | meaning |', '|---|---|',
-    '| `TIDEMARK_STORE` | the store URL: `sqlite:file.db` or `postgres://…`; default `sqlite:.tidemark/tidemark.db` beside the worker |',
+    '| name | description |', '|---|---|',
+    '| `TIDEMARK_STORE` | the store: `sqlite:file.db` or `postgres://…` (default: `sqlite:.tidemark/tidemark.db` in the folder of the worker) |',
     '| `TIDEMARK_STORE_MODULE` | a module that exports a store driver as its default, for URLs of another scheme; see [the guide](../guides/write-a-store.md) |',
-    '| `TIDEMARK_TENANT` | the tenant; default `default` |',
-    '| `TIDEMARK_LOG` | log level: `debug`, `info`, `warn`, `error`, `silent` |',
-    '| `TIDEMARK_TRACEPARENT` | `send` adds the trace context to requests to vendors and webhooks; see [the guide](../guides/observability.md) |',
-    '| `TIDEMARK_KEY`, `TIDEMARK_KEY_FILE` | the key that encrypts states; beside a SQLite file one is created on first use |',
-    '| `NO_COLOR`, `FORCE_COLOR` | turn terminal colours off or on |',
+    '| `TIDEMARK_TENANT` | the tenant (default: `default`) |',
+    '| `TIDEMARK_LOG` | the log level: `debug`, `info`, `warn`, `error`, `silent` |',
+    '| `TIDEMARK_TRACEPARENT` | `send` adds a traceparent header to requests to vendors and webhooks; see [the guide](../guides/observability.md) |',
+    '| `TIDEMARK_KEY`, `TIDEMARK_KEY_FILE` | the keys that encrypt stored state; for a SQLite store, a key file is created on first use |',
+    '| `NO_COLOR`, `FORCE_COLOR` | disable or force colours |',
     '',
-    'All but the last are also read from `.env` beside the worker; the environment wins over the file, and a flag wins over both.',
+    'All but the last are also read from `.env` in the folder of the worker. The environment takes precedence over `.env`, and a flag over both.',
     '',
   ].join('\n')
 }

@@ -7,17 +7,17 @@ const page = join(import.meta.dirname, '../../docs/reference/findings.md')
 
 const INTRO = `# Findings of \`tidemark check\`
 
-The command reads one cycle of each sync with the real source, by the production engine on an in-memory store, up to a limit of pages
-(\`--pages\`, 20 by default); it requests the first pages twice, and begins a second cycle of a sync that keeps state.
-An error makes the command exit with 1. A comment in the worker suppresses a finding:
-\`// tidemark-ignore <sync>: <finding>, <finding>\`. Suppressed findings are still printed, as ignored.
+The check reads one cycle of each sync from the real source with the production engine on an in-memory store, up to a
+page limit (\`--pages\`, default 20). The first pages are read twice, and an incremental sync starts a second cycle.
+An error makes the command exit with 1. A comment in the worker suppresses a finding, which is then reported as ignored:
+\`// tidemark-ignore <sync>: <finding>, <finding>\`.
 
 | finding | severity | rule | what to do |
 |---|---|---|---|
 `
 
 test('docs/reference/findings.md and the table of faults are the same (TIDEMARK_UPDATE=1 writes the page)', () => {
-  const rows = Object.entries(FAULTS).map(([word, { severity, rule, todo }]) => `| \`${word}\` | ${severity} | ${rule} | ${todo.replaceAll('|', '\\|')} |`)
+  const rows = Object.entries(FAULTS).map(([code, { severity, rule, todo }]) => `| \`${code}\` | ${severity} | ${rule} | ${todo.replaceAll('|', '\\|')} |`)
   const expected = `${INTRO}${rows.join('\n')}\n`
   if (process.env.TIDEMARK_UPDATE === '1') writeFileSync(page, expected)
   expect(readFileSync(page, 'utf8')).toBe(expected)

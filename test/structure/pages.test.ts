@@ -17,7 +17,7 @@ test.each([
 
 test('every field of the worker configuration is described, and the table can show one', () => {
   const page = renderConfig()
-  expect(page).toMatch(/\| `backfillSchedule` \| `ScheduleInput` \| By hand unless said otherwise/)
+  expect(page).toMatch(/\| `backfillSchedule` \| `ScheduleInput` \| The schedule of the backfill/)
   expect(page).toMatch(/\| `retriesMax` \| `number` \| .*Default: `5`/)
   for (const option of ['database', 'mode', 'schedule', 'pacer', 'execute', 'lookup', 'owner', 'scope', 'limits', 'sweep', 'priority']) expect(page).toContain(`| \`${option}\` |`)
 })
