@@ -51,8 +51,8 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
     ],
     [
       'the tidemark includes the moment of the cursor',
-      'subtractMicrosecond(canonicalizeInstant(last.timestamp)!)',
-      'canonicalizeInstant(last.timestamp)!',
+      'subtractMicrosecond(requireInstant(last.timestamp, \'The cursor\'))',
+      'requireInstant(last.timestamp, \'The cursor\')',
     ],
   ]),
   ...inFile('src/strategies/frontier.ts', [
@@ -359,7 +359,7 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
     ['a page goes beyond the end of the cycle', 'offset >= end || this.isFull', 'this.isFull'],
   ]),
   ...inFile('src/sources/postgres-cdc/replication-slot.ts', ['test/sources/postgres-cdc/following.pg.test.ts'], [
-    ['a slot that went further is read on', 'if (confirmedLsn > since) throw', 'if (confirmedLsn < 0n) throw'],
+    ['a slot that went further is read on', 'if (confirmed > since) throw', 'if (confirmed < 0n) throw'],
     ['a table that is not published is followed', 'if (missing !== undefined) throw', 'if (missing === null) throw'],
   ]),
   ...inFile('src/sources/postgres-cdc/change-page.ts', ['test/sources/postgres-cdc/following.pg.test.ts'], [
