@@ -305,7 +305,7 @@ class FrontierList<Item> {
     const id = this.#options.id(item)
     if (typeof id !== 'string' || id === '') throw sourceInvalidError('A list item has no id.')
     const order = this.#options.order?.(item)
-    if (this.#options.order !== undefined && typeof order !== 'string' && !(typeof order === 'number' && Number.isFinite(order))) throw sourceInvalidError('A list item has no order: \`order\` must return a string or a finite number.')
+    if (this.#options.order !== undefined && typeof order !== 'string' && !(typeof order === 'number' && Number.isFinite(order))) throw sourceInvalidError('A list item has no order: `order` must return a string or a finite number.')
     return { id, ...(order !== undefined && { order }) }
   }
 }

@@ -51,8 +51,8 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
     ],
     [
       'the tidemark includes the moment of the cursor',
-      'subtractMicrosecond(canonicalizeInstant(last.timestamp)!)',
-      'canonicalizeInstant(last.timestamp)!',
+      'subtractMicrosecond(requireInstant(last.timestamp, \'The cursor\'))',
+      'requireInstant(last.timestamp, \'The cursor\')',
     ],
   ]),
   ...inFile('src/strategies/frontier.ts', [

@@ -91,7 +91,7 @@ describe('offsets', () => {
     const { state } = await cycle(log.options(), undefined)
     const lost = (what: string, other = log, options = {}, startedAt = 0) => expect(cycle({ ...other.options(), ...options }, state, 'incremental', startedAt), what).rejects.toMatchObject({ code: 'HISTORY_LOST', message: expect.stringContaining(what) as string })
     await lost('ends at 2', new ToyLog(['x', 'y'], ['d']))
-    await lost('is gone', new ToyLog(['a', 'b', 'c']))
+    await lost('no longer exists', new ToyLog(['a', 'b', 'c']))
     log.partitions[0]!.push('e', 'f')
     log.low[0] = 4
     await lost('begins at 4')

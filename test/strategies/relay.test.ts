@@ -264,7 +264,7 @@ describe('a connection inside a connection', () => {
   test('XC31 the map is bounded, and says so before it grows beyond', async () => {
     forge.first.repos = 4
     for (let index = 0; index < 4; index++) forge.repos.set(`R${index}`, names(150))
-    expect(await cycle(forge.execute({ parentsMax: 3 }))).toMatchObject({ error: { code: 'STATE_TOO_LARGE', message: expect.stringMatching(/4 parents.*at most 3/) } })
+    expect(await cycle(forge.execute({ parentsMax: 3 }))).toMatchObject({ error: { code: 'STATE_TOO_LARGE', message: expect.stringMatching(/4 parents.*limit is 3/) } })
   })
 
   test.each([

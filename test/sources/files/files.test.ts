@@ -232,10 +232,10 @@ describe('what cannot be read', () => {
     expect(Object.keys(await box.rows())).toEqual(expect.arrayContaining(['e.ndjson#1', 'e.ndjson#2']))
     const faults = await box.stage.store.quarantineEntries()
     expect(Object.fromEntries(faults.map(({ key, message }) => [key, message]))).toEqual({
-      'a.csv': 'a.csv: the text is no CSV (CSV_QUOTE_NOT_CLOSED); nothing of it was read',
-      'b.ndjson.gz': expect.stringContaining('b.ndjson.gz: the packed file ends early'),
-      'c.parquet': 'c.parquet: the file is no Parquet that can be read; nothing of it was read',
-      'd.csv': 'd.csv: the first line names a column twice; nothing of it was read',
+      'a.csv': 'a.csv: the file is not valid CSV (CSV_QUOTE_NOT_CLOSED); no row was read',
+      'b.ndjson.gz': expect.stringContaining('b.ndjson.gz: the compressed file is truncated'),
+      'c.parquet': 'c.parquet: the file is not readable Parquet; no row was read',
+      'd.csv': 'd.csv: the first line names a column twice; no row was read',
     })
     // Told once, until it is another file.
     expect(await box.counts()).toEqual({})
@@ -261,7 +261,7 @@ describe('what cannot be read', () => {
     expect(await box.counts()).toEqual({ created: 5, quarantined: 4 })
     expect(Object.keys(await box.rows())).toEqual(['a.csv#1', 'a.csv#3', 'a.csv#5', 'b.ndjson#1', 'b.ndjson#4'])
     expect((await box.stage.store.quarantineEntries()).map(({ message }) => message).toSorted()).toEqual([
-      'a.csv: row 2 has 1 fields, and there are 2 columns', 'a.csv: row 4 is not UTF-8', 'b.ndjson: row 2 is no JSON', 'b.ndjson: row 3 is no JSON object',
+      'a.csv: row 2 has 1 fields, but there are 2 columns', 'a.csv: row 4 is not UTF-8', 'b.ndjson: row 2 is not valid JSON', 'b.ndjson: row 3 is not a JSON object',
     ])
   })
 

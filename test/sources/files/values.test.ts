@@ -50,7 +50,7 @@ test('decimals inside lists are refused instead of rounded', async () => {
   box = await FilesFixture.open()
   await writeParquet('select [0.1::decimal(30, 20)] as list', 'a.parquet')
   expect(await box.counts()).toEqual({ quarantined: 1 })
-  expect((await box.stage.store.quarantineEntries())[0]!.message).toContain('"list" holds decimals inside a list')
+  expect((await box.stage.store.quarantineEntries())[0]!.message).toContain('"list" has decimals inside a list')
 })
 
 test('R28 values of JSON lines are exact, those of CSV stay the texts that they are, and no column is special', async () => {

@@ -77,7 +77,7 @@ describe('against the simulator', () => {
     put({ e: 1 })
     put({ f: 1 })
     log.deleteBefore(5)
-    expect((await stage.run('orders')).error).toMatchObject({ code: 'HISTORY_LOST', message: expect.stringContaining('read up to 4, and now begins at 5') as string })
+    expect((await stage.run('orders')).error).toMatchObject({ code: 'HISTORY_LOST', message: expect.stringContaining('read up to offset 4, but now begins at 5') as string })
   })
 
   test('a topic whose leader is being elected is asked for again, and a topic that gets a partition is read with it', async () => {

@@ -108,7 +108,7 @@ for (const { cluster, isHere, hasGroups, start } of CLUSTERS) describe.skipIf(!i
     })
     const aside = await stage.store.quarantineEntries()
     expect(Object.fromEntries(aside.map(({ key, message }) => [key, message]))).toEqual({
-      text: `${topic}/0/1: the value is no JSON`, scalar: `${topic}/0/2: the value is no object`, bytes: `${topic}/0/3: the value is not UTF-8`,
+      text: `${topic}/0/1: the value is not JSON`, scalar: `${topic}/0/2: the value is not an object`, bytes: `${topic}/0/3: the value is not UTF-8`,
       avro: expect.stringContaining('schema registry') as string,
     })
     await stage.close()
@@ -184,7 +184,7 @@ for (const { cluster, isHere, hasGroups, start } of CLUSTERS) describe.skipIf(!i
     })
     await stage.complete('orders')
     isAnew = true
-    expect((await stage.run('orders')).error).toMatchObject({ code: 'HISTORY_LOST', message: expect.stringContaining('made anew') as string })
+    expect((await stage.run('orders')).error).toMatchObject({ code: 'HISTORY_LOST', message: expect.stringContaining('recreated') as string })
     await stage.complete('orders-backfill', { allowDeletes: true })
     await stage.complete('orders')
     expect(await stage.rows('orders')).toEqual(anew.truth(topic))
@@ -202,7 +202,7 @@ for (const { cluster, isHere, hasGroups, start } of CLUSTERS) describe.skipIf(!i
       streamOf(topic, {}, context.cycle.id === 1 ? broker : anew).delta(state as OffsetsState | undefined, context)
     ))
     await stage.complete('orders')
-    expect((await stage.run('orders')).error).toMatchObject({ code: 'HISTORY_LOST', message: expect.stringContaining('another message at 4') as string })
+    expect((await stage.run('orders')).error).toMatchObject({ code: 'HISTORY_LOST', message: expect.stringContaining('different message at offset 4') as string })
     await stage.close()
     await anew.close()
   })

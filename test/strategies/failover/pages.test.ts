@@ -153,7 +153,7 @@ describe('the pages of a provider', () => {
     const results = await read(createScriptedProvider('north', [{ items: [...txs(10, 11), { id: 'bad' } as Tx, ...txs(12, 13)], next: 'n/9' }], { supports: ['pageToken', 'blockNumber'] }), stateAt(block(9)))
     expect(ids(results)).toEqual(['t10', 't11'])
     expect(batches(results)[0]).toMatchObject({ isTruncated: true, isComplete: false, cursor: { primary: block(11) } })
-    expect(errors(results)).toMatchObject([{ code: 'SOURCE_INVALID', message: 'north: item 3 of the page has no block.' }])
+    expect(errors(results)).toMatchObject([{ code: 'SOURCE_INVALID', message: 'north: item 3 on the page has no block.' }])
     const whole = await read(createScriptedProvider('north', [{ items: [{ id: 'bad' } as Tx], end: true }]), stateAt(block(9)))
     expect(whole).toHaveLength(1)
     expect(errors(whole)).toHaveLength(1)
@@ -162,7 +162,7 @@ describe('the pages of a provider', () => {
   test('EX8 an item that cannot even be looked at is a failure of the page, and not of the connector', async () => {
     const results = await read(createScriptedProvider('north', [{ items: [...txs(10, 11), null as never], end: true }]), stateAt(block(9)))
     expect(ids(results)).toEqual(['t10', 't11'])
-    expect(errors(results)).toMatchObject([{ code: 'SOURCE_INVALID', message: 'north: item 3 of the page cannot be read.' }])
+    expect(errors(results)).toMatchObject([{ code: 'SOURCE_INVALID', message: 'north: item 3 on the page cannot be read.' }])
   })
 
   test('E5 E24 a page without items does not forget the other forms of the last one', async () => {
