@@ -23,7 +23,7 @@ export interface McpOptions {
 const TOOLS: readonly McpTool[] = [...readTools, queryTool, ...writeTools]
 
 /** Serves an agent on standard input and output until it disconnects or the signal aborts. */
-export async function serveMcp({ context: context, version, allowWrites, stdin, stdout, signal }: McpOptions): Promise<void> {
+export async function serveMcp({ context, version, allowWrites, stdin, stdout, signal }: McpOptions): Promise<void> {
   const { Server, StdioServerTransport, ListToolsRequestSchema, CallToolRequestSchema, McpError, ErrorCode } = await loadSdk()
   const offered = TOOLS.filter(({ writes }) => allowWrites || !writes)
   const ajv = new Ajv({ useDefaults: true, strict: false, allowUnionTypes: true })
