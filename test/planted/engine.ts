@@ -152,7 +152,7 @@ export const ENGINE_BUGS: readonly PlantedBug[] = [
   ]),
   ...inFile('src/engine/loop-guard.ts', ['test/engine/guards.test.ts'], [
     ['one empty page too many is allowed', 'emptyPages >= this.#emptyPagesMax', 'emptyPages > this.#emptyPagesMax'],
-    ['a long circle is not found', 'mark === anchor || this.#visited.has(mark)', 'false'],
+    ['a long circle is not found', 'stateDigest === anchor || this.#visited.has(stateDigest)', 'false'],
     [
       'a quarantined page counts as empty',
       'landings.length === 0 && quarantined.length === 0',
@@ -183,8 +183,8 @@ export const ENGINE_BUGS: readonly PlantedBug[] = [
     ],
     [
       'a replay of a key without a row forgets the tombstone',
-      'await this.#land(unknown, [], readFrom - 1)',
-      'await this.#land(unknown, [], readFrom + 1_000_000)',
+      'await this.#land(unknown, [], readAtSequence - 1)',
+      'await this.#land(unknown, [], readAtSequence + 1_000_000)',
     ],
     ['a record that a later listing left out is replayed', 'entry.cycle < this.#lastListing || ', ''],
   ]),

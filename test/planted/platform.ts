@@ -56,7 +56,7 @@ export const PLATFORM_BUGS: readonly PlantedBug[] = [
   ]),
   ...inFile('src/platform/fetch.ts', FETCH, [
     ['one redirect too many is followed', 'redirects === limits.redirectsMax', 'redirects > limits.redirectsMax'],
-    ['a redirect is answered by the unchecked connection', 'isForeign ? foreign : own', 'own'],
+    ['a redirect is answered by the unchecked connection', 'isCrossOrigin ? foreign : own', 'own'],
     [
       'credentials in a URL are sent',
       "url.username !== '' || url.password !== ''",
@@ -124,8 +124,8 @@ export const PLATFORM_BUGS: readonly PlantedBug[] = [
     ],
     [
       'the guard of a cycle is stored in plain text',
-      'guardState: this.#sealWith(key, ref, move.guardState, GUARD_PURPOSE)',
-      'guardState: move.guardState',
+      'guardState: this.#sealWith(key, ref, transition.guardState, GUARD_PURPOSE)',
+      'guardState: transition.guardState',
     ],
     [
       'a write with a replaced data key fails',

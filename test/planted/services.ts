@@ -158,7 +158,7 @@ export const SERVICE_BUGS: readonly PlantedBug[] = [
     ['credentials of the sender are kept with the message', '.filter(([name]) => !DROPPED_HEADERS.has(name))', ''],
     [
       'a tenant that does not exist is told apart',
-      "return isRefusal(error) || isAddressed ? 'refused' : 'failed'",
+      "return isRefusal(error) || isTenantAddressed ? 'refused' : 'failed'",
       "return isRefusal(error) ? 'refused' : 'failed'",
     ],
   ]),
@@ -305,8 +305,8 @@ export const SERVICE_BUGS: readonly PlantedBug[] = [
     ],
     [
       'an export after compaction leaves a gap',
-      'floor > last.sequence || position < last.sequence',
-      'position < last.sequence',
+      'floor > last.sequence || headSequence < last.sequence',
+      'headSequence < last.sequence',
     ],
     [
       'rows that changed during the export are written',

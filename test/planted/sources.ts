@@ -263,7 +263,7 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
     ],
   ]),
   ...inFile('src/sources/hubspot/archive-listing.ts', ['test/sources/hubspot.test.ts'], [
-    ['the archive is read once', 'nowMs - listedMs < everyMs', 'nowMs - listedMs < everyMs * 1_000'],
+    ['the archive is read once', 'nowMs - listedMs < intervalMs', 'nowMs - listedMs < intervalMs * 1_000'],
     ['the tidemark goes beyond the listing', 'tidemark: formatIso(untilMs) }', 'tidemark: formatIso(untilMs + 3_600_000) }'],
   ]),
   ...inFile('src/sources/salesforce/source.ts', ['test/sources/salesforce.test.ts'], [

@@ -65,7 +65,7 @@ export const STORE_BUGS: readonly PlantedBug[] = [
       "resolution === 'same' || resolution === 'touch' || resolution === 'stale'",
       "resolution === 'same' || resolution === 'touch'",
     ],
-    ['the row of a quarantined record is swept', "if (row?.status === 'live') seen.push(row.sequence)", ''],
+    ['the row of a quarantined record is swept', "if (row?.status === 'live') seenSequences.push(row.sequence)", ''],
     ['a time in the future stays', 'upstreamAt < row.upstreamAt && instantToMs(row.upstreamAt) > at', 'false'],
     ['the delete limit allows a whole database', 'toDelete >= existed ? !sweep.allowEmpty : ', ''],
     [
@@ -101,17 +101,17 @@ export const STORE_BUGS: readonly PlantedBug[] = [
     ],
     [
       'the sweep shares the time of its page',
-      'const sweptAt = position > tenant.sequence ? committedAt + 1 : committedAt',
+      'const sweptAt = headSequence > tenant.sequence ? committedAt + 1 : committedAt',
       'const sweptAt = committedAt',
     ],
   ]),
   ...inFile('src/stores/kit/checkpoint.ts', SQLITE, [
     ['a commit with an old version lands', 'if (entry.version !== version) return false', ''],
-    ['a page lands twice', ' && entry.inflight_page === move.page - 1', ''],
+    ['a page lands twice', ' && entry.inflight_page === transition.page - 1', ''],
     ['a landed key stays in quarantine', 'if (waiting !== undefined) {', 'if (waiting !== undefined && landings.length > 1_000) {'],
     [
       'an order for a backfill is forgotten by the cycle that was under way',
-      'entry.needed_at !== null && entry.needed_cycle !== move.cycle',
+      'entry.needed_at !== null && entry.needed_cycle !== transition.cycle',
       'entry.needed_at !== null',
     ],
     ['a commit without a tidemark clears it', 'tidemark = coalesce(:tidemark, tidemark)', 'tidemark = :tidemark'],
@@ -136,9 +136,9 @@ export const STORE_BUGS: readonly PlantedBug[] = [
     ['newcomers dilute the share that dies', '_owner = ? and _created_sequence <= ?', '_owner = ? and ? >= 0'],
     [
       'a sighting is not passed to other sweeps',
-      `if (seen.length === 0) return
+      `if (seenSequences.length === 0) return
   const`,
-      `if (seen.length >= 0) return
+      `if (seenSequences.length >= 0) return
   const`,
     ],
   ]),
@@ -263,7 +263,7 @@ export const STORE_BUGS: readonly PlantedBug[] = [
     ['a resumed sync keeps its failures', "'paused = false, failures = 0, retry_at = null'", "'paused = false'"],
   ], 'SX6'),
   ...inFile('src/stores/kit/erase-tenant.ts', SQLITE, [
-    ['a tenant with a running sync is erased', 'until !== null && until > now', 'until !== null && until < now'],
+    ['a tenant with a running sync is erased', 'expiresAt !== null && expiresAt > now', 'expiresAt !== null && expiresAt < now'],
     ['an erased tenant forgets its epochs', 'set epoch = {greatest}(epoch,', 'set epoch = {least}(epoch,'],
   ]),
   ...inFile('src/stores/kit/roles/webhooks.ts', [...SQLITE, 'test/webhooks/claim.test.ts'], [
@@ -271,7 +271,7 @@ export const STORE_BUGS: readonly PlantedBug[] = [
     ['deliveries of a lost claim are noted', 'disabled = :disabledReason where ${CLAIM_CONDITION}`', 'disabled = :disabledReason where ${WEBHOOK_CONDITION} and :epoch > 0`'],
   ], 'webhook|claim|delivers'),
   ...inFile('src/stores/kit/roles/inbound.ts', SQLITE, [
-    ['an inbound message is acted on twice', "if (done && found.at >= forgetBefore) return 'done'", ''],
+    ['an inbound message is acted on twice', "if (done && found.at >= purgeBefore) return 'done'", ''],
   ], 'message'),
   ...inFile('src/stores/kit/roles/consumers.ts', [...SQLITE, 'test/server/consumer.test.ts'], [
     ['the limit of consumers is one too high', 'if (owned >= ownedMax) return false', 'if (owned > ownedMax) return false'],
@@ -352,7 +352,7 @@ export const STORE_BUGS: readonly PlantedBug[] = [
     ],
   ], 'XD24'),
   ...inFile('src/stores/kit/tables/encode-record.ts', SHAPES, [
-    ['a uuid in capital letters is taken for one in small letters', 'isUuid(keepsText ? value.toLowerCase() : value)', 'isUuid(value.toLowerCase())'],
+    ['a uuid in capital letters is taken for one in small letters', 'isUuid(preservesText ? value.toLowerCase() : value)', 'isUuid(value.toLowerCase())'],
   ], 'XD24 every value'),
   ...inFile('src/stores/kit/tables/key-columns.ts', SHAPES, [
     ['a key is enforced on a table that has rows', 'if (!isEmpty) return', 'if (isEmpty && !isEmpty) return'],

@@ -127,13 +127,13 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/stores/kit/plan-landing.ts', SQLITE, [
     [
       'a creation takes the sequence of the entry before it',
-      "action: 'created', sequence: ++position",
-      "action: 'created', sequence: position++",
+      "action: 'created', sequence: ++headSequence",
+      "action: 'created', sequence: headSequence++",
     ],
     [
       'an update takes no sequence of its own',
-      "action: 'updated', sequence: ++position",
-      "action: 'updated', sequence: position",
+      "action: 'updated', sequence: ++headSequence",
+      "action: 'updated', sequence: headSequence",
     ],
   ]),
   ...inFile('src/stores/sqlite/table.ts', VALUES, [

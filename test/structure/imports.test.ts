@@ -16,7 +16,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   strategies: { folders: ['contract', 'values'], packages: [] },
   'sources/kit': { folders: ['redaction', 'contract', 'values'], packages: ['node:crypto', 'node:util'] },
   'sources/kit/postgres': { folders: ['contract', 'values'], packages: ['pg'] },
-  connector: { folders: ['redaction', 'contract', 'registry', 'sources/kit'], packages: ['node:crypto', 'node:fs/promises', 'node:path'] },
+  connector: { folders: ['redaction', 'contract', 'values', 'registry', 'sources/kit'], packages: ['node:crypto', 'node:fs/promises', 'node:path'] },
   'sources/rest': { folders: ['redaction', 'contract', 'values', 'sources/kit', 'strategies'], packages: [] },
   'sources/airtable': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
   'sources/bookmarks': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
@@ -34,7 +34,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   'sources/kafka': { folders: ['redaction', 'contract', 'values', 'sources/kit', 'strategies'], packages: ['kafkajs'] },
   'sources/postgres-cdc': { folders: ['redaction', 'contract', 'values', 'sources/kit', 'sources/kit/postgres'], packages: ['node:crypto', 'pg'] },
   'sources/files': { folders: ['contract', 'values'], packages: ['node:crypto', 'node:fs', 'node:fs/promises', 'node:path', 'node:stream', 'node:zlib', 'csv-parse', 'hyparquet', 'hyparquet-compressors', '@aws-sdk/client-s3'] },
-  'sources/singer': { folders: ['redaction', 'contract', 'values', 'sources/kit'], packages: ['node:child_process', 'node:crypto', 'node:fs/promises', 'node:os', 'node:path', 'ajv'] },
+  'sources/singer': { folders: ['redaction', 'contract', 'values', 'sources/kit'], packages: ['node:child_process', 'node:crypto', 'node:fs/promises', 'node:stream', 'node:os', 'node:path', 'ajv'] },
   stores: { folders: ['redaction', 'contract', 'values', 'registry', 'config', 'stores/kit', 'stores/sqlite', 'stores/postgres'], packages: ['node:crypto', 'node:module', 'node:path', 'node:url', 'jiti'] },
   'stores/kit': { folders: ['redaction', 'contract', 'values', 'registry'], packages: ['node:crypto'] },
   'stores/sqlite': { folders: ['contract', 'values', 'stores/kit'], packages: ['node:crypto', 'node:fs', 'node:path', 'node:url', 'node:worker_threads', '@photostructure/sqlite'] },
@@ -42,12 +42,12 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   platform: { folders: ['redaction', 'contract', 'values'], packages: ['node:async_hooks', 'node:crypto', 'node:os', 'node:timers/promises', 'node:fs', 'node:process', 'node:stream', 'node:stream/web', 'node:zlib', 'node:dns', 'node:net', 'node:util', 'undici', '@opentelemetry/api'] },
   'config/manifest': {
     folders: [
-      'redaction', 'contract', 'config', 'worker', 'connector', 'sources/kit', 'sources/airtable', 'sources/bookmarks', 'sources/evm', 'sources/files', 'sources/github', 'sources/github-stars', 'sources/hubspot', 'sources/kafka', 'sources/kraken',
+      'redaction', 'contract', 'values', 'config', 'worker', 'connector', 'sources/kit', 'sources/airtable', 'sources/bookmarks', 'sources/evm', 'sources/files', 'sources/github', 'sources/github-stars', 'sources/hubspot', 'sources/kafka', 'sources/kraken',
       'sources/linear', 'sources/odata', 'sources/postgres-cdc', 'sources/rest', 'sources/salesforce', 'sources/servicenow', 'sources/singer', 'sources/sql', 'sources/stripe',
     ],
     packages: ['node:fs', 'node:path', 'ajv', 'yaml'],
   },
-  config: { folders: ['redaction', 'contract', 'registry', 'platform'], packages: ['node:crypto', 'node:fs', 'node:path', 'node:util', 'croner'] },
+  config: { folders: ['redaction', 'contract', 'values', 'registry', 'platform'], packages: ['node:crypto', 'node:fs', 'node:path', 'node:util', 'croner'] },
   worker: {
     folders: ['.', 'contract', 'values', 'engine', 'platform', 'config', 'config/manifest', 'worker/notion', 'stores', 'webhooks', 'webhooks/verify'],
     packages: ['node:fs', 'node:module', 'node:path', 'node:url', 'ajv', 'jiti'],
@@ -85,7 +85,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
     folders: ['redaction', 'contract', 'values', 'strategies', 'engine', 'config', 'worker', 'platform', 'runner', 'runner/restate', 'server', 'webhooks', 'webhooks/verify', 'testing', 'advisor', 'stores', 'cli'],
     packages: ['node:fs', 'node:http', 'node:net', 'node:os', 'node:path', 'node:readline/promises', 'node:stream', 'node:url', 'node:util', 'commander', 'picocolors'],
   },
-  advisor: { folders: [], packages: [] },
+  advisor: { folders: ['values'], packages: [] },
   linter: { folders: ['contract', 'values', 'engine', 'worker', 'stores/sqlite'], packages: ['node:crypto', 'node:fs', 'node:path', 'node:url'] },
   '.': { folders: ['contract', 'values', 'engine', 'strategies', 'config', 'worker', 'stores', 'webhooks', 'webhooks/verify'], packages: [] },
 }
