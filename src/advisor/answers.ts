@@ -3,7 +3,7 @@ export interface Answers {
   /** An API with a built-in source, or `other`. */
   readonly api?: KnownApi | 'other'
   readonly changes?: 'events' | 'timestamp' | 'sync-token' | 'newest-first' | 'none'
-  readonly deletes?: 'told' | 'elsewhere' | 'matter' | 'ignore'
+  readonly deletes?: 'reported' | 'elsewhere' | 'matter' | 'ignore'
   readonly paging?: 'none' | 'token' | 'graphql' | 'page' | 'offset' | 'time'
   readonly nested?: 'yes' | 'no'
   readonly ties?: 'yes' | 'no'

@@ -12,7 +12,7 @@ export interface Advice {
   /** Reads everything; in a pair, only on request. */
   readonly backfill: SyncAdvice
   readonly delta: SyncAdvice | null
-  readonly deletes: 'swept' | 'told' | 'streams' | 'until-backfill'
+  readonly deletes: 'swept' | 'reported' | 'streams' | 'until-backfill'
   /** The strategy that reads deletions from a separate endpoint. */
   readonly deletesBy: StrategyName | null
   /** How far every cycle stays behind the current time; null if the strategy does not depend on time. */
@@ -118,7 +118,7 @@ function chooseTimePaging(hasTies: boolean, answers: Answers): StrategyName {
 
 function chooseDeletes({ deletes }: Answers): Advice['deletes'] {
   if (deletes === 'elsewhere') return 'streams'
-  return deletes === 'told' ? 'told' : 'until-backfill'
+  return deletes === 'reported' ? 'reported' : 'until-backfill'
 }
 
 function explainAnswers(given: Answers, answers: Answers): AdviceReason[] {
@@ -158,7 +158,7 @@ const CONCLUSIONS: Readonly<Record<QuestionName, (answers: Answers) => Conclusio
     return { therefore: 'Follow the changes by their timestamp, next to a backfill that reads everything on request.', rule: 'N86' }
   },
   deletes: ({ deletes }) => {
-    if (deletes === 'told') return { therefore: 'Changes and deletions come from one stream.', rule: 'N87' }
+    if (deletes === 'reported') return { therefore: 'Changes and deletions come from one stream.', rule: 'N87' }
     if (deletes === 'elsewhere') return { therefore: 'Every cycle reads changes and deletions, each with its own state.', rule: 'N87' }
     if (deletes === 'matter') return { therefore: 'Only a complete list shows which records are gone: use replace, without a delta.', rule: 'N87' }
     return { therefore: 'Follow the changes; deleted records stay until the next backfill sweeps them.', rule: 'N87' }

@@ -20,12 +20,12 @@ export interface KnownApiProfile {
 export const KNOWN_APIS: Readonly<Record<KnownApi, KnownApiProfile>> = {
   salesforce: {
     // Deleted rows stay in the recycle bin, where the delta sees their flag.
-    answers: { changes: 'timestamp', deletes: 'told', paging: 'time', ties: 'yes', http: 'other', lagSeconds: 15 },
+    answers: { changes: 'timestamp', deletes: 'reported', paging: 'time', ties: 'yes', http: 'other', lagSeconds: 15 },
     stream: "salesforce({ instanceUrl: 'https://example.my.salesforce.com', accessToken: 'SALESFORCE_TOKEN' }).object('Account')",
     database: 'accounts',
   },
   stripe: {
-    answers: { changes: 'events', deletes: 'told', paging: 'token', http: 'other', lagSeconds: 10 },
+    answers: { changes: 'events', deletes: 'reported', paging: 'token', http: 'other', lagSeconds: 10 },
     stream: "stripe({ apiKey: 'STRIPE_KEY' }).customers",
     database: 'customers',
   },

@@ -62,7 +62,7 @@ export const QUESTIONS: readonly Question[] = [
   {
     name: 'deletes', kind: 'choice', text: 'Does the API report deletions?',
     choices: [
-      { value: 'told', label: 'yes, with the changes: a flag in the record, or an event type', isOffered: ({ changes }) => changes !== 'newest-first' },
+      { value: 'reported', label: 'yes, with the changes: a flag in the record, or an event type', isOffered: ({ changes }) => changes !== 'newest-first' },
       { value: 'elsewhere', label: 'yes, separately: an audit log, a trash, an archived filter', isOffered: ({ changes }) => changes !== 'newest-first' },
       { value: 'matter', label: 'no, and it matters' },
       { value: 'ignore', label: 'no, and deleted records may stay for a while' },

@@ -37,7 +37,7 @@ function compareImportNames(a: string, b: string): number {
 
 /** Whether records carry a deleted flag. A complete list does not contain deleted records. */
 function hasDeletedFlag(answers: Answers): boolean {
-  return chooseMode(answers) === 'pair' && answers.deletes === 'told' && answers.changes !== 'events'
+  return chooseMode(answers) === 'pair' && answers.deletes === 'reported' && answers.changes !== 'events'
 }
 
 function renderItemType(answers: Answers): string {
@@ -200,7 +200,7 @@ function renderFrontier(names: Set<string>, name: string): string {
 }
 
 function renderEventFeed(name: string, { deletes }: Answers): string {
-  const change = deletes === 'told' ? "[type.endsWith('.deleted') ? { type: 'delete', key: item.id } : toChange(item)]" : '[toChange(item)]'
+  const change = deletes === 'reported' ? "[type.endsWith('.deleted') ? { type: 'delete', key: item.id } : toChange(item)]" : '[toChange(item)]'
   return `type Event = { id: string; type: string; created_at: string; item: Item }
 
 const ${name} = eventFeed<Event>({
@@ -211,7 +211,7 @@ const ${name} = eventFeed<Event>({
   },
   time: (event) => event.created_at,
   id: (event) => event.id,
-  toChanges: ({ ${deletes === 'told' ? 'type, ' : ''}item }) => ${change},
+  toChanges: ({ ${deletes === 'reported' ? 'type, ' : ''}item }) => ${change},
   lagMs: LAG_MS,
   order: 'oldest-first',
   retentionMs: 30 * 86_400_000, // how long events are kept

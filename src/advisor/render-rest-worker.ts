@@ -9,7 +9,7 @@ export function renderRestWorker(advice: Advice, answers: Answers): string {
   const shape = [
     "name: 'items'", "path: '/items'", "records: 'data'", "key: 'id'",
     ...(stamp === null ? [] : [`updatedAt: '${stamp}_at'`]),
-    ...(advice.mode === 'pair' && answers.deletes === 'told' && answers.changes !== 'events' ? ["deleted: 'deleted'"] : []),
+    ...(advice.mode === 'pair' && answers.deletes === 'reported' && answers.changes !== 'events' ? ["deleted: 'deleted'"] : []),
   ]
   const lines = [
     `${shape.join(', ')},`,
@@ -74,7 +74,7 @@ function renderFollow(strategy: StrategyName, advice: Advice, { deletes }: Answe
   return `{
   kind: 'events', path: '/events', records: 'data', id: 'id', at: 'created_at', record: 'item',
   // \`after\` returns the events after an id; \`newest\` returns only the newest event.
-  after: 'after', order: 'oldest-first', more: 'has_more', newest: { newest: 1 },${deletes === 'told' ? "\n  deletions: { at: 'type', are: ['*.deleted'] }," : ''}
+  after: 'after', order: 'oldest-first', more: 'has_more', newest: { newest: 1 },${deletes === 'reported' ? "\n  deletions: { at: 'type', are: ['*.deleted'] }," : ''}
   // How long events are kept.
   retentionMs: 30 * 86_400_000,
 }`

@@ -35,7 +35,7 @@ export interface ClientErrorOptions {
 export class ClientError extends Error {
   override readonly name = 'ClientError'
   readonly code: ClientErrorCode
-  /** What to do next. */
+  /** The next step for the caller. */
   readonly advice: string
   /** HTTP status; null without a response. */
   readonly status: number | null

@@ -24,7 +24,7 @@ export const ATTRIBUTES = {
   'tidemark.records.stale': 'Changes older than the stored version.',
   'tidemark.records.missing': 'Deletions of rows that do not exist.',
   'tidemark.records.quarantined': 'Records that could not be committed.',
-  'tidemark.outcome': 'The outcome. Page or commit: `landed`, `overlap`, `braked`, `discarded` or `failed`. Record: its count. Delivery: `delivered`, `failed` or `gone`.',
+  'tidemark.outcome': 'The outcome. Page or commit: `landed`, `overlap`, `mass_delete_blocked`, `discarded` or `failed`. Record: its count. Delivery: `delivered`, `failed` or `gone`.',
   'tidemark.fate': 'The handling of an error: `retried` or `failed`.',
   'tidemark.reason': 'The cause of the wait: a slot of the `pacer`, the `source` or the `store`.',
   'tidemark.request_id': 'The vendor’s id of the request, for its support; for a delivery, the id of the message.',

@@ -97,7 +97,7 @@ export class CycleTrace {
     try {
       const outcome = await span.within(commit)
       // The value is part of the published metrics.
-      settle(outcome.kind === 'massDeleteBlocked' ? 'braked' : outcome.kind, null)
+      settle(outcome.kind === 'massDeleteBlocked' ? 'mass_delete_blocked' : outcome.kind, null)
       return outcome
     } catch (thrown) {
       settle('failed', classifyError(thrown).code)

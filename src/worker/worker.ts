@@ -28,7 +28,7 @@ export interface DatabaseOptions {
   /** The resource type on the wire: `person` for the database `people`. Default: the singular of the database name. */
   resourceType?: string
   /**
-   * What happens to a record that does not fit the columns. `evolve` (the default): a new field gets a column, and a value that
+   * The handling of a record that does not fit the columns. `evolve` (the default): a new field gets a column, and a value that
    * its column cannot hold is stored in `_extra`. `freeze`: no column is added, both are stored in `_extra`. `quarantine`: the
    * record is quarantined until `tidemark schema apply` changes the columns.
    */
@@ -44,7 +44,7 @@ export interface DatabaseOptions {
    */
   history?: { keepDays: number } | false
   /**
-   * What a delete does to the row. `hard` (the default): the row is removed from the table. `soft`: the row keeps its last
+   * The effect of a delete on the row. `hard` (the default): the row is removed from the table. `soft`: the row keeps its last
    * values, and `_deleted_at` is set.
    */
   deletes?: DeleteMode

@@ -30,13 +30,13 @@ test.each([
   [{ changes: 'newest-first' }, 'frontier'],
   [{ changes: 'none', paging: 'token' }, null],
 ] as const)('N86 changes by %j are followed by %s', (answers, strategy) => {
-  const { delta, mode } = chooseStrategy(other({ ...answers, deletes: answers.changes === 'newest-first' ? 'ignore' : 'told', http: 'plain', lagSeconds: 30 }))
+  const { delta, mode } = chooseStrategy(other({ ...answers, deletes: answers.changes === 'newest-first' ? 'ignore' : 'reported', http: 'plain', lagSeconds: 30 }))
   expect(delta?.strategy ?? null).toBe(strategy)
   expect(mode).toBe(strategy === null ? 'replace' : 'pair')
 })
 
 test.each([
-  ['told', 'pair', 'told'], ['elsewhere', 'pair', 'streams'], ['matter', 'replace', 'swept'], ['ignore', 'pair', 'until-backfill'],
+  ['reported', 'pair', 'reported'], ['elsewhere', 'pair', 'streams'], ['matter', 'replace', 'swept'], ['ignore', 'pair', 'until-backfill'],
 ] as const)('N87 deletions that are %s: %s, %s', (deletes, mode, how) => {
   const advice = chooseStrategy(other({ changes: 'timestamp', deletes, paging: 'token', order: 'time-and-id', http: 'plain', size: 'small', lagSeconds: 20 }))
   expect(advice).toMatchObject({ mode, deletes: how, lagMs: mode === 'pair' ? 20_000 : null })
@@ -53,7 +53,7 @@ test('N85 N77 every followed leaf that reads by time stays at least ten seconds 
 
 test('N86 changes in no order are never followed by position: the whole list instead', () => {
   for (const paging of ['page', 'offset', 'graphql'] as const) {
-    expect(chooseStrategy(other({ changes: 'timestamp', deletes: 'told', paging, nested: 'no', order: 'unsorted', http: 'plain', size: 'small' })).mode).toBe('replace')
+    expect(chooseStrategy(other({ changes: 'timestamp', deletes: 'reported', paging, nested: 'no', order: 'unsorted', http: 'plain', size: 'small' })).mode).toBe('replace')
   }
 })
 
@@ -71,7 +71,7 @@ describe('reasons', () => {
   test('no question is asked whose answer is known, and none twice', () => {
     expect(nextQuestion({})?.name).toBe('api')
     expect(nextQuestion({ api: 'stripe' })).toBeNull()
-    expect(nextQuestion(other({ changes: 'sync-token', deletes: 'told' }))).toBeNull()
+    expect(nextQuestion(other({ changes: 'sync-token', deletes: 'reported' }))).toBeNull()
     // An answer that comes too early decides nothing before its turn.
     expect(nextQuestion({ paging: 'token', http: 'plain' })?.name).toBe('api')
   })

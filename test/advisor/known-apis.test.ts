@@ -116,8 +116,8 @@ test('N88 the table: for each of the five, how it is backfilled, how it is follo
     return [backfill.strategy, delta?.strategy ?? null, lagMs, deletes]
   }
   expect({ salesforce: row('salesforce'), stripe: row('stripe'), hubspot: row('hubspot'), github: row('github'), servicenow: row('servicenow') }).toEqual({
-    salesforce: ['keyset', 'keyset', 15_000, 'told'],
-    stripe: ['token', 'eventFeed', 10_000, 'told'],
+    salesforce: ['keyset', 'keyset', 15_000, 'reported'],
+    stripe: ['token', 'eventFeed', 10_000, 'reported'],
     hubspot: ['token', 'search', 10_000, 'streams'],
     github: ['relayNested', null, null, 'swept'],
     servicenow: ['keyset', 'keyset', 15_000, 'streams'],

@@ -79,7 +79,7 @@ async function expectNoFault(worker: WorkerLike, workerFile: string, answers: An
 async function setUp(answers: Answers): Promise<{ scene: EngineFixture; api: ToyApi }> {
   const scene = await EngineFixture.open()
   const { deletes, delta } = chooseStrategy(answers)
-  const api = new ToyApi({ isFlagged: deletes === 'told' && delta!.strategy !== 'eventFeed' })
+  const api = new ToyApi({ isFlagged: deletes === 'reported' && delta!.strategy !== 'eventFeed' })
   const isUnique = answers.ties === 'no' || answers.order === 'unique'
   const from = scene.clock.now() - 10 * MINUTE
   for (let n = 0; n < 230; n++) api.put(String(1_000 + n), `item ${n}`, from + (n > 50 && n <= 170 && !isUnique ? 50 : n) * SECOND)

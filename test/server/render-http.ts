@@ -34,9 +34,9 @@ function renderRoute({ method, path, summary, access, params, query, body }: Rou
 function whoMay(access: Access): string {
   switch (access.kind) {
     case 'public':
-      return 'For everybody.'
+      return 'Public.'
     case 'open':
-      return 'For everybody; who has a key is shown more.'
+      return 'Public; a caller with a key sees more.'
     case 'key':
       return 'For every valid key.'
     case 'scope':

@@ -44,7 +44,7 @@ export function SyncPage({ worker, sync }: { worker: string; sync: string }) {
 function SyncStatusPanel({ sync }: { sync: SyncDocument }) {
   const { lastError, failures, pair, databases, state } = sync
   return (
-    <section className="standing" aria-label="Status">
+    <section className="sync-status" aria-label="Status">
       <div className="title-bar">
         <div>
           <h1>{sync.sync} <HealthLabel health={sync.health} isRunning={sync.isRunning} /></h1>

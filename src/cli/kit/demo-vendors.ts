@@ -81,7 +81,7 @@ export class DemoVendors {
     const { simulator } = required(this.#vendors.get(name), name)
     if (n % INVALID_EMAIL_EVERY_WRITES !== INVALID_EMAIL_EVERY_WRITES - 2) return applyWrite(simulator, ACCOUNTS[name], Math.floor(n / VENDOR_NAMES.length), systemRandom)
     const [contact] = simulator.records.current('contacts')
-    if (contact !== undefined) simulator.update('contacts', contact.id, { email: `nobody, ${n}` })
+    if (contact !== undefined) simulator.update('contacts', contact.id, { email: `invalid, ${n}` })
   }
 
   #prune(): void {

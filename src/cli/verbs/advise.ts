@@ -71,7 +71,7 @@ const MODE_TEXT = {
 
 const DELETES_TEXT = {
   swept: 'swept by each complete cycle',
-  told: 'reported in the same stream',
+  reported: 'reported in the same stream',
   streams: 'read after the changes in every cycle: streams',
   'until-backfill': 'not detected until the next backfill',
 } as const

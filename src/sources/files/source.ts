@@ -30,11 +30,11 @@ export interface FilesOptions {
   /** A file is read only after it has not changed for this long; 10 seconds by default. */
   readonly settleMs?: number
   /**
-   * What happens to a row that the new content of its file, and every other file, lacks. Deleted by default; with `key`
+   * The handling of a row that the new content of its file, and every other file, lacks. Deleted by default; with `key`
    * this stores every key in the state, which fits about 300,000 UUIDs or a few million consecutive numbers.
    */
   readonly removedRows?: 'keep' | 'delete'
-  /** What happens to the rows of a deleted file. Kept by default. */
+  /** The handling of the rows of a deleted file. Kept by default. */
   readonly deletedFiles?: 'keep' | 'delete'
   /** 10,000 by default; a page of large rows ends earlier. */
   readonly pageSize?: number

@@ -260,7 +260,7 @@ export class World {
       sweep: DEFAULT_SWEEP,
       scope: null,
       lagMs: facts.mode === 'replace' ? facts.lagMs : 0,
-      // Of two timestamps of one record, the later may be older by this much.
+      // The later of two timestamps of one record may be older by this much.
       upstreamToleranceMs: config.skewMs === 0 ? 0 : 2 * config.skewMs + config.granularityMs,
       ...(config.kind === 'pair' && facts.mode === 'incremental' && { listings: ['list-a'] }),
     }))

@@ -91,7 +91,7 @@ export const sourceCases: readonly SourceCase[] = [
     await trial.complete('listing')
     await trial.assertRowsMatchSource('After a listing')
   }),
-  rule('deleted records are removed by the delta, and no others', ['delta', 'told'], async (trial) => {
+  rule('deleted records are removed by the delta, and no others', ['delta', 'reported'], async (trial) => {
     const keys = await trial.create(trial.multiPageCount)
     await trial.loadInitially()
     await trial.catchUp()

@@ -42,7 +42,7 @@ export interface SourceCase {
  * listing  it can list all records, so that missing ones are deleted
  * delta    it can report changes
  * deletes  the system can delete records
- * told     the delta reports deletions
+ * reported the delta reports deletions
  * fetch    it sends requests through the context's fetch, where faults can be injected
  */
-export type SourceNeed = 'listing' | 'delta' | 'deletes' | 'told' | 'fetch'
+export type SourceNeed = 'listing' | 'delta' | 'deletes' | 'reported' | 'fetch'

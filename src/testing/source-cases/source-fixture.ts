@@ -57,7 +57,7 @@ export class SourceFixture {
     const { remove } = this.#harness
     const has: Record<SourceNeed, boolean> = {
       listing: this.#plans.listing !== undefined, delta: this.#plans.delta !== undefined,
-      deletes: remove !== undefined, told: remove !== undefined && this.#deltaReportsDeletes, fetch: true,
+      deletes: remove !== undefined, reported: remove !== undefined && this.#deltaReportsDeletes, fetch: true,
     }
     if (needs.includes('fetch')) {
       await this.loadInitially()

@@ -43,7 +43,7 @@ async function runRandomCycle(driver: SyncDriver, content: { landings: Landing[]
   // The clock may step back.
   const at = random() < 0.2 ? START - 1_000 : driver.tick()
   const outcome = await sendUntilResolved(driver, move, { ...content, readAtSequence: readFrom, at })
-  if (outcome.kind === 'massDeleteBlocked') expectLanded(await sendUntilResolved(driver, { kind: 'abandon', cycle, page: page + 1, reason: 'braked' }, content))
+  if (outcome.kind === 'massDeleteBlocked') expectLanded(await sendUntilResolved(driver, { kind: 'abandon', cycle, page: page + 1, reason: 'mass delete' }, content))
   else expectLanded(outcome)
 }
 

@@ -114,7 +114,7 @@ export const leaseCases: readonly StoreCase[] = [
     assert.equal(await store.renew(heir.lease, { ttlMs: 1_000, at: START }), true)
   }),
   rule('a lease that was never granted is invalid', async ({ store }) => {
-    const forged = { ref: REF, holder: 'nobody', epoch: 1 }
+    const forged = { ref: REF, holder: 'forged', epoch: 1 }
     assert.equal(await store.renew(forged, { ttlMs: 1_000, at: START }), false)
     assert.equal(await store.beginCycle(forged, { at: START, mode: 'replace', trigger: 'manual', fresh: false, databases: [] }), null)
     await store.release(forged)

@@ -24,8 +24,8 @@ export const serverSupportCases: readonly StoreCase[] = [
     const later = await store.feed({ after: 10, limit: 5, scanMax: 1 })
     assert.deepEqual(later.entries, entries.slice(10, 15))
     assert.deepEqual([later.scannedSequence, later.afterCommittedAt], [15, required(entries[9], 'entries[9]').committedAt])
-    const standing = await store.feed({ after: entries.length, limit: 0, scanMax: 1 })
-    assert.deepEqual([standing.entries, standing.scannedSequence, standing.afterCommittedAt], [[], entries.length, page.headCommittedAt])
+    const status = await store.feed({ after: entries.length, limit: 0, scanMax: 1 })
+    assert.deepEqual([status.entries, status.scannedSequence, status.afterCommittedAt], [[], entries.length, page.headCommittedAt])
     const beyond = await store.feed({ after: entries.length + 5, ...ALL })
     assert.deepEqual([beyond.entries, beyond.scannedSequence, beyond.afterCommittedAt], [[], entries.length + 5, null])
   }),
@@ -142,7 +142,7 @@ export const serverSupportCases: readonly StoreCase[] = [
     const left = await readFeed(store)
     assert.equal(left.length, entries.length - removed)
     assert.deepEqual(left.filter(({ sequence }) => sequence > due), entries.slice(due))
-    // Of older entries, the versions that were current at the floor or later remain.
+    // The versions among older entries that were current at the floor or later remain.
     for (const { sequence, database, key } of left.filter((entry) => entry.sequence <= due)) {
       const next = (await store.history(database, key)).find((entry) => entry.sequence > sequence)
       assert.ok(next === undefined ? (await store.row(database, key))?.sequence === sequence : next.sequence > due)
@@ -299,7 +299,7 @@ export const serverSupportCases: readonly StoreCase[] = [
     for (const asked of [store, other]) {
       assert.deepEqual(await asked.apiKey('a1'), { ...ours, tenant: store.tenant })
       assert.deepEqual(await asked.apiKey('b2'), { ...theirs, tenant: 'acme' })
-      assert.equal(await asked.apiKey('nobody'), null)
+      assert.equal(await asked.apiKey('unknown'), null)
       assert.equal(await asked.apiKey("' or true --"), null)
     }
     assert.deepEqual((await store.apiKeys()).map(({ id }) => id), ['a1'])

@@ -18,14 +18,14 @@ export const syncStatusCases: readonly StoreCase[] = [
     await store.signalSync({ worker: 'crm', sync: 'c' }, { kind: 'trigger', actor: 'ana', at: START + 1 })
     const { syncs } = await store.listSyncStatus({ at: START, recent: 2 })
     assert.deepEqual(syncs.map(({ sync }) => sync).toSorted(), ['a', 'b', 'c'])
-    for (const standing of syncs) {
-      const { worker, sync } = standing
-      assert.deepEqual(standing, { worker, sync, checkpoint: outlineOf(await store.readCheckpoint({ worker, sync })), recent: await store.cycles({ worker, sync }, { limit: 2 }) })
-      assert.deepEqual((await store.listSyncStatus({ at: START, recent: 2, ref: { worker, sync } })).syncs, [standing])
+    for (const status of syncs) {
+      const { worker, sync } = status
+      assert.deepEqual(status, { worker, sync, checkpoint: outlineOf(await store.readCheckpoint({ worker, sync })), recent: await store.cycles({ worker, sync }, { limit: 2 }) })
+      assert.deepEqual((await store.listSyncStatus({ at: START, recent: 2, ref: { worker, sync } })).syncs, [status])
     }
     assert.deepEqual((await store.listSyncStatus({ at: START, recent: 1, ref: { worker: 'crm', sync: 'd' } })).syncs, [])
   }),
-  rule('any change of a sync since the mark is reported, whoever made it', async ({ store, reopen }) => {
+  rule('any change of a sync since the mark is reported, from any process', async ({ store, reopen }) => {
     const other = await reopen()
     const watch = new SyncStatusWatcher(store)
     const moves: Array<(driver: SyncDriver) => Promise<unknown>> = [
@@ -107,7 +107,7 @@ class SyncStatusWatcher {
   async poll(): Promise<void> {
     const { changeToken: mark, syncs } = await this.#store.listSyncStatus({ at: START, recent: 1, ...(this.#mark !== undefined && { changedSince: this.#mark }) })
     this.#mark = mark
-    for (const standing of syncs) this.#known.set(standing.sync, standing)
+    for (const status of syncs) this.#known.set(status.sync, status)
   }
 
   async expectCurrent(ref: SyncRef): Promise<void> {

@@ -154,17 +154,17 @@ export const webhookCases: readonly StoreCase[] = [
   rule('XA6 the delivered sequence and the pending retries are updated together', async ({ store, reopen }) => {
     await store.putWebhook(createWebhook('a'), START_PROGRESS)
     const claim = required(await store.claimWebhook('a', CLAIM), 'the result of claimWebhook')
-    const standing: WebhookProgress = { sequence: 12, floor: 3, failureStreak: 2, retryAt: START + 5, succeededAt: START + 1, failedAt: START + 2, lastStatus: 500, lastAnswer: 'no', disabledReason: null }
+    const status: WebhookProgress = { sequence: 12, floor: 3, failureStreak: 2, retryAt: START + 5, succeededAt: START + 1, failedAt: START + 2, lastStatus: 500, lastAnswer: 'no', disabledReason: null }
     const [first, second] = [createDelivery(9, { key: 'ключ' }), createDelivery(8, { dead: true, lastStatus: null, nextAt: START })]
-    assert.equal(await store.recordDeliveries(claim, { progress: standing, delivered: [], undelivered: [first, second] }), true)
+    assert.equal(await store.recordDeliveries(claim, { progress: status, delivered: [], undelivered: [first, second] }), true)
     const again = await reopen()
-    assert.deepEqual((await again.webhooks())[0], { ...createWebhook('a'), ...standing, waiting: 1, dead: 1, dueAt: first.nextAt, heldBy: 'one' })
+    assert.deepEqual((await again.webhooks())[0], { ...createWebhook('a'), ...status, waiting: 1, dead: 1, dueAt: first.nextAt, heldBy: 'one' })
     assert.deepEqual(await again.deliveries({ webhook: 'a', dead: false, limit: 10 }), [first])
     assert.deepEqual(await again.deliveries({ webhook: 'a', dead: true, limit: 10 }), [second])
     const later = { ...first, attempts: 2, nextAt: START + 99, lastAnswer: 'still no' }
-    await store.recordDeliveries(claim, { progress: standing, delivered: [], undelivered: [later, createDelivery(10)] })
+    await store.recordDeliveries(claim, { progress: status, delivered: [], undelivered: [later, createDelivery(10)] })
     assert.deepEqual(await store.deliveries({ webhook: 'a', dead: false, limit: 1 }), [later])
-    await store.recordDeliveries(claim, { progress: standing, delivered: [9], undelivered: [] })
+    await store.recordDeliveries(claim, { progress: status, delivered: [9], undelivered: [] })
     assert.deepEqual((await store.deliveries({ webhook: 'a', dead: false, limit: 9 })).map(({ sequence }) => sequence), [10])
   }),
   rule('a disabled webhook cannot be claimed until it is started again; its dead letters are then retried', async ({ store }) => {

@@ -27,7 +27,7 @@ export const faults: readonly Fault[] = [
   {
     name: 'returns sync status once, and no later changes',
     patches: [{ file: SYNC_STATUS, from: 'if (changeToken === changedSince)', to: 'if (changedSince !== undefined)' }],
-    caughtBy: ['whatever moves a sync since the mark', 'XB2 asked again and again while others write'],
+    caughtBy: ['any change of a sync since the mark', 'XB2 repeated reads while others write miss no'],
   },
   {
     name: 'returns fewer cycles of a sync than requested',
@@ -95,7 +95,7 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'forgets why the source ended a cycle',
-    patches: [{ file: CHECKPOINT, from: 'endReason: move.endReason ?? null', to: 'endReason: null' }],
+    patches: [{ file: CHECKPOINT, from: 'endReason: transition.endReason ?? null', to: 'endReason: null' }],
     caughtBy: ['S22 the end reason of a cycle is'],
   },
   {
@@ -146,7 +146,7 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'lands a page twice when the first answer was lost',
-    patches: [{ file: CHECKPOINT, from: ' && entry.inflight_page === move.page - 1', to: '' }],
+    patches: [{ file: CHECKPOINT, from: ' && entry.inflight_page === transition.page - 1', to: '' }],
     caughtBy: ['XB4 after a commit whose answer was lost', 'XB3 a commit on another version'],
   },
   {
@@ -163,7 +163,7 @@ export const faults: readonly Fault[] = [
   {
     name: 'loses the guard state',
     patches: [{ file: CHECKPOINT, from: 'tidemark: transition.tidemark, guardState: transition.guardState })', to: 'tidemark: transition.tidemark })' }],
-    caughtBy: ['an unfinished cycle is taken up where its last page left it'],
+    caughtBy: ['an unfinished cycle is resumed after its last page, by any'],
   },
 
   {
@@ -216,7 +216,7 @@ export const faults: readonly Fault[] = [
   {
     name: 'treats a new order of fields as new content',
     patches: [{ file: PLAN, from: "if (resolution === 'update' && ", to: "if (resolution === 'stale' && " }],
-    caughtBy: ['a record whose members only changed their order'],
+    caughtBy: ['a record whose fields only changed their order'],
   },
   {
     name: 'reads integers as doubles',
@@ -246,7 +246,7 @@ export const faults: readonly Fault[] = [
   {
     name: 'treats a page as unchanged without comparing its contents',
     patches: [{ file: LOOKUP, from: 'if (found.fingerprint !== fingerprintOf(landings)) return null', to: '' }],
-    caughtBy: ['a block told again is unchanged as a whole'],
+    caughtBy: ['a repeated block is unchanged as a whole'],
   },
   {
     name: 'sweeps rows written since the cycle began',
@@ -265,7 +265,7 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'forgets that a quarantined key was listed',
-    patches: [{ file: PLAN, from: `    if (row?.status === 'live') seen.push(row.sequence)
+    patches: [{ file: PLAN, from: `    if (row?.status === 'live') seenSequences.push(row.sequence)
 `, to: '' }],
     caughtBy: ['a key that could not be landed counts as listed: its row', 'XE2 the rows a resumed cycle'],
   },
@@ -300,7 +300,7 @@ export const faults: readonly Fault[] = [
   {
     name: 'keeps only the last sightings of other syncs',
     patches: [{ file: SWEEP, from: '...(stored === undefined ? [] : (JSON.parse(stored.ranges) as Array<[number, number]>)), ', to: '' }],
-    caughtBy: ['XE6 invariant 5: a sweep under way keeps every row'],
+    caughtBy: ['XE6 invariant 5: a running sweep keeps every row that'],
   },
   {
     name: 'sweeps rows younger than the source’s lag',
@@ -486,7 +486,7 @@ export const faults: readonly Fault[] = [
   {
     name: 'has no delete limit',
     patches: [{ file: PLAN, from: '  if (toDelete === 0) return false\n', to: '  if (toDelete >= 0) return false\n' }],
-    caughtBy: ['XE3 XE5 invariant 11', 'XE4 invariant 11: a sweep of more', 'XE4 invariant 11: newcomers'],
+    caughtBy: ['XE3 XE5 invariant 11', 'XE4 invariant 11: a sweep of more', 'XE4 invariant 11: new rows'],
   },
   {
     name: 'lets new rows dilute the deleted share',
@@ -498,13 +498,13 @@ export const faults: readonly Fault[] = [
   {
     name: 'logs an entry for an unchanged record',
     patches: [{ file: PLAN, from: "      case 'same':\n", to: `      case 'same':
-        writes.push({ landing, action: 'updated', sequence: ++position, row })
+        writes.push({ landing, action: 'updated', sequence: ++headSequence, row })
 ` }],
     caughtBy: ['R31 invariant 4: landing the same page again', 'invariant 4: the same page landed by another sync'],
   },
   {
     name: 'leaves a gap in the sequence',
-    patches: [{ file: PLAN, from: "action: 'updated', sequence: ++position", to: "action: 'updated', sequence: (position += 2)" }],
+    patches: [{ file: PLAN, from: "action: 'updated', sequence: ++headSequence", to: "action: 'updated', sequence: (headSequence += 2)" }],
     caughtBy: ['O8 invariant 7: after any work the sequences'],
   },
   {
@@ -623,22 +623,22 @@ export const faults: readonly Fault[] = [
   {
     name: 'lets two processes deliver to one webhook',
     patches: [{ file: WEBHOOKS, from: 'heldUntil > found.now', to: 'heldUntil < found.now' }],
-    caughtBy: ['invariant 3: only one delivers at a time'],
+    caughtBy: ['invariant 3: only one process delivers at'],
   },
   {
     name: 'records deliveries without checking the claim',
     patches: [{ file: WEBHOOKS, from: 'disabled = :disabledReason where ${CLAIM_CONDITION}`', to: 'disabled = :disabledReason where ${WEBHOOK_CONDITION} and :epoch > 0`' }],
-    caughtBy: ['invariant 3: only one delivers at a time', 'a webhook that was disabled'],
+    caughtBy: ['invariant 3: only one process delivers at', 'a disabled webhook cannot be'],
   },
   {
     name: 'delivers to a webhook that was disabled',
     patches: [{ file: WEBHOOKS, from: ' and disabled is null {for_update}', to: ' {for_update}' }],
-    caughtBy: ['a webhook that was disabled'],
+    caughtBy: ['a disabled webhook cannot be'],
   },
   {
     name: 'loses pending deliveries when the cursor advances',
     patches: [{ file: WEBHOOKS, from: ' } of undelivered) {', to: ' } of undelivered.slice(1)) {' }],
-    caughtBy: ['XA6 the place and what waits'],
+    caughtBy: ['XA6 the delivered sequence and'],
   },
   {
     name: 'lets a delivery continue with outdated settings',
@@ -648,11 +648,11 @@ export const faults: readonly Fault[] = [
   {
     name: 'processes a message twice',
     patches: [{ file: INBOUND, from: 'found.at > at - claimTtlMs', to: 'found.at < at - claimTtlMs' }],
-    caughtBy: ['Z32 of many that bring one message'],
+    caughtBy: ['Z32 of many concurrent deliveries'],
   },
   {
     name: 'forgets that a message was done',
-    patches: [{ file: INBOUND, from: "if (done && found.at >= forgetBefore) return 'done'", to: '' }],
+    patches: [{ file: INBOUND, from: "if (done && found.at >= purgeBefore) return 'done'", to: '' }],
     caughtBy: ['Z32 of many concurrent deliveries'],
   },
 ]
