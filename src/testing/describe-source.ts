@@ -50,6 +50,6 @@ const SKIP_REASONS: Record<SourceNeed, string> = {
   listing: 'the source cannot list all records',
   delta: 'the source has no delta',
   deletes: 'the harness offers no `remove`',
-  told: 'its delta does not report deletions',
+  reported: 'its delta does not report deletions',
   fetch: 'it does not send requests through the context\'s fetch',
 }
