@@ -30,6 +30,7 @@ installDebianPackages([
 step('build', () => run('npm', ['run', '--silent', 'build']))
 if (filters.length === 0) {
   step('type check', () => run('npm', ['run', '--silent', 'check']))
+  step('format', () => run('npm', ['run', '--silent', 'format:check']))
   step('lint', () => run('npx', ['oxlint', '--type-aware']))
 }
 

@@ -164,8 +164,8 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
     ],
     [
       'a history of a database is taken for another database',
-      "lower(?1 || \\'_history\\')",
-      'lower(?1)',
+      'lower(?1), lower(?1 ||',
+      'lower(?1), lower(?1 || ?1 ||',
       ['test/stores/sqlite-tables.test.ts'],
     ],
   ]),
