@@ -2,8 +2,8 @@ import { Worker } from 'tidemark'
 import { sql } from 'tidemark/sources/sql'
 import { realOrSampleShop } from 'tidemark/testing'
 
-// Until SOURCE_URL is set in .env, the worker reads a small SQLite file with simulated edits in this folder; you can write
-// to it as well. Your own database: postgres://…, mysql://…, mariadb://… or sqlite:path.
+// Until SOURCE_URL is set in .env, the worker reads a small SQLite file with simulated edits in this folder; you can
+// write to it as well. Your own database: postgres://…, mysql://…, mariadb://… or sqlite:path.
 const shop = realOrSampleShop({ unless: 'SOURCE_URL', file: new URL('shop.db', import.meta.url), since: '{{now}}' })
 const database = sql({ url: 'SOURCE_URL' })
 
