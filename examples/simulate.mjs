@@ -1,4 +1,4 @@
-// Runs an example against its simulator, all on this machine: everything, then what happened since.
+// Runs an example against its simulator on this machine: a full sync, then the changes since.
 //   node examples/simulate.mjs stripe
 import { spawn } from 'node:child_process'
 import { rmSync } from 'node:fs'
@@ -10,7 +10,7 @@ import { SIMULATORS } from './simulators.mjs'
 const folder = fileURLToPath(new URL('.', import.meta.url))
 if (process.argv[1] === fileURLToPath(import.meta.url)) process.exit((await simulate(process.argv[2] ?? '')).code)
 
-/** The simulated account as it is in the end, and whether every command went well. */
+/** Returns the final simulated account and the exit code of the first failed command. */
 export async function simulate(name, store = join(folder, name, '.tidemark/simulated.db')) {
   const example = SIMULATORS[name]
   if (example === undefined) {

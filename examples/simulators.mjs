@@ -1,8 +1,8 @@
 import { ACCOUNTS, fillAccount, StripeSimulator } from 'tidemark/testing'
 
 /**
- * A simulated account for each example: what to set so that the worker reads it, something in it, and something that happens to it.
- * `databases` says which of its records land where.
+ * A simulated account for each example: the environment of the worker, the initial records and the changes to them.
+ * `databases` maps each database to a record type.
  */
 export const SIMULATORS = {
   salesforce: {
@@ -30,7 +30,7 @@ export const SIMULATORS = {
     env: (url) => ({ HUBSPOT_URL: url, HUBSPOT_TOKEN: 'simulated' }),
     databases: { contacts: 'contacts', companies: 'companies' },
     change: (vendor) => someOf(vendor, 'contacts', { lastname: 'Renamed' }),
-    // What was archived is read every other time.
+    // A cycle reads the archive only every other time.
     syncs: ['contacts', 'contacts'],
   },
   servicenow: {
@@ -72,7 +72,7 @@ export const SIMULATORS = {
   },
 }
 
-/** The account that the templates of `tidemark init` read as well. */
+/** The account that the templates of `tidemark init` also use. */
 function account(name) {
   return { make: ACCOUNTS[name].make, fill: (vendor) => fillAccount(vendor, ACCOUNTS[name]) }
 }
@@ -81,7 +81,7 @@ function many(count, make) {
   return Array.from({ length: count }, (_, n) => make(n))
 }
 
-/** Five records are changed, two made and three deleted. */
+/** Updates five records, creates two and deletes three. */
 function someOf(vendor, type, changes) {
   const records = vendor.records.current(type)
   for (const { id } of records.slice(0, 5)) vendor.update(type, id, changes)

@@ -1,7 +1,7 @@
 import { Worker } from 'tidemark'
 import { airtable } from 'tidemark/sources/airtable'
 
-/** One table, whole each time: what is no longer there is swept. */
+/** One table, listed completely in each cycle: rows that are no longer there are swept. */
 const base = airtable({
   baseId: process.env.AIRTABLE_BASE ?? 'app00000000000000',
   token: 'AIRTABLE_TOKEN',
@@ -12,7 +12,7 @@ const worker = new Worker({ name: 'airtable' })
 worker.sync('tasks', {
   database: worker.database('tasks'),
   schedule: '30m',
-  // Five a second; one too many costs half a minute.
+  // The limit is five per second; one request above it costs 30 seconds.
   pacer: worker.pacer('airtable-api', { allowedRequests: 4, intervalMs: 1_000 }),
   ...base.table(process.env.AIRTABLE_TABLE ?? 'Tasks'),
 })

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { serve, XSimulator } from 'tidemark/testing'
 
 /**
- * The worker beside this file against an X that runs on this machine, and nowhere else:
+ * Runs the worker in this folder against a simulated X on this machine:
  *
  *   node demo.mjs
  */
@@ -21,18 +21,18 @@ const server = await serve(x)
 const bookmark = (count) => Array.from({ length: count }, (_, n) => x.create('bookmark', { text: `post ${n + 1}` }))
 
 try {
-  say('An account with 400 bookmarks. The first run reads the newest page, then the history behind it.')
+  say('An account with 400 bookmarks. The first run reads the newest page, then the history before it.')
   const ids = bookmark(400)
   await tidemark('run', 'bookmarks')
 
-  say('Five more, and the one that was newest is bookmarked again: one page, up to where the list is as it was.')
+  say('Five new bookmarks, and the newest one is bookmarked again: one page, up to the known items.')
   bookmark(5)
   x.remove('bookmark', ids.at(-1))
   x.bookmarkAgain(ids.at(-1))
   await tidemark('run', 'bookmarks')
   await tidemark('status')
 
-  say('Three bookmarks are removed. No forward pass tells; the daily full reading does.')
+  say('Three bookmarks are removed. Forward passes do not find removals; the daily full listing does.')
   for (const at of [10, 200, 390]) x.remove('bookmark', ids[at])
   await tidemark('run', 'bookmarks-backfill')
   await tidemark('query', 'select count(*) as bookmarks from bookmarks')

@@ -4,8 +4,8 @@ import { bookmarks } from 'tidemark/sources/bookmarks'
 /**
  * The bookmarks of one user of X, newest first:
  *
- *   bookmarks           every quarter of an hour: what is new, and the history behind it until all of it is there
- *   bookmarks-backfill  once a day all of it, to find what is no longer bookmarked
+ *   bookmarks           every 15 minutes: new bookmarks, and the history before them until it is complete
+ *   bookmarks-backfill  once a day: the whole list, to find removed bookmarks
  */
 const worker = new Worker({ name: 'reader' })
 

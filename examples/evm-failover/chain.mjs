@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 
-/** A real chain on a free port, whose blocks are mined when asked. */
+/** Starts a real chain on a free port. Blocks are mined on request. */
 export async function startChain() {
   const platform = `${process.platform === 'win32' ? 'win32' : process.platform}-${process.arch === 'x64' ? 'amd64' : process.arch}`
   let home

@@ -1,6 +1,6 @@
 import { createServer } from 'node:http'
 
-/** An index of the chain: `alchemy_getAssetTransfers` for native transfers, in pages; everything else it passes on to a node. */
+/** Starts an index of the chain: paged `alchemy_getAssetTransfers` for native transfers. Other methods go to a node. */
 export async function startIndexer({ call }) {
   let answered = 0
   const server = createServer(async (request, response) => {

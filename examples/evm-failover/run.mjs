@@ -25,7 +25,7 @@ const { transfers } = evm({
     rpc({ name: 'node', url: chain.url }),
   ],
 })
-/** Told as it happens. */
+/** Prints warnings as they happen. */
 const log = { debug() {}, info() {}, error() {}, warn: (message, { provider, from, to, code } = {}) => say(`  ! ${message}${provider ? `: ${provider}` : ''}${code ? ` (${code})` : ''}${from ? `: ${from} → ${to}` : ''}`) }
 const cycle = (onProgress = () => {}) => runCycle({ worker: 'wallet', store, log, onProgress, sync: { name: 'transfers', database: 'transfers', ...transfers } })
 
@@ -33,7 +33,7 @@ try {
   say(`A chain at ${chain.url}; 60 payments to ${chain.account}.`)
   await chain.pay(60)
 
-  say('\nFirst cycle. The index goes away after its second page:')
+  say('\nFirst cycle. The index is killed after its second page:')
   const first = await cycle((progress) => {
     if (progress.kind !== 'landed') return
     say(`  page ${progress.page}: ${progress.counts.created} transfers`)
@@ -55,7 +55,7 @@ try {
   rmSync(folder, { recursive: true, force: true })
 }
 
-/** As `tidemark status` shows it. */
+/** The output of `tidemark status`. */
 function status() {
   const cli = join(dirname(fileURLToPath(import.meta.url)), '../../dist/cli/main.js')
   return spawnSync(process.execPath, [cli, 'status', '--all', '--store', url], { encoding: 'utf8' }).stdout.trim()

@@ -1,7 +1,7 @@
 import { Worker } from 'tidemark'
 import { github } from 'tidemark/sources/github'
 
-/** Repositories and the issues of all of them, whole each time: what is gone is swept. */
+/** All repositories and their issues, listed completely in each cycle: rows that are no longer there are swept. */
 const account = github({
   token: 'GITHUB_TOKEN',
   ...(process.env.GITHUB_URL !== undefined && { baseUrl: process.env.GITHUB_URL }),

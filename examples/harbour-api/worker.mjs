@@ -1,12 +1,12 @@
 import { SyncError, Worker } from 'tidemark'
 
 /**
- * A backfill and a delta of one database, as most APIs with change tracking want them:
+ * A backfill and a delta of one database, the usual setup for an API with change tracking:
  *
- *   vessels-backfill  lists everything, when asked to; what it no longer finds is swept
- *   vessels-delta     asks every minute for what moved, then for what was scrapped
+ *   vessels-backfill  lists everything, on request; rows that it does not return are swept
+ *   vessels-delta     reads every minute the vessels that moved, then those that were scrapped
  *
- * Both tell the source's own time of each record, so that it does not matter which of them comes first.
+ * Both set the source's own time of each record, so that their order does not matter.
  */
 const HARBOUR = process.env.HARBOUR_URL ?? 'http://127.0.0.1:4010'
 const LIMIT = 100
@@ -24,7 +24,7 @@ worker.sync('vessels-backfill', {
   pacer,
   async execute(state, context) {
     const page = await ask(context, '/vessels', { after: state, until: horizon(context) })
-    return { changes: page.map(toUpsert), hasMore: page.length === LIMIT, nextState: positionAfter(page, 'moved_at') }
+    return { changes: page.map(toUpsert), hasMore: page.length === LIMIT, nextState: cursorAfter(page, 'moved_at') }
   },
 })
 
@@ -33,17 +33,17 @@ worker.sync('vessels-delta', {
   mode: 'incremental',
   schedule: '1m',
   pacer,
-  /** Two positions, one for each endpoint: neither can overtake the other. */
+  /** One cursor for each endpoint: neither can overtake the other. */
   async execute(state, context) {
     const { phase, moved, scrapped } = state ?? { phase: 'moved', moved: null, scrapped: null }
     const until = horizon(context)
     if (phase === 'moved') {
       const page = await ask(context, '/vessels', { after: moved, until })
-      const next = positionAfter(page, 'moved_at') ?? moved
+      const next = cursorAfter(page, 'moved_at') ?? moved
       return { changes: page.map(toUpsert), hasMore: true, nextState: { phase: page.length === LIMIT ? 'moved' : 'scrapped', moved: next, scrapped } }
     }
     const page = await ask(context, '/scrapped', { after: scrapped, until })
-    const next = positionAfter(page, 'scrapped_at') ?? scrapped
+    const next = cursorAfter(page, 'scrapped_at') ?? scrapped
     const hasMore = page.length === LIMIT
     return {
       changes: page.map(({ id, scrapped_at }) => ({ type: 'delete', key: id, upstreamUpdatedAt: scrapped_at })),
@@ -59,14 +59,14 @@ async function ask({ fetch, secrets }, path, { after, until }) {
   const query = new URLSearchParams({ limit: String(LIMIT), until, ...(after && { after: after.at, after_id: after.id }) })
   const response = await fetch(`${HARBOUR}${path}?${query}`, { headers: { authorization: `Bearer ${secrets.get('HARBOUR_TOKEN')}` } })
   if (response.ok) return response.json()
-  // A code tells the engine what to do: try again, wait as long as asked, or stop until somebody renews the token.
-  const said = `the harbour answered ${response.status}`
-  if (response.status === 401) throw new SyncError('AUTH_REJECTED', said)
-  if (response.status === 429) throw new SyncError('RATE_LIMITED', said, { retryAfterMs: Number(response.headers.get('retry-after')) * 1_000 })
-  throw new SyncError('SOURCE_UNAVAILABLE', said)
+  // The code decides what the engine does: retry, wait as requested, or stop until the token is renewed.
+  const message = `the harbour API returned ${response.status}`
+  if (response.status === 401) throw new SyncError('AUTH_REJECTED', message)
+  if (response.status === 429) throw new SyncError('RATE_LIMITED', message, { retryAfterMs: Number(response.headers.get('retry-after')) * 1_000 })
+  throw new SyncError('SOURCE_UNAVAILABLE', message)
 }
 
-/** Fixed for the whole cycle, also when it is resumed: what moves meanwhile belongs to the next one. */
+/** Fixed for the whole cycle, also after a resume: later moves belong to the next cycle. */
 function horizon({ cycle }) {
   return new Date(cycle.startedAt - LAG_MS).toISOString()
 }
@@ -75,7 +75,7 @@ function toUpsert({ id, moved_at, ...rest }) {
   return { type: 'upsert', key: id, record: { id, ...rest, moved_at }, upstreamUpdatedAt: moved_at }
 }
 
-function positionAfter(page, time) {
+function cursorAfter(page, time) {
   const last = page.at(-1)
   return last === undefined ? null : { at: last[time], id: last.id }
 }

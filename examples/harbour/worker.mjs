@@ -1,2 +1,2 @@
-// The worker that `tidemark init` writes, run from a checkout. Its store stays in this folder.
+// The worker that `tidemark init` writes, for a run from a checkout. Its store is in this folder.
 export { default } from '../../templates/worker/worker.ts'

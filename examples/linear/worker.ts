@@ -1,7 +1,7 @@
 import { Worker } from 'tidemark'
 import { linear } from 'tidemark/sources/linear'
 
-/** Teams and issues, whole each time: what was archived or deleted is swept. */
+/** Teams and issues, listed completely in each cycle: archived and deleted ones are swept. */
 const workspace = linear({ apiKey: 'LINEAR_KEY', ...(process.env.LINEAR_URL !== undefined && { baseUrl: process.env.LINEAR_URL }) })
 
 const worker = new Worker({ name: 'linear' })

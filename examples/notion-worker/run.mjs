@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startDesk } from './server.mjs'
 
-/** The whole example: a desk, a first run, something happens at the desk, a second run. */
+/** The complete example: a help desk, a first run, some changes, a second run. */
 const command = process.env.TIDEMARK_COMMAND ?? join(import.meta.dirname, '../../dist/cli/main.js')
 const folder = mkdtempSync(join(tmpdir(), 'tidemark-example-'))
 const desk = await startDesk()
@@ -15,7 +15,7 @@ try {
   desk.put(2, 'Solved')
   desk.put(26, 'Open')
   desk.remove(1)
-  console.log('\n# at the desk: T2 is solved, T26 is new, T1 is gone')
+  console.log('\n# changes at the help desk: T2 is solved, T26 is new, T1 is deleted')
   await tidemark('run', 'ticketsDelta')
   await tidemark('query', "select _key, Status from tickets where _key in ('T1', 'T2', 'T26')")
   await tidemark('status')

@@ -1,8 +1,8 @@
 import { createServer } from 'node:http'
 
 /**
- * A help desk's API on this machine: customers, tickets by page, and a feed of what happened to tickets. Every eleventh
- * request is told to come back in a second.
+ * The API of a help desk on this machine: customers, pages of tickets, and a feed of ticket events. Every eleventh
+ * request gets a 429 with `retry-after: 1`.
  *
  *   node server.mjs [port]
  */
@@ -30,10 +30,10 @@ export function startDesk(port = 0) {
   const server = createServer((request, response) => {
     const { pathname, searchParams } = new URL(request.url, 'http://desk')
     const answer = (body, status = 200, headers = {}) => response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body))
-    if (++asked % 11 === 0) return answer({ error: 'slow down' }, 429, { 'retry-after': '1' })
+    if (++asked % 11 === 0) return answer({ error: 'too many requests' }, 429, { 'retry-after': '1' })
     if (pathname === '/customers') return answer({ items: customers })
     if (pathname === '/tickets') return answer(page([...tickets.values()], (Number(searchParams.get('page')) - 1) * 10, 10))
-    if (pathname !== '/events') return answer({ error: 'no such thing' }, 404)
+    if (pathname !== '/events') return answer({ error: 'not found' }, 404)
     const { items, hasMore } = page(events, Number(searchParams.get('after')), 10)
     answer({ events: items, hasMore })
   })

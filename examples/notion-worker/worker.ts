@@ -1,6 +1,6 @@
 /**
- * A worker as it is written for Notion, unchanged: customers are listed every hour, tickets are followed every five
- * minutes and listed when asked. `ntn workers deploy` would run it at Notion; `tidemark run` runs it here.
+ * An unchanged Notion worker: it lists customers every hour, reads ticket changes every five minutes and lists tickets
+ * on request. `ntn workers deploy` runs it at Notion; `tidemark run` runs it here.
  */
 import { RateLimitError, Worker } from "@notionhq/workers";
 import * as Builder from "@notionhq/workers/builder";
@@ -115,6 +115,6 @@ async function ask<T>(path: string): Promise<T> {
 	await desk.wait();
 	const response = await fetch(`${process.env.DESK_URL ?? "http://127.0.0.1:4020"}${path}`);
 	if (response.status === 429) throw new RateLimitError({ retryAfter: Number(response.headers.get("retry-after")) });
-	if (!response.ok) throw new Error(`the desk answered ${response.status}`);
+	if (!response.ok) throw new Error(`the help desk returned ${response.status}`);
 	return (await response.json()) as T;
 }

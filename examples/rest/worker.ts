@@ -1,7 +1,7 @@
 import { Worker } from 'tidemark'
 import { bearer, rest } from 'tidemark/sources/rest'
 
-/** Any HTTP API in words instead of code; here Stripe's customers and the log of events that tells what becomes of them. */
+/** A declarative description of an HTTP API: Stripe's customers, and the event log with their changes. */
 const api = rest({
   baseUrl: process.env.STRIPE_URL ?? 'https://api.stripe.com/v1',
   auth: bearer('STRIPE_KEY'),

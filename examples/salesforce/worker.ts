@@ -1,7 +1,7 @@
 import { Worker } from 'tidemark'
 import { salesforce } from 'tidemark/sources/salesforce'
 
-/** Accounts: all of them when asked, then what changed and what was deleted, every five minutes. */
+/** Accounts: a backfill on request, then changes and deletions every five minutes. */
 const org = salesforce({ instanceUrl: process.env.SALESFORCE_URL ?? 'https://example.my.salesforce.com', accessToken: 'SALESFORCE_TOKEN' })
 
 const worker = new Worker({ name: 'salesforce' })

@@ -1,7 +1,7 @@
 import { Worker } from 'tidemark'
 import { servicenow } from 'tidemark/sources/servicenow'
 
-/** Incidents: all of them when asked, then by turns what was updated and what the audit says was deleted. */
+/** Incidents: a backfill on request, then updates, and deletions from the audit table. */
 const instance = servicenow({ instanceUrl: process.env.SERVICENOW_URL ?? 'https://example.service-now.com', user: 'SERVICENOW_USER', password: 'SERVICENOW_PASSWORD' })
 
 const worker = new Worker({ name: 'servicenow' })

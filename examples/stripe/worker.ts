@@ -2,8 +2,8 @@ import { Worker } from 'tidemark'
 import { stripe } from 'tidemark/sources/stripe'
 
 /**
- * Customers and subscriptions: all of them when asked, then what the log of events tells. The items of a subscription and
- * their prices get databases of their own.
+ * Customers and subscriptions: a backfill on request, then changes from the event log. Subscription items and their
+ * prices have their own databases.
  */
 const account = stripe({
   apiKey: 'STRIPE_KEY',

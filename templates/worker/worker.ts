@@ -1,45 +1,45 @@
 import { Worker } from 'tidemark'
 
-// Two databases, each filled by a sync. Run it twice and see what moved:
+// Two databases, each filled by a sync. Run it twice to see the changes:
 //
 //   npx tidemark run
 //   npx tidemark query "select * from vessels limit 5"
 //
-// The source is a small harbour at the end of this file, so that all of this works without an account and a network.
-// To read an API of your own, let `execute` ask it: `context.fetch` is paced, bounded in time and size, and stops when
-// you do; `context.secrets.get('HARBOUR_TOKEN')` reads .env. What comes in is checked, landed and never written twice.
+// The source is a small simulated harbour at the end of this file, so it works without an account and a network.
+// To read your own API, call it in `execute`: `context.fetch` is paced, limited in time and size, and aborts when you
+// stop the run; `context.secrets.get('HARBOUR_TOKEN')` reads .env. Changes are validated and committed exactly once.
 
 const worker = new Worker({ name: 'harbour' })
 
 const vessels = worker.database('vessels')
 const berths = worker.database('berths')
 
-// At most 6,000 requests a minute, evenly spaced. Put in what your API allows; both syncs share it.
+// At most 6,000 requests a minute, evenly spaced. Set the limit of your API; both syncs share it.
 const pacer = worker.pacer('harbour-api', { allowedRequests: 6_000, intervalMs: 60_000 })
 
-/** Where the last page ended: the time and the id of its last vessel, because many may have moved in the same second. */
-interface Position {
+/** The time and the id of the last vessel that was read, because many may have moved in the same second. */
+interface Cursor {
   movedAt: string
   id: string
 }
 
 const PAGE_SIZE = 50
 
-/** A move may become visible this long after its time. Real APIs need 10 to 60 seconds; no cycle reads beyond it. */
+/** A move may become visible this much later, so no cycle reads closer to now. Real APIs need 10 to 60 seconds. */
 const LAG_MS = 2_000
 
-// Incremental: each cycle returns what changed since the last one. The state you return with a page is what the next
-// page is asked with, in this cycle, in the next one and after a crash. Vessels are never deleted here; where records
-// are, a backfill has to find it, or a `delete` change has to tell: see worker.track.
+// Incremental: each cycle returns the changes since the last one. `execute` receives the state that the previous page
+// returned, in this cycle, in the next one and after a crash. Vessels are never deleted here. If your source deletes
+// records, find them with a backfill or return `delete` changes: see worker.track.
 // tidemark-ignore vessel-moves: missing-deletes
-worker.sync<Position>('vessel-moves', {
+worker.sync<Cursor>('vessel-moves', {
   database: vessels,
   mode: 'incremental',
   schedule: '1m',
   pacer,
   async execute(state, { pacer, cycle }) {
     await pacer.wait() // `context.fetch` does this by itself.
-    // Fixed for the whole cycle: what moves while we read belongs to the next one.
+    // Fixed for the whole cycle: later moves belong to the next cycle.
     const until = new Date(cycle.startedAt - LAG_MS).toISOString()
     const page = harbour.vesselsMovedSince(state, until, PAGE_SIZE)
     const last = page.at(-1)
@@ -51,7 +51,7 @@ worker.sync<Position>('vessel-moves', {
   },
 })
 
-// Replace: each cycle returns all there is, and rows it did not return are swept. For sources that cannot tell what changed.
+// Replace: each cycle returns all records, and other rows are swept. For sources without change tracking.
 worker.sync('berth-list', {
   database: berths,
   mode: 'replace',
@@ -69,15 +69,15 @@ worker.sync('berth-list', {
 export default worker
 
 // ── The harbour: 240 vessels that move now and then, 24 berths of which one is closed each minute ──────────────────────
-// The same for everybody at the same second. Throw it away when you read from something real.
+// A pure function of the current second. Delete it when you read a real source.
 
 const STATUSES = ['at sea', 'arriving', 'moored', 'loading', 'departing']
 const NAMES = ['Alcyone', 'Borealis', 'Cormorant', 'Doldrum', 'Ebb', 'Fulmar', 'Gannet', 'Halyard', 'Islander', 'Jetty', 'Kittiwake', 'Leeward']
 const FLAGS = ['DK', 'GR', 'LR', 'MT', 'NO', 'PA', 'PT', 'SG']
 
 const harbour = {
-  /** In the order they moved, then by id; only after the position, and not later than `until`. */
-  vesselsMovedSince(after: Position | undefined, until: string, limit: number) {
+  /** Ordered by time of the move, then by id; only after the cursor, and not later than `until`. */
+  vesselsMovedSince(after: Cursor | undefined, until: string, limit: number) {
     return Array.from({ length: 240 }, (_, number) => vesselAt(number, Date.parse(until)))
       .filter(({ movedAt, id }) => after === undefined || movedAt > after.movedAt || (movedAt === after.movedAt && id > after.id))
       .toSorted((a, b) => (a.movedAt === b.movedAt ? (a.id < b.id ? -1 : 1) : a.movedAt < b.movedAt ? -1 : 1))

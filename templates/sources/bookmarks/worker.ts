@@ -2,12 +2,12 @@ import { Worker } from 'tidemark'
 import { bookmarks } from 'tidemark/sources/bookmarks'
 import { realOrSimulated } from 'tidemark/testing'
 
-// Without X_TOKEN in .env a simulated account answers, inside this process; with it, the real one.
+// Until X_TOKEN is set in .env, the worker reads a simulated account in this process.
 const simulated = realOrSimulated('bookmarks', { unless: 'X_TOKEN', since: '{{now}}' })
-// The id of the user of X whose bookmarks these are.
+// The X user id of the owner of the bookmarks.
 const list = bookmarks({ userId: '2244994945', token: 'X_TOKEN' })
 
-// What is new every quarter of an hour; once a day all of it, to find what is no longer bookmarked.
+// New bookmarks every 15 minutes; the whole list once a day, to find removed bookmarks.
 const worker = new Worker({ name: '{{name}}' })
 worker.track('bookmarks', { database: worker.database('bookmarks'), source: simulated(list), schedule: '15m', backfillSchedule: '1d' })
 

@@ -1,7 +1,7 @@
 import { Worker } from 'tidemark'
 import { files } from 'tidemark/sources/files'
 
-// Every .csv, .ndjson and .parquet in `drop/`, as it comes and changes; an s3:// address works as well.
+// Reads new and changed .csv, .ndjson and .parquet files in `drop/`; an s3:// URL works as well.
 const worker = new Worker({ name: '{{name}}' })
 worker.sync('orders', { database: worker.database('orders'), schedule: '5m', ...files({ folder: 'drop', key: 'order_id', settleMs: 1_000 }) })
 

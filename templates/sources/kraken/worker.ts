@@ -2,7 +2,7 @@ import { Worker } from 'tidemark'
 import { kraken } from 'tidemark/sources/kraken'
 import { realOrSimulated } from 'tidemark/testing'
 
-// Without KRAKEN_SECRET in .env a simulated account answers, inside this process; with it, the real one.
+// Until KRAKEN_SECRET is set in .env, the worker reads a simulated account in this process.
 const simulated = realOrSimulated('kraken', { unless: 'KRAKEN_SECRET', since: '{{now}}' })
 const account = kraken({ apiKey: 'KRAKEN_KEY', apiSecret: 'KRAKEN_SECRET' })
 

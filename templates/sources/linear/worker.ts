@@ -2,7 +2,7 @@ import { Worker } from 'tidemark'
 import { linear } from 'tidemark/sources/linear'
 import { realOrSimulated } from 'tidemark/testing'
 
-// Without LINEAR_KEY in .env a simulated account answers, inside this process; with it, the real one.
+// Until LINEAR_KEY is set in .env, the worker reads a simulated account in this process.
 const simulated = realOrSimulated('linear', { unless: 'LINEAR_KEY', since: '{{now}}' })
 const workspace = linear({ apiKey: 'LINEAR_KEY' })
 

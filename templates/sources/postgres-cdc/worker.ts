@@ -2,11 +2,11 @@ import { Worker } from 'tidemark'
 import { postgresCdc } from 'tidemark/sources/postgres-cdc'
 import { realOrEmbeddedPostgres } from 'tidemark/testing'
 
-// Without SOURCE_URL in .env a small PostgreSQL runs in postgres/ while this worker reads from it, and people work in it; its
-// address is in postgres/url, so write to it as well if you like. With it, your own server, which needs wal_level = logical.
+// Until SOURCE_URL is set in .env, a small PostgreSQL with simulated edits runs in postgres/ while this worker reads it.
+// Its URL is in postgres/url; you can write to it as well. Your own server needs wal_level = logical.
 const server = realOrEmbeddedPostgres({ unless: 'SOURCE_URL', folder: new URL('postgres', import.meta.url), since: '{{now}}' })
 
-// Every insert, update and delete from the server's own log.
+// Every insert, update and delete from the write-ahead log.
 const worker = new Worker({ name: '{{name}}' })
 worker.track('orders', {
   database: worker.database('orders'),

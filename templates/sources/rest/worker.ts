@@ -2,9 +2,9 @@ import { Worker } from 'tidemark'
 import { bearer, rest } from 'tidemark/sources/rest'
 import { realOrSimulated } from 'tidemark/testing'
 
-// Without API_TOKEN in .env a simulated account answers, inside this process; with it, the real one.
+// Until API_TOKEN is set in .env, the worker reads a simulated account in this process.
 const simulated = realOrSimulated('stripe', { unless: 'API_TOKEN', since: '{{now}}' })
-// An HTTP API by its description; docs/guides/choose-a-strategy.md says which words fit yours, `npx tidemark advise` asks you.
+// A declarative description of an HTTP API. See docs/guides/choose-a-strategy.md, or run `npx tidemark advise`.
 const api = rest({
   baseUrl: 'https://api.stripe.com/v1',
   auth: bearer('API_TOKEN'),
@@ -12,7 +12,7 @@ const api = rest({
     {
       name: 'customers', path: '/customers', query: { limit: 100 }, records: 'data', key: 'id',
       page: { kind: 'token', parameter: 'starting_after', next: { last: 'id' }, more: 'has_more' },
-      // Asked for by its key, a deleted customer is answered with this mark, not with a 404.
+      // For the key of a deleted customer the API returns this flag, not a 404.
       lookup: { path: '/customers/{key}' }, deleted: 'deleted',
     },
   ],

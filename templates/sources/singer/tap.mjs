@@ -1,5 +1,5 @@
-// A tap of the Singer protocol, as small as one can be: issues of a project in which something happens every ten seconds.
-// It is told where it stopped (--state), and writes what changed since, and where it stands now.
+// A minimal tap of the Singer protocol: issues of a project with one change every ten seconds.
+// It receives its last state (--state), and writes the changes since then and the new state.
 import { readFileSync } from 'node:fs'
 
 const given = (flag) => (process.argv.includes(flag) ? JSON.parse(readFileSync(process.argv[process.argv.indexOf(flag) + 1], 'utf8')) : undefined)
@@ -19,7 +19,7 @@ if (process.argv.includes('--discover')) {
   say({ type: 'STATE', value: { bookmarks: { [stream]: { updated_at: changed.at(-1)?.updated_at ?? since } } } })
 }
 
-/** As they are now, by when they were last changed: forty from before, and what happened since, one every ten seconds. */
+/** The current issues by time of change: forty initial ones, and one change every ten seconds since the start. */
 function issues(start, now) {
   const all = new Map()
   const put = (id, state, at) => {

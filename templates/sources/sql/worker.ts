@@ -2,15 +2,15 @@ import { Worker } from 'tidemark'
 import { sql } from 'tidemark/sources/sql'
 import { realOrSampleShop } from 'tidemark/testing'
 
-// Without SOURCE_URL in .env a small SQLite file is made beside this one, and people work in it; write to it as well if you like.
-// With it, your own database: postgres://…, mysql://…, mariadb://… or sqlite:path.
+// Until SOURCE_URL is set in .env, the worker reads a small SQLite file with simulated edits in this folder; you can
+// write to it as well. Your own database: postgres://…, mysql://…, mariadb://… or sqlite:path.
 const shop = realOrSampleShop({ unless: 'SOURCE_URL', file: new URL('shop.db', import.meta.url), since: '{{now}}' })
 const database = sql({ url: 'SOURCE_URL' })
 
 const worker = new Worker({ name: '{{name}}' })
-// Followed by a column that every change of a row raises. Deletions are found by the backfill.
+// Reads changes by a column that increases with every change of a row. The backfill finds deletions.
 worker.track('customers', { database: worker.database('customers'), source: shop(database.table('customers', { cursor: 'updated_at' })), schedule: '5m', backfillSchedule: '1d' })
-// Small, or without such a column: all of it each time.
+// For small tables, or tables without such a column: reads everything in each cycle.
 worker.sync('countries', { database: worker.database('countries'), schedule: '1d', ...shop(database.listing('countries')) })
 
 export default worker

@@ -2,7 +2,7 @@ import { Worker } from 'tidemark'
 import { stripe } from 'tidemark/sources/stripe'
 import { realOrSimulated } from 'tidemark/testing'
 
-// Without STRIPE_KEY in .env a simulated account answers, inside this process; with it, the real one.
+// Until STRIPE_KEY is set in .env, the worker reads a simulated account in this process.
 const simulated = realOrSimulated('stripe', { unless: 'STRIPE_KEY', since: '{{now}}' })
 const account = stripe({ apiKey: 'STRIPE_KEY' })
 
