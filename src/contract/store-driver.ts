@@ -37,7 +37,7 @@ export interface SelectOptions {
   /** 0 for all. */
   readonly limit: number
   readonly tenant: string
-  /** How long it may take; see QuerySyntax.deadlineCheck. */
+  /** How long it may take; see QuerySyntax.deadlineCondition. */
   readonly deadlineMs?: number
   /** In ms: the tenant's tables appear as they were then. */
   readonly asOf?: number | undefined

@@ -33,12 +33,12 @@ const MUTANTS: readonly { name: string; kind: WorldKind; file: string; find: str
   { name: 'the same, within one cycle', kind: 'streams', file: 'strategies/kit/earliest-tidemark.ts', find: 'instant < earliest', replace: 'instant > earliest' },
   {
     name: 'a page of a listing moves the tidemark', kind: 'listing', file: 'engine/cycle-tidemark.ts',
-    find: "if (mode === 'replace') return this", replace: "if (mode === 'replace') return new CycleTidemark(this.#committed, null, later(this.shown, newest), this.#bound)",
+    find: "if (mode === 'replace') return this", replace: "if (mode === 'replace') return new CycleTidemark(this.#committed, null, later(this.current, newest), this.#bound)",
   },
   { name: 'a listing is complete up to its newest row', kind: 'listing', file: 'engine/cycle-tidemark.ts', find: 'page.stated === undefined ? since :', replace: 'page.stated === undefined ? (page.newest ?? since) :' },
   { name: 'a derived tidemark goes beyond the start of the cycle', kind: 'unordered', file: 'engine/cycle-tidemark.ts', find: 'earlier(candidate, since)', replace: 'candidate' },
-  { name: 'a derived tidemark moves before the cycle is complete', kind: 'unordered', file: 'engine/cycle-tidemark.ts', find: 'stated === null || stated === undefined ? this.shown :', replace: 'stated === undefined ? later(this.shown, newest) : stated === null ? this.shown :' },
-  { name: 'a cursor is taken for the end of its moment', kind: 'keyset', file: 'strategies/keyset.ts', find: 'justBefore(canonicalInstant(last.timestamp)!)', replace: 'canonicalInstant(last.timestamp)!' },
+  { name: 'a derived tidemark moves before the cycle is complete', kind: 'unordered', file: 'engine/cycle-tidemark.ts', find: 'stated === null || stated === undefined ? this.current :', replace: 'stated === undefined ? later(this.current, newest) : stated === null ? this.current :' },
+  { name: 'a cursor is taken for the end of its moment', kind: 'keyset', file: 'strategies/keyset.ts', find: 'subtractMicrosecond(canonicalizeInstant(last.timestamp)!)', replace: 'canonicalizeInstant(last.timestamp)!' },
 ]
 
 test.each(MUTANTS)('a planted bug is found: $name', async ({ kind, file, find, replace }) => {

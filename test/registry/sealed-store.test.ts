@@ -17,7 +17,7 @@ test('a store that is an instance of a class is sealed as well', async () => {
   const harness = await openHarness()
   class Wrapped {
     readonly tenant = 'default'
-    async position(): Promise<number> {
+    async headSequence(): Promise<number> {
       return await harness.store.headSequence()
     }
   }

@@ -26,7 +26,7 @@ export function hasUnexpandedField(object: JsonObject, paths: readonly string[])
 /** Thrown where a list inside an object does not go on as the object began it: it is gone, or of another version. */
 export class ListChangedError extends Error {}
 
-/** The object with every list inside it read to its end. The object may change meanwhile: see `StripeApi.whole`. */
+/** The object with every list inside it read to its end. The object may change meanwhile: see `StripeApi.completeObject`. */
 export async function readNestedLists(object: JsonObject, client: HttpClient, budget: PageBudget, context: SyncContext): Promise<JsonObject> {
   const read = async (value: JsonValue): Promise<JsonValue> => {
     if (Array.isArray(value)) return mapSequentially(value, read)

@@ -72,7 +72,7 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
   /** O16, after every commit of any sync: what `tidemark` of a sync claims is true. */
   protected checkTidemark(_facts: Facts, _tidemark: string): void {}
 
-  /** Commit.restateSince: what changes nothing may be put on record by a delta whose cycle and that of a listing overlap. */
+  /** Commit.forceLogSince: what changes nothing may be put on record by a delta whose cycle and that of a listing overlap. */
   protected mayRelog({ sync, cycle }: LogEntry): boolean {
     if (this.#models.get(sync)?.inflight?.mode === 'replace') return false
     return [...this.#models.values()].some(({ inflight, listedAt }) => inflight?.mode === 'replace' || listedAt >= this.beganAt(cycle))
