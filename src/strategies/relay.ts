@@ -30,9 +30,9 @@ export interface RelayState {
  * For GraphQL connections: `first`, `after`, `pageInfo`. Every cycle begins at the first page.
  *
  * ```ts
- * import { relay, type Budget, type PageInfo } from 'tidemark'
+ * import { relay, type RateBudget, type PageInfo } from 'tidemark'
  *
- * type Answer = { repositories: { nodes: { id: string; name: string }[]; pageInfo: PageInfo }; rateLimit: Budget }
+ * type Answer = { repositories: { nodes: { id: string; name: string }[]; pageInfo: PageInfo }; rateLimit: RateBudget }
  *
  * export const repositories = relay({
  *   read: async ({ after }, { fetch }) => {
