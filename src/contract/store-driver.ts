@@ -43,7 +43,7 @@ export interface SelectOptions {
   /** 0 for no limit. */
   readonly limit: number
   readonly tenant: string
-  /** The time limit of the statement; see QuerySyntax.deadlineCondition. */
+  /** How long it may take; see QuerySyntax.deadlineCondition. */
   readonly deadlineMs?: number
   /** In ms: reads the tenant's tables as of this time. */
   readonly asOf?: number | undefined

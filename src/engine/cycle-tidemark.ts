@@ -58,7 +58,7 @@ export class CycleTidemark {
     return new CycleTidemark(committed, inflight?.tidemark ?? null, committed, parseBound(inflight?.guardState ?? null))
   }
 
-  /** Adds the bounds to the guard state for the next runner; see Inflight.guardState. */
+  /** `guard` with what the next runner has to know; see Inflight.guardState. */
   serializeWith(guard: object): string {
     return JSON.stringify({ ...guard, tidemark: this.#bound })
   }

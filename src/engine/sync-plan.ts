@@ -24,10 +24,7 @@ export interface SyncPlan {
   readonly retentionMs?: number | null
   /** The other sync of a pair over one database. */
   readonly pair?: PairPlan
-  /**
-   * Replace syncs of the worker that write one of its databases; the other sync of a pair if absent. See
-   * Commit.forceLogSince.
-   */
+  /** Replace syncs of the worker that write one of its databases; the other half of a pair when absent. See Commit.forceLogSince. */
   readonly listings?: readonly string[]
 }
 

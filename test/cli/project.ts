@@ -101,7 +101,7 @@ export class Project {
   }
 
   async #load(): Promise<Parts> {
-    const parts = await Promise.all(['program.js', 'report-error.js', 'terminal.js'].map((file) => import(join(this.command, '..', file)) as Promise<object>))
+    const parts = await Promise.all(['program.js', 'kit/report-error.js', 'kit/terminal.js'].map((file) => import(join(this.command, '..', file)) as Promise<object>))
     return Object.assign({}, ...parts) as Parts
   }
 

@@ -429,9 +429,9 @@ test('progress is reported: begun, each committed page with the totals so far, a
   await scene.run(planOf(source), { onProgress: (progress) => told.push(progress) })
   expect(told).toEqual([
     { kind: 'begun', cycle: 1, resumed: false, page: 0 },
-    { kind: 'landed', cycle: 1, page: 1, counts: counts({ created: 1 }), tidemark: null, position: 1 },
+    { kind: 'landed', cycle: 1, page: 1, counts: counts({ created: 1 }), tidemark: null, headSequence: 1 },
     { kind: 'waiting', cycle: 1, ms: SECOND, code: 'SOURCE_UNAVAILABLE' },
-    { kind: 'landed', cycle: 1, page: 2, counts: counts({ created: 2 }), tidemark: null, position: 2 },
+    { kind: 'landed', cycle: 1, page: 2, counts: counts({ created: 2 }), tidemark: null, headSequence: 2 },
   ])
 })
 

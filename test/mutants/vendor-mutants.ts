@@ -131,8 +131,8 @@ export const VENDOR_MUTANTS: readonly VendorMutant[] = [
   pauseMutant('a pause is not checked', 'if (ms <= 0)\n                return;', 'return;'),
   pauseMutant('a stored pause is ignored by other processes', 'const stored = pauses.filter(', 'const stored = [].filter('),
   pauseMutant(
-    'a pause is kept in the process only',
-    'await this.#store.notePause({ worker: this.#worker, pacers: this.#pacers, origin, ms, at: now })', 'await Promise.resolve()',
+    'a pause is kept by the process alone',
+    'await this.#store.recordPause({ worker: this.#worker, pacers: this.#pacers, origin, ms, at: now })', 'await Promise.resolve()',
   ),
   pauseMutant('a pause is stored for another worker', 'recordPause({ worker: this.#worker,', 'recordPause({ worker: `${this.#worker} of another account`,'),
   pauseMutant('a pause is stored for another origin', 'pacers: this.#pacers, origin, ms, at: now }', "pacers: this.#pacers, origin: 'https://another.test', ms, at: now }"),

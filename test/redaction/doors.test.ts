@@ -144,7 +144,7 @@ async function agentIsTold(words: string): Promise<string> {
   const [stdin, stdout] = [new PassThrough(), new PassThrough()]
   const ending = new AbortController()
   const failing = () => Promise.reject(new SyncError('DATABASE_UNKNOWN', words))
-  const served = serveMcp({ context: { tenant: 'default', reading: failing } as unknown as ToolContext, version: '0', allowWrites: false, stdin, stdout, signal: ending.signal })
+  const served = serveMcp({ context: { tenant: 'default', openExistingStore: failing } as unknown as ToolContext, version: '0', allowWrites: false, stdin, stdout, signal: ending.signal })
   onTestFinished(() => ending.abort())
   stdin.write(`${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'list_databases', arguments: {} } })}\n`)
   const [line] = (await once(stdout, 'data')) as [Buffer]

@@ -92,8 +92,8 @@ describe('the due queue', () => {
     }))
   })
 
-  test('of items due at once, each process tries another one first', () => {
-    const line = [{ ...entry('a', 0, 0), lot: 0.9 }, { ...entry('b', 500, 0), lot: 0.1 }, { ...entry('c', 0, 0), lot: 0.5 }]
+  test('of those who came at once each process reaches for another first', () => {
+    const line = [{ ...entry('a', 0, 0), tieBreaker: 0.9 }, { ...entry('b', 500, 0), tieBreaker: 0.1 }, { ...entry('c', 0, 0), tieBreaker: 0.5 }]
     expect(serve(line).map(({ name }) => name)).toEqual(['b', 'c', 'a'])
   })
 })

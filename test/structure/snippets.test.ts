@@ -18,7 +18,7 @@ test('every TypeScript snippet of the README and the docs compiles', () => {
   expect(count).toBeGreaterThan(1)
   writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({
     extends: join(root, 'tsconfig.json'),
-    compilerOptions: { rootDir: root, rewriteRelativeImportExtensions: false, allowImportingTsExtensions: true, paths: { tidemark: [join(root, 'src/index.ts')], 'tidemark/client': [join(root, 'src/client/index.ts')], 'tidemark/client/node': [join(root, 'src/client/node/index.ts')], 'tidemark/connector': [join(root, 'src/connector/index.ts')], 'tidemark/testing': [join(root, 'src/testing/index.ts')], 'tidemark/sources/*': [join(root, 'src/sources/*/source.ts')] }, typeRoots: [join(root, 'node_modules/@types')] },
+    compilerOptions: { rootDir: root, rewriteRelativeImportExtensions: false, allowImportingTsExtensions: true, paths: { tidemark: [join(root, 'src/index.ts')], 'tidemark/client': [join(root, 'src/client/index.ts')], 'tidemark/client/node': [join(root, 'src/client/node/index.ts')], 'tidemark/connector': [join(root, 'src/connector/index.ts')], 'tidemark/store': [join(root, 'src/stores/index.ts')], 'tidemark/testing': [join(root, 'src/testing/index.ts')], 'tidemark/sources/*': [join(root, 'src/sources/*/source.ts')] }, typeRoots: [join(root, 'node_modules/@types')] },
     include: [folder],
     exclude: [],
   }))

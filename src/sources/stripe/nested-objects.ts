@@ -25,7 +25,7 @@ export function hasUnexpandedField(object: JsonObject, paths: readonly string[])
 /** The remaining items of a nested list are missing or belong to another version of the object. */
 export class ListChangedError extends Error {}
 
-/** Reads every list inside the object to its end. The object may change meanwhile: see `StripeApi.completeObject`. */
+/** The object with every list inside it read to its end. The object may change meanwhile: see `StripeApi.completeObject`. */
 export async function readNestedLists(object: JsonObject, client: HttpClient, budget: PageBudget, context: SyncContext): Promise<JsonObject> {
   const read = async (value: JsonValue): Promise<JsonValue> => {
     if (Array.isArray(value)) return mapSequentially(value, read)

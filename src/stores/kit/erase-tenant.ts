@@ -3,7 +3,7 @@ import { createEraseAuditEntry } from './audit-entries.ts'
 import { lockTenant } from './registry.ts'
 import { defineWrite, type Steps } from './sql/port.ts'
 
-/** `Kernel.erase`. The store sets `remains`. */
+/** `Kernel.eraseTenant`. `remains` is for the store to say. */
 export const ERASE_TENANT_PLAN = defineWrite(function* (sql, by: { actor: string; at: number }): Steps<EraseResult | TenantBusy> {
   yield* lockTenant(sql)
   const syncs = yield* sql.all<{ worker: string; sync: string; holder: string | null; expiresAt: number | null; now: number }>(

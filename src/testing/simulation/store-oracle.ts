@@ -74,7 +74,7 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
   /** O16, after every commit of any sync: the claim of a sync's `tidemark` is true. */
   protected checkTidemark(_facts: Facts, _tidemark: string): void {}
 
-  /** Commit.forceLogSince: a delta may log an unchanged row while its cycle overlaps that of a listing. */
+  /** Commit.forceLogSince: what changes nothing may be put on record by a delta whose cycle and that of a listing overlap. */
   protected mayRelog({ sync, cycle }: LogEntry): boolean {
     if (this.#models.get(sync)?.inflight?.mode === 'replace') return false
     return [...this.#models.values()].some(({ inflight, listedAt }) => inflight?.mode === 'replace' || listedAt >= this.beganAt(cycle))

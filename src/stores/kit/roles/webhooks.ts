@@ -64,7 +64,7 @@ export const WEBHOOK_PLANS = {
 
   restartWebhook: defineWrite(function* (sql, id, { actor, at, place: cursor }) {
     yield* lockTenant(sql)
-    const setCursor = cursor === undefined ? '' : 'position = :sequence, floor = :floor, '
+    const moved = place === undefined ? '' : 'position = :sequence, floor = :floor, '
     const changed = yield* sql.run(
       `update {webhooks} set disabled = null, streak = 0, retry_at = null, ${setCursor}${CLEAR_CLAIM} where ${WEBHOOK_CONDITION}`, { id, ...cursor },
     )
